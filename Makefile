@@ -1,0 +1,59 @@
+# Daily targets. Fresh machines start with ./run or ./test, which install what is missing.
+JOBS ?= $(shell nproc)
+CTEST = ctest --output-on-failure --parallel $(JOBS)
+FUZZ_SECONDS ?= 60
+SOURCES = $(shell git ls-files --cached --others --exclude-standard \
+            'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
+
+.PHONY: all pagoda test test-long check format format-check lint sanitize fuzz bench clean
+
+all: build/build.ninja
+	cmake --build build --parallel $(JOBS)
+
+# The program alone, without tests and benchmarks: what ./run needs.
+pagoda:
+	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF
+	cmake --build build --parallel $(JOBS) --target pagoda
+
+build/build.ninja:
+	cmake --preset release
+
+test:
+	cmake --preset release -DPAGODA_TESTS=ON -DPAGODA_BENCH=ON
+	cmake --build build --parallel $(JOBS)
+	cd build && $(CTEST) --label-exclude long
+
+test-long: all
+	cd build && $(CTEST)
+
+check: format-check lint sanitize
+
+format:
+	clang-format -i $(SOURCES)
+
+format-check:
+	clang-format --dry-run --Werror $(SOURCES)
+
+lint: build/build.ninja
+	cmake --build build --parallel $(JOBS) --target pagoda
+	printf '%s\n' $(filter src/%.cc,$(SOURCES)) | \
+	  xargs -P $(JOBS) -n 4 clang-tidy --quiet -p build
+
+sanitize:
+	cmake --preset dev
+	cmake --build build-dev --parallel $(JOBS)
+	cd build-dev && $(CTEST) --label-exclude 'long|slow'
+	cmake --preset tsan
+	cmake --build build-tsan --parallel $(JOBS)
+	cd build-tsan && $(CTEST) --label-regex threads
+
+fuzz:
+	cmake --preset fuzz -DPAGODA_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	cmake --build build-fuzz --parallel $(JOBS) --target fuzz
+
+bench: all
+	build/kernels_bench
+	bench/run_tokenizer_bench build
+
+clean:
+	rm -rf build build-dev build-tsan build-fuzz build-cuda

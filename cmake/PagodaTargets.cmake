@@ -1,0 +1,65 @@
+# How every target of this project is compiled: C++20, warnings are errors, no contraction of
+# floating-point expressions (answers must not depend on what the compiler fuses).
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(pagoda_flags INTERFACE)
+target_compile_options(pagoda_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  -Wold-style-cast -Wextra-semi -Werror -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
+  target_compile_options(pagoda_flags INTERFACE -Wno-restrict)
+endif()
+if(PAGODA_DEV_CHECKS)
+  target_compile_definitions(pagoda_flags INTERFACE PAGODA_DEV_CHECKS=1)
+endif()
+if(PAGODA_SANITIZE)
+  target_compile_options(pagoda_flags INTERFACE
+    -fsanitize=${PAGODA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pagoda_flags INTERFACE -fsanitize=${PAGODA_SANITIZE})
+endif()
+if(PAGODA_FUZZ)
+  target_compile_options(pagoda_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# pagoda_library(name SOURCES a.cc … DEPS lib …): one folder of src/ as a static library.
+function(pagoda_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE pagoda_flags ${ARG_PRIVATE_DEPS})
+endfunction()
+
+# pagoda_test(name SOURCES a_test.cc … DEPS lib … [LABELS long]): one GoogleTest program, one
+# ctest entry. PAGODA_TEST_DATA is tests/data.
+function(pagoda_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} pagoda_flags GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${name} PRIVATE
+    PAGODA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" PAGODA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    PAGODA_BINARY="${CMAKE_BINARY_DIR}/pagoda")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,18 @@
+// The subcommands. Each add_…_command registers its options and help on the app; when chosen, its
+// callback does the work and sets exit_status: 0 fine, 1 failed with "error: …" on stderr, 2 asked
+// for something that makes no sense.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace pagoda::cli {
+
+void add_run_command(CLI::App& app, int& exit_status);
+void add_size_command(CLI::App& app, int& exit_status);
+void add_tokenize_command(CLI::App& app, int& exit_status);
+void add_inspect_command(CLI::App& app, int& exit_status);
+
+// Parses and runs a whole command line; returns the exit status.
+int run_command_line(int argc, const char* const* argv);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,310 @@
+// pagoda inspect: looks at a model file without loading it.
+#include "cli/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/byte_size.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "gguf/printable.h"
+
+namespace pagoda::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples = R"(Examples:
+  pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
+  pagoda inspect big-00001-of-00004.gguf
+      any part of a split model shows the whole
+  pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token)";
+
+constexpr std::uint64_t kTextElementsMax = 6;
+constexpr std::size_t kTextBytesMax = 72;
+constexpr std::uint64_t kJsonElementsMax = 8;
+
+// Keys under "<architecture>." that the summary shows when they are there.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kSummaryKeys = {{
+    {"layers", "block_count"},
+    {"embedding", "embedding_length"},
+    {"feed-forward", "feed_forward_length"},
+    {"heads", "attention.head_count"},
+    {"KV heads", "attention.head_count_kv"},
+    {"key length", "attention.key_length"},
+    {"value length", "attention.value_length"},
+    {"window", "attention.sliding_window"},
+    {"latent rank", "attention.kv_lora_rank"},
+    {"experts", "expert_count"},
+    {"experts used", "expert_used_count"},
+    {"context", "context_length"},
+}};
+
+std::string architecture_of(const gguf::File& file) {
+  const auto name = file.metadata().text_or("general.architecture", "");
+  return name.ok() ? std::string(name.value()) : "";
+}
+
+// Tokens in the vocabulary: as the file says or, else, as its list is long.
+std::optional<std::uint64_t> vocabulary_tokens(const gguf::File& file) {
+  const auto stated = file.metadata().unsigned_value(architecture_of(file) + ".vocab_size");
+  if (stated.ok()) return stated.value();
+  const gguf::Value* const tokens = file.metadata().find("tokenizer.ggml.tokens");
+  if (tokens == nullptr || tokens->type != gguf::ValueType::kArray) return std::nullopt;
+  return std::get<gguf::Array>(tokens->data).count;
+}
+
+// A float of the file in the fewest digits that read back as the same float.
+std::string number_text(const gguf::Value& value) {
+  const double number = std::get<double>(value.data);
+  if (value.type == gguf::ValueType::kF32) return fmt::format("{}", static_cast<float>(number));
+  return fmt::format("{}", number);
+}
+
+std::string value_text(const gguf::Value& value) {
+  struct Writer {
+    const gguf::Value& value;
+    std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
+    std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
+    std::string operator()(double) const { return number_text(value); }
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(std::string_view text) const {
+      return fmt::format("\"{}\"", gguf::printable(text, kTextBytesMax));
+    }
+    std::string operator()(const gguf::Array& array) const {
+      std::string text = "[";
+      for (const gguf::Value& element : gguf::elements(array, kTextElementsMax)) {
+        text += (text.size() > 1 ? ", " : "") + value_text(element);
+      }
+      if (array.count > kTextElementsMax) {
+        text += fmt::format(", \u2026 {} in all", format_grouped(array.count));
+      }
+      return text + "]";
+    }
+  };
+  return std::visit(Writer{value}, value.data);
+}
+
+Json value_json(const gguf::Value& value) {
+  struct Writer {
+    const gguf::Value& value;
+    Json operator()(std::uint64_t number) const { return number; }
+    Json operator()(std::int64_t number) const { return number; }
+    Json operator()(double number) const {
+      const std::string digits = number_text(value);
+      std::from_chars(digits.data(), digits.data() + digits.size(), number);
+      return number;
+    }
+    Json operator()(bool flag) const { return flag; }
+    Json operator()(std::string_view text) const { return std::string(text); }
+    Json operator()(const gguf::Array& array) const {
+      Json first = Json::array();
+      for (const gguf::Value& element : gguf::elements(array, kJsonElementsMax)) {
+        first.push_back(value_json(element));
+      }
+      if (array.count <= kJsonElementsMax) return first;
+      return {{"type", gguf::value_type_name(array.element_type)},
+              {"count", array.count},
+              {"first", std::move(first)}};
+    }
+  };
+  return std::visit(Writer{value}, value.data);
+}
+
+Result<KvInspection> inspect_kv(const gguf::File& file) {
+  ASSIGN_OR_RETURN(const KvModel model, read_kv_model(file));
+  ASSIGN_OR_RETURN(const KvSize size, kv_size({.groups = model.groups,
+                                               .format = *find_kv_format("fp16"),
+                                               .sequence_length = model.context_length}));
+  return KvInspection{model.groups, model.context_length, size.per_token.stored, size.total.stored};
+}
+
+std::string grouped_bytes(std::uint64_t bytes) {
+  return fmt::format("{} bytes ({})", format_grouped(bytes),
+                     format_byte_size(static_cast<double>(bytes)));
+}
+
+std::string layers_text(const KvLayers& group) {
+  const std::string layers = fmt::format("{} layer{}", group.layers, group.layers == 1 ? "" : "s");
+  const std::string window =
+      group.window == 0 ? "" : fmt::format(", window of {} tokens", format_grouped(group.window));
+  if (group.latent) return fmt::format("{} of one latent of {}{}", layers, group.key_dim, window);
+  return fmt::format("{} of {} KV head{} x ({} key + {} value){}", layers, group.kv_heads,
+                     group.kv_heads == 1 ? "" : "s", group.key_dim, group.value_dim, window);
+}
+
+std::string line(std::string_view label, std::string_view value) {
+  return fmt::format("  {:<16}{}\n", label, value);
+}
+
+std::string architecture_text(const gguf::File& file) {
+  const std::string architecture = architecture_of(file);
+  if (architecture.empty()) return "architecture: not stated\n";
+  std::string text =
+      fmt::format("architecture: {}\n", gguf::printable(architecture, kTextBytesMax));
+  if (const gguf::Value* const name = file.metadata().find("general.name")) {
+    text += line("name", value_text(*name));
+  }
+  for (const auto& [label, key] : kSummaryKeys) {
+    const gguf::Value* const value = file.metadata().find(fmt::format("{}.{}", architecture, key));
+    if (value != nullptr) text += line(label, value_text(*value));
+  }
+  const auto tokens = vocabulary_tokens(file);
+  if (tokens) text += line("vocabulary", fmt::format("{}", *tokens));
+  return text;
+}
+
+std::string kv_text(const Inspection& inspection) {
+  if (!inspection.kv) return fmt::format("KV cache: unknown: {}\n", inspection.kv_reason);
+  const KvInspection& kv = *inspection.kv;
+  std::string text = "KV cache of one sequence in fp16 or bf16:\n";
+  for (const KvLayers& group : kv.groups) text += line("shape", layers_text(group));
+  text += line("per token", grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_token)));
+  text += line("full context",
+               fmt::format("{} for {} tokens",
+                           grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_full_context)),
+                           format_grouped(static_cast<std::uint64_t>(kv.context_length))));
+  return text;
+}
+
+std::string total_text(const TensorTotal& total, std::string_view label) {
+  return fmt::format("  {:<10}{:>8}{:>20}{:>22}  {}\n", label, format_grouped(total.tensors),
+                     format_grouped(total.parameters), format_grouped(total.bytes),
+                     format_byte_size(static_cast<double>(total.bytes)));
+}
+
+Json total_json(const TensorTotal& total) {
+  return {{"tensors", total.tensors}, {"parameters", total.parameters}, {"bytes", total.bytes}};
+}
+
+Json kv_json(const Inspection& inspection) {
+  if (!inspection.kv) return nullptr;
+  const KvInspection& kv = *inspection.kv;
+  Json layers = Json::array();
+  for (const KvLayers& group : kv.groups) {
+    Json json = {{"layers", group.layers},
+                 {"kv_heads", group.kv_heads},
+                 {"key_dim", group.key_dim},
+                 {"value_dim", group.value_dim}};
+    if (group.window != 0) json["window"] = group.window;
+    if (group.latent) json["latent"] = true;
+    layers.push_back(std::move(json));
+  }
+  return {{"element_bytes", 2},
+          {"layers", std::move(layers)},
+          {"context_length", kv.context_length},
+          {"bytes_per_token", kv.bytes_per_token},
+          {"bytes_per_full_context", kv.bytes_per_full_context}};
+}
+
+Json architecture_json(const gguf::File& file) {
+  const std::string architecture = architecture_of(file);
+  if (architecture.empty()) return nullptr;
+  Json json = {{"name", architecture}};
+  for (const auto& [label, key] : kSummaryKeys) {
+    const gguf::Value* const value = file.metadata().find(fmt::format("{}.{}", architecture, key));
+    if (value != nullptr) json[std::string(key)] = value_json(*value);
+  }
+  if (const auto tokens = vocabulary_tokens(file)) json["vocab_size"] = *tokens;
+  return json;
+}
+
+}  // namespace
+
+Inspection inspect(const gguf::File& file) {
+  Inspection inspection;
+  inspection.all.type = "total";
+  std::map<std::string_view, TensorTotal> by_type;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    const std::string_view name = gguf::tensor_type_info(tensor.type).name;
+    TensorTotal& total = by_type[name];
+    total.type = name;
+    for (TensorTotal* const sum : {&total, &inspection.all}) {
+      sum->tensors += 1;
+      sum->parameters += tensor.elements();
+      sum->bytes += tensor.bytes.size();
+    }
+  }
+  for (auto& [name, total] : by_type) inspection.types.push_back(std::move(total));
+  std::stable_sort(inspection.types.begin(), inspection.types.end(),
+                   [](const TensorTotal& a, const TensorTotal& b) { return a.bytes > b.bytes; });
+  Result<KvInspection> kv = inspect_kv(file);
+  if (kv.ok()) {
+    inspection.kv = std::move(kv).value();
+  } else {
+    inspection.kv_reason = kv.error().message;
+  }
+  return inspection;
+}
+
+std::string inspection_text(const gguf::File& file, const Inspection& inspection) {
+  std::string text = fmt::format("{}: GGUF version {}, {}\n\n", file.path(), file.version(),
+                                 grouped_bytes(file.bytes()));
+  text += architecture_text(file) + "\n" + kv_text(inspection) + "\n";
+  text +=
+      fmt::format("tensors:\n  {:<10}{:>8}{:>20}{:>22}\n", "type", "count", "parameters", "bytes");
+  for (const TensorTotal& total : inspection.types) text += total_text(total, total.type);
+  text += total_text(inspection.all, "total") + "\n";
+
+  text += "metadata:\n";
+  for (const auto& [key, value] : file.metadata().entries()) {
+    text += fmt::format("  {} = {}\n", gguf::printable(key, key.size()), value_text(value));
+  }
+  return text;
+}
+
+std::string inspection_json(const gguf::File& file, const Inspection& inspection) {
+  Json json = {{"path", file.path()}, {"version", file.version()}, {"bytes", file.bytes()}};
+  json["architecture"] = architecture_json(file);
+  json["kv_cache"] = kv_json(inspection);
+  if (!inspection.kv) json["kv_cache_unknown"] = inspection.kv_reason;
+  json["tensors"] = total_json(inspection.all);
+  json["tensors"]["by_type"] = Json::object();
+  for (const TensorTotal& total : inspection.types) {
+    json["tensors"]["by_type"][total.type] = total_json(total);
+  }
+  json["metadata"] = Json::object();
+  for (const auto& [key, value] : file.metadata().entries()) {
+    json["metadata"][std::string(key)] = value_json(value);
+  }
+  // Texts of the file may hold bytes that are not UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void add_inspect_command(CLI::App& app, int& exit_status) {
+  struct Options {
+    std::string model;
+    bool json = false;
+  };
+  CLI::App* const command = app.add_subcommand(
+      "inspect", "a model file: metadata, tensors by type, architecture, KV bytes per token");
+  command->footer(kExamples);
+  const auto options = std::make_shared<Options>();
+  command->add_option("MODEL", options->model, "GGUF file, or any part of a split one")->required();
+  command->add_flag("--json", options->json, "one JSON value on stdout");
+  command->callback([options, &exit_status] {
+    const Result<gguf::File> opened = gguf::File::open(options->model);
+    if (!opened.ok()) {
+      print_error(opened.error().message);
+      exit_status = 1;
+      return;
+    }
+    const gguf::File& file = opened.value();
+    const Inspection inspection = inspect(file);
+    fmt::print("{}", options->json ? inspection_json(file, inspection)
+                                   : inspection_text(file, inspection));
+    exit_status = 0;
+  });
+}
+
+}  // namespace pagoda::cli

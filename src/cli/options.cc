@@ -1,0 +1,49 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace pagoda::cli {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kTwoLetterFlags = {{
+    {"-ctk", "--kv-cache-dtype"},
+}};
+
+}  // namespace
+
+std::string environment_name(const std::string& long_flag) {
+  std::string name = "PAGODA_";
+  for (const char c : long_flag.substr(long_flag.find_first_not_of('-'))) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+void add_environment_twins(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+    option->envname(environment_name(option->get_lnames().front()));
+  }
+}
+
+std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::string& word : words) {
+    if (word == "--") break;
+    for (const auto& [two_letters, long_flag] : kTwoLetterFlags) {
+      if (word == two_letters) word = long_flag;
+    }
+  }
+  return words;
+}
+
+void print_error(const std::string& message) { fmt::print(stderr, "error: {}\n", message); }
+void print_warning(const std::string& message) { fmt::print(stderr, "warning: {}\n", message); }
+
+}  // namespace pagoda::cli

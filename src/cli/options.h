@@ -1,0 +1,24 @@
+// Options as every command has them: a long name, an environment twin (--kv-disk is
+// PAGODA_KV_DISK), a short description that states default and range.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace pagoda::cli {
+
+// "--kv-disk" -> "PAGODA_KV_DISK"
+std::string environment_name(const std::string& long_flag);
+
+// Gives every long option of `command` its environment twin. Call after all options are added.
+void add_environment_twins(CLI::App& command);
+
+// llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
+std::vector<std::string> with_long_flags(int argc, const char* const* argv);
+
+// Prints "error: message" on stderr.
+void print_error(const std::string& message);
+void print_warning(const std::string& message);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,192 @@
+// pagoda run: one prompt, answered in the terminal.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/loaded_model.h"
+#include "cli/options.h"
+#include "cli/progress_bar.h"
+#include "engine/solo.h"
+#include "kernels/select.h"
+#include "model/decoder.h"
+#include "text/detokenizer.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
+
+struct RunOptions {
+  std::string model = default_model_path();
+  std::string prompt;
+  std::uint32_t tokens_max = 256;
+  engine::SamplingOptions sampling;
+  std::optional<std::uint64_t> seed;
+  bool no_kv_cache = false;
+  bool special = false;
+  bool ignore_eos = false;
+  std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
+  std::uint64_t max_model_len = 0;  // 0: the model's own
+  std::string kv_cache_dtype = "fp16";
+  std::uint32_t block_size = 16;
+  std::uint32_t batched_tokens_max = 512;
+};
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda run -p 'The tallest pagoda in Japan'\n"
+    "  pagoda run -m model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
+    "  pagoda run -p 'Once upon a time' -n 64 --no-kv-cache    (the same text, much slower)\n"
+    "Text goes to stdout; the closing line with the figures goes to stderr.";
+
+kv::memory::Element element_named(const std::string& name) {
+  if (name == "fp32" || name == "f32") return kv::memory::Element::kF32;
+  if (name == "bf16") return kv::memory::Element::kBF16;
+  return kv::memory::Element::kF16;
+}
+
+std::uint64_t context_of(const RunOptions& options, const model::Config& config) {
+  if (options.max_model_len == 0) return config.context;
+  if (options.max_model_len > config.context) {
+    print_warning(fmt::format("--max-model-len {} is beyond the {} tokens the model was trained on",
+                              options.max_model_len, config.context));
+  }
+  return options.max_model_len;
+}
+
+void print_summary(const engine::SoloAnswer& answer, std::size_t prompt_tokens,
+                   const RunOptions& options) {
+  const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
+  const double decoded = answer.tokens.empty() ? 0 : static_cast<double>(answer.tokens.size() - 1);
+  fmt::print(
+      stderr,
+      "prompt {} tokens, prefill {:.1f} tok/s, first token after {:.0f} ms, "
+      "{} new tokens, decode {:.1f} tok/s{}{}\n",
+      prompt_tokens, rate(static_cast<double>(prompt_tokens), answer.first_token_s),
+      answer.first_token_s * 1e3, answer.tokens.size(), rate(decoded, answer.decode_s),
+      options.no_kv_cache ? fmt::format(", no KV cache ({} rows computed)", answer.rows_computed)
+                          : "",
+      options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
+}
+
+// Text as it comes, never half a character.
+class TextStream {
+ public:
+  TextStream(const text::Tokenizer& tokenizer, std::span<const TokenId> prompt)
+      : detokenizer_(tokenizer) {
+    for (const TokenId id : prompt) detokenizer_.push(id);
+  }
+  void write(TokenId id) { print(detokenizer_.push(id)); }
+  void finish() { print(detokenizer_.finish() + "\n"); }
+
+ private:
+  static void print(const std::string& piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+  }
+  text::Detokenizer detokenizer_;
+};
+
+Result<int> run(RunOptions options) {
+  ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
+                   LoadedModel::load(options.model, *kernels));
+  const text::Tokenizer& tokenizer = model->tokenizer();
+  options.sampling.seed = options.seed.value_or(fresh_seed());
+
+  engine::SoloRequest request;
+  request.prompt =
+      tokenizer.encode(options.prompt, {.special = options.special, .add_bos_eos = true});
+  request.tokens_max = options.tokens_max;
+  request.context_max = context_of(options, model->config());
+  request.kv_cache = !options.no_kv_cache;
+  request.sampling = options.sampling;
+
+  ThreadPool pool(options.threads);
+  model::Decoder decoder(model->config(), model->weights(), *kernels, pool,
+                         {.rows_max = options.batched_tokens_max,
+                          .kv_element = element_named(options.kv_cache_dtype),
+                          .block_tokens = options.block_size});
+  const SteadyClock clock;
+  const Interrupt interrupt;
+  TextStream stream(tokenizer, request.prompt);
+  ProgressBar progress("prefill", "tokens", clock);
+  request.stops = [&](TokenId id) { return !options.ignore_eos && tokenizer.ends_generation(id); };
+  request.on_prefill = [&](std::uint64_t done, std::uint64_t all) { progress.show(done, all); };
+  request.on_token = [&](TokenId id) {
+    progress.clear();
+    if (tokenizer.contains(id)) stream.write(id);
+  };
+  request.cancelled = [&] { return interrupt.requested(); };
+
+  ASSIGN_OR_RETURN(const engine::SoloAnswer answer, engine::answer_alone(decoder, request, clock));
+  progress.clear();
+  stream.finish();
+  print_summary(answer, request.prompt.size(), options);
+  if (answer.reason == engine::FinishReason::kContext) {
+    print_warning(fmt::format("the context of {} tokens is full", request.context_max));
+  }
+  return answer.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
+}
+
+void add_sampling_options(CLI::App& command, RunOptions& options) {
+  command.add_option("--temp,--temperature", options.sampling.temperature,
+                     "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
+  command.add_option("--top-k", options.sampling.top_k,
+                     "draw from the K likeliest tokens (default 0: all)");
+  command.add_option("--top-p", options.sampling.top_p,
+                     "draw from the likeliest tokens that make up this probability (default 1)");
+  command.add_option("--min-p", options.sampling.min_p,
+                     "drop tokens less likely than this share of the best (default 0)");
+  command.add_option("--seed", options.seed,
+                     "seed of the draw (default: a fresh one, printed at the end)");
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("run", "Answer one prompt in the terminal");
+  const auto options = std::make_shared<RunOptions>();
+  command->add_option("-m,--model", options->model,
+                      "model file (GGUF; default: the default model in the cache folder)");
+  command->add_option("-p,--prompt", options->prompt, "text to continue")->required();
+  command->add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
+      ->check(CLI::Range(1u, 1u << 30));
+  add_sampling_options(*command, *options);
+  command->add_flag("--no-kv-cache", options->no_kv_cache,
+                    "compute the whole sequence again for every token: same text, slower");
+  command->add_flag("--special", options->special,
+                    "recognise special tokens such as <|im_start|> in the prompt");
+  command->add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  command->add_option("-t,--threads", options->threads, "threads (default: usable cores)")
+      ->check(CLI::Range(1u, 1024u));
+  command
+      ->add_option("-c,--max-model-len", options->max_model_len,
+                   "context in tokens, prompt and answer (default: the model's)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+  command
+      ->add_option("--kv-cache-dtype", options->kv_cache_dtype,
+                   "element type of cached keys and values (default fp16)")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "f32", "f16"}));
+  command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
+      ->check(CLI::Range(1u, 4096u));
+  command
+      ->add_option("--max-num-batched-tokens", options->batched_tokens_max,
+                   "prompt tokens computed at a time (default 512)")
+      ->check(CLI::Range(1u, 1u << 16));
+  command->footer(kExamples);
+  command->callback([options, &exit_status] {
+    const Result<int> outcome = run(*options);
+    if (!outcome.ok()) print_error(outcome.error().message);
+    exit_status = outcome.ok() ? outcome.value() : 1;
+  });
+}
+
+}  // namespace pagoda::cli

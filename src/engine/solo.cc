@@ -1,0 +1,138 @@
+#include "engine/solo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pagoda::engine {
+namespace {
+
+// A sequence with pages of its own, enough for `tokens_max` tokens.
+class SoloSequence {
+ public:
+  static Result<SoloSequence> create(model::Decoder& decoder, std::uint64_t tokens_max) {
+    const kv::memory::PageLayout& layout = decoder.page_layout();
+    const std::uint64_t blocks = (tokens_max + layout.block_tokens - 1) / layout.block_tokens;
+    const std::uint64_t pages = blocks * decoder.slice_plan().slices.size();
+    if (pages > UINT32_MAX) {
+      return Error{ErrorCode::kOutOfRange,
+                   fmt::format("a context of {} tokens needs {} blocks, more than 2^32 - 1",
+                               tokens_max, pages)};
+    }
+    ASSIGN_OR_RETURN(kv::memory::PageBuffer buffer,
+                     kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(pages)));
+    return SoloSequence(decoder, std::move(buffer), blocks);
+  }
+
+  // Feeds tokens at positions [begin, end) of `tokens`; logits of the last one.
+  void feed(std::span<const TokenId> tokens, std::uint64_t begin, std::uint64_t end,
+            std::span<float> logits) {
+    const auto rows = static_cast<std::uint32_t>(end - begin);
+    const model::SequenceRows sequence = {.rows = rows, .first_position = begin, .tables = tables_};
+    const std::uint32_t last_row = rows - 1;
+    const bool wanted = !logits.empty();
+    decoder_->forward({.tokens = tokens.subspan(begin, rows),
+                       .sequences = {&sequence, 1},
+                       .logit_rows = {&last_row, wanted ? std::size_t{1} : std::size_t{0}}},
+                      buffer_, logits.data());
+  }
+
+ private:
+  SoloSequence(model::Decoder& decoder, kv::memory::PageBuffer buffer, std::uint64_t blocks)
+      : decoder_(&decoder), buffer_(std::move(buffer)), ids_(buffer_.pages()) {
+    for (std::uint32_t i = 0; i < ids_.size(); ++i) ids_[i] = kv::BlockId(i);
+    for (std::size_t slice = 0; slice < decoder.slice_plan().slices.size(); ++slice) {
+      tables_.push_back(ids_.data() + slice * blocks);
+    }
+  }
+
+  model::Decoder* decoder_;
+  kv::memory::PageBuffer buffer_;
+  std::vector<kv::BlockId> ids_;
+  std::vector<kv::memory::BlockTable> tables_;  // one per slice, into ids_
+};
+
+Status check_request(const SoloRequest& request, const model::Config& config) {
+  RETURN_IF_ERROR(check_sampling(request.sampling));
+  if (request.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the prompt has no tokens, expected at least 1"};
+  }
+  if (request.prompt.size() >= request.context_max) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("the prompt has {} tokens, but the context holds {} including at "
+                             "least one answer token",
+                             request.prompt.size(), request.context_max)};
+  }
+  for (const TokenId id : request.prompt) {
+    if (id.value() >= config.vocabulary) {
+      return Error{ErrorCode::kOutOfRange, fmt::format("token id {} is not in the vocabulary of {}",
+                                                       id.value(), config.vocabulary)};
+    }
+  }
+  return ok_status();
+}
+
+bool is_cancelled(const SoloRequest& request) { return request.cancelled && request.cancelled(); }
+
+// Feeds `tokens` from `begin` on, in chunks. False when cancelled on the way.
+bool catch_up(const SoloRequest& request, SoloSequence& sequence, std::span<const TokenId> tokens,
+              std::uint64_t begin, std::uint32_t chunk, std::span<float> logits) {
+  while (begin < tokens.size()) {
+    if (is_cancelled(request)) return false;
+    const std::uint64_t end = std::min<std::uint64_t>(begin + chunk, tokens.size());
+    const bool last = end == tokens.size();
+    sequence.feed(tokens, begin, end, last ? logits : std::span<float>{});
+    begin = end;
+    if (request.on_prefill && tokens.size() == request.prompt.size()) {
+      request.on_prefill(end, tokens.size());
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& request,
+                                const Clock& clock) {
+  RETURN_IF_ERROR(check_request(request, decoder.config()));
+  const std::uint64_t longest =
+      std::min<std::uint64_t>(request.context_max, request.prompt.size() + request.tokens_max);
+  ASSIGN_OR_RETURN(SoloSequence sequence, SoloSequence::create(decoder, longest));
+  Sampler sampler(request.sampling);
+  std::vector<TokenId> tokens = request.prompt;
+  tokens.reserve(longest);
+  std::vector<float> logits(decoder.config().vocabulary);
+  SoloAnswer answer;
+  const std::int64_t start_ns = clock.now_ns();
+  std::int64_t first_ns = start_ns;
+  std::uint64_t computed = 0;
+
+  while (answer.tokens.size() < request.tokens_max) {
+    if (tokens.size() == request.context_max) {
+      answer.reason = FinishReason::kContext;
+      break;
+    }
+    const std::uint64_t begin = request.kv_cache ? computed : 0;
+    if (!catch_up(request, sequence, tokens, begin, decoder.rows_max(), logits)) {
+      answer.reason = FinishReason::kCancelled;
+      break;
+    }
+    answer.rows_computed += tokens.size() - begin;
+    computed = tokens.size();
+    ASSIGN_OR_RETURN(const TokenId next, sampler.sample(logits, tokens.size()));
+    if (answer.tokens.empty()) first_ns = clock.now_ns();
+    if (request.stops && request.stops(next)) {
+      answer.reason = FinishReason::kStop;
+      break;
+    }
+    tokens.push_back(next);
+    answer.tokens.push_back(next);
+    if (request.on_token) request.on_token(next);
+  }
+  answer.first_token_s = seconds_between(start_ns, first_ns);
+  answer.decode_s = seconds_between(first_ns, clock.now_ns());
+  return answer;
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,46 @@
+// One request alone, from prompt to last token: the plainest way to use a decoder, and the
+// yardstick for every other way. With the KV cache each step feeds one token; without it each step
+// computes the whole sequence again. Both give the same tokens, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/token_id.h"
+#include "engine/sampler.h"
+#include "model/decoder.h"
+
+namespace pagoda::engine {
+
+enum class FinishReason : std::uint8_t { kStop, kLength, kContext, kCancelled };
+
+struct SoloRequest {
+  std::vector<TokenId> prompt;  // at least one token
+  std::uint32_t tokens_max = 256;
+  std::uint64_t context_max = 0;  // prompt and answer together
+  bool kv_cache = true;
+  SamplingOptions sampling;
+  std::function<bool(TokenId)> stops;     // after which tokens the answer ends
+  std::function<void(TokenId)> on_token;  // each answer token, the stopping one left out
+  std::function<void(std::uint64_t, std::uint64_t)> on_prefill;  // prompt tokens done, of all
+  std::function<bool()> cancelled;                               // asked between steps
+};
+
+struct SoloAnswer {
+  std::vector<TokenId> tokens;
+  FinishReason reason = FinishReason::kLength;
+  double first_token_s = 0;         // from the start to the first token: the prefill
+  double decode_s = 0;              // from the first token to the last
+  std::uint64_t rows_computed = 0;  // tokens fed to the model, over all steps
+};
+
+// Fails when the prompt does not fit the context, naming both numbers, when a token id is not in
+// the vocabulary, or when logits are not finite.
+Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& request,
+                                const Clock& clock);
+
+}  // namespace pagoda::engine

@@ -1,0 +1,33 @@
+// A regular file mapped read-only for as long as the object lives.
+//
+// The size is taken once. A file that someone truncates while it is mapped ends the process with
+// SIGBUS on the next touch, as with every mmap; replacing it by rename is safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace pagoda::gguf {
+
+class MappedFile {
+ public:
+  // Fails on what is missing, unreadable, empty or not a regular file.
+  static Result<std::unique_ptr<MappedFile>> open(const std::string& path);
+
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace pagoda::gguf

@@ -1,0 +1,99 @@
+// The key-value part of a GGUF file, checked once when the file is parsed; every accessor here is
+// safe. Strings and arrays are views into the mapped file and live as long as it does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace pagoda::gguf {
+
+// The numbers are those in the file.
+enum class ValueType : std::uint32_t {
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
+};
+
+std::string_view value_type_name(ValueType type);
+
+// Elements of one scalar type, still in file form.
+struct Array {
+  ValueType element_type;
+  std::uint64_t count;
+  std::span<const std::byte> bytes;  // the elements as they stand in the file
+};
+
+struct Value {
+  ValueType type;
+  // Unsigned types as uint64, signed as int64, both floats as double.
+  std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, Array> data;
+};
+
+// Bytes of a value of this type in the file; 0 for strings and arrays, whose length varies.
+std::uint64_t scalar_bytes(ValueType type);
+// The scalar at `bytes`, which holds scalar_bytes(type) of them and need not be aligned.
+Value load_scalar(ValueType type, const std::byte* bytes);
+// The first elements, at most `limit`, of an array that the parser has checked.
+std::vector<Value> elements(const Array& array, std::uint64_t limit);
+
+// Keys to values, in key order. Getters fail with the key, the type asked for and the type found;
+// the `_or` forms accept an absent key, never a wrong type.
+class Metadata {
+ public:
+  explicit Metadata(std::string source) : source_(std::move(source)) {}
+
+  // False when the key is already there.
+  bool insert(std::string_view key, Value value);
+
+  const Value* find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
+  const std::map<std::string_view, Value>& entries() const { return entries_; }
+  const std::string& source() const { return source_; }  // the file, for messages
+
+  // Any integer type whose value is not negative.
+  Result<std::uint64_t> unsigned_value(std::string_view key) const;
+  Result<std::uint64_t> unsigned_value_or(std::string_view key, std::uint64_t fallback) const;
+  // Any float or integer type.
+  Result<double> number_or(std::string_view key, double fallback) const;
+  Result<bool> flag_or(std::string_view key, bool fallback) const;
+  Result<std::string_view> text(std::string_view key) const;
+  Result<std::string_view> text_or(std::string_view key, std::string_view fallback) const;
+
+  Result<std::vector<std::string_view>> texts(std::string_view key) const;
+  // An array of any integer type; a scalar counts as one element.
+  Result<std::vector<std::int64_t>> integers(std::string_view key) const;
+  // An array of any float type.
+  Result<std::vector<float>> floats(std::string_view key) const;
+  // An array of bools.
+  Result<std::vector<bool>> flags(std::string_view key) const;
+
+ private:
+  // The array under `key`; fails when it is absent or of another type.
+  Result<Array> array(std::string_view key, std::string_view expected) const;
+  Error missing(std::string_view key) const;
+  Error wrong_type(std::string_view key, const Value& found, std::string_view expected) const;
+
+  std::string source_;
+  std::map<std::string_view, Value> entries_;
+};
+
+}  // namespace pagoda::gguf

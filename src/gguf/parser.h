@@ -1,0 +1,25 @@
+// One GGUF file, header checked and tensors placed: what File is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/file.h"
+#include "gguf/metadata.h"
+
+namespace pagoda::gguf {
+
+struct Part {
+  std::uint32_t version;
+  Metadata metadata;
+  std::vector<Tensor> tensors;  // in file order; names differ, bytes do not overlap
+};
+
+// Names, texts, arrays and tensor bytes are views into `bytes`.
+Result<Part> parse_part(std::span<const std::byte> bytes, const std::string& source);
+
+}  // namespace pagoda::gguf

@@ -1,0 +1,19 @@
+// The vectorised set: declarations for cpu/set.cc, contracts in kernels/ops.h.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace pagoda::kernels::cpu {
+
+void unpack_row(const WeightMatrix& weight, std::size_t row, float* out);
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, float* scratch);
+void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
+void swiglu(float* gate, const float* up, std::size_t count);
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values);
+void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
+                  std::uint64_t split, float* scratch, float* partial);
+void merge_partials(float* left, const float* right, std::size_t group, std::size_t value_dim);
+void finish_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out);
+
+}  // namespace pagoda::kernels::cpu

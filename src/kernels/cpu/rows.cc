@@ -1,0 +1,61 @@
+// Norm, activation and the writing of keys and values.
+#include <cmath>
+
+#include "kernels/cpu/f32x8.h"
+#include "kernels/cpu/kernels.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::cpu {
+namespace {
+
+void narrow_row(kv::memory::Element element, const float* values, std::size_t count,
+                std::byte* row) {
+  std::size_t i = 0;
+  if (element == kv::memory::Element::kF16) {
+    for (; i + kLanes <= count; i += kLanes) store_fp16(row + 2 * i, load(values + i));
+  }
+  kv::memory::encode_row(element, values + i, count - i,
+                         row + i * kv::memory::element_bytes(element));
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y) {
+  F32x8 lanes = broadcast(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    const F32x8 value = load(x + i);
+    lanes = fma(value, value, lanes);
+  }
+  const float squares = fold_with_tail(lanes, x + i, x + i, width - i);
+  const float mean = squares / static_cast<float>(width);
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (i = 0; i + kLanes <= width; i += kLanes) {
+    store(y + i, load(x + i) * broadcast(factor) * load(weight + i));
+  }
+  for (; i < width; ++i) y[i] = x[i] * factor * weight[i];
+}
+
+void swiglu(float* gate, const float* up, std::size_t count) {
+  const F32x8 one = broadcast(1.0f);
+  const F32x8 zero = broadcast(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x8 g = load(gate + i);
+    store(gate + i, g / (one + exp_fixed(zero - g)) * load(up + i));
+  }
+  for (; i < count; ++i) gate[i] = gate[i] / (1.0f + kernels::exp_fixed(-gate[i])) * up[i];
+}
+
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    narrow_row(layout.element, keys + head * layout.key_dim, layout.key_dim,
+               view.key_row(head, position));
+    narrow_row(layout.element, values + head * layout.value_dim, layout.value_dim,
+               view.value_row(head, position));
+  }
+}
+
+}  // namespace pagoda::kernels::cpu

@@ -1,0 +1,39 @@
+// The vectorised set of this architecture. RoPE has no order to keep and is left to the compiler.
+#include "kernels/cpu/kernels.h"
+#include "kernels/ref/rows.h"
+
+namespace pagoda::kernels {
+namespace {
+
+#if defined(__AVX2__)
+constexpr const char* kName = "avx2";
+bool runs_here() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+#else
+constexpr const char* kName = "neon";
+bool runs_here() { return true; }  // every aarch64 CPU has it
+#endif
+
+}  // namespace
+
+const KernelSet& cpu_set() {
+  static constexpr KernelSet kSet = {
+      .name = kName,
+      .version = 1,
+      .runs_here = runs_here,
+      .unpack_row = cpu::unpack_row,
+      .matmul = cpu::matmul,
+      .rms_norm = cpu::rms_norm,
+      .rope = ref::rope,
+      .swiglu = cpu::swiglu,
+      .store_kv = cpu::store_kv,
+      .attend_split = cpu::attend_split,
+      .merge_partials = cpu::merge_partials,
+      .finish_partial = cpu::finish_partial,
+  };
+  return kSet;
+}
+
+}  // namespace pagoda::kernels

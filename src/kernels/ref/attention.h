@@ -1,0 +1,13 @@
+// Attention in plain C++: see kernels/ops.h for the contracts.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace pagoda::kernels::ref {
+
+void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
+                  std::uint64_t split, float* scratch, float* partial);
+void merge_partials(float* left, const float* right, std::size_t group, std::size_t value_dim);
+void finish_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out);
+
+}  // namespace pagoda::kernels::ref

@@ -1,0 +1,62 @@
+#include "kernels/ref/rows.h"
+
+#include <cmath>
+
+#include "kernels/exp.h"
+#include "kernels/ref/dequantise.h"
+#include "kernels/ref/lanes.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::ref {
+
+void unpack_row(const WeightMatrix& weight, std::size_t row, float* out) {
+  dequantise_row(weight.type, weight.data + row * weight.row_bytes, out, weight.columns);
+}
+
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, float* scratch) {
+  for (std::size_t n = begin; n < end; ++n) {
+    unpack_row(job.weight, n, scratch);
+    for (std::size_t r = 0; r < job.rows; ++r) {
+      const float sum = dot(job.x + r * job.x_stride, scratch, job.weight.columns);
+      float& y = job.y[r * job.y_stride + n];
+      y = job.accumulate ? y + sum : sum;
+    }
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y) {
+  const float mean = dot(x, x, width) / static_cast<float>(width);
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (std::size_t i = 0; i < width; ++i) y[i] = x[i] * factor * weight[i];
+}
+
+void rope(float* head, const RopeRow& rope) {
+  const bool adjacent = rope.pairing == RopePairing::kAdjacent;
+  for (std::size_t i = 0; i < rope.pairs; ++i) {
+    float& first = head[adjacent ? 2 * i : i];
+    float& second = head[adjacent ? 2 * i + 1 : i + rope.pairs];
+    const float a = first;
+    const float b = second;
+    first = a * rope.cosines[i] - b * rope.sines[i];
+    second = a * rope.sines[i] + b * rope.cosines[i];
+  }
+}
+
+void swiglu(float* gate, const float* up, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    gate[i] = gate[i] / (1.0f + exp_fixed(-gate[i])) * up[i];
+  }
+}
+
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    kv::memory::encode_row(layout.element, keys + head * layout.key_dim, layout.key_dim,
+                           view.key_row(head, position));
+    kv::memory::encode_row(layout.element, values + head * layout.value_dim, layout.value_dim,
+                           view.value_row(head, position));
+  }
+}
+
+}  // namespace pagoda::kernels::ref

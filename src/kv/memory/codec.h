@@ -1,0 +1,14 @@
+// Rows of floats to the cache's element type and back, one value at a time. These define the
+// bits a cached value has; faster versions in kernels/ must equal them.
+#pragma once
+
+#include <cstddef>
+
+#include "kv/memory/page_layout.h"
+
+namespace pagoda::kv::memory {
+
+void encode_row(Element element, const float* values, std::size_t count, std::byte* row);
+void decode_row(Element element, const std::byte* row, std::size_t count, float* values);
+
+}  // namespace pagoda::kv::memory

@@ -1,0 +1,156 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace pagoda::model {
+namespace {
+
+std::size_t scratch_floats(const Config& config) {
+  const std::size_t columns = std::max<std::size_t>(
+      {config.width, config.hidden_width, std::size_t{config.heads} * config.value_dim});
+  const std::size_t partial = kernels::partial_floats(config.group(), config.value_dim);
+  const std::size_t attention =
+      kernels::attention_scratch_floats(config.key_dim, config.value_dim) + 2 * partial;
+  constexpr std::size_t kCacheLine = 16;  // floats: threads never share a line
+  return std::max(kernels::matmul_scratch_floats(columns), attention) + kCacheLine;
+}
+
+kv::memory::PageLayout page_layout_of(const Config& config, const kv::memory::SlicePlan& plan,
+                                      const DecoderOptions& options) {
+  return {.element = options.kv_element,
+          .block_tokens = options.block_tokens,
+          .layers = plan.layers_per_slice,
+          .kv_heads = config.kv_heads,
+          .key_dim = config.key_dim,
+          .value_dim = config.value_dim};
+}
+
+}  // namespace
+
+Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
+                 ThreadPool& pool, const DecoderOptions& options)
+    : config_(config),
+      weights_(weights),
+      kernels_(kernels),
+      pool_(pool),
+      options_(options),
+      slice_plan_(kv::memory::plan_slices(config.reach)),
+      page_layout_(page_layout_of(config, slice_plan_, options)),
+      rope_(config.rope, weights.rope_frequencies),
+      scratch_stride_(scratch_floats(config)) {
+  ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
+  const std::size_t rows = options.rows_max;
+  residual_.resize(rows * config.width);
+  normed_.resize(rows * config.width);
+  query_.resize(rows * config.heads * config.key_dim);
+  key_.resize(rows * config.kv_heads * config.key_dim);
+  value_.resize(rows * config.kv_heads * config.value_dim);
+  attended_.resize(rows * config.heads * config.value_dim);
+  gate_.resize(rows * config.hidden_width);
+  up_.resize(rows * config.hidden_width);
+  cosines_.resize(rows * rope_.pairs());
+  sines_.resize(rows * rope_.pairs());
+  places_.reserve(rows);
+  attention_rows_.reserve(rows);
+  scratch_.resize(pool.threads() * scratch_stride_);
+}
+
+void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* logits) {
+  place_rows(batch);
+  embed(batch);
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    attention_block(layer, pages);
+    feed_forward_block(weights_.layers[layer]);
+  }
+  compute_logits(batch, logits);
+}
+
+void Decoder::place_rows(const Batch& batch) {
+  ASSERT(batch.tokens.size() <= options_.rows_max, "the batch has more rows than rows_max");
+  places_.clear();
+  for (const SequenceRows& sequence : batch.sequences) {
+    ASSERT(sequence.tables.size() == slice_plan_.slices.size(), "one block table per slice");
+    for (std::uint32_t row = 0; row < sequence.rows; ++row) {
+      places_.push_back({&sequence, sequence.first_position + row});
+    }
+  }
+  ASSERT(places_.size() == batch.tokens.size(), "every row belongs to one sequence");
+  pool_.run(places_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      rope_.fill(places_[row].position, cosines_.data() + row * rope_.pairs(),
+                 sines_.data() + row * rope_.pairs());
+    }
+  });
+}
+
+void Decoder::embed(const Batch& batch) {
+  for (std::size_t row = 0; row < batch.tokens.size(); ++row) {
+    ASSERT(batch.tokens[row].value() < config_.vocabulary, "token ids are checked at the door");
+    kernels_.unpack_row(weights_.embedding, batch.tokens[row].value(),
+                        residual_.data() + row * config_.width);
+  }
+}
+
+void Decoder::feed_forward_block(const LayerWeights& layer) {
+  const std::size_t rows = places_.size();
+  normalise(residual_.data(), layer.feed_forward_norm, rows, normed_.data());
+  project(layer.gate, normed_.data(), rows, gate_.data(), false);
+  project(layer.up, normed_.data(), rows, up_.data(), false);
+  pool_.run(rows, [&](WorkRange range) {
+    const std::size_t begin = range.begin * config_.hidden_width;
+    kernels_.swiglu(gate_.data() + begin, up_.data() + begin,
+                    (range.end - range.begin) * config_.hidden_width);
+  });
+  project(layer.down, gate_.data(), rows, residual_.data(), true);
+}
+
+void Decoder::compute_logits(const Batch& batch, float* logits) {
+  const std::size_t rows = batch.logit_rows.size();
+  if (rows == 0) return;
+  // Ascending rows: gathering in place never overwrites a row still needed.
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t row = batch.logit_rows[i];
+    ASSERT(row < places_.size() && (i == 0 || row > batch.logit_rows[i - 1]),
+           "logit rows are ascending rows of the batch");
+    std::copy_n(residual_.data() + row * config_.width, config_.width,
+                residual_.data() + i * config_.width);
+  }
+  normalise(residual_.data(), weights_.output_norm, rows, normed_.data());
+  project({.weight = weights_.output, .bias = {}}, normed_.data(), rows, logits, false);
+}
+
+void Decoder::normalise(const float* x, const std::vector<float>& weight, std::size_t rows,
+                        float* y) {
+  pool_.run(rows, [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      kernels_.rms_norm(x + row * config_.width, weight.data(), config_.norm_epsilon, config_.width,
+                        y + row * config_.width);
+    }
+  });
+}
+
+void Decoder::project(const Projection& projection, const float* x, std::size_t rows, float* y,
+                      bool accumulate) {
+  const std::size_t outputs = projection.weight.rows;
+  const kernels::Matmul job = {.x = x,
+                               .x_stride = projection.weight.columns,
+                               .rows = rows,
+                               .weight = projection.weight,
+                               .y = y,
+                               .y_stride = outputs,
+                               .accumulate = accumulate};
+  const std::size_t panels = (outputs + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+  pool_.run(panels, [&](WorkRange range) {
+    const std::size_t begin = range.begin * kernels::kMatmulPanel;
+    const std::size_t end = std::min(range.end * kernels::kMatmulPanel, outputs);
+    kernels_.matmul(job, begin, end, scratch(range.thread));
+    if (projection.bias.empty()) return;
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t n = begin; n < end; ++n) y[row * outputs + n] += projection.bias[n];
+    }
+  });
+}
+
+}  // namespace pagoda::model

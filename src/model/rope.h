@@ -1,0 +1,27 @@
+// Rotary position embedding: the angle of every pair at every position.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/config.h"
+
+namespace pagoda::model {
+
+// Immutable after construction. Angles are computed in double from the absolute position alone.
+class RopeTable {
+ public:
+  // `divisors` ([dims / 2], or empty) divide the frequencies: the llama3 factors of a file.
+  RopeTable(const RopeConfig& config, std::span<const float> divisors);
+
+  std::size_t pairs() const { return frequencies_.size(); }
+  // Cosines and sines of one position, [pairs] each.
+  void fill(std::uint64_t position, float* cosines, float* sines) const;
+
+ private:
+  std::vector<double> frequencies_;  // radians per token, [pairs]
+  double magnitude_;
+};
+
+}  // namespace pagoda::model

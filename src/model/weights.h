@@ -1,0 +1,44 @@
+// The tensors of a llama-architecture model, found, checked for shape and type, and left where
+// they are: matrices stay in the mapped file, norms and biases (a few KB) become floats.
+// A Weights must not outlive its gguf::File.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/file.h"
+#include "kernels/ops.h"
+#include "model/config.h"
+
+namespace pagoda::model {
+
+// y = x w^T + bias; the bias is empty when the model has none.
+struct Projection {
+  kernels::WeightMatrix weight;
+  std::vector<float> bias;
+};
+
+struct LayerWeights {
+  std::vector<float> attention_norm;  // [width]
+  Projection query;                   // [heads * key_dim, width]
+  Projection key;                     // [kv_heads * key_dim, width]
+  Projection value;                   // [kv_heads * value_dim, width]
+  Projection attention_output;        // [width, heads * value_dim]
+  std::vector<float> feed_forward_norm;
+  Projection gate;  // [hidden_width, width]
+  Projection up;    // [hidden_width, width]
+  Projection down;  // [width, hidden_width]
+};
+
+struct Weights {
+  kernels::WeightMatrix embedding;  // [vocabulary, width]
+  std::vector<LayerWeights> layers;
+  std::vector<float> output_norm;       // [width]
+  kernels::WeightMatrix output;         // [vocabulary, width]; the embedding when tied
+  std::vector<float> rope_frequencies;  // [rope pairs]: divide the frequencies; or empty
+};
+
+Result<Weights> load_weights(const gguf::File& file, const Config& config,
+                             const kernels::KernelSet& kernels);
+
+}  // namespace pagoda::model

@@ -1,0 +1,49 @@
+#include "text/byte_alphabet.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "text/utf8.h"
+
+namespace pagoda::text {
+namespace {
+
+constexpr bool stands_for_itself(unsigned byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+constexpr std::size_t kLetters = 0x100 + 68;
+
+// Code point to byte; -1 for code points that are no letters.
+constexpr std::array<std::int16_t, kLetters> make_byte_of_letter() {
+  std::array<std::int16_t, kLetters> byte_of_letter{};
+  byte_of_letter.fill(-1);
+  std::size_t next = 0x100;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const std::size_t letter = stands_for_itself(byte) ? byte : next++;
+    byte_of_letter[letter] = static_cast<std::int16_t>(byte);
+  }
+  return byte_of_letter;
+}
+
+constexpr auto kByteOfLetter = make_byte_of_letter();
+
+}  // namespace
+
+bool append_alphabet_bytes(std::string_view letters, std::string& bytes) {
+  const std::size_t before = bytes.size();
+  while (!letters.empty()) {
+    const std::size_t length = utf8_char_bytes(letters);
+    const char32_t code = length == 0 ? char32_t{kLetters} : utf8_code_point(letters, length);
+    if (code >= kLetters || kByteOfLetter[code] < 0) {
+      bytes.resize(before);
+      return false;
+    }
+    bytes.push_back(static_cast<char>(kByteOfLetter[code]));
+    letters.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace pagoda::text

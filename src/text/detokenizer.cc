@@ -1,0 +1,25 @@
+#include "text/detokenizer.h"
+
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace pagoda::text {
+
+Detokenizer::Detokenizer(const Tokenizer& tokenizer, DetokenizerOptions options)
+    : tokenizer_(&tokenizer), options_(options), at_start_(!options.continues) {}
+
+std::string Detokenizer::push(TokenId id) {
+  pending_ += tokenizer_->visible_bytes(id, options_.special, at_start_);
+  const std::size_t complete = pending_.size() - utf8_incomplete_tail(pending_);
+  std::string text = pending_.substr(0, complete);
+  pending_.erase(0, complete);
+  return text;
+}
+
+std::string Detokenizer::finish() {
+  at_start_ = !options_.continues;
+  return std::exchange(pending_, {});
+}
+
+}  // namespace pagoda::text

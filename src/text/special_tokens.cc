@@ -1,0 +1,85 @@
+#include "text/special_tokens.h"
+
+namespace pagoda::text {
+namespace {
+
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// Phi-3's tags swallow the white space after them; these do not.
+bool keeps_space_after(std::string_view text) {
+  return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+}
+
+}  // namespace
+
+std::uint32_t TokenTrie::child_of(std::uint32_t node, char byte) const {
+  if (node == 0) return first_[static_cast<unsigned char>(byte)];
+  std::uint32_t child = nodes_[node].child;
+  while (child != kNone && nodes_[child].byte != byte) child = nodes_[child].sibling;
+  return child;
+}
+
+void TokenTrie::insert(std::string_view text, TokenId id) {
+  if (text.empty()) return;
+  std::uint32_t node = 0;
+  for (const char byte : text) {
+    std::uint32_t child = child_of(node, byte);
+    if (child == kNone) {
+      child = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({kNone, kNone, nodes_[node].child, byte});
+      nodes_[node].child = child;
+      if (node == 0) first_[static_cast<unsigned char>(byte)] = child;
+    }
+    node = child;
+  }
+  if (nodes_[node].token == kNone) nodes_[node].token = id.value();
+}
+
+std::optional<TokenTrie::Match> TokenTrie::longest_at(std::string_view text, std::size_t at) const {
+  std::optional<Match> longest;
+  std::uint32_t node = 0;
+  for (std::size_t i = at; i < text.size(); ++i) {
+    node = child_of(node, text[i]);
+    if (node == kNone) break;
+    if (nodes_[node].token != kNone) longest = Match{at, i + 1, TokenId(nodes_[node].token)};
+  }
+  return longest;
+}
+
+std::optional<TokenTrie::Match> TokenTrie::find_next(std::string_view text,
+                                                     std::size_t from) const {
+  for (std::size_t at = from; at < text.size(); ++at) {
+    if (first_[static_cast<unsigned char>(text[at])] == kNone) continue;
+    if (auto match = longest_at(text, at)) return match;
+  }
+  return std::nullopt;
+}
+
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
+  if (vocabulary.strips_after_special) strips_after_.resize(vocabulary.size());
+  for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
+    const TokenId id(i);
+    const TokenType type = vocabulary.type(id);
+    const bool user_defined = type == TokenType::kUserDefined;
+    if (!user_defined && type != TokenType::kControl && type != TokenType::kUnknown) continue;
+    const std::string_view text = vocabulary.texts[i];
+    all_.insert(text, id);
+    if (user_defined) always_.insert(text, id);
+    if (vocabulary.strips_after_special) strips_after_[i] = !keeps_space_after(text);
+  }
+}
+
+SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from, bool special) const {
+  const TokenTrie& trie = special ? all_ : always_;
+  const Cut rest{text.substr(from), std::nullopt, text.size()};
+  if (trie.empty()) return rest;
+  const auto match = trie.find_next(text, from);
+  if (!match) return rest;
+  std::size_t next = match->end;
+  if (!strips_after_.empty() && strips_after_[match->id.value()]) {
+    while (next < text.size() && is_ascii_space(text[next])) ++next;
+  }
+  return {text.substr(from, match->begin - from), match->id, next};
+}
+
+}  // namespace pagoda::text

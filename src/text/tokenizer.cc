@@ -1,0 +1,166 @@
+#include "text/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "gguf/printable.h"
+#include "text/byte_pair.h"
+#include "text/end_tokens.h"
+#include "text/pretokenizer.h"
+#include "text/sentence_piece.h"
+#include "text/special_tokens.h"
+#include "text/vocabulary.h"
+#include "text/workspace_pool.h"
+
+namespace pagoda::text {
+
+struct Tokenizer::State {
+  Vocabulary vocabulary;
+  std::vector<TokenId> end_tokens;
+  bool add_bos = false;
+  bool add_eos = false;
+  std::optional<SpecialTokens> specials;
+  std::unique_ptr<FragmentEncoder> encoder;
+  mutable WorkspacePool workspaces;
+};
+
+namespace {
+
+// The family the file names; with a warning the default one, when it names none we know.
+const PretokenizerFamily& choose_family(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  if (vocabulary.family == TokenizerFamily::kBytePairPlain) {
+    return *find_pretokenizer_family("gemma4");
+  }
+  const std::string& name = vocabulary.pretokenizer;
+  const PretokenizerFamily* family = find_pretokenizer_family(name);
+  if (family != nullptr) return *family;
+  const std::string what =
+      name.empty()
+          ? std::string("tokenizer.ggml.pre is missing")
+          : fmt::format("tokenizer.ggml.pre is '{}', which is unknown", gguf::printable(name, 60));
+  vocabulary.warnings.push_back(
+      fmt::format("{}: {}: text is cut by the default rule, which is wrong for most models",
+                  metadata.source(), what));
+  return *find_pretokenizer_family("default");
+}
+
+bool needs_id(const gguf::Metadata& metadata, Vocabulary& vocabulary, bool add,
+              const std::optional<TokenId>& id, std::string_view name) {
+  if (!add || id.has_value()) return add;
+  vocabulary.warnings.push_back(
+      fmt::format("{}: {} should be added to prompts but is not defined: none is added",
+                  metadata.source(), name));
+  return false;
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tokenizer::~Tokenizer() = default;
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadata) {
+  auto state = std::make_unique<State>();
+  Vocabulary& vocabulary = state->vocabulary;
+  ASSIGN_OR_RETURN(vocabulary, load_vocabulary(metadata));
+  ASSIGN_OR_RETURN(state->end_tokens, find_end_tokens(metadata, vocabulary));
+  state->specials.emplace(vocabulary);
+  bool family_adds_bos = true;
+  if (vocabulary.family == TokenizerFamily::kSentencePiece) {
+    state->encoder = std::make_unique<SentencePieceEncoder>(vocabulary);
+  } else {
+    const PretokenizerFamily& family = choose_family(metadata, vocabulary);
+    family_adds_bos = family.add_bos;
+    ASSIGN_OR_RETURN(state->encoder, BytePairEncoder::load(metadata, vocabulary, family));
+  }
+  state->add_bos = needs_id(metadata, vocabulary, vocabulary.add_bos.value_or(family_adds_bos),
+                            vocabulary.bos, "BOS");
+  state->add_eos =
+      needs_id(metadata, vocabulary, vocabulary.add_eos.value_or(false), vocabulary.eos, "EOS");
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
+}
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  std::vector<TokenId> tokens;
+  tokens.reserve(text.size() / 3 + 2);
+  if (options.add_bos_eos && state_->add_bos) tokens.push_back(*state_->vocabulary.bos);
+  WorkspacePool::Lease workspace = state_->workspaces.borrow();
+  bool after_break = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const SpecialTokens::Cut cut = state_->specials->cut(text, at, options.special);
+    std::string_view rest = cut.before;
+    while (!rest.empty()) {
+      const std::string_view fragment = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
+      state_->encoder->encode(fragment, after_break, *workspace, tokens);
+      rest.remove_prefix(fragment.size());
+      after_break = false;
+    }
+    if (cut.token.has_value()) {
+      tokens.push_back(*cut.token);
+      after_break = true;
+    }
+    at = cut.next;
+  }
+  if (options.add_bos_eos && state_->add_eos) tokens.push_back(*state_->vocabulary.eos);
+  return tokens;
+}
+
+Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, bool special) const {
+  std::string text;
+  bool at_start = true;
+  for (const TokenId id : ids) {
+    if (!contains(id)) {
+      return Error{ErrorCode::kOutOfRange, fmt::format("token id {} is outside the vocabulary of "
+                                                       "{} tokens",
+                                                       id.value(), size())};
+    }
+    text += visible_bytes(id, special, at_start);
+  }
+  return text;
+}
+
+std::string_view Tokenizer::bytes_of(TokenId id) const {
+  return contains(id) ? state_->vocabulary.bytes[id.value()] : std::string_view();
+}
+
+std::string_view Tokenizer::visible_bytes(TokenId id, bool special, bool& at_start) const {
+  if (!contains(id)) return {};
+  const TokenType type = type_of(id);
+  const bool is_special = type == TokenType::kControl || type == TokenType::kUnknown;
+  if (is_special && !special) return {};
+  std::string_view bytes = bytes_of(id);
+  if (bytes.empty()) return bytes;
+  const bool drop_space = at_start && !is_special && state_->vocabulary.add_space_prefix;
+  at_start = false;
+  if (drop_space && bytes.front() == ' ') bytes.remove_prefix(1);
+  return bytes;
+}
+
+std::string_view Tokenizer::text_of(TokenId id) const {
+  return contains(id) ? state_->vocabulary.texts[id.value()] : std::string_view();
+}
+
+std::size_t Tokenizer::size() const { return state_->vocabulary.size(); }
+
+TokenType Tokenizer::type_of(TokenId id) const {
+  ASSERT(contains(id), "token id outside the vocabulary");
+  return state_->vocabulary.type(id);
+}
+
+bool Tokenizer::is_control(TokenId id) const {
+  return contains(id) && type_of(id) == TokenType::kControl;
+}
+
+bool Tokenizer::ends_generation(TokenId id) const {
+  return std::binary_search(state_->end_tokens.begin(), state_->end_tokens.end(), id);
+}
+
+std::span<const TokenId> Tokenizer::end_tokens() const { return state_->end_tokens; }
+std::optional<TokenId> Tokenizer::bos() const { return state_->vocabulary.bos; }
+std::optional<TokenId> Tokenizer::eos() const { return state_->vocabulary.eos; }
+bool Tokenizer::add_bos() const { return state_->add_bos; }
+bool Tokenizer::add_eos() const { return state_->add_eos; }
+std::span<const std::string> Tokenizer::warnings() const { return state_->vocabulary.warnings; }
+
+}  // namespace pagoda::text

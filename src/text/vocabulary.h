@@ -1,0 +1,71 @@
+// What a model's file says about its tokens: texts, kinds, scores, special ids and flags. Read and
+// checked once; the rest of this folder works on it and never sees the file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "gguf/metadata.h"
+#include "text/text_table.h"
+#include "text/token_type.h"
+
+namespace pagoda::text {
+
+enum class TokenizerFamily : std::uint8_t {
+  kBytePair,       // "gpt2": merges over bytes, texts in the printable byte alphabet
+  kBytePairPlain,  // "gemma4": merges over characters, spaces as U+2581, <0xXX> for the rest
+  kSentencePiece,  // "llama": best score first, spaces as U+2581, <0xXX> for the rest
+};
+
+// The character that stands for a space in texts of the plain and sentence-piece families.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
+struct Vocabulary {
+  TokenizerFamily family = TokenizerFamily::kBytePair;
+  std::string pretokenizer;  // empty when the file names none
+
+  TextTable texts;  // as the file writes them
+  TextTable bytes;  // as a reader sees them
+  std::vector<TokenType> types;
+  std::vector<float> scores;                            // sentence-piece only
+  std::array<std::optional<TokenId>, 256> byte_tokens;  // the token of each single byte
+
+  std::optional<TokenId> bos;
+  std::optional<TokenId> eos;
+  std::optional<TokenId> unknown;  // of type kUnknown, or none
+  // Absent: the file leaves it to the family.
+  std::optional<bool> add_bos;
+  std::optional<bool> add_eos;
+  bool add_space_prefix = false;
+  // Special tokens swallow the white space after them (Phi-3).
+  bool strips_after_special = false;
+
+  std::vector<std::string> warnings;
+
+  std::size_t size() const { return types.size(); }
+  TokenType type(TokenId id) const { return types[id.value()]; }
+  // Whether text may become this token by merging. Control tokens are never reached so: text that
+  // a user typed must not turn into them. User-defined tokens are cut out before; where texts have
+  // space marks, those made of spaces are reached by merging all the same.
+  bool mergeable(TokenId id) const {
+    const TokenType type = types[id.value()];
+    return type == TokenType::kNormal || type == TokenType::kUnused ||
+           (type == TokenType::kUserDefined && family != TokenizerFamily::kBytePair);
+  }
+};
+
+Result<Vocabulary> load_vocabulary(const gguf::Metadata& metadata);
+
+// A special id named by `key`: nothing when the key is absent, or, with a warning, when it is
+// outside the vocabulary.
+Result<std::optional<TokenId>> special_id(const gguf::Metadata& metadata, std::string_view key,
+                                          Vocabulary& vocabulary);
+
+}  // namespace pagoda::text

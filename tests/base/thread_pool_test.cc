@@ -1,0 +1,74 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+namespace pagoda {
+namespace {
+
+TEST(ThreadPool, TheSplitCoversEverythingOnceAndEvenly) {
+  for (std::size_t threads = 1; threads < 9; ++threads) {
+    for (std::size_t items = 0; items < 40; ++items) {
+      std::size_t next = 0;
+      for (std::size_t thread = 0; thread < threads; ++thread) {
+        const WorkRange range = split_work(items, thread, threads);
+        ASSERT_EQ(range.begin, next);
+        ASSERT_GE(range.end - range.begin, items / threads);
+        ASSERT_LE(range.end - range.begin, items / threads + 1);
+        next = range.end;
+      }
+      ASSERT_EQ(next, items);
+    }
+  }
+}
+
+TEST(ThreadPool, EveryItemIsDoneExactlyOnceOverManyJobs) {
+  for (const std::size_t threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    std::vector<int> done(101, 0);
+    for (int job = 0; job < 2000; ++job) {
+      const std::size_t items = static_cast<std::size_t>(job) % done.size();
+      pool.run(items, [&](WorkRange range) {
+        for (std::size_t i = range.begin; i < range.end; ++i) ++done[i];
+      });
+    }
+    int expected = 0;
+    for (std::size_t i = done.size(); i-- > 0;) {
+      ASSERT_EQ(done[i], expected) << threads << " threads, item " << i;
+      expected += 2000 / 101 + (i < 2000 % 101 ? 1 : 0);
+    }
+  }
+}
+
+TEST(ThreadPool, WorkIsDoneByTheThreadTheSplitNames) {
+  ThreadPool pool(3);
+  std::vector<std::size_t> thread_of(10, 99);
+  pool.run(10, [&](WorkRange range) {
+    for (std::size_t i = range.begin; i < range.end; ++i) thread_of[i] = range.thread;
+  });
+  EXPECT_EQ(thread_of, (std::vector<std::size_t>{0, 0, 0, 0, 1, 1, 1, 2, 2, 2}));
+}
+
+TEST(ThreadPool, AnIdlePoolCostsNoCpu) {
+  ThreadPool pool(4);
+  pool.run(100, [](WorkRange) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto cpu_seconds = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+  };
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_seconds() - before, 0.03);  // three spinning workers would take up to 0.9 s
+}
+
+TEST(ThreadPool, AtLeastOneCoreIsUsable) { EXPECT_GE(usable_cores(), 1u); }
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,58 @@
+#include "cli/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/captured_command.h"
+
+namespace pagoda::cli {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Options, EveryFlagHasAnEnvironmentTwin) {
+  EXPECT_EQ(environment_name("--kv-disk"), "PAGODA_KV_DISK");
+  CLI::App app;
+  int value = 0;
+  app.add_option("-x,--some-number", value);
+  add_environment_twins(app);
+  setenv("PAGODA_SOME_NUMBER", "7", 1);
+  app.parse("");
+  EXPECT_EQ(value, 7);
+  app.parse("--some-number 8");
+  EXPECT_EQ(value, 8) << "the command line wins";
+  unsetenv("PAGODA_SOME_NUMBER");
+}
+
+TEST(Options, TwoLetterFlagsAreRewrittenUpToADoubleDash) {
+  const std::vector<const char*> argv = {"pagoda", "run", "-ctk", "bf16", "--", "-ctk"};
+  EXPECT_THAT(with_long_flags(6, argv.data()),
+              testing::ElementsAre("pagoda", "run", "--kv-cache-dtype", "bf16", "--", "-ctk"));
+}
+
+TEST(CommandLine, HelpAndVersionGoToStdout) {
+  const Captured version = run_captured({"--version"});
+  EXPECT_EQ(version.exit_status, 0);
+  EXPECT_THAT(version.out, testing::StartsWith("pagoda "));
+  const Captured help = run_captured({"--help"});
+  EXPECT_EQ(help.exit_status, 0);
+  for (const char* const command : {"run", "size", "tokenize", "inspect"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+    const Captured of_command = run_captured({command, "--help"});
+    EXPECT_EQ(of_command.exit_status, 0);
+    EXPECT_THAT(of_command.out, HasSubstr("Examples:"));
+  }
+}
+
+TEST(CommandLine, WrongWordsAreUsageErrors) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{}, {"fly"}, {"run"}, {"run", "-p", "x", "--wings", "2"}}) {
+    const Captured wrong = run_captured(words);
+    EXPECT_EQ(wrong.exit_status, 2);
+    EXPECT_THAT(wrong.err, testing::StartsWith("error: "));
+    EXPECT_EQ(wrong.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cli

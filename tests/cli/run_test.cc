@@ -1,0 +1,106 @@
+// pagoda run, through its command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/captured_command.h"
+
+namespace pagoda::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Captured run_story(std::vector<std::string> more) {
+  std::vector<std::string> words = {"run", "-m",
+                                    std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_captured(words);
+}
+
+TEST(Run, AnEmptyPromptBeginsFromBosAndTellsTheKnownStory) {
+  const Captured story = run_story({"-p", "", "-n", "60"});
+  EXPECT_EQ(story.exit_status, 0) << story.err;
+  EXPECT_THAT(story.out, StartsWith("Once upon a time, there was a little girl named Lily. She "
+                                    "loved to play outside in the park. One day, she saw a big, "
+                                    "red ball."));
+}
+
+TEST(Run, TheClosingLineHoldsTheFiguresAndGoesToStderr) {
+  const Captured story = run_story({"-p", "Once upon a time", "-n", "5"});
+  for (const char* const part : {"prompt ", " tokens, prefill ", " tok/s, first token after ",
+                                 " ms, 5 new tokens, decode ", " tok/s"}) {
+    EXPECT_THAT(story.err, HasSubstr(part));
+  }
+  EXPECT_THAT(story.out, testing::Not(HasSubstr("tok/s")));
+}
+
+TEST(Run, WithoutTheKvCacheTheTextIsTheSame) {
+  for (const std::vector<std::string>& sampling :
+       {std::vector<std::string>{}, {"--temp", "0.9", "--top-p", "0.95", "--seed", "4"}}) {
+    std::vector<std::string> words = {"-p", "Once upon a time", "-n", "40"};
+    words.insert(words.end(), sampling.begin(), sampling.end());
+    const Captured cached = run_story(words);
+    words.push_back("--no-kv-cache");
+    const Captured naive = run_story(words);
+    EXPECT_EQ(naive.out, cached.out);
+    EXPECT_THAT(naive.err, HasSubstr("no KV cache"));
+  }
+}
+
+TEST(Run, FlagsThatOnlyChangeTheWayDoNotChangeTheText) {
+  const std::vector<std::string> words = {"-p", "Tom had a red car", "-n", "40"};
+  const Captured expected = run_story(words);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"-t", "1"},
+                                               {"-t", "2"},
+                                               {"--block-size", "3"},
+                                               {"--max-num-batched-tokens", "2"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    EXPECT_EQ(run_story(all).out, expected.out) << more.front();
+  }
+}
+
+TEST(Run, ASeedRepeatsAndAnUnsetOneIsReported) {
+  const std::vector<std::string> words = {"-p", "One day", "-n", "20", "--temp", "1"};
+  std::vector<std::string> seeded = words;
+  seeded.insert(seeded.end(), {"--seed", "11"});
+  EXPECT_EQ(run_story(seeded).out, run_story(seeded).out);
+  const Captured unseeded = run_story(words);
+  const std::size_t at = unseeded.err.find("seed ");
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t end = unseeded.err.find('\n', at);
+  std::vector<std::string> again = words;
+  again.insert(again.end(), {"--seed", unseeded.err.substr(at + 5, end - at - 5)});
+  EXPECT_EQ(run_story(again).out, unseeded.out) << "the reported seed gives the same answer";
+}
+
+TEST(Run, TooLongAPromptIsAnErrorWithBothNumbers) {
+  std::string prompt;
+  for (int i = 0; i < 600; ++i) prompt += "cat ";
+  const Captured refused = run_story({"-p", prompt});
+  EXPECT_EQ(refused.exit_status, 1);
+  EXPECT_THAT(refused.err, testing::ContainsRegex("prompt has [0-9]+ tokens"));
+  EXPECT_THAT(refused.err, HasSubstr("512"));
+  EXPECT_EQ(refused.out, "");
+}
+
+TEST(Run, AFullContextEndsTheAnswerAndSaysSo) {
+  const Captured full = run_story({"-p", "", "-c", "16", "-n", "100"});
+  EXPECT_EQ(full.exit_status, 0);
+  EXPECT_THAT(full.err, HasSubstr("15 new tokens"));
+  EXPECT_THAT(full.err, HasSubstr("the context of 16 tokens is full"));
+}
+
+TEST(Run, BadValuesAreNamedAndNothingRuns) {
+  EXPECT_EQ(run_story({"-p", "x", "-n", "0"}).exit_status, 2);
+  EXPECT_EQ(run_story({"-p", "x", "--kv-cache-dtype", "fp1"}).exit_status, 2);
+  const Captured hot = run_story({"-p", "x", "--temp", "-1"});
+  EXPECT_EQ(hot.exit_status, 1);
+  EXPECT_THAT(hot.err, HasSubstr("temperature is -1, expected 0 to 100"));
+  const Captured missing = run_captured({"run", "-m", "/no/such/model.gguf", "-p", "x"});
+  EXPECT_EQ(missing.exit_status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such/model.gguf"));
+}
+
+}  // namespace
+}  // namespace pagoda::cli

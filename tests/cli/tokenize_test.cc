@@ -1,0 +1,63 @@
+// pagoda tokenize, through its command line, on a file that holds a vocabulary only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/captured_command.h"
+
+namespace pagoda::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Captured tokenize(std::vector<std::string> more) {
+  std::vector<std::string> words = {"tokenize",
+                                    std::string(PAGODA_TEST_DATA) + "/vocab/ggml-vocab-gpt-2.gguf"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_captured(words);
+}
+
+// "Hello world" is 15496 995 in GPT-2's published vocabulary; <|endoftext|> is 50256.
+TEST(Tokenize, PrintsIdsOnOneLine) {
+  const Captured ids = tokenize({"Hello world"});
+  EXPECT_EQ(ids.exit_status, 0) << ids.err;
+  EXPECT_EQ(ids.out, "15496 995\n");
+}
+
+TEST(Tokenize, SpecialTokensAreRecognisedOnlyWhenAsked) {
+  EXPECT_EQ(tokenize({"<|endoftext|>", "--special"}).out, "50256\n");
+  EXPECT_THAT(tokenize({"<|endoftext|>"}).out, testing::Not(HasSubstr("50256")));
+}
+
+// Exactly the text: a pipe through tokenize and back is the identity.
+TEST(Tokenize, ReadsFilesAndGoesBack) {
+  const std::string path = testing::TempDir() + "pagoda_tokenize_test.txt";
+  std::ofstream(path) << "Hello world";
+  EXPECT_EQ(tokenize({"--file", path}).out, "15496 995\n");
+  std::ofstream(path) << "15496 995";
+  EXPECT_EQ(tokenize({"--detokenize", "--file", path}).out, "Hello world");
+  EXPECT_EQ(tokenize({"--detokenize", "15496 995"}).out, "Hello world");
+}
+
+TEST(Tokenize, PiecesStandOneALine) {
+  const Captured pieces = tokenize({"--pieces", "Hello world"});
+  EXPECT_THAT(pieces.out, testing::MatchesRegex(" *15496  'Hello'\n *995  ' world'\n"));
+}
+
+TEST(Tokenize, JsonIsOneValue) {
+  const Captured ids = tokenize({"--json", "Hello world"});
+  EXPECT_TRUE(nlohmann::json::accept(ids.out)) << ids.out;
+  EXPECT_THAT(ids.out, HasSubstr("15496"));
+}
+
+TEST(Tokenize, BadInputIsNamed) {
+  EXPECT_NE(tokenize({"--detokenize", "15496 twelve"}).exit_status, 0);
+  EXPECT_THAT(tokenize({"--detokenize", "15496 twelve"}).err, HasSubstr("twelve"));
+  EXPECT_THAT(tokenize({"--detokenize", "999999"}).err, HasSubstr("999999"));
+  EXPECT_THAT(tokenize({"--file", "/no/such/file"}).err, HasSubstr("/no/such/file"));
+}
+
+}  // namespace
+}  // namespace pagoda::cli

@@ -1,0 +1,154 @@
+// Attention through block tables: right against a plain softmax in double precision, the same bits
+// in every set, blind to everything but the visible rows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/random_values.h"
+#include "kernels/select.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels {
+namespace {
+
+using kv::memory::Element;
+
+struct Case {
+  Element element;
+  std::uint32_t block_tokens;
+  std::uint32_t heads;
+  std::uint32_t kv_heads;
+  std::uint32_t key_dim;
+  std::uint32_t value_dim;
+  std::uint32_t window;
+  std::uint64_t position;
+};
+
+// One layer's pages holding random rows for every position up to the query's, scattered over the
+// pool backwards; every other byte is NaN.
+class Scene {
+ public:
+  explicit Scene(const Case& c)
+      : c_(c),
+        layout_{c.element, c.block_tokens, 1, c.kv_heads, c.key_dim, c.value_dim},
+        query_(random_values(std::size_t{c.heads} * c.key_dim, 11)) {
+    const std::uint64_t tokens = c.position + 1;
+    const auto blocks = static_cast<std::uint32_t>((tokens + c.block_tokens - 1) / c.block_tokens);
+    for (std::uint32_t b = 0; b < blocks; ++b) table_.push_back(kv::BlockId(2 * (blocks - 1 - b)));
+    pages_.assign(2 * blocks * layout_.page_bytes(), std::byte{0xFF});
+    for (std::uint64_t t = first_visible_key(c.position, c.window); t < tokens; ++t) {
+      const auto keys = random_values(std::size_t{c.kv_heads} * c.key_dim, 1000 + 2 * t);
+      const auto values = random_values(std::size_t{c.kv_heads} * c.value_dim, 1001 + 2 * t);
+      ref_set().store_kv(view(), t, keys.data(), values.data());
+    }
+  }
+
+  kv::memory::SequenceView view() { return {{pages_.data(), layout_, 0}, table_.data()}; }
+  Attention job() const {
+    return {c_.heads, c_.window, 1.0f / std::sqrt(static_cast<float>(c_.key_dim))};
+  }
+
+  std::vector<float> attend(const KernelSet& set) {
+    const std::size_t group = c_.heads / c_.kv_heads;
+    std::vector<float> out(std::size_t{c_.heads} * c_.value_dim);
+    std::vector<float> scratch(attention_scratch_floats(c_.key_dim, c_.value_dim));
+    std::vector<float> total(partial_floats(group, c_.value_dim));
+    std::vector<float> partial = total;
+    const AttentionRow row = {view(), query_.data(), out.data(), c_.position};
+    for (std::uint32_t head = 0; head < c_.kv_heads; ++head) {
+      const SplitRange splits = visible_splits(c_.position, c_.window);
+      set.attend_split(job(), row, head, splits.first, scratch.data(), total.data());
+      for (std::uint64_t split = splits.first + 1; split < splits.last; ++split) {
+        set.attend_split(job(), row, head, split, scratch.data(), partial.data());
+        set.merge_partials(total.data(), partial.data(), group, c_.value_dim);
+      }
+      set.finish_partial(total.data(), group, c_.value_dim,
+                         out.data() + head * group * c_.value_dim);
+    }
+    return out;
+  }
+
+  // softmax(q k^T / sqrt(d)) v in double precision over the rounded rows
+  std::vector<double> exact() {
+    std::vector<double> out(std::size_t{c_.heads} * c_.value_dim, 0.0);
+    std::vector<float> row(std::max(c_.key_dim, c_.value_dim));
+    const std::uint64_t first = first_visible_key(c_.position, c_.window);
+    for (std::uint32_t head = 0; head < c_.heads; ++head) {
+      const std::uint32_t kv_head = head / (c_.heads / c_.kv_heads);
+      std::vector<double> scores;
+      double best = -std::numeric_limits<double>::infinity();
+      for (std::uint64_t t = first; t <= c_.position; ++t) {
+        kv::memory::decode_row(c_.element, view().key_row(kv_head, t), c_.key_dim, row.data());
+        double dot = 0;
+        for (std::uint32_t d = 0; d < c_.key_dim; ++d) {
+          dot += double{query_[head * c_.key_dim + d]} * row[d];
+        }
+        scores.push_back(dot / std::sqrt(double{1} * c_.key_dim));
+        best = std::max(best, scores.back());
+      }
+      double sum = 0;
+      for (double& score : scores) sum += score = std::exp(score - best);
+      for (std::uint64_t t = first; t <= c_.position; ++t) {
+        kv::memory::decode_row(c_.element, view().value_row(kv_head, t), c_.value_dim, row.data());
+        for (std::uint32_t d = 0; d < c_.value_dim; ++d) {
+          out[head * c_.value_dim + d] += scores[t - first] / sum * row[d];
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  Case c_;
+  kv::memory::PageLayout layout_;
+  std::vector<float> query_;
+  std::vector<kv::BlockId> table_;
+  std::vector<std::byte> pages_;
+};
+
+const std::vector<Case> kCases = {
+    {Element::kF32, 16, 4, 4, 64, 64, 0, 0},      {Element::kF16, 16, 9, 3, 64, 64, 0, 31},
+    {Element::kBF16, 16, 9, 3, 64, 64, 0, 32},    {Element::kF16, 1, 2, 1, 8, 8, 0, 100},
+    {Element::kF32, 7, 6, 2, 13, 5, 0, 70},       {Element::kF16, 128, 8, 1, 80, 24, 0, 600},
+    {Element::kBF16, 5, 4, 2, 33, 17, 0, 511},    {Element::kF32, 32, 4, 2, 16, 16, 0, 512},
+    {Element::kF16, 16, 4, 2, 16, 16, 0, 1600},   {Element::kF16, 16, 4, 2, 16, 16, 24, 20},
+    {Element::kF32, 16, 4, 2, 16, 16, 24, 100},   {Element::kBF16, 3, 4, 2, 16, 16, 1, 530},
+    {Element::kF16, 16, 4, 2, 16, 16, 600, 1500}, {Element::kF32, 64, 2, 2, 256, 256, 513, 1023},
+};
+
+TEST(Attention, TheReferenceIsAPlainSoftmaxOverVisibleRowsAndReadsNoOther) {
+  for (std::size_t i = 0; i < kCases.size(); ++i) {
+    Scene scene(kCases[i]);
+    const std::vector<float> out = scene.attend(ref_set());
+    const std::vector<double> exact = scene.exact();
+    for (std::size_t d = 0; d < out.size(); ++d) {
+      // Values reach 30 where outliers are: absolute error of a few hundred roundings.
+      ASSERT_NEAR(out[d], exact[d], 5e-5) << "case " << i;
+    }
+  }
+}
+
+TEST(Attention, EverySetGivesTheReferenceBits) {
+  for (std::size_t i = 0; i < kCases.size(); ++i) {
+    Scene scene(kCases[i]);
+    const std::vector<float> expected = scene.attend(ref_set());
+    for (const KernelSet* const set : available_sets()) {
+      ASSERT_TRUE(same_bits(scene.attend(*set), expected)) << set->name << " case " << i;
+    }
+  }
+}
+
+TEST(Attention, WindowsAndSplitsAreCountedFromPositionZero) {
+  EXPECT_EQ(first_visible_key(10, 0), 0u);
+  EXPECT_EQ(first_visible_key(10, 11), 0u);
+  EXPECT_EQ(first_visible_key(10, 10), 1u);
+  EXPECT_EQ(first_visible_key(10, 1), 10u);
+  EXPECT_EQ(visible_splits(511, 0).last, 1u);
+  EXPECT_EQ(visible_splits(512, 0).last, 2u);
+  EXPECT_EQ(visible_splits(1024, 2).first, 1u);
+  EXPECT_EQ(visible_splits(1024, 1).first, 2u);
+}
+
+}  // namespace
+}  // namespace pagoda::kernels

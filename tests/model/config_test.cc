@@ -1,0 +1,218 @@
+// Reading a model's configuration and weights: what is refused, and with which words.
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "gguf/gguf_writer.h"
+#include "kernels/select.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+namespace {
+
+using gguf::GgufWriter;
+using gguf::TensorType;
+
+constexpr std::int64_t kWidth = 8;
+constexpr std::int64_t kHidden = 12;
+constexpr std::int64_t kVocabulary = 5;
+
+struct Keys {
+  std::string architecture = "llama";
+  std::uint32_t layers = 1;
+  std::uint32_t heads = 2;
+  std::uint32_t kv_heads = 1;
+  std::function<void(GgufWriter&)> more = [](GgufWriter&) {};
+};
+
+void add_keys(GgufWriter& writer, const Keys& keys) {
+  writer.add("general.architecture", keys.architecture);
+  writer.add("llama.block_count", keys.layers);
+  writer.add("llama.context_length", 64u);
+  writer.add("llama.embedding_length", static_cast<std::uint32_t>(kWidth));
+  writer.add("llama.feed_forward_length", static_cast<std::uint32_t>(kHidden));
+  writer.add("llama.attention.head_count", keys.heads);
+  writer.add("llama.attention.head_count_kv", keys.kv_heads);
+  keys.more(writer);
+}
+
+void add_zeros(GgufWriter& writer, const std::string& name, std::int64_t columns,
+               std::int64_t rows) {
+  writer.add_tensor<float>(name, TensorType::kF32, {columns, rows},
+                           std::vector<float>(static_cast<std::size_t>(columns * rows)));
+}
+
+// All tensors of a one-layer model but the one called `without`.
+void add_tensors(GgufWriter& writer, const std::string& without = "") {
+  const auto add = [&](const std::string& name, std::int64_t columns, std::int64_t rows) {
+    if (name != without) add_zeros(writer, name, columns, rows);
+  };
+  add("token_embd.weight", kWidth, kVocabulary);
+  add("output_norm.weight", kWidth, 1);
+  add("blk.0.attn_norm.weight", kWidth, 1);
+  add("blk.0.attn_q.weight", kWidth, 8);
+  add("blk.0.attn_k.weight", kWidth, 4);
+  add("blk.0.attn_v.weight", kWidth, 4);
+  add("blk.0.attn_output.weight", 8, kWidth);
+  add("blk.0.ffn_norm.weight", kWidth, 1);
+  add("blk.0.ffn_gate.weight", kWidth, kHidden);
+  add("blk.0.ffn_up.weight", kWidth, kHidden);
+  add("blk.0.ffn_down.weight", kHidden, kWidth);
+}
+
+struct Loaded {
+  gguf::Bytes bytes;
+  Result<gguf::File> file;
+};
+
+Loaded parse(const GgufWriter& writer) {
+  gguf::Bytes bytes = writer.bytes();
+  auto file = gguf::File::parse(bytes, "test.gguf");
+  return {std::move(bytes), std::move(file)};
+}
+
+Result<Config> config_of(const Keys& keys) {
+  GgufWriter writer;
+  add_keys(writer, keys);
+  add_zeros(writer, "token_embd.weight", kWidth, kVocabulary);
+  const Loaded loaded = parse(writer);
+  return read_config(loaded.file.value());
+}
+
+// The message of the error, or "fine".
+template <class T>
+std::string message_of(const Result<T>& result) {
+  return result.ok() ? "fine" : result.error().message;
+}
+
+TEST(Config, ReadsWhatTheFileSaysAndDerivesTheRest) {
+  const Config config = config_of({}).value();
+  EXPECT_EQ(config.layers, 1u);
+  EXPECT_EQ(config.context, 64u);
+  EXPECT_EQ(config.vocabulary, 5u);
+  EXPECT_EQ(config.key_dim, 4u);
+  EXPECT_EQ(config.value_dim, 4u);
+  EXPECT_EQ(config.rope.dims, 4u);
+  EXPECT_EQ(config.group(), 2u);
+  EXPECT_EQ(config.reach, std::vector<kv::memory::LayerReach>(1));
+}
+
+TEST(Config, EveryPatternThLayerIsFull) {
+  Keys keys = {.layers = 5};
+  keys.more = [](GgufWriter& writer) {
+    writer.add("llama.attention.sliding_window", 24u);
+    writer.add("llama.attention.sliding_window_pattern", 3u);
+  };
+  const Config config = config_of(keys).value();
+  std::vector<std::uint32_t> windows;
+  for (const auto& reach : config.reach) windows.push_back(reach.window);
+  EXPECT_EQ(windows, (std::vector<std::uint32_t>{24, 24, 0, 24, 24}));
+}
+
+TEST(Config, OneKvHeadCountPerLayerIsFineWhenAllAreEqual) {
+  GgufWriter writer;
+  Keys keys = {.layers = 2};
+  add_zeros(writer, "token_embd.weight", kWidth, kVocabulary);
+  writer.add("general.architecture", "llama");
+  writer.add("llama.block_count", 2u);
+  writer.add("llama.context_length", 64u);
+  writer.add("llama.embedding_length", 8u);
+  writer.add("llama.feed_forward_length", 12u);
+  writer.add("llama.attention.head_count", 4u);
+  GgufWriter uneven = writer;
+  writer.add_array<std::uint32_t>("llama.attention.head_count_kv", {2, 2});
+  uneven.add_array<std::uint32_t>("llama.attention.head_count_kv", {2, 1});
+  EXPECT_EQ(read_config(parse(writer).file.value()).value().kv_heads, 2u);
+  EXPECT_NE(message_of(read_config(parse(uneven).file.value())).find("differs between layers"),
+            std::string::npos);
+}
+
+TEST(Config, WhatCannotBeRunIsRefusedByName) {
+  struct Refusal {
+    Keys keys;
+    std::vector<std::string> words;
+  };
+  const auto with = [](std::function<void(GgufWriter&)> more) {
+    Keys keys;
+    keys.more = std::move(more);
+    return keys;
+  };
+  const std::vector<Refusal> refusals = {
+      {{.architecture = "mamba"}, {"test.gguf", "'mamba'", "llama"}},
+      {{.layers = 0}, {"llama.block_count is 0", "1 to 4096"}},
+      {{.layers = 5000}, {"llama.block_count is 5000", "1 to 4096"}},
+      {{.heads = 0}, {"llama.attention.head_count is 0"}},
+      {{.heads = 4, .kv_heads = 3}, {"head_count_kv is 3", "divisor of the 4"}},
+      {{.heads = 2, .kv_heads = 4}, {"head_count_kv is 4", "1 to 2"}},
+      {with([](GgufWriter& w) { w.add("llama.expert_count", 8u); }), {"8 experts"}},
+      {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 3u); }), {"an even number"}},
+      {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 6u); }), {"1 to 4"}},
+      {with([](GgufWriter& w) { w.add("llama.rope.freq_base", -1.0f); }), {"above 0"}},
+      {with([](GgufWriter& w) { w.add("llama.rope.scaling.type", "longrope"); }), {"'longrope'"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.key_length", 4096u); }), {"1 to 1024"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.sliding_window", "wide"); }),
+       {"llama.attention.sliding_window"}},
+  };
+  for (const Refusal& refusal : refusals) {
+    const std::string message = message_of(config_of(refusal.keys));
+    for (const std::string& word : refusal.words) {
+      EXPECT_NE(message.find(word), std::string::npos) << message << "\nlacks: " << word;
+    }
+  }
+}
+
+TEST(Weights, EveryTensorIsNeededAndNamedWhenMissing) {
+  for (const std::string name :
+       {"output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
+        "blk.0.attn_output.weight", "blk.0.ffn_norm.weight", "blk.0.ffn_down.weight"}) {
+    GgufWriter writer;
+    add_keys(writer, {});
+    add_tensors(writer, name);
+    const Loaded loaded = parse(writer);
+    const Config config = read_config(loaded.file.value()).value();
+    EXPECT_EQ(message_of(load_weights(loaded.file.value(), config, kernels::ref_set())),
+              "test.gguf: tensor '" + name + "' is missing");
+  }
+}
+
+TEST(Weights, AHeadOfItsOwnIsUsedAndATiedOneIsTheEmbedding) {
+  for (const bool own : {false, true}) {
+    GgufWriter writer;
+    add_keys(writer, {});
+    add_tensors(writer);
+    if (own) add_zeros(writer, "output.weight", kWidth, kVocabulary);
+    const Loaded loaded = parse(writer);
+    const Config config = read_config(loaded.file.value()).value();
+    const auto weights = load_weights(loaded.file.value(), config, kernels::ref_set());
+    ASSERT_TRUE(weights.ok()) << message_of(weights);
+    EXPECT_EQ(weights.value().output.data != weights.value().embedding.data, own);
+  }
+}
+
+TEST(Weights, WrongShapesAndUnreadableTypesAreNamed) {
+  GgufWriter shape;
+  add_keys(shape, {});
+  add_tensors(shape, "blk.0.attn_k.weight");
+  add_zeros(shape, "blk.0.attn_k.weight", kWidth, 7);
+  const Loaded misshapen = parse(shape);
+  const Config config = read_config(misshapen.file.value()).value();
+  EXPECT_EQ(message_of(load_weights(misshapen.file.value(), config, kernels::ref_set())),
+            "test.gguf: tensor 'blk.0.attn_k.weight' is 7 x 8, expected 4 x 8 (rows x columns)");
+
+  GgufWriter codebook;
+  add_keys(codebook, {});
+  add_tensors(codebook, "blk.0.ffn_up.weight");
+  codebook.add_tensor("blk.0.ffn_up.weight", TensorType::kIQ2_XS, {256, 1}, gguf::Bytes(74));
+  const Loaded unreadable = parse(codebook);
+  ASSERT_TRUE(unreadable.file.ok()) << unreadable.file.error().message;
+  const std::string message =
+      message_of(load_weights(unreadable.file.value(), config, kernels::ref_set()));
+  EXPECT_NE(message.find("'blk.0.ffn_up.weight'"), std::string::npos) << message;
+  EXPECT_NE(message.find("IQ2_XS"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace pagoda::model

@@ -1,0 +1,39 @@
+// Readers for the oracle's files in tests/data/logits; formats in the README there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/token_id.h"
+
+namespace pagoda::model {
+
+// All logits of a small model (tiny_*.bin).
+struct FullLogits {
+  std::vector<TokenId> tokens;
+  std::vector<float> logits;  // [tokens, vocabulary]
+};
+
+// The head and the bucketed tail of a real model's distributions (smollm2_wikitext2.bin).
+struct LogitDigest {
+  struct Position {
+    std::vector<std::uint32_t> top;      // ids by falling probability
+    std::vector<float> log_probability;  // of those
+    std::vector<float> tail;             // probability of the others, by id % buckets
+  };
+  std::vector<std::vector<TokenId>> windows;
+  std::vector<std::vector<Position>> positions;  // of each window
+};
+
+// Stop the program with a message when the file is not as described.
+FullLogits read_full_logits(const std::string& name);
+LogitDigest read_logit_digest(const std::string& name);
+
+struct Agreement {
+  bool same_top;
+  double kl;  // nats, of the oracle's distribution from ours, by the README's estimate
+};
+Agreement compare(const LogitDigest::Position& oracle, const float* logits, std::size_t vocabulary);
+
+}  // namespace pagoda::model

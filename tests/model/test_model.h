@@ -1,0 +1,62 @@
+// A model for tests, and a way to run sequences through it under every condition that must not
+// matter: chunk sizes, threads, block ids, neighbours, KV element types.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/token_id.h"
+#include "gguf/file.h"
+#include "kernels/select.h"
+#include "kv/memory/page_layout.h"
+#include "model/config.h"
+#include "model/decoder.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+
+class TestModel {
+ public:
+  // Stops the program with the message when the file does not load.
+  explicit TestModel(const std::string& path);
+
+  const gguf::File& file() const { return file_; }
+  const Config& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+
+ private:
+  gguf::File file_;
+  Config config_;
+  Weights weights_;
+};
+
+// A file below tests/data/models.
+std::string test_model_path(const std::string& name);
+
+struct Conditions {
+  const kernels::KernelSet* kernels = &kernels::ref_set();
+  std::size_t threads = 1;
+  std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
+  kv::memory::Element element = kv::memory::Element::kF16;
+  std::uint32_t block_tokens = 16;
+  std::uint64_t shuffle_seed = 0;  // of the block ids
+};
+
+using Tokens = std::vector<TokenId>;
+using Logits = std::vector<float>;  // [tokens, vocabulary]
+
+// Seeded token ids below the vocabulary's size.
+Tokens random_tokens(const Config& config, std::size_t count, std::uint64_t seed);
+
+// The logits of every position of every sequence. All sequences advance together, each by `chunk`
+// tokens a step, until each has ended. Every page starts as NaN; half of them stay free.
+std::vector<Logits> run_sequences(const TestModel& model, const Conditions& conditions,
+                                  const std::vector<Tokens>& sequences);
+
+// The same for one sequence, without any cache: position p is computed by feeding tokens 0 to p
+// anew.
+Logits run_without_cache(const TestModel& model, const Conditions& conditions,
+                         const Tokens& tokens);
+
+}  // namespace pagoda::model

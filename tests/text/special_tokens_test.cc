@@ -1,0 +1,92 @@
+#include "text/special_tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "text/vocabularies.h"
+
+namespace pagoda::text {
+namespace {
+
+MadeVocabulary letters() {
+  MadeVocabulary made;
+  for (char c = 'a'; c <= 'e'; ++c) made.add(std::string(1, c));  // 0 to 4
+  made.add("<");                                                  // 5
+  made.add(">");                                                  // 6
+  made.add("\xC4\xA0");                                           // 7, a space
+  return made;
+}
+
+TEST(SpecialTokens, ControlTokensAreReadOnlyWhenAsked) {
+  MadeVocabulary made = letters();
+  made.add("<a>", kControl);
+  const auto tokenizer = made.load_or_fail();
+  EXPECT_EQ(numbers(tokenizer->encode("b<a>c", {})), (std::vector<std::uint32_t>{1, 5, 0, 6, 2}));
+  EXPECT_EQ(numbers(tokenizer->encode("b<a>c", {.special = true})),
+            (std::vector<std::uint32_t>{1, 8, 2}));
+  EXPECT_EQ(tokenizer->decode(ids({1, 8, 2}), true).value(), "b<a>c");
+  EXPECT_EQ(tokenizer->decode(ids({1, 8, 2}), false).value(), "bc");
+  EXPECT_TRUE(tokenizer->is_control(TokenId(8)));
+  EXPECT_FALSE(tokenizer->is_control(TokenId(0)));
+}
+
+TEST(SpecialTokens, UserDefinedTokensAreReadAlways) {
+  MadeVocabulary made = letters();
+  made.add("<a>", kUserDefined);
+  const auto tokenizer = made.load_or_fail();
+  EXPECT_EQ(numbers(tokenizer->encode("b<a>c", {})), (std::vector<std::uint32_t>{1, 8, 2}));
+  EXPECT_EQ(tokenizer->decode(ids({1, 8, 2}), false).value(), "b<a>c");
+}
+
+TEST(SpecialTokens, TheLongestIsCutFirst) {
+  MadeVocabulary made = letters();
+  made.add("ab", kUserDefined);    // 8
+  made.add("abcd", kUserDefined);  // 9
+  made.add("bcde", kUserDefined);  // 10
+  const auto tokenizer = made.load_or_fail();
+  EXPECT_EQ(numbers(tokenizer->encode("abcde", {})), (std::vector<std::uint32_t>{9, 4}));
+  EXPECT_EQ(numbers(tokenizer->encode("abce", {})), (std::vector<std::uint32_t>{8, 2, 4}));
+  EXPECT_EQ(numbers(tokenizer->encode("bcdeab", {})), (std::vector<std::uint32_t>{10, 8}));
+}
+
+TEST(SpecialTokens, PhiThreeTagsSwallowTheSpaceAfterThem) {
+  MadeVocabulary made = letters();
+  made.add("<a>", kControl);            // 8
+  made.add("<|endoftext|>", kControl);  // 9
+  made.more.add("general.name", "Microsoft Phi-3 mini");
+  const auto tokenizer = made.load_or_fail();
+  EXPECT_EQ(numbers(tokenizer->encode("b <a> \n\tc", {.special = true})),
+            (std::vector<std::uint32_t>{1, 7, 8, 2}));
+  EXPECT_EQ(numbers(tokenizer->encode("<|endoftext|> c", {.special = true})),
+            (std::vector<std::uint32_t>{9, 7, 2}));
+}
+
+TEST(SpecialTokens, ThousandsOfThemInALongTextAreFound) {
+  MadeVocabulary made = letters();
+  for (int i = 0; i < 20'000; ++i) made.add("<" + std::to_string(i) + ">", kControl);
+  const auto tokenizer = made.load_or_fail();
+  std::mt19937 random(7);
+  std::string text;
+  std::vector<std::uint32_t> expected;
+  while (text.size() < 1'000'000) {
+    const std::uint32_t number = static_cast<std::uint32_t>(random() % 20'000);
+    text += "a<" + std::to_string(number) + ">";
+    expected.push_back(0);
+    expected.push_back(8 + number);
+  }
+  EXPECT_EQ(numbers(tokenizer->encode(text, {.special = true})), expected);
+}
+
+TEST(SpecialTokens, EmptyTextsAreNeverCut) {
+  MadeVocabulary made = letters();
+  made.add("", kUserDefined);
+  made.add("", kControl);
+  const auto tokenizer = made.load_or_fail();
+  EXPECT_EQ(numbers(tokenizer->encode("ab", {.special = true})),
+            (std::vector<std::uint32_t>{0, 1}));
+}
+
+}  // namespace
+}  // namespace pagoda::text

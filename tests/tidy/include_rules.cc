@@ -1,0 +1,147 @@
+#include "tidy/include_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace pagoda::tidy {
+namespace {
+
+struct Arrows {
+  std::string_view from;             // a folder of src/, or the beginning of a file's path
+  std::vector<std::string_view> to;  // folders end in '/', everything else is one header
+};
+
+// The longest `from` that fits decides; a folder may always include itself.
+const std::vector<Arrows>& arrow_table() {
+  static const std::vector<Arrows> kTable = {
+      {"base/", {}},
+      {"kv/", {"base/"}},
+      {"kv/memory/", {"base/", "kv/ids.h"}},
+      {"gguf/", {"base/"}},
+      {"device/", {"base/"}},
+      {"store/", {"base/", "kv/"}},
+      {"kernels/", {"base/", "device/", "kv/memory/", "gguf/tensor_type.h"}},
+      {"model/", {"base/", "device/", "gguf/", "kernels/ops.h", "kv/memory/"}},
+      {"text/", {"base/", "gguf/"}},
+      {"sched/", {"base/", "kv/"}},
+      {"engine/", {"base/", "device/", "kernels/ops.h", "kv/", "model/", "sched/", "store/"}},
+      {"server/",
+       {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
+        "engine/snapshot.h", "engine/tenant.h", "kv/ids.h", "kv/explanation.h", "kv/picture.h",
+        "kv/event.h", "kv/curve.h"}},
+      {"cli/",
+       {"base/", "device/", "engine/", "gguf/", "kernels/", "kv/", "model/", "sched/", "server/",
+        "store/", "text/"}},
+      {"cli/replay", {"base/", "kv/", "cli/"}},
+  };
+  return kTable;
+}
+
+constexpr std::array<std::string_view, 5> kHostLibraries = {"fmt/", "boost/", "nlohmann/",
+                                                            "spdlog/", "CLI/"};
+
+const Arrows* arrows_of(std::string_view path) {
+  const Arrows* best = nullptr;
+  for (const Arrows& row : arrow_table()) {
+    const bool longer = best == nullptr || row.from.size() > best->from.size();
+    if (path.starts_with(row.from) && longer) best = &row;
+  }
+  return best;
+}
+
+bool allowed(const Arrows& row, std::string_view include) {
+  if (row.from.ends_with('/') && include.starts_with(row.from)) return true;
+  return std::any_of(row.to.begin(), row.to.end(), [&](std::string_view to) {
+    return to.ends_with('/') ? include.starts_with(to) : include == to;
+  });
+}
+
+std::string listed(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text.empty() ? "nothing else" : text;
+}
+
+bool is_host_library(std::string_view path) {
+  return std::any_of(kHostLibraries.begin(), kHostLibraries.end(),
+                     [&](std::string_view library) { return path.starts_with(library); });
+}
+
+// Follows includes from one file; each file once.
+class Reach {
+ public:
+  explicit Reach(const std::map<std::string, SourceText>& sources) : sources_(sources) {}
+
+  void follow(const SourceText& source, int first_line, const std::string& chain) {
+    for (const Include& include : list_includes(source)) {
+      const int line = first_line == 0 ? include.line : first_line;
+      const std::string longer = chain + " -> " + include.path;
+      if (is_host_library(include.path)) findings_.push_back({line, longer});
+      for (const std::string_view root : {"src/", "tests/", "bench/"}) {
+        const auto found = sources_.find(std::string(root) + include.path);
+        if (!include.quoted || found == sources_.end()) continue;
+        if (seen_.insert(found->first).second) follow(found->second, line, longer);
+      }
+    }
+  }
+
+  Findings take() { return std::move(findings_); }
+
+ private:
+  const std::map<std::string, SourceText>& sources_;
+  std::set<std::string> seen_;
+  Findings findings_;
+};
+
+}  // namespace
+
+std::vector<Include> list_includes(const SourceText& source) {
+  std::vector<Include> includes;
+  int number = 0;
+  for (std::string_view line : split_lines(source.literals)) {
+    ++number;
+    line = trimmed(line);
+    if (!line.starts_with('#')) continue;
+    line = trimmed(line.substr(1));
+    if (!line.starts_with("include")) continue;
+    line = trimmed(line.substr(7));
+    const bool quoted = line.starts_with('"');
+    if (!quoted && !line.starts_with('<')) continue;
+    const std::size_t end = line.find(quoted ? '"' : '>', 1);
+    if (end == std::string_view::npos) continue;
+    includes.push_back({number, std::string(line.substr(1, end - 1)), quoted});
+  }
+  return includes;
+}
+
+Findings wrong_arrows(const SourceText& source) {
+  const std::string_view path = source.path;
+  if (path.starts_with("tests/") || path.starts_with("bench/")) return {};
+  const Arrows* const row = path.starts_with("src/") ? arrows_of(path.substr(4)) : nullptr;
+  if (row == nullptr) return {{1, "in no folder that the table of arrows knows"}};
+  Findings findings;
+  for (const Include& include : list_includes(source)) {
+    const bool ours = include.quoted || arrows_of(include.path) != nullptr;
+    if (!ours || allowed(*row, include.path)) continue;
+    if (!include.quoted) {
+      findings.push_back({include.line, "<" + include.path + "> is ours and wants quotes"});
+    } else if (arrows_of(include.path) == nullptr) {
+      findings.push_back({include.line, "\"" + include.path + "\" is not a path from src/"});
+    } else {
+      findings.push_back({include.line, std::string(row->from) + " may not include \"" +
+                                            include.path + "\", only " + listed(row->to)});
+    }
+  }
+  return findings;
+}
+
+Findings host_libraries_in_cuda(const SourceText& source,
+                                const std::map<std::string, SourceText>& sources) {
+  if (extension(source.path) != "cu") return {};
+  Reach reach(sources);
+  reach.follow(source, 0, source.path);
+  return reach.take();
+}
+
+}  // namespace pagoda::tidy

@@ -1,0 +1,92 @@
+#include "tidy/include_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pagoda::tidy {
+namespace {
+
+using ::testing::IsEmpty;
+
+Findings arrows(const std::string& path, const std::string& include) {
+  return wrong_arrows(read_source(path, "#include \"" + include + "\"\n"));
+}
+
+TEST(IncludeRulesTest, IncludesAreReadOutsideCommentsAndStrings) {
+  const SourceText source = read_source("src/base/a.cc",
+                                        "#include <vector>\n"
+                                        "  #  include \"base/a.h\"  // why\n"
+                                        "// #include \"base/b.h\"\n"
+                                        "const char* c = \"#include <d>\";\n");
+  const std::vector<Include> includes = list_includes(source);
+  ASSERT_EQ(includes.size(), 2U);
+  EXPECT_EQ(includes[0].path, "vector");
+  EXPECT_FALSE(includes[0].quoted);
+  EXPECT_EQ(includes[1].path, "base/a.h");
+  EXPECT_EQ(includes[1].line, 2);
+  EXPECT_TRUE(includes[1].quoted);
+}
+
+TEST(IncludeRulesTest, ArrowsOfTheTablePass) {
+  EXPECT_THAT(arrows("src/base/a.cc", "base/b.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/kv/blocks/a.cc", "kv/memory/view.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/kv/memory/a.cc", "kv/ids.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/kv/memory/a.cc", "kv/memory/view.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/kernels/ref/a.cc", "gguf/tensor_type.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/model/a.cc", "kernels/ops.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/server/a.cc", "engine/reply.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/cli/size.cc", "gguf/file.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/cli/replay.cc", "cli/commands.h"), IsEmpty());
+  EXPECT_THAT(arrows("tests/kv/a_test.cc", "server/http.h"), IsEmpty());
+}
+
+TEST(IncludeRulesTest, OtherArrowsFail) {
+  EXPECT_EQ(arrows("src/base/a.cc", "kv/ids.h"),
+            (Findings{{1, "base/ may not include \"kv/ids.h\", only nothing else"}}));
+  EXPECT_EQ(arrows("src/kv/memory/a.cc", "kv/prefix/tree.h").size(), 1U);
+  EXPECT_EQ(arrows("src/kv/prefix/a.cc", "store/slab.h").size(), 1U);
+  EXPECT_EQ(arrows("src/kernels/a.cc", "gguf/file.h").size(), 1U);
+  EXPECT_EQ(arrows("src/kernels/a.cc", "kv/ids.h").size(), 1U);
+  EXPECT_EQ(arrows("src/model/a.cc", "kernels/select.h").size(), 1U);
+  EXPECT_EQ(arrows("src/sched/a.cc", "engine/engine.h").size(), 1U);
+  EXPECT_EQ(arrows("src/server/a.cc", "engine/batch.h").size(), 1U);
+  EXPECT_EQ(arrows("src/cli/replay.cc", "model/decoder.h").size(), 1U);
+}
+
+TEST(IncludeRulesTest, IncludesArePathsFromSrcInQuotes) {
+  EXPECT_EQ(arrows("src/base/a.cc", "a.h"), (Findings{{1, "\"a.h\" is not a path from src/"}}));
+  EXPECT_EQ(arrows("src/base/a.cc", "../kv/ids.h").size(), 1U);
+  EXPECT_EQ(wrong_arrows(read_source("src/kv/a.cc", "#include <gguf/file.h>\n")).size(), 1U);
+}
+
+TEST(IncludeRulesTest, FilesAreInAKnownFolder) {
+  EXPECT_EQ(wrong_arrows(read_source("src/main.cc", "")).size(), 1U);
+  EXPECT_EQ(wrong_arrows(read_source("src/network/a.cc", "")).size(), 1U);
+  EXPECT_EQ(wrong_arrows(read_source("extra/a.cc", "")).size(), 1U);
+  EXPECT_THAT(wrong_arrows(read_source("src/store/a.cc", "")), IsEmpty());
+}
+
+TEST(IncludeRulesTest, CudaFilesReachNoHostLibrary) {
+  std::map<std::string, SourceText> sources;
+  const auto add = [&](const std::string& path, const std::string& text) {
+    sources[path] = read_source(path, text);
+  };
+  add("src/base/plain.h", "#include <vector>\n#include \"base/loop.h\"\n");
+  add("src/base/loop.h", "#include \"base/plain.h\"\n");
+  add("src/base/printing.h", "#include \"base/fancy.h\"\n");
+  add("src/base/fancy.h", "#include <fmt/format.h>\n");
+  const SourceText good = read_source("src/kernels/a.cu", "#include \"base/plain.h\"\n");
+  EXPECT_THAT(host_libraries_in_cuda(good, sources), IsEmpty());
+
+  const std::string text = "#include \"base/plain.h\"\n#include \"base/printing.h\"\n";
+  EXPECT_EQ(host_libraries_in_cuda(read_source("src/kernels/a.cu", text), sources),
+            (Findings{{2, "src/kernels/a.cu -> base/printing.h -> base/fancy.h -> fmt/format.h"}}));
+  EXPECT_THAT(host_libraries_in_cuda(read_source("src/kernels/a.cc", text), sources), IsEmpty());
+  EXPECT_EQ(host_libraries_in_cuda(read_source("src/kernels/b.cu", "#include <boost/asio.hpp>\n"),
+                                   sources)
+                .size(),
+            1U);
+}
+
+}  // namespace
+}  // namespace pagoda::tidy

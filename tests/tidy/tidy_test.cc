@@ -1,0 +1,88 @@
+// Walks the project's own tree and fails, with file and line, where the house rules are broken.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "tidy/function_length.h"
+#include "tidy/include_rules.h"
+#include "tidy/rules.h"
+
+namespace pagoda::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = PAGODA_SOURCE_DIR;
+
+// Hidden folders, build folders and what tests read as data.
+bool is_exempt(const std::string& folder) {
+  const std::string name = fs::path(folder).filename().string();
+  return name.starts_with(".") || name.starts_with("build") || name.starts_with("carry") ||
+         folder == "tests/data" || folder == "tests/fuzz/corpus" || folder == "shared";
+}
+
+bool is_source(const std::string& path) {
+  const std::string_view end = extension(path);
+  return end == "h" || end == "cc" || end == "cu" || end == "cuh" || end == "cpp" || end == "hpp";
+}
+
+std::map<std::string, SourceText> read_tree() {
+  std::map<std::string, SourceText> sources;
+  for (auto at = fs::recursive_directory_iterator(kRoot); at != fs::recursive_directory_iterator();
+       ++at) {
+    const std::string path = at->path().lexically_relative(kRoot).generic_string();
+    if (at->is_directory() && is_exempt(path)) at.disable_recursion_pending();
+    if (!at->is_regular_file() || !is_source(path)) continue;
+    std::ostringstream text;
+    text << std::ifstream(at->path(), std::ios::binary).rdbuf();
+    sources.emplace(path, read_source(path, text.str()));
+  }
+  return sources;
+}
+
+const std::map<std::string, SourceText>& tree() {
+  static const std::map<std::string, SourceText> kTree = read_tree();
+  return kTree;
+}
+
+void expect_none(const std::function<Findings(const SourceText&)>& rule) {
+  for (const auto& [path, source] : tree()) {
+    for (const Finding& finding : rule(source)) {
+      ADD_FAILURE_AT((kRoot / path).c_str(), finding.line) << finding.message;
+    }
+  }
+}
+
+TEST(TidyTest, TheWalkFindsTheTree) {
+  EXPECT_TRUE(tree().contains("src/base/result.h"));
+  EXPECT_TRUE(tree().contains("tests/tidy/tidy_test.cc"));
+  EXPECT_FALSE(tree().at("src/base/result.h").text.empty());
+}
+
+TEST(TidyTest, IncludesFollowTheArrows) { expect_none(wrong_arrows); }
+
+TEST(TidyTest, CudaReachesNoHostLibrary) {
+  expect_none([](const SourceText& source) { return host_libraries_in_cuda(source, tree()); });
+}
+
+TEST(TidyTest, FilesAreShort) { expect_none(file_too_long); }
+
+TEST(TidyTest, FunctionsAreShort) { expect_none(functions_too_long); }
+
+TEST(TidyTest, LinesAreShort) { expect_none(lines_too_long); }
+
+TEST(TidyTest, NoStrayBlanks) { expect_none(stray_blanks); }
+
+TEST(TidyTest, HeadersBeginOnce) { expect_none(missing_pragma_once); }
+
+TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
+
+TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
+
+}  // namespace
+}  // namespace pagoda::tidy
