@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
 
-.PHONY: all pagoda test test-long check format format-check lint sanitize fuzz bench clean
+.PHONY: all pagoda test test-long test-x86 check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -25,6 +25,10 @@ test:
 
 test-long: all
 	cd build && $(CTEST)
+
+# The quick tests as an x86-64 program under emulation, on a machine of another architecture.
+test-x86:
+	tools/test_emulated_x86
 
 check: format-check lint sanitize
 

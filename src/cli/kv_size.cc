@@ -191,6 +191,7 @@ const KvFormat* find_kv_format(std::string_view name) {
 Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view flag) {
   std::int64_t product = 0;
   if (!__builtin_mul_overflow(a, b, &product)) return product;
+  ASSERT(a > 0, "a product with 0 does not overflow");
   return Error{ErrorCode::kOutOfRange,
                fmt::format("{}: {} is out of range: with the other values it may be 1 to {}, or "
                            "the result would pass 2^63 - 1",

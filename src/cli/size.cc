@@ -44,7 +44,7 @@ constexpr const char* kBlockSizeDefault = "16";
 
 struct Report {
   std::string text;
-  Json json;
+  std::string json;
 };
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
@@ -220,7 +220,7 @@ Json size_json(const KvQuestion& question, const KvSize& size) {
 }
 
 Status add_blocks(const Flags& flags, const KvQuestion& question, const KvSize& size,
-                  Report& report) {
+                  std::string& text, Json& json) {
   ASSIGN_OR_RETURN(const auto block_size, flags.number("--block-size", kBlockSizeDefault));
   ASSIGN_OR_RETURN(const auto tokens,
                    flags.number("--tokens", fmt::format("{}", question.sequence_length)));
@@ -228,18 +228,18 @@ Status add_blocks(const Flags& flags, const KvQuestion& question, const KvSize& 
                    checked_product(size.per_token.stored, block_size, "--block-size"));
   ASSIGN_OR_RETURN(const KvBlocks blocks, kv_blocks(tokens, block_size, block_bytes));
   const std::int64_t held_bytes = block_bytes * blocks.blocks;
-  report.text +=
+  text +=
       line("blocks", fmt::format("{} in blocks of {}: {}, {} unused", count_text(tokens, "token"),
                                  block_size, count_text(blocks.blocks, "block"),
                                  count_text(blocks.slots_unused, "slot")));
-  report.text += line("block", bytes_text(block_bytes));
-  report.text += line("held by blocks", bytes_text(held_bytes));
+  text += line("block", bytes_text(block_bytes));
+  text += line("held by blocks", bytes_text(held_bytes));
   bool windowed = false;
   for (const KvLayers& group : question.groups) windowed = windowed || group.window != 0;
-  if (windowed) report.text += line("", "before windowed layers give back what left their window");
-  report.json["blocks"] = {{"tokens", tokens},           {"block_size", block_size},
-                           {"blocks", blocks.blocks},    {"slots_unused", blocks.slots_unused},
-                           {"block_bytes", block_bytes}, {"held_bytes", held_bytes}};
+  if (windowed) text += line("", "before windowed layers give back what left their window");
+  json["blocks"] = {{"tokens", tokens},           {"block_size", block_size},
+                    {"blocks", blocks.blocks},    {"slots_unused", blocks.slots_unused},
+                    {"block_bytes", block_bytes}, {"held_bytes", held_bytes}};
   return ok_status();
 }
 
@@ -268,22 +268,22 @@ Result<Report> one_size(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::int64_t tokens_total,
                    checked_product(question.sequence_length, question.batch_size, "--batch-size"));
 
-  Report report = {size_lines(question, size, tokens_total), size_json(question, size)};
+  std::string text = size_lines(question, size, tokens_total);
+  Json json = size_json(question, size);
   std::string heading = "KV cache";
   if (context != 0) {
     heading += " of " + flags.text("--model", "");
-    report.json["model"] = flags.text("--model", "");
-    report.json["model_context_length"] = context;
+    json["model"] = flags.text("--model", "");
+    json["model_context_length"] = context;
     if (question.sequence_length > context) {
-      report.text += line(
-          "note", fmt::format("the model was trained on {} tokens of context", grouped(context)));
+      text += line("note",
+                   fmt::format("the model was trained on {} tokens of context", grouped(context)));
     }
   }
   if (flags.given("--tokens") || flags.given("--block-size")) {
-    RETURN_IF_ERROR(add_blocks(flags, question, size, report));
+    RETURN_IF_ERROR(add_blocks(flags, question, size, text, json));
   }
-  report.text = heading + "\n" + report.text;
-  return report;
+  return Report{heading + "\n" + text, json.dump(2)};
 }
 
 struct HeadKind {
@@ -321,42 +321,41 @@ Result<Report> compare_heads(const Flags& flags) {
   ASSIGN_OR_RETURN(question.ranks, flags.number("--tp-size", "1"));
 
   const bool quantised = question.format.quantised();
-  Report report;
-  report.text = fmt::format("KV cache of {} of {} tokens, {} layers, {}\n  {:<5}{:<18}{:>14}{:>14}",
-                            count_text(question.batch_size, "sequence"), question.sequence_length,
-                            kinds.front().group.layers, question.format.name, "", "keeps",
-                            "per token", "total");
-  if (quantised) report.text += fmt::format("{:>14}", "payload");
-  report.text += fmt::format("{:>14}\n", fmt::format("rank of {}", question.ranks));
-  report.json = {{"dtype", question.format.name},
-                 {"batch_size", question.batch_size},
-                 {"sequence_length", question.sequence_length},
-                 {"tp_size", question.ranks},
-                 {"heads", Json::array()}};
+  std::string text = fmt::format(
+      "KV cache of {} of {} tokens, {} layers, {}\n  {:<5}{:<18}{:>14}{:>14}",
+      count_text(question.batch_size, "sequence"), question.sequence_length,
+      kinds.front().group.layers, question.format.name, "", "keeps", "per token", "total");
+  if (quantised) text += fmt::format("{:>14}", "payload");
+  text += fmt::format("{:>14}\n", fmt::format("rank of {}", question.ranks));
+  Json json = {{"dtype", question.format.name},
+               {"batch_size", question.batch_size},
+               {"sequence_length", question.sequence_length},
+               {"tp_size", question.ranks},
+               {"heads", Json::array()}};
   for (const auto& [name, group] : kinds) {
     question.groups = {group};
     ASSIGN_OR_RETURN(const KvSize size, kv_size(question));
     const std::string keeps = group.latent
                                   ? fmt::format("latent {} + {}", kLatentDim, kLatentRopeDim)
                                   : count_text(group.kv_heads, "KV head");
-    report.text += fmt::format("  {:<5}{:<18}{:>14}{:>14}", name, keeps,
-                               size_text(size.per_token.stored), size_text(size.total.stored));
-    if (quantised) report.text += fmt::format("{:>14}", size_text(size.total.payload));
-    report.text += fmt::format("{:>14}\n", size_text(size.per_rank.stored));
+    text += fmt::format("  {:<5}{:<18}{:>14}{:>14}", name, keeps, size_text(size.per_token.stored),
+                        size_text(size.total.stored));
+    if (quantised) text += fmt::format("{:>14}", size_text(size.total.payload));
+    text += fmt::format("{:>14}\n", size_text(size.per_rank.stored));
     Json row = {{"name", name}, {"bytes_per_token", size.per_token.stored}};
     row.update(group_json(group));
     put_bytes(row, "total", size.total);
     put_bytes(row, "per_rank", size.per_rank);
-    report.json["heads"].push_back(std::move(row));
+    json["heads"].push_back(std::move(row));
   }
   if (question.ranks > 1) {
-    report.text += "  a rank keeps one KV head at least; latents are on every rank\n";
+    text += "  a rank keeps one KV head at least; latents are on every rank\n";
   }
   if (quantised) {
-    report.text += fmt::format("  scales: {}\n", question.format.scale_rule);
-    report.json["scale_rule"] = question.format.scale_rule;
+    text += fmt::format("  scales: {}\n", question.format.scale_rule);
+    json["scale_rule"] = question.format.scale_rule;
   }
-  return report;
+  return Report{std::move(text), json.dump(2)};
 }
 
 Result<Report> known_sizes() {
@@ -368,17 +367,16 @@ Result<Report> known_sizes() {
   constexpr std::array<Known, 4> kModels = {
       {{"7B", 32, 32}, {"13B", 40, 40}, {"70B", 80, 64}, {"405B", 126, 128}}};
   constexpr std::array<std::int64_t, 4> kTokens = {2048, 8192, 32768, 131072};
-  Report report;
-  report.text = fmt::format(
+  std::string text = fmt::format(
       "KV cache of one sequence, all heads kept (MHA), head size 128, fp16\n"
       "  {:<7}{:>7}{:>7}",
       "model", "layers", "heads");
   for (const std::int64_t tokens : kTokens) {
-    report.text += fmt::format("{:>14}", fmt::format("{}K", tokens / 1024));
+    text += fmt::format("{:>14}", fmt::format("{}K", tokens / 1024));
   }
-  report.json = {{"dtype", "fp16"}, {"head_dim", 128}, {"models", Json::array()}};
+  Json json = {{"dtype", "fp16"}, {"head_dim", 128}, {"models", Json::array()}};
   for (const Known& known : kModels) {
-    report.text += fmt::format("\n  {:<7}{:>7}{:>7}", known.name, known.layers, known.heads);
+    text += fmt::format("\n  {:<7}{:>7}{:>7}", known.name, known.layers, known.heads);
     Json row = {{"name", known.name}, {"layers", known.layers}, {"kv_heads", known.heads}};
     for (const std::int64_t tokens : kTokens) {
       const KvLayers group = {
@@ -386,17 +384,17 @@ Result<Report> known_sizes() {
       ASSIGN_OR_RETURN(const KvSize size, kv_size({.groups = {group},
                                                    .format = *find_kv_format("fp16"),
                                                    .sequence_length = tokens}));
-      report.text += fmt::format("{:>14}", size_text(size.total.stored));
+      text += fmt::format("{:>14}", size_text(size.total.stored));
       row["sizes"].push_back({{"tokens", tokens},
                               {"bytes", size.total.stored},
                               {"text", size_text(size.total.stored)}});
     }
-    report.json["models"].push_back(std::move(row));
+    json["models"].push_back(std::move(row));
   }
-  report.text +=
+  text +=
       "\n  2 x layers x heads x 128 x 2 bytes x tokens; with grouped queries (8 KV heads "
       "of 64) an eighth\n";
-  return report;
+  return Report{std::move(text), json.dump(2)};
 }
 
 Result<Report> answer(Flags& flags) {
@@ -458,7 +456,7 @@ void add_size_command(CLI::App& app, int& exit_status) {
       return;
     }
     const Report& result = report.value();
-    fmt::print("{}", flags->on("--json") ? result.json.dump(2) + "\n" : result.text);
+    fmt::print("{}", flags->on("--json") ? result.json + "\n" : result.text);
     exit_status = 0;
   });
 }
