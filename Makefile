@@ -33,15 +33,15 @@ test-x86:
 check: format-check lint sanitize
 
 format:
-	clang-format -i $(SOURCES)
+	@clang-format -i $(SOURCES)
 
 format-check:
-	clang-format --dry-run --Werror $(SOURCES)
+	@clang-format --dry-run --Werror $(SOURCES) && echo 'format: fine'
 
 lint: build/build.ninja
 	cmake --build build --parallel $(JOBS) --target pagoda
-	printf '%s\n' $(filter src/%.cc,$(SOURCES)) | \
-	  xargs -P $(JOBS) -n 4 clang-tidy --quiet -p build
+	@printf '%s\n' $(filter src/%.cc,$(SOURCES)) | \
+	  xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build && echo 'lint: fine'
 
 sanitize:
 	cmake --preset dev

@@ -16,6 +16,7 @@
 
 #include "base/byte_size.h"
 #include "cli/commands.h"
+#include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/printable.h"
 
@@ -191,15 +192,7 @@ Json kv_json(const Inspection& inspection) {
   if (!inspection.kv) return nullptr;
   const KvInspection& kv = *inspection.kv;
   Json layers = Json::array();
-  for (const KvLayers& group : kv.groups) {
-    Json json = {{"layers", group.layers},
-                 {"kv_heads", group.kv_heads},
-                 {"key_dim", group.key_dim},
-                 {"value_dim", group.value_dim}};
-    if (group.window != 0) json["window"] = group.window;
-    if (group.latent) json["latent"] = true;
-    layers.push_back(std::move(json));
-  }
+  for (const KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
   return {{"element_bytes", 2},
           {"layers", std::move(layers)},
           {"context_length", kv.context_length},

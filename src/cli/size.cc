@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/kv_size.h"
+#include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/file.h"
 
@@ -156,16 +157,6 @@ std::string group_text(const KvLayers& group) {
                      group.window == 0 ? "" : fmt::format(", last {} tokens", group.window));
 }
 
-Json group_json(const KvLayers& group) {
-  Json json = {{"layers", group.layers},
-               {"kv_heads", group.kv_heads},
-               {"key_dim", group.key_dim},
-               {"value_dim", group.value_dim}};
-  if (group.window != 0) json["window"] = group.window;
-  if (group.latent) json["latent"] = true;
-  return json;
-}
-
 std::string rank_text(const KvQuestion& question, const KvSize& size) {
   const std::string bytes = bytes_text(size.per_rank.stored);
   if (size.replicated) {
@@ -205,7 +196,8 @@ Json size_json(const KvQuestion& question, const KvSize& size) {
   Json json;
   json["dtype"] = question.format.name;
   if (question.format.quantised()) json["scale_rule"] = question.format.scale_rule;
-  for (const KvLayers& group : question.groups) json["layer_groups"].push_back(group_json(group));
+  for (const KvLayers& group : question.groups)
+    json["layer_groups"].push_back(kv_layers_json(group));
   json["batch_size"] = question.batch_size;
   json["sequence_length"] = question.sequence_length;
   json["bytes_per_token"] = size.per_token.stored;
@@ -343,7 +335,7 @@ Result<Report> compare_heads(const Flags& flags) {
     if (quantised) text += fmt::format("{:>14}", size_text(size.total.payload));
     text += fmt::format("{:>14}\n", size_text(size.per_rank.stored));
     Json row = {{"name", name}, {"bytes_per_token", size.per_token.stored}};
-    row.update(group_json(group));
+    row.update(kv_layers_json(group));
     put_bytes(row, "total", size.total);
     put_bytes(row, "per_rank", size.per_rank);
     json["heads"].push_back(std::move(row));
