@@ -13,14 +13,14 @@ const KernelSet& cpu_set();
 #endif
 
 std::span<const KernelSet* const> available_sets() {
-  static const std::vector<const KernelSet*> sets = [] {
+  static const std::vector<const KernelSet*> kSets = [] {
     std::vector<const KernelSet*> found = {&ref_set()};
 #ifdef PAGODA_HAVE_CPU_SET
     if (cpu_set().runs_here()) found.push_back(&cpu_set());
 #endif
     return found;
   }();
-  return sets;
+  return kSets;
 }
 
 Result<const KernelSet*> select_set(std::string_view name) {

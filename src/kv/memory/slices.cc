@@ -15,6 +15,7 @@ SlicePlan plan_slices(std::span<const LayerReach> layers) {
   }
   std::size_t per_slice = 0;
   for (const auto& [reach, members] : kinds) per_slice = std::gcd(per_slice, members.size());
+  ASSERT(per_slice > 0, "every kind has a layer");
 
   SlicePlan plan;
   plan.layers_per_slice = static_cast<std::uint32_t>(per_slice);
