@@ -57,6 +57,7 @@ fuzz:
 
 bench: all
 	build/kernels_bench
+	build/block_name_bench
 	bench/run_tokenizer_bench build
 
 clean:

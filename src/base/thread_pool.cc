@@ -44,7 +44,7 @@ std::size_t cores_by_quota() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::size_t threads) {
+ThreadPool::ThreadPool(std::size_t threads) : claims_(threads) {
   ASSERT(threads >= 1, "a pool needs at least the caller's thread");
   for (std::size_t thread = 1; thread < threads; ++thread) {
     workers_.emplace_back([this, thread] { work(thread); });
@@ -52,9 +52,9 @@ ThreadPool::ThreadPool(std::size_t threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  stopping_ = true;
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  stopping_.store(true, std::memory_order_relaxed);
+  job_.fetch_add(1, std::memory_order_release);
+  job_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -68,23 +68,39 @@ void ThreadPool::run_erased(std::size_t items, ErasedTask task, void* context) {
   context_ = context;
   items_ = items;
   unfinished_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
-  task(context, split_work(items, 0, threads()));
+  const std::uint32_t job = job_.fetch_add(1, std::memory_order_release) + 1;
+  job_.notify_all();
+  do_part(0, 0);
+  for (std::size_t part = 1; part < claims_.size(); ++part) {
+    if (!claim(part, job)) continue;
+    do_part(part, 0);
+    unfinished_.fetch_sub(1, std::memory_order_relaxed);
+  }
   for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;) {
     left = wait_for_change(unfinished_, left);
   }
 }
 
 void ThreadPool::work(std::size_t thread) {
-  std::uint32_t seen = 0;
+  std::uint32_t job = 0;
   for (;;) {
-    seen = wait_for_change(generation_, seen);
-    if (stopping_) return;
-    const WorkRange range = split_work(items_, thread, threads());
-    if (range.begin != range.end) task_(context_, range);
+    job = wait_for_change(job_, job);
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!claim(thread, job)) continue;
+    do_part(thread, thread);
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
   }
+}
+
+// Every claim goes up by one a job, so that a worker that wakes late finds its range taken.
+bool ThreadPool::claim(std::size_t part, std::uint32_t job) {
+  std::uint32_t before = job - 1;
+  return claims_[part].taken.compare_exchange_strong(before, job, std::memory_order_acq_rel);
+}
+
+void ThreadPool::do_part(std::size_t part, std::size_t thread) {
+  const WorkRange range = split_work(items_, part, claims_.size());
+  if (range.begin != range.end) task_(context_, {range.begin, range.end, thread});
 }
 
 std::size_t usable_cores() {

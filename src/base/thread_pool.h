@@ -1,12 +1,14 @@
 // Threads with a fixed split of the work.
 //
 // run(items, task) cuts [0, items) into one contiguous range per thread, a function of the two
-// counts alone, and returns when all are done; the caller works on the first range. Workers spin
-// briefly between jobs, then sleep: an idle pool costs no CPU. No allocation per job.
+// counts alone, and returns when all are done. The caller works on the first range, then on every
+// range whose worker has not begun: where other programs keep a worker off its core, a job takes as
+// long as on one thread, not as long as the worker waits. Workers spin briefly between jobs, then
+// sleep: an idle pool costs no CPU. No allocation per job.
 //
 // Thread rule: one thread calls run() at a time; tasks must not call run() on the same pool.
-// The number of threads never changes a result: tasks write disjoint outputs and each output is
-// computed whole by one thread.
+// Who does a range never changes a result: tasks write disjoint outputs and each output is computed
+// whole by one thread.
 #pragma once
 
 #include <atomic>
@@ -22,15 +24,17 @@ namespace pagoda {
 struct WorkRange {
   std::size_t begin;
   std::size_t end;
-  std::size_t thread;  // 0 is the caller
+  // Who does it: 0 is the caller. No two ranges are done at once under one number, so that it can
+  // choose scratch memory.
+  std::size_t thread;
 };
 
-// The part of [0, items) that `thread` of `threads` gets: sizes differ by at most one.
-constexpr WorkRange split_work(std::size_t items, std::size_t thread, std::size_t threads) {
-  const std::size_t share = items / threads;
-  const std::size_t extra = items % threads;
-  const std::size_t begin = thread * share + (thread < extra ? thread : extra);
-  return {begin, begin + share + (thread < extra ? 1 : 0), thread};
+// Range `part` of `parts` of [0, items): sizes differ by at most one.
+constexpr WorkRange split_work(std::size_t items, std::size_t part, std::size_t parts) {
+  const std::size_t share = items / parts;
+  const std::size_t extra = items % parts;
+  const std::size_t begin = part * share + (part < extra ? part : extra);
+  return {begin, begin + share + (part < extra ? 1 : 0), part};
 }
 
 class ThreadPool {
@@ -54,16 +58,24 @@ class ThreadPool {
  private:
   using ErasedTask = void (*)(void*, WorkRange);
 
+  // A worker's range, taken by whoever first sets `taken` to the job's number.
+  struct alignas(64) Claim {
+    std::atomic<std::uint32_t> taken{0};
+  };
+
   void run_erased(std::size_t items, ErasedTask task, void* context);
   void work(std::size_t thread);
+  bool claim(std::size_t part, std::uint32_t job);
+  void do_part(std::size_t part, std::size_t thread);
 
   std::vector<std::thread> workers_;
-  // The job, published by the increment of generation_.
+  std::vector<Claim> claims_;  // [threads]; the caller's own is not used
+  // The job, published by the increment of job_ and unchanged until all its ranges are done.
   ErasedTask task_ = nullptr;
   void* context_ = nullptr;
   std::size_t items_ = 0;
-  bool stopping_ = false;
-  alignas(64) std::atomic<std::uint32_t> generation_{0};
+  std::atomic<bool> stopping_ = false;
+  alignas(64) std::atomic<std::uint32_t> job_{0};
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};
 };
 

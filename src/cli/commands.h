@@ -11,6 +11,7 @@ void add_run_command(CLI::App& app, int& exit_status);
 void add_size_command(CLI::App& app, int& exit_status);
 void add_tokenize_command(CLI::App& app, int& exit_status);
 void add_inspect_command(CLI::App& app, int& exit_status);
+void add_replay_command(CLI::App& app, int& exit_status);
 
 // Parses and runs a whole command line; returns the exit status.
 int run_command_line(int argc, const char* const* argv);

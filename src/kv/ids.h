@@ -8,4 +8,14 @@ namespace pagoda::kv {
 // A page's place in the pool: page p starts at byte p * page_bytes.
 using BlockId = StrongId<struct BlockTag, std::uint32_t>;
 
+// A node of the prefix tree.
+using NodeId = StrongId<struct NodeTag, std::uint32_t>;
+
+// A tenant's private region, interned by the cache. Salt 0 is the public region.
+using SaltId = StrongId<struct SaltTag, std::uint32_t>;
+inline constexpr SaltId kPublic{0};
+
+// Counts what happens in the cache: a later event has a larger tick.
+using Tick = std::uint64_t;
+
 }  // namespace pagoda::kv

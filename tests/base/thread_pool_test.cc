@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -44,13 +46,40 @@ TEST(ThreadPool, EveryItemIsDoneExactlyOnceOverManyJobs) {
   }
 }
 
-TEST(ThreadPool, WorkIsDoneByTheThreadTheSplitNames) {
+TEST(ThreadPool, RangesAreThoseOfTheSplitWhoeverDoesThem) {
   ThreadPool pool(3);
-  std::vector<std::size_t> thread_of(10, 99);
-  pool.run(10, [&](WorkRange range) {
-    for (std::size_t i = range.begin; i < range.end; ++i) thread_of[i] = range.thread;
-  });
-  EXPECT_EQ(thread_of, (std::vector<std::size_t>{0, 0, 0, 0, 1, 1, 1, 2, 2, 2}));
+  for (int job = 0; job < 500; ++job) {
+    std::vector<std::size_t> end_of(10, 0);
+    pool.run(10, [&](WorkRange range) { end_of[range.begin] = range.end; });
+    ASSERT_EQ(end_of, (std::vector<std::size_t>{4, 0, 0, 0, 7, 0, 0, 10, 0, 0}));
+  }
+}
+
+TEST(ThreadPool, NoTwoRangesRunAtOnceUnderOneNumber) {
+  ThreadPool pool(4);
+  std::array<std::atomic<int>, 4> busy = {};
+  std::atomic<bool> clash = false;
+  for (int job = 0; job < 2000; ++job) {
+    pool.run(8, [&](WorkRange range) {
+      if (busy[range.thread].fetch_add(1) != 0) clash = true;
+      busy[range.thread].fetch_sub(1);
+    });
+  }
+  EXPECT_FALSE(clash);
+}
+
+// A worker that is kept away (here: by a long range of its own in the job before) does not hold up
+// what it has not begun.
+TEST(ThreadPool, TheCallerDoesWhatNoWorkerHasBegun) {
+  ThreadPool pool(2);
+  std::atomic<int> by_caller = 0;
+  for (int job = 0; job < 200; ++job) {
+    pool.run(2, [&](WorkRange range) {
+      if (range.begin == 1 && range.thread == 0) ++by_caller;
+      if (range.thread == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    });
+  }
+  EXPECT_GT(by_caller, 0) << "workers that slept were waited for 200 times";
 }
 
 TEST(ThreadPool, AnIdlePoolCostsNoCpu) {

@@ -29,6 +29,14 @@ struct SlicePlan {
   std::vector<LayerPlace> places;  // of each model layer
 };
 
+// The first block that a sequence of `tokens` tokens still reads: its next query sees the last
+// window - 1 of them.
+constexpr std::uint64_t first_block_kept(LayerReach reach, std::uint64_t tokens,
+                                         std::uint32_t block_tokens) {
+  if (reach.window == 0 || tokens + 1 <= reach.window) return 0;
+  return (tokens + 1 - reach.window) / block_tokens;
+}
+
 SlicePlan plan_slices(std::span<const LayerReach> layers);
 
 }  // namespace pagoda::kv::memory

@@ -1,0 +1,282 @@
+// The KV cache's own work on one thread, memory of pages not included.
+//   kv_bench
+// Targets: match of a cached prompt of 100,000 tokens at most 1 ms; allocate and free at most 40 ns
+// a block; seal at most 500 ns a block with its name; 256 bytes for a cached block of 16 tokens;
+// from 10^3 to 10^6 blocks at most 4x an operation. The argument of a benchmark is the number of
+// blocks in the pool or of children below the root.
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+namespace {
+
+constexpr std::uint32_t kBlockTokens = 16;
+constexpr std::uint64_t kChainBlocks = 50;  // of one cached request: 800 tokens
+
+TokenId random_token(std::uint64_t stream, std::uint64_t index) {
+  return TokenId(static_cast<std::uint32_t>(random_bits(1, stream, index) % 128'256));
+}
+
+std::vector<TokenId> random_tokens(std::uint64_t stream, std::uint64_t count) {
+  std::vector<TokenId> tokens;
+  for (std::uint64_t i = 0; i < count; ++i) tokens.push_back(random_token(stream, i));
+  return tokens;
+}
+
+Sequence open(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) {
+  auto outcome = cache.open(domain, cache.match(domain, prompt), prompt);
+  Opened& opened = std::get<Opened>(outcome);
+  for (const Copy& copy : opened.copies) cache.copied(copy);
+  return std::move(opened.sequence);
+}
+
+void reserve(Cache& cache, Sequence& sequence, std::uint64_t tokens) {
+  const auto room = cache.reserve(sequence, tokens);
+  ASSERT(std::holds_alternative<std::vector<Copy>>(room), "the benchmark's pool has room");
+}
+
+void serve(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) {
+  Sequence sequence = open(cache, domain, prompt);
+  reserve(cache, sequence, prompt.size());
+  cache.commit(sequence, prompt.subspan(sequence.tokens_computed()));
+}
+
+// A cache full of chains of 50 blocks of random tokens, all idle.
+struct FullCache {
+  explicit FullCache(std::uint32_t blocks, bool name_blocks = false)
+      : cache({.blocks = blocks,
+               .block_tokens = kBlockTokens,
+               .name_blocks = name_blocks,
+               .on_join = {}}),
+        domain(cache.domain("model", "")) {
+    for (std::uint64_t chain = 0; chain < blocks / kChainBlocks; ++chain) {
+      serve(cache, domain, chain_tokens(chain));
+    }
+  }
+  static std::vector<TokenId> chain_tokens(std::uint64_t chain) {
+    return random_tokens(chain, kChainBlocks * kBlockTokens);
+  }
+  std::uint64_t chains() const { return cache.pool().blocks() / kChainBlocks; }
+
+  Cache cache;
+  Domain domain;
+};
+
+void set_per_item(benchmark::State& state, const char* name, std::uint64_t items) {
+  state.counters[name] =
+      benchmark::Counter(static_cast<double>(items), benchmark::Counter::kIsIterationInvariantRate |
+                                                         benchmark::Counter::kInvert);
+}
+
+void bench_match_100000_tokens(benchmark::State& state) {
+  Cache cache({.blocks = 10'000, .block_tokens = kBlockTokens, .on_join = {}});
+  const Domain domain = cache.domain("model", "");
+  const std::vector<TokenId> prompt = random_tokens(0, 100'000);
+  serve(cache, domain, prompt);
+  for (auto _ : state) {
+    const Match match = cache.match(domain, prompt);
+    ASSERT(match.tokens == 99'999, "all but the last token is cached");
+    benchmark::DoNotOptimize(match.nodes.data());
+  }
+  state.SetLabel("target: at most 1 ms");
+}
+
+// A pool whose free list is in random order, as after a long run.
+BlockPool shuffled_pool(std::uint32_t blocks) {
+  BlockPool pool(blocks);
+  std::vector<BlockId> order;
+  while (const auto block = pool.fill()) order.push_back(*block);
+  for (std::size_t i = order.size(); i-- > 1;) {
+    std::swap(order[i], order[random_bits(2, 0, i) % (i + 1)]);
+  }
+  for (const BlockId block : order) pool.drop(block);
+  return pool;
+}
+
+// `taken` blocks are taken, then given back, again and again.
+void bench_allocate_and_free(benchmark::State& state, std::uint64_t taken) {
+  BlockPool pool = shuffled_pool(static_cast<std::uint32_t>(state.range(0)));
+  std::vector<BlockId> blocks(taken == 0 ? pool.blocks() / 2 : taken);
+  for (auto _ : state) {
+    for (BlockId& block : blocks) block = pool.fill().value();
+    for (const BlockId block : blocks) pool.drop(block);
+  }
+  set_per_item(state, "s/block", blocks.size());
+  state.SetLabel("target: at most 40 ns a block");
+}
+
+// The same through the cache: a request of 50 blocks reserves room and gives it up.
+void bench_reserve_and_close(benchmark::State& state) {
+  Cache cache({.blocks = static_cast<std::uint32_t>(state.range(0)),
+               .block_tokens = kBlockTokens,
+               .on_join = {}});
+  const Domain domain = cache.domain("model", "");
+  for (auto _ : state) {
+    Sequence sequence = open(cache, domain, {});
+    reserve(cache, sequence, kChainBlocks * kBlockTokens);
+    cache.close(sequence);
+  }
+  set_per_item(state, "s/block", kChainBlocks);
+  state.SetLabel("target: at most 40 ns a block");
+}
+
+// A new request of 50 blocks in a full cache, from match to close: 50 blocks are evicted, 50
+// sealed.
+void bench_evict_and_seal(benchmark::State& state, bool name_blocks) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks);
+  std::uint64_t chain = 1u << 20;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const std::vector<TokenId> prompt = FullCache::chain_tokens(chain++);
+    state.ResumeTiming();
+    serve(full.cache, full.domain, prompt);
+  }
+  set_per_item(state, "s/block", kChainBlocks);
+}
+
+// Sealing alone, in a full cache: the last token of a block is committed, as when generating.
+void bench_seal(benchmark::State& state, bool name_blocks) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks);
+  std::uint64_t chain = 1u << 20;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const std::vector<TokenId> tokens = FullCache::chain_tokens(chain++);
+    Sequence sequence = open(full.cache, full.domain, {});
+    reserve(full.cache, sequence, tokens.size());
+    state.ResumeTiming();
+    for (std::uint64_t done = 0; done < tokens.size(); done += kBlockTokens) {
+      full.cache.commit(sequence, std::span(tokens).subspan(done, kBlockTokens));
+    }
+    state.PauseTiming();
+    full.cache.close(sequence);
+    state.ResumeTiming();
+  }
+  set_per_item(state, "s/block", kChainBlocks);
+  if (name_blocks) state.SetLabel("target: at most 500 ns a block");
+}
+
+void bench_match_and_open(benchmark::State& state) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)));
+  std::vector<std::vector<TokenId>> prompts;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(full.chains(), 2000); ++i) {
+    prompts.push_back(FullCache::chain_tokens(random_bits(3, 0, i) % full.chains()));
+  }
+  std::size_t at = 0;
+  for (auto _ : state) {
+    // One token more than is cached, so that whole blocks are shared and none is copied.
+    std::vector<TokenId>& prompt = prompts[at++ % prompts.size()];
+    prompt.resize(kChainBlocks * kBlockTokens + 1);
+    const Sequence sequence = open(full.cache, full.domain, prompt);
+    ASSERT(sequence.tokens_computed() == kChainBlocks * kBlockTokens, "it is cached");
+  }
+  set_per_item(state, "s/block", kChainBlocks);
+}
+
+// A root with many children of 16 random tokens.
+struct Crowd {
+  explicit Crowd(std::uint32_t children) : tree({.hash_seed = 5}), root(tree.add_root()) {
+    for (std::uint32_t i = 0; i < children; ++i) tree.insert(root, kPublic, child(i));
+  }
+  static std::vector<TokenId> child(std::uint64_t number) {
+    return random_tokens(number, kBlockTokens);
+  }
+  PrefixTree tree;
+  NodeId root;
+};
+
+std::vector<std::vector<TokenId>> probes(std::uint64_t children, std::uint64_t first) {
+  std::vector<std::vector<TokenId>> probes;
+  for (std::uint64_t i = 0; i < 4096; ++i) {
+    probes.push_back(Crowd::child(first + random_bits(4, 0, i) % children));
+  }
+  return probes;
+}
+
+void bench_crowd_find(benchmark::State& state) {
+  const auto children = static_cast<std::uint32_t>(state.range(0));
+  const Crowd crowd(children);
+  const auto wanted = probes(children, 0);
+  SearchWork work;
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const auto found =
+        crowd.tree.best_child(crowd.root, kPublic, wanted[at++ % wanted.size()], work);
+    ASSERT(found->tokens_shared == kBlockTokens, "every probe is a child");
+  }
+  state.counters["nodes"] = benchmark::Counter(static_cast<double>(work.nodes_visited),
+                                               benchmark::Counter::kAvgIterations);
+}
+
+void bench_crowd_best_partial(benchmark::State& state) {
+  const auto children = static_cast<std::uint32_t>(state.range(0));
+  const Crowd crowd(children);
+  auto wanted = probes(children, 0);
+  for (auto& probe : wanted) probe[1 + probe[0].value() % 15] = TokenId(200'000);
+  SearchWork work;
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const auto found =
+        crowd.tree.best_child(crowd.root, kPublic, wanted[at++ % wanted.size()], work);
+    ASSERT(found->tokens_shared < kBlockTokens, "no probe is a child");
+  }
+  state.counters["nodes"] = benchmark::Counter(static_cast<double>(work.nodes_visited),
+                                               benchmark::Counter::kAvgIterations);
+}
+
+void bench_crowd_insert_and_erase(benchmark::State& state) {
+  const auto children = static_cast<std::uint32_t>(state.range(0));
+  Crowd crowd(children);
+  const auto fresh = probes(1u << 20, 1u << 24);
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const NodeId node = crowd.tree.insert(crowd.root, kPublic, fresh[at++ % fresh.size()]);
+    crowd.tree.erase(node);
+  }
+}
+
+// All memory of a full cache, divided by its blocks.
+void bench_bytes_per_cached_block(benchmark::State& state) {
+  const auto heap_bytes = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
+  const double before = heap_bytes();
+  const FullCache full(static_cast<std::uint32_t>(state.range(0)), state.range(1) != 0);
+  ASSERT(full.cache.pool().blocks_idle() == full.cache.pool().blocks(), "every block is cached");
+  state.counters["bytes/block"] =
+      (heap_bytes() - before) / static_cast<double>(full.cache.pool().blocks());
+  for (auto _ : state) benchmark::DoNotOptimize(full.cache.pool().blocks_idle());
+  state.SetLabel("target: at most 256 bytes");
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->RangeMultiplier(10)->Range(1000, 1'000'000);
+}
+
+BENCHMARK(bench_match_100000_tokens)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(bench_allocate_and_free, a_request, kChainBlocks)->Apply(sizes);
+// Nothing is in any processor cache: every step of the free list waits for memory.
+BENCHMARK_CAPTURE(bench_allocate_and_free, half_the_pool, 0)->Apply(sizes);
+BENCHMARK(bench_reserve_and_close)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_seal, bare, false)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_seal, named, true)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_evict_and_seal, bare, false)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_evict_and_seal, named, true)->Apply(sizes);
+BENCHMARK(bench_match_and_open)->Apply(sizes);
+BENCHMARK(bench_crowd_find)->Apply(sizes);
+BENCHMARK(bench_crowd_best_partial)->Apply(sizes);
+BENCHMARK(bench_crowd_insert_and_erase)->Apply(sizes);
+BENCHMARK(bench_bytes_per_cached_block)
+    ->ArgsProduct({{1000, 10'000, 100'000, 1'000'000}, {0, 1}})
+    ->Iterations(1);
+
+}  // namespace
+}  // namespace pagoda::kv

@@ -1,0 +1,215 @@
+// The cache: blocks, the tokens they hold, who holds them, and which go first.
+//
+// A request's life here:
+//
+//   Match    match(domain, prompt)      how much is there? A pure question.
+//   Opened   open(domain, match)        shares whole blocks; at most one copy when the match ends
+//                                       inside a block
+//   reserve(sequence, tokens)           room for what is computed next; may evict; may ask for a
+//                                       copy of a block that a fork shares
+//   commit(sequence, tokens)            these tokens' rows are written now: whole blocks are sealed
+//                                       and shared, the rest becomes an open leaf
+//   close(sequence)                     its blocks stay, reusable until evicted
+//
+// Bytes are not touched here: copies are instructions for whoever owns the memory. Running out of
+// blocks is a value. Thread rule: one thread owns a Cache; it has no locks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/blocks/block_pool.h"
+#include "kv/evict/eviction_queue.h"
+#include "kv/evict/policy.h"
+#include "kv/ids.h"
+#include "kv/memory/slices.h"
+#include "kv/names/block_name.h"
+#include "kv/picture.h"
+#include "kv/prefix/prefix_tree.h"
+#include "kv/sequence.h"
+#include "kv/tiers/migration.h"
+#include "kv/tiers/mover.h"
+#include "kv/tiers/tier_table.h"
+
+namespace pagoda::kv {
+
+struct CacheOptions {
+  std::uint32_t blocks = 0;  // pages of all slices together
+  std::uint32_t block_tokens = 16;
+  std::vector<memory::LayerReach> slices = {{}};
+  const EvictionPolicy* policy = &lru_policy();
+  std::uint64_t hash_seed = 0;
+  std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
+  bool name_blocks = false;      // give every whole block its name outside
+  // Called before a duplicate is given up, while both blocks are held: dev builds compare their
+  // bytes, which must be equal.
+  std::function<void(BlockId mine, BlockId existing)> on_join = {};
+};
+
+// Where a request looks and what it leaves: a namespace, and a tenant's region in it.
+struct Domain {
+  NodeId root;
+  SaltId salt = kPublic;
+  // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
+  std::uint64_t public_tokens = 0;
+};
+
+// How much of a prompt the cache holds. Valid until the cache changes.
+struct Match {
+  std::uint64_t tokens = 0;       // at most prompt - 1
+  std::vector<NodeId> nodes;      // whole blocks that are shared
+  std::optional<NodeId> partial;  // the node whose first rows are copied
+  std::uint32_t partial_tokens = 0;
+  // With what another tier has: the longest match once loaded, in whole blocks; never less than
+  // what `nodes` hold.
+  std::vector<NodeId> nodes_in_tiers;
+  SearchWork work;
+};
+
+// Copy the first `tokens` rows of every layer of a page. The source stays as it is until the copy
+// is reported done by copied().
+struct Copy {
+  BlockId from;
+  BlockId to;
+  std::uint32_t tokens = 0;
+};
+
+// The names that the whole blocks of a prompt get in a domain: for the thread that submits it.
+Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
+                   std::uint64_t public_tokens, std::span<const TokenId> prompt,
+                   std::uint32_t block_tokens, std::vector<BlockName>& names);
+
+struct OutOfBlocks {
+  std::uint64_t blocks_needed;
+  std::uint64_t blocks_available;  // free and idle
+};
+
+// Pages on their way into the pool for one request, and what they need beside them.
+struct Load {
+  std::vector<Move> moves;    // for the mover
+  std::vector<BlockId> held;  // released by finish_load
+  std::uint64_t moves_running = 0;
+  std::optional<NodeId> end;  // the node of the last block
+};
+
+struct Opened {
+  Sequence sequence;
+  std::vector<Copy> copies;  // one per slice when the match ends inside a block, else none
+};
+
+class Cache {
+ public:
+  explicit Cache(const CacheOptions& options);
+
+  // The region of `salt` (empty: public) in a namespace; both are made when new. `space` stands for
+  // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter` is
+  // part of it, and of names outside. Blocks of one namespace are never read under another. The
+  // salt has at most kSaltBytesMax bytes, the adapter kAdapterBytesMax: checked at the door.
+  Domain domain(std::string_view space, std::string_view salt, std::string_view adapter = {});
+
+  Match match(const Domain& domain, std::span<const TokenId> prompt) const;
+  // `names` are those of the prompt's whole blocks, where the asker computed them (name_prompt).
+  std::variant<Opened, OutOfBlocks> open(const Domain& domain, const Match& match,
+                                         std::span<const TokenId> prompt,
+                                         std::span<const BlockName> names = {});
+
+  // Room for `tokens` tokens in all, in blocks this sequence alone may write.
+  std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
+  void commit(Sequence& sequence, std::span<const TokenId> tokens);
+  Sequence fork(const Sequence& sequence);
+  void close(Sequence& sequence);
+  // Ends the pin that a copy holds on its source.
+  void copied(const Copy& copy);
+
+  // Another tier. offload() pins what should be copied out (tiers/migration.h decides) and gives
+  // the moves to start; begin_load() takes blocks for what a match found there. Every move is
+  // reported by moved(). A load's pages stay held until finish_load(): by then its request has
+  // opened them.
+  std::vector<Move> offload(const MigrationOptions& options);
+  std::variant<Load, OutOfBlocks> begin_load(const Match& match);
+  void moved(const MoveReport& report, Load* load = nullptr);
+  void finish_load(Load& load);
+
+  // Evicts every idle block and every copy in the tier that nobody reads.
+  void clear();
+
+  const BlockPool& pool() const { return pool_; }
+  const PrefixTree& tree() const { return tree_; }
+  std::uint64_t blocks_available() const { return pool_.blocks_free() + pool_.blocks_idle(); }
+  std::uint64_t blocks_joined() const { return blocks_joined_; }
+  std::uint64_t blocks_evicted() const { return blocks_evicted_; }
+
+  // The name outside of a whole block, when the cache names blocks.
+  const BlockName& name(NodeId node) const { return names_[node.value()]; }
+  // Blocks that nodes of a region have: the region's account.
+  std::uint64_t blocks_charged(SaltId region) const { return charged_[region.value()]; }
+
+  CachePicture picture(std::size_t nodes_max) const;
+  // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
+  void check() const;
+
+ private:
+  friend class Sequence;
+
+  std::uint32_t slices() const { return tree_.slices(); }
+
+  // Holding (cache.cc)
+  BlockId take_block();
+  void hold(BlockId block);
+  void release(BlockId block);
+
+  // Publishing (cache_publish.cc)
+  SaltId region_of(const Sequence& sequence, std::uint64_t block) const;
+  NodeId last_node(const Sequence& sequence) const;
+  std::optional<NodeId> open_leaf(const Sequence& sequence) const;
+  void seal_tail(Sequence& sequence);
+  void join(Sequence& sequence, NodeId node, std::uint64_t block);
+  void adopt(NodeId node, std::uint32_t slice, BlockId block);
+  void give_name(const Sequence& sequence, NodeId node);
+  void publish_tail(Sequence& sequence);
+  bool clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens);
+  void release_behind_windows(Sequence& sequence);
+
+  // Evicting (cache_eviction.cc)
+  bool make_room(std::uint64_t blocks);
+  std::optional<BlockId> next_victim();
+  bool evict_one();
+  void take_page(NodeId node, std::uint32_t slice);
+  std::uint32_t slice_of(NodeId node, BlockId block) const;
+  EvictionQueue::Verdict judge(BlockId block) const;
+  std::int64_t score(BlockId block) const;
+  void queue_if_evictable(BlockId block);
+  void queue_node(NodeId node);
+  void take_pages(NodeId node);
+  void settle(NodeId node);
+
+  NodePicture picture_of(NodeId node) const;
+
+  CacheOptions options_;
+  BlockPool pool_;
+  PrefixTree tree_;
+  EvictionQueue queue_;
+  std::optional<TierTable> tier_;
+  std::uint64_t offloads_running_ = 0;
+  std::vector<Tick> created_;                                     // [block]
+  std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)
+  std::map<std::string, SaltId, std::less<>> salts_;
+  std::vector<std::string> salt_texts_ = {""};  // [salt]
+  std::vector<std::uint64_t> charged_ = {0};    // [salt]
+  BlockNamer namer_;
+  std::vector<BlockName> names_;            // [node]
+  std::map<NodeId, std::string> adapters_;  // of roots that have one
+  Tick now_ = 0;
+  std::uint64_t blocks_joined_ = 0;
+  std::uint64_t blocks_evicted_ = 0;
+};
+
+}  // namespace pagoda::kv

@@ -1,0 +1,123 @@
+// Making room: which idle blocks go, and what goes with them.
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+bool Cache::make_room(std::uint64_t blocks) {
+  if (blocks > blocks_available()) return false;
+  while (pool_.blocks_free() < blocks) {
+    if (!evict_one()) return false;
+  }
+  return true;
+}
+
+void Cache::clear() {
+  while (evict_one()) {
+  }
+  while (tier_) {
+    const std::optional<NodeId> node = tier_->displace();
+    if (!node) break;
+    settle(*node);
+  }
+}
+
+// The block to be evicted next, taken out of the queue.
+std::optional<BlockId> Cache::next_victim() {
+  const auto judge_and_note = [this](BlockId block) {
+    const EvictionQueue::Verdict verdict = judge(block);
+    if (verdict == EvictionQueue::Verdict::kForget) pool_.set_queued(block, false);
+    return verdict;
+  };
+  const std::optional<BlockId> block =
+      queue_.pop([this](BlockId candidate) { return score(candidate); }, judge_and_note);
+  if (block) pool_.set_queued(*block, false);
+  return block;
+}
+
+bool Cache::evict_one() {
+  const std::optional<BlockId> block = next_victim();
+  if (!block) return false;
+  const NodeId node = pool_.owner(*block).value();
+  const std::uint32_t slice = slice_of(node, *block);
+  if (options_.slices[slice].window == 0) {
+    take_pages(node);  // without this page nothing here or below can be matched
+    return true;
+  }
+  take_page(node, slice);
+  settle(node);
+  return true;
+}
+
+// The node loses its page. When nobody holds the block it is free; one that a sequence still fills
+// or a copy still reads is freed when it is released.
+void Cache::take_page(NodeId node, std::uint32_t slice) {
+  const BlockId block = tree_.page(node, slice).value();
+  tree_.set_page(node, slice, std::nullopt);
+  --charged_[tree_.region(node).value()];
+  if (pool_.state(block) == BlockState::kIdle) {
+    pool_.evict(block);
+    ++blocks_evicted_;
+  } else {
+    pool_.set_owner(block, std::nullopt);
+  }
+}
+
+std::uint32_t Cache::slice_of(NodeId node, BlockId block) const {
+  std::uint32_t slice = 0;
+  while (tree_.page(node, slice) != block) ++slice;
+  return slice;
+}
+
+// A page of a full slice may go with all pages of its node: when no child has any and nobody holds
+// them. A page of a window slice may go alone.
+EvictionQueue::Verdict Cache::judge(BlockId block) const {
+  using Verdict = EvictionQueue::Verdict;
+  if (pool_.state(block) != BlockState::kIdle) return Verdict::kForget;
+  const NodeId node = pool_.owner(block).value();
+  if (options_.slices[slice_of(node, block)].window != 0) return Verdict::kTake;
+  if (tree_.children_resident(node) != 0) return Verdict::kForget;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::optional<BlockId> page = tree_.page(node, slice);
+    if (page && pool_.state(*page) != BlockState::kIdle) return Verdict::kForget;
+  }
+  return Verdict::kTake;
+}
+
+std::int64_t Cache::score(BlockId block) const {
+  return options_.policy->score(
+      {.created = created_[block.value()], .last_use = pool_.last_use(block)});
+}
+
+void Cache::queue_if_evictable(BlockId block) {
+  if (pool_.queued(block) || judge(block) == EvictionQueue::Verdict::kForget) return;
+  pool_.set_queued(block, true);
+  queue_.push(block, score(block));
+}
+
+void Cache::queue_node(NodeId node) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::optional<BlockId> page = tree_.page(node, slice);
+    if (page) queue_if_evictable(*page);
+  }
+}
+
+void Cache::take_pages(NodeId node) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (tree_.page(node, slice)) take_page(node, slice);
+  }
+  settle(node);
+}
+
+// After a node lost something: what nothing needs any more is erased, upwards, and what may be
+// evicted now is queued.
+void Cache::settle(NodeId node) {
+  while (tree_.is_bare(node) && !(tier_ && tier_->copies(node) > 0)) {
+    const NodeId parent = tree_.parent(node);
+    tree_.erase(node);
+    node = parent;
+  }
+  if (!tree_.is_root(node) && tree_.pages(node) == 0) node = tree_.parent(node);
+  if (!tree_.is_root(node)) queue_node(node);
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,108 @@
+// How much of a prompt is there: the walk down the tree.
+#include <algorithm>
+
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+namespace {
+
+// For each slice, since which block without a gap the nodes seen so far have what is asked for.
+class Runs {
+ public:
+  Runs(std::span<const memory::LayerReach> slices, std::uint32_t block_tokens)
+      : slices_(slices), block_tokens_(block_tokens), run_start_(slices.size(), 0) {}
+
+  template <class Has>  // has(slice)
+  void add(Has&& has) {
+    for (std::uint32_t slice = 0; slice < slices_.size(); ++slice) {
+      if (!has(slice)) run_start_[slice] = blocks_ + 1;
+    }
+    ++blocks_;
+  }
+
+  // Would a sequence of `tokens` tokens, ending in the last block seen, find all it reads?
+  bool serve(std::uint64_t tokens) const {
+    for (std::uint32_t slice = 0; slice < slices_.size(); ++slice) {
+      if (run_start_[slice] > memory::first_block_kept(slices_[slice], tokens, block_tokens_)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::span<const memory::LayerReach> slices_;
+  std::uint32_t block_tokens_;
+  std::vector<std::uint64_t> run_start_;
+  std::uint64_t blocks_ = 0;
+};
+
+// The child to follow from `parent`: of the class the block belongs to, unless the other class
+// that the asker may see shares more. Blocks of other salts are never looked at.
+std::optional<PrefixTree::Found> child_to_follow(const PrefixTree& tree, const Domain& domain,
+                                                 NodeId parent, std::span<const TokenId> tokens,
+                                                 bool block_is_public, SearchWork& work) {
+  if (tree.region(parent) != kPublic || domain.salt == kPublic) {
+    return tree.best_child(parent, tree.region(parent), tokens, work);
+  }
+  const SaltId first = block_is_public ? kPublic : domain.salt;
+  const SaltId second = block_is_public ? domain.salt : kPublic;
+  const auto found = tree.best_child(parent, first, tokens, work);
+  if (found && found->tokens_shared == tokens.size()) return found;
+  const auto other = tree.best_child(parent, second, tokens, work);
+  if (!found || (other && other->tokens_shared > found->tokens_shared)) return other;
+  return found;
+}
+
+}  // namespace
+
+Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const {
+  Match match;
+  if (prompt.empty()) return match;
+  const std::uint64_t block_tokens = options_.block_tokens;
+  const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
+  Runs runs(options_.slices, options_.block_tokens);
+  Runs tier_runs = runs;
+  std::uint64_t blocks_served = 0;
+  std::uint64_t blocks_served_by_tiers = 0;
+  NodeId at = domain.root;
+  for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
+    const auto next =
+        wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
+    const bool is_public = domain.salt == kPublic || done + block_tokens <= domain.public_tokens;
+    const auto found = child_to_follow(tree_, domain, at, next, is_public, match.work);
+    if (!found) break;
+    const NodeId node = found->node;
+    runs.add([&](std::uint32_t slice) { return tree_.page(node, slice).has_value(); });
+    const std::uint64_t tokens = done + found->tokens_shared;
+    if (found->tokens_shared < block_tokens) {
+      // Inside a block: its rows are copied, which needs the node's page in every slice.
+      if (tree_.pages(node) == slices() && runs.serve(tokens)) {
+        match.tokens = tokens;
+        match.partial = node;
+        match.partial_tokens = found->tokens_shared;
+        blocks_served = match.nodes.size();
+      }
+      break;
+    }
+    match.nodes.push_back(node);
+    at = node;
+    if (runs.serve(tokens)) {
+      match.tokens = tokens;
+      blocks_served = match.nodes.size();
+    }
+    if (!tier_) continue;
+    tier_runs.add([&](std::uint32_t slice) {
+      return tree_.page(node, slice).has_value() || tier_->find(node, slice).has_value();
+    });
+    if (tier_runs.serve(tokens)) blocks_served_by_tiers = match.nodes.size();
+  }
+  if (blocks_served_by_tiers > blocks_served) {
+    const auto path = std::span(match.nodes).first(blocks_served_by_tiers);
+    match.nodes_in_tiers.assign(path.begin(), path.end());
+  }
+  match.nodes.resize(blocks_served, NodeId());
+  return match;
+}
+
+}  // namespace pagoda::kv

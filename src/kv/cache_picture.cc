@@ -1,0 +1,87 @@
+// The cache as plain values, and the check of its invariants.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+CachePicture Cache::picture(std::size_t nodes_max) const {
+  CachePicture picture;
+  picture.blocks.all = pool_.blocks();
+  for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
+    switch (pool_.state(BlockId(i))) {
+      case BlockState::kFree:
+        ++picture.blocks.free;
+        break;
+      case BlockState::kFilling:
+        ++picture.blocks.filling;
+        break;
+      case BlockState::kLoading:
+        ++picture.blocks.loading;
+        break;
+      case BlockState::kSealed:
+        ++picture.blocks.sealed;
+        break;
+      case BlockState::kIdle:
+        ++picture.blocks.idle;
+        break;
+    }
+  }
+  picture.blocks_public = blocks_charged(kPublic);
+  picture.blocks_evicted = blocks_evicted_;
+  picture.blocks_joined = blocks_joined_;
+  picture.nodes = tree_.nodes() - spaces_.size();
+
+  std::vector<NodeId> todo;
+  for (const auto& [space, root] : spaces_) todo.push_back(root);
+  std::reverse(todo.begin(), todo.end());
+  while (!todo.empty() && picture.tree.size() < nodes_max) {
+    const NodeId node = todo.back();
+    todo.pop_back();
+    if (!tree_.is_root(node)) picture.tree.push_back(picture_of(node));
+    const std::size_t first = todo.size();
+    tree_.for_each_child(node, [&](NodeId child) { todo.push_back(child); });
+    std::reverse(todo.begin() + static_cast<std::ptrdiff_t>(first), todo.end());
+  }
+  return picture;
+}
+
+NodePicture Cache::picture_of(NodeId node) const {
+  NodePicture picture = {.depth = tree_.depth(node) - 1,
+                         .tokens = {},
+                         .whole = tree_.is_whole(node),
+                         .is_public = tree_.region(node) == kPublic,
+                         .children = tree_.children(node),
+                         .pages = tree_.pages(node),
+                         .references = 0};
+  for (const TokenId token : tree_.tokens(node)) picture.tokens.push_back(token.value());
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::optional<BlockId> page = tree_.page(node, slice);
+    if (page) picture.references = std::max(picture.references, pool_.references(*page));
+  }
+  return picture;
+}
+
+void Cache::check() const {
+  pool_.check();
+  tree_.check();
+  if (tier_) tier_->check();
+  std::vector<std::uint64_t> charged(charged_.size(), 0);
+  for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
+    const BlockId block(i);
+    if (pool_.state(block) == BlockState::kFree) continue;
+    const std::optional<NodeId> node = pool_.owner(block);
+    ASSERT(node || pool_.references(block) > 0, "C1: what nobody holds and no node has is free");
+    if (!node) continue;
+    bool known = false;
+    for (std::uint32_t s = 0; s < slices(); ++s) known = known || tree_.page(*node, s) == block;
+    ASSERT(known, "C2: a block's owner has it as a page");
+    const bool evictable = judge(block) == EvictionQueue::Verdict::kTake;
+    ASSERT(!evictable || pool_.queued(block), "C3: what may be evicted is in the queue");
+    ++charged[tree_.region(*node).value()];
+  }
+  ASSERT(charged == charged_, "C4: every region is charged for the blocks of its nodes");
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,173 @@
+// What a sequence has computed becomes findable: whole blocks are sealed, the rest is an open leaf.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens) {
+  ASSERT(sequence.cache_ == this, "the sequence is open here");
+  ASSERT(sequence.tokens_computed() + tokens.size() <= sequence.tokens_reserved(),
+         "room is reserved before rows are written");
+  while (!tokens.empty()) {
+    const std::size_t room = options_.block_tokens - sequence.tail_.size();
+    const auto part = tokens.first(std::min(room, tokens.size()));
+    sequence.tail_.insert(sequence.tail_.end(), part.begin(), part.end());
+    tokens = tokens.subspan(part.size());
+    if (sequence.tail_.size() == options_.block_tokens) seal_tail(sequence);
+  }
+  if (!sequence.tail_.empty()) publish_tail(sequence);
+  release_behind_windows(sequence);
+}
+
+SaltId Cache::region_of(const Sequence& sequence, std::uint64_t block) const {
+  const bool is_public = (block + 1) * options_.block_tokens <= sequence.public_tokens_;
+  const bool below_private =
+      !sequence.nodes_.empty() && tree_.region(sequence.nodes_.back()) != kPublic;
+  return is_public && !below_private ? kPublic : sequence.salt_;
+}
+
+NodeId Cache::last_node(const Sequence& sequence) const {
+  return sequence.nodes_.empty() ? sequence.root_ : sequence.nodes_.back();
+}
+
+// The node that the sequence's unfinished block is known by, if it is.
+std::optional<NodeId> Cache::open_leaf(const Sequence& sequence) const {
+  const BlockId block = sequence.tables_.front()[sequence.nodes_.size()];
+  return pool_.state(block) == BlockState::kFilling ? pool_.owner(block) : std::nullopt;
+}
+
+void Cache::seal_tail(Sequence& sequence) {
+  const std::uint64_t block = sequence.nodes_.size();
+  const NodeId parent = last_node(sequence);
+  const SaltId region = region_of(sequence, block);
+  std::optional<NodeId> node = open_leaf(sequence);
+  if (node) {
+    tree_.extend(*node, std::span(sequence.tail_).subspan(tree_.tokens(*node).size()));
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      pool_.seal(sequence.tables_[slice][block]);
+    }
+    give_name(sequence, *node);
+  } else if (clear_way(parent, region, sequence.tail_)) {
+    node = tree_.insert(parent, region, sequence.tail_);
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      adopt(*node, slice, sequence.tables_[slice][block]);
+      pool_.seal(sequence.tables_[slice][block]);
+    }
+    give_name(sequence, *node);
+  } else {
+    SearchWork work;
+    node = tree_.best_child(parent, region, sequence.tail_, work)->node;
+    join(sequence, *node, block);
+  }
+  tree_.pin(*node);
+  tree_.unpin(parent);  // its child keeps it
+  sequence.nodes_.push_back(*node);
+  sequence.tail_.clear();
+}
+
+// The block exists already: the sequence goes on with the existing pages and gives up its own;
+// where a slice's page is missing, its own takes that place.
+void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    BlockId& mine = sequence.tables_[slice][block];
+    const std::optional<BlockId> existing = tree_.page(node, slice);
+    if (!existing) {
+      adopt(node, slice, mine);
+      pool_.seal(mine);
+      continue;
+    }
+    if (options_.on_join) options_.on_join(mine, *existing);
+    hold(*existing);
+    release(mine);
+    mine = *existing;
+    ++blocks_joined_;
+  }
+}
+
+void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block) {
+  tree_.set_page(node, slice, block);
+  pool_.set_owner(block, node);
+  ++charged_[tree_.region(node).value()];
+}
+
+// A freshly whole block is named: as the asker computed it, or here when the chain above it is not
+// the one the asker had in mind.
+void Cache::give_name(const Sequence& sequence, NodeId node) {
+  if (!options_.name_blocks) return;
+  names_.resize(std::max<std::size_t>(names_.size(), node.value() + 1));
+  const NodeId parent = tree_.parent(node);
+  const bool salt_enters = tree_.region(node) != tree_.region(parent);
+  const std::uint64_t block = sequence.nodes_.size();
+  const std::uint64_t salt_block = sequence.public_tokens_ / options_.block_tokens;
+  const bool as_computed = block < sequence.names_.size() &&
+                           (block == 0 || names_[parent.value()] == sequence.names_[block - 1]) &&
+                           (sequence.salt_ == kPublic || salt_enters == (block == salt_block));
+  if (as_computed) {
+    names_[node.value()] = sequence.names_[block];
+    return;
+  }
+  const auto adapter = adapters_.find(sequence.root_);
+  const ExtraKeys extra = {
+      .adapter = adapter == adapters_.end() ? std::string_view() : adapter->second,
+      .salt =
+          salt_enters ? std::string_view(salt_texts_[sequence.salt_.value()]) : std::string_view()};
+  const auto name = namer_.name(names_[parent.value()], tree_.tokens(node), extra);
+  ASSERT(name.ok(), "block size, adapter and salt are within the namer's limits");
+  names_[node.value()] = name.value();
+}
+
+Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
+                   std::uint64_t public_tokens, std::span<const TokenId> prompt,
+                   std::uint32_t block_tokens, std::vector<BlockName>& names) {
+  const std::uint64_t public_blocks = salt.empty() ? 0 : public_tokens / block_tokens;
+  const std::uint64_t split = std::min<std::uint64_t>(public_blocks * block_tokens, prompt.size());
+  RETURN_IF_ERROR(name_chain(namer, root_name(), prompt.first(split), block_tokens,
+                             {.adapter = adapter, .salt = {}}, names));
+  const BlockName seed = names.empty() ? root_name() : names.back();
+  return name_chain(namer, seed, prompt.subspan(split), block_tokens,
+                    {.adapter = adapter, .salt = salt}, names);
+}
+
+void Cache::publish_tail(Sequence& sequence) {
+  const std::uint64_t block = sequence.nodes_.size();
+  if (const std::optional<NodeId> leaf = open_leaf(sequence)) {
+    // A fork that shares the block may have published the same tokens already.
+    const std::size_t known = tree_.tokens(*leaf).size();
+    if (sequence.tail_.size() > known) {
+      tree_.extend(*leaf, std::span(sequence.tail_).subspan(known));
+    }
+    return;
+  }
+  const NodeId parent = last_node(sequence);
+  const SaltId region = region_of(sequence, block);
+  if (!clear_way(parent, region, sequence.tail_)) return;
+  const NodeId leaf = tree_.insert(parent, region, sequence.tail_);
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    adopt(leaf, slice, sequence.tables_[slice][block]);
+  }
+}
+
+// May a child with these tokens be inserted? False when one begins with them. An open leaf that
+// they begin with makes way: they serve whoever it would have served.
+bool Cache::clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens) {
+  SearchWork work;
+  const auto found = tree_.best_child(parent, region, tokens, work);
+  if (!found) return true;
+  if (found->tokens_shared == tokens.size()) return false;
+  if (found->tokens_shared == tree_.tokens(found->node).size()) take_pages(found->node);
+  return true;
+}
+
+void Cache::release_behind_windows(Sequence& sequence) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::uint64_t first = memory::first_block_kept(
+        options_.slices[slice], sequence.tokens_computed(), options_.block_tokens);
+    for (std::uint64_t& held = sequence.first_held_[slice]; held < first; ++held) {
+      release(sequence.tables_[slice][held]);
+    }
+  }
+}
+
+}  // namespace pagoda::kv

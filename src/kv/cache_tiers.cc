@@ -1,0 +1,122 @@
+// Pages out to another tier and back.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+std::vector<Move> Cache::offload(const MigrationOptions& options) {
+  std::vector<Move> moves;
+  if (!tier_) return moves;
+  // The head of the eviction queue, looked at and put back.
+  std::vector<MigrationCandidate> candidates;
+  const std::uint64_t look = 2 * options.moves_running_max;
+  while (candidates.size() < look) {
+    const std::optional<BlockId> block = next_victim();
+    if (!block) break;
+    const NodeId node = pool_.owner(*block).value();
+    const bool useless = !tree_.is_whole(node);  // open leaves stay here
+    candidates.push_back(
+        {.block = *block,
+         .stats = {.created = created_[block->value()], .last_use = pool_.last_use(*block)},
+         .in_tier = useless || tier_->find(node, slice_of(node, *block)).has_value()});
+  }
+  for (const MigrationCandidate& candidate : candidates) queue_if_evictable(candidate.block);
+
+  const TierPressure pressure = {.blocks = pool_.blocks(),
+                                 .blocks_free = pool_.blocks_free(),
+                                 .slots = tier_->slots(),
+                                 .moves_running = offloads_running_};
+  for (const BlockId block : plan_migration(pressure, candidates, now_, options)) {
+    const NodeId node = pool_.owner(block).value();
+    hold(block);
+    const std::optional<TierTable::Writable> target = tier_->begin_write();
+    if (!target) {
+      release(block);
+      break;
+    }
+    if (target->displaced) settle(*target->displaced);
+    moves.push_back({.direction = Direction::kOut,
+                     .block = block,
+                     .slot = target->slot,
+                     .node = node,
+                     .slice = slice_of(node, block)});
+    ++offloads_running_;
+  }
+  return moves;
+}
+
+std::variant<Load, OutOfBlocks> Cache::begin_load(const Match& match) {
+  ASSERT(!match.nodes_in_tiers.empty(), "the match found something to load");
+  const std::vector<NodeId>& nodes = match.nodes_in_tiers;
+  const std::uint64_t tokens = nodes.size() * std::uint64_t{options_.block_tokens};
+  Load load = {.moves = {}, .held = {}, .moves_running = 0, .end = nodes.back()};
+  tree_.pin(nodes.back());
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::uint64_t first =
+        memory::first_block_kept(options_.slices[slice], tokens, options_.block_tokens);
+    for (std::uint64_t block = first; block < nodes.size(); ++block) {
+      const NodeId node = nodes[block];
+      if (const std::optional<BlockId> page = tree_.page(node, slice)) {
+        hold(*page);
+        load.held.push_back(*page);
+        continue;
+      }
+      const SlotId slot = tier_->find(node, slice).value();
+      tier_->begin_read(slot);
+      load.moves.push_back({.direction = Direction::kIn,
+                            .block = BlockId(),
+                            .slot = slot,
+                            .node = node,
+                            .slice = slice});
+    }
+  }
+  const OutOfBlocks shortage = {load.moves.size(), blocks_available()};
+  if (!make_room(load.moves.size())) {
+    for (const Move& move : load.moves) tier_->end_read(move.slot, ++now_);
+    finish_load(load);
+    return shortage;
+  }
+  for (Move& move : load.moves) {
+    move.block = pool_.load().value();
+    created_[move.block.value()] = ++now_;
+  }
+  load.moves_running = load.moves.size();
+  return load;
+}
+
+void Cache::moved(const MoveReport& report, Load* load) {
+  const Move& move = report.move;
+  if (move.direction == Direction::kOut) {
+    --offloads_running_;
+    if (report.done) {
+      tier_->end_write(move.slot, move.node, move.slice, ++now_);
+    } else {
+      tier_->abandon_write(move.slot);
+    }
+    release(move.block);
+    return;
+  }
+  ASSERT(load != nullptr, "a page that comes in belongs to a load");
+  --load->moves_running;
+  tier_->end_read(move.slot, ++now_);
+  if (!report.done) {
+    tier_->forget(move.slot);
+    return pool_.abandon(move.block);
+  }
+  pool_.loaded(move.block);
+  // Someone may have computed the same page meanwhile: then this one is given up with the load.
+  if (!tree_.page(move.node, move.slice)) adopt(move.node, move.slice, move.block);
+  load->held.push_back(move.block);
+}
+
+void Cache::finish_load(Load& load) {
+  ASSERT(load.moves_running == 0, "every move of the load was reported");
+  for (std::size_t i = load.held.size(); i-- > 0;) release(load.held[i]);
+  load.held.clear();
+  tree_.unpin(load.end.value());
+  settle(load.end.value());
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,156 @@
+// Which tokens blocks hold: a tree whose nodes are blocks of tokens.
+//
+//   root (one per namespace)
+//    |-- [1 2 3 4]            public
+//    |     |-- [5 6 7 8]      public
+//    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt 7
+//    `-- [1 2]                an open leaf: fewer tokens than a block, no children
+//
+// The children of a node fall into classes: those of the node's own region (what is public below a
+// public node, what is private below a private one) and, below a public node, one class per salt.
+// Within a class no child's tokens are the beginning of another's, so that at most one child can
+// be followed. A search looks at one class and visits only its nodes: what other salts hold changes
+// neither its result nor its work.
+//
+// A class is a treap ordered by tokens, its priorities a keyed hash of the tokens: its shape is a
+// function of its members. One descent finds the exact child or the one with the longest common
+// beginning, in O(log n). Nodes, tokens and pages live in arrays; no allocation per node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/ids.h"
+
+namespace pagoda::kv {
+
+struct PrefixTreeOptions {
+  std::uint32_t block_tokens = 16;
+  std::uint32_t slices = 1;
+  std::uint64_t hash_seed = 0;  // unknown to clients, so that they cannot aim at deep treaps
+};
+
+// What a search cost.
+struct SearchWork {
+  std::uint64_t nodes_visited = 0;
+  std::uint64_t tokens_compared = 0;
+};
+
+class PrefixTree {
+ public:
+  explicit PrefixTree(const PrefixTreeOptions& options);
+
+  std::uint32_t block_tokens() const { return options_.block_tokens; }
+  std::uint32_t slices() const { return options_.slices; }
+  std::uint32_t nodes() const { return nodes_live_; }  // roots included
+
+  // Takes the memory of this many nodes at once: growing by doubling would take up to twice as
+  // much.
+  void reserve(std::size_t nodes);
+
+  // A new namespace. Roots are never erased.
+  NodeId add_root();
+
+  // A child with 1 to block_tokens tokens. No child of the class may begin with them or be their
+  // beginning.
+  NodeId insert(NodeId parent, SaltId salt, std::span<const TokenId> tokens);
+  // A bare node: without children, pages and pins, and no root.
+  void erase(NodeId node);
+  // A sequence stands on the node of its last whole block: the node stays, even without pages.
+  void pin(NodeId node) { ++at(node).pins; }
+  void unpin(NodeId node);
+  // Nothing here needs the node; a copy in another tier may.
+  bool is_bare(NodeId node) const {
+    return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
+  }
+  // An open leaf gets more tokens; the result must fit its class as in insert().
+  void extend(NodeId leaf, std::span<const TokenId> more);
+
+  struct Found {
+    NodeId node;
+    std::uint32_t tokens_shared;  // at least 1
+  };
+  // The child of the class that shares the longest beginning with `tokens`.
+  std::optional<Found> best_child(NodeId parent, SaltId salt, std::span<const TokenId> tokens,
+                                  SearchWork& work) const;
+
+  bool is_root(NodeId node) const { return at(node).parent == kNone; }
+  NodeId parent(NodeId node) const { return NodeId(at(node).parent); }
+  // The salt of the node's region: its own or inherited. kPublic for public nodes.
+  SaltId region(NodeId node) const { return at(node).region; }
+  std::uint32_t children(NodeId node) const { return at(node).children; }
+  // Children that have a page in the pool.
+  std::uint32_t children_resident(NodeId node) const { return at(node).children_resident; }
+  std::uint32_t depth(NodeId node) const { return at(node).depth; }  // root: 0
+  std::span<const TokenId> tokens(NodeId node) const {
+    return {tokens_.data() + std::size_t{node.value()} * options_.block_tokens, at(node).tokens};
+  }
+  bool is_whole(NodeId node) const { return at(node).tokens == options_.block_tokens; }
+
+  std::optional<BlockId> page(NodeId node, std::uint32_t slice) const {
+    const std::uint32_t page = pages_[page_index(node, slice)];
+    return page == kNone ? std::nullopt : std::optional(BlockId(page));
+  }
+  void set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page);
+  std::uint32_t pages(NodeId node) const { return at(node).pages; }
+
+  // Calls visit(NodeId) for every child, in order of class and tokens.
+  template <class Visit>
+  void for_each_child(NodeId node, Visit&& visit) const {
+    for (const std::uint32_t child : child_list(node)) visit(NodeId(child));
+  }
+
+  // Stops the program when an invariant (README: T1 to T5) does not hold. Linear.
+  void check() const;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  struct Node {
+    std::uint32_t parent = kNone;
+    std::uint32_t left = kNone;  // in the treap of its class
+    std::uint32_t right = kNone;
+    std::uint32_t priority = 0;
+    std::uint32_t own_children = kNone;  // treap of the node's own region
+    std::uint32_t children = 0;          // of all classes
+    std::uint32_t children_resident = 0;
+    std::uint32_t depth = 0;
+    std::uint32_t pins = 0;
+    SaltId region = kPublic;
+    std::uint16_t tokens = 0;
+    std::uint16_t pages = 0;
+    bool live = false;
+  };
+
+  const Node& at(NodeId node) const { return nodes_[node.value()]; }
+  Node& at(NodeId node) { return nodes_[node.value()]; }
+  std::size_t page_index(NodeId node, std::uint32_t slice) const {
+    return std::size_t{node.value()} * options_.slices + slice;
+  }
+  NodeId new_node();
+  std::uint32_t priority_of(std::span<const TokenId> tokens) const;
+  bool before(std::uint32_t a, std::uint32_t b) const;
+
+  // The class that a child with `region` belongs to below `parent`.
+  std::uint32_t* class_root(NodeId parent, SaltId region);
+  const std::uint32_t* class_root(NodeId parent, SaltId region) const;
+  void link(std::uint32_t* root, std::uint32_t node);
+  void unlink(std::uint32_t* root, std::uint32_t node);
+  void drop_class_if_empty(NodeId parent, SaltId region);
+  std::vector<std::uint32_t> child_list(NodeId node) const;
+
+  PrefixTreeOptions options_;
+  std::vector<Node> nodes_;
+  std::vector<TokenId> tokens_;       // [node, block_tokens]
+  std::vector<std::uint32_t> pages_;  // [node, slice]
+  std::vector<std::uint32_t> dead_;   // node numbers to use again
+  std::uint32_t nodes_live_ = 0;
+  // Below public nodes: (parent, salt) to the treap of that salt's children.
+  std::unordered_map<std::uint64_t, std::uint32_t> private_classes_;
+};
+
+}  // namespace pagoda::kv

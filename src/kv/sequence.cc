@@ -1,0 +1,50 @@
+#include "kv/sequence.h"
+
+#include <utility>
+
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t slices,
+                   std::uint32_t block_tokens)
+    : cache_(&cache),
+      root_(root),
+      salt_(salt),
+      block_tokens_(block_tokens),
+      tables_(slices),
+      first_held_(slices, 0) {}
+
+Sequence::Sequence(Sequence&& other) noexcept
+    : cache_(std::exchange(other.cache_, nullptr)),
+      root_(other.root_),
+      salt_(other.salt_),
+      public_tokens_(other.public_tokens_),
+      block_tokens_(other.block_tokens_),
+      names_(std::move(other.names_)),
+      nodes_(std::move(other.nodes_)),
+      tail_(std::move(other.tail_)),
+      tables_(std::move(other.tables_)),
+      first_held_(std::move(other.first_held_)) {}
+
+Sequence& Sequence::operator=(Sequence&& other) noexcept {
+  if (this == &other) return *this;
+  if (cache_ != nullptr) cache_->close(*this);
+  cache_ = std::exchange(other.cache_, nullptr);
+  root_ = other.root_;
+  salt_ = other.salt_;
+  public_tokens_ = other.public_tokens_;
+  block_tokens_ = other.block_tokens_;
+  names_ = std::move(other.names_);
+  nodes_ = std::move(other.nodes_);
+  tail_ = std::move(other.tail_);
+  tables_ = std::move(other.tables_);
+  first_held_ = std::move(other.first_held_);
+  return *this;
+}
+
+Sequence::~Sequence() {
+  if (cache_ != nullptr) cache_->close(*this);
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,52 @@
+// What a running request holds of the cache: a lease on the blocks of its past and the blocks it
+// fills. Move-only; its cache's close() ends it, and dropping it does the same. Must not outlive
+// the cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/ids.h"
+#include "kv/names/block_name.h"
+
+namespace pagoda::kv {
+
+class Cache;
+
+class Sequence {
+ public:
+  Sequence(Sequence&& other) noexcept;
+  Sequence& operator=(Sequence&& other) noexcept;
+  ~Sequence();
+
+  // Tokens whose rows are in the held blocks.
+  std::uint64_t tokens_computed() const {
+    return nodes_.size() * std::uint64_t{block_tokens_} + tail_.size();
+  }
+  // Tokens that the held blocks have room for.
+  std::uint64_t tokens_reserved() const {
+    return tables_.front().size() * std::uint64_t{block_tokens_};
+  }
+  // Entry b: the page of block b in the slice. Entries that left the slice's window are stale.
+  std::span<const BlockId> table(std::uint32_t slice) const { return tables_[slice]; }
+
+ private:
+  friend class Cache;
+  Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t slices,
+           std::uint32_t block_tokens);
+
+  Cache* cache_;  // nullptr: closed
+  NodeId root_;
+  SaltId salt_;
+  std::uint64_t public_tokens_ = 0;  // the beginning that is shared with everyone
+  std::uint32_t block_tokens_;
+  std::vector<BlockName> names_;              // of the prompt's whole blocks, or empty
+  std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
+  std::vector<TokenId> tail_;                 // computed tokens of the block after them
+  std::vector<std::vector<BlockId>> tables_;  // [slice][block]
+  std::vector<std::uint64_t> first_held_;     // [slice]: blocks before it were released
+};
+
+}  // namespace pagoda::kv

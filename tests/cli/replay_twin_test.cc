@@ -1,0 +1,218 @@
+// The replayed caches beside plain ones that are written down as their definitions read.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <list>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/random.h"
+#include "cli/replay_belady.h"
+#include "cli/replay_command.h"
+#include "cli/replay_run.h"
+
+namespace pagoda::cli {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+using Requests = std::vector<Ids>;
+
+Trace to_trace(const Requests& requests) {
+  Trace trace;
+  for (const Ids& ids : requests) {
+    trace.requests.push_back({trace.ids.size(), ids.size(), ids.size()});
+    for (const std::uint32_t id : ids) trace.ids.emplace_back(id);
+    trace.ids.emplace_back(UINT32_MAX);
+  }
+  return trace;
+}
+
+// The blocks of a request, each by its whole beginning.
+std::vector<Ids> blocks_of(const Ids& ids) {
+  std::vector<Ids> blocks;
+  for (std::size_t n = 1; n <= ids.size(); ++n) blocks.emplace_back(ids.begin(), ids.begin() + n);
+  return blocks;
+}
+
+// One list, most recent first; a request touches its blocks from the tail to the head.
+std::uint64_t lru_hits(const Requests& requests, std::size_t capacity) {
+  std::list<Ids> recent;
+  std::uint64_t hits = 0;
+  for (const Ids& ids : requests) {
+    const std::vector<Ids> blocks = blocks_of(ids);
+    for (const Ids& block : blocks) {
+      if (std::find(recent.begin(), recent.end(), block) == recent.end()) break;
+      ++hits;
+    }
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+      recent.remove(*block);
+      recent.push_front(*block);
+      if (recent.size() > capacity) recent.pop_back();
+    }
+  }
+  return hits;
+}
+
+// Of the blocks that nothing cached goes on from and the request does not have, the one that came
+// first leaves.
+std::uint64_t fifo_hits(const Requests& requests, std::size_t capacity) {
+  std::list<Ids> arrived;
+  std::uint64_t hits = 0;
+  for (const Ids& ids : requests) {
+    std::vector<Ids> blocks = blocks_of(ids);
+    const auto cached = [&](const Ids& block) {
+      return std::find(arrived.begin(), arrived.end(), block) != arrived.end();
+    };
+    for (const Ids& block : blocks) hits += cached(block) ? 1 : 0;
+    blocks.resize(std::min(blocks.size(), capacity));
+    for (const Ids& block : blocks) {
+      if (cached(block)) continue;
+      if (arrived.size() == capacity) {
+        arrived.erase(std::find_if(arrived.begin(), arrived.end(), [&](const Ids& candidate) {
+          const bool mine = std::find(blocks.begin(), blocks.end(), candidate) != blocks.end();
+          const bool leaf = std::none_of(arrived.begin(), arrived.end(), [&](const Ids& other) {
+            return other.size() == candidate.size() + 1 &&
+                   std::equal(candidate.begin(), candidate.end(), other.begin());
+          });
+          return !mine && leaf;
+        }));
+      }
+      arrived.push_back(block);
+    }
+  }
+  return hits;
+}
+
+// The most hits of any cache: every choice of what stays after every request is tried. Sets of
+// blocks are bit masks.
+std::uint64_t most_hits(const Requests& requests, std::size_t capacity) {
+  std::map<Ids, unsigned> bits;
+  std::map<unsigned, std::uint64_t> best = {{0u, 0u}};  // hits so far by what is cached
+  for (const Ids& ids : requests) {
+    std::vector<unsigned> blocks;
+    unsigned request = 0;
+    for (const Ids& block : blocks_of(ids)) {
+      blocks.push_back(1u << bits.try_emplace(block, bits.size()).first->second);
+      request |= blocks.back();
+    }
+    std::map<unsigned, std::uint64_t> next;
+    for (const auto& [cached, hits_before] : best) {
+      std::uint64_t hits = hits_before;
+      for (const unsigned block : blocks) {
+        if ((cached & block) == 0) break;
+        ++hits;
+      }
+      const unsigned all = cached | request;
+      for (unsigned kept = all;; kept = (kept - 1) & all) {
+        if (static_cast<std::size_t>(__builtin_popcount(kept)) <= capacity) {
+          std::uint64_t& known = next[kept];
+          known = std::max(known, hits);
+        }
+        if (kept == 0) break;
+      }
+    }
+    best = std::move(next);
+  }
+  std::uint64_t most = 0;
+  for (const auto& [cached, hits] : best) most = std::max(most, hits);
+  return most;
+}
+
+class RandomRequests {
+ public:
+  explicit RandomRequests(std::uint64_t seed) : seed_(seed) {}
+
+  // Up to `letters` goes on from every block.
+  Requests make(std::uint64_t count, std::uint64_t blocks_max, std::uint64_t letters) {
+    Requests requests(count);
+    for (Ids& ids : requests) {
+      ids.resize(next(blocks_max + 1));
+      for (std::uint32_t& id : ids) id = static_cast<std::uint32_t>(next(letters));
+    }
+    return requests;
+  }
+
+ private:
+  std::uint64_t next(std::uint64_t limit) { return random_bits(seed_, 0, drawn_++) % limit; }
+
+  std::uint64_t seed_;
+  std::uint64_t drawn_ = 0;
+};
+
+std::uint64_t run_hits(const Trace& trace, const kv::EvictionPolicy& policy,
+                       std::uint64_t capacity) {
+  const Foresight foresight(trace);
+  return run_cache(trace, {&policy, capacity, 1}, foresight.unique_blocks(), {}).blocks_hit;
+}
+
+TEST(ReplayTwinTest, TheCacheHitsWhatThePlainListsHit) {
+  std::uint64_t hits_in_all = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Requests requests = RandomRequests(seed).make(40, 1 + seed % 7, 1 + seed % 4);
+    const Trace trace = to_trace(requests);
+    for (const std::size_t capacity : {1, 2, 3, 5, 8, 13, 40}) {
+      const std::uint64_t lru = lru_hits(requests, capacity);
+      ASSERT_EQ(run_hits(trace, kv::lru_policy(), capacity), lru) << seed << " " << capacity;
+      ASSERT_EQ(run_hits(trace, kv::fifo_policy(), capacity), fifo_hits(requests, capacity))
+          << seed << " " << capacity;
+      hits_in_all += lru;
+    }
+  }
+  EXPECT_GT(hits_in_all, 10000U) << "the traces are worth replaying";
+}
+
+TEST(ReplayTwinTest, NoChoiceOfBlocksHitsMoreThanBelady) {
+  std::uint64_t hits_in_all = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const Requests requests = RandomRequests(seed).make(10, 3, 2);
+    const Trace trace = to_trace(requests);
+    const Foresight foresight(trace);
+    for (const std::size_t capacity : {1, 2, 3, 4, 5}) {
+      const std::uint64_t most = most_hits(requests, capacity);
+      ASSERT_EQ(foresight.belady(capacity, 1).blocks_hit, most) << seed << " " << capacity;
+      hits_in_all += most;
+    }
+  }
+  EXPECT_GT(hits_in_all, 1000U);
+}
+
+TEST(ReplayTwinTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Requests requests = RandomRequests(seed).make(200, 1 + seed % 12, 2 + seed % 5);
+    const Trace trace = to_trace(requests);
+    const Foresight foresight(trace);
+    std::set<Ids> seen;
+    std::uint64_t repeats = 0;
+    for (const Ids& ids : requests) {
+      for (const Ids& block : blocks_of(ids)) repeats += seen.insert(block).second ? 0 : 1;
+    }
+    ASSERT_EQ(foresight.infinite(1).blocks_hit, repeats);
+    ASSERT_EQ(foresight.unique_blocks(), seen.size());
+    ASSERT_EQ(foresight.belady(seen.size(), 1).blocks_hit, repeats);
+    ASSERT_EQ(run_hits(trace, kv::lru_policy(), seen.size()), repeats);
+    for (const std::uint64_t capacity : {1, 4, 16, 64}) {
+      const std::uint64_t belady = foresight.belady(capacity, 1).blocks_hit;
+      ASSERT_LE(belady, repeats);
+      ASSERT_LE(run_hits(trace, kv::lru_policy(), capacity), belady);
+      ASSERT_LE(run_hits(trace, kv::fifo_policy(), capacity), belady);
+    }
+  }
+}
+
+// A thousand requests of Mooncake's conversation trace; figures by make_trace_figures.py.
+TEST(ReplayTwinTest, AnExcerptOfARealTraceHasTheFiguresOfThePythonScript) {
+  const std::string stem = std::string(PAGODA_TEST_DATA) + "/traces/conversation_1000";
+  const nlohmann::json expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
+  const Replayed replayed = run_replay({stem + ".jsonl.gz", "--json"});
+  ASSERT_EQ(replayed.status, 0) << replayed.err;
+  const nlohmann::json json = replayed.json();
+  EXPECT_EQ(json["results"], expected["results"]);
+  EXPECT_EQ(json["infinite"], expected["infinite"]);
+  EXPECT_EQ(json["requests"], expected["requests"]);
+  EXPECT_EQ(json["unique_blocks"], expected["unique_blocks"]);
+}
+
+}  // namespace
+}  // namespace pagoda::cli

@@ -1,0 +1,66 @@
+// A seeded simulation of the cache against the simplest truth there is.
+//
+// Memory is simulated: every row of every page holds a digest of all tokens up to it. Requests
+// open, reserve, compute, fork and end at random over a small pool; any of them may be cancelled
+// between any two of these; copies land late and are reported later still; now and then everything
+// idle is cleared. After every operation each row that an open sequence may read is compared with
+// the digest of its own tokens, and every invariant is checked. A stale, foreign or shifted block,
+// a torn copy or a block freed too early shows as a wrong digest.
+//
+// Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
+// see, and with `exact`, where nothing is ever evicted, exactly as long.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+
+// Deliberate bugs, to show that the simulation turns red.
+enum class Sabotage : std::uint8_t {
+  kNone,
+  kStaleBlock,     // a row keeps what the block held before
+  kForeignBlock,   // a table entry points to another block
+  kShiftedRows,    // a copy is off by one row
+  kTornCopy,       // a copy stops half way
+  kLeakedPin,      // a copy's pin is never given back
+  kEarlyPin,       // a copy's pin is given back before the copy has landed
+  kForeignRegion,  // a match is asked for as another tenant
+};
+
+struct SimOptions {
+  std::uint64_t seed = 0;
+  std::uint32_t blocks = 24;
+  std::uint32_t block_tokens = 4;
+  std::vector<memory::LayerReach> slices = {{}};
+  const EvictionPolicy* policy = &lru_policy();
+  int operations = 80;
+  bool tenants = false;
+  // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
+  // have one split into public and private: where it differs, the choice between the public branch
+  // and one's own (README: I2) may give less than the longest (isolation_test.cc shows it).
+  bool exact = false;
+  // Instead of the seed: each byte is a decision, and the run ends with them.
+  std::optional<std::span<const std::uint8_t>> script;
+  Sabotage sabotage = Sabotage::kNone;
+};
+
+struct SimReport {
+  std::optional<std::string> failure;  // what went wrong, with the operations that led there
+  std::uint64_t tokens_matched = 0;
+  std::uint64_t blocks_evicted = 0;
+  std::uint64_t blocks_joined = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t cancelled_with_room = 0;    // between reserve and commit
+  std::uint64_t cancelled_with_copies = 0;  // before its copies landed
+};
+
+// Prints the operations so far when an invariant stops the program.
+SimReport simulate(const SimOptions& options);
+
+}  // namespace pagoda::kv

@@ -1,0 +1,117 @@
+#include "kv/cache_sim.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace pagoda::kv {
+namespace {
+
+SimOptions scenario(std::uint64_t seed) {
+  SimOptions options;
+  options.seed = seed;
+  options.block_tokens = 1 + static_cast<std::uint32_t>(seed % 5);
+  options.blocks = 12 + static_cast<std::uint32_t>(seed % 7) * 9;
+  options.tenants = seed % 2 == 1;
+  options.policy = seed % 3 == 0 ? &fifo_policy() : &lru_policy();
+  switch (seed % 4) {
+    case 1:
+      options.slices = {{0}, {6}};
+      break;
+    case 2:
+      options.slices = {{0}, {0}, {3}};
+      break;
+    case 3:
+      options.slices = {{5}};
+      break;
+    default:
+      break;
+  }
+  return options;
+}
+
+// A pool so large that nothing is evicted: a match is exactly what the oracle says.
+SimOptions exact_scenario(std::uint64_t seed) {
+  SimOptions options = scenario(seed);
+  options.exact = true;
+  options.blocks = 2500;
+  options.operations = 50;
+  return options;
+}
+
+// The shortest failing run of the same seed.
+std::string shortest_failure(SimOptions options) {
+  for (int operations = 1; operations <= options.operations; ++operations) {
+    SimOptions shorter = options;
+    shorter.operations = operations;
+    const SimReport report = simulate(shorter);
+    if (report.failure) return *report.failure;
+  }
+  return "not reproduced";
+}
+
+// Runs seeds 0 to seeds - 1, or the one that PAGODA_SEED names.
+SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t seeds) {
+  const char* const one = std::getenv("PAGODA_SEED");
+  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
+  const std::uint64_t last = one != nullptr ? first + 1 : seeds;
+  SimReport sum;
+  for (std::uint64_t seed = first; seed < last && !sum.failure; ++seed) {
+    const SimReport report = simulate(options_of(seed));
+    if (report.failure) {
+      sum.failure = shortest_failure(options_of(seed)) +
+                    "again: PAGODA_SEED=" + std::to_string(seed) + " kv_sim_test";
+    }
+    sum.tokens_matched += report.tokens_matched;
+    sum.blocks_evicted += report.blocks_evicted;
+    sum.blocks_joined += report.blocks_joined;
+    sum.refusals += report.refusals;
+    sum.cancelled_with_room += report.cancelled_with_room;
+    sum.cancelled_with_copies += report.cancelled_with_copies;
+  }
+  return sum;
+}
+
+bool all_seeds() { return std::getenv("PAGODA_SEED") == nullptr; }
+
+TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
+  const SimReport sum = run_seeds(scenario, 12'000);
+  ASSERT_FALSE(sum.failure) << *sum.failure;
+  if (!all_seeds()) return;
+  // The runs reach what they are meant to reach.
+  EXPECT_GT(sum.tokens_matched, 100'000u);
+  EXPECT_GT(sum.blocks_evicted, 10'000u);
+  EXPECT_GT(sum.blocks_joined, 1'000u);
+  EXPECT_GT(sum.refusals, 100u);
+  EXPECT_GT(sum.cancelled_with_room, 1'000u);
+  EXPECT_GT(sum.cancelled_with_copies, 1'000u);
+}
+
+TEST(CacheSim, WithoutEvictionAMatchIsTheLongestThatTheAskerMaySee) {
+  const SimReport sum = run_seeds(exact_scenario, 2'000);
+  ASSERT_FALSE(sum.failure) << *sum.failure;
+  if (!all_seeds()) return;
+  EXPECT_GT(sum.tokens_matched, 20'000u);
+  EXPECT_GT(sum.blocks_joined, 500u);
+}
+
+class Sabotaged : public testing::TestWithParam<Sabotage> {};
+
+TEST_P(Sabotaged, IsFoundBySomeSeed) {
+  int red = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SimOptions options = scenario(seed);
+    options.sabotage = GetParam();
+    red += simulate(options).failure ? 1 : 0;
+  }
+  EXPECT_GT(red, 20) << "of 200 seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, Sabotaged,
+                         testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
+                                         Sabotage::kShiftedRows, Sabotage::kTornCopy,
+                                         Sabotage::kLeakedPin, Sabotage::kEarlyPin,
+                                         Sabotage::kForeignRegion));
+
+}  // namespace
+}  // namespace pagoda::kv

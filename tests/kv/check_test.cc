@@ -1,0 +1,143 @@
+// check() names what is broken: each invariant of src/kv/README.md is broken once, by force.
+#include <gtest/gtest.h>
+
+#include "kv/cache_desk.h"
+
+namespace pagoda::kv {
+namespace {
+
+// An explicit instantiation may name private members: so tests reach them, and nothing else can.
+template <class Tag, auto kMember>
+struct Reach {
+  friend auto member_of(Tag /*tag*/) { return kMember; }
+};
+
+struct PoolWords {
+  friend auto member_of(PoolWords tag);
+};
+struct PoolLinks {
+  friend auto member_of(PoolLinks tag);
+};
+struct PoolFree {
+  friend auto member_of(PoolFree tag);
+};
+struct PoolIdle {
+  friend auto member_of(PoolIdle tag);
+};
+struct TreeNodes {
+  friend auto member_of(TreeNodes tag);
+};
+struct TreeTokens {
+  friend auto member_of(TreeTokens tag);
+};
+struct TreeLive {
+  friend auto member_of(TreeLive tag);
+};
+struct CachePool {
+  friend auto member_of(CachePool tag);
+};
+struct CacheTree {
+  friend auto member_of(CacheTree tag);
+};
+struct CacheCharged {
+  friend auto member_of(CacheCharged tag);
+};
+
+template struct Reach<PoolWords, &BlockPool::words_>;
+template struct Reach<PoolLinks, &BlockPool::links_>;
+template struct Reach<PoolFree, &BlockPool::blocks_free_>;
+template struct Reach<PoolIdle, &BlockPool::blocks_idle_>;
+template struct Reach<TreeNodes, &PrefixTree::nodes_>;
+template struct Reach<TreeTokens, &PrefixTree::tokens_>;
+template struct Reach<TreeLive, &PrefixTree::nodes_live_>;
+template struct Reach<CachePool, &Cache::pool_>;
+template struct Reach<CacheTree, &Cache::tree_>;
+template struct Reach<CacheCharged, &Cache::charged_>;
+
+// Blocks 0 and 1 are nodes 1 and 2, idle, one below the other; block 2 is node 3, an open leaf that
+// a sequence fills; blocks 3 to 5 are free.
+class Check : public testing::Test {
+ protected:
+  Check() : desk_(Desk::small(6)), sequence_(start(desk_)) {}
+
+  static Sequence start(Desk& desk) {
+    desk.serve(desk.tenant("a", 4), counting(1, 8));
+    return desk.run(tokens_of({7, 8}));
+  }
+
+  BlockPool& pool() { return desk_.cache().*member_of(CachePool{}); }
+  PrefixTree& tree() { return desk_.cache().*member_of(CacheTree{}); }
+  std::uint32_t& word(std::uint32_t block) { return (pool().*member_of(PoolWords{}))[block]; }
+  std::uint32_t& link(std::uint32_t block) { return (pool().*member_of(PoolLinks{}))[block]; }
+  auto& node(std::uint32_t number) { return (tree().*member_of(TreeNodes{}))[number]; }
+  void check() { desk_.cache().check(); }
+
+  Desk desk_;
+  Sequence sequence_;
+};
+
+TEST_F(Check, IsContentWithASoundCache) {
+  check();
+  EXPECT_EQ(pool().state(BlockId(1)), BlockState::kIdle);
+  EXPECT_EQ(pool().state(BlockId(2)), BlockState::kFilling);
+  EXPECT_EQ(pool().owner(BlockId(2)), NodeId(3));
+}
+
+TEST_F(Check, NoticesReferencesThatDoNotFitTheState) {
+  EXPECT_DEATH((++word(0), check()), "B1") << "an idle block with a reference";
+  EXPECT_DEATH((--word(2), check()), "B1") << "a filling block without";
+  EXPECT_DEATH((++word(4), check()), "B1") << "a free block with one";
+}
+
+TEST_F(Check, NoticesWrongCounts) {
+  EXPECT_DEATH((--(pool().*member_of(PoolFree{})), check()), "B2");
+  EXPECT_DEATH((++(pool().*member_of(PoolIdle{})), check()), "B3");
+}
+
+TEST_F(Check, NoticesABrokenFreeList) {
+  EXPECT_DEATH((link(3) = UINT32_MAX, check()), "B4: .*every free block");
+  EXPECT_DEATH((link(3) = 0, check()), "B4: .*holds free blocks");
+  EXPECT_DEATH((link(5) = 3, check()), "B4: .*ends");
+}
+
+TEST_F(Check, NoticesWrongNodes) {
+  EXPECT_DEATH((++node(1).pages, check()), "T1");
+  EXPECT_DEATH((++node(2).depth, check()), "T2");
+  EXPECT_DEATH((node(1).live = false, check()), "T2");
+  EXPECT_DEATH((++(tree().*member_of(TreeLive{})), check()), "T2");
+  EXPECT_DEATH((++node(1).children, check()), "T3");
+  EXPECT_DEATH((node(2).parent = 0, node(2).depth = 1, check()), "T3");
+}
+
+TEST_F(Check, NoticesBrokenTreaps) {
+  desk_.serve(tokens_of({50, 51}));
+  check();
+  auto& tokens = tree().*member_of(TreeTokens{});
+  EXPECT_DEATH((tokens[3 * 4] = TokenId(60), check()), "T4") << "out of order";
+  EXPECT_DEATH((tokens[3 * 4] = TokenId(50), tokens[3 * 4 + 1] = TokenId(51), check()), "T4")
+      << "twice the same";
+  std::uint32_t top = 0;
+  for (std::uint32_t i = 1; i < tree().nodes(); ++i) {
+    if (node(i).left != UINT32_MAX || node(i).right != UINT32_MAX) top = i;
+  }
+  ASSERT_NE(top, 0u);
+  EXPECT_DEATH((node(top).priority = 0, check()), "T5");
+}
+
+TEST_F(Check, NoticesBlocksThatNodesDoNotKnow) {
+  EXPECT_DEATH((link(1) = UINT32_MAX, check()), "C1") << "idle, and of no node";
+  EXPECT_DEATH((link(1) = 1, check()), "C2") << "of a node that has another page";
+}
+
+TEST_F(Check, NoticesAnEvictableBlockThatIsNotQueued) {
+  EXPECT_DEATH((pool().set_queued(BlockId(1), false), check()), "C3");
+  EXPECT_FALSE(pool().queued(BlockId(0))) << "it has a child: it may not go yet";
+}
+
+TEST_F(Check, NoticesAWrongAccount) {
+  EXPECT_DEATH((++(desk_.cache().*member_of(CacheCharged{}))[0], check()), "C4");
+  EXPECT_DEATH((--(desk_.cache().*member_of(CacheCharged{}))[1], check()), "C4");
+}
+
+}  // namespace
+}  // namespace pagoda::kv

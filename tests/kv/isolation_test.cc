@@ -1,0 +1,220 @@
+// Tenants: what is public is shared, what is private changes nothing for anyone else.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "kv/cache_desk.h"
+
+namespace pagoda::kv {
+namespace {
+
+TEST(Region, ThePrefixUpToPublicTokensRoundedDownToWholeBlocksIsShared) {
+  for (std::uint64_t public_tokens = 0; public_tokens <= 13; ++public_tokens) {
+    Desk desk(Desk::small(16));
+    desk.serve(desk.tenant("a", public_tokens), counting(1, 12));
+    const std::uint64_t shared = public_tokens / 4 * 4;
+    for (const std::uint64_t asked_with : {std::uint64_t{0}, public_tokens, std::uint64_t{100}}) {
+      EXPECT_EQ(desk.matched(desk.tenant("b", asked_with), counting(1, 13)), shared);
+    }
+    EXPECT_EQ(desk.matched(desk.everyone(), counting(1, 13)), shared);
+    EXPECT_EQ(desk.matched(desk.tenant("a", public_tokens), counting(1, 13)), 12u);
+    EXPECT_EQ(desk.matched(desk.tenant("a", 0), counting(1, 13)), 12u);
+    const SaltId a = desk.tenant("a").salt;
+    EXPECT_EQ(desk.cache().blocks_charged(kPublic), shared / 4);
+    EXPECT_EQ(desk.cache().blocks_charged(a), 3 - shared / 4);
+  }
+}
+
+TEST(Region, AnUnfinishedBlockIsOfTheRegionThatItWillBeOfWhenWhole) {
+  Desk desk(Desk::small(16));
+  desk.serve(desk.tenant("a", 8), counting(1, 6));  // block 1 will be public
+  EXPECT_EQ(desk.matched(desk.tenant("b", 8), counting(1, 9)), 6u);
+  desk.serve(desk.tenant("a", 10), counting(100, 10));  // block 2 will not
+  EXPECT_EQ(desk.matched(desk.tenant("b", 10), counting(100, 12)), 8u);
+  EXPECT_EQ(desk.matched(desk.tenant("a", 10), counting(100, 12)), 10u);
+}
+
+TEST(Region, WhatFollowsAPrivateBlockIsPrivate) {
+  Desk desk(Desk::small(16));
+  desk.serve(desk.tenant("a", 0), counting(1, 4));
+  desk.serve(desk.tenant("a", 8), counting(1, 8));  // goes on from its private block 0
+  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 9)), 8u);
+  EXPECT_EQ(desk.matched(desk.tenant("b"), counting(1, 9)), 0u);
+  EXPECT_EQ(desk.matched(desk.everyone(), counting(1, 9)), 0u);
+  EXPECT_EQ(desk.cache().blocks_charged(kPublic), 0u);
+}
+
+TEST(Region, WhatIsPublicIsReadByEveryoneAlsoWhereTheirOwnIsPrivate) {
+  Desk desk(Desk::small(16));
+  desk.serve(desk.everyone(), counting(1, 12));
+  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 13)), 12u);
+  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 10)), 9u) << "also inside a block";
+  desk.serve(desk.tenant("a"), counting(1, 12) + counting(200, 4));
+  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 12) + counting(200, 5)), 16u);
+  EXPECT_EQ(desk.matched(desk.everyone(), counting(1, 12) + counting(200, 5)), 12u);
+}
+
+TEST(Region, JoiningStaysWithinARegion) {
+  Desk desk(Desk::small(16));
+  Sequence a = desk.open(desk.tenant("a"), counting(1, 4));
+  Sequence b = desk.open(desk.tenant("b"), counting(1, 4));
+  desk.feed(a, counting(1, 4));
+  desk.feed(b, counting(1, 4));
+  EXPECT_EQ(desk.cache().blocks_joined(), 0u);
+  EXPECT_NE(a.table(0)[0], b.table(0)[0]);
+  EXPECT_EQ(desk.cache().tree().nodes(), 3u);
+}
+
+TEST(PartialMatch, LooksOnlyAtPublicAndOwnChildrenAndTakesTheLonger) {
+  Desk desk(Desk::small(32));
+  const Tokens trunk = counting(1, 4);
+  desk.serve(desk.everyone(), trunk + tokens_of({10, 99}));
+  desk.serve(desk.tenant("a", 4), trunk + tokens_of({10, 11, 99}));
+  desk.serve(desk.tenant("b", 4), trunk + tokens_of({10, 11, 12, 99}));
+  const Tokens prompt = trunk + tokens_of({10, 11, 12, 13, 14});
+  EXPECT_EQ(desk.matched(desk.everyone(), prompt), 5u);
+  EXPECT_EQ(desk.matched(desk.tenant("a", 4), prompt), 6u);
+  EXPECT_EQ(desk.matched(desk.tenant("b", 4), prompt), 7u);
+  EXPECT_EQ(desk.matched(desk.tenant("c", 4), prompt), 5u);
+  EXPECT_EQ(desk.matched(desk.tenant("a", 8), prompt), 6u) << "whatever region block 1 is of";
+  desk.serve(desk.everyone(), trunk + tokens_of({10, 11, 12, 98}));
+  EXPECT_EQ(desk.matched(desk.tenant("a", 4), prompt), 7u) << "the public one is longer now";
+}
+
+// The choice between public and own is made block by block, by the region that the block belongs to
+// (README: I2). Where one text was published under two splits the shorter branch may win, so that a
+// match is less than the longest of all: what cache_sim's oracle avoids with one split for all.
+TEST(PartialMatch, IsGreedyBetweenPublicAndOwnWhereOneTextIsInBoth) {
+  Desk desk(Desk::small(32));
+  Sequence own = desk.open(desk.tenant("a"), counting(1, 4));
+  desk.serve(desk.everyone(), counting(1, 12));
+  desk.feed(own, counting(1, 4));  // private, though public by now
+  EXPECT_EQ(desk.matched(desk.tenant("a", 0), counting(1, 13)), 4u) << "own block 0, then nothing";
+  EXPECT_EQ(desk.matched(desk.tenant("a", 4), counting(1, 13)), 12u) << "public block 0";
+}
+
+// Both regions hold the prompt's block 1 as far as it goes: by P6 its region decides.
+TEST(PartialMatch, OfEqualLengthTakesTheRegionThatTheBlockBelongsTo) {
+  Desk desk(Desk::small(32));
+  const Tokens trunk = counting(1, 4);
+  desk.serve(desk.everyone(), trunk + tokens_of({10, 11, 12, 13}));
+  Domain me = desk.tenant("a", 4);
+  Sequence mine = desk.run(me, trunk);
+  (void)desk.cache().reserve(mine, 8);
+  desk.cache().commit(mine, tokens_of({10, 11, 12, 13}));  // a second block of the same tokens
+  const Tokens inside = trunk + tokens_of({10, 11, 99, 99});
+  const Tokens beyond = trunk + tokens_of({10, 11, 12, 13, 14});
+  // Block 1 is public when all of its 8 tokens are, and private otherwise.
+  for (const std::uint64_t public_tokens : {0, 4, 5, 7, 8, 9, 12}) {
+    me.public_tokens = public_tokens;
+    const SaltId expected = public_tokens >= 8 ? kPublic : me.salt;
+    const Match partial = desk.cache().match(me, inside);
+    EXPECT_EQ(partial.tokens, 6u);
+    EXPECT_EQ(desk.cache().tree().region(partial.partial.value()), expected) << public_tokens;
+    const Match whole = desk.cache().match(me, beyond);
+    ASSERT_EQ(whole.nodes.size(), 2u);
+    EXPECT_EQ(desk.cache().tree().region(whole.nodes[1]), expected) << public_tokens;
+  }
+}
+
+// One cache with neighbours and one without; the same of mine in both.
+class Neighbours : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kNeighbours = 3000;
+
+  static Tokens prompt(std::uint64_t number) {
+    Tokens tokens = counting(1, 8);  // public below
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      tokens.emplace_back(static_cast<std::uint32_t>(random_bits(9, number, i) % 3));
+    }
+    return tokens;
+  }
+
+  // Prompts that agree with mine for a while, also to the end, in their own regions: below the
+  // root, below the public nodes, and below another's.
+  static void move_in(Desk& desk) {
+    for (std::uint32_t i = 0; i < kNeighbours; ++i) {
+      const std::string salt = "neighbour" + std::to_string(i % 50);
+      desk_serve(desk, desk.tenant(salt, i % 2 == 0 ? 8 : 0), prompt(i % 600));
+    }
+    desk.cache().check();
+  }
+
+  // Desk::serve checks after each step, which is linear: too slow for thousands.
+  static void desk_serve(Desk& desk, const Domain& domain, const Tokens& prompt) {
+    Cache& cache = desk.cache();
+    auto outcome = cache.open(domain, cache.match(domain, prompt), prompt);
+    Opened& opened = std::get<Opened>(outcome);
+    for (const Copy& copy : opened.copies) cache.copied(copy);
+    auto room = cache.reserve(opened.sequence, prompt.size());
+    for (const Copy& copy : std::get<std::vector<Copy>>(room)) cache.copied(copy);
+    const std::uint64_t done = opened.sequence.tokens_computed();
+    cache.commit(opened.sequence, std::span(prompt).subspan(done));
+  }
+
+  static void move_in_myself(Desk& desk) {
+    desk_serve(desk, desk.everyone(), counting(1, 8) + counting(700, 3));
+    for (std::uint64_t i = 0; i < 40; ++i) desk_serve(desk, desk.tenant("me", 8), prompt(i * 7));
+    for (std::uint64_t i = 0; i < 10; ++i) desk_serve(desk, desk.tenant("me", 0), prompt(i * 5));
+  }
+
+  static void expect_the_same(Desk& with, Desk& without, const char* when) {
+    for (std::uint64_t i = 0; i < 600; ++i) {
+      for (const std::uint64_t public_tokens : {0, 4, 8, 12}) {
+        for (const char* const salt : {"me", "newcomer", ""}) {
+          const Match a = with.cache().match(with.tenant(salt, public_tokens), prompt(i));
+          const Match b = without.cache().match(without.tenant(salt, public_tokens), prompt(i));
+          ASSERT_EQ(a.tokens, b.tokens) << when << ", prompt " << i << ", salt " << salt;
+          ASSERT_EQ(a.nodes.size(), b.nodes.size());
+          ASSERT_EQ(a.partial_tokens, b.partial_tokens);
+          ASSERT_EQ(a.work.nodes_visited, b.work.nodes_visited) << when << ", prompt " << i;
+          ASSERT_EQ(a.work.tokens_compared, b.work.tokens_compared);
+        }
+      }
+    }
+  }
+};
+
+TEST_F(Neighbours, ChangeNeitherTheResultNorTheWorkOfASearch) {
+  CacheOptions options = Desk::small(40'000);
+  options.hash_seed = 4;
+  Desk without(options);
+  move_in_myself(without);
+  desk_serve(without, without.tenant("first", 8), counting(1, 8));  // what is public of them
+  {
+    Desk with(options);
+    move_in_myself(with);
+    move_in(with);
+    expect_the_same(with, without, "they came after me");
+    EXPECT_EQ(with.cache().blocks_evicted(), without.cache().blocks_evicted());
+  }
+  Desk with(options);
+  desk_serve(with, with.everyone(), counting(1, 8));
+  move_in(with);
+  move_in_myself(with);
+  expect_the_same(with, without, "they were here before me");
+  EXPECT_GT(with.cache().tree().nodes(), 10 * without.cache().tree().nodes());
+  with.cache().check();
+}
+
+TEST_F(Neighbours, EvenAsSiblingsOfTheSameTokensCountForNothing) {
+  Desk desk(Desk::small(10'000));
+  Desk empty(Desk::small(16));
+  desk.serve(desk.everyone(), counting(1, 4));
+  empty.serve(empty.everyone(), counting(1, 4));
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    desk_serve(desk, desk.tenant("n" + std::to_string(i), 4), counting(1, 4) + counting(i, 4));
+  }
+  const Tokens asked = counting(1, 4) + counting(1000, 5);
+  const Match a = desk.cache().match(desk.tenant("me", 4), asked);
+  const Match b = empty.cache().match(empty.tenant("me", 4), asked);
+  EXPECT_EQ(a.tokens, 4u);
+  EXPECT_EQ(a.work.nodes_visited, 1u);
+  EXPECT_EQ(b.work.nodes_visited, 1u);
+  EXPECT_EQ(a.work.tokens_compared, b.work.tokens_compared);
+}
+
+}  // namespace
+}  // namespace pagoda::kv
