@@ -154,15 +154,18 @@ void Cache::hold(BlockId block) {
   }
 }
 
-void Cache::release(BlockId block) {
+void Cache::release(BlockId block) { release(block, ++now_); }
+
+// `used`: when the block was last used, if this was the last holder.
+void Cache::release(BlockId block, Tick used) {
   if (pool_.references(block) > 1) return pool_.unshare(block);
   const std::optional<NodeId> node = pool_.owner(block);
   const bool filling = pool_.state(block) == BlockState::kFilling;
   if (filling && !node) return pool_.drop(block);
   if (filling) {
-    pool_.leave_open(block, ++now_);
+    pool_.leave_open(block, used);
   } else {
-    pool_.rest(block, ++now_);
+    pool_.rest(block, used);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
   queue_node(*node);                     // its other pages may have waited for this one

@@ -165,6 +165,7 @@ class Cache {
   BlockId take_block();
   void hold(BlockId block);
   void release(BlockId block);
+  void release(BlockId block, Tick used);
 
   // Publishing (cache_publish.cc)
   SaltId region_of(const Sequence& sequence, std::uint64_t block) const;

@@ -33,7 +33,7 @@ std::vector<Move> Cache::offload(const MigrationOptions& options) {
     hold(block);
     const std::optional<TierTable::Writable> target = tier_->begin_write();
     if (!target) {
-      release(block);
+      release(block, pool_.last_use(block));
       break;
     }
     if (target->displaced) settle(*target->displaced);
@@ -95,7 +95,7 @@ void Cache::moved(const MoveReport& report, Load* load) {
     } else {
       tier_->abandon_write(move.slot);
     }
-    release(move.block);
+    release(move.block, pool_.last_use(move.block));  // to be copied out is not to be used
     return;
   }
   ASSERT(load != nullptr, "a page that comes in belongs to a load");

@@ -117,7 +117,9 @@ std::vector<Include> list_includes(const SourceText& source) {
 
 Findings wrong_arrows(const SourceText& source) {
   const std::string_view path = source.path;
-  if (path.starts_with("tests/") || path.starts_with("bench/")) return {};
+  for (const std::string_view free : {"tests/", "bench/", "docs/examples/"}) {
+    if (path.starts_with(free)) return {};
+  }
   const Arrows* const row = path.starts_with("src/") ? arrows_of(path.substr(4)) : nullptr;
   if (row == nullptr) return {{1, "in no folder that the table of arrows knows"}};
   Findings findings;

@@ -14,16 +14,18 @@
 // Sealed   immutable and held by someone (references > 0)
 // Idle     immutable or an open leaf nobody holds: reusable until evicted
 //
-// One function per arrow; a call from another state is a bug and stops the program. References are
-// counted here: a holder is a sequence, or a copy in flight that pins its source. Metadata is kept
-// in arrays of 16 bytes a block in all; free blocks are an intrusive list. Nothing is linear in the
-// number of blocks but the constructor and check().
+// One function per arrow; a call from another state is a bug and stops the
+// program. References are counted here: a holder is a sequence, or a copy in
+// flight that pins its source. Metadata is kept in arrays of 16 bytes a block
+// in all; free blocks are an intrusive list. Nothing is linear in the number of
+// blocks but the constructor and check().
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "base/assert.h"
 #include "kv/ids.h"
 
 namespace pagoda::kv {
@@ -76,11 +78,13 @@ class BlockPool {
   std::optional<NodeId> owner(BlockId block) const;
   void set_owner(BlockId block, std::optional<NodeId> node);
 
-  // Is the block's place in the eviction queue taken? Kept here to keep metadata together.
+  // Is the block's place in the eviction queue taken? Kept here to keep
+  // metadata together.
   bool queued(BlockId block) const { return (word(block) & kQueuedBit) != 0; }
   void set_queued(BlockId block, bool queued);
 
-  // Stops the program when an invariant (README: B1 to B4) does not hold. Linear.
+  // Stops the program when an invariant (README: B1 to B4) does not hold.
+  // Linear.
   void check() const;
 
  private:
@@ -101,5 +105,107 @@ class BlockPool {
   std::uint32_t blocks_free_ = 0;
   std::uint32_t blocks_idle_ = 0;
 };
+
+// Inline: they take a few nanoseconds, and an std::optional that crosses a call
+// costs as much again.
+
+inline void BlockPool::set_state(BlockId block, BlockState from, BlockState to,
+                                 std::uint32_t references) {
+  ASSERT(state(block) == from, "the block is in another state");
+  words_[block.value()] =
+      static_cast<std::uint32_t>(to) << kStateShift | (word(block) & kQueuedBit) | references;
+}
+
+inline std::optional<BlockId> BlockPool::take_free(BlockState state) {
+  if (first_free_ == kNone) return std::nullopt;
+  const BlockId block(first_free_);
+  first_free_ = links_[block.value()];
+  links_[block.value()] = kNone;
+  --blocks_free_;
+  set_state(block, BlockState::kFree, state, 1);
+  return block;
+}
+
+inline void BlockPool::give_free(BlockId block) {
+  links_[block.value()] = first_free_;
+  first_free_ = block.value();
+  ++blocks_free_;
+}
+
+inline std::optional<BlockId> BlockPool::fill() { return take_free(BlockState::kFilling); }
+
+inline void BlockPool::seal(BlockId block) {
+  set_state(block, BlockState::kFilling, BlockState::kSealed, references(block));
+}
+
+inline void BlockPool::drop(BlockId block) {
+  ASSERT(references(block) == 1, "others still hold the block");
+  set_state(block, BlockState::kFilling, BlockState::kFree, 0);
+  give_free(block);
+}
+
+inline void BlockPool::leave_open(BlockId block, Tick now) {
+  ASSERT(references(block) == 1, "others still hold the block");
+  set_state(block, BlockState::kFilling, BlockState::kIdle, 0);
+  last_use_[block.value()] = now;
+  ++blocks_idle_;
+}
+
+inline std::optional<BlockId> BlockPool::load() { return take_free(BlockState::kLoading); }
+
+inline void BlockPool::loaded(BlockId block) {
+  set_state(block, BlockState::kLoading, BlockState::kSealed, references(block));
+}
+
+inline void BlockPool::abandon(BlockId block) {
+  ASSERT(references(block) == 1, "others still wait for the block");
+  set_state(block, BlockState::kLoading, BlockState::kFree, 0);
+  give_free(block);
+}
+
+inline void BlockPool::share(BlockId block) {
+  ASSERT(references(block) > 0 && references(block) < kReferencesMask, "held, and not too often");
+  ++words_[block.value()];
+}
+
+inline void BlockPool::unshare(BlockId block) {
+  ASSERT(references(block) > 1, "the last holder rests, drops or leaves the block");
+  --words_[block.value()];
+}
+
+inline void BlockPool::wake(BlockId block) {
+  set_state(block, BlockState::kIdle, BlockState::kSealed, 1);
+  --blocks_idle_;
+}
+
+inline void BlockPool::rest(BlockId block, Tick now) {
+  ASSERT(references(block) == 1, "others still hold the block");
+  set_state(block, BlockState::kSealed, BlockState::kIdle, 0);
+  last_use_[block.value()] = now;
+  ++blocks_idle_;
+}
+
+inline void BlockPool::evict(BlockId block) {
+  set_state(block, BlockState::kIdle, BlockState::kFree, 0);
+  --blocks_idle_;
+  give_free(block);
+}
+
+inline std::optional<NodeId> BlockPool::owner(BlockId block) const {
+  ASSERT(state(block) != BlockState::kFree, "a free block has no owner");
+  const std::uint32_t link = links_[block.value()];
+  if (link == kNone) return std::nullopt;
+  return NodeId(link);
+}
+
+inline void BlockPool::set_owner(BlockId block, std::optional<NodeId> node) {
+  ASSERT(state(block) != BlockState::kFree, "a free block has no owner");
+  links_[block.value()] = node ? node->value() : kNone;
+}
+
+inline void BlockPool::set_queued(BlockId block, bool queued) {
+  std::uint32_t& bits = words_[block.value()];
+  bits = queued ? bits | kQueuedBit : bits & ~kQueuedBit;
+}
 
 }  // namespace pagoda::kv

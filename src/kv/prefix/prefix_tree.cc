@@ -104,7 +104,8 @@ std::optional<PrefixTree::Found> PrefixTree::best_child(NodeId parent, SaltId sa
   const std::uint32_t* const root = class_root(parent, salt);
   if (root == nullptr) return std::nullopt;
   std::optional<Found> best;
-  // The neighbours of `tokens` in the order are on the way down, and one of them is the best.
+  // The neighbours of `tokens` in the order are on the way down, and one of
+  // them is the best.
   for (std::uint32_t at_node = *root; at_node != kNone;) {
     const std::span<const TokenId> here = this->tokens(NodeId(at_node));
     const std::size_t shared = shared_length(here, tokens);
@@ -119,26 +120,14 @@ std::optional<PrefixTree::Found> PrefixTree::best_child(NodeId parent, SaltId sa
   return best;
 }
 
-void PrefixTree::set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page) {
-  std::uint32_t& slot = pages_[page_index(node, slice)];
-  Node& here = at(node);
-  const bool was_resident = here.pages > 0;
-  here.pages =
-      static_cast<std::uint16_t>(here.pages - (slot != kNone ? 1 : 0) + (page.has_value() ? 1 : 0));
-  slot = page ? page->value() : kNone;
-  const bool is_resident = here.pages > 0;
-  if (is_resident && !was_resident) ++at(parent(node)).children_resident;
-  if (was_resident && !is_resident) --at(parent(node)).children_resident;
-}
-
 std::uint32_t PrefixTree::priority_of(std::span<const TokenId> tokens) const {
   std::uint64_t hash = options_.hash_seed ^ 0x9E3779B97F4A7C15u;
   for (const TokenId token : tokens) {
     hash = (hash ^ token.value()) * 0xD6E8FEB86659FD93u;
     hash ^= hash >> 32;
   }
-  // One round more: without it 300,000 siblings that differ in the last token alone made, with an
-  // unlucky seed, a treap 222 deep instead of 47.
+  // One round more: without it 300,000 siblings that differ in the last token
+  // alone made, with an unlucky seed, a treap 222 deep instead of 47.
   hash *= 0xD6E8FEB86659FD93u;
   return static_cast<std::uint32_t>(hash >> 32);
 }

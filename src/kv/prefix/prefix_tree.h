@@ -3,18 +3,22 @@
 //   root (one per namespace)
 //    |-- [1 2 3 4]            public
 //    |     |-- [5 6 7 8]      public
-//    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt 7
-//    `-- [1 2]                an open leaf: fewer tokens than a block, no children
+//    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt
+//    7
+//    `-- [1 2]                an open leaf: fewer tokens than a block, no
+//    children
 //
-// The children of a node fall into classes: those of the node's own region (what is public below a
-// public node, what is private below a private one) and, below a public node, one class per salt.
-// Within a class no child's tokens are the beginning of another's, so that at most one child can
-// be followed. A search looks at one class and visits only its nodes: what other salts hold changes
-// neither its result nor its work.
+// The children of a node fall into classes: those of the node's own region
+// (what is public below a public node, what is private below a private one)
+// and, below a public node, one class per salt. Within a class no child's
+// tokens are the beginning of another's, so that at most one child can be
+// followed. A search looks at one class and visits only its nodes: what other
+// salts hold changes neither its result nor its work.
 //
-// A class is a treap ordered by tokens, its priorities a keyed hash of the tokens: its shape is a
-// function of its members. One descent finds the exact child or the one with the longest common
-// beginning, in O(log n). Nodes, tokens and pages live in arrays; no allocation per node.
+// A class is a treap ordered by tokens, its priorities a keyed hash of the
+// tokens: its shape is a function of its members. One descent finds the exact
+// child or the one with the longest common beginning, in O(log n). Nodes,
+// tokens and pages live in arrays; no allocation per node.
 #pragma once
 
 #include <cstdint>
@@ -48,26 +52,28 @@ class PrefixTree {
   std::uint32_t slices() const { return options_.slices; }
   std::uint32_t nodes() const { return nodes_live_; }  // roots included
 
-  // Takes the memory of this many nodes at once: growing by doubling would take up to twice as
-  // much.
+  // Takes the memory of this many nodes at once: growing by doubling would take
+  // up to twice as much.
   void reserve(std::size_t nodes);
 
   // A new namespace. Roots are never erased.
   NodeId add_root();
 
-  // A child with 1 to block_tokens tokens. No child of the class may begin with them or be their
-  // beginning.
+  // A child with 1 to block_tokens tokens. No child of the class may begin with
+  // them or be their beginning.
   NodeId insert(NodeId parent, SaltId salt, std::span<const TokenId> tokens);
   // A bare node: without children, pages and pins, and no root.
   void erase(NodeId node);
-  // A sequence stands on the node of its last whole block: the node stays, even without pages.
+  // A sequence stands on the node of its last whole block: the node stays, even
+  // without pages.
   void pin(NodeId node) { ++at(node).pins; }
   void unpin(NodeId node);
   // Nothing here needs the node; a copy in another tier may.
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
   }
-  // An open leaf gets more tokens; the result must fit its class as in insert().
+  // An open leaf gets more tokens; the result must fit its class as in
+  // insert().
   void extend(NodeId leaf, std::span<const TokenId> more);
 
   struct Found {
@@ -80,7 +86,8 @@ class PrefixTree {
 
   bool is_root(NodeId node) const { return at(node).parent == kNone; }
   NodeId parent(NodeId node) const { return NodeId(at(node).parent); }
-  // The salt of the node's region: its own or inherited. kPublic for public nodes.
+  // The salt of the node's region: its own or inherited. kPublic for public
+  // nodes.
   SaltId region(NodeId node) const { return at(node).region; }
   std::uint32_t children(NodeId node) const { return at(node).children; }
   // Children that have a page in the pool.
@@ -104,7 +111,8 @@ class PrefixTree {
     for (const std::uint32_t child : child_list(node)) visit(NodeId(child));
   }
 
-  // Stops the program when an invariant (README: T1 to T5) does not hold. Linear.
+  // Stops the program when an invariant (README: T1 to T5) does not hold.
+  // Linear.
   void check() const;
 
  private:
@@ -152,5 +160,17 @@ class PrefixTree {
   // Below public nodes: (parent, salt) to the treap of that salt's children.
   std::unordered_map<std::uint64_t, std::uint32_t> private_classes_;
 };
+
+inline void PrefixTree::set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page) {
+  std::uint32_t& slot = pages_[page_index(node, slice)];
+  Node& here = at(node);
+  const bool was_resident = here.pages > 0;
+  here.pages =
+      static_cast<std::uint16_t>(here.pages - (slot != kNone ? 1 : 0) + (page.has_value() ? 1 : 0));
+  slot = page ? page->value() : kNone;
+  const bool is_resident = here.pages > 0;
+  if (is_resident && !was_resident) ++at(parent(node)).children_resident;
+  if (was_resident && !is_resident) --at(parent(node)).children_resident;
+}
 
 }  // namespace pagoda::kv
