@@ -313,6 +313,14 @@ TEST(Eviction, ByFifoTakesTheChainThatWasFilledFirst) {
   CacheOptions options = Desk::small(4);
   options.policy = &fifo_policy();
   Desk desk(options);
+  {
+    // So that blocks are not filled in the order of their numbers.
+    Sequence first = desk.open(counting(1, 1));
+    Sequence second = desk.open(counting(1, 1));
+    (void)desk.cache().reserve(first, 8);
+    (void)desk.cache().reserve(second, 8);
+    desk.cache().close(first);
+  }
   desk.serve(counting(100, 8));
   desk.serve(counting(200, 8));
   { const Sequence again = desk.open(counting(100, 9)); }
