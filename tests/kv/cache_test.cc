@@ -329,6 +329,27 @@ TEST(Eviction, ByFifoTakesTheChainThatWasFilledFirst) {
   EXPECT_EQ(desk.matched(counting(200, 9)), 8u);
 }
 
+TEST(Eviction, TakesNoPageOfANodeWhileAnotherOfItsPagesIsRead) {
+  CacheOptions options = Desk::small(16);
+  options.slices = {{0}, {0}};
+  Desk desk(options);
+  desk.serve(counting(1, 3));
+  const Tokens prompt = counting(1, 2) + tokens_of({90});
+  std::vector<Copy> copies;
+  {
+    const Match match = desk.cache().match(desk.everyone(), prompt);
+    copies = std::get<Opened>(desk.cache().open(desk.everyone(), match, prompt)).copies;
+  }  // cancelled at once
+  ASSERT_EQ(copies.size(), 2u);
+  desk.cache().copied(copies[0]);
+  desk.cache().clear();
+  desk.cache().check();
+  EXPECT_EQ(desk.matched(counting(1, 4)), 3u) << "the second page is still being copied";
+  desk.cache().copied(copies[1]);
+  desk.cache().clear();
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 16u);
+}
+
 TEST(Eviction, ABlockThatWasCopiedOutLeavesNoLater) {
   CacheOptions options = Desk::small(8);
   options.tier_slots = 8;
