@@ -67,7 +67,8 @@ struct AttentionRow {
 //
 // Per split a running softmax over tiles: scores by lane sum, the maximum so far, weights
 // exp(score - maximum), their lane sum by key position, values added key by key. Splits merge
-// left to right. All query heads that share a KV head are one item.
+// left to right. All query heads that share a KV head are one item. Rows that are not visible are
+// not multiplied, not even by 0: also not the unwritten half of a pair of tokens.
 struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
@@ -114,6 +115,10 @@ struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
   bool (*runs_here)();    // does this CPU have what the set needs?
+
+  // The order of values that store_kv and attend_split like best: pages are laid out in it. They
+  // take the other one too, and give the same bits.
+  kv::memory::ValueOrder value_order;
 
   // One row of a weight matrix as floats.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);

@@ -17,14 +17,19 @@ std::size_t scratch_floats(const Config& config) {
   return std::max(kernels::matmul_scratch_floats(columns), attention) + kCacheLine;
 }
 
-kv::memory::PageLayout page_layout_of(const Config& config, const kv::memory::SlicePlan& plan,
-                                      const DecoderOptions& options) {
-  return {.element = options.kv_element,
-          .block_tokens = options.block_tokens,
-          .layers = plan.layers_per_slice,
-          .kv_heads = config.kv_heads,
-          .key_dim = config.key_dim,
-          .value_dim = config.value_dim};
+// All layers have rows of one shape and differ in reach alone, so all slices have one layout.
+kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& kernels,
+                                const DecoderOptions& options) {
+  const kv::memory::PageLayout one_layer = {.element = options.kv_element,
+                                            .block_tokens = options.block_tokens,
+                                            .layers = 1,
+                                            .kv_heads = config.kv_heads,
+                                            .key_dim = config.key_dim,
+                                            .value_dim = config.value_dim,
+                                            .value_order = kernels.value_order};
+  std::vector<kv::memory::LayerKind> layers;
+  for (const kv::memory::LayerReach reach : config.reach) layers.push_back({reach, one_layer});
+  return kv::memory::plan_slices(layers);
 }
 
 }  // namespace
@@ -36,8 +41,8 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       kernels_(kernels),
       pool_(pool),
       options_(options),
-      slice_plan_(kv::memory::plan_slices(config.reach)),
-      page_layout_(page_layout_of(config, slice_plan_, options)),
+      slice_plan_(slices_of(config, kernels, options)),
+      page_layout_(slice_plan_.layouts.front()),
       rope_(config.rope, weights.rope_frequencies),
       scratch_stride_(scratch_floats(config)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");

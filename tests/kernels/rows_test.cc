@@ -82,31 +82,43 @@ TEST(Rope, RotatesThePairsItIsToldToAndLeavesTheRest) {
   }
 }
 
-TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
+std::vector<kv::memory::PageLayout> layouts_of_three_tokens() {
   using kv::memory::Element;
+  using kv::memory::ValueOrder;
+  std::vector<kv::memory::PageLayout> layouts;
   for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
-    const kv::memory::PageLayout layout = {.element = element,
-                                           .block_tokens = 3,
-                                           .layers = 2,
-                                           .kv_heads = 2,
-                                           .key_dim = 13,
-                                           .value_dim = 9};
-    const std::vector<float> keys = random_values(2 * 13, 6);
-    const std::vector<float> values = random_values(2 * 9, 7);
-    const std::vector<kv::BlockId> table = {kv::BlockId(2), kv::BlockId(0)};
-    constexpr std::uint64_t kPosition = 4;  // page 0, token 1
-    std::vector<std::byte> expected(3 * layout.page_bytes(), std::byte{0xEE});
-    for (std::uint32_t head = 0; head < 2; ++head) {
-      kv::memory::encode_row(element, keys.data() + head * 13, 13,
-                             expected.data() + layout.key_offset(1, head, 1));
-      kv::memory::encode_row(element, values.data() + head * 9, 9,
-                             expected.data() + layout.value_offset(1, head, 1));
+    for (const ValueOrder order : {ValueOrder::kRows, ValueOrder::kTokenPairs}) {
+      layouts.push_back({.element = element,
+                         .block_tokens = 3,
+                         .layers = 2,
+                         .kv_heads = 2,
+                         .key_dim = 13,
+                         .value_dim = 9,
+                         .value_order = order});
     }
-    for (const KernelSet* const set : available_sets()) {
-      std::vector<std::byte> pages(expected.size(), std::byte{0xEE});
-      set->store_kv({{pages.data(), layout, 1}, table.data()}, kPosition, keys.data(),
-                    values.data());
-      ASSERT_EQ(pages, expected) << set->name;
+  }
+  return layouts;
+}
+
+TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
+  const std::vector<float> keys = random_values(2 * 13, 6);
+  const std::vector<float> values = random_values(2 * 9, 7);
+  const std::vector<kv::BlockId> table = {kv::BlockId(2), kv::BlockId(0)};
+  for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
+    for (std::uint32_t token = 0; token < 3; ++token) {
+      std::vector<std::byte> expected(3 * layout.page_bytes(), std::byte{0xEE});
+      for (std::uint32_t head = 0; head < 2; ++head) {
+        kv::memory::encode_row(layout.element, keys.data() + head * 13, 13,
+                               layout.key_row(expected.data(), 1, head, token));
+        kv::memory::encode_row(layout.element, values.data() + head * 9, 9,
+                               layout.value_row(expected.data(), 1, head, token));
+      }
+      for (const KernelSet* const set : available_sets()) {
+        std::vector<std::byte> pages(expected.size(), std::byte{0xEE});
+        set->store_kv({{pages.data(), layout, 1}, table.data()}, 3 + token, keys.data(),
+                      values.data());
+        ASSERT_EQ(pages, expected) << set->name << " " << kv::memory::format_name(layout);
+      }
     }
   }
 }

@@ -96,6 +96,26 @@ TEST_P(Invariance, TheBlockSizeChangesNothing) {
   }
 }
 
+TEST_P(Invariance, TheOrderOfValuesInAPageChangesNothing) {
+  const Tokens tokens = random_tokens(model_.config(), 101, 7);
+  for (const kernels::KernelSet* const set : kernels::available_sets()) {
+    kernels::KernelSet paired = *set;
+    paired.value_order = kv::memory::ValueOrder::kTokenPairs;
+    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+      const Logits expected = plain_run(model_, {.kernels = set, .element = element}, tokens);
+      for (const std::uint32_t block_tokens : {1u, 3u, 16u}) {
+        const Conditions conditions = {.kernels = &paired,
+                                       .threads = 2,
+                                       .chunk = 7,
+                                       .element = element,
+                                       .block_tokens = block_tokens};
+        ASSERT_TRUE(same_bits(run_sequences(model_, conditions, {tokens}).front(), expected))
+            << set->name << " blocks of " << block_tokens;
+      }
+    }
+  }
+}
+
 TEST_P(Invariance, NeighboursInTheBatchChangeNothing) {
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {

@@ -4,6 +4,7 @@
 // Scratch: keys [tile, key_dim] | values [tile, value_dim] | scores [tile]
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/f32x8.h"
@@ -15,16 +16,24 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-void widen_row(kv::memory::Element element, const std::byte* row, std::size_t count,
-               float* values) {
+// Elements side by side go eight at a time, others one by one.
+void widen_row(kv::memory::Element element, kv::memory::Row row, std::size_t count, float* values) {
   std::size_t i = 0;
-  if (element == kv::memory::Element::kF16) {
-    for (; i + kLanes <= count; i += kLanes) store(values + i, load_fp16(row + 2 * i));
-  } else if (element == kv::memory::Element::kBF16) {
-    for (; i + kLanes <= count; i += kLanes) store(values + i, load_bf16(row + 2 * i));
+  if (row.step == 1) {
+    switch (element) {
+      case kv::memory::Element::kF32:
+        std::memcpy(values, row.data, count * sizeof(float));
+        return;
+      case kv::memory::Element::kF16:
+        for (; i + kLanes <= count; i += kLanes) store(values + i, load_fp16(row.data + 2 * i));
+        break;
+      case kv::memory::Element::kBF16:
+        for (; i + kLanes <= count; i += kLanes) store(values + i, load_bf16(row.data + 2 * i));
+        break;
+    }
+    row.data += i * kv::memory::element_bytes(element);
   }
-  kv::memory::decode_row(element, row + i * kv::memory::element_bytes(element), count - i,
-                         values + i);
+  kv::memory::decode_row(element, row, count - i, values + i);
 }
 
 float dot(const float* a, const float* b, std::size_t count) {

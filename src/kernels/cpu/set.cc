@@ -23,6 +23,7 @@ const KernelSet& cpu_set() {
       .name = kName,
       .version = 1,
       .runs_here = runs_here,
+      .value_order = kv::memory::ValueOrder::kRows,
       .unpack_row = cpu::unpack_row,
       .matmul = cpu::matmul,
       .rms_norm = cpu::rms_norm,

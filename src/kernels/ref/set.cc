@@ -10,6 +10,7 @@ const KernelSet& ref_set() {
       .name = "ref",
       .version = 1,
       .runs_here = [] { return true; },
+      .value_order = kv::memory::ValueOrder::kRows,
       .unpack_row = ref::unpack_row,
       .matmul = ref::matmul,
       .rms_norm = ref::rms_norm,

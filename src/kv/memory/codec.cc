@@ -7,50 +7,47 @@
 namespace pagoda::kv::memory {
 namespace {
 
-template <class Convert>
-void encode_halves(const float* values, std::size_t count, std::byte* row, Convert convert) {
+float unchanged(float value) { return value; }
+
+// Bits: an element as it stands in memory.
+template <class Bits, Bits (*convert)(float)>
+void encode(const float* values, std::size_t count, Row row) {
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint16_t bits = convert(values[i]);
-    std::memcpy(row + 2 * i, &bits, 2);
+    const Bits bits = convert(values[i]);
+    std::memcpy(row.data + i * row.step * sizeof(Bits), &bits, sizeof(Bits));
   }
 }
 
-template <class Convert>
-void decode_halves(const std::byte* row, std::size_t count, float* values, Convert convert) {
+template <class Bits, float (*convert)(Bits)>
+void decode(Row row, std::size_t count, float* values) {
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, row + 2 * i, 2);
+    Bits bits = 0;
+    std::memcpy(&bits, row.data + i * row.step * sizeof(Bits), sizeof(Bits));
     values[i] = convert(bits);
   }
 }
 
 }  // namespace
 
-void encode_row(Element element, const float* values, std::size_t count, std::byte* row) {
+void encode_row(Element element, const float* values, std::size_t count, Row row) {
   switch (element) {
     case Element::kF32:
-      std::memcpy(row, values, count * sizeof(float));
-      return;
+      return encode<float, unchanged>(values, count, row);
     case Element::kF16:
-      encode_halves(values, count, row, fp16_from_float);
-      return;
+      return encode<std::uint16_t, fp16_from_float>(values, count, row);
     case Element::kBF16:
-      encode_halves(values, count, row, bf16_from_float);
-      return;
+      return encode<std::uint16_t, bf16_from_float>(values, count, row);
   }
 }
 
-void decode_row(Element element, const std::byte* row, std::size_t count, float* values) {
+void decode_row(Element element, Row row, std::size_t count, float* values) {
   switch (element) {
     case Element::kF32:
-      std::memcpy(values, row, count * sizeof(float));
-      return;
+      return decode<float, unchanged>(row, count, values);
     case Element::kF16:
-      decode_halves(row, count, values, float_from_fp16);
-      return;
+      return decode<std::uint16_t, float_from_fp16>(row, count, values);
     case Element::kBF16:
-      decode_halves(row, count, values, float_from_bf16);
-      return;
+      return decode<std::uint16_t, float_from_bf16>(row, count, values);
   }
 }
 

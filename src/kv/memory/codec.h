@@ -8,7 +8,7 @@
 
 namespace pagoda::kv::memory {
 
-void encode_row(Element element, const float* values, std::size_t count, std::byte* row);
-void decode_row(Element element, const std::byte* row, std::size_t count, float* values);
+void encode_row(Element element, const float* values, std::size_t count, Row row);
+void decode_row(Element element, Row row, std::size_t count, float* values);
 
 }  // namespace pagoda::kv::memory

@@ -2,21 +2,38 @@
 //
 // A page holds one block of tokens for one slice of layers:
 //
-//   page = layer 0: K head 0 [token][key_dim], K head 1 …, V head 0 [token][value_dim], …
+//   page = layer 0: K head 0 [token][key_dim], K head 1 …, V head 0, V head 1 …
 //          layer 1: …
+//          unused bytes, where slices of other layers need larger pages
+//
+//   V head = [token][value_dim]       rows, or
+//            [pair][value_dim][2]     token pairs: tokens 2i and 2i + 1 element by element, as dot
+//                                     products over two bf16 keys at a time (AMX, VNNI) want them;
+//                                     the last token of an odd block has no partner and is a row
 //
 // All rows of one head stand together, so that a kernel walks a head's tokens with one stride,
-// and all layers of a slice stand together, so that one page is one copy.
+// and all layers of a slice stand together, so that one page is one copy. Both orders take the
+// same bytes. A latent layer keeps one row per token that all heads share, out of which values are
+// read too: one KV head, value_dim 0.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace pagoda::kv::memory {
 
 enum class Element : std::uint8_t { kF32, kF16, kBF16 };
+enum class ValueOrder : std::uint8_t { kRows, kTokenPairs };
 
 constexpr std::size_t element_bytes(Element element) { return element == Element::kF32 ? 4 : 2; }
+
+// One token's row of one head: element i stands i * step elements after the first.
+struct Row {
+  std::byte* data = nullptr;
+  std::size_t step = 1;
+};
 
 struct PageLayout {
   Element element = Element::kF16;
@@ -25,25 +42,51 @@ struct PageLayout {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;
   std::uint32_t value_dim = 0;
+  ValueOrder value_order = ValueOrder::kRows;
+  std::size_t unused_bytes = 0;  // at the page's end
+
+  auto operator<=>(const PageLayout&) const = default;
 
   constexpr std::size_t key_row_bytes() const { return key_dim * element_bytes(element); }
   constexpr std::size_t value_row_bytes() const { return value_dim * element_bytes(element); }
   constexpr std::size_t layer_bytes() const {
     return std::size_t{kv_heads} * block_tokens * (key_row_bytes() + value_row_bytes());
   }
-  constexpr std::size_t page_bytes() const { return layers * layer_bytes(); }
+  constexpr std::size_t page_bytes() const { return layers * layer_bytes() + unused_bytes; }
   constexpr std::size_t bytes_per_token() const { return page_bytes() / block_tokens; }
 
-  // Offsets within a page of the row of `token` (0 to block_tokens - 1).
+  // Offsets within a page of the first element of `token`'s row (0 to block_tokens - 1).
   constexpr std::size_t key_offset(std::uint32_t layer, std::uint32_t head,
                                    std::uint32_t token) const {
     return layer * layer_bytes() + (std::size_t{head} * block_tokens + token) * key_row_bytes();
   }
   constexpr std::size_t value_offset(std::uint32_t layer, std::uint32_t head,
                                      std::uint32_t token) const {
+    const std::uint32_t second = value_order == ValueOrder::kTokenPairs ? token % 2 : 0;
     return layer * layer_bytes() + std::size_t{kv_heads} * block_tokens * key_row_bytes() +
-           (std::size_t{head} * block_tokens + token) * value_row_bytes();
+           (std::size_t{head} * block_tokens + token - second) * value_row_bytes() +
+           second * element_bytes(element);
+  }
+
+  constexpr Row key_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
+                        std::uint32_t token) const {
+    return {page + key_offset(layer, head, token), 1};
+  }
+  constexpr Row value_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
+                          std::uint32_t token) const {
+    const bool paired = value_order == ValueOrder::kTokenPairs && (token | 1u) < block_tokens;
+    return {page + value_offset(layer, head, token), paired ? 2u : 1u};
   }
 };
+
+// The KV format as part of a namespace, the same for equal layouts only:
+// "f16.rows.t16.l30.h3.k64.v64" is 16 tokens of 30 layers with 3 heads of 64 key and 64 value
+// dimensions. Names are kept on disk: they never change their meaning.
+std::string format_name(const PageLayout& layout);
+
+// Copies the rows of the first `tokens` tokens of every layer, and no byte of another row: the
+// source's next rows may be in the making, the target's stay what they were.
+void copy_rows(const PageLayout& layout, const std::byte* from, std::byte* to,
+               std::uint32_t tokens);
 
 }  // namespace pagoda::kv::memory

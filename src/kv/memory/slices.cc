@@ -1,30 +1,75 @@
 #include "kv/memory/slices.h"
 
+#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/assert.h"
 
 namespace pagoda::kv::memory {
+namespace {
 
-SlicePlan plan_slices(std::span<const LayerReach> layers) {
+using Kinds = std::map<LayerKind, std::vector<std::size_t>>;  // layers of each kind, in order
+
+Kinds kinds_of(std::span<const LayerKind> layers) {
   ASSERT(!layers.empty(), "a model has layers");
-  std::map<LayerReach, std::vector<std::size_t>> kinds;
+  Kinds kinds;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const PageLayout& layout = layers[layer].layout;
+    ASSERT(layout.layers == 1 && layout.unused_bytes == 0 && layout.page_bytes() > 0,
+           "a kind describes one layer");
+    ASSERT(layout.block_tokens == layers.front().layout.block_tokens,
+           "a block has as many tokens in every slice");
     kinds[layers[layer]].push_back(layer);
   }
-  std::size_t per_slice = 0;
-  for (const auto& [reach, members] : kinds) per_slice = std::gcd(per_slice, members.size());
-  ASSERT(per_slice > 0, "every kind has a layer");
+  return kinds;
+}
 
+// What one block costs over all slices. A page takes every kind's layer.
+std::size_t bytes_over_slices(const Kinds& kinds, std::size_t page_bytes) {
+  std::size_t slices = 0;
+  for (const auto& [kind, members] : kinds) {
+    const std::size_t per_slice = page_bytes / kind.layout.layer_bytes();
+    slices += (members.size() + per_slice - 1) / per_slice;
+  }
+  return slices * page_bytes;
+}
+
+std::size_t best_page_bytes(const Kinds& kinds) {
+  std::size_t smallest = 0;
+  for (const auto& [kind, members] : kinds) {
+    smallest = std::max(smallest, kind.layout.layer_bytes());
+  }
+  std::size_t best = smallest;
+  for (const auto& [kind, members] : kinds) {
+    for (std::size_t count = 1; count <= members.size(); ++count) {
+      const std::size_t bytes = count * kind.layout.layer_bytes();
+      if (bytes < smallest) continue;
+      const std::size_t cost = bytes_over_slices(kinds, bytes);
+      const std::size_t cost_of_best = bytes_over_slices(kinds, best);
+      if (cost < cost_of_best || (cost == cost_of_best && bytes > best)) best = bytes;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+SlicePlan plan_slices(std::span<const LayerKind> layers) {
+  const Kinds kinds = kinds_of(layers);
+  const std::size_t page_bytes = best_page_bytes(kinds);
   SlicePlan plan;
-  plan.layers_per_slice = static_cast<std::uint32_t>(per_slice);
   plan.places.resize(layers.size());
-  for (const auto& [reach, members] : kinds) {
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (i % per_slice == 0) plan.slices.push_back(reach);
-      plan.places[members[i]] = {static_cast<std::uint32_t>(plan.slices.size() - 1),
-                                 static_cast<std::uint32_t>(i % per_slice)};
+  for (const auto& [kind, members] : kinds) {
+    const std::size_t per_slice = page_bytes / kind.layout.layer_bytes();
+    for (std::size_t begin = 0; begin < members.size(); begin += per_slice) {
+      const std::size_t count = std::min(per_slice, members.size() - begin);
+      const auto slice = static_cast<std::uint32_t>(plan.slices.size());
+      for (std::uint32_t i = 0; i < count; ++i) plan.places[members[begin + i]] = {slice, i};
+      PageLayout layout = kind.layout;
+      layout.layers = static_cast<std::uint32_t>(count);
+      layout.unused_bytes = page_bytes - count * layout.layer_bytes();
+      plan.slices.push_back(kind.reach);
+      plan.layouts.push_back(layout);
     }
   }
   return plan;

@@ -1,21 +1,31 @@
-// Layers cut into slices of equal size.
+// Layers cut into slices whose pages have one size.
 //
-// Layers that keep the same tokens (all of them, or the last W - 1) form a kind. Each kind is cut
-// into slices of the same number of layers, the greatest that divides every kind: 15 window and
-// 3 full layers give five window slices and one full slice, of 3 layers each. So every page of
-// every slice has the same size, and one pool serves them all.
+// Layers that keep the same rows (all tokens, the last W - 1, or a latent row per token) form a
+// kind. Every kind is cut into slices of as many of its layers as fit into a page, and the page
+// size is the one at which a token costs least over all slices, the largest of those. Where sizes
+// divide nothing is left over: 15 window and 3 full layers give five window slices and one full
+// slice, of 3 layers each. So one pool serves every slice of every kind.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "kv/memory/page_layout.h"
+
 namespace pagoda::kv::memory {
 
-// What one layer keeps: the last `window - 1` tokens before each query, or all when 0.
+// Which tokens a layer keeps: the last `window - 1` before each query, or all when 0.
 struct LayerReach {
   std::uint32_t window = 0;
   auto operator<=>(const LayerReach&) const = default;
+};
+
+// What one layer keeps. A latent layer reaches as far as a full one: only its rows differ.
+struct LayerKind {
+  LayerReach reach;
+  PageLayout layout;  // of this layer alone: one layer, nothing unused
+  auto operator<=>(const LayerKind&) const = default;
 };
 
 struct LayerPlace {
@@ -24,9 +34,9 @@ struct LayerPlace {
 };
 
 struct SlicePlan {
-  std::uint32_t layers_per_slice = 0;
-  std::vector<LayerReach> slices;  // what each slice keeps
-  std::vector<LayerPlace> places;  // of each model layer
+  std::vector<LayerReach> slices;   // which tokens each slice keeps
+  std::vector<PageLayout> layouts;  // of each slice's pages, all of the same bytes
+  std::vector<LayerPlace> places;   // of each model layer
 };
 
 // The first block that a sequence of `tokens` tokens still reads: its next query sees the last
@@ -37,6 +47,6 @@ constexpr std::uint64_t first_block_kept(LayerReach reach, std::uint64_t tokens,
   return (tokens + 1 - reach.window) / block_tokens;
 }
 
-SlicePlan plan_slices(std::span<const LayerReach> layers);
+SlicePlan plan_slices(std::span<const LayerKind> layers);
 
 }  // namespace pagoda::kv::memory

@@ -26,11 +26,11 @@ struct SequenceView {
   LayerView layer;
   BlockTable blocks = nullptr;
 
-  std::byte* key_row(std::uint32_t head, std::uint64_t position) const {
-    return page_of(position) + layer.layout.key_offset(layer.layer, head, token_of(position));
+  Row key_row(std::uint32_t head, std::uint64_t position) const {
+    return layer.layout.key_row(page_of(position), layer.layer, head, token_of(position));
   }
-  std::byte* value_row(std::uint32_t head, std::uint64_t position) const {
-    return page_of(position) + layer.layout.value_offset(layer.layer, head, token_of(position));
+  Row value_row(std::uint32_t head, std::uint64_t position) const {
+    return layer.layout.value_row(page_of(position), layer.layer, head, token_of(position));
   }
 
  private:

@@ -2,13 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <set>
 #include <vector>
 
+#include "base/half.h"
+#include "base/random.h"
+#include "kv/memory/codec.h"
 #include "kv/memory/page_buffer.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::kv::memory {
 namespace {
+
+using Bytes = std::vector<std::byte>;
 
 constexpr PageLayout kLayout = {.element = Element::kF16,
                                 .block_tokens = 5,
@@ -17,21 +24,129 @@ constexpr PageLayout kLayout = {.element = Element::kF16,
                                 .key_dim = 7,
                                 .value_dim = 4};
 
-TEST(PageLayout, EveryRowHasBytesOfItsOwnAndTogetherTheyFillThePage) {
-  std::vector<int> owners(kLayout.page_bytes(), 0);
-  for (std::uint32_t layer = 0; layer < kLayout.layers; ++layer) {
-    for (std::uint32_t head = 0; head < kLayout.kv_heads; ++head) {
-      for (std::uint32_t token = 0; token < kLayout.block_tokens; ++token) {
-        for (std::size_t i = 0; i < kLayout.key_row_bytes(); ++i) {
-          ++owners.at(kLayout.key_offset(layer, head, token) + i);
-        }
-        for (std::size_t i = 0; i < kLayout.value_row_bytes(); ++i) {
-          ++owners.at(kLayout.value_offset(layer, head, token) + i);
-        }
+constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16};
+constexpr ValueOrder kOrders[] = {ValueOrder::kRows, ValueOrder::kTokenPairs};
+
+std::vector<std::uint32_t> one_to_128() {
+  std::vector<std::uint32_t> sizes(128);
+  std::iota(sizes.begin(), sizes.end(), 1u);
+  return sizes;
+}
+
+// Every element type and both orders, with odd dimensions, a latent row, unused bytes.
+std::vector<PageLayout> all_layouts(const std::vector<std::uint32_t>& block_sizes = one_to_128()) {
+  std::vector<PageLayout> layouts;
+  for (const Element element : kElements) {
+    for (const ValueOrder order : kOrders) {
+      for (const std::uint32_t tokens : block_sizes) {
+        layouts.push_back({element, tokens, 2, 3, 7, 5, order, 0});
+        layouts.push_back({element, tokens, 3, 1, 1, 1, order, 24 * std::size_t{tokens}});
+        layouts.push_back({element, tokens, 2, 1, 9, 0, order, 0});
       }
     }
   }
-  for (const int count : owners) ASSERT_EQ(count, 1);
+  return layouts;
+}
+
+// Calls visit(row, dim) for both rows of every head, token and layer; `page` is what rows point to.
+template <class Visit>
+void for_each_row(const PageLayout& layout, std::byte* page, std::uint32_t tokens, Visit visit) {
+  for (std::uint32_t layer = 0; layer < layout.layers; ++layer) {
+    for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+      for (std::uint32_t token = 0; token < tokens; ++token) {
+        visit(layout.key_row(page, layer, head, token), layout.key_dim);
+        visit(layout.value_row(page, layer, head, token), layout.value_dim);
+      }
+    }
+  }
+}
+
+// How many rows of the first `tokens` tokens each byte of a page belongs to.
+std::vector<int> owners(const PageLayout& layout, std::uint32_t tokens) {
+  Bytes page(layout.page_bytes());
+  std::vector<int> owners(page.size(), 0);
+  const std::size_t bytes = element_bytes(layout.element);
+  for_each_row(layout, page.data(), tokens, [&](Row row, std::uint32_t dim) {
+    for (std::size_t i = 0; i < dim; ++i) {
+      const std::ptrdiff_t first = row.data - page.data();
+      for (std::size_t b = 0; b < bytes; ++b) {
+        ++owners.at(static_cast<std::size_t>(first) + i * row.step * bytes + b);
+      }
+    }
+  });
+  return owners;
+}
+
+TEST(PageLayout, EveryRowHasBytesOfItsOwnAndTogetherTheyFillThePage) {
+  for (const PageLayout& layout : all_layouts()) {
+    const std::vector<int> count = owners(layout, layout.block_tokens);
+    const std::size_t used = count.size() - layout.unused_bytes;
+    for (std::size_t i = 0; i < count.size(); ++i) {
+      ASSERT_EQ(count[i], i < used ? 1 : 0) << format_name(layout) << " byte " << i;
+    }
+  }
+}
+
+TEST(PageLayout, ALayersRowsStandTogether) {
+  for (const PageLayout& layout : all_layouts()) {
+    for (std::uint32_t layer = 0; layer < layout.layers; ++layer) {
+      ASSERT_EQ(layout.key_offset(layer, 0, 0), layer * layout.layer_bytes());
+    }
+  }
+}
+
+std::vector<float> random_row(std::uint64_t index, std::uint32_t dim) {
+  std::vector<float> values(dim);
+  for (std::size_t i = 0; i < dim; ++i) {
+    values[i] = static_cast<float>(2 * random_unit(3, index, i) - 1);
+  }
+  return values;
+}
+
+std::vector<float> rounded(Element element, std::vector<float> values) {
+  for (float& value : values) {
+    if (element == Element::kF16) value = float_from_fp16(fp16_from_float(value));
+    if (element == Element::kBF16) value = float_from_bf16(bf16_from_float(value));
+  }
+  return values;
+}
+
+TEST(PageLayout, RowsComeBackAsTheyWereRounded) {
+  for (const PageLayout& layout : all_layouts()) {
+    Bytes page(layout.page_bytes(), std::byte{0xFF});
+    std::uint64_t rows_written = 0;
+    for_each_row(layout, page.data(), layout.block_tokens, [&](Row row, std::uint32_t dim) {
+      const std::vector<float> values = random_row(rows_written++, dim);
+      encode_row(layout.element, values.data(), dim, row);
+    });
+    std::uint64_t rows_read = 0;
+    for_each_row(layout, page.data(), layout.block_tokens, [&](Row row, std::uint32_t dim) {
+      std::vector<float> values(dim);
+      decode_row(layout.element, row, dim, values.data());
+      ASSERT_EQ(values, rounded(layout.element, random_row(rows_read++, dim)))
+          << format_name(layout);
+    });
+  }
+}
+
+TEST(PageLayout, PairsOfTokensAreInterleavedElementByElement) {
+  // 5 tokens of 3 values a head: (t0 t1) (t2 t3) t4; one K row of 1 value a token comes first.
+  constexpr PageLayout kPairs = {.element = Element::kBF16,
+                                 .block_tokens = 5,
+                                 .layers = 1,
+                                 .kv_heads = 1,
+                                 .key_dim = 1,
+                                 .value_dim = 3,
+                                 .value_order = ValueOrder::kTokenPairs};
+  Bytes page(kPairs.page_bytes());
+  for (std::uint32_t token = 0; token < 5; ++token) {
+    const auto t = static_cast<float>(10 * token);
+    const std::vector<float> row = {t + 1, t + 2, t + 3};
+    encode_row(Element::kBF16, row.data(), 3, kPairs.value_row(page.data(), 0, 0, token));
+  }
+  std::vector<float> values(15);
+  decode_row(Element::kBF16, {page.data() + 5 * 2}, 15, values.data());
+  EXPECT_EQ(values, (std::vector<float>{1, 11, 2, 12, 3, 13, 21, 31, 22, 32, 23, 33, 41, 42, 43}));
 }
 
 TEST(PageLayout, BytesPerTokenFollowTheFormula) {
@@ -44,16 +159,75 @@ TEST(PageLayout, BytesPerTokenFollowTheFormula) {
                                 .value_dim = 64};
   EXPECT_EQ(kSmol.bytes_per_token(), 30u * 3 * (64 + 64) * 2);
   EXPECT_EQ(kSmol.page_bytes(), kSmol.bytes_per_token() * 16);
+  // DeepSeek-V3: 61 layers, one latent row of 512 and 64 rotated dimensions: 70,272 bytes.
+  constexpr PageLayout kLatent = {.element = Element::kBF16,
+                                  .block_tokens = 64,
+                                  .layers = 61,
+                                  .kv_heads = 1,
+                                  .key_dim = 512 + 64,
+                                  .value_dim = 0};
+  EXPECT_EQ(kLatent.bytes_per_token(), 70272u);
+}
+
+TEST(PageLayout, TheFormatHasANameThatSaysEverything) {
+  EXPECT_EQ(format_name(kLayout), "f16.rows.t5.l3.h2.k7.v4");
+  PageLayout other = kLayout;
+  other.element = Element::kBF16;
+  other.value_order = ValueOrder::kTokenPairs;
+  other.unused_bytes = 40;
+  EXPECT_EQ(format_name(other), "bf16.pairs.t5.l3.h2.k7.v4.u40");
+  other.element = Element::kF32;
+  EXPECT_EQ(format_name(other), "f32.pairs.t5.l3.h2.k7.v4.u40");
+}
+
+TEST(PageLayout, DifferentFormatsHaveDifferentNames) {
+  std::set<std::string> names;
+  for (const PageLayout& layout : all_layouts()) {
+    EXPECT_TRUE(names.insert(format_name(layout)).second) << format_name(layout);
+  }
+}
+
+TEST(CopyRows, CopiesTheFirstRowsAndNoByteOfAnother) {
+  for (const PageLayout& layout : all_layouts({1, 2, 3, 4, 7, 16, 17, 64})) {
+    Bytes from(layout.page_bytes());
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 131 + 7);
+    for (std::uint32_t tokens = 0; tokens < layout.block_tokens; ++tokens) {
+      Bytes to(from.size());
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = ~from[i];
+      copy_rows(layout, from.data(), to.data(), tokens);
+      const std::vector<int> copied = owners(layout, tokens);
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        ASSERT_EQ(to[i], copied[i] == 1 ? from[i] : ~from[i])
+            << format_name(layout) << ", " << tokens << " rows, byte " << i;
+      }
+    }
+  }
+}
+
+TEST(CopyRows, AWholeBlockIsTheWholePage) {
+  for (const PageLayout& layout : all_layouts()) {
+    const Bytes from(layout.page_bytes(), std::byte{0x5A});
+    Bytes to(from.size());
+    copy_rows(layout, from.data(), to.data(), layout.block_tokens);
+    ASSERT_EQ(to, from) << format_name(layout);
+  }
 }
 
 TEST(View, FollowsTheBlockTable) {
-  std::vector<std::byte> pages(4 * kLayout.page_bytes());
-  const std::vector<BlockId> table = {BlockId(3), BlockId(1)};
-  const SequenceView view = {{pages.data(), kLayout, 2}, table.data()};
-  EXPECT_EQ(view.key_row(1, 0),
-            pages.data() + 3 * kLayout.page_bytes() + kLayout.key_offset(2, 1, 0));
-  EXPECT_EQ(view.value_row(0, 7),
-            pages.data() + kLayout.page_bytes() + kLayout.value_offset(2, 0, 2));
+  for (const ValueOrder order : kOrders) {
+    PageLayout layout = kLayout;
+    layout.value_order = order;
+    Bytes pages(4 * layout.page_bytes());
+    const std::vector<BlockId> table = {BlockId(3), BlockId(1)};
+    const SequenceView view = {{pages.data(), layout, 2}, table.data()};
+    EXPECT_EQ(view.key_row(1, 0).data,
+              pages.data() + 3 * layout.page_bytes() + layout.key_offset(2, 1, 0));
+    EXPECT_EQ(view.value_row(0, 7).data,
+              pages.data() + layout.page_bytes() + layout.value_offset(2, 0, 2));
+    EXPECT_EQ(view.key_row(1, 0).step, 1u);
+    EXPECT_EQ(view.value_row(0, 7).step, order == ValueOrder::kRows ? 1u : 2u);
+    EXPECT_EQ(view.value_row(0, 9).step, 1u) << "the fifth of five tokens has no partner";
+  }
 }
 
 TEST(PageBuffer, MarksExactlyThePageItIsToldTo) {
