@@ -28,10 +28,10 @@ void copy_without_partner(const PageLayout& layout, const std::byte* from, std::
   }
 }
 
+// One head's values, of fewer tokens than a block: an odd count ends inside a pair.
 void copy_values(const PageLayout& layout, const std::byte* from, std::byte* to,
                  std::uint32_t tokens) {
-  const bool splits_a_pair = layout.value_order == ValueOrder::kTokenPairs && tokens % 2 == 1 &&
-                             tokens < layout.block_tokens;
+  const bool splits_a_pair = layout.value_order == ValueOrder::kTokenPairs && tokens % 2 == 1;
   const std::size_t bytes = (tokens - (splits_a_pair ? 1 : 0)) * layout.value_row_bytes();
   std::memcpy(to, from, bytes);
   if (splits_a_pair) copy_without_partner(layout, from + bytes, to + bytes);
