@@ -121,7 +121,7 @@ class TierSim {
   }
 
   void serve(const std::vector<TokenId>& prompt) {
-    const Domain domain = cache_.domain("space", "");
+    const Domain domain = cache_.domain("space", "").value();
     Match match = cache_.match(domain, prompt);
     std::optional<Load> load = bring_in(match);
     if (load) {
