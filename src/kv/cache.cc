@@ -146,7 +146,6 @@ Sequence Cache::fork(const Sequence& sequence) {
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
   salts_.hold(twin.salt_);
   twin.public_tokens_ = sequence.public_tokens_;
-  twin.names_ = sequence.names_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(last_node(twin));
   twin.tail_ = sequence.tail_;

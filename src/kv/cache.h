@@ -133,7 +133,8 @@ class Cache {
   // Room for `tokens` tokens in all, in blocks this sequence alone may write.
   std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
   void commit(Sequence& sequence, std::span<const TokenId> tokens);
-  // The twin shares all blocks, also the last one: whoever writes to that reserves again first.
+  // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
+  // asker's names are not the twin's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
   void close(Sequence& sequence);
   // Ends the pin that a copy holds on its source.

@@ -117,10 +117,18 @@ void Cache::moved(const MoveReport& report, Load* load) {
     tier_->forget(move.slot);
     return pool_.abandon(move.block);
   }
-  pool_.loaded(move.block);
-  // Someone may have computed the same page meanwhile: then this one is given up with the load.
-  if (!tree_.page(move.node, move.slice)) adopt(move.node, move.slice, move.block);
-  load->held.push_back(move.block);
+  BlockId page = move.block;
+  if (const std::optional<BlockId> existing = tree_.page(move.node, move.slice)) {
+    // Someone computed or loaded the same page meanwhile: the load goes on with that one.
+    page = *existing;
+    hold(page);
+    if (options_.on_join) options_.on_join(move.block, page);
+    pool_.abandon(move.block);
+  } else {
+    pool_.loaded(page);
+    adopt(move.node, move.slice, page);
+  }
+  load->held.push_back(page);
 }
 
 void Cache::finish_load(Load& load) {

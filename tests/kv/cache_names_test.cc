@@ -91,6 +91,21 @@ TEST(CacheNames, OfAPromptReplaceWhatTheListHeld) {
   EXPECT_TRUE(names.empty());
 }
 
+TEST(CacheNames, OfAForkAreThoseOfWhatItGoesOnWith) {
+  const Tokens prompt = counting(1, 9);
+  Desk desk(naming(16));
+  BlockNamer namer;
+  std::vector<BlockName> computed;
+  ASSERT_TRUE(name_prompt(namer, "", "", 0, prompt, 4, computed).ok());
+  auto outcome = desk.cache().open(desk.everyone(), {}, prompt, computed);
+  Sequence& sequence = std::get<Opened>(outcome).sequence;
+  ASSERT_TRUE(desk.feed(sequence, counting(1, 4)));
+  Sequence twin = desk.cache().fork(sequence);
+  ASSERT_TRUE(desk.feed(twin, counting(70, 4)));
+  const Tokens other = counting(1, 4) + counting(70, 5);
+  EXPECT_EQ(names_of(desk, desk.everyone(), other), chain(other, "", "", 0));
+}
+
 // The asker had another split in mind than the blocks that the request goes on from.
 TEST(CacheNames, AreThoseOfTheChainThatIsThereWhateverTheAskerComputed) {
   const Tokens prompt = counting(1, 13);
