@@ -56,7 +56,7 @@ struct FullCache {
                .block_tokens = kBlockTokens,
                .name_blocks = name_blocks,
                .on_join = {}}),
-        domain(cache.domain("model", "")) {
+        domain(cache.domain("model", "").value()) {
     for (std::uint64_t chain = 0; chain < blocks / kChainBlocks; ++chain) {
       serve(cache, domain, chain_tokens(chain));
     }
@@ -78,7 +78,7 @@ void set_per_item(benchmark::State& state, const char* name, std::uint64_t items
 
 void bench_match_100000_tokens(benchmark::State& state) {
   Cache cache({.blocks = 10'000, .block_tokens = kBlockTokens, .on_join = {}});
-  const Domain domain = cache.domain("model", "");
+  const Domain domain = cache.domain("model", "").value();
   const std::vector<TokenId> prompt = random_tokens(0, 100'000);
   serve(cache, domain, prompt);
   for (auto _ : state) {
@@ -118,7 +118,7 @@ void bench_reserve_and_close(benchmark::State& state) {
   Cache cache({.blocks = static_cast<std::uint32_t>(state.range(0)),
                .block_tokens = kBlockTokens,
                .on_join = {}});
-  const Domain domain = cache.domain("model", "");
+  const Domain domain = cache.domain("model", "").value();
   for (auto _ : state) {
     Sequence sequence = open(cache, domain, {});
     reserve(cache, sequence, kChainBlocks * kBlockTokens);

@@ -38,8 +38,8 @@ unsigned long serve(kv::Cache& cache, const kv::Domain& domain,
 
 int main() {
   kv::Cache cache({.blocks = 64, .block_tokens = 4});
-  const kv::Domain everyone = cache.domain("model, numerics, format", "");
-  const kv::Domain tenant = cache.domain("model, numerics, format", "tenant-a");
+  const kv::Domain everyone = cache.domain("model, numerics, format", "").value();
+  const kv::Domain tenant = cache.domain("model, numerics, format", "tenant-a").value();
   std::vector<TokenId> prompt;
   for (unsigned i = 0; i < 10; ++i) prompt.push_back(TokenId(100 + i));
 

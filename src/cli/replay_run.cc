@@ -38,7 +38,7 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
   options.block_tokens = 1;
   options.policy = run.policy;
   kv::Cache cache(options);
-  const kv::Domain domain = cache.domain("", "");
+  const kv::Domain domain = cache.domain("", "").value();
   HitCounts counts;
   std::uint64_t next_report = kProgressTouches;
   for (const TraceRequest& request : trace.requests) {

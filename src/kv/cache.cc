@@ -5,6 +5,13 @@
 #include "base/assert.h"
 
 namespace pagoda::kv {
+namespace {
+
+std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
+  return (tokens + block_tokens - 1) / block_tokens;
+}
+
+}  // namespace
 
 Cache::Cache(const CacheOptions& options)
     : options_(options),
@@ -12,44 +19,36 @@ Cache::Cache(const CacheOptions& options)
       tree_({.block_tokens = options.block_tokens,
              .slices = static_cast<std::uint32_t>(options.slices.size()),
              .hash_seed = options.hash_seed}),
-      created_(options.blocks, 0) {
-  if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices());
-  // A resident node has a page of every full slice; those without pages come on top.
+      created_(options.blocks, 0),
+      pins_(options.blocks, 0) {
+  // A resident node has a page of every full slice; those that only the tier has come on top.
   const auto full =
       std::count(options.slices.begin(), options.slices.end(), memory::LayerReach{.window = 0});
-  const std::size_t nodes = options.blocks / std::max<std::size_t>(1, full) + 1;
+  const std::size_t nodes =
+      options.blocks / std::max<std::size_t>(1, full) + options.tier_slots + 1;
+  if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices(), nodes);
   tree_.reserve(nodes);
+  guards_.reserve(nodes);
   queue_.reserve(options.blocks);
   if (options.name_blocks) names_.reserve(nodes);
 }
 
-Domain Cache::domain(std::string_view space, std::string_view salt, std::string_view adapter) {
-  ASSERT(salt.size() <= kSaltBytesMax && adapter.size() <= kAdapterBytesMax,
-         "short enough to be named");
+Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
+                             std::string_view adapter) {
+  RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
   const auto [root, is_new] =
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
-  if (is_new) {
-    root->second = tree_.add_root();
-    if (options_.name_blocks) {
-      names_.resize(std::max<std::size_t>(names_.size(), root->second.value() + 1));
-      names_[root->second.value()] = root_name();
-    }
-    if (!adapter.empty()) adapters_.emplace(root->second, adapter);
-  }
-  if (salt.empty()) return {.root = root->second};
-  auto id = salts_.find(salt);
-  if (id == salts_.end()) {
-    id = salts_.emplace(salt, SaltId(static_cast<std::uint32_t>(salt_texts_.size()))).first;
-    salt_texts_.emplace_back(salt);
-    charged_.push_back(0);
-  }
-  return {.root = root->second, .salt = id->second};
+  if (is_new) root->second = new_root(adapter);
+  return Domain(*this, root->second, salts_.acquire(salt));
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match& match,
                                               std::span<const TokenId> prompt,
                                               std::span<const BlockName> names) {
-  Sequence sequence(*this, domain.root, domain.salt, slices(), options_.block_tokens);
+  const OutOfBlocks cost = {blocks_needed(match, match.tokens), blocks_available()};
+  if (cost.blocks_needed > cost.blocks_available) return cost;
+  Sequence sequence(*this, domain.root(), domain.salt(), slices(), options_.block_tokens);
+  salts_.hold(sequence.salt_);
   sequence.public_tokens_ = domain.public_tokens;
   sequence.names_.assign(names.begin(), names.end());
   sequence.nodes_ = match.nodes;
@@ -70,13 +69,10 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       const BlockId from = tree_.page(*match.partial, slice).value();
       hold(from);
+      ++pins_[from.value()];
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
-    const OutOfBlocks shortage = {slices(), blocks_available()};
-    if (!make_room(slices())) {
-      for (const Copy& copy : copies) release(copy.from);
-      return shortage;
-    }
+    make_room(slices());
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       copies[slice].to = take_block();
       sequence.tables_[slice].push_back(copies[slice].to);
@@ -88,27 +84,59 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
   return Opened{std::move(sequence), std::move(copies)};
 }
 
+std::uint64_t Cache::blocks_needed(const Match& match, std::uint64_t tokens) const {
+  std::uint64_t woken = 0;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::uint64_t first =
+        memory::first_block_kept(options_.slices[slice], match.tokens, options_.block_tokens);
+    for (std::uint64_t block = first; block < match.nodes.size(); ++block) {
+      woken += is_available(match.nodes[block], slice) ? 1 : 0;
+    }
+    if (match.partial) woken += is_available(*match.partial, slice) ? 1 : 0;
+  }
+  const std::uint64_t blocks = blocks_for(std::max(tokens, match.tokens), options_.block_tokens);
+  return woken + (blocks - match.nodes.size()) * slices();
+}
+
+std::uint64_t Cache::blocks_needed(const Sequence& sequence, std::uint64_t tokens) const {
+  const std::uint64_t blocks_now = sequence.tables_.front().size();
+  const std::uint64_t blocks_then = std::max(blocks_now, blocks_for(tokens, options_.block_tokens));
+  return (blocks_then - blocks_now + (is_tail_shared(sequence) ? 1 : 0)) * slices();
+}
+
+// Does another sequence hold the block that this one fills? A copy that reads it does not matter:
+// it reads rows that are there, and what is written comes after them.
+bool Cache::is_tail_shared(const Sequence& sequence) const {
+  if (sequence.tail_.empty()) return false;
+  const BlockId block = sequence.tables_.front()[sequence.nodes_.size()];
+  return pool_.references(block) - pins_[block.value()] > 1;
+}
+
+// Is the page one of blocks_available() now, and no more once it is held?
+bool Cache::is_available(NodeId node, std::uint32_t slice) const {
+  if (pool_.state(tree_.page(node, slice).value()) != BlockState::kIdle) return false;
+  return options_.slices[slice].window != 0 || !guards_[node.value()].is_guarded;
+}
+
 std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
                                                             std::uint64_t tokens) {
-  const std::uint64_t blocks_now = sequence.tables_.front().size();
-  const std::uint64_t blocks_then =
-      std::max(blocks_now, (tokens + options_.block_tokens - 1) / options_.block_tokens);
-  const std::uint64_t tail_block = sequence.nodes_.size();
-  const bool shared =
-      !sequence.tail_.empty() && pool_.references(sequence.tables_.front()[tail_block]) > 1;
-  const std::uint64_t needed = (blocks_then - blocks_now + (shared ? 1 : 0)) * slices();
-  const OutOfBlocks shortage = {needed, blocks_available()};
-  if (!make_room(needed)) return shortage;
+  const OutOfBlocks cost = {blocks_needed(sequence, tokens), blocks_available()};
+  if (cost.blocks_needed > cost.blocks_available) return cost;
+  make_room(cost.blocks_needed);
 
+  const std::uint64_t blocks = blocks_for(tokens, options_.block_tokens);
+  const std::uint64_t tail_block = sequence.nodes_.size();
+  const bool shared = is_tail_shared(sequence);
   std::vector<Copy> copies;
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     std::vector<BlockId>& table = sequence.tables_[slice];
     if (shared) {  // the sequence's hold on the old block becomes the copy's
       const BlockId own = take_block();
+      ++pins_[table[tail_block].value()];
       copies.push_back({table[tail_block], own, static_cast<std::uint32_t>(sequence.tail_.size())});
       table[tail_block] = own;
     }
-    while (table.size() < blocks_then) table.push_back(take_block());
+    while (table.size() < blocks) table.push_back(take_block());
   }
   return copies;
 }
@@ -116,8 +144,8 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
 Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
+  salts_.hold(twin.salt_);
   twin.public_tokens_ = sequence.public_tokens_;
-  twin.names_ = sequence.names_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(last_node(twin));
   twin.tail_ = sequence.tail_;
@@ -141,14 +169,20 @@ void Cache::close(Sequence& sequence) {
   }
   tree_.unpin(last_node(sequence));
   settle(last_node(sequence));
+  salts_.release(sequence.salt_);
   sequence.cache_ = nullptr;
 }
 
-void Cache::copied(const Copy& copy) { release(copy.from); }
+void Cache::copied(const Copy& copy) {
+  ASSERT(pins_[copy.from.value()] > 0, "a copy is reported once");
+  --pins_[copy.from.value()];
+  release(copy.from);
+}
 
 void Cache::hold(BlockId block) {
   if (pool_.state(block) == BlockState::kIdle) {
     pool_.wake(block);
+    update_guard(pool_.owner(block).value());
   } else {
     pool_.share(block);
   }
@@ -168,7 +202,8 @@ void Cache::release(BlockId block, Tick used) {
     pool_.rest(block, used);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
-  queue_node(*node);                     // its other pages may have waited for this one
+  update_guard(*node);
+  queue_node(*node);  // its other pages may have waited for this one
 }
 
 BlockId Cache::take_block() {
@@ -176,6 +211,33 @@ BlockId Cache::take_block() {
   ASSERT(block.has_value(), "room was made before");
   created_[block->value()] = ++now_;
   return *block;
+}
+
+NodeId Cache::new_root(std::string_view adapter) {
+  const NodeId root = tree_.add_root();
+  fit_tables(root);
+  if (options_.name_blocks) names_[root.value()] = root_name();
+  if (!adapter.empty()) adapters_.emplace(root, adapter);
+  return root;
+}
+
+NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens) {
+  const NodeId node = tree_.insert(parent, region, tokens);
+  salts_.hold(region);
+  fit_tables(node);
+  return node;
+}
+
+void Cache::erase_node(NodeId node) {
+  const SaltId region = tree_.region(node);
+  tree_.erase(node);
+  salts_.release(region);
+}
+
+void Cache::fit_tables(NodeId node) {
+  if (node.value() < guards_.size()) return;
+  guards_.resize(node.value() + 1);
+  if (options_.name_blocks) names_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

@@ -25,8 +25,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "base/token_id.h"
 #include "kv/blocks/block_pool.h"
+#include "kv/domain.h"
 #include "kv/evict/eviction_queue.h"
 #include "kv/evict/policy.h"
 #include "kv/ids.h"
@@ -34,6 +36,7 @@
 #include "kv/names/block_name.h"
 #include "kv/picture.h"
 #include "kv/prefix/prefix_tree.h"
+#include "kv/salt_table.h"
 #include "kv/sequence.h"
 #include "kv/tiers/migration.h"
 #include "kv/tiers/mover.h"
@@ -49,17 +52,11 @@ struct CacheOptions {
   std::uint64_t hash_seed = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
+  // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
+  bool share = true;
   // Called before a duplicate is given up, while both blocks are held: dev builds compare their
   // bytes, which must be equal.
   std::function<void(BlockId mine, BlockId existing)> on_join = {};
-};
-
-// Where a request looks and what it leaves: a namespace, and a tenant's region in it.
-struct Domain {
-  NodeId root;
-  SaltId salt = kPublic;
-  // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
-  std::uint64_t public_tokens = 0;
 };
 
 // How much of a prompt the cache holds. Valid until the cache changes.
@@ -83,13 +80,15 @@ struct Copy {
 };
 
 // The names that the whole blocks of a prompt get in a domain: for the thread that submits it.
+// They replace what `names` held; after an error it is empty.
 Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
                    std::uint64_t public_tokens, std::span<const TokenId> prompt,
                    std::uint32_t block_tokens, std::vector<BlockName>& names);
 
+// Nothing was done and nothing was evicted: blocks_needed is more than blocks_available.
 struct OutOfBlocks {
   std::uint64_t blocks_needed;
-  std::uint64_t blocks_available;  // free and idle
+  std::uint64_t blocks_available;
 };
 
 // Pages on their way into the pool for one request, and what they need beside them.
@@ -111,9 +110,12 @@ class Cache {
 
   // The region of `salt` (empty: public) in a namespace; both are made when new. `space` stands for
   // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter` is
-  // part of it, and of names outside. Blocks of one namespace are never read under another. The
-  // salt has at most kSaltBytesMax bytes, the adapter kAdapterBytesMax: checked at the door.
-  Domain domain(std::string_view space, std::string_view salt, std::string_view adapter = {});
+  // part of it, and of names outside. Blocks of one namespace are never read under another. An
+  // error when the salt has more than kSaltBytesMax bytes or the adapter more than
+  // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
+  // refers to it.
+  Result<Domain> domain(std::string_view space, std::string_view salt,
+                        std::string_view adapter = {});
 
   Match match(const Domain& domain, std::span<const TokenId> prompt) const;
   // `names` are those of the prompt's whole blocks, where the asker computed them (name_prompt).
@@ -121,9 +123,18 @@ class Cache {
                                          std::span<const TokenId> prompt,
                                          std::span<const BlockName> names = {});
 
+  // How many of blocks_available() it takes to open the match and to reserve room for `tokens`
+  // tokens in all: blocks that are taken, and idle ones that are held. Less is refused, no more is
+  // used.
+  std::uint64_t blocks_needed(const Match& match, std::uint64_t tokens) const;
+  // ... and to reserve room in a sequence that is open.
+  std::uint64_t blocks_needed(const Sequence& sequence, std::uint64_t tokens) const;
+
   // Room for `tokens` tokens in all, in blocks this sequence alone may write.
   std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
   void commit(Sequence& sequence, std::span<const TokenId> tokens);
+  // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
+  // asker's names are not the twin's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
   void close(Sequence& sequence);
   // Ends the pin that a copy holds on its source.
@@ -143,21 +154,32 @@ class Cache {
 
   const BlockPool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
-  std::uint64_t blocks_available() const { return pool_.blocks_free() + pool_.blocks_idle(); }
+  // Free, or idle and free to go: what a request can get.
+  std::uint64_t blocks_available() const {
+    return std::uint64_t{pool_.blocks_free()} + pool_.blocks_idle() - blocks_guarded_;
+  }
   std::uint64_t blocks_joined() const { return blocks_joined_; }
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
 
   // The name outside of a whole block, when the cache names blocks.
   const BlockName& name(NodeId node) const { return names_[node.value()]; }
   // Blocks that nodes of a region have: the region's account.
-  std::uint64_t blocks_charged(SaltId region) const { return charged_[region.value()]; }
+  std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
+  const SaltTable& salts() const { return salts_; }
 
   CachePicture picture(std::size_t nodes_max) const;
   // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
   void check() const;
 
  private:
-  friend class Sequence;
+  friend class Domain;
+
+  // What keeps idle pages of a node from being evicted (README: E6).
+  struct Guard {
+    std::uint32_t children = 0;  // that are guarded
+    std::uint16_t blocks = 0;    // of the node that are idle and stay
+    bool is_guarded = false;
+  };
 
   std::uint32_t slices() const { return tree_.slices(); }
 
@@ -166,12 +188,20 @@ class Cache {
   void hold(BlockId block);
   void release(BlockId block);
   void release(BlockId block, Tick used);
+  bool is_tail_shared(const Sequence& sequence) const;
+  bool is_available(NodeId node, std::uint32_t slice) const;
+  std::uint64_t blocks_needed_to_load(std::span<const NodeId> nodes) const;
+  NodeId new_root(std::string_view adapter);
+  NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens);
+  void erase_node(NodeId node);
+  void fit_tables(NodeId node);
 
   // Publishing (cache_publish.cc)
   SaltId region_of(const Sequence& sequence, std::uint64_t block) const;
   NodeId last_node(const Sequence& sequence) const;
   std::optional<NodeId> open_leaf(const Sequence& sequence) const;
   void seal_tail(Sequence& sequence);
+  void seal_alone(Sequence& sequence);
   void join(Sequence& sequence, NodeId node, std::uint64_t block);
   void adopt(NodeId node, std::uint32_t slice, BlockId block);
   void give_name(const Sequence& sequence, NodeId node);
@@ -180,7 +210,7 @@ class Cache {
   void release_behind_windows(Sequence& sequence);
 
   // Evicting (cache_eviction.cc)
-  bool make_room(std::uint64_t blocks);
+  void make_room(std::uint64_t blocks);
   std::optional<BlockId> next_victim();
   bool evict_one();
   void take_page(NodeId node, std::uint32_t slice);
@@ -191,6 +221,8 @@ class Cache {
   void queue_node(NodeId node);
   void take_pages(NodeId node);
   void settle(NodeId node);
+  void update_guard(NodeId node);
+  void check_guards() const;
 
   NodePicture picture_of(NodeId node) const;
 
@@ -200,14 +232,15 @@ class Cache {
   EvictionQueue queue_;
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
-  std::vector<Tick> created_;                                     // [block]
+  std::vector<Tick> created_;        // [block]
+  std::vector<std::uint32_t> pins_;  // [block]: of its references, those of copies that read it
+  std::vector<Guard> guards_;        // [node]
+  std::uint64_t blocks_guarded_ = 0;
   std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)
-  std::map<std::string, SaltId, std::less<>> salts_;
-  std::vector<std::string> salt_texts_ = {""};  // [salt]
-  std::vector<std::uint64_t> charged_ = {0};    // [salt]
+  std::map<NodeId, std::string> adapters_;                        // of roots that have one
+  SaltTable salts_;
   BlockNamer namer_;
-  std::vector<BlockName> names_;            // [node]
-  std::map<NodeId, std::string> adapters_;  // of roots that have one
+  std::vector<BlockName> names_;  // [node]
   Tick now_ = 0;
   std::uint64_t blocks_joined_ = 0;
   std::uint64_t blocks_evicted_ = 0;

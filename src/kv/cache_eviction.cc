@@ -1,14 +1,15 @@
 // Making room: which idle blocks go, and what goes with them.
+#include "base/assert.h"
 #include "kv/cache.h"
 
 namespace pagoda::kv {
 
-bool Cache::make_room(std::uint64_t blocks) {
-  if (blocks > blocks_available()) return false;
+// The caller has made sure that so many blocks are available.
+void Cache::make_room(std::uint64_t blocks) {
   while (pool_.blocks_free() < blocks) {
-    if (!evict_one()) return false;
+    const bool evicted = evict_one();
+    ASSERT(evicted, "E6: what is available can be evicted");
   }
-  return true;
 }
 
 void Cache::clear() {
@@ -53,13 +54,14 @@ bool Cache::evict_one() {
 void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
   tree_.set_page(node, slice, std::nullopt);
-  --charged_[tree_.region(node).value()];
+  --salts_.blocks_charged(tree_.region(node));
   if (pool_.state(block) == BlockState::kIdle) {
     pool_.evict(block);
     ++blocks_evicted_;
   } else {
     pool_.set_owner(block, std::nullopt);
   }
+  update_guard(node);
 }
 
 std::uint32_t Cache::slice_of(NodeId node, BlockId block) const {
@@ -113,11 +115,39 @@ void Cache::take_pages(NodeId node) {
 void Cache::settle(NodeId node) {
   while (tree_.is_bare(node) && !(tier_ && tier_->copies(node) > 0)) {
     const NodeId parent = tree_.parent(node);
-    tree_.erase(node);
+    erase_node(node);
     node = parent;
   }
   if (!tree_.is_root(node) && tree_.pages(node) == 0) node = tree_.parent(node);
   if (!tree_.is_root(node)) queue_node(node);
+}
+
+// After a page of the node came, went, was held or was let go. What does not change for a parent is
+// not looked at: holding from head to tail and releasing from tail to head take one step a page.
+void Cache::update_guard(NodeId node) {
+  for (;;) {
+    bool held = false;
+    std::uint32_t full = 0;
+    std::uint32_t full_idle = 0;
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      const std::optional<BlockId> page = tree_.page(node, slice);
+      if (!page) continue;
+      const bool idle = pool_.state(*page) == BlockState::kIdle;
+      held = held || !idle;
+      if (options_.slices[slice].window != 0) continue;
+      ++full;
+      full_idle += idle ? 1 : 0;
+    }
+    Guard& guard = guards_[node.value()];
+    const bool was_guarded = guard.is_guarded;
+    guard.is_guarded = held || (full > 0 && guard.children > 0);
+    blocks_guarded_ -= guard.blocks;
+    guard.blocks = static_cast<std::uint16_t>(guard.is_guarded ? full_idle : 0);
+    blocks_guarded_ += guard.blocks;
+    if (guard.is_guarded == was_guarded) return;
+    node = tree_.parent(node);  // roots have no pages and are never guarded
+    guards_[node.value()].children += was_guarded ? -1 : 1;
+  }
 }
 
 }  // namespace pagoda::kv

@@ -42,11 +42,11 @@ class Runs {
 std::optional<PrefixTree::Found> child_to_follow(const PrefixTree& tree, const Domain& domain,
                                                  NodeId parent, std::span<const TokenId> tokens,
                                                  bool block_is_public, SearchWork& work) {
-  if (tree.region(parent) != kPublic || domain.salt == kPublic) {
+  if (tree.region(parent) != kPublic || domain.salt() == kPublic) {
     return tree.best_child(parent, tree.region(parent), tokens, work);
   }
-  const SaltId first = block_is_public ? kPublic : domain.salt;
-  const SaltId second = block_is_public ? domain.salt : kPublic;
+  const SaltId first = block_is_public ? kPublic : domain.salt();
+  const SaltId second = block_is_public ? domain.salt() : kPublic;
   const auto found = tree.best_child(parent, first, tokens, work);
   if (found && found->tokens_shared == tokens.size()) return found;
   const auto other = tree.best_child(parent, second, tokens, work);
@@ -58,26 +58,27 @@ std::optional<PrefixTree::Found> child_to_follow(const PrefixTree& tree, const D
 
 Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const {
   Match match;
-  if (prompt.empty()) return match;
+  if (prompt.empty() || !options_.share) return match;
   const std::uint64_t block_tokens = options_.block_tokens;
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
   Runs runs(options_.slices, options_.block_tokens);
   Runs tier_runs = runs;
   std::uint64_t blocks_served = 0;
   std::uint64_t blocks_served_by_tiers = 0;
-  NodeId at = domain.root;
+  NodeId at = domain.root();
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
     const auto next =
         wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
-    const bool is_public = domain.salt == kPublic || done + block_tokens <= domain.public_tokens;
+    const bool is_public = domain.salt() == kPublic || done + block_tokens <= domain.public_tokens;
     const auto found = child_to_follow(tree_, domain, at, next, is_public, match.work);
     if (!found) break;
     const NodeId node = found->node;
     runs.add([&](std::uint32_t slice) { return tree_.page(node, slice).has_value(); });
     const std::uint64_t tokens = done + found->tokens_shared;
     if (found->tokens_shared < block_tokens) {
-      // Inside a block: its rows are copied, which needs the node's page in every slice.
-      if (tree_.pages(node) == slices() && runs.serve(tokens)) {
+      // Inside a block: its rows are copied. Every slice has its page, for even the shortest window
+      // begins in the block that a match ends in.
+      if (runs.serve(tokens)) {
         match.tokens = tokens;
         match.partial = node;
         match.partial_tokens = found->tokens_shared;

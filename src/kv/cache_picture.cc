@@ -67,7 +67,7 @@ void Cache::check() const {
   pool_.check();
   tree_.check();
   if (tier_) tier_->check();
-  std::vector<std::uint64_t> charged(charged_.size(), 0);
+  std::vector<std::uint64_t> charged(salts_.numbers(), 0);
   for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
     const BlockId block(i);
     if (pool_.state(block) == BlockState::kFree) continue;
@@ -81,7 +81,42 @@ void Cache::check() const {
     ASSERT(!evictable || pool_.queued(block), "C3: what may be evicted is in the queue");
     ++charged[tree_.region(*node).value()];
   }
-  ASSERT(charged == charged_, "C4: every region is charged for the blocks of its nodes");
+  for (std::uint32_t salt = 0; salt < charged.size(); ++salt) {
+    ASSERT(charged[salt] == blocks_charged(SaltId(salt)),
+           "C4: every region is charged for the blocks of its nodes");
+  }
+  check_guards();
+}
+
+// From every held page upwards, by the definition (README: E6).
+void Cache::check_guards() const {
+  const auto has_full_page = [this](NodeId node) {
+    for (std::uint32_t s = 0; s < slices(); ++s) {
+      if (options_.slices[s].window == 0 && tree_.page(node, s)) return true;
+    }
+    return false;
+  };
+  std::vector<bool> guarded(guards_.size(), false);
+  for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
+    if (pool_.references(BlockId(i)) == 0) continue;
+    std::optional<NodeId> node = pool_.owner(BlockId(i));
+    while (node && !guarded[node->value()]) {
+      guarded[node->value()] = true;
+      node = tree_.parent(*node);
+      if (!has_full_page(*node)) break;
+    }
+  }
+  std::uint64_t blocks = 0;
+  for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
+    if (pool_.state(BlockId(i)) != BlockState::kIdle) continue;
+    const NodeId node = pool_.owner(BlockId(i)).value();
+    const bool full = options_.slices[slice_of(node, BlockId(i))].window == 0;
+    blocks += full && guarded[node.value()] ? 1 : 0;
+  }
+  ASSERT(blocks == blocks_guarded_, "C5: the count of idle blocks that are guarded is true");
+  for (std::uint32_t i = 0; i < guards_.size(); ++i) {
+    ASSERT(guards_[i].is_guarded == guarded[i], "C5: guarded nodes are known");
+  }
 }
 
 }  // namespace pagoda::kv

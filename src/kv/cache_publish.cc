@@ -17,7 +17,7 @@ void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens) {
     tokens = tokens.subspan(part.size());
     if (sequence.tail_.size() == options_.block_tokens) seal_tail(sequence);
   }
-  if (!sequence.tail_.empty()) publish_tail(sequence);
+  if (options_.share && !sequence.tail_.empty()) publish_tail(sequence);
   release_behind_windows(sequence);
 }
 
@@ -39,6 +39,7 @@ std::optional<NodeId> Cache::open_leaf(const Sequence& sequence) const {
 }
 
 void Cache::seal_tail(Sequence& sequence) {
+  if (!options_.share) return seal_alone(sequence);
   const std::uint64_t block = sequence.nodes_.size();
   const NodeId parent = last_node(sequence);
   const SaltId region = region_of(sequence, block);
@@ -50,7 +51,7 @@ void Cache::seal_tail(Sequence& sequence) {
     }
     give_name(sequence, *node);
   } else if (clear_way(parent, region, sequence.tail_)) {
-    node = tree_.insert(parent, region, sequence.tail_);
+    node = add_node(parent, region, sequence.tail_);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       adopt(*node, slice, sequence.tables_[slice][block]);
       pool_.seal(sequence.tables_[slice][block]);
@@ -67,6 +68,16 @@ void Cache::seal_tail(Sequence& sequence) {
   sequence.tail_.clear();
 }
 
+// Without sharing no node stands for the block: it is free when its last holder lets go, and the
+// sequence stands on its root.
+void Cache::seal_alone(Sequence& sequence) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    pool_.seal(sequence.tables_[slice][sequence.nodes_.size()]);
+  }
+  sequence.nodes_.push_back(sequence.root_);
+  sequence.tail_.clear();
+}
+
 // The block exists already: the sequence goes on with the existing pages and gives up its own;
 // where a slice's page is missing, its own takes that place.
 void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
@@ -78,8 +89,8 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
       pool_.seal(mine);
       continue;
     }
-    if (options_.on_join) options_.on_join(mine, *existing);
     hold(*existing);
+    if (options_.on_join) options_.on_join(mine, *existing);
     release(mine);
     mine = *existing;
     ++blocks_joined_;
@@ -89,14 +100,14 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
 void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block) {
   tree_.set_page(node, slice, block);
   pool_.set_owner(block, node);
-  ++charged_[tree_.region(node).value()];
+  ++salts_.blocks_charged(tree_.region(node));
+  update_guard(node);
 }
 
 // A freshly whole block is named: as the asker computed it, or here when the chain above it is not
 // the one the asker had in mind.
 void Cache::give_name(const Sequence& sequence, NodeId node) {
   if (!options_.name_blocks) return;
-  names_.resize(std::max<std::size_t>(names_.size(), node.value() + 1));
   const NodeId parent = tree_.parent(node);
   const bool salt_enters = tree_.region(node) != tree_.region(parent);
   const std::uint64_t block = sequence.nodes_.size();
@@ -111,8 +122,7 @@ void Cache::give_name(const Sequence& sequence, NodeId node) {
   const auto adapter = adapters_.find(sequence.root_);
   const ExtraKeys extra = {
       .adapter = adapter == adapters_.end() ? std::string_view() : adapter->second,
-      .salt =
-          salt_enters ? std::string_view(salt_texts_[sequence.salt_.value()]) : std::string_view()};
+      .salt = salt_enters ? salts_.text(sequence.salt_) : std::string_view()};
   const auto name = namer_.name(names_[parent.value()], tree_.tokens(node), extra);
   ASSERT(name.ok(), "block size, adapter and salt are within the namer's limits");
   names_[node.value()] = name.value();
@@ -121,8 +131,10 @@ void Cache::give_name(const Sequence& sequence, NodeId node) {
 Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
                    std::uint64_t public_tokens, std::span<const TokenId> prompt,
                    std::uint32_t block_tokens, std::vector<BlockName>& names) {
+  names.clear();
   const std::uint64_t public_blocks = salt.empty() ? 0 : public_tokens / block_tokens;
   const std::uint64_t split = std::min<std::uint64_t>(public_blocks * block_tokens, prompt.size());
+  RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
   RETURN_IF_ERROR(name_chain(namer, root_name(), prompt.first(split), block_tokens,
                              {.adapter = adapter, .salt = {}}, names));
   const BlockName seed = names.empty() ? root_name() : names.back();
@@ -143,7 +155,7 @@ void Cache::publish_tail(Sequence& sequence) {
   const NodeId parent = last_node(sequence);
   const SaltId region = region_of(sequence, block);
   if (!clear_way(parent, region, sequence.tail_)) return;
-  const NodeId leaf = tree_.insert(parent, region, sequence.tail_);
+  const NodeId leaf = add_node(parent, region, sequence.tail_);
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     adopt(leaf, slice, sequence.tables_[slice][block]);
   }

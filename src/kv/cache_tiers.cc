@@ -50,6 +50,8 @@ std::vector<Move> Cache::offload(const MigrationOptions& options) {
 std::variant<Load, OutOfBlocks> Cache::begin_load(const Match& match) {
   ASSERT(!match.nodes_in_tiers.empty(), "the match found something to load");
   const std::vector<NodeId>& nodes = match.nodes_in_tiers;
+  const OutOfBlocks cost = {blocks_needed_to_load(nodes), blocks_available()};
+  if (cost.blocks_needed > cost.blocks_available) return cost;
   const std::uint64_t tokens = nodes.size() * std::uint64_t{options_.block_tokens};
   Load load = {.moves = {}, .held = {}, .moves_running = 0, .end = nodes.back()};
   tree_.pin(nodes.back());
@@ -72,18 +74,28 @@ std::variant<Load, OutOfBlocks> Cache::begin_load(const Match& match) {
                             .slice = slice});
     }
   }
-  const OutOfBlocks shortage = {load.moves.size(), blocks_available()};
-  if (!make_room(load.moves.size())) {
-    for (const Move& move : load.moves) tier_->end_read(move.slot, ++now_);
-    finish_load(load);
-    return shortage;
-  }
+  make_room(load.moves.size());
   for (Move& move : load.moves) {
     move.block = pool_.load().value();
     created_[move.block.value()] = ++now_;
   }
   load.moves_running = load.moves.size();
   return load;
+}
+
+// Pages that come in, and idle ones that are held.
+std::uint64_t Cache::blocks_needed_to_load(std::span<const NodeId> nodes) const {
+  const std::uint64_t tokens = nodes.size() * std::uint64_t{options_.block_tokens};
+  std::uint64_t needed = 0;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const std::uint64_t first =
+        memory::first_block_kept(options_.slices[slice], tokens, options_.block_tokens);
+    for (std::uint64_t block = first; block < nodes.size(); ++block) {
+      const bool is_here = tree_.page(nodes[block], slice).has_value();
+      needed += !is_here || is_available(nodes[block], slice) ? 1 : 0;
+    }
+  }
+  return needed;
 }
 
 void Cache::moved(const MoveReport& report, Load* load) {
@@ -105,10 +117,18 @@ void Cache::moved(const MoveReport& report, Load* load) {
     tier_->forget(move.slot);
     return pool_.abandon(move.block);
   }
-  pool_.loaded(move.block);
-  // Someone may have computed the same page meanwhile: then this one is given up with the load.
-  if (!tree_.page(move.node, move.slice)) adopt(move.node, move.slice, move.block);
-  load->held.push_back(move.block);
+  BlockId page = move.block;
+  if (const std::optional<BlockId> existing = tree_.page(move.node, move.slice)) {
+    // Someone computed or loaded the same page meanwhile: the load goes on with that one.
+    page = *existing;
+    hold(page);
+    if (options_.on_join) options_.on_join(move.block, page);
+    pool_.abandon(move.block);
+  } else {
+    pool_.loaded(page);
+    adopt(move.node, move.slice, page);
+  }
+  load->held.push_back(page);
 }
 
 void Cache::finish_load(Load& load) {

@@ -13,7 +13,9 @@ Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t slices,
       salt_(salt),
       block_tokens_(block_tokens),
       tables_(slices),
-      first_held_(slices, 0) {}
+      first_held_(slices, 0) {
+  tail_.reserve(block_tokens);
+}
 
 Sequence::Sequence(Sequence&& other) noexcept
     : cache_(std::exchange(other.cache_, nullptr)),
@@ -41,6 +43,12 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   tables_ = std::move(other.tables_);
   first_held_ = std::move(other.first_held_);
   return *this;
+}
+
+void Sequence::expect(std::uint64_t tokens) {
+  const std::uint64_t blocks = (tokens + block_tokens_ - 1) / block_tokens_;
+  nodes_.reserve(blocks);
+  for (std::vector<BlockId>& table : tables_) table.reserve(blocks);
 }
 
 Sequence::~Sequence() {

@@ -29,6 +29,10 @@ class Sequence {
   std::uint64_t tokens_reserved() const {
     return tables_.front().size() * std::uint64_t{block_tokens_};
   }
+  // Takes the memory of this many tokens in all, so that reserving and committing them allocates
+  // nothing here.
+  void expect(std::uint64_t tokens);
+
   // Entry b: the page of block b in the slice. Entries that left the slice's window are stale.
   std::span<const BlockId> table(std::uint32_t slice) const { return tables_[slice]; }
 

@@ -13,7 +13,7 @@
 namespace pagoda::kv {
 namespace {
 
-constexpr std::size_t kSettings = 3;
+constexpr std::size_t kSettings = 4;
 constexpr std::size_t kBytesMax = 4096;  // a run is quadratic in its length
 
 const std::array<std::vector<memory::LayerReach>, 5> kSlices = {
@@ -27,6 +27,9 @@ void run(std::span<const std::uint8_t> bytes) {
   options.slices = kSlices[bytes[1] % kSlices.size()];
   options.tenants = bytes[1] >= 128;
   options.blocks = 4 + bytes[2] % 64;
+  options.tier_slots = bytes[3] % 4 * 12;
+  options.share = bytes[3] / 4 % 8 != 7;
+  options.name_blocks = bytes[3] >= 128;
   options.script = bytes.subspan(kSettings);
   const SimReport report = simulate(options);
   if (report.failure) std::fputs(report.failure->c_str(), stderr);

@@ -7,15 +7,19 @@ import pathlib
 import random
 
 FOLDER = pathlib.Path(__file__).parent / "corpus" / "kv"
-RUNS = {  # name: (block tokens - 1 and policy, slices and tenants, blocks - 4)
-    "full_lru": (3, 0, 20),
-    "full_fifo": (128 + 3, 0, 20),
-    "window_and_full": (3, 1, 30),
-    "two_full_and_window": (1, 2, 40),
-    "window_alone": (2, 3, 12),
-    "window_of_one": (4, 4, 20),
-    "tenants": (3, 130, 40),
-    "tenants_small_blocks": (0, 131, 60),
+RUNS = {  # name: (block tokens - 1, policy; slices, tenants; blocks - 4; tier, no sharing, names)
+    "full_lru": (3, 0, 20, 0),
+    "full_fifo": (128 + 3, 0, 20, 0),
+    "window_and_full": (3, 1, 30, 0),
+    "two_full_and_window": (1, 2, 40, 0),
+    "window_alone": (2, 3, 12, 0),
+    "window_of_one": (4, 4, 20, 0),
+    "tenants": (3, 130, 40, 0),
+    "tenants_small_blocks": (0, 131, 60, 0),
+    "tier": (1, 0, 12, 3),
+    "tier_window_and_full": (1, 1, 20, 2),
+    "names_of_tenants_in_a_tier": (0, 130, 30, 128 + 3),
+    "no_sharing": (2, 1, 20, 4 * 7),
 }
 
 FOLDER.mkdir(parents=True, exist_ok=True)

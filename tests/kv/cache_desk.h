@@ -45,9 +45,12 @@ class Desk {
   }
 
   Cache& cache() { return cache_; }
-  Domain everyone() { return cache_.domain("model", ""); }
+  Domain domain(std::string_view space, std::string_view salt, std::string_view adapter = {}) {
+    return cache_.domain(space, salt, adapter).value();
+  }
+  Domain everyone() { return domain("model", ""); }
   Domain tenant(std::string_view salt, std::uint64_t public_tokens = 0) {
-    Domain domain = cache_.domain("model", salt);
+    Domain domain = this->domain("model", salt);
     domain.public_tokens = public_tokens;
     return domain;
   }

@@ -46,7 +46,7 @@ TEST(CacheNames, AreThoseOfTheChainForPromptsAndForGeneratedBlocks) {
 
 TEST(CacheNames, HaveTheAdapterInEveryBlock) {
   Desk desk(naming(16));
-  const Domain domain = desk.cache().domain("model", "", "translate");
+  const Domain domain = desk.domain("model", "", "translate");
   desk.serve(domain, counting(1, 9));
   EXPECT_EQ(names_of(desk, domain, counting(1, 9)), chain(counting(1, 8), "translate", "", 0));
 }
@@ -70,13 +70,40 @@ TEST(CacheNames, ThatTheAskerComputedAreTheSame) {
     EXPECT_EQ(computed, chain(prompt, "translate", "secret", public_tokens / 4));
 
     Desk desk(naming(16));
-    Domain domain = desk.cache().domain("model", "secret", "translate");
+    Domain domain = desk.domain("model", "secret", "translate");
     domain.public_tokens = public_tokens;
     auto outcome = desk.cache().open(domain, {}, prompt, computed);
     Sequence& sequence = std::get<Opened>(outcome).sequence;
     ASSERT_TRUE(desk.feed(sequence, prompt));
     EXPECT_EQ(names_of(desk, domain, prompt), computed);
   }
+}
+
+TEST(CacheNames, OfAPromptReplaceWhatTheListHeld) {
+  BlockNamer namer;
+  std::vector<BlockName> names = chain(counting(900, 4), "", "", 0);
+  ASSERT_TRUE(name_prompt(namer, "", "secret", 0, counting(1, 9), 4, names).ok());
+  EXPECT_EQ(names, chain(counting(1, 8), "", "secret", 0));
+  const Status refused = name_prompt(namer, "", std::string(513, 's'), 8, counting(1, 9), 4, names);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "bytes of a cache salt: 513, more than the 512 a block's name can hold");
+  EXPECT_TRUE(names.empty());
+}
+
+TEST(CacheNames, OfAForkAreThoseOfWhatItGoesOnWith) {
+  const Tokens prompt = counting(1, 9);
+  Desk desk(naming(16));
+  BlockNamer namer;
+  std::vector<BlockName> computed;
+  ASSERT_TRUE(name_prompt(namer, "", "", 0, prompt, 4, computed).ok());
+  auto outcome = desk.cache().open(desk.everyone(), {}, prompt, computed);
+  Sequence& sequence = std::get<Opened>(outcome).sequence;
+  ASSERT_TRUE(desk.feed(sequence, counting(1, 4)));
+  Sequence twin = desk.cache().fork(sequence);
+  ASSERT_TRUE(desk.feed(twin, counting(70, 4)));
+  const Tokens other = counting(1, 4) + counting(70, 5);
+  EXPECT_EQ(names_of(desk, desk.everyone(), other), chain(other, "", "", 0));
 }
 
 // The asker had another split in mind than the blocks that the request goes on from.

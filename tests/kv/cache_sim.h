@@ -2,13 +2,15 @@
 //
 // Memory is simulated: every row of every page holds a digest of all tokens up to it. Requests
 // open, reserve, compute, fork and end at random over a small pool; any of them may be cancelled
-// between any two of these; copies land late and are reported later still; now and then everything
-// idle is cleared. After every operation each row that an open sequence may read is compared with
+// between any two of these; copies land late and are reported later still; pages are copied out to
+// a tier and loaded back by moves that end late or fail; now and then everything idle is cleared.
+// After every operation each row that an open sequence may read is compared with
 // the digest of its own tokens, and every invariant is checked. A stale, foreign or shifted block,
 // a torn copy or a block freed too early shows as a wrong digest.
 //
 // Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
-// see, and with `exact`, where nothing is ever evicted, exactly as long.
+// see, and with `exact`, where nothing is ever evicted, exactly as long. What blocks_needed() says
+// is what is granted or refused, and what it takes. Names are those of the naive chain.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,7 @@ enum class Sabotage : std::uint8_t {
   kLeakedPin,      // a copy's pin is never given back
   kEarlyPin,       // a copy's pin is given back before the copy has landed
   kForeignRegion,  // a match is asked for as another tenant
+  kTornMove,       // a page comes back from the tier without its last row
 };
 
 struct SimOptions {
@@ -39,8 +42,11 @@ struct SimOptions {
   std::uint32_t block_tokens = 4;
   std::vector<memory::LayerReach> slices = {{}};
   const EvictionPolicy* policy = &lru_policy();
-  int operations = 80;
+  std::uint64_t operations = 80;
   bool tenants = false;
+  std::uint32_t tier_slots = 0;
+  bool name_blocks = false;
+  bool share = true;
   // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
   // have one split into public and private: where it differs, the choice between the public branch
   // and one's own (README: I2) may give less than the longest (isolation_test.cc shows it).
@@ -56,6 +62,10 @@ struct SimReport {
   std::uint64_t blocks_evicted = 0;
   std::uint64_t blocks_joined = 0;
   std::uint64_t refusals = 0;
+  std::uint64_t pages_out = 0;
+  std::uint64_t pages_in = 0;
+  std::uint64_t loads_that_helped = 0;
+  std::uint64_t names_verified = 0;
   std::uint64_t cancelled_with_room = 0;    // between reserve and commit
   std::uint64_t cancelled_with_copies = 0;  // before its copies landed
 };

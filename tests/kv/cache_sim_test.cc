@@ -13,6 +13,10 @@ SimOptions scenario(std::uint64_t seed) {
   options.block_tokens = 1 + static_cast<std::uint32_t>(seed % 5);
   options.blocks = 12 + static_cast<std::uint32_t>(seed % 7) * 9;
   options.tenants = seed % 2 == 1;
+  options.tier_slots = static_cast<std::uint32_t>(seed / 2 % 3) * 20;
+  if (options.tier_slots > 0) options.operations = 200;
+  options.name_blocks = seed / 6 % 2 == 1;
+  options.share = seed % 13 != 12;
   options.policy = seed % 3 == 0 ? &fifo_policy() : &lru_policy();
   switch (seed % 4) {
     case 1:
@@ -35,13 +39,15 @@ SimOptions exact_scenario(std::uint64_t seed) {
   SimOptions options = scenario(seed);
   options.exact = true;
   options.blocks = 2500;
+  options.tier_slots = 0;
+  options.share = true;
   options.operations = 50;
   return options;
 }
 
 // The shortest failing run of the same seed.
 std::string shortest_failure(SimOptions options) {
-  for (int operations = 1; operations <= options.operations; ++operations) {
+  for (std::uint64_t operations = 1; operations <= options.operations; ++operations) {
     SimOptions shorter = options;
     shorter.operations = operations;
     const SimReport report = simulate(shorter);
@@ -66,6 +72,10 @@ SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t 
     sum.blocks_evicted += report.blocks_evicted;
     sum.blocks_joined += report.blocks_joined;
     sum.refusals += report.refusals;
+    sum.pages_out += report.pages_out;
+    sum.pages_in += report.pages_in;
+    sum.loads_that_helped += report.loads_that_helped;
+    sum.names_verified += report.names_verified;
     sum.cancelled_with_room += report.cancelled_with_room;
     sum.cancelled_with_copies += report.cancelled_with_copies;
   }
@@ -83,6 +93,10 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   EXPECT_GT(sum.blocks_evicted, 10'000u);
   EXPECT_GT(sum.blocks_joined, 1'000u);
   EXPECT_GT(sum.refusals, 100u);
+  EXPECT_GT(sum.pages_out, 10'000u);
+  EXPECT_GT(sum.pages_in, 10'000u);
+  EXPECT_GT(sum.loads_that_helped, 5'000u);
+  EXPECT_GT(sum.names_verified, 10'000u);
   EXPECT_GT(sum.cancelled_with_room, 1'000u);
   EXPECT_GT(sum.cancelled_with_copies, 1'000u);
 }
@@ -111,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Sabotaged,
                          testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
                                          Sabotage::kShiftedRows, Sabotage::kTornCopy,
                                          Sabotage::kLeakedPin, Sabotage::kEarlyPin,
-                                         Sabotage::kForeignRegion));
+                                         Sabotage::kForeignRegion, Sabotage::kTornMove));
 
 }  // namespace
 }  // namespace pagoda::kv

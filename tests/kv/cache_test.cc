@@ -84,7 +84,8 @@ TEST(OpenLeaf, IsReusableWhileItsRequestRunsAndAfter) {
   EXPECT_EQ(desk.matched(counting(1, 7) + tokens_of({50, 51})), 8u);
 }
 
-TEST(OpenLeaf, ThatIsReadByACopyIsWrittenNoFurtherInPlace) {
+// The copy reads rows that are there; what is written comes after them.
+TEST(OpenLeaf, ThatIsReadByACopyIsWrittenFurtherInPlace) {
   Desk desk(Desk::small(8));
   Sequence writer = desk.run(counting(1, 6));
   const Tokens prompt = counting(1, 9);
@@ -93,15 +94,16 @@ TEST(OpenLeaf, ThatIsReadByACopyIsWrittenNoFurtherInPlace) {
   Opened& opened = std::get<Opened>(outcome);
   const BlockId read = opened.copies.at(0).from;
   EXPECT_EQ(read, writer.table(0)[1]);
-  auto room = desk.cache().reserve(writer, 7);
-  const auto copies = std::get<std::vector<Copy>>(room);
-  ASSERT_EQ(copies.size(), 1u);
-  EXPECT_EQ(copies[0].from, read);
-  EXPECT_EQ(copies[0].tokens, 2u);
-  EXPECT_NE(writer.table(0)[1], read);
+  EXPECT_EQ(desk.cache().blocks_needed(writer, 7), 0u);
+  EXPECT_TRUE(std::get<std::vector<Copy>>(desk.cache().reserve(writer, 7)).empty());
+  EXPECT_EQ(writer.table(0)[1], read);
   desk.cache().commit(writer, tokens_of({7}));
-  desk.finish(copies);
+  Sequence twin = desk.cache().fork(writer);
+  EXPECT_EQ(desk.cache().blocks_needed(writer, 8), 1u) << "a fork is another matter";
   desk.finish(opened.copies);
+  EXPECT_EQ(desk.cache().blocks_needed(writer, 8), 1u);
+  desk.cache().close(twin);
+  EXPECT_EQ(desk.cache().blocks_needed(writer, 8), 0u);
   EXPECT_EQ(desk.matched(counting(1, 9)), 7u);
 }
 
@@ -164,8 +166,14 @@ TEST(Commit, IsWhatPublishes) {
 TEST(Join, GivesUpTheDuplicateAndShowsBothBlocksFirst) {
   CacheOptions options = Desk::small(8);
   std::vector<std::pair<BlockId, BlockId>> joined;
-  options.on_join = [&](BlockId mine, BlockId existing) { joined.emplace_back(mine, existing); };
+  const BlockPool* pool = nullptr;
+  options.on_join = [&](BlockId mine, BlockId existing) {
+    joined.emplace_back(mine, existing);
+    EXPECT_EQ(pool->references(mine), 1u);
+    EXPECT_EQ(pool->references(existing), 2u) << "both are held";
+  };
   Desk desk(options);
+  pool = &desk.cache().pool();
   const Tokens prompt = counting(1, 4);
   Sequence first = desk.open(prompt);
   Sequence second = desk.open(prompt);
@@ -245,147 +253,6 @@ TEST(Fork, TakesNoRoomThatItsTwinReserved) {
   EXPECT_EQ(desk.cache().pool().blocks_free(), 7u);
 }
 
-TEST(OutOfBlocks, IsAValueAndChangesNothing) {
-  Desk desk(Desk::small(4));
-  Sequence big = desk.run(counting(1, 9));
-  desk.serve(counting(100, 4));
-  ASSERT_EQ(desk.cache().pool().blocks_free(), 0u);
-  const auto outcome = desk.cache().reserve(big, 17);
-  const OutOfBlocks& shortage = std::get<OutOfBlocks>(outcome);
-  EXPECT_EQ(shortage.blocks_needed, 2u);
-  EXPECT_EQ(shortage.blocks_available, 1u);
-  EXPECT_EQ(big.tokens_computed(), 9u);
-  EXPECT_EQ(big.tokens_reserved(), 12u);
-  EXPECT_EQ(desk.cache().blocks_evicted(), 0u);
-  EXPECT_EQ(desk.matched(counting(100, 5)), 4u);
-  EXPECT_TRUE(desk.feed(big, counting(10, 4))) << "what fits still fits";
-}
-
-TEST(OutOfBlocks, WhenOpeningLeavesTheSourceOfTheCopyInPlace) {
-  Desk desk(Desk::small(2));
-  Sequence big = desk.run(counting(1, 4));
-  desk.serve(counting(100, 3));
-  const Tokens prompt = counting(100, 5);
-  const Match match = desk.cache().match(desk.everyone(), prompt);
-  EXPECT_EQ(match.tokens, 3u);
-  const auto outcome = desk.cache().open(desk.everyone(), match, prompt);
-  EXPECT_EQ(std::get<OutOfBlocks>(outcome).blocks_needed, 1u);
-  EXPECT_EQ(std::get<OutOfBlocks>(outcome).blocks_available, 0u);
-  desk.cache().check();
-  EXPECT_EQ(desk.cache().pool().blocks_idle(), 1u);
-  EXPECT_EQ(desk.matched(prompt), 3u);
-}
-
-TEST(Eviction, NeverTakesWhatSomeoneHolds) {
-  Desk desk(Desk::small(6));
-  Sequence held = desk.run(counting(1, 9));
-  for (std::uint32_t i = 0; i < 20; ++i) desk.serve(counting(1000 + 100 * i, 9));
-  EXPECT_GT(desk.cache().blocks_evicted(), 40u);
-  EXPECT_EQ(desk.matched(counting(1, 20)), 9u);
-  desk.cache().clear();
-  desk.cache().check();
-  EXPECT_EQ(desk.matched(counting(1, 20)), 9u);
-  EXPECT_EQ(desk.cache().pool().blocks_free(), 3u);
-}
-
-TEST(Eviction, ByLruTakesTheTailOfAChainBeforeItsHead) {
-  Desk desk(Desk::small(4));
-  desk.serve(counting(1, 16));
-  for (const std::uint64_t left : {12u, 8u, 4u, 0u}) {
-    Sequence pressure = desk.open(counting(500, 1));
-    ASSERT_TRUE(
-        std::holds_alternative<std::vector<Copy>>(desk.cache().reserve(pressure, 16 - left)));
-    desk.cache().check();
-    EXPECT_EQ(desk.matched(counting(1, 17)), left);
-  }
-}
-
-TEST(Eviction, ByLruTakesTheChainThatWasUsedLongestAgo) {
-  Desk desk(Desk::small(4));
-  desk.serve(counting(100, 8));
-  desk.serve(counting(200, 8));
-  desk.serve(counting(100, 9));  // again: 200 is older now; 9 tokens need a third block
-  EXPECT_EQ(desk.matched(counting(100, 9)), 8u);
-  EXPECT_EQ(desk.matched(counting(200, 9)), 4u);
-}
-
-TEST(Eviction, ByFifoTakesTheChainThatWasFilledFirst) {
-  CacheOptions options = Desk::small(4);
-  options.policy = &fifo_policy();
-  Desk desk(options);
-  {
-    // So that blocks are not filled in the order of their numbers.
-    Sequence first = desk.open(counting(1, 1));
-    Sequence second = desk.open(counting(1, 1));
-    (void)desk.cache().reserve(first, 8);
-    (void)desk.cache().reserve(second, 8);
-    desk.cache().close(first);
-  }
-  desk.serve(counting(100, 8));
-  desk.serve(counting(200, 8));
-  { const Sequence again = desk.open(counting(100, 9)); }
-  desk.serve(counting(300, 4));
-  EXPECT_EQ(desk.matched(counting(100, 9)), 4u) << "used last, but filled first";
-  EXPECT_EQ(desk.matched(counting(200, 9)), 8u);
-}
-
-TEST(Eviction, TakesNoPageOfANodeWhileAnotherOfItsPagesIsRead) {
-  CacheOptions options = Desk::small(16);
-  options.slices = {{0}, {0}};
-  Desk desk(options);
-  desk.serve(counting(1, 3));
-  const Tokens prompt = counting(1, 2) + tokens_of({90});
-  std::vector<Copy> copies;
-  {
-    const Match match = desk.cache().match(desk.everyone(), prompt);
-    copies = std::get<Opened>(desk.cache().open(desk.everyone(), match, prompt)).copies;
-  }  // cancelled at once
-  ASSERT_EQ(copies.size(), 2u);
-  desk.cache().copied(copies[0]);
-  desk.cache().clear();
-  desk.cache().check();
-  EXPECT_EQ(desk.matched(counting(1, 4)), 3u) << "the second page is still being copied";
-  desk.cache().copied(copies[1]);
-  desk.cache().clear();
-  EXPECT_EQ(desk.cache().pool().blocks_free(), 16u);
-}
-
-TEST(Eviction, ABlockThatWasCopiedOutLeavesNoLater) {
-  CacheOptions options = Desk::small(8);
-  options.tier_slots = 8;
-  Desk desk(options);
-  desk.serve(counting(100, 12));
-  desk.serve(counting(200, 12));
-  const auto moves = desk.cache().offload({.free_share_wanted = 1.0, .moves_running_max = 1});
-  ASSERT_EQ(moves.size(), 1u);
-  desk.cache().moved({.move = moves[0], .done = true});
-  desk.serve(counting(300, 12));  // two blocks are free, one must go
-  EXPECT_EQ(desk.matched(counting(200, 13)), 12u);
-  EXPECT_EQ(desk.matched(counting(100, 13)), 8u) << "the older tail, though it was copied last";
-}
-
-TEST(Eviction, OfOneBranchLeavesTheTrunk) {
-  Desk desk(Desk::small(4));
-  desk.serve(counting(1, 4) + counting(100, 4));
-  desk.serve(counting(1, 4) + counting(200, 4));
-  desk.serve(counting(300, 8));
-  EXPECT_EQ(desk.matched(counting(1, 4) + counting(100, 5)), 4u);
-  EXPECT_EQ(desk.matched(counting(1, 4) + counting(200, 5)), 8u);
-}
-
-TEST(Clear, FreesEveryIdleBlock) {
-  CacheOptions options = Desk::small(16);
-  options.slices = {{0}, {3}};
-  Desk desk(options);
-  desk.serve(counting(1, 9));
-  desk.serve(counting(1, 5) + counting(100, 5));
-  desk.cache().clear();
-  desk.cache().check();
-  EXPECT_EQ(desk.cache().pool().blocks_free(), 16u);
-  EXPECT_EQ(desk.cache().tree().nodes(), 1u) << "the root";
-  EXPECT_EQ(desk.matched(counting(1, 9)), 0u);
-}
-
 TEST(Sequence, IsClosedWhenDroppedOverwrittenOrMovedFrom) {
   Desk desk(Desk::small(8));
   {
@@ -401,10 +268,44 @@ TEST(Sequence, IsClosedWhenDroppedOverwrittenOrMovedFrom) {
   EXPECT_EQ(desk.cache().pool().blocks_idle(), 4u);
 }
 
+TEST(NoSharing, FindsAndPublishesNothingAndFreesAtOnce) {
+  CacheOptions options = Desk::small(12);
+  options.share = false;
+  options.slices = {{0}, {5}};
+  Desk desk(options);
+  Sequence one = desk.run(counting(1, 10));
+  EXPECT_EQ(one.tokens_computed(), 10u);
+  EXPECT_EQ(desk.matched(counting(1, 10)), 0u);
+  EXPECT_EQ(desk.cache().tree().nodes(), 1u) << "the root";
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 7u) << "three blocks, one of them left the window";
+  Sequence two = desk.run(counting(1, 10));
+  EXPECT_EQ(desk.cache().blocks_joined(), 0u);
+  EXPECT_FALSE(desk.feed(two, counting(11, 10)));
+  desk.cache().close(two);
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 7u);
+  EXPECT_EQ(desk.cache().pool().blocks_idle(), 0u);
+}
+
+TEST(NoSharing, LeavesForksWhatTheyShare) {
+  CacheOptions options = Desk::small(8);
+  options.share = false;
+  Desk desk(options);
+  Sequence one = desk.run(counting(1, 6));
+  Sequence two = desk.cache().fork(one);
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 6u);
+  ASSERT_TRUE(desk.feed(two, counting(7, 3)));
+  EXPECT_EQ(two.table(0)[0], one.table(0)[0]);
+  EXPECT_NE(two.table(0)[1], one.table(0)[1]);
+  desk.cache().close(one);
+  EXPECT_EQ(desk.cache().pool().references(two.table(0)[0]), 1u);
+  desk.cache().close(two);
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 8u);
+}
+
 TEST(Namespaces, NeverMix) {
   Desk desk(Desk::small(8));
-  const Domain adapted = desk.cache().domain("model", "", "adapter");
-  const Domain other = desk.cache().domain("other", "");
+  const Domain adapted = desk.domain("model", "", "adapter");
+  const Domain other = desk.domain("other", "");
   desk.serve(counting(1, 8));
   EXPECT_EQ(desk.matched(adapted, counting(1, 8)), 0u);
   EXPECT_EQ(desk.matched(other, counting(1, 8)), 0u);
@@ -412,7 +313,7 @@ TEST(Namespaces, NeverMix) {
   desk.cache().check();
   EXPECT_EQ(desk.matched(adapted, counting(1, 8)), 0u);
   EXPECT_EQ(desk.cache().pool().blocks_idle(), 4u) << "the same tokens, twice";
-  EXPECT_EQ(desk.cache().domain("other", "").root, other.root);
+  EXPECT_EQ(desk.domain("other", "").root(), other.root());
 }
 
 }  // namespace

@@ -12,131 +12,108 @@ struct Reach {
   friend auto member_of(Tag /*tag*/) { return kMember; }
 };
 
-struct PoolWords {
-  friend auto member_of(PoolWords tag);
-};
-struct PoolLinks {
-  friend auto member_of(PoolLinks tag);
-};
-struct PoolFree {
-  friend auto member_of(PoolFree tag);
-};
-struct PoolIdle {
-  friend auto member_of(PoolIdle tag);
-};
-struct TreeNodes {
-  friend auto member_of(TreeNodes tag);
-};
-struct TreeTokens {
-  friend auto member_of(TreeTokens tag);
-};
-struct TreeLive {
-  friend auto member_of(TreeLive tag);
-};
-struct CachePool {
-  friend auto member_of(CachePool tag);
-};
-struct CacheTree {
-  friend auto member_of(CacheTree tag);
-};
-struct CacheCharged {
-  friend auto member_of(CacheCharged tag);
-};
+#define REACH(Tag, Member)          \
+  struct Tag {                      \
+    friend auto member_of(Tag tag); \
+  };                                \
+  template struct Reach<Tag, &Member>
 
-template struct Reach<PoolWords, &BlockPool::words_>;
-template struct Reach<PoolLinks, &BlockPool::links_>;
-template struct Reach<PoolFree, &BlockPool::blocks_free_>;
-template struct Reach<PoolIdle, &BlockPool::blocks_idle_>;
-template struct Reach<TreeNodes, &PrefixTree::nodes_>;
-template struct Reach<TreeTokens, &PrefixTree::tokens_>;
-template struct Reach<TreeLive, &PrefixTree::nodes_live_>;
-template struct Reach<CachePool, &Cache::pool_>;
-template struct Reach<CacheTree, &Cache::tree_>;
-template struct Reach<CacheCharged, &Cache::charged_>;
+REACH(PoolWords, BlockPool::words_);
+REACH(PoolLinks, BlockPool::links_);
+REACH(PoolFree, BlockPool::blocks_free_);
+REACH(PoolIdle, BlockPool::blocks_idle_);
+REACH(TreeNodes, PrefixTree::nodes_);
+REACH(TreeTokens, PrefixTree::tokens_);
+REACH(TreeLive, PrefixTree::nodes_live_);
+REACH(CachePool, Cache::pool_);
+REACH(CacheTree, Cache::tree_);
+REACH(CacheSalts, Cache::salts_);
+REACH(CacheGuards, Cache::guards_);
+REACH(CacheGuarded, Cache::blocks_guarded_);
 
-// Blocks 0 and 1 are nodes 1 and 2, idle, one below the other; block 2 is node 3, an open leaf that
-// a sequence fills; blocks 3 to 5 are free.
-class Check : public testing::Test {
- protected:
-  Check() : desk_(Desk::small(6)), sequence_(start(desk_)) {}
+// Blocks 0 and 1 are nodes 1 and 2, idle, one below the other, and node 2 is private; block 2 is
+// node 3, an open leaf that a sequence fills; block 3 is node 4, an idle open leaf; blocks 4 to 6
+// are free.
+struct Sound {
+  Sound() : desk(Desk::small(7)), sequence(start(desk)) { desk.serve(tokens_of({50, 51})); }
 
   static Sequence start(Desk& desk) {
     desk.serve(desk.tenant("a", 4), counting(1, 8));
     return desk.run(tokens_of({7, 8}));
   }
 
-  BlockPool& pool() { return desk_.cache().*member_of(CachePool{}); }
-  PrefixTree& tree() { return desk_.cache().*member_of(CacheTree{}); }
+  BlockPool& pool() { return desk.cache().*member_of(CachePool{}); }
+  PrefixTree& tree() { return desk.cache().*member_of(CacheTree{}); }
+  SaltTable& salts() { return desk.cache().*member_of(CacheSalts{}); }
+  auto& guard(std::uint32_t node) { return (desk.cache().*member_of(CacheGuards{}))[node]; }
+  std::uint64_t& blocks_guarded() { return desk.cache().*member_of(CacheGuarded{}); }
   std::uint32_t& word(std::uint32_t block) { return (pool().*member_of(PoolWords{}))[block]; }
   std::uint32_t& link(std::uint32_t block) { return (pool().*member_of(PoolLinks{}))[block]; }
+  std::uint32_t& blocks_free() { return pool().*member_of(PoolFree{}); }
+  std::uint32_t& blocks_idle() { return pool().*member_of(PoolIdle{}); }
+  std::uint32_t& nodes_live() { return tree().*member_of(TreeLive{}); }
   auto& node(std::uint32_t number) { return (tree().*member_of(TreeNodes{}))[number]; }
-  void check() { desk_.cache().check(); }
+  TokenId& token(std::uint32_t node, std::uint32_t index) {
+    return (tree().*member_of(TreeTokens{}))[node * 4 + index];
+  }
+  // Of the public nodes 1, 3 and 4 below the root, the one that their treap hangs on.
+  auto& top() { return node(node(0).own_children); }
 
-  Desk desk_;
-  Sequence sequence_;
+  Desk desk;
+  Sequence sequence;
 };
 
-TEST_F(Check, IsContentWithASoundCache) {
-  check();
-  EXPECT_EQ(pool().state(BlockId(1)), BlockState::kIdle);
-  EXPECT_EQ(pool().state(BlockId(2)), BlockState::kFilling);
-  EXPECT_EQ(pool().owner(BlockId(2)), NodeId(3));
+struct Breakage {
+  const char* what;
+  const char* rule;  // the beginning of what check() says
+  void (*apply)(Sound& sound);
+};
+
+const Breakage kBreakages[] = {
+    {"an idle block with a reference", "B1", [](Sound& s) { ++s.word(0); }},
+    {"a filling block without", "B1", [](Sound& s) { --s.word(2); }},
+    {"a free block with one", "B1", [](Sound& s) { ++s.word(4); }},
+    {"one free block less", "B2", [](Sound& s) { --s.blocks_free(); }},
+    {"one idle block more", "B3", [](Sound& s) { ++s.blocks_idle(); }},
+    {"a short free list", "B4: .*every free block", [](Sound& s) { s.link(4) = UINT32_MAX; }},
+    {"an idle block in it", "B4: .*holds free blocks", [](Sound& s) { s.link(4) = 0; }},
+    {"a ring", "B4: .*ends", [](Sound& s) { s.link(6) = 4; }},
+    {"a page too many", "T1", [](Sound& s) { ++s.node(1).pages; }},
+    {"a depth too large", "T2", [](Sound& s) { ++s.node(2).depth; }},
+    {"a dead parent", "T2", [](Sound& s) { s.node(1).live = false; }},
+    {"one node more", "T2", [](Sound& s) { ++s.nodes_live(); }},
+    {"a child too many", "T3", [](Sound& s) { ++s.node(1).children; }},
+    {"another's child", "T3", [](Sound& s) { s.node(2).parent = 0, s.node(2).depth = 1; }},
+    {"children out of order", "T4", [](Sound& s) { s.token(3, 0) = TokenId(60); }},
+    {"twice the same child", "T4",
+     [](Sound& s) { s.token(3, 0) = TokenId(50), s.token(3, 1) = TokenId(51); }},
+    {"a light top", "T5", [](Sound& s) { s.top().priority = 0; }},
+    {"an idle block of no node", "C1", [](Sound& s) { s.link(1) = UINT32_MAX; }},
+    {"a block of a node with another page", "C2", [](Sound& s) { s.link(1) = 1; }},
+    {"an evictable block out of the queue", "C3",
+     [](Sound& s) { s.pool().set_queued(BlockId(1), false); }},
+    {"a public block too many", "C4", [](Sound& s) { ++s.salts().blocks_charged(kPublic); }},
+    {"a private block too few", "C4", [](Sound& s) { --s.salts().blocks_charged(SaltId(1)); }},
+    {"a guarded block too many", "C5", [](Sound& s) { ++s.blocks_guarded(); }},
+    {"a held node that is not guarded", "C5", [](Sound& s) { s.guard(3).is_guarded = false; }},
+};
+
+TEST(Check, IsContentWithASoundCache) {
+  Sound sound;
+  sound.desk.cache().check();
+  EXPECT_EQ(sound.pool().state(BlockId(1)), BlockState::kIdle);
+  EXPECT_EQ(sound.pool().state(BlockId(2)), BlockState::kFilling);
+  EXPECT_EQ(sound.pool().owner(BlockId(2)), NodeId(3));
+  EXPECT_EQ(sound.pool().owner(BlockId(3)), NodeId(4));
+  EXPECT_FALSE(sound.pool().queued(BlockId(0))) << "it has a child: it may not go yet";
 }
 
-TEST_F(Check, NoticesReferencesThatDoNotFitTheState) {
-  EXPECT_DEATH((++word(0), check()), "B1") << "an idle block with a reference";
-  EXPECT_DEATH((--word(2), check()), "B1") << "a filling block without";
-  EXPECT_DEATH((++word(4), check()), "B1") << "a free block with one";
-}
-
-TEST_F(Check, NoticesWrongCounts) {
-  EXPECT_DEATH((--(pool().*member_of(PoolFree{})), check()), "B2");
-  EXPECT_DEATH((++(pool().*member_of(PoolIdle{})), check()), "B3");
-}
-
-TEST_F(Check, NoticesABrokenFreeList) {
-  EXPECT_DEATH((link(3) = UINT32_MAX, check()), "B4: .*every free block");
-  EXPECT_DEATH((link(3) = 0, check()), "B4: .*holds free blocks");
-  EXPECT_DEATH((link(5) = 3, check()), "B4: .*ends");
-}
-
-TEST_F(Check, NoticesWrongNodes) {
-  EXPECT_DEATH((++node(1).pages, check()), "T1");
-  EXPECT_DEATH((++node(2).depth, check()), "T2");
-  EXPECT_DEATH((node(1).live = false, check()), "T2");
-  EXPECT_DEATH((++(tree().*member_of(TreeLive{})), check()), "T2");
-  EXPECT_DEATH((++node(1).children, check()), "T3");
-  EXPECT_DEATH((node(2).parent = 0, node(2).depth = 1, check()), "T3");
-}
-
-TEST_F(Check, NoticesBrokenTreaps) {
-  desk_.serve(tokens_of({50, 51}));
-  check();
-  auto& tokens = tree().*member_of(TreeTokens{});
-  EXPECT_DEATH((tokens[3 * 4] = TokenId(60), check()), "T4") << "out of order";
-  EXPECT_DEATH((tokens[3 * 4] = TokenId(50), tokens[3 * 4 + 1] = TokenId(51), check()), "T4")
-      << "twice the same";
-  std::uint32_t top = 0;
-  for (std::uint32_t i = 1; i < tree().nodes(); ++i) {
-    if (node(i).left != UINT32_MAX || node(i).right != UINT32_MAX) top = i;
+TEST(Check, NamesWhatIsBroken) {
+  Sound sound;
+  for (const Breakage& breakage : kBreakages) {
+    EXPECT_DEATH((breakage.apply(sound), sound.desk.cache().check()), breakage.rule)
+        << breakage.what;
   }
-  ASSERT_NE(top, 0u);
-  EXPECT_DEATH((node(top).priority = 0, check()), "T5");
-}
-
-TEST_F(Check, NoticesBlocksThatNodesDoNotKnow) {
-  EXPECT_DEATH((link(1) = UINT32_MAX, check()), "C1") << "idle, and of no node";
-  EXPECT_DEATH((link(1) = 1, check()), "C2") << "of a node that has another page";
-}
-
-TEST_F(Check, NoticesAnEvictableBlockThatIsNotQueued) {
-  EXPECT_DEATH((pool().set_queued(BlockId(1), false), check()), "C3");
-  EXPECT_FALSE(pool().queued(BlockId(0))) << "it has a child: it may not go yet";
-}
-
-TEST_F(Check, NoticesAWrongAccount) {
-  EXPECT_DEATH((++(desk_.cache().*member_of(CacheCharged{}))[0], check()), "C4");
-  EXPECT_DEATH((--(desk_.cache().*member_of(CacheCharged{}))[1], check()), "C4");
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ TEST(Region, ThePrefixUpToPublicTokensRoundedDownToWholeBlocksIsShared) {
     EXPECT_EQ(desk.matched(desk.everyone(), counting(1, 13)), shared);
     EXPECT_EQ(desk.matched(desk.tenant("a", public_tokens), counting(1, 13)), 12u);
     EXPECT_EQ(desk.matched(desk.tenant("a", 0), counting(1, 13)), 12u);
-    const SaltId a = desk.tenant("a").salt;
+    const Domain a = desk.tenant("a");
     EXPECT_EQ(desk.cache().blocks_charged(kPublic), shared / 4);
-    EXPECT_EQ(desk.cache().blocks_charged(a), 3 - shared / 4);
+    EXPECT_EQ(desk.cache().blocks_charged(a.salt()), 3 - shared / 4);
   }
 }
 
@@ -109,7 +109,7 @@ TEST(PartialMatch, OfEqualLengthTakesTheRegionThatTheBlockBelongsTo) {
   // Block 1 is public when all of its 8 tokens are, and private otherwise.
   for (const std::uint64_t public_tokens : {0, 4, 5, 7, 8, 9, 12}) {
     me.public_tokens = public_tokens;
-    const SaltId expected = public_tokens >= 8 ? kPublic : me.salt;
+    const SaltId expected = public_tokens >= 8 ? kPublic : me.salt();
     const Match partial = desk.cache().match(me, inside);
     EXPECT_EQ(partial.tokens, 6u);
     EXPECT_EQ(desk.cache().tree().region(partial.partial.value()), expected) << public_tokens;
@@ -117,6 +117,66 @@ TEST(PartialMatch, OfEqualLengthTakesTheRegionThatTheBlockBelongsTo) {
     ASSERT_EQ(whole.nodes.size(), 2u);
     EXPECT_EQ(desk.cache().tree().region(whole.nodes[1]), expected) << public_tokens;
   }
+}
+
+TEST(Salts, AreForgottenWhenNothingRefersToThem) {
+  Desk desk(Desk::small(8));
+  const SaltTable& salts = desk.cache().salts();
+  SaltId first;
+  {
+    const Domain a = desk.tenant("a");
+    first = a.salt();
+    EXPECT_EQ(desk.tenant("a").salt(), first);
+    Domain moved = desk.tenant("b");
+    EXPECT_NE(moved.salt(), first);
+    moved = desk.tenant("a");
+    EXPECT_EQ(salts.salts(), 1u) << "b went when its domain was overwritten";
+  }
+  EXPECT_EQ(salts.salts(), 0u);
+  Sequence sequence = desk.open(desk.tenant("a"), counting(1, 6));
+  EXPECT_EQ(salts.salts(), 1u) << "a sequence refers to its salt";
+  Sequence twin = desk.cache().fork(sequence);
+  desk.cache().close(sequence);
+  ASSERT_TRUE(desk.feed(twin, counting(1, 6)));
+  desk.cache().close(twin);
+  EXPECT_EQ(salts.salts(), 1u) << "its nodes do";
+  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 7)), 6u);
+  EXPECT_EQ(desk.matched(desk.tenant("b"), counting(1, 7)), 0u);
+  desk.cache().clear();
+  EXPECT_EQ(salts.salts(), 0u);
+  EXPECT_EQ(desk.tenant("c").salt(), first) << "the number is used again";
+}
+
+TEST(Salts, ThatClientsInventTakeNoMoreRoomThanTheCache) {
+  constexpr std::uint32_t kBlocks = 6;
+  Desk desk(Desk::small(kBlocks));
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    const Domain domain = desk.tenant("salt " + std::to_string(i), i % 3 * 4);
+    const Tokens prompt = counting(i % 10, 9);
+    auto outcome = desk.cache().open(domain, desk.cache().match(domain, prompt), prompt);
+    Sequence& sequence = std::get<Opened>(outcome).sequence;
+    for (const Copy& copy : std::get<Opened>(outcome).copies) desk.cache().copied(copy);
+    ASSERT_TRUE(
+        std::holds_alternative<std::vector<Copy>>(desk.cache().reserve(sequence, prompt.size())));
+    desk.cache().commit(sequence, std::span(prompt).subspan(sequence.tokens_computed()));
+  }
+  desk.cache().check();
+  EXPECT_LE(desk.cache().salts().salts(), kBlocks);
+  EXPECT_LE(desk.cache().salts().numbers(), kBlocks + 2u) << "the public one, and the newcomer's";
+}
+
+TEST(Salts, AndAdaptersThatAreTooLongAreRefusedByName) {
+  Desk desk(Desk::small(8));
+  EXPECT_TRUE(desk.cache().domain("model", std::string(512, 's'), std::string(512, 'a')).ok());
+  const auto salt = desk.cache().domain("model", std::string(513, 's'));
+  ASSERT_FALSE(salt.ok());
+  EXPECT_EQ(salt.error().code, ErrorCode::kOutOfRange);
+  EXPECT_EQ(salt.error().message,
+            "bytes of a cache salt: 513, more than the 512 a block's name can hold");
+  const auto adapter = desk.cache().domain("model", "", std::string(513, 'a'));
+  ASSERT_FALSE(adapter.ok());
+  EXPECT_EQ(adapter.error().message,
+            "bytes of an adapter's name: 513, more than the 512 a block's name can hold");
 }
 
 // One cache with neighbours and one without; the same of mine in both.

@@ -17,7 +17,7 @@ std::vector<bool> pages_of(Desk& desk, const Tokens& chain, std::uint32_t slice)
   const Domain domain = desk.everyone();
   std::vector<bool> pages;
   SearchWork work;
-  NodeId at = domain.root;
+  NodeId at = domain.root();
   for (std::size_t done = 0; done + 4 <= chain.size(); done += 4) {
     const auto found =
         desk.cache().tree().best_child(at, kPublic, std::span(chain).subspan(done, 4), work);

@@ -80,12 +80,16 @@ Status check_limits(std::size_t tokens, const ExtraKeys& extra) {
     return Error{ErrorCode::kInvalidArgument, "a block of 0 tokens has no name: at least 1"};
   }
   RETURN_IF_ERROR(check_count("tokens of a block: ", tokens, kBlockTokensMax));
+  return check_keys(extra);
+}
+
+}  // namespace
+
+Status check_keys(const ExtraKeys& extra) {
   RETURN_IF_ERROR(
       check_count("bytes of an adapter's name: ", extra.adapter.size(), kAdapterBytesMax));
   return check_count("bytes of a cache salt: ", extra.salt.size(), kSaltBytesMax);
 }
-
-}  // namespace
 
 std::string BlockName::hex() const {
   constexpr std::string_view kDigits = "0123456789abcdef";

@@ -52,6 +52,9 @@ inline constexpr std::size_t kBlockTokensMax = 4096;
 inline constexpr std::size_t kAdapterBytesMax = 512;
 inline constexpr std::size_t kSaltBytesMax = 512;
 
+// An error that names the limit when a key is too long.
+Status check_keys(const ExtraKeys& extra);
+
 // Names blocks one at a time, without allocating. One thread at a time; about 22 KB.
 class BlockNamer {
  public:

@@ -4,8 +4,11 @@
 
 namespace pagoda::kv {
 
-TierTable::TierTable(std::uint32_t slots, std::uint32_t slices)
-    : slices_(slices), pool_(slots), places_(slots) {}
+TierTable::TierTable(std::uint32_t slots, std::uint32_t slices, std::size_t nodes)
+    : slices_(slices), pool_(slots), places_(slots) {
+  queue_.reserve(slots);
+  slot_of_.reserve(nodes * slices);
+}
 
 std::optional<SlotId> TierTable::find(NodeId node, std::uint32_t slice) const {
   const std::size_t at = index(node, slice);

@@ -17,7 +17,8 @@ namespace pagoda::kv {
 
 class TierTable {
  public:
-  TierTable(std::uint32_t slots, std::uint32_t slices);
+  // Memory is taken for this many nodes; more may come.
+  TierTable(std::uint32_t slots, std::uint32_t slices, std::size_t nodes = 0);
 
   std::uint32_t slots() const { return pool_.blocks(); }
 

@@ -1,0 +1,34 @@
+// Where a request looks and what it leaves: a namespace, and a tenant's region in it. A lease on
+// the region's salt: move-only, and must not outlive the cache that gave it.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/ids.h"
+
+namespace pagoda::kv {
+
+class Cache;
+
+class Domain {
+ public:
+  Domain(Domain&& other) noexcept;
+  Domain& operator=(Domain&& other) noexcept;
+  ~Domain();
+
+  NodeId root() const { return root_; }
+  SaltId salt() const { return salt_; }
+
+  // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
+  std::uint64_t public_tokens = 0;
+
+ private:
+  friend class Cache;
+  Domain(Cache& cache, NodeId root, SaltId salt) : cache_(&cache), root_(root), salt_(salt) {}
+
+  Cache* cache_;  // nullptr: moved from
+  NodeId root_;
+  SaltId salt_;
+};
+
+}  // namespace pagoda::kv

@@ -1,0 +1,93 @@
+// A step of decoding allocates nothing: every operator new of this program is counted.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "kv/cache_desk.h"
+
+namespace {
+std::uint64_t allocations = 0;
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* const memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  ++allocations;
+  const auto align = static_cast<std::size_t>(alignment);
+  if (void* const memory = std::aligned_alloc(align, (bytes + align - 1) / align * align)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace pagoda::kv {
+namespace {
+
+struct Decode {
+  bool name_blocks;
+  bool share;
+  std::uint32_t tier_slots;
+  std::vector<memory::LayerReach> slices;
+};
+
+// Four requests take a token each in turn; the first two compute the same text, so that the second
+// joins the first; room comes from evicting what was served before.
+void expect_no_allocations(const Decode& decode) {
+  constexpr std::uint32_t kTokens = 80;
+  CacheOptions options = Desk::small(static_cast<std::uint32_t>(100 * decode.slices.size()));
+  options.name_blocks = decode.name_blocks;
+  options.share = decode.share;
+  options.tier_slots = decode.tier_slots;
+  options.slices = decode.slices;
+  Desk desk(options);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));
+  }
+  Cache& cache = desk.cache();
+  const std::uint64_t evicted = cache.blocks_evicted();
+  std::vector<Sequence> sequences;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    sequences.push_back(desk.run(desk.tenant(i < 2 ? "same" : "", 4), counting(50'000, 5 + i / 2)));
+    sequences.back().expect(kTokens);
+  }
+  const std::uint64_t joined = cache.blocks_joined();
+  const std::uint64_t before = allocations;
+  for (std::uint32_t step = 6; step < kTokens; ++step) {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      Sequence& sequence = sequences[i];
+      const auto room = cache.reserve(sequence, sequence.tokens_computed() + 1);
+      ASSERT_TRUE(std::holds_alternative<std::vector<Copy>>(room));
+      const TokenId token(70'000 + step + (i < 2 ? 0 : 1000 * i));
+      cache.commit(sequence, {&token, 1});
+    }
+  }
+  EXPECT_EQ(allocations - before, 0u);
+  cache.check();
+  if (!decode.share) return;
+  EXPECT_GT(cache.blocks_evicted(), evicted + 10) << "the run was to evict";
+  EXPECT_GT(cache.blocks_joined(), joined + 10) << "and to join";
+}
+
+TEST(Allocations, OfAnythingAreCounted) {
+  const std::uint64_t before = allocations;
+  const std::vector<int> some(7);
+  EXPECT_EQ(allocations - before, 1u);
+}
+
+TEST(Allocations, OfDecodingAreNone) {
+  expect_no_allocations({false, true, 0, {{0}}});
+  expect_no_allocations({true, true, 0, {{0}, {9}}});
+  expect_no_allocations({true, true, 16, {{9}}});
+  expect_no_allocations({false, false, 0, {{0}, {9}}});
+}
+
+}  // namespace
+}  // namespace pagoda::kv

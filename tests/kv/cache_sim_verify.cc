@@ -1,0 +1,104 @@
+// What must be true after every operation.
+#include <utility>
+
+#include "kv/simulation.h"
+
+namespace pagoda::kv {
+
+Match Simulation::find(const CacheOracle::Asker& asker, const Domain& domain,
+                       const std::vector<TokenId>& prompt) {
+  const bool swapped = options_.sabotage == Sabotage::kForeignRegion;
+  Match match = swapped ? cache_.match(domain_of(asker.space, 1 + asker.tenant % 3), prompt)
+                        : cache_.match(domain, prompt);
+  const std::uint64_t longest = options_.share ? oracle_.longest(asker, prompt) : 0;
+  if (match.tokens > longest) {
+    fail("matched " + text(match.tokens) + " of the " + text(longest) +
+         " tokens that the asker may see");
+  }
+  if (options_.exact && match.tokens < longest) {
+    fail("matched " + text(match.tokens) + " where " + text(longest) + " are cached");
+  }
+  if (swapped) match = cache_.match(domain, prompt);  // it was not noticed this time
+  const bool deeper = !match.nodes_in_tiers.empty();
+  if (options_.name_blocks) {
+    verify_names(asker, prompt, deeper ? match.nodes_in_tiers : match.nodes);
+  }
+  return match;
+}
+
+// Block by block from the root's name; the salt enters where the first private block is.
+void Simulation::verify_names(const CacheOracle::Asker& asker, std::span<const TokenId> prompt,
+                              std::span<const NodeId> nodes) {
+  BlockName parent = root_name();
+  SaltId above = kPublic;
+  for (std::size_t block = 0; block < nodes.size(); ++block) {
+    const SaltId region = cache_.tree().region(nodes[block]);
+    const std::string salt = region != above ? salt_of(asker.tenant) : "";
+    const auto tokens = prompt.subspan(block * options_.block_tokens, options_.block_tokens);
+    parent = namer_.name(parent, tokens, {adapter_of(asker.space), salt}).value();
+    if (cache_.name(nodes[block]) != parent) return fail("block " + text(block) + " is misnamed");
+    above = region;
+    ++report_.names_verified;
+  }
+}
+
+// Running out is told beforehand, and nothing was evicted for it.
+void Simulation::expect_refusal(const OutOfBlocks& shortage, const Asked& asked) {
+  ++report_.refusals;
+  if (options_.exact) return fail("the pool is too small for an exact run");
+  if (shortage.blocks_needed <= shortage.blocks_available) fail("refused what there is room for");
+  if (asked.needed != 0 && shortage.blocks_needed != asked.needed) fail("asked for other blocks");
+  if (shortage.blocks_available != asked.available) fail("told of other blocks");
+  if (cache_.blocks_available() != asked.available) fail("a refusal took blocks");
+  if (cache_.blocks_evicted() != asked.evicted) fail("evicted for nothing");
+}
+
+void Simulation::expect_granted(const Asked& asked) {
+  if (asked.needed > asked.available) fail("granted more than there is");
+  if (cache_.blocks_available() + asked.needed != asked.available) {
+    fail("took " + text(asked.available - cache_.blocks_available()) + " blocks, not " +
+         text(asked.needed));
+  }
+}
+
+// Two blocks that hold the same tokens must hold the same rows.
+void Simulation::compare(BlockId mine, BlockId existing) {
+  for (std::uint32_t t = 0; t < options_.block_tokens; ++t) {
+    if (row(mine, t) != row(existing, t)) fail("a joined block differs from its twin");
+  }
+}
+
+void Simulation::verify() {
+  if (report_.failure) return;
+  cache_.check();
+  for (const Request& request : requests_) {
+    if (request.sequence.tokens_computed() != request.tokens.size()) {
+      return fail("a sequence lost count of its tokens");
+    }
+    for (std::uint32_t slice = 0; slice < options_.slices.size(); ++slice) {
+      verify_rows(request, slice);
+    }
+  }
+}
+
+void Simulation::verify_rows(const Request& request, std::uint32_t slice) {
+  const std::uint64_t tokens = request.tokens.size();
+  const std::uint32_t window = options_.slices[slice].window;
+  const std::uint64_t first = window != 0 && tokens + 1 > window ? tokens + 1 - window : 0;
+  const std::uint64_t tail = tokens / options_.block_tokens * options_.block_tokens;
+  for (std::uint64_t p = first; p < tokens; ++p) {
+    // While a copy is under way its source has the rows.
+    BlockId block = request.sequence.table(slice)[p / options_.block_tokens];
+    if (p >= tail && !request.copies.empty()) block = request.copies[slice].from;
+    if (row(block, p % options_.block_tokens) != request.digests[p]) {
+      return fail("row " + text(p) + " of slice " + text(slice) +
+                  " is not what its tokens make it");
+    }
+  }
+}
+
+void Simulation::fail(const std::string& what) {
+  if (!report_.failure) report_.failure = "step " + text(step_) + ": " + what + "\n" + history_;
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,133 @@
+// The simulation of cache_sim.h from the inside: its requests, what they ask of the cache
+// (cache_sim.cc), the tier (cache_sim_tier.cc), and what is verified (cache_sim_verify.cc).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kv/cache_oracle.h"
+#include "kv/cache_sim.h"
+#include "kv/sim_memory.h"
+
+namespace pagoda::kv {
+
+inline std::string text(std::uint64_t number) { return std::to_string(number); }
+
+struct Request {
+  Sequence sequence;
+  CacheOracle::Asker asker;
+  std::uint64_t public_tokens;         // whole blocks
+  std::vector<TokenId> tokens;         // computed
+  std::vector<TokenId> plan;           // what it will compute
+  std::vector<std::uint64_t> digests;  // of plan
+  std::uint64_t tokens_room = 0;       // reserved since the last commit, to be written
+  std::vector<Copy> copies;            // not landed yet
+};
+
+// Before it opens: what the tier has of its prompt is on its way in.
+struct Waiting {
+  CacheOracle::Asker asker;
+  Domain domain;
+  std::vector<TokenId> prompt;
+  Load load;
+  std::uint64_t tokens_promised;
+  bool failed = false;     // a move of the load did
+  bool cancelled = false;  // it ends when its moves have ended
+};
+
+struct RunningMove {
+  Move move;
+  Waiting* request;  // nullptr: outward, for nobody
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const SimOptions& options);
+
+  SimReport run();
+  const std::string& history() const { return history_; }
+
+ private:
+  // What the cache says before it is asked for blocks.
+  struct Asked {
+    std::uint64_t needed;
+    std::uint64_t available;
+    std::uint64_t evicted;
+  };
+
+  // Deciding
+  bool is_over() const {
+    return options_.script ? draws_ >= options_.script->size() : step_ >= options_.operations;
+  }
+  std::uint64_t random(std::uint64_t bound);
+  std::vector<TokenId> random_tokens(std::uint64_t length);
+  void extend_plan(Request& request, const std::vector<TokenId>& more);
+  Domain domain_of(std::uint64_t space, std::uint64_t tenant) {
+    return cache_.domain("space" + text(space), salt_of(tenant), adapter_of(space)).value();
+  }
+  static std::string salt_of(std::uint64_t tenant) {
+    return tenant == 0 ? "" : "tenant" + text(tenant);
+  }
+  static std::string adapter_of(std::uint64_t space) { return space == 0 ? "" : "adapter"; }
+
+  // Doing (cache_sim.cc)
+  void operate();
+  void open();
+  void admit(const CacheOracle::Asker& asker, const Domain& domain, const Match& match,
+             const std::vector<TokenId>& prompt);
+  void grow(std::size_t index);
+  void compute(Request& request);
+  void fork(std::size_t index);
+  void close(std::size_t index);
+  void clear();
+  void squeeze();
+  void finish();
+
+  // Memory
+  std::uint64_t& row(BlockId block, std::uint64_t token) { return memory_.row(block, token); }
+  void write_row(const Request& request, std::uint64_t position);
+  void land(Request& request);
+  void report_copies();
+
+  // The tier (cache_sim_tier.cc)
+  bool load(const CacheOracle::Asker& asker, Domain& domain, const Match& match,
+            const std::vector<TokenId>& prompt);
+  void offload();
+  void cancel_waiting();
+  void end_moves();
+  void open_loaded(const Waiting& ready);
+
+  // Verifying (cache_sim_verify.cc)
+  Asked ask(std::uint64_t needed) const {
+    return {needed, cache_.blocks_available(), cache_.blocks_evicted()};
+  }
+  void expect_refusal(const OutOfBlocks& shortage, const Asked& asked);
+  void expect_granted(const Asked& asked);
+  Match find(const CacheOracle::Asker& asker, const Domain& domain,
+             const std::vector<TokenId>& prompt);
+  void verify_names(const CacheOracle::Asker& asker, std::span<const TokenId> prompt,
+                    std::span<const NodeId> nodes);
+  void compare(BlockId mine, BlockId existing);
+  void verify();
+  void verify_rows(const Request& request, std::uint32_t slice);
+  void log(const std::string& line) { history_ += text(step_) + ": " + line + "\n"; }
+  void fail(const std::string& what);
+
+  SimOptions options_;
+  Cache cache_;
+  CacheOracle oracle_;
+  SimMemory memory_;
+  BlockNamer namer_;
+  std::vector<Request> requests_;
+  std::vector<std::unique_ptr<Waiting>> waiting_;
+  std::vector<RunningMove> moves_;
+  std::vector<Copy> pinned_;  // landed or cancelled, not reported yet
+  std::uint64_t draws_ = 0;
+  std::uint64_t step_ = 0;
+  std::string history_;
+  SimReport report_;
+};
+
+}  // namespace pagoda::kv
