@@ -1,0 +1,43 @@
+// The order of a row's tokens: highest logit first, ties to the lowest id. And the questions about
+// it that need no sorting of the vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "kernels/ops.h"
+
+namespace pagoda::engine {
+
+// Rows are walked in blocks of this many tokens.
+inline constexpr std::size_t kLogitBlock = 256;
+constexpr std::size_t logit_blocks(std::size_t tokens) {
+  return (tokens + kLogitBlock - 1) / kLogitBlock;
+}
+
+inline bool comes_before(std::span<const float> logits, std::uint32_t a, std::uint32_t b) {
+  return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+}
+
+struct BestLogit {
+  float logit;
+  std::uint32_t id;
+};
+
+// The first token in order. An error when a logit is not finite; `position`, that of the token
+// these logits are for, goes into its message.
+Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const float> logits,
+                            std::uint64_t position);
+
+// The first `count` tokens, in no order; all when there are fewer. Logits must be finite.
+void find_first(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
+                std::vector<std::uint32_t>& ids);
+
+// How many tokens come before this one.
+std::size_t count_before(std::span<const float> logits, std::uint32_t id);
+
+}  // namespace pagoda::engine
