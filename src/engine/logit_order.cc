@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/assert.h"
@@ -41,32 +42,37 @@ Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const f
 }
 
 void find_first(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
-                std::vector<std::uint32_t>& ids) {
+                FirstTokens& first) {
+  std::vector<std::uint32_t>& ids = first.ids;
   ids.clear();
   if (count == 0) return;
-  const auto before = [logits](std::uint32_t a, std::uint32_t b) {
-    return comes_before(logits, a, b);
-  };
-  // Once `count` tokens are held, later ones must be above the last of those to get in: an equal
-  // one has a higher id. The bound is raised only now and then, which keeps this linear.
-  float bound = -std::numeric_limits<float>::infinity();
-  const std::size_t held_max = 2 * count + kLogitBlock;
-  const auto keep_first = [&] {
-    if (ids.size() <= count) return;
-    const auto last = ids.begin() + static_cast<std::ptrdiff_t>(count - 1);
-    std::nth_element(ids.begin(), last, ids.end(), before);
-    bound = logits[*last];
-    ids.resize(count);
-  };
-  for (std::size_t begin = 0; begin < logits.size(); begin += kLogitBlock) {
-    const std::size_t end = std::min(begin + kLogitBlock, logits.size());
-    if (!(kernels.finite_max(logits.data() + begin, end - begin) > bound)) continue;
-    for (std::size_t id = begin; id < end; ++id) {
-      if (logits[id] > bound) ids.push_back(static_cast<std::uint32_t>(id));
-    }
-    if (ids.size() >= held_max) keep_first();
+  std::vector<float>& bests = first.group_bests;
+  bests.clear();
+  for (std::size_t begin = 0; begin < logits.size(); begin += kLogitGroup) {
+    const std::size_t size = std::min(kLogitGroup, logits.size() - begin);
+    bests.push_back(kernels.finite_max(logits.data() + begin, size));
   }
-  keep_first();
+  // Where `count` groups have a best of at least the bound, `count` tokens have at least that.
+  float bound = std::numeric_limits<float>::lowest();
+  if (count <= bests.size()) {
+    first.ordered_bests.assign(bests.begin(), bests.end());
+    const auto last = first.ordered_bests.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::nth_element(first.ordered_bests.begin(), last, first.ordered_bests.end(),
+                     std::greater<>());
+    bound = *last;
+  }
+  for (std::size_t group = 0; group < bests.size(); ++group) {
+    if (bests[group] < bound) continue;
+    const std::size_t end = std::min((group + 1) * kLogitGroup, logits.size());
+    for (std::size_t id = group * kLogitGroup; id < end; ++id) {
+      if (logits[id] >= bound) ids.push_back(static_cast<std::uint32_t>(id));
+    }
+  }
+  if (ids.size() <= count) return;
+  std::nth_element(
+      ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count - 1), ids.end(),
+      [logits](std::uint32_t a, std::uint32_t b) { return comes_before(logits, a, b); });
+  ids.resize(count);
 }
 
 std::size_t count_before(std::span<const float> logits, std::uint32_t id) {

@@ -14,7 +14,10 @@
 namespace pagoda::engine {
 
 // Rows are walked in blocks of this many tokens.
-inline constexpr std::size_t kLogitBlock = 256;
+inline constexpr std::size_t kLogitBlock = 1024;
+// The first tokens are looked for in groups of this many.
+inline constexpr std::size_t kLogitGroup = 64;
+
 constexpr std::size_t logit_blocks(std::size_t tokens) {
   return (tokens + kLogitBlock - 1) / kLogitBlock;
 }
@@ -33,9 +36,22 @@ struct BestLogit {
 Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const float> logits,
                             std::uint64_t position);
 
+// The outcome of find_first and the memory it works in, taken once.
+struct FirstTokens {
+  explicit FirstTokens(std::size_t vocabulary) {
+    ids.reserve(vocabulary);
+    group_bests.reserve(vocabulary / kLogitGroup + 1);
+    ordered_bests.reserve(vocabulary / kLogitGroup + 1);
+  }
+
+  std::vector<std::uint32_t> ids;
+  std::vector<float> group_bests;  // [groups of kLogitGroup tokens]
+  std::vector<float> ordered_bests;
+};
+
 // The first `count` tokens, in no order; all when there are fewer. Logits must be finite.
 void find_first(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
-                std::vector<std::uint32_t>& ids);
+                FirstTokens& first);
 
 // How many tokens come before this one.
 std::size_t count_before(std::span<const float> logits, std::uint32_t id);

@@ -30,12 +30,12 @@ Result<Logprobs> find_logprobs(std::span<const float> logits, TokenId chosen,
     return TokenLogprob{TokenId(id), static_cast<float>(double{logits[id]} - total),
                         static_cast<std::uint32_t>(rank)};
   };
-  find_first(scratch.kernels, logits, top_count, scratch.ids);
-  std::sort(scratch.ids.begin(), scratch.ids.end(),
+  find_first(scratch.kernels, logits, top_count, scratch.first);
+  std::vector<std::uint32_t>& ids = scratch.first.ids;
+  std::sort(ids.begin(), ids.end(),
             [logits](std::uint32_t a, std::uint32_t b) { return comes_before(logits, a, b); });
   scratch.top.clear();
-  for (const std::uint32_t id : scratch.ids)
-    scratch.top.push_back(entry(id, scratch.top.size() + 1));
+  for (const std::uint32_t id : ids) scratch.top.push_back(entry(id, scratch.top.size() + 1));
   return Logprobs{entry(chosen.value(), count_before(logits, chosen.value()) + 1), scratch.top};
 }
 

@@ -68,8 +68,8 @@ std::uint32_t draw(std::span<const float> logits, float best, const SamplingStat
   }
   // A row of the first k tokens alone, by ascending id: no write overtakes a read when `logits` is
   // the scratch's own row.
-  std::vector<std::uint32_t>& ids = scratch.ids;
-  find_first(scratch.kernels, logits, options.top_k, ids);
+  find_first(scratch.kernels, logits, options.top_k, scratch.first);
+  std::vector<std::uint32_t>& ids = scratch.first.ids;
   std::sort(ids.begin(), ids.end());
   for (std::size_t i = 0; i < ids.size(); ++i) scratch.logits[i] = logits[ids[i]];
   return ids[draw_token(std::span(scratch.logits).first(ids.size()), shape, place, scratch)];

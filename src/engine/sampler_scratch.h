@@ -19,16 +19,15 @@ struct SamplerScratch {
       : kernels(kernel_set),
         logits(vocabulary),
         weights(vocabulary),
-        block_masses(logit_blocks(vocabulary)) {
-    ids.reserve(vocabulary);
-  }
+        block_masses(logit_blocks(vocabulary)),
+        first(vocabulary) {}
 
   const kernels::KernelSet& kernels;
   std::vector<float> logits;                // [vocabulary], adjusted or narrowed to the top k
   std::vector<std::uint32_t> weights;       // [vocabulary]
   std::vector<std::uint64_t> block_masses;  // [blocks of kLogitBlock tokens]
-  std::vector<std::uint32_t> ids;           // up to [vocabulary]
-  std::vector<TokenLogprob> top;            // as many as were asked for
+  FirstTokens first;
+  std::vector<TokenLogprob> top;  // as many as were asked for
 };
 
 }  // namespace pagoda::engine

@@ -22,7 +22,7 @@ std::vector<float> random_row(std::size_t vocabulary, std::uint64_t seed) {
 }
 
 TEST(Logprobs, AreTheLogSoftmaxOfTheRawLogitsInEverySet) {
-  for (const std::size_t vocabulary : {1u, 7u, 256u, 300u, 5003u}) {
+  for (const std::size_t vocabulary : {1u, 7u, 256u, 1024u, 1300u, 5003u}) {
     const std::vector<float> logits = random_row(vocabulary, vocabulary);
     double sum = 0;
     for (const float logit : logits) sum += std::exp(double{logit});

@@ -201,7 +201,7 @@ Vector splat(float x) {
 
 // 2^power * exp_fixed(x), exactly, for kLowest <= x <= kHighest and an even power.
 template <class Vector>
-Vector exp_within(Vector x, float power) {
+[[gnu::always_inline]] inline Vector exp_within(Vector x, float power) {
   namespace s = exp_steps;
   const Vector rounder = splat<Vector>(s::kRounder + power);
   const Vector shifted = fma(x, splat<Vector>(s::kLog2E), rounder);

@@ -7,6 +7,46 @@
 #include "kernels/ref/sampling.h"
 
 namespace pagoda::kernels::cpu {
+namespace {
+
+constexpr std::size_t kStride = 2 * kLanes;
+
+F32x16 load_stride(const float* p) { return {load(p), load(p + kLanes)}; }
+
+template <bool kHasShareMin>
+std::uint64_t weigh_row(const Weighing& job) {
+  const std::size_t count = job.count;
+  const float* const x = job.x;
+  std::uint32_t* const weights = job.weights;
+  const float weight_min = job.share_min * kWeightOfBest;
+  const F32x16 best = splat<F32x16>(job.best);
+  const F32x16 sharpness = splat<F32x16>(job.sharpness);
+  // What lies lower weighs nothing either, and exp_within has its bound here.
+  const F32x16 lowest = splat<F32x16>(exp_steps::kLowest);
+  MassLanes mass;
+  std::size_t i = 0;
+  for (; i + kStride <= count; i += kStride) {
+    const F32x16 distance = (load_stride(x + i) - best) * sharpness;
+    F32x16 scaled = exp_within(max(distance, lowest), kWeightPower);
+    if constexpr (kHasShareMin) {
+      scaled.low = zero_where_below(scaled.low, weight_min, scaled.low);
+      scaled.high = zero_where_below(scaled.high, weight_min, scaled.high);
+    }
+    const U32x8 low = to_nearest(scaled.low);
+    const U32x8 high = to_nearest(scaled.high);
+    store(weights + i, low);
+    store(weights + i + kLanes, high);
+    mass.add(low);
+    mass.add(high);
+  }
+  Weighing tail = job;
+  tail.x += i;
+  tail.weights += i;
+  tail.count -= i;
+  return mass.fold() + ref::weigh(tail);
+}
+
+}  // namespace
 
 float finite_max(const float* x, std::size_t count) {
   constexpr std::size_t kChains = 4;  // hide the latency of the fused multiply-add
@@ -38,43 +78,25 @@ float finite_max(const float* x, std::size_t count) {
 }
 
 float exp_sum(const float* x, std::size_t count, float best) {
+  const F32x16 lowest = splat<F32x16>(exp_steps::kLowest);
   F32x8 lanes = broadcast(0.0f);
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    lanes = lanes + exp_fixed(load(x + i) - broadcast(best));
+  for (; i + kStride <= count; i += kStride) {
+    const F32x16 distance = load_stride(x + i) - splat<F32x16>(best);
+    const F32x16 e = exp_within(max(distance, lowest), 0);
+    lanes = lanes + zero_where_below(distance.low, exp_steps::kLowest, e.low);
+    lanes = lanes + zero_where_below(distance.high, exp_steps::kLowest, e.high);
   }
   float tail[kLanes];
   store(tail, lanes);
   for (std::size_t lane = 0; i + lane < count; ++lane) {
-    tail[lane] += kernels::exp_fixed(x[i + lane] - best);
+    tail[lane % kLanes] += kernels::exp_fixed(x[i + lane] - best);
   }
   return fold_sum(load(tail));
 }
 
 std::uint64_t weigh(const Weighing& job) {
-  constexpr std::size_t kStride = 2 * kLanes;
-  const Weighing j = job;  // a copy that no store to the weights can alias
-  const float weight_min = j.share_min * kWeightOfBest;
-  // Values from here down weigh nothing, and exp_within needs them no lower.
-  const F32x16 lowest = splat<F32x16>(exp_steps::kLowest);
-  MassLanes mass;
-  std::size_t i = 0;
-  for (; i + kStride <= j.count; i += kStride) {
-    const F32x16 x = {load(j.x + i), load(j.x + i + kLanes)};
-    const F32x16 distance = (x - splat<F32x16>(j.best)) * splat<F32x16>(j.sharpness);
-    const F32x16 scaled = exp_within(max(distance, lowest), kWeightPower);
-    const U32x8 low = to_nearest(zero_where_below(scaled.low, weight_min, scaled.low));
-    const U32x8 high = to_nearest(zero_where_below(scaled.high, weight_min, scaled.high));
-    store(j.weights + i, low);
-    store(j.weights + i + kLanes, high);
-    mass.add(low);
-    mass.add(high);
-  }
-  Weighing tail = j;
-  tail.x += i;
-  tail.weights += i;
-  tail.count -= i;
-  return mass.fold() + ref::weigh(tail);
+  return job.share_min > 0.0f ? weigh_row<true>(job) : weigh_row<false>(job);
 }
 
 std::uint64_t mass_from(const float* x, const std::uint32_t* weights, std::size_t count,
