@@ -3,92 +3,121 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <utility>
 
-#include "base/random.h"
+#include "base/assert.h"
+#include "engine/logit_order.h"
+#include "engine/token_draw.h"
 
 namespace pagoda::engine {
 namespace {
 
-Error bad_option(std::string_view name, double value, std::string_view range) {
-  return {ErrorCode::kInvalidArgument, fmt::format("{} is {}, expected {}", name, value, range)};
+// A token that may not come keeps the lowest logit there is: rows stay finite.
+constexpr float kForbidden = std::numeric_limits<float>::lowest();
+
+// Answers longer than this are rare, and different tokens in them rarer.
+constexpr std::size_t kSeenReserveMax = 8192;
+
+float finite(float logit) {
+  return std::clamp(logit, kForbidden, std::numeric_limits<float>::max());
+}
+
+float penalised(float logit, const SeenTokens::Entry& seen, const SamplingOptions& options) {
+  const float penalty = options.repetition_penalty;
+  if (penalty != 1.0f) logit = logit > 0.0f ? logit / penalty : logit * penalty;
+  if (seen.answer_count == 0) return logit;
+  logit -= options.frequency_penalty * static_cast<float>(seen.answer_count);
+  return logit - options.presence_penalty;
+}
+
+bool adjusts_logits(const SamplingState& state) {
+  return !state.options().logit_bias.empty() || !state.seen().entries().empty() ||
+         !state.end_rule().forbidden_after(state.generated()).empty();
+}
+
+// Steps 1 to 3, into the scratch.
+std::span<const float> adjusted(std::span<const float> logits, const SamplingState& state,
+                                SamplerScratch& scratch) {
+  const std::span<float> row(scratch.logits.data(), logits.size());
+  std::copy(logits.begin(), logits.end(), row.begin());
+  for (const auto& [token, bias] : state.options().logit_bias) {
+    row[token.value()] = finite(row[token.value()] + bias);
+  }
+  for (const SeenTokens::Entry& entry : state.seen().entries()) {
+    float& logit = row[entry.token.value()];
+    logit = finite(penalised(logit, entry, state.options()));
+  }
+  for (const TokenId token : state.end_rule().forbidden_after(state.generated())) {
+    row[token.value()] = kForbidden;
+  }
+  return row;
+}
+
+// Steps 4 to 8 above temperature 0.
+std::uint32_t draw(std::span<const float> logits, float best, const SamplingState& state,
+                   SamplerScratch& scratch, std::uint64_t position) {
+  const SamplingOptions& options = state.options();
+  const DrawShape shape = {.best = best,
+                           .sharpness = 1.0f / options.temperature,
+                           .min_p = options.min_p,
+                           .top_p = options.top_p};
+  const DrawPlace place = {options.seed, state.sample(), position};
+  if (options.top_k == 0 || options.top_k >= logits.size()) {
+    return draw_token(logits, shape, place, scratch);
+  }
+  // A row of the first k tokens alone, by ascending id: no write overtakes a read when `logits` is
+  // the scratch's own row.
+  find_first(scratch.kernels, logits, options.top_k, scratch.first);
+  std::vector<std::uint32_t>& ids = scratch.first.ids;
+  std::sort(ids.begin(), ids.end());
+  for (std::size_t i = 0; i < ids.size(); ++i) scratch.logits[i] = logits[ids[i]];
+  return ids[draw_token(std::span(scratch.logits).first(ids.size()), shape, place, scratch)];
 }
 
 }  // namespace
 
-Status check_sampling(const SamplingOptions& options) {
-  if (!(options.temperature >= 0.0f && options.temperature <= 100.0f)) {
-    return bad_option("temperature", options.temperature, "0 to 100");
-  }
-  if (!(options.top_p > 0.0f && options.top_p <= 1.0f)) {
-    return bad_option("top_p", options.top_p, "above 0, at most 1");
-  }
-  if (!(options.min_p >= 0.0f && options.min_p <= 1.0f)) {
-    return bad_option("min_p", options.min_p, "0 to 1");
-  }
-  return ok_status();
+SamplingState::SamplingState(SamplingOptions options, std::span<const TokenId> prompt, EndRule end)
+    : options_(std::move(options)), end_(std::move(end)) {
+  if (!has_penalties(options_)) return;
+  const std::size_t room = std::min<std::size_t>(end_.max_tokens().value_or(0), kSeenReserveMax);
+  if (options_.repetition_penalty == 1.0f) prompt = {};
+  seen_ = SeenTokens(prompt, room);
 }
 
-Result<TokenId> Sampler::sample(std::span<const float> logits, std::uint64_t position) {
-  std::uint32_t best = 0;
-  for (std::uint32_t id = 0; id < logits.size(); ++id) {
-    if (!std::isfinite(logits[id])) {
+SamplingState SamplingState::fork(std::uint32_t sample) const {
+  SamplingState other = *this;
+  other.sample_ = sample;
+  return other;
+}
+
+void SamplingState::accept(TokenId token) {
+  ++generated_;
+  if (has_penalties(options_)) seen_.add_to_answer(token);
+}
+
+Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
+                       SamplerScratch& scratch, std::uint64_t position) {
+  ASSERT(logits.size() <= scratch.logits.size(), "the scratch has room for the vocabulary");
+  ASSIGN_OR_RETURN(BestLogit best, find_best(scratch.kernels, logits, position));
+  std::span<const float> row = logits;
+  if (adjusts_logits(state)) {
+    row = adjusted(logits, state, scratch);
+    ASSIGN_OR_RETURN(best, find_best(scratch.kernels, row, position));
+    if (best.logit == kForbidden) {
       return Error{
-          ErrorCode::kCorrupt,
-          fmt::format("the model's logit of token {} at position {} is not finite", id, position)};
-    }
-    if (logits[id] > logits[best]) best = id;
-  }
-  if (options_.temperature == 0.0f) return TokenId(best);
-
-  candidates_.clear();
-  for (std::uint32_t id = 0; id < logits.size(); ++id) {
-    candidates_.push_back({logits[id] / options_.temperature, id});
-  }
-  const float best_logit = candidates_[best].logit;
-  keep_min_p(best_logit);
-  if (options_.top_k > 0) keep_top(options_.top_k);
-  if (options_.top_p < 1.0f) keep_top_p();
-
-  double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    total += std::exp(double{candidate.logit} - best_logit);
-  }
-  double left = random_unit(options_.seed, options_.sample, position) * total;
-  for (const Candidate& candidate : candidates_) {
-    left -= std::exp(double{candidate.logit} - best_logit);
-    if (left < 0) return TokenId(candidate.id);
-  }
-  return TokenId(candidates_.back().id);  // rounding left a crumb
-}
-
-void Sampler::keep_min_p(float best) {
-  if (options_.min_p == 0.0f) return;
-  const float lowest = best + std::log(options_.min_p);
-  std::erase_if(candidates_, [lowest](const Candidate& c) { return c.logit < lowest; });
-}
-
-void Sampler::keep_top(std::size_t count) {
-  count = std::min(count, candidates_.size());
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count),
-                    candidates_.end(), [](const Candidate& a, const Candidate& b) {
-                      return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-                    });
-  candidates_.resize(count);
-}
-
-void Sampler::keep_top_p() {
-  keep_top(candidates_.size());
-  double total = 0;
-  for (const Candidate& c : candidates_) total += std::exp(double{c.logit} - candidates_[0].logit);
-  double sum = 0;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    sum += std::exp(double{candidates_[i].logit} - candidates_[0].logit);
-    if (sum >= double{options_.top_p} * total) {
-      candidates_.resize(i + 1);
-      return;
+          ErrorCode::kInvalidArgument,
+          fmt::format("logit_bias and min_tokens forbid every token at position {}", position)};
     }
   }
+  const std::uint32_t id =
+      is_greedy(state.options()) ? best.id : draw(row, best.logit, state, scratch, position);
+  Sampled sampled = {TokenId(id), std::nullopt};
+  if (const auto top_count = state.options().logprobs) {
+    ASSIGN_OR_RETURN(sampled.logprobs,
+                     find_logprobs(logits, sampled.token, *top_count, scratch, position));
+  }
+  return sampled;
 }
 
 }  // namespace pagoda::engine

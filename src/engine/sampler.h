@@ -1,52 +1,70 @@
-// Logits to a token.
+// Logits to a token, for one request among many.
 //
-// Temperature 0 takes the highest logit, ties to the lowest id. Otherwise, in this order: logits
-// are divided by the temperature; tokens below min_p times the best one's probability go; all but
-// the top_k best go; the tail beyond cumulative probability top_p goes (at least one stays); the
-// rest is drawn from. The random number is a function of (seed, sample, position) alone, so that
-// a batch cannot change a sampled answer.
+// In this order, each step working on what the one before left:
+//   1. the bias of each token that has one is added
+//   2. penalties: over tokens of prompt and answer, a positive logit is divided by
+//      repetition_penalty, any other multiplied; then, over tokens of the answer,
+//      frequency_penalty * count and presence_penalty are taken away
+//   3. tokens that the end rule forbids (min_tokens) go
+//   4. temperature: below kGreedyBelow the first token in order is the answer (logit_order.h: the
+//      highest logit, ties to the lowest id); else weights are exp((logit - best) / temperature)
+//   5. min_p: tokens below this share of the best one's probability go
+//   6. top_k: all but the first k tokens in order go
+//   7. top_p: all but the shortest head of the order that reaches this share of the mass go
+//   8. a token is drawn by weight (token_draw.h)
+// This is vLLM's order. The answer is a function of the row, the request's options and tokens, the
+// sample's number and the position: a batch cannot change it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "engine/end_rule.h"
+#include "engine/logprobs.h"
+#include "engine/sampler_scratch.h"
+#include "engine/sampling_options.h"
+#include "engine/seen_tokens.h"
 
 namespace pagoda::engine {
 
-struct SamplingOptions {
-  float temperature = 0.0f;  // 0 to 100
-  std::uint32_t top_k = 0;   // 0: all
-  float top_p = 1.0f;        // above 0, to 1
-  float min_p = 0.0f;        // 0 to 1
-  std::uint64_t seed = 0;
-  std::uint64_t sample = 0;  // which of n answers to one prompt
-};
-
-// Names the option that is out of its range.
-Status check_sampling(const SamplingOptions& options);
-
-class Sampler {
+// What a request's next token depends on besides its logits. Made anew from prompt and answer (one
+// accept() per token) it is the same again.
+class SamplingState {
  public:
-  explicit Sampler(const SamplingOptions& options) : options_(options) {}
+  // Options must have passed check_sampling.
+  SamplingState(SamplingOptions options, std::span<const TokenId> prompt, EndRule end = {});
 
-  // The token for absolute position `position`; an error when a logit is not finite.
-  Result<TokenId> sample(std::span<const float> logits, std::uint64_t position);
+  // The same request's answer number `sample`, 0 being the first.
+  SamplingState fork(std::uint32_t sample) const;
+
+  // A token was added to the answer.
+  void accept(TokenId token);
+
+  const SamplingOptions& options() const { return options_; }
+  const EndRule& end_rule() const { return end_; }
+  std::uint64_t generated() const { return generated_; }
+  std::uint32_t sample() const { return sample_; }
+  const SeenTokens& seen() const { return seen_; }
 
  private:
-  struct Candidate {
-    float logit;
-    std::uint32_t id;
-  };
-
-  void keep_min_p(float best);
-  void keep_top(std::size_t count);
-  void keep_top_p();
-
   SamplingOptions options_;
-  std::vector<Candidate> candidates_;
+  EndRule end_;
+  SeenTokens seen_;  // empty without penalties
+  std::uint64_t generated_ = 0;
+  std::uint32_t sample_ = 0;
 };
+
+struct Sampled {
+  TokenId token;
+  std::optional<Logprobs> logprobs;  // when options.logprobs asks; its list is in the scratch
+};
+
+// The token for absolute position `position`. An error when a logit is not finite, or when bias and
+// end rule leave no token. Allocates nothing once the scratch has served as many logprobs.
+Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
+                       SamplerScratch& scratch, std::uint64_t position);
 
 }  // namespace pagoda::engine

@@ -54,7 +54,7 @@ class SoloSequence {
 };
 
 Status check_request(const SoloRequest& request, const model::Config& config) {
-  RETURN_IF_ERROR(check_sampling(request.sampling));
+  RETURN_IF_ERROR(check_sampling(request.sampling, config.vocabulary));
   if (request.prompt.empty()) {
     return Error{ErrorCode::kInvalidArgument, "the prompt has no tokens, expected at least 1"};
   }
@@ -99,7 +99,8 @@ Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& requ
   const std::uint64_t longest =
       std::min<std::uint64_t>(request.context_max, request.prompt.size() + request.tokens_max);
   ASSIGN_OR_RETURN(SoloSequence sequence, SoloSequence::create(decoder, longest));
-  Sampler sampler(request.sampling);
+  SamplingState sampling(request.sampling, request.prompt);
+  SamplerScratch scratch(decoder.kernel_set(), decoder.config().vocabulary);
   std::vector<TokenId> tokens = request.prompt;
   tokens.reserve(longest);
   std::vector<float> logits(decoder.config().vocabulary);
@@ -120,12 +121,14 @@ Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& requ
     }
     answer.rows_computed += tokens.size() - begin;
     computed = tokens.size();
-    ASSIGN_OR_RETURN(const TokenId next, sampler.sample(logits, tokens.size()));
+    ASSIGN_OR_RETURN(const Sampled sampled, sample(logits, sampling, scratch, tokens.size()));
+    const TokenId next = sampled.token;
     if (answer.tokens.empty()) first_ns = clock.now_ns();
     if (request.stops && request.stops(next)) {
       answer.reason = FinishReason::kStop;
       break;
     }
+    sampling.accept(next);
     tokens.push_back(next);
     answer.tokens.push_back(next);
     if (request.on_token) request.on_token(next);

@@ -111,6 +111,22 @@ struct RopeRow {
   RopePairing pairing = RopePairing::kAdjacent;
 };
 
+// A row of logits as weights to draw by. Weights are integers, so that the mass of any set of
+// tokens is exact and the same in whatever order, by whichever set, it was added up.
+//
+//   share[i] = exp((x[i] - best) * sharpness)
+//   weights[i] = 2^30 * share[i] to the nearest integer, ties to even; 0 where share[i] < share_min
+struct Weighing {
+  const float* x = nullptr;  // [count], none above `best`
+  std::size_t count = 0;
+  float best = 0;
+  float sharpness = 1;               // 1 / temperature
+  float share_min = 0;               // min_p
+  std::uint32_t* weights = nullptr;  // [count]
+};
+inline constexpr float kWeightPower = 30;
+inline constexpr float kWeightOfBest = 0x1p30f;  // 2^kWeightPower
+
 struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
@@ -149,6 +165,19 @@ struct KernelSet {
   // out[group, value_dim] = weighted values / sum of weights
   void (*finish_partial)(const float* partial, std::size_t group, std::size_t value_dim,
                          float* out);
+
+  // The largest value, of zeros the positive one; NaN when any value is not finite. count >= 1.
+  float (*finite_max)(const float* x, std::size_t count);
+
+  // Lane sum of exp(x[i] - best)
+  float (*exp_sum)(const float* x, std::size_t count, float best);
+
+  // Fills the weights and returns their sum.
+  std::uint64_t (*weigh)(const Weighing& job);
+
+  // The sum of weights[i] over all i with x[i] >= x_min
+  std::uint64_t (*mass_from)(const float* x, const std::uint32_t* weights, std::size_t count,
+                             float x_min);
 };
 
 }  // namespace pagoda::kernels

@@ -5,17 +5,35 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
+
+#include "engine/sampler_twin.h"
+#include "kernels/select.h"
 
 namespace pagoda::engine {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+SamplerScratch scratch_for(std::size_t vocabulary) {
+  return {*kernels::available_sets().back(), vocabulary};
+}
+
+TokenId sample_one(const SamplingState& state, const std::vector<float>& logits,
+                   std::uint64_t position = 0) {
+  SamplerScratch scratch = scratch_for(logits.size());
+  return sample(logits, state, scratch, position).value().token;
+}
+
 // How often each token is drawn over many positions.
 std::map<std::uint32_t, int> draw(const SamplingOptions& options, const std::vector<float>& logits,
                                   int draws = 20000) {
-  Sampler sampler(options);
+  const SamplingState state(options, {});
+  SamplerScratch scratch = scratch_for(logits.size());
   std::map<std::uint32_t, int> counts;
   for (int position = 0; position < draws; ++position) {
-    ++counts[sampler.sample(logits, static_cast<std::uint64_t>(position)).value().value()];
+    const auto at = static_cast<std::uint64_t>(position);
+    ++counts[sample(logits, state, scratch, at).value().token.value()];
   }
   return counts;
 }
@@ -23,17 +41,12 @@ std::map<std::uint32_t, int> draw(const SamplingOptions& options, const std::vec
 const std::vector<float> kLogits = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
 
 TEST(Sampler, TemperatureZeroTakesTheBestAndTiesGoToTheLowestId) {
-  Sampler sampler({});
-  EXPECT_EQ(sampler.sample(kLogits, 0).value(), TokenId(1));
-  EXPECT_EQ(sampler.sample(std::vector<float>{1, 7, 7, 7}, 5).value(), TokenId(1));
-}
-
-TEST(Sampler, DrawsByProbability) {
-  const auto counts = draw({.temperature = 1.0f, .seed = 1}, kLogits);
-  EXPECT_NEAR(counts.at(0), 2000, 200);
-  EXPECT_NEAR(counts.at(1), 8000, 350);
-  EXPECT_NEAR(counts.at(2), 4000, 280);
-  EXPECT_NEAR(counts.at(3), 6000, 320);
+  const SamplingState state({}, {});
+  EXPECT_EQ(sample_one(state, kLogits), TokenId(1));
+  EXPECT_EQ(sample_one(state, {1, 7, 7, 7}), TokenId(1));
+  std::vector<float> wide(1000, 3.0f);
+  wide[700] = wide[300] = 4.0f;
+  EXPECT_EQ(sample_one(state, wide), TokenId(300));
 }
 
 TEST(Sampler, TemperatureSharpensByDividingLogits) {
@@ -57,6 +70,12 @@ TEST(Sampler, TopPKeepsTheShortestHeadThatReachesP) {
   EXPECT_EQ(draw({.temperature = 1.0f, .top_p = 1e-9f}, kLogits, 2000).size(), 1u);
 }
 
+TEST(Sampler, TopPIsAShareOfWhatTopKLeft) {
+  // Of the best two, .4 and .3, the first alone is 0.571 of the mass.
+  EXPECT_EQ(draw({.temperature = 1.0f, .top_k = 2, .top_p = 0.55f}, kLogits, 2000).size(), 1u);
+  EXPECT_EQ(draw({.temperature = 1.0f, .top_k = 2, .top_p = 0.6f}, kLogits, 2000).size(), 2u);
+}
+
 TEST(Sampler, MinPDropsWhatIsFarBelowTheBest) {
   const auto counts = draw({.temperature = 1.0f, .min_p = 0.45f}, kLogits, 2000);
   EXPECT_EQ(counts.size(), 3u);  // 0.2 / 0.4 stays, 0.1 / 0.4 goes
@@ -64,11 +83,58 @@ TEST(Sampler, MinPDropsWhatIsFarBelowTheBest) {
   EXPECT_EQ(draw({.temperature = 1.0f, .min_p = 1.0f}, kLogits, 2000).size(), 1u);
 }
 
+// Pearson's statistic of the draws against the probabilities of the tokens that may come, in
+// double. With d degrees of freedom it has mean d and variance 2 d.
+double chi_square(const std::map<std::uint32_t, int>& counts, const std::map<int, double>& odds,
+                  int draws) {
+  double total = 0;
+  for (const auto& [id, odd] : odds) total += odd;
+  double statistic = 0;
+  for (const auto& [id, odd] : odds) {
+    const double expected = draws * odd / total;
+    const auto found = counts.find(static_cast<std::uint32_t>(id));
+    const double seen = found == counts.end() ? 0 : found->second;
+    statistic += (seen - expected) * (seen - expected) / expected;
+  }
+  return statistic;
+}
+
+TEST(Sampler, DrawsByProbabilityWithinTheHeadAlsoWhereRoundsAreMany) {
+  constexpr int kTokens = 400;
+  constexpr int kDraws = 200000;
+  std::vector<float> logits;
+  for (int id = 0; id < kTokens; ++id) {
+    logits.push_back(static_cast<float>(3 * random_unit(7, 0, static_cast<std::uint64_t>(id))));
+  }
+  std::vector<std::pair<double, int>> sorted;
+  double total = 0;
+  for (int id = 0; id < kTokens; ++id) {
+    sorted.emplace_back(-std::exp(double{logits[static_cast<std::size_t>(id)]}), id);
+    total -= sorted.back().first;
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (const float top_p : {1.0f, 0.9f, 0.5f, 0.1f}) {
+    std::map<int, double> odds;
+    double mass = 0;
+    for (const auto& [negative, id] : sorted) {
+      if (mass >= double{top_p} * total) break;
+      odds[id] = -negative;
+      mass -= negative;
+    }
+    const auto counts = draw({.temperature = 1.0f, .top_p = top_p, .seed = 11}, logits, kDraws);
+    for (const auto& [id, count] : counts) {
+      EXPECT_TRUE(odds.contains(static_cast<int>(id))) << id << " is not in the head of " << top_p;
+    }
+    const auto freedom = static_cast<double>(odds.size() - 1);
+    EXPECT_NEAR(chi_square(counts, odds, kDraws), freedom, 4 * std::sqrt(2 * freedom)) << top_p;
+  }
+}
+
 TEST(Sampler, ADrawIsAFunctionOfSeedSampleAndPosition) {
   const std::vector<float> flat(1000, 0.0f);
-  const auto token = [&](std::uint64_t seed, std::uint64_t sample, std::uint64_t position) {
-    Sampler sampler({.temperature = 1.0f, .seed = seed, .sample = sample});
-    return sampler.sample(flat, position).value();
+  const auto token = [&](std::uint64_t seed, std::uint32_t number, std::uint64_t position) {
+    const SamplingState first({.temperature = 1.0f, .seed = seed, .n = 4}, {});
+    return sample_one(first.fork(number), flat, position);
   };
   EXPECT_EQ(token(1, 2, 3), token(1, 2, 3));
   EXPECT_NE(token(1, 2, 3), token(2, 2, 3));
@@ -76,32 +142,122 @@ TEST(Sampler, ADrawIsAFunctionOfSeedSampleAndPosition) {
   EXPECT_NE(token(1, 2, 3), token(1, 2, 4));
 }
 
-TEST(Sampler, ALogitThatIsNotFiniteIsAnError) {
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    Sampler sampler({});
-    const auto outcome = sampler.sample(std::vector<float>{1, bad, 2}, 9);
-    ASSERT_FALSE(outcome.ok());
-    EXPECT_NE(outcome.error().message.find("token 1 at position 9"), std::string::npos);
+TEST(Sampler, TheRequestsSampledBeforeWithTheSameScratchChangeNothing) {
+  std::vector<float> logits(3000);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = static_cast<float>(8 * random_unit(5, 0, i));
+  }
+  const std::vector<float> before = logits;
+  const SamplingState state({.temperature = 1.0f, .top_p = 0.7f, .seed = 4}, {});
+  const SamplingState others[] = {
+      SamplingState({.temperature = 2.0f, .top_k = 900, .logprobs = 50}, {}),
+      SamplingState({.repetition_penalty = 3, .logit_bias = {{TokenId(8), 50}}},
+                    std::vector{TokenId(2), TokenId(2999)})};
+  SamplerScratch shared = scratch_for(logits.size());
+  for (std::uint64_t position = 0; position < 50; ++position) {
+    const TokenId expected = sample_one(state, logits, position);
+    for (const SamplingState& other : others) {
+      ASSERT_TRUE(sample(logits, other, shared, position).ok());
+    }
+    EXPECT_EQ(sample(logits, state, shared, position).value().token, expected);
+  }
+  EXPECT_EQ(logits, before) << "a row may be sampled again";
+}
+
+TEST(Sampler, PenaltiesMoveLogitsAsWorkedByHand) {
+  // Tokens 0 and 1 are in the prompt, 1 twice and 2 once in the answer. With repetition 2,
+  // frequency 0.5 and presence 0.25:
+  //   0: 3 / 2 = 1.5             1: -1 * 2 - 2 * 0.5 - 0.25 = -3.25
+  //   2: 4 / 2 - 0.5 - 0.25 = 1.25                3: 1.4
+  const std::vector<float> logits = {3, -1, 4, 1.4f};
+  SamplingState state(
+      {.repetition_penalty = 2, .presence_penalty = 0.25f, .frequency_penalty = 0.5f},
+      std::vector{TokenId(0), TokenId(1)});
+  for (const std::uint32_t id : {1, 2, 1}) state.accept(TokenId(id));
+  EXPECT_EQ(sample_one(state, logits), TokenId(0));
+  EXPECT_EQ(sample_one(state, {2.7f, -1, 4, 1.4f}), TokenId(3)) << "1.35 is below 1.4";
+  EXPECT_EQ(sample_one(state, {2.7f, -1, 4, 1.2f}), TokenId(0)) << "1.35 is above 1.25";
+  EXPECT_EQ(sample_one(state, {2.7f, -1, 4.5f, 1.2f}), TokenId(2)) << "1.5 is above 1.35";
+  // Token 1 alone: -3.25 must beat what is put beside it.
+  EXPECT_EQ(sample_one(state, {-1.7f, -1, -2, -3.3f}), TokenId(1));  // -3.4 -3.25 -4.75 -3.3
+  EXPECT_EQ(sample_one(state, {-1.7f, -1, -2, -3.2f}), TokenId(3));
+}
+
+TEST(Sampler, PresenceAndFrequencyLookAtTheAnswerOnly) {
+  SamplingState state({.presence_penalty = 2, .frequency_penalty = 2}, std::vector{TokenId(0)});
+  EXPECT_EQ(sample_one(state, {1, 0}), TokenId(0));
+  state.accept(TokenId(0));
+  EXPECT_EQ(sample_one(state, {1, 0}), TokenId(1));
+  EXPECT_EQ(sample_one(state, {4.1f, 0}), TokenId(0)) << "4.1 - 2 - 2 is above 0";
+}
+
+TEST(Sampler, BiasComesBeforePenalties) {
+  // (-1 + 3) / 4 = 0.5; the other way round it would be -1 * 4 + 3 = -1.
+  const SamplingState state({.repetition_penalty = 4, .logit_bias = {{TokenId(1), 3.0f}}},
+                            std::vector{TokenId(1)});
+  EXPECT_EQ(sample_one(state, {0, -1}), TokenId(1));
+}
+
+TEST(Sampler, ABannedTokenNeverComesAndAllBannedIsAnError) {
+  const SamplingOptions options = {
+      .temperature = 100, .logit_bias = {{TokenId(0), -kInfinity}, {TokenId(2), -kInfinity}}};
+  const auto counts = draw(options, kLogits, 2000);
+  EXPECT_EQ(counts.size(), 2u);
+  EXPECT_FALSE(counts.contains(0) || counts.contains(2));
+
+  SamplerScratch scratch = scratch_for(1);
+  const SamplingState state({.logit_bias = {{TokenId(0), -kInfinity}}}, {});
+  const auto outcome = sample(std::vector{1.0f}, state, scratch, 7);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_NE(outcome.error().message.find("every token at position 7"), std::string::npos);
+}
+
+TEST(Sampler, PenaltiesBeyondTheRangeOfFloatsStayFinite) {
+  const SamplingState state({.temperature = 1.0f, .repetition_penalty = 1e-38f},
+                            std::vector{TokenId(0), TokenId(1)});
+  EXPECT_EQ(sample_one(state, {5000, -1, 2}), TokenId(0));
+}
+
+TEST(Sampler, TokensThatEndTheAnswerWaitForMinTokens) {
+  const EndRule rule({.min_tokens = 2, .stop_token_ids = {TokenId(3)}}, std::vector{TokenId(1)});
+  SamplingState state({}, {}, rule);
+  EXPECT_EQ(sample_one(state, kLogits), TokenId(2)) << "neither 1, the end token, nor 3, a stop";
+  state.accept(TokenId(2));
+  EXPECT_EQ(sample_one(state, kLogits), TokenId(2));
+  state.accept(TokenId(2));
+  EXPECT_EQ(sample_one(state, kLogits), TokenId(1));
+}
+
+TEST(Sampler, AStateMadeAnewFromPromptAndAnswerIsTheSame) {
+  const std::vector<TokenId> prompt = {TokenId(9), TokenId(4), TokenId(4)};
+  SamplingState lived({.repetition_penalty = 1.5f}, prompt);
+  std::vector<TokenId> answer;
+  for (const std::uint32_t id : {7, 4, 0, 7, 7}) {
+    answer.emplace_back(id);
+    lived.accept(answer.back());
+  }
+  SamplingState again(lived.options(), prompt);
+  for (const TokenId id : answer) again.accept(id);
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> expected = {
+      {0, 1}, {4, 1}, {7, 3}, {9, 0}};
+  for (const SamplingState* const state : {&lived, &again}) {
+    ASSERT_EQ(state->seen().entries().size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(state->seen().entries()[i].token, TokenId(expected[i].first));
+      EXPECT_EQ(state->seen().entries()[i].answer_count, expected[i].second);
+    }
+    EXPECT_EQ(state->generated(), 5u);
   }
 }
 
-TEST(Sampler, OptionsOutOfRangeAreNamed) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::pair<SamplingOptions, const char*>> bad = {
-      {{.temperature = -0.1f}, "temperature"},
-      {{.temperature = nan}, "temperature"},
-      {{.top_p = 0.0f}, "top_p"},
-      {{.top_p = 1.1f}, "top_p"},
-      {{.min_p = -1.0f}, "min_p"},
-      {{.min_p = nan}, "min_p"},
-  };
-  for (const auto& [options, name] : bad) {
-    const Status status = check_sampling(options);
-    ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message.find(name), 0u) << status.error().message;
+TEST(Sampler, ALogitThatIsNotFiniteIsAnErrorAlsoWhereItIsBanned) {
+  for (const float bad : {std::nanf(""), kInfinity, -kInfinity}) {
+    SamplerScratch scratch = scratch_for(3);
+    const SamplingState state({.logit_bias = {{TokenId(1), -kInfinity}}}, {});
+    const auto outcome = sample(std::vector<float>{1, bad, 2}, state, scratch, 9);
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_NE(outcome.error().message.find("token 1 at position 9"), std::string::npos);
   }
-  EXPECT_TRUE(check_sampling({.temperature = 1.0f, .top_k = 5, .top_p = 0.9f}).ok());
 }
 
 }  // namespace

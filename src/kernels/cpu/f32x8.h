@@ -171,21 +171,56 @@ inline F32x8 from_high_nibbles(const std::uint8_t* p) {
 
 #endif
 
+// Sixteen floats: two F32x8 in lock step. For long chains of operations, which one alone cannot
+// keep the pipelines full with (exp over a row of 50,000: 62 us with F32x8, 46 us with F32x16, on a
+// 2.6 GHz Neoverse V1).
+struct F32x16 {
+  F32x8 low;
+  F32x8 high;
+};
+
+inline F32x16 operator+(F32x16 a, F32x16 b) { return {a.low + b.low, a.high + b.high}; }
+inline F32x16 operator-(F32x16 a, F32x16 b) { return {a.low - b.low, a.high - b.high}; }
+inline F32x16 operator*(F32x16 a, F32x16 b) { return {a.low * b.low, a.high * b.high}; }
+inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return {fma(a.low, b.low, c.low), fma(a.high, b.high, c.high)};
+}
+inline F32x16 max(F32x16 a, F32x16 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
+inline F32x16 scale_by_power(F32x16 value, F32x16 steps) {
+  return {scale_by_power(value.low, steps.low), scale_by_power(value.high, steps.high)};
+}
+
+template <class Vector>
+Vector splat(float x) {
+  if constexpr (sizeof(Vector) == sizeof(F32x16)) {
+    return {broadcast(x), broadcast(x)};
+  } else {
+    return broadcast(x);
+  }
+}
+
+// 2^power * exp_fixed(x), exactly, for kLowest <= x <= kHighest and an even power.
+template <class Vector>
+[[gnu::always_inline]] inline Vector exp_within(Vector x, float power) {
+  namespace s = exp_steps;
+  const Vector rounder = splat<Vector>(s::kRounder + power);
+  const Vector shifted = fma(x, splat<Vector>(s::kLog2E), rounder);
+  const Vector n = shifted - rounder;
+  Vector r = fma(n, splat<Vector>(-s::kLn2High), x);
+  r = fma(n, splat<Vector>(-s::kLn2Low), r);
+  Vector p = fma(splat<Vector>(s::kP0), r, splat<Vector>(s::kP1));
+  p = fma(p, r, splat<Vector>(s::kP2));
+  p = fma(p, r, splat<Vector>(s::kP3));
+  p = fma(p, r, splat<Vector>(s::kP4));
+  p = fma(p, r, splat<Vector>(s::kP5));
+  const Vector e = fma(p, r * r, r) + splat<Vector>(1.0f);
+  return scale_by_power(e, shifted);
+}
+
 // The steps of exp_fixed, eight at a time.
 inline F32x8 exp_fixed(F32x8 x) {
   namespace s = exp_steps;
-  const F32x8 bounded = clamp_above(x, s::kHighest);
-  const F32x8 shifted = fma(bounded, broadcast(s::kLog2E), broadcast(s::kRounder));
-  const F32x8 n = shifted - broadcast(s::kRounder);
-  F32x8 r = fma(n, broadcast(-s::kLn2High), bounded);
-  r = fma(n, broadcast(-s::kLn2Low), r);
-  F32x8 p = fma(broadcast(s::kP0), r, broadcast(s::kP1));
-  p = fma(p, r, broadcast(s::kP2));
-  p = fma(p, r, broadcast(s::kP3));
-  p = fma(p, r, broadcast(s::kP4));
-  p = fma(p, r, broadcast(s::kP5));
-  const F32x8 e = fma(p, r * r, r) + broadcast(1.0f);
-  return zero_where_below(x, s::kLowest, scale_by_power(e, shifted));
+  return zero_where_below(x, s::kLowest, exp_within(clamp_above(x, s::kHighest), 0));
 }
 
 // The end of a lane sum of products: the last `count` < 8 terms go to their lanes, then all fold.

@@ -15,5 +15,10 @@ void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t k
                   std::uint64_t split, float* scratch, float* partial);
 void merge_partials(float* left, const float* right, std::size_t group, std::size_t value_dim);
 void finish_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out);
+float finite_max(const float* x, std::size_t count);
+float exp_sum(const float* x, std::size_t count, float best);
+std::uint64_t weigh(const Weighing& job);
+std::uint64_t mass_from(const float* x, const std::uint32_t* weights, std::size_t count,
+                        float x_min);
 
 }  // namespace pagoda::kernels::cpu

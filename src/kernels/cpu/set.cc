@@ -33,6 +33,10 @@ const KernelSet& cpu_set() {
       .attend_split = cpu::attend_split,
       .merge_partials = cpu::merge_partials,
       .finish_partial = cpu::finish_partial,
+      .finite_max = cpu::finite_max,
+      .exp_sum = cpu::exp_sum,
+      .weigh = cpu::weigh,
+      .mass_from = cpu::mass_from,
   };
   return kSet;
 }

@@ -1,6 +1,7 @@
 // The reference set: plain scalar code that runs anywhere and defines every bit.
 #include "kernels/ref/attention.h"
 #include "kernels/ref/rows.h"
+#include "kernels/ref/sampling.h"
 #include "kernels/select.h"
 
 namespace pagoda::kernels {
@@ -20,6 +21,10 @@ const KernelSet& ref_set() {
       .attend_split = ref::attend_split,
       .merge_partials = ref::merge_partials,
       .finish_partial = ref::finish_partial,
+      .finite_max = ref::finite_max,
+      .exp_sum = ref::exp_sum,
+      .weigh = ref::weigh,
+      .mass_from = ref::mass_from,
   };
   return kSet;
 }

@@ -1,0 +1,64 @@
+#include "engine/end_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pagoda::engine {
+namespace {
+
+std::vector<TokenId> ascending(std::span<const TokenId> tokens) {
+  std::vector<TokenId> sorted(tokens.begin(), tokens.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  return sorted;
+}
+
+bool holds(const std::vector<TokenId>& sorted, TokenId token) {
+  return std::binary_search(sorted.begin(), sorted.end(), token);
+}
+
+}  // namespace
+
+Status check_end(const EndOptions& options, std::uint32_t vocabulary) {
+  if (options.max_tokens == 0u) {
+    return Error{ErrorCode::kInvalidArgument, "max_tokens is 0, expected at least 1"};
+  }
+  if (options.max_tokens && options.min_tokens > *options.max_tokens) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("min_tokens is {}, expected at most max_tokens, which is {}",
+                             options.min_tokens, *options.max_tokens)};
+  }
+  for (const TokenId token : options.stop_token_ids) {
+    if (token.value() < vocabulary) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("stop_token_ids names token {}, expected below the vocabulary of {}",
+                             token.value(), vocabulary)};
+  }
+  return ok_status();
+}
+
+EndRule::EndRule(const EndOptions& options, std::span<const TokenId> end_tokens)
+    : min_tokens_(options.min_tokens),
+      max_tokens_(options.max_tokens),
+      stop_(ascending(options.stop_token_ids)) {
+  if (!options.ignore_eos) end_ = ascending(end_tokens);
+  std::vector<TokenId> both(end_tokens.begin(), end_tokens.end());
+  both.insert(both.end(), stop_.begin(), stop_.end());
+  forbidden_ = ascending(both);
+}
+
+std::optional<EndReason> EndRule::after(TokenId last, std::uint64_t generated) const {
+  if (generated < min_tokens_) return std::nullopt;
+  if (holds(end_, last)) return EndReason::kEndToken;
+  if (holds(stop_, last)) return EndReason::kStopToken;
+  if (max_tokens_ && generated >= *max_tokens_) return EndReason::kLength;
+  return std::nullopt;
+}
+
+std::span<const TokenId> EndRule::forbidden_after(std::uint64_t generated) const {
+  if (generated >= min_tokens_) return {};
+  return forbidden_;
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,26 @@
+// Log-probabilities of tokens, from the logits as the model gave them: before penalties, bias and
+// temperature (vLLM's raw_logprobs). For answer tokens and prompt tokens alike.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "engine/sampler_scratch.h"
+#include "engine/token_logprob.h"
+
+namespace pagoda::engine {
+
+struct Logprobs {
+  TokenLogprob chosen;
+  std::span<const TokenLogprob> top;  // by rank; in the scratch, until its next use
+};
+
+// log softmax = logit - best - log(sum): exponentials add up by lane sum within a block of
+// kLogitBlock tokens, blocks left to right in double. An error when a logit is not finite.
+Result<Logprobs> find_logprobs(std::span<const float> logits, TokenId chosen,
+                               std::uint32_t top_count, SamplerScratch& scratch,
+                               std::uint64_t position);
+
+}  // namespace pagoda::engine

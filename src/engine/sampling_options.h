@@ -1,0 +1,48 @@
+// What a request may ask of the sampler, and the ranges.
+//
+// Meanings and defaults follow vLLM where it defines them. Seeds and the number of answers are the
+// caller's to keep: answer i of n is drawn with (seed, i).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+
+namespace pagoda::engine {
+
+struct LogitBias {
+  TokenId token;
+  float bias;  // -100 to 100, or -infinity: never this token
+};
+
+struct SamplingOptions {
+  float temperature = 0.0f;         // 0 to 100; below kGreedyBelow the best token is taken
+  std::uint32_t top_k = 0;          // 0: all
+  float top_p = 1.0f;               // above 0, to 1
+  float min_p = 0.0f;               // 0 to 1
+  float repetition_penalty = 1.0f;  // above 0; over prompt and answer
+  float presence_penalty = 0.0f;    // -2 to 2; over the answer, once per token that occurs
+  float frequency_penalty = 0.0f;   // -2 to 2; over the answer, once per occurrence
+  std::vector<LogitBias> logit_bias = {};
+  std::uint64_t seed = 0;
+  std::uint32_t n = 1;                         // answers to one prompt, 1 to kAnswersMax
+  std::optional<std::uint32_t> logprobs = {};  // this many best tokens besides the chosen one
+  std::optional<std::uint32_t> prompt_logprobs = {};  // the same for the prompt's tokens
+};
+
+inline constexpr float kGreedyBelow = 1e-5f;
+inline constexpr std::uint32_t kAnswersMax = 128;
+
+inline bool is_greedy(const SamplingOptions& options) { return options.temperature < kGreedyBelow; }
+inline bool has_penalties(const SamplingOptions& options) {
+  return options.repetition_penalty != 1.0f || options.presence_penalty != 0.0f ||
+         options.frequency_penalty != 0.0f;
+}
+
+// Names the option that is out of its range, its value and the range.
+Status check_sampling(const SamplingOptions& options, std::uint32_t vocabulary);
+
+}  // namespace pagoda::engine
