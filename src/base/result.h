@@ -16,6 +16,7 @@ enum class ErrorCode {
   kCorrupt,          // bytes that do not say what they should
   kUnsupported,      // well-formed, but not something this build can do
   kOutOfRange,       // a number beyond a stated limit
+  kExhausted,        // a limit is reached for now: the same may work later
   kIo,               // the operating system refused
 };
 

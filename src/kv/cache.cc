@@ -104,6 +104,16 @@ std::uint64_t Cache::blocks_needed(const Sequence& sequence, std::uint64_t token
   return (blocks_then - blocks_now + (is_tail_shared(sequence) ? 1 : 0)) * slices();
 }
 
+std::uint64_t Cache::blocks_held_alone(const Sequence& sequence) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const auto held = sequence.table(slice).subspan(sequence.first_held_[slice]);
+    blocks += static_cast<std::uint64_t>(std::count_if(
+        held.begin(), held.end(), [&](BlockId block) { return pool_.references(block) == 1; }));
+  }
+  return blocks;
+}
+
 // Does another sequence hold the block that this one fills? A copy that reads it does not matter:
 // it reads rows that are there, and what is written comes after them.
 bool Cache::is_tail_shared(const Sequence& sequence) const {

@@ -132,7 +132,11 @@ class Cache {
 
   // Room for `tokens` tokens in all, in blocks this sequence alone may write.
   std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
-  void commit(Sequence& sequence, std::span<const TokenId> tokens);
+  // `given_up`, where given, gets the duplicates that joining leaves over instead of the pool: for
+  // those who still have them in use. let_go() releases each.
+  void commit(Sequence& sequence, std::span<const TokenId> tokens,
+              std::vector<BlockId>* given_up = nullptr);
+  void let_go(BlockId block) { release(block); }
   // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
   // asker's names are not the twin's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
@@ -158,6 +162,10 @@ class Cache {
   std::uint64_t blocks_available() const {
     return std::uint64_t{pool_.blocks_free()} + pool_.blocks_idle() - blocks_guarded_;
   }
+  // What closing the sequence would add to them, at least.
+  std::uint64_t blocks_held_alone(const Sequence& sequence) const;
+  std::span<const memory::LayerReach> slice_reaches() const { return options_.slices; }
+  std::uint32_t block_tokens() const { return options_.block_tokens; }
   std::uint64_t blocks_joined() const { return blocks_joined_; }
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
 
@@ -200,9 +208,9 @@ class Cache {
   SaltId region_of(const Sequence& sequence, std::uint64_t block) const;
   NodeId last_node(const Sequence& sequence) const;
   std::optional<NodeId> open_leaf(const Sequence& sequence) const;
-  void seal_tail(Sequence& sequence);
+  void seal_tail(Sequence& sequence, std::vector<BlockId>* given_up);
   void seal_alone(Sequence& sequence);
-  void join(Sequence& sequence, NodeId node, std::uint64_t block);
+  void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
   void adopt(NodeId node, std::uint32_t slice, BlockId block);
   void give_name(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);

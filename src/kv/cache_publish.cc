@@ -6,7 +6,8 @@
 
 namespace pagoda::kv {
 
-void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens) {
+void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens,
+                   std::vector<BlockId>* given_up) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
   ASSERT(sequence.tokens_computed() + tokens.size() <= sequence.tokens_reserved(),
          "room is reserved before rows are written");
@@ -15,7 +16,7 @@ void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens) {
     const auto part = tokens.first(std::min(room, tokens.size()));
     sequence.tail_.insert(sequence.tail_.end(), part.begin(), part.end());
     tokens = tokens.subspan(part.size());
-    if (sequence.tail_.size() == options_.block_tokens) seal_tail(sequence);
+    if (sequence.tail_.size() == options_.block_tokens) seal_tail(sequence, given_up);
   }
   if (options_.share && !sequence.tail_.empty()) publish_tail(sequence);
   release_behind_windows(sequence);
@@ -38,7 +39,7 @@ std::optional<NodeId> Cache::open_leaf(const Sequence& sequence) const {
   return pool_.state(block) == BlockState::kFilling ? pool_.owner(block) : std::nullopt;
 }
 
-void Cache::seal_tail(Sequence& sequence) {
+void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
   if (!options_.share) return seal_alone(sequence);
   const std::uint64_t block = sequence.nodes_.size();
   const NodeId parent = last_node(sequence);
@@ -60,7 +61,7 @@ void Cache::seal_tail(Sequence& sequence) {
   } else {
     SearchWork work;
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
-    join(sequence, *node, block);
+    join(sequence, *node, block, given_up);
   }
   tree_.pin(*node);
   tree_.unpin(parent);  // its child keeps it
@@ -80,7 +81,8 @@ void Cache::seal_alone(Sequence& sequence) {
 
 // The block exists already: the sequence goes on with the existing pages and gives up its own;
 // where a slice's page is missing, its own takes that place.
-void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
+void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
+                 std::vector<BlockId>* given_up) {
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     BlockId& mine = sequence.tables_[slice][block];
     const std::optional<BlockId> existing = tree_.page(node, slice);
@@ -91,7 +93,11 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block) {
     }
     hold(*existing);
     if (options_.on_join) options_.on_join(mine, *existing);
-    release(mine);
+    if (given_up != nullptr) {
+      given_up->push_back(mine);
+    } else {
+      release(mine);
+    }
     mine = *existing;
     ++blocks_joined_;
   }

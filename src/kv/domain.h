@@ -19,6 +19,11 @@ class Domain {
   NodeId root() const { return root_; }
   SaltId salt() const { return salt_; }
 
+  // Would a block of the same tokens be the same block for both?
+  bool same_region(const Domain& other) const {
+    return root_ == other.root_ && salt_ == other.salt_ && public_tokens == other.public_tokens;
+  }
+
   // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
   std::uint64_t public_tokens = 0;
 

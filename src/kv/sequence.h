@@ -29,6 +29,14 @@ class Sequence {
   std::uint64_t tokens_reserved() const {
     return tables_.front().size() * std::uint64_t{block_tokens_};
   }
+  // Pages of all slices that it holds.
+  std::uint64_t blocks_held() const {
+    std::uint64_t blocks = 0;
+    for (std::size_t slice = 0; slice < tables_.size(); ++slice) {
+      blocks += tables_[slice].size() - first_held_[slice];
+    }
+    return blocks;
+  }
   // Takes the memory of this many tokens in all, so that reserving and committing them allocates
   // nothing here.
   void expect(std::uint64_t tokens);

@@ -11,7 +11,7 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   const std::size_t rows = places_.size();
   const kv::memory::LayerView view = {
       .pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
-  normalise(residual_.data(), weights.attention_norm, rows, normed_.data());
+  normalise(weights.attention_norm);
   project(weights.query, normed_.data(), rows, query_.data(), false);
   project(weights.key, normed_.data(), rows, key_.data(), false);
   project(weights.value, normed_.data(), rows, value_.data(), false);

@@ -62,14 +62,14 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   scratch_.resize(pool.threads() * scratch_stride_);
 }
 
-void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* logits) {
+void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out) {
   place_rows(batch);
   embed(batch);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     attention_block(layer, pages);
     feed_forward_block(weights_.layers[layer]);
   }
-  compute_logits(batch, logits);
+  if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
 
 void Decoder::place_rows(const Batch& batch) {
@@ -100,7 +100,7 @@ void Decoder::embed(const Batch& batch) {
 
 void Decoder::feed_forward_block(const LayerWeights& layer) {
   const std::size_t rows = places_.size();
-  normalise(residual_.data(), layer.feed_forward_norm, rows, normed_.data());
+  normalise(layer.feed_forward_norm);
   project(layer.gate, normed_.data(), rows, gate_.data(), false);
   project(layer.up, normed_.data(), rows, up_.data(), false);
   pool_.run(rows, [&](WorkRange range) {
@@ -111,27 +111,24 @@ void Decoder::feed_forward_block(const LayerWeights& layer) {
   project(layer.down, gate_.data(), rows, residual_.data(), true);
 }
 
-void Decoder::compute_logits(const Batch& batch, float* logits) {
-  const std::size_t rows = batch.logit_rows.size();
-  if (rows == 0) return;
-  // Ascending rows: gathering in place never overwrites a row still needed.
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::size_t row = batch.logit_rows[i];
-    ASSERT(row < places_.size() && (i == 0 || row > batch.logit_rows[i - 1]),
-           "logit rows are ascending rows of the batch");
-    std::copy_n(residual_.data() + row * config_.width, config_.width,
-                residual_.data() + i * config_.width);
-  }
-  normalise(residual_.data(), weights_.output_norm, rows, normed_.data());
-  project({.weight = weights_.output, .bias = {}}, normed_.data(), rows, logits, false);
+void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
+  ASSERT(rows.size() <= options_.rows_max, "no more rows than were computed");
+  pool_.run(rows.size(), [&](WorkRange range) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      ASSERT(rows[i] < places_.size(), "logit rows are rows of the batch");
+      kernels_.rms_norm(residual_.data() + rows[i] * config_.width, weights_.output_norm.data(),
+                        config_.norm_epsilon, config_.width, normed_.data() + i * config_.width);
+    }
+  });
+  project({.weight = weights_.output, .bias = {}}, normed_.data(), rows.size(), out, false);
 }
 
-void Decoder::normalise(const float* x, const std::vector<float>& weight, std::size_t rows,
-                        float* y) {
-  pool_.run(rows, [&](WorkRange range) {
+// Every row of the residual stream, into normed_.
+void Decoder::normalise(const std::vector<float>& weight) {
+  pool_.run(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.rms_norm(x + row * config_.width, weight.data(), config_.norm_epsilon, config_.width,
-                        y + row * config_.width);
+      kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
+                        config_.width, normed_.data() + row * config_.width);
     }
   });
 }

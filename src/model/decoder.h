@@ -40,8 +40,11 @@ class Decoder {
   const kv::memory::PageLayout& page_layout() const { return page_layout_; }
   const kv::memory::SlicePlan& slice_plan() const { return slice_plan_; }
 
-  // logits: [batch.logit_rows.size(), vocabulary]
-  void forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* logits);
+  // out: [batch.logit_rows.size(), vocabulary]
+  void forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out);
+  // The logits of any rows of the last forward(): [rows.size(), vocabulary]. For those who want
+  // more rows than they have memory for at once.
+  void logits(std::span<const std::uint32_t> rows, float* out);
 
  private:
   // Where a batch row stands.
@@ -60,9 +63,8 @@ class Decoder {
   void embed(const Batch& batch);
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
   void feed_forward_block(const LayerWeights& layer);
-  void compute_logits(const Batch& batch, float* logits);
 
-  void normalise(const float* x, const std::vector<float>& weight, std::size_t rows, float* y);
+  void normalise(const std::vector<float>& weight);
   void project(const Projection& projection, const float* x, std::size_t rows, float* y,
                bool accumulate);
   void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);

@@ -1,0 +1,104 @@
+// The loop: does what the scheduler decides.
+//
+//   launch    take, plan, reserve, assemble, launch
+//   collect   collect, seal, append, emit
+//
+// On a CPU the halves follow each other; a runner that allows it is one launch ahead. Core knows
+// neither threads nor inboxes (engine.h has them): tests drive it step by step. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/open_request.h"
+#include "engine/reply.h"
+#include "engine/request.h"
+#include "engine/runner.h"
+#include "kv/cache.h"
+#include "sched/scheduler.h"
+
+namespace pagoda::engine {
+
+struct CoreOptions {
+  sched::SchedulerOptions scheduler;
+  RequestLimits limits;
+  std::string space;  // the namespace: model, numerics, KV format
+  std::uint32_t requests_queued_max = 10000;
+  std::vector<TokenId> end_tokens;  // of the model
+};
+
+// Counted since the start.
+struct CoreCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t rows_computed = 0;
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t prompt_tokens_cached = 0;
+  std::uint64_t answer_tokens = 0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t requests_finished = 0;
+  std::uint64_t requests_refused = 0;
+};
+
+class Core {
+ public:
+  // All must outlive the core.
+  Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& tenants, Runner& runner,
+       const Clock& clock);
+  ~Core();
+
+  // A request that check_request() has passed. A limit that is reached for now is answered through
+  // the sink, as kRefused.
+  void submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink);
+  // Ends what is left of a request; unknown ids are ignored: it may have ended on its own.
+  void cancel(RequestId id);
+
+  // False when there is nothing to do.
+  bool step();
+
+  const CoreCounters& counters() const { return counters_; }
+  const sched::Scheduler& scheduler() const { return scheduler_; }
+  std::size_t requests_open() const { return requests_.size(); }
+  // Stops the program when an invariant does not hold. Linear.
+  void check() const;
+
+ private:
+  Status admit(const Request& request);
+  void end_overdue();
+  bool launch();
+  void assemble(const sched::Step& step);
+  void assemble_rows(const sched::PlannedRows& rows);
+  void collect();
+  void collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
+                    std::span<const TokenScore>& scores);
+  void take_scores(Answer& answer, const sched::PlannedRows& rows,
+                   std::span<const TokenScore>& scores);
+  void add_token(Answer& answer, const TokenChoice& choice);
+  std::optional<FinishReason> end_of(const Answer& answer, TokenId token) const;
+  void end_all(OpenRequest& request, FinishReason reason, const std::string& message);
+  void finish(Answer& answer, FinishReason reason, const std::string& message = {});
+  void forget_finished();
+
+  CoreOptions options_;
+  kv::Cache& cache_;
+  sched::TenantTable& tenants_;
+  Runner& runner_;
+  const Clock& clock_;
+  sched::Scheduler scheduler_;
+  std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
+  std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
+  CoreCounters counters_;
+
+  // Of the launch that is assembled.
+  std::vector<LaunchRows> rows_;
+  std::vector<LaunchSample> samples_;
+  std::vector<LaunchScore> scores_;
+  std::vector<kv::memory::BlockTable> tables_;
+  std::uint32_t row_count_ = 0;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,141 @@
+// The second half of a step: what the launch gave.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "engine/core.h"
+
+namespace pagoda::engine {
+
+void Core::collect() {
+  const sched::Step& step = scheduler_.begin_collect();
+  const Collected collected = runner_.collect();
+  auto samples = collected.samples;
+  auto scores = collected.scores;
+  for (const sched::PlannedRows& rows : step.rows) {
+    Answer& answer = static_cast<Answer&>(*rows.task);
+    const std::size_t sampled = rows.samples ? answer.answers : 0;
+    collect_rows(rows, samples.first(sampled), scores);
+    samples = samples.subspan(sampled);
+  }
+  scheduler_.end_collect();
+}
+
+void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
+                        std::span<const TokenScore>& scores) {
+  Answer& answer = static_cast<Answer&>(*rows.task);
+  take_scores(answer, rows, scores);
+  if (answer.state == sched::TaskState::kFinished) return;
+  if (!samples.empty() && !samples.front().ok()) {
+    // What these rows hold is not to be trusted: nothing of it is published.
+    return end_all(*answer.request, FinishReason::kError, samples.front().error().message);
+  }
+  scheduler_.commit(rows);
+  if (samples.empty()) return;
+  // Forks first: the leader may end with this token.
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    Answer& follower = *answer.request->answers[answer.index + i];
+    follower.tokens.assign(
+        answer.tokens.begin(),
+        answer.tokens.begin() + static_cast<std::ptrdiff_t>(answer.prompt_tokens));
+    follower.samples_in_flight = 1;
+    follower.started_ns = answer.started_ns;
+    scheduler_.fork(answer, follower);
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    add_token(*answer.request->answers[answer.index + i], samples[i].value());
+  }
+}
+
+// Scores that this launch computed for the prompt.
+void Core::take_scores(Answer& answer, const sched::PlannedRows& rows,
+                       std::span<const TokenScore>& scores) {
+  const std::uint64_t end =
+      std::min<std::uint64_t>(rows.first + rows.rows + 1, answer.prompt_tokens);
+  if (!answer.request->asked.sampling.prompt_logprobs || answer.index != 0) return;
+  if (end <= answer.scores_taken + 1) return;
+  const std::size_t count = end - 1 - answer.scores_taken;
+  const bool ended = answer.state == sched::TaskState::kFinished;
+  if (!ended) answer.request->sink->on_prompt_scores(scores.first(count));
+  answer.scores_taken += count;
+  scores = scores.subspan(count);
+  // Once all are known, the cache may serve it like any other.
+  if (answer.scores_taken + 1 == answer.prompt_tokens) answer.compute_whole_prompt = false;
+}
+
+void Core::add_token(Answer& answer, const TokenChoice& choice) {
+  const std::int64_t now = clock_.now_ns();
+  if (answer.first_token_ns == 0) {
+    answer.first_token_ns = now;
+  } else {
+    const std::int64_t gap = now - answer.last_token_ns;
+    ++answer.gaps.count;
+    answer.gaps.sum_ns += gap;
+    answer.gaps.max_ns = std::max(answer.gaps.max_ns, gap);
+  }
+  answer.last_token_ns = now;
+  scheduler_.append(answer, choice.token);
+  ++counters_.answer_tokens;
+  const std::optional<FinishReason> end = end_of(answer, choice.token);
+  answer.request->sink->on_token(answer.index, {.token = choice.token,
+                                                .ends = end == FinishReason::kStop,
+                                                .score = choice.score ? &*choice.score : nullptr});
+  if (end) finish(answer, *end);
+}
+
+// Why the answer ends with the token it just got, if it does.
+std::optional<FinishReason> Core::end_of(const Answer& answer, TokenId token) const {
+  const std::uint64_t generated = answer.tokens.size() - answer.prompt_tokens;
+  const std::optional<EndReason> end = answer.sampling.end_rule().after(token, generated);
+  if (end) return *end == EndReason::kLength ? FinishReason::kLength : FinishReason::kStop;
+  if (answer.tokens.size() < answer.tokens_max) return std::nullopt;
+  return answer.tokens_max < options_.limits.context_tokens ? FinishReason::kLength
+                                                            : FinishReason::kContext;
+}
+
+void Core::finish(Answer& answer, FinishReason reason, const std::string& message) {
+  OpenRequest& request = *answer.request;
+  if (!answer.tokens.empty()) {  // else a fork that was never born
+    scheduler_.finish(answer);
+  } else {
+    answer.state = sched::TaskState::kFinished;
+  }
+  counters_.preemptions += answer.preemptions;
+  const std::uint64_t prompt = request.answers.front()->prompt_tokens;
+  const AnswerRecord record = {
+      .prompt_tokens = prompt,
+      .prompt_tokens_cached = answer.tokens_cached,
+      .prompt_tokens_computed = answer.prompt_rows_computed,
+      .answer_tokens = answer.tokens.empty() ? 0 : answer.tokens.size() - prompt,
+      .preemptions = answer.preemptions,
+      .seed = answer.sampling.options().seed,
+      .arrived_ns = request.arrived_ns,
+      .started_ns = answer.started_ns,
+      .first_token_ns = answer.first_token_ns,
+      .finished_ns = clock_.now_ns(),
+      .gaps = answer.gaps};
+  request.sink->on_finish(answer.index, reason, record, message);
+  if (--request.answers_left > 0) return;
+  counters_.prompt_tokens += prompt;
+  counters_.prompt_tokens_cached += request.answers.front()->tokens_cached;
+  ++counters_.requests_finished;
+  const auto found = requests_.find(request.id);
+  finished_.push_back(std::move(found->second));
+  requests_.erase(found);
+}
+
+// Destroys ended requests that no launch uses.
+void Core::forget_finished() {
+  std::erase_if(finished_, [&](const std::unique_ptr<OpenRequest>& request) {
+    return std::all_of(request->answers.begin(), request->answers.end(),
+                       [&](const auto& answer) { return scheduler_.quiet(*answer); });
+  });
+}
+
+void Core::check() const {
+  scheduler_.check();
+  for (const auto& [id, request] : requests_) {
+    ASSERT(request->id == id && request->answers_left > 0, "open requests have answers to give");
+  }
+}
+
+}  // namespace pagoda::engine

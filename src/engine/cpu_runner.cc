@@ -1,0 +1,109 @@
+#include "engine/cpu_runner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+namespace {
+
+// The list of the best moves out of the scratch, which serves the next row.
+TokenScore keep(const Logprobs& logprobs) {
+  return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
+}
+
+Result<TokenChoice> choose(std::span<const float> logits, const LaunchSample& job,
+                           SamplerScratch& scratch) {
+  ASSIGN_OR_RETURN(const Sampled sampled, sample(logits, *job.sampling, scratch, job.position));
+  job.sampling->accept(sampled.token);
+  TokenChoice choice = {.token = sampled.token, .score = std::nullopt};
+  if (sampled.logprobs) choice.score = keep(*sampled.logprobs);
+  return choice;
+}
+
+// Logits that are not finite give NaN: the request ends when its own token is chosen.
+TokenScore look_up(std::span<const float> logits, const LaunchScore& job, SamplerScratch& scratch) {
+  const auto found = find_logprobs(logits, job.token, job.top, scratch, 0);
+  if (found.ok()) return keep(found.value());
+  return {{job.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
+}
+
+}  // namespace
+
+CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool)
+    : decoder_(decoder), pages_(pages), pool_(pool) {
+  const std::size_t vocabulary = decoder.config().vocabulary;
+  const std::size_t rows = std::min<std::size_t>(kLogitRowsMax, decoder.rows_max());
+  logits_.resize(rows * vocabulary);
+  tokens_.reserve(decoder.rows_max());
+  for (std::size_t i = 0; i < pool.threads(); ++i) {
+    scratch_.emplace_back(decoder.kernel_set(), vocabulary);
+  }
+}
+
+void CpuRunner::launch(const Launch& launch) {
+  for (const kv::Copy& copy : launch.copies) {
+    kv::memory::copy_rows(pages_.layout(), pages_.page(copy.from), pages_.page(copy.to),
+                          copy.tokens);
+  }
+  forward(launch);
+  samples_.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
+  scores_.assign(launch.scores.size(), TokenScore{});
+  list_logit_rows(launch);
+  const std::size_t group = logits_.size() / decoder_.config().vocabulary;
+  for (std::size_t begin = 0; begin < logit_rows_.size(); begin += group) {
+    const std::size_t count = std::min(group, logit_rows_.size() - begin);
+    const auto rows = std::span<const std::uint32_t>(logit_rows_).subspan(begin, count);
+    decoder_.logits(rows, logits_.data());
+    use_logits(launch, rows);
+  }
+}
+
+void CpuRunner::forward(const Launch& launch) {
+  tokens_.clear();
+  sequences_.clear();
+  for (const LaunchRows& rows : launch.rows) {
+    ASSERT(rows.tokens.size() == rows.rows, "nothing is launched ahead here: all tokens are known");
+    tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
+    sequences_.push_back({rows.rows, rows.first_position, rows.tables});
+  }
+  decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
+}
+
+void CpuRunner::list_logit_rows(const Launch& launch) {
+  logit_rows_.clear();
+  for (const LaunchSample& sample : launch.samples) logit_rows_.push_back(sample.row);
+  for (const LaunchScore& score : launch.scores) logit_rows_.push_back(score.row);
+  std::sort(logit_rows_.begin(), logit_rows_.end());
+  logit_rows_.erase(std::unique(logit_rows_.begin(), logit_rows_.end()), logit_rows_.end());
+}
+
+// Samples and scores whose rows are among `rows`, whose logits were just computed.
+void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> rows) {
+  const std::size_t vocabulary = decoder_.config().vocabulary;
+  const auto logits_of = [&](std::uint32_t row) -> std::span<const float> {
+    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
+    if (at == rows.end() || *at != row) return {};
+    return std::span(logits_).subspan(static_cast<std::size_t>(at - rows.begin()) * vocabulary,
+                                      vocabulary);
+  };
+  pool_.run(launch.samples.size() + launch.scores.size(), [&](WorkRange range) {
+    SamplerScratch& scratch = scratch_[range.thread];
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      const bool samples = i < launch.samples.size();
+      const std::size_t score = i - launch.samples.size();
+      const auto logits = logits_of(samples ? launch.samples[i].row : launch.scores[score].row);
+      if (logits.empty()) continue;
+      if (samples) {
+        samples_[i] = choose(logits, launch.samples[i], scratch);
+      } else {
+        scores_[score] = look_up(logits, launch.scores[score], scratch);
+      }
+    }
+  });
+}
+
+Collected CpuRunner::collect() { return {samples_, scores_}; }
+
+}  // namespace pagoda::engine

@@ -1,0 +1,42 @@
+// Computes launches on this machine's cores, at once: copies rows, runs the decoder, samples.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/runner.h"
+#include "kv/memory/page_buffer.h"
+#include "model/decoder.h"
+
+namespace pagoda::engine {
+
+class CpuRunner final : public Runner {
+ public:
+  // All must outlive the runner; the pool is the decoder's.
+  CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool);
+
+  void launch(const Launch& launch) override;
+  Collected collect() override;
+
+ private:
+  // Rows whose logits are computed together: bounds their memory, [kLogitRowsMax, vocabulary].
+  static constexpr std::size_t kLogitRowsMax = 64;
+
+  void forward(const Launch& launch);
+  void list_logit_rows(const Launch& launch);
+  void use_logits(const Launch& launch, std::span<const std::uint32_t> rows);
+
+  model::Decoder& decoder_;
+  const kv::memory::PageBuffer& pages_;
+  ThreadPool& pool_;
+  std::vector<TokenId> tokens_;
+  std::vector<model::SequenceRows> sequences_;
+  std::vector<std::uint32_t> logit_rows_;
+  std::vector<float> logits_;
+  std::vector<SamplerScratch> scratch_;  // [thread]
+  std::vector<Result<TokenChoice>> samples_;
+  std::vector<TokenScore> scores_;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,132 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+namespace pagoda::engine {
+namespace {
+
+sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
+  sched::TenantTable table;
+  for (const NamedTenant& tenant : tenants) table.add(tenant.name, tenant.limits);
+  return table;
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock)
+    : options_(options),
+      cache_(cache),
+      tenants_(table_of(options.tenants)),
+      core_(options.core, cache, tenants_, runner, clock) {
+  for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
+    tenant_limits_.push_back(tenants_[TenantId(i)].limits);
+  }
+  publish();
+  thread_ = std::thread([this] { run(); });
+}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    has_mail_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
+  if (draining_) return Error{ErrorCode::kExhausted, "the engine is stopping"};
+  if (request.tenant.value() >= tenant_limits_.size()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("tenant {} is not one of the {} that exist", request.tenant.value(),
+                             tenant_limits_.size())};
+  }
+  RETURN_IF_ERROR(
+      check_request(request, options_.core.limits, tenant_limits_[request.tenant.value()]));
+  const RequestId id(next_id_++);
+  leave(Submission{id, std::move(request), std::move(sink)});
+  return id;
+}
+
+void Engine::cancel(RequestId id) { leave(id); }
+
+void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
+
+void Engine::leave(Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(message));
+    has_mail_ = true;
+  }
+  wake_.notify_one();
+}
+
+bool Engine::drain(std::chrono::nanoseconds patience) {
+  draining_ = true;
+  std::unique_lock lock(mutex_);
+  return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
+}
+
+void Engine::run() {
+  for (;;) {
+    if (has_mail_) {
+      take_messages();
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    const bool worked = core_.step();
+    publish();
+    if (options_.after_step) options_.after_step();
+    if (!worked && core_.requests_open() == 0) sleep();
+  }
+}
+
+void Engine::take_messages() {
+  {
+    const std::lock_guard lock(mutex_);
+    messages_.swap(inbox_);
+    has_mail_ = stopping_;
+    idle_ = false;
+  }
+  for (Message& message : messages_) handle(message);
+  messages_.clear();
+}
+
+void Engine::handle(Message& message) {
+  if (auto* const submission = std::get_if<Submission>(&message)) {
+    core_.submit(submission->id, std::move(submission->request), std::move(submission->sink));
+  } else if (const auto* const id = std::get_if<RequestId>(&message)) {
+    core_.cancel(*id);
+  } else {
+    std::get<std::function<void(kv::Cache&)>>(message)(cache_);
+  }
+}
+
+void Engine::publish() {
+  const CoreCounters& counters = core_.counters();
+  snapshot_.write({.answers_running = core_.scheduler().running().size(),
+                   .requests_waiting = core_.scheduler().tasks_waiting(),
+                   .blocks_all = cache_.pool().blocks(),
+                   .blocks_free = cache_.pool().blocks_free(),
+                   .blocks_idle = cache_.pool().blocks_idle(),
+                   .steps = counters.steps,
+                   .rows_computed = counters.rows_computed,
+                   .prompt_tokens = counters.prompt_tokens,
+                   .prompt_tokens_cached = counters.prompt_tokens_cached,
+                   .answer_tokens = counters.answer_tokens,
+                   .preemptions = counters.preemptions,
+                   .requests_finished = counters.requests_finished,
+                   .requests_refused = counters.requests_refused,
+                   .blocks_evicted = cache_.blocks_evicted(),
+                   .blocks_joined = cache_.blocks_joined()});
+}
+
+void Engine::sleep() {
+  std::unique_lock lock(mutex_);
+  idle_ = true;
+  finished_.notify_all();
+  wake_.wait(lock, [this] { return !inbox_.empty() || stopping_; });
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,90 @@
+// The engine's front door: requests from any thread, answers through their sinks.
+//
+// One thread owns the core, the scheduler and the cache. Others leave messages in an inbox, which
+// it looks into between steps. With nothing to do it sleeps. Dropping the engine cancels what runs;
+// drain() lets it finish first.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/published.h"
+#include "engine/core.h"
+#include "engine/snapshot.h"
+
+namespace pagoda::engine {
+
+struct NamedTenant {
+  std::string name;
+  TenantLimits limits;
+};
+
+struct EngineOptions {
+  CoreOptions core;
+  std::vector<NamedTenant> tenants;  // TenantId 1, 2, …; 0 has no limits
+  // Called on the engine's thread after each step that did something: sinks may have gathered
+  // what they send.
+  std::function<void()> after_step = {};
+};
+
+class Engine {
+ public:
+  // All must outlive the engine. The cache belongs to the engine's thread from here on.
+  Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock);
+  ~Engine();
+
+  // An error names the field that is out of its range; everything else comes through the sink.
+  Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
+  void cancel(RequestId id);
+  // Runs on the engine's thread between steps.
+  void post(std::function<void(kv::Cache&)> task);
+
+  // No more requests are taken; true once none is left, false after `patience`.
+  bool drain(std::chrono::nanoseconds patience);
+
+  Snapshot snapshot() const { return snapshot_.read(); }
+  const RequestLimits& limits() const { return options_.core.limits; }
+
+ private:
+  struct Submission {
+    RequestId id;
+    Request request;
+    std::shared_ptr<ReplySink> sink;
+  };
+  using Message = std::variant<Submission, RequestId, std::function<void(kv::Cache&)>>;
+
+  void leave(Message message);
+  void run();
+  void take_messages();
+  void handle(Message& message);
+  void publish();
+  void sleep();
+
+  EngineOptions options_;
+  kv::Cache& cache_;
+  sched::TenantTable tenants_;
+  Core core_;
+  std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
+  std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<bool> draining_{false};
+  Published<Snapshot> snapshot_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;       // for the engine's thread
+  std::condition_variable finished_;   // for drain()
+  std::vector<Message> inbox_;         // under mutex_
+  bool stopping_ = false;              // under mutex_
+  bool idle_ = false;                  // under mutex_
+  std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock
+  std::vector<Message> messages_;      // taken from the inbox
+  std::thread thread_;                 // last: starts when all else stands
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,39 @@
+// Why an answer ended.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace pagoda::engine {
+
+enum class FinishReason : std::uint8_t {
+  kStop,       // an end token, or a stop token of the request
+  kLength,     // as many tokens as were asked for
+  kContext,    // prompt and answer fill the context
+  kCancelled,  // by the asker, or because it went away
+  kDeadline,   // its time is over
+  kRefused,    // at the door: a limit is reached for now
+  kError,      // its logits are not numbers
+};
+
+constexpr std::string_view finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kContext:
+      return "context";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
+    case FinishReason::kRefused:
+      return "refused";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+}  // namespace pagoda::engine

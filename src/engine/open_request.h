@@ -1,0 +1,39 @@
+// A request inside the engine: its answers as the scheduler's tasks, and what they report to.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/reply.h"
+#include "engine/request.h"
+#include "engine/sampler.h"
+#include "sched/task.h"
+
+namespace pagoda::engine {
+
+struct OpenRequest;
+
+struct Answer final : sched::Task {
+  explicit Answer(SamplingState first) : sampling(std::move(first)) {}
+
+  OpenRequest* request = nullptr;
+  std::uint32_t index = 0;
+  SamplingState sampling;
+  std::uint64_t scores_launched = 0;  // the last prompt position scored, or being scored
+  std::uint64_t scores_taken = 0;
+  std::int64_t started_ns = 0;
+  std::int64_t first_token_ns = 0;
+  std::int64_t last_token_ns = 0;
+  TokenGaps gaps;
+};
+
+struct OpenRequest {
+  RequestId id;
+  Request asked;
+  std::shared_ptr<ReplySink> sink;
+  std::int64_t arrived_ns = 0;
+  std::vector<std::unique_ptr<Answer>> answers;
+  std::uint32_t answers_left = 0;  // not finished
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,63 @@
+// What comes back: tokens as they are chosen, then one record per answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/token_id.h"
+#include "engine/finish_reason.h"
+#include "engine/token_choice.h"
+
+namespace pagoda::engine {
+
+// Times between an answer's tokens.
+struct TokenGaps {
+  std::uint64_t count = 0;
+  std::int64_t sum_ns = 0;
+  std::int64_t max_ns = 0;
+};
+
+// An answer's life in numbers. Times are 0 for what was not reached.
+struct AnswerRecord {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t prompt_tokens_cached = 0;    // found in the cache when it first ran
+  std::uint64_t prompt_tokens_computed = 0;  // again, too, after a preemption
+  std::uint64_t answer_tokens = 0;
+  std::uint32_t preemptions = 0;
+  std::uint64_t seed = 0;  // of its random numbers
+  std::int64_t arrived_ns = 0;
+  std::int64_t started_ns = 0;  // first row launched
+  std::int64_t first_token_ns = 0;
+  std::int64_t finished_ns = 0;
+  TokenGaps gaps;
+
+  double queue_s() const { return since_arrival(started_ns); }
+  double first_token_s() const { return since_arrival(first_token_ns); }
+  double total_s() const { return since_arrival(finished_ns); }
+
+ private:
+  double since_arrival(std::int64_t ns) const {
+    return ns == 0 ? 0.0 : static_cast<double>(ns - arrived_ns) * 1e-9;
+  }
+};
+
+struct ChosenToken {
+  TokenId token;
+  bool ends = false;  // an end or stop token: the answer's last, not part of its text
+  const TokenScore* score = nullptr;  // where asked for
+};
+
+// Called on the engine's thread: must not block and must not call back into the engine's step.
+class ReplySink {
+ public:
+  virtual ~ReplySink() = default;
+  // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first answer token.
+  virtual void on_prompt_scores(std::span<const TokenScore> /*scores*/) {}
+  virtual void on_token(std::uint32_t answer, const ChosenToken& chosen) = 0;
+  // Once per answer. `message` says more for kRefused and kError.
+  virtual void on_finish(std::uint32_t answer, FinishReason reason, const AnswerRecord& record,
+                         const std::string& message) = 0;
+};
+
+}  // namespace pagoda::engine

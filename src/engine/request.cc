@@ -1,0 +1,85 @@
+#include "engine/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kv/names/block_name.h"
+
+namespace pagoda::engine {
+namespace {
+
+Error out_of_range(std::string message) { return {ErrorCode::kOutOfRange, std::move(message)}; }
+
+// What prompt and answer may fill together.
+std::uint64_t context_limit(const RequestLimits& limits, const TenantLimits& tenant) {
+  std::uint64_t tokens = limits.context_tokens;
+  if (tenant.context_tokens > 0) tokens = std::min(tokens, tenant.context_tokens);
+  if (tenant.kv_tokens > 0) tokens = std::min(tokens, tenant.kv_tokens);
+  return tokens;
+}
+
+Status check_lengths(const Request& request, const RequestLimits& limits,
+                     const TenantLimits& tenant) {
+  if (request.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "prompt: has no tokens, expected at least 1"};
+  }
+  const std::uint64_t context = context_limit(limits, tenant);
+  if (request.prompt.size() >= context) {
+    return out_of_range(fmt::format(
+        "prompt: has {} tokens, but the context holds {} including at least one answer token",
+        request.prompt.size(), context));
+  }
+  if (!request.end.max_tokens) return ok_status();
+  const std::uint64_t answer = *request.end.max_tokens;
+  if (answer > context - request.prompt.size()) {
+    return out_of_range(
+        fmt::format("max_tokens: {} and the prompt's {} tokens make {}, but the context holds {}",
+                    answer, request.prompt.size(), answer + request.prompt.size(), context));
+  }
+  if (tenant.output_tokens > 0 && answer > tenant.output_tokens) {
+    return out_of_range(
+        fmt::format("max_tokens: is {}, the tenant's limit is {}", answer, tenant.output_tokens));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Status check_request(const Request& request, const RequestLimits& limits,
+                     const TenantLimits& tenant) {
+  RETURN_IF_ERROR(check_sampling(request.sampling, limits.vocabulary));
+  RETURN_IF_ERROR(check_end(request.end, limits.vocabulary));
+  RETURN_IF_ERROR(check_lengths(request, limits, tenant));
+  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
+    if (request.prompt[i].value() >= limits.vocabulary) {
+      return out_of_range(fmt::format("prompt[{}]: token id {} is not in the vocabulary of {}", i,
+                                      request.prompt[i].value(), limits.vocabulary));
+    }
+  }
+  const std::uint32_t answers_max = tenant.answers_running > 0
+                                        ? std::min(tenant.answers_running, limits.answers_max)
+                                        : limits.answers_max;
+  if (request.sampling.n > answers_max) {
+    return out_of_range(fmt::format("n: is {}, expected 1 to {}", request.sampling.n, answers_max));
+  }
+  if (request.cache_salt.size() > kv::kSaltBytesMax) {
+    return out_of_range(fmt::format("cache_salt: has {} bytes, expected at most {}",
+                                    request.cache_salt.size(), kv::kSaltBytesMax));
+  }
+  if (request.timeout_ns < 0) {
+    return out_of_range(fmt::format("timeout: is {} ns, expected at least 0", request.timeout_ns));
+  }
+  return ok_status();
+}
+
+std::uint64_t context_of(const Request& request, const RequestLimits& limits,
+                         const TenantLimits& tenant) {
+  std::uint64_t answer = limits.context_tokens;
+  if (tenant.output_tokens > 0) answer = tenant.output_tokens;
+  if (tenant.output_tokens_default > 0) answer = std::min(answer, tenant.output_tokens_default);
+  if (request.end.max_tokens) answer = *request.end.max_tokens;
+  return std::min(request.prompt.size() + answer, context_limit(limits, tenant));
+}
+
+}  // namespace pagoda::engine

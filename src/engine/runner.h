@@ -1,0 +1,72 @@
+// The device edge: what the engine asks of whoever computes.
+//
+// launch() takes all it needs of a Launch before it returns: block tables and tokens may change
+// afterwards. SamplingStates stay until the launch is collected; the runner adds to each the token
+// it chose. Launches are computed in order
+// and collected in order; a runner that allows launches ahead computes them while the engine plans
+// the next. Copies of a launch are done before its rows. Thread rule: the engine's thread calls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "engine/sampler.h"
+#include "engine/token_choice.h"
+#include "kv/cache.h"
+#include "kv/memory/view.h"
+
+namespace pagoda::engine {
+
+// Names a running answer to the runner, for tokens that only it knows yet.
+using Place = const void*;
+
+// Consecutive rows of one answer.
+struct LaunchRows {
+  Place place = nullptr;
+  std::uint32_t rows = 0;
+  std::uint64_t first_position = 0;
+  // [rows], or one less when the last one is the token that the launch before chose for `place`.
+  std::span<const TokenId> tokens;
+  std::span<const kv::memory::BlockTable> tables;  // one per slice
+};
+
+// Choose a token by the logits of a row. Several may use one row: answers that fork.
+struct LaunchSample {
+  Place place = nullptr;
+  std::uint32_t row = 0;       // of the launch
+  std::uint64_t position = 0;  // that the token will have
+  SamplingState* sampling = nullptr;
+};
+
+// The log-probability of a token that is known: the one that follows a prompt row.
+struct LaunchScore {
+  std::uint32_t row = 0;
+  TokenId token;
+  std::uint32_t top = 0;
+};
+
+struct Launch {
+  std::span<const kv::Copy> copies;
+  std::span<const LaunchRows> rows;
+  std::span<const LaunchSample> samples;  // by row
+  std::span<const LaunchScore> scores;    // by row
+};
+
+// What a launch gave, in the order of its samples and scores. Valid until the next collect().
+struct Collected {
+  std::span<Result<TokenChoice>> samples;
+  std::span<const TokenScore> scores;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // How many launches may be running when another one is given.
+  virtual std::uint32_t launches_ahead() const { return 0; }
+  virtual void launch(const Launch& launch) = 0;
+  virtual Collected collect() = 0;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,20 @@
+// How many blocks a sequence holds at its peak: all of a full slice, and of a window slice what the
+// rows of one chunk read and write.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kv/memory/slices.h"
+
+namespace pagoda::sched {
+
+struct Footprint {
+  std::span<const kv::memory::LayerReach> slices;
+  std::uint32_t block_tokens = 16;
+  std::uint32_t chunk_tokens_max = 1;  // rows of one sequence in one launch
+
+  std::uint64_t blocks_at_peak(std::uint64_t tokens) const;
+};
+
+}  // namespace pagoda::sched

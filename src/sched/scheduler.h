@@ -1,0 +1,120 @@
+// Who runs next, and what they hold of the cache meanwhile.
+//
+// One step:  plan() decides and touches nothing; reserve() makes it so: preempts, opens, takes
+// blocks; the caller launches the rows. When the launch is done, begin_collect() names it, commit()
+// publishes a task's rows, append() adds its next token, finish() ends it, end_collect() lets go of
+// what the launch used. Launches are collected in order; up to `launches_ahead` more may run
+// meanwhile, and a block given up is reusable only after every launch that could touch it has been
+// collected.
+//
+// Thread rule: one thread, the one that owns the cache.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "kv/cache.h"
+#include "sched/footprint.h"
+#include "sched/options.h"
+#include "sched/plan.h"
+#include "sched/planner.h"
+#include "sched/task.h"
+#include "sched/tenant.h"
+#include "sched/waiting_queue.h"
+
+namespace pagoda::sched {
+
+// What is launched together.
+struct Step {
+  LaunchNumber launch = 0;
+  std::vector<PlannedRows> rows;
+  std::vector<kv::Copy> copies;  // to be done before the rows are computed
+  std::vector<Task*> admitted;
+};
+
+class Scheduler {
+ public:
+  // The cache and the tenants must outlive the scheduler.
+  Scheduler(const SchedulerOptions& options, kv::Cache& cache, TenantTable& tenants,
+            std::uint32_t launches_ahead = 0);
+
+  const SchedulerOptions& options() const { return options_; }
+  // Blocks that a sequence of `tokens` tokens needs when it runs alone.
+  std::uint64_t blocks_at_peak(std::uint64_t tokens) const {
+    return footprint_.blocks_at_peak(tokens);
+  }
+
+  void enqueue(Task& task);
+
+  const Plan& plan();
+  // What is to be launched, valid until it is collected; nullptr when no row can be computed.
+  Step* reserve(const Plan& plan);
+
+  // The oldest launch.
+  Step& begin_collect();
+  // The rows of one task are computed: they are published.
+  void commit(const PlannedRows& rows);
+  void append(Task& task, TokenId token);
+  // Another answer to the leader's prompt, whose rows it shares. The prompt is computed.
+  void fork(Task& leader, Task& follower);
+  void finish(Task& task);
+  void end_collect();
+
+  // A task whose deadline has passed, to be finished.
+  Task* expired(std::int64_t now_ns) const;
+  // Does no launch use the task? Then it may be destroyed once it is finished.
+  bool quiet(const Task& task) const { return task.last_launch <= launches_collected_; }
+
+  bool has_work() const { return !running_.empty() || !waiting_.empty() || !draining_.empty(); }
+  std::uint64_t launches_running() const { return launches_ - launches_collected_; }
+  std::span<Task* const> running() const { return running_; }
+  std::size_t tasks_waiting() const { return waiting_.size(); }
+  const WaitingQueue& waiting() const { return waiting_; }
+  // Stops the program when an invariant does not hold. Linear.
+  void check() const;
+
+ private:
+  // What a task that is gone held when it left, kept for launches that run.
+  struct Leaving {
+    LaunchNumber launch;
+    kv::Sequence sequence;
+  };
+  struct GivenUp {
+    LaunchNumber launch;
+    kv::BlockId block;
+  };
+
+  bool blocks_coming() const;
+  void note_unfit(const Plan& plan);
+  void preempt(Task& task);
+  bool admit(const Admission& admission, Step& step);
+  void launch_rows(Step& step, const PlannedRows& rows);
+  void start_running(Task& task);
+  void stop_running(Task& task);
+  void requeue(Task& task);
+
+  SchedulerOptions options_;
+  kv::Cache& cache_;
+  TenantTable& tenants_;
+  Footprint footprint_;
+  Planner planner_;
+  WaitingQueue waiting_;
+  std::vector<Task*> running_;   // by priority, then arrival
+  std::vector<Task*> draining_;  // preempted, with launches that run
+  std::vector<Leaving> leaving_;
+  std::vector<GivenUp> given_up_;
+  std::vector<kv::BlockId> duplicates_;  // of one commit
+  std::set<std::pair<std::int64_t, Task*>> deadlines_;
+  std::vector<ClassUse> classes_;
+  std::vector<Step> steps_;  // ring: [launch % size]
+  std::uint64_t sequences_claimed_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t step_count_ = 0;
+  LaunchNumber launches_ = 0;
+  LaunchNumber launches_collected_ = 0;
+};
+
+}  // namespace pagoda::sched

@@ -1,0 +1,135 @@
+// What happens when a launch is done.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "sched/scheduler.h"
+
+namespace pagoda::sched {
+
+Step& Scheduler::begin_collect() {
+  ASSERT(launches_running() > 0, "a launch runs");
+  return steps_[(launches_collected_ + 1) % steps_.size()];
+}
+
+void Scheduler::commit(const PlannedRows& rows) {
+  Task& task = *rows.task;
+  if (task.state == TaskState::kFinished) return;  // ended meanwhile: nothing past its end is shown
+  const auto tokens = std::span<const TokenId>(task.tokens).subspan(rows.first, rows.rows);
+  cache_.commit(*task.sequence, tokens, &duplicates_);
+  for (const kv::BlockId block : duplicates_) given_up_.push_back({task.last_launch, block});
+  duplicates_.clear();
+}
+
+void Scheduler::append(Task& task, TokenId token) {
+  ASSERT(task.samples_in_flight > 0, "a token was being chosen");
+  --task.samples_in_flight;
+  task.tokens.push_back(token);
+  tenants_.charge_output(task.tenant, 1);
+}
+
+void Scheduler::fork(Task& leader, Task& follower) {
+  ASSERT(leader.answers > 1 && leader.last_launch == begin_collect().launch,
+         "a place is kept for every fork, and the leader waits for them");
+  follower.arrival = ++arrivals_;
+  follower.context_class = leader.context_class;
+  follower.tokens_cached = leader.tokens_cached;
+  if (follower.deadline_ns != kNoDeadline) deadlines_.emplace(follower.deadline_ns, &follower);
+  --leader.answers;
+  if (leader.state == TaskState::kPreempted) {  // the fork waits as well
+    follower.preemptions = 1;
+    return requeue(follower);
+  }
+  follower.sequence = cache_.fork(*leader.sequence);
+  follower.sequence->expect(follower.tokens_max);
+  follower.tokens.reserve(follower.tokens_max);
+  follower.tokens_launched = leader.sequence->tokens_computed();
+  follower.state = TaskState::kRunning;
+  // The place moves from the leader to the fork.
+  --tenants_[leader.tenant].answers_running;
+  --classes_[leader.context_class].sequences;
+  --sequences_claimed_;
+  start_running(follower);
+}
+
+void Scheduler::finish(Task& task) {
+  switch (task.state) {
+    case TaskState::kWaiting:
+      waiting_.remove(task);
+      --tenants_[task.tenant].requests_queued;
+      break;
+    case TaskState::kRunning:
+      stop_running(task);
+      break;
+    case TaskState::kPreempted:
+      std::erase(draining_, &task);
+      break;
+    case TaskState::kFinished:
+      ASSERT(false, "a task ends once");
+  }
+  task.state = TaskState::kFinished;
+  if (task.deadline_ns != kNoDeadline) deadlines_.erase({task.deadline_ns, &task});
+  if (task.sequence && !quiet(task)) {
+    leaving_.push_back({task.last_launch, std::move(*task.sequence)});
+  }
+  task.sequence.reset();
+}
+
+void Scheduler::end_collect() {
+  const Step& step = begin_collect();
+  launches_collected_ = step.launch;
+  for (const kv::Copy& copy : step.copies) cache_.copied(copy);
+  std::erase_if(leaving_, [&](const Leaving& entry) { return entry.launch <= step.launch; });
+  std::erase_if(given_up_, [&](const GivenUp& entry) {
+    if (entry.launch > step.launch) return false;
+    cache_.let_go(entry.block);
+    return true;
+  });
+  std::erase_if(draining_, [&](Task* task) {
+    if (!quiet(*task)) return false;
+    requeue(*task);
+    return true;
+  });
+}
+
+Task* Scheduler::expired(std::int64_t now_ns) const {
+  const bool any = !deadlines_.empty() && deadlines_.begin()->first <= now_ns;
+  return any ? deadlines_.begin()->second : nullptr;
+}
+
+void Scheduler::check() const {
+  cache_.check();
+  std::uint64_t claimed = 0;
+  std::uint64_t running_tokens = 0;
+  std::uint64_t held_tokens = 0;
+  for (const Task* const task : running_) {
+    ASSERT(task->state == TaskState::kRunning && task->sequence, "running tasks hold a sequence");
+    ASSERT(task->tokens_launched >= task->tokens_computed(), "nothing is computed before its time");
+    ASSERT(task->tokens_launched <= task->length(), "only known tokens are fed");
+    claimed += task->answers;
+    running_tokens += task->length();
+  }
+  ASSERT(std::is_sorted(running_.begin(), running_.end(),
+                        [](const Task* a, const Task* b) {
+                          return a->priority != b->priority ? a->priority < b->priority
+                                                            : a->arrival < b->arrival;
+                        }),
+         "running tasks are in order");
+  ASSERT(claimed == sequences_claimed_ && claimed <= options_.sequences_max,
+         "sequences are counted and bounded");
+  std::uint64_t answers = 0;
+  std::uint64_t queued = 0;
+  for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
+    answers += tenants_[TenantId(i)].answers_running;
+    queued += tenants_[TenantId(i)].requests_queued;
+    held_tokens += tenants_[TenantId(i)].kv_tokens_held;
+  }
+  ASSERT(answers == claimed && queued == waiting_.size() && held_tokens == running_tokens,
+         "tenants' accounts add up");
+  if (running_.empty() && draining_.empty() && launches_running() == 0) {
+    ASSERT(leaving_.empty() && given_up_.empty() &&
+               cache_.blocks_available() == cache_.pool().blocks(),
+           "nobody holds a block when nothing runs");
+  }
+}
+
+}  // namespace pagoda::sched

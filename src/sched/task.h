@@ -1,0 +1,93 @@
+// One answer as the scheduler sees it: tokens that are known, how far they are computed, and what
+// it holds of the cache. A request for n answers is n tasks: the first computes the prompt, the
+// others fork from it.
+//
+//   Waiting -> Running -> Finished
+//      ^          |
+//      +- Preempted          any -> Finished
+//
+// A step computes rows [tokens_launched, …). There are no prefill or decode modes: a task whose
+// rows lag behind its tokens catches up; the row of its last token gives the next one. Its owner
+// keeps a task alive until it is finished and none of its launches is running (`Scheduler::quiet`).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/strong_id.h"
+#include "base/token_id.h"
+#include "kv/cache.h"
+#include "sched/tenant.h"
+
+namespace pagoda::sched {
+
+// Counts launches from 1; 0 is before the first.
+using LaunchNumber = std::uint64_t;
+
+enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kFinished };
+
+// Why a waiting task was not admitted when it was last looked at.
+enum class WaitReason : std::uint8_t {
+  kNew,           // not looked at yet
+  kSequences,     // --max-num-seqs are running
+  kBlocks,        // its tokens do not fit beside what runs
+  kTenant,        // a limit of its tenant
+  kContextClass,  // the share of its length class is taken
+  kPrefix,        // another task is computing the same prefix
+};
+
+// Would more room have helped? What waits for that ages (SchedulerOptions::passes_max).
+constexpr bool did_not_fit(WaitReason reason) {
+  return reason == WaitReason::kBlocks || reason == WaitReason::kSequences;
+}
+
+inline constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+
+struct Task {
+  // Set by the owner before Scheduler::enqueue.
+  std::vector<TokenId> tokens;  // the prompt, then the answer so far
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t tokens_max = 0;  // prompt and answer together
+  std::uint32_t answers = 1;     // this one and those that have yet to fork from it
+  std::int32_t priority = 0;     // lower runs first
+  TenantId tenant;
+  std::int64_t deadline_ns = kNoDeadline;
+  bool compute_whole_prompt = false;  // shares and joins blocks, but reuses none
+  std::optional<kv::Domain> domain;
+  std::vector<kv::BlockName> names;  // of the prompt's whole blocks, when blocks have names
+
+  // The scheduler's.
+  TaskState state = TaskState::kWaiting;
+  WaitReason waits_for = WaitReason::kNew;
+  std::uint64_t arrival = 0;            // order of enqueueing
+  std::uint64_t tokens_launched = 0;    // rows computed or being computed
+  std::uint32_t samples_in_flight = 0;  // tokens chosen by launches that are not collected
+  LaunchNumber last_launch = 0;
+  std::optional<kv::Sequence> sequence;
+  std::size_t context_class = 0;
+  std::uint64_t class_blocks = 0;     // counted against its class
+  std::uint32_t times_passed = 0;     // by others, while it did not fit
+  std::uint64_t blocks_wanted = 0;    // when it last did not fit
+  std::uint64_t look_again_step = 0;  // not before this step, unless that much is free
+  std::uint32_t prefix_waits = 0;     // steps spent waiting for somebody else's prefix
+
+  // For the record.
+  std::uint32_t preemptions = 0;
+  std::uint64_t tokens_cached = 0;  // of the prompt, reused when it first ran
+  std::uint64_t prompt_rows_computed = 0;
+
+  // Tokens that exist or are being chosen.
+  std::uint64_t length() const { return tokens.size() + samples_in_flight; }
+  // Rows that can be launched now. The last token of a full answer is never fed, and a prompt that
+  // others fork from waits for them.
+  std::uint64_t rows_behind() const {
+    const bool forks_first = answers > 1 && samples_in_flight > 0;
+    return length() < tokens_max && !forks_first ? length() - tokens_launched : 0;
+  }
+  std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
+};
+
+}  // namespace pagoda::sched

@@ -1,0 +1,84 @@
+// A scheduler on a table: tasks by prompt, steps by hand, every next token 1.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sched/scheduler.h"
+
+namespace pagoda::sched {
+
+struct DeskOptions {
+  SchedulerOptions scheduler;
+  std::uint32_t blocks = 1000;
+  std::uint32_t block_tokens = 4;
+};
+
+class SchedulerDesk {
+ public:
+  explicit SchedulerDesk(const DeskOptions& options)
+      : cache_({.blocks = options.blocks, .block_tokens = options.block_tokens}),
+        scheduler_(options.scheduler, cache_, tenants) {}
+
+  // A task whose prompt is `prompt_tokens` tokens of a text of its own, or of text `text`.
+  Task& add(std::uint64_t prompt_tokens, std::uint64_t answer_tokens,
+            std::optional<std::uint32_t> text = std::nullopt, TenantId tenant = TenantId(0),
+            std::int32_t priority = 0) {
+    Task& task = *tasks_.emplace_back(std::make_unique<Task>());
+    const auto number = text.value_or(static_cast<std::uint32_t>(1000 + tasks_.size()));
+    for (std::uint64_t i = 0; i < prompt_tokens; ++i) {
+      task.tokens.push_back(TokenId(number * 100000 + static_cast<std::uint32_t>(i)));
+    }
+    task.prompt_tokens = prompt_tokens;
+    task.tokens_max = prompt_tokens + answer_tokens;
+    task.tenant = tenant;
+    task.priority = priority;
+    task.domain = cache_.domain("desk", "").value();
+    scheduler_.enqueue(task);
+    return task;
+  }
+
+  // One step. Returns the rows that were computed; tasks that are full end.
+  std::vector<PlannedRows> step() {
+    const Step* const step = scheduler_.reserve(scheduler_.plan());
+    if (step == nullptr) return {};
+    const std::vector<PlannedRows> rows = scheduler_.begin_collect().rows;
+    for (const PlannedRows& planned : rows) {
+      scheduler_.commit(planned);
+      if (!planned.samples) continue;
+      scheduler_.append(*planned.task, TokenId(1));
+      if (planned.task->tokens.size() == planned.task->tokens_max) scheduler_.finish(*planned.task);
+    }
+    scheduler_.end_collect();
+    scheduler_.check();
+    return rows;
+  }
+
+  // Rows of one task in the steps until it runs no more, at most `steps_max`.
+  std::uint64_t steps_until_finished(const Task& task, std::uint64_t steps_max = 10000) {
+    std::uint64_t steps = 0;
+    while (task.state != TaskState::kFinished && steps < steps_max) {
+      step();
+      ++steps;
+    }
+    return steps;
+  }
+
+  static std::uint64_t rows_of(const std::vector<PlannedRows>& rows, const Task& task) {
+    std::uint64_t count = 0;
+    for (const PlannedRows& planned : rows) count += planned.task == &task ? planned.rows : 0;
+    return count;
+  }
+
+  TenantTable tenants;
+  Scheduler& scheduler() { return scheduler_; }
+  kv::Cache& cache() { return cache_; }
+
+ private:
+  kv::Cache cache_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+  Scheduler scheduler_;
+};
+
+}  // namespace pagoda::sched

@@ -1,0 +1,177 @@
+#include "sched/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "sched/scheduler_desk.h"
+
+namespace pagoda::sched {
+namespace {
+
+SchedulerOptions options(std::uint32_t sequences, std::uint32_t rows) {
+  SchedulerOptions options;
+  options.sequences_max = sequences;
+  options.batched_tokens_max = rows;
+  return options;
+}
+
+TEST(Scheduler, ALongPromptNeverStallsARunningAnswer) {
+  SchedulerDesk desk({.scheduler = options(4, 8)});
+  Task& answer = desk.add(2, 50);
+  desk.step();
+  Task& prompt = desk.add(200, 1);
+  std::uint64_t steps = 0;
+  while (prompt.tokens_computed() < 200 && prompt.state != TaskState::kFinished) {
+    const auto rows = desk.step();
+    EXPECT_EQ(SchedulerDesk::rows_of(rows, answer), answer.state == TaskState::kFinished ? 0u : 1u);
+    EXPECT_LE(SchedulerDesk::rows_of(rows, prompt), 7u);
+    ++steps;
+  }
+  EXPECT_EQ(steps, (200 + 6) / 7u);
+}
+
+TEST(Scheduler, ALongPrefillThresholdLeavesRowsForOthers) {
+  SchedulerOptions limited = options(4, 64);
+  limited.long_prefill_tokens = 16;
+  SchedulerDesk desk({.scheduler = limited});
+  Task& huge = desk.add(500, 1);
+  Task& small = desk.add(20, 1);
+  const auto rows = desk.step();
+  EXPECT_EQ(SchedulerDesk::rows_of(rows, huge), 16u);
+  EXPECT_EQ(SchedulerDesk::rows_of(rows, small), 16u);
+}
+
+TEST(Scheduler, IdenticalPromptsCostOnePrefill) {
+  SchedulerDesk desk({.scheduler = options(8, 64)});
+  std::vector<Task*> tasks;
+  for (int i = 0; i < 8; ++i) tasks.push_back(&desk.add(100, 4, 7));
+  for (Task* const task : tasks) desk.steps_until_finished(*task);
+  std::uint64_t computed = 0;
+  for (const Task* const task : tasks) computed += task->prompt_rows_computed;
+  // All but the first compute the prompt's last token only.
+  EXPECT_EQ(computed, 100u + 7u);
+}
+
+TEST(Scheduler, WaitingForAPrefixIsBounded) {
+  SchedulerOptions bounded = options(8, 9);
+  bounded.prefix_waits_max = 3;
+  bounded.long_prefill_tokens = 4;
+  SchedulerDesk desk({.scheduler = bounded});
+  Task& first = desk.add(1000, 1, 7);
+  Task& second = desk.add(1000, 1, 7);
+  for (int i = 0; i < 6; ++i) desk.step();
+  EXPECT_EQ(first.state, TaskState::kRunning);
+  EXPECT_EQ(second.state, TaskState::kRunning);
+}
+
+TEST(Scheduler, ATaskThatDoesNotFitLetsSmallerOnesPassButNotForEver) {
+  SchedulerOptions aging = options(8, 100);
+  aging.passes_max = 5;
+  SchedulerDesk desk({.scheduler = aging, .blocks = 20});
+  Task& running = desk.add(40, 30);  // 10 blocks, and more to come
+  desk.step();
+  Task& large = desk.add(60, 1);  // 15 blocks: not beside the first
+  std::vector<Task*> small;
+  for (int i = 0; i < 12; ++i) small.push_back(&desk.add(4, 2));
+  std::uint64_t passed = 0;
+  while (large.state == TaskState::kWaiting) {
+    passed = 0;
+    for (const Task* const task : small) passed += task->state != TaskState::kWaiting ? 1 : 0;
+    ASSERT_FALSE(desk.step().empty());
+  }
+  EXPECT_GT(passed, 0u);
+  EXPECT_LE(passed, 5u) << "nobody passes a task whose turn has come";
+  EXPECT_EQ(running.state, TaskState::kFinished);
+}
+
+TEST(Scheduler, PreemptsTheCheapestToLoseAndResumesIt) {
+  SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
+  Task& old = desk.add(40, 40, std::nullopt, TenantId(0), 0);    // 10 blocks, 20 at its end
+  Task& young = desk.add(32, 40, std::nullopt, TenantId(0), 0);  // 8 blocks
+  while (young.preemptions == 0 && old.preemptions == 0) desk.step();
+  EXPECT_EQ(young.preemptions, 1u) << "fewer computed tokens are lost";
+  EXPECT_EQ(old.preemptions, 0u);
+  desk.steps_until_finished(old);
+  desk.steps_until_finished(young);
+  EXPECT_EQ(young.tokens.size(), 72u);
+  EXPECT_LT(young.prompt_rows_computed, 64u) << "what stayed in the cache is found again";
+}
+
+TEST(Scheduler, PriorityDecidesWhoIsPreempted) {
+  SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
+  Task& low = desk.add(40, 40, std::nullopt, TenantId(0), 5);
+  Task& high = desk.add(32, 40, std::nullopt, TenantId(0), 0);
+  while (low.preemptions == 0 && high.preemptions == 0) desk.step();
+  EXPECT_EQ(low.preemptions, 1u);
+  EXPECT_EQ(high.preemptions, 0u);
+}
+
+TEST(Scheduler, LongContextsTakeNoMoreThanTheirShare) {
+  SchedulerOptions classes = options(8, 800);
+  classes.context_classes = ContextClasses::parse("8:1,max:0.25").value();
+  SchedulerDesk desk({.scheduler = classes});
+  for (int i = 0; i < 6; ++i) desk.add(50, 20);
+  desk.step();
+  EXPECT_EQ(desk.scheduler().running().size(), 2u) << "a quarter of 8 sequences";
+  Task& small = desk.add(4, 20);
+  desk.step();
+  EXPECT_EQ(small.state, TaskState::kRunning);
+}
+
+TEST(Scheduler, ATenantsLimitsHoldItBackAndNobodyElse) {
+  SchedulerDesk desk({.scheduler = options(8, 100)});
+  const TenantId narrow = desk.tenants.add("narrow", {.answers_running = 1});
+  const TenantId small = desk.tenants.add("small", {.kv_tokens = 30});
+  Task& narrow_first = desk.add(4, 20, std::nullopt, narrow);
+  Task& narrow_second = desk.add(4, 20, std::nullopt, narrow);
+  Task& small_first = desk.add(20, 5, std::nullopt, small);
+  Task& small_second = desk.add(20, 5, std::nullopt, small);
+  Task& other = desk.add(4, 20);
+  desk.step();
+  EXPECT_EQ(narrow_first.state, TaskState::kRunning);
+  EXPECT_EQ(narrow_second.state, TaskState::kWaiting);
+  EXPECT_EQ(narrow_second.waits_for, WaitReason::kTenant);
+  EXPECT_EQ(small_first.state, TaskState::kRunning);
+  EXPECT_EQ(small_second.state, TaskState::kWaiting);
+  EXPECT_EQ(other.state, TaskState::kRunning);
+  desk.steps_until_finished(narrow_second);
+  desk.steps_until_finished(small_second);
+  EXPECT_EQ(small_second.state, TaskState::kFinished);
+}
+
+TEST(Scheduler, BusyTenantsShareRowsByWeight) {
+  SchedulerDesk desk({.scheduler = options(4, 16), .blocks = 4000});
+  const TenantId light = desk.tenants.add("light", {.weight = 1});
+  const TenantId heavy = desk.tenants.add("heavy", {.weight = 3});
+  for (int i = 0; i < 200; ++i) {
+    desk.add(20, 2, std::nullopt, light);
+    desk.add(20, 2, std::nullopt, heavy);
+  }
+  for (int i = 0; i < 200; ++i) desk.step();
+  const auto light_rows = static_cast<double>(desk.tenants[light].rows_computed);
+  const auto heavy_rows = static_cast<double>(desk.tenants[heavy].rows_computed);
+  EXPECT_NEAR(heavy_rows / light_rows, 3.0, 0.2);
+  // While both wait, their clocks stay within what one admission can add.
+  EXPECT_LE(std::abs(desk.tenants[light].clock - desk.tenants[heavy].clock), 4 * 22.0);
+}
+
+TEST(Scheduler, AForkSharesThePromptAndKeepsItsPlace) {
+  SchedulerDesk desk({.scheduler = options(2, 100)});
+  Task& single = desk.add(4, 30);
+  desk.step();
+  Task& pair = desk.add(4, 30);
+  pair.answers = 2;  // as asked before it is looked at
+  desk.step();
+  EXPECT_EQ(pair.state, TaskState::kWaiting) << "two places are needed, one is left";
+  EXPECT_EQ(pair.waits_for, WaitReason::kSequences);
+  desk.scheduler().finish(single);
+  desk.step();
+  EXPECT_EQ(pair.state, TaskState::kRunning);
+}
+
+TEST(Scheduler, DeadlinesAreFoundInOrder) {
+  SchedulerDesk desk({.scheduler = options(2, 100)});
+  EXPECT_EQ(desk.scheduler().expired(1000), nullptr);
+}
+
+}  // namespace
+}  // namespace pagoda::sched

@@ -1,0 +1,82 @@
+#include "sched/waiting_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace pagoda::sched {
+namespace {
+
+class WaitingQueueTest : public testing::Test {
+ protected:
+  Task& add(TenantId tenant, std::int32_t priority = 0) {
+    Task& task = *tasks_.emplace_back(std::make_unique<Task>());
+    task.tenant = tenant;
+    task.priority = priority;
+    task.arrival = tasks_.size();
+    queue_.push(task);
+    return task;
+  }
+  std::vector<const Task*> order(std::uint64_t rows_each = 0) {
+    std::vector<const Task*> visited;
+    WaitingQueue::Walk walk;
+    walk.start(queue_, tenants_);
+    while (const Task* const task = walk.next()) {
+      visited.push_back(task);
+      walk.count_rows(rows_each);
+    }
+    return visited;
+  }
+
+  TenantTable tenants_;
+  WaitingQueue queue_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+};
+
+using Tasks = std::vector<const Task*>;
+
+TEST_F(WaitingQueueTest, WithinATenantPriorityThenArrivalDecide) {
+  const Task& first = add(TenantId(0));
+  const Task& urgent = add(TenantId(0), -1);
+  const Task& second = add(TenantId(0));
+  EXPECT_EQ(order(), (Tasks{&urgent, &first, &second}));
+}
+
+TEST_F(WaitingQueueTest, TheTenantWhoseClockIsBehindGoesFirst) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  const Task& of_a = add(a);
+  const Task& of_b = add(b);
+  tenants_.charge_rows(a, 10);
+  EXPECT_EQ(order(), (Tasks{&of_b, &of_a}));
+}
+
+TEST_F(WaitingQueueTest, PriorityStandsAboveFairness) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  tenants_.charge_rows(a, 10);
+  const Task& of_b = add(b);
+  const Task& urgent_of_a = add(a, -5);
+  EXPECT_EQ(order(), (Tasks{&urgent_of_a, &of_b}));
+}
+
+TEST_F(WaitingQueueTest, RowsGivenOnAWalkCountOnThatWalk) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  const Task& a1 = add(a);
+  const Task& a2 = add(a);
+  const Task& b1 = add(b);
+  EXPECT_EQ(order(), (Tasks{&a1, &a2, &b1}));
+  EXPECT_EQ(order(100), (Tasks{&a1, &b1, &a2}));
+}
+
+TEST_F(WaitingQueueTest, WhatIsRemovedIsGone) {
+  Task& first = add(TenantId(0));
+  const Task& second = add(TenantId(0));
+  queue_.remove(first);
+  EXPECT_EQ(order(), (Tasks{&second}));
+  EXPECT_EQ(queue_.size(), 1u);
+}
+
+}  // namespace
+}  // namespace pagoda::sched

@@ -1,0 +1,240 @@
+#include "sim/engine_sim.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/sim_setup.h"
+
+namespace pagoda::sim {
+namespace {
+
+using engine::FinishReason;
+
+std::string text_of(std::span<const TokenId> tokens) {
+  std::string text;
+  for (const TokenId token : tokens) text += fmt::format("{} ", token.value());
+  return text;
+}
+
+// Gathers what a request gets and holds it against the truth.
+class Witness final : public engine::ReplySink {
+ public:
+  Witness(const engine::Request& request, std::uint64_t number, std::uint64_t tokens_max,
+          const ToyModel& model)
+      : request_(request), number_(number), answers_(request.sampling.n) {
+    for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
+      truth_.push_back(model.answer_alone(request.prompt, i, tokens_max));
+    }
+  }
+
+  void on_prompt_scores(std::span<const engine::TokenScore> scores) override {
+    for (const engine::TokenScore& score : scores) scored_.push_back(score.chosen.token);
+  }
+
+  void on_token(std::uint32_t answer, const engine::ChosenToken& chosen) override {
+    Given& given = answers_[answer];
+    if (given.reason) fail(answer, "a token after its end");
+    given.tokens.push_back(chosen.token);
+    const auto& truth = truth_[answer];
+    const std::size_t at = given.tokens.size() - 1;
+    if (at >= truth.size() || truth[at] != chosen.token) {
+      fail(answer, fmt::format("got {}, alone it is {}", text_of(given.tokens), text_of(truth)));
+    }
+    if (chosen.ends != (chosen.token == ToyModel::kEnd)) fail(answer, "a wrong end");
+  }
+
+  void on_finish(std::uint32_t answer, FinishReason reason, const engine::AnswerRecord& record,
+                 const std::string&) override {
+    Given& given = answers_[answer];
+    if (given.reason) fail(answer, "ended twice");
+    given.reason = reason;
+    preemptions_ += record.preemptions;
+    tokens_cached_ += record.prompt_tokens_cached;
+    const bool whole = reason == FinishReason::kStop || reason == FinishReason::kLength ||
+                       reason == FinishReason::kContext;
+    answers_whole_ += whole ? 1 : 0;
+    if (whole && given.tokens != truth_[answer]) fail(answer, "ended before its end");
+    if (record.answer_tokens != given.tokens.size()) fail(answer, "tokens miscounted");
+    if (whole && request_.sampling.prompt_logprobs) {
+      const auto rest = std::span(request_.prompt).subspan(1);
+      if (!std::equal(scored_.begin(), scored_.end(), rest.begin(), rest.end())) {
+        fail(answer, "prompt scores are not those of the prompt");
+      }
+      if (record.prompt_tokens_cached > 0) fail(answer, "scores from the cache");
+    }
+  }
+
+  bool ended() const {
+    return std::all_of(answers_.begin(), answers_.end(),
+                       [](const Given& given) { return given.reason.has_value(); });
+  }
+  const std::string& failure() const { return failure_; }
+  std::uint64_t preemptions() const { return preemptions_; }
+  std::uint64_t tokens_cached() const { return tokens_cached_; }
+  std::uint64_t answers_whole() const { return answers_whole_; }
+
+ private:
+  struct Given {
+    std::vector<TokenId> tokens;
+    std::optional<FinishReason> reason;
+  };
+
+  void fail(std::uint32_t answer, const std::string& what) {
+    if (failure_.empty()) failure_ = fmt::format("request {} answer {}: {}", number_, answer, what);
+  }
+
+  engine::Request request_;
+  std::uint64_t number_;
+  std::vector<std::vector<TokenId>> truth_;
+  std::vector<Given> answers_;
+  std::vector<TokenId> scored_;
+  std::string failure_;
+  std::uint64_t preemptions_ = 0;
+  std::uint64_t tokens_cached_ = 0;
+  std::uint64_t answers_whole_ = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const SimOptions& options)
+      : options_(options),
+        setup_(draw_setup(options.seed)),
+        dice_(options.seed + 0x5117u),
+        cache_(setup_.cache),
+        runner_(setup_.model, setup_.cache.blocks, setup_.cache.block_tokens,
+                setup_.launches_ahead) {
+    runner_.sabotage(options.sabotage);
+    for (std::size_t i = 0; i < setup_.tenants.size(); ++i) {
+      tenants_.add(fmt::format("tenant {}", i + 1), setup_.tenants[i]);
+    }
+    core_.emplace(setup_.core, cache_, tenants_, runner_, clock_);
+  }
+
+  SimOutcome run() {
+    SimOutcome outcome;
+    constexpr std::uint64_t kStepsMax = 50000;
+    std::size_t next = 0;
+    trace_setup();
+    while (outcome.failure.empty()) {
+      while (next < setup_.requests.size() && setup_.requests[next].arrival_ns <= clock_.now_ns()) {
+        arrive(next++);
+      }
+      cancel_due();
+      const bool worked = core_->step();
+      spoil_free_blocks();
+      core_->check();
+      trace_step(worked);
+      outcome.failure = failure();
+      if (!worked && core_->requests_open() > 0) outcome.failure = "stands still with work to do";
+      if (!worked && next == setup_.requests.size()) break;
+      if (++outcome.steps > kStepsMax) outcome.failure = "does not come to an end";
+      clock_.advance_ns(static_cast<std::int64_t>(
+          dice_.between(1, static_cast<std::uint64_t>(setup_.step_ns_max))));
+      if (!worked && clock_.now_ns() < setup_.requests[next].arrival_ns) {
+        clock_.advance_ns(setup_.requests[next].arrival_ns - clock_.now_ns());
+      }
+    }
+    count(outcome);
+    return outcome;
+  }
+
+ private:
+  void arrive(std::size_t index) {
+    const engine::Request& request = setup_.requests[index].request;
+    const sched::TenantLimits& limits = tenants_[request.tenant].limits;
+    const Status checked = engine::check_request(request, setup_.core.limits, limits);
+    trace(fmt::format("request {} arrives: prompt {}, n {}, tenant {}, priority {}{}", index,
+                      text_of(request.prompt), request.sampling.n, request.tenant.value(),
+                      request.priority, checked.ok() ? "" : " — " + checked.error().message));
+    if (!checked.ok()) return;
+    const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
+    auto witness = std::make_shared<Witness>(request, index, context, setup_.model);
+    witnesses_.emplace(index, witness);
+    core_->submit(engine::RequestId(index), request, witness);
+  }
+
+  void cancel_due() {
+    for (const auto& [index, witness] : witnesses_) {
+      const std::int64_t due = setup_.requests[index].cancel_ns;
+      if (due == 0 || due > clock_.now_ns() || witness->ended()) continue;
+      trace(fmt::format("request {} is cancelled", index));
+      core_->cancel(engine::RequestId(index));
+    }
+  }
+
+  // What nobody owns may be overwritten at any moment.
+  void spoil_free_blocks() {
+    for (std::uint32_t i = 0; i < cache_.pool().blocks(); ++i) {
+      const kv::BlockId block(i);
+      if (cache_.pool().state(block) == kv::BlockState::kFree) runner_.spoil(block);
+    }
+  }
+
+  std::string failure() const {
+    for (const auto& [index, witness] : witnesses_) {
+      if (!witness->failure().empty()) return witness->failure();
+    }
+    for (const sched::Task* const task : core_->scheduler().running()) {
+      if (task->times_passed > setup_.core.scheduler.passes_max) return "passed too often";
+    }
+    return {};
+  }
+
+  void count(SimOutcome& outcome) const {
+    for (const auto& [index, witness] : witnesses_) {
+      outcome.answers += setup_.requests[index].request.sampling.n;
+      outcome.forks += setup_.requests[index].request.sampling.n - 1;
+      outcome.answers_whole += witness->answers_whole();
+      outcome.preemptions += witness->preemptions();
+      outcome.tokens_cached += witness->tokens_cached();
+      if (outcome.failure.empty() && !witness->ended()) {
+        outcome.failure = fmt::format("request {} never ended", index);
+      }
+    }
+    outcome.sabotaged = runner_.sabotaged();
+  }
+
+  void trace(const std::string& line) const {
+    if (options_.trace != nullptr) *options_.trace << line << '\n';
+  }
+  void trace_setup() const {
+    const auto& scheduler = setup_.core.scheduler;
+    trace(fmt::format(
+        "seed {}: {} blocks of {} tokens, {} slices, {} sequences, {} rows a step, "
+        "{} launches ahead, context {}, sharing {}",
+        options_.seed, setup_.cache.blocks, setup_.cache.block_tokens, setup_.model.slices.size(),
+        scheduler.sequences_max, scheduler.batched_tokens_max, setup_.launches_ahead,
+        setup_.core.limits.context_tokens, setup_.cache.share));
+  }
+  void trace_step(bool worked) const {
+    if (options_.trace == nullptr || !worked) return;
+    std::string line =
+        fmt::format("{:>8} ns: {} blocks available, {} waiting, running", clock_.now_ns(),
+                    cache_.blocks_available(), core_->scheduler().tasks_waiting());
+    for (const sched::Task* const task : core_->scheduler().running()) {
+      const auto& answer = static_cast<const engine::Answer&>(*task);
+      line += fmt::format(" {}.{}({}/{})", answer.request->id.value(), answer.index,
+                          task->tokens_computed(), task->length());
+    }
+    trace(line);
+  }
+
+  SimOptions options_;
+  SimSetup setup_;
+  Dice dice_;
+  ManualClock clock_;
+  kv::Cache cache_;
+  sched::TenantTable tenants_;
+  ToyRunner runner_;
+  std::map<std::size_t, std::shared_ptr<Witness>> witnesses_;
+  std::optional<engine::Core> core_;
+};
+
+}  // namespace
+
+SimOutcome simulate(const SimOptions& options) { return Simulation(options).run(); }
+
+}  // namespace pagoda::sim

@@ -1,0 +1,38 @@
+// A whole engine in one seed: core, scheduler and cache over the toy model and a virtual clock.
+// Requests arrive, share prefixes, fork, are cancelled, run out of time and out of blocks; every
+// answer must equal that of its request alone, and every invariant hold after every step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/core.h"
+#include "sim/toy_runner.h"
+
+namespace pagoda::sim {
+
+struct SimOptions {
+  std::uint64_t seed = 0;
+  Sabotage sabotage = Sabotage::kNone;
+  std::ostream* trace = nullptr;  // what happens, step by step
+};
+
+struct SimOutcome {
+  std::string failure;  // empty: all was well
+  std::uint64_t steps = 0;
+  std::uint64_t answers = 0;
+  std::uint64_t answers_whole = 0;  // ended on their own
+  std::uint64_t preemptions = 0;
+  std::uint64_t tokens_cached = 0;
+  std::uint64_t forks = 0;
+  bool sabotaged = false;
+};
+
+SimOutcome simulate(const SimOptions& options);
+
+}  // namespace pagoda::sim

@@ -1,0 +1,68 @@
+// Seeds of the engine simulation. `sim_test --seed=N` replays one with a trace of every step.
+#include "sim/engine_sim.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+namespace pagoda::sim {
+namespace {
+
+std::uint64_t seeds() {
+  const char* const asked = std::getenv("PAGODA_SIM_SEEDS");
+  return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6000;
+}
+
+TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
+  SimOutcome all;
+  for (std::uint64_t seed = 0; seed < seeds(); ++seed) {
+    const SimOutcome outcome = simulate({.seed = seed});
+    ASSERT_EQ(outcome.failure, "") << "replay with: sim_test --seed=" << seed;
+    all.answers += outcome.answers;
+    all.answers_whole += outcome.answers_whole;
+    all.preemptions += outcome.preemptions;
+    all.tokens_cached += outcome.tokens_cached;
+    all.forks += outcome.forks;
+  }
+  // The seeds must reach what they are there for.
+  EXPECT_GT(all.answers_whole, all.answers / 2);
+  EXPECT_GT(all.preemptions, seeds() / 10);
+  EXPECT_GT(all.tokens_cached, seeds());
+  EXPECT_GT(all.forks, seeds() / 2);
+}
+
+class SabotageShows : public testing::TestWithParam<Sabotage> {};
+
+// Not every broken row is read again, so one seed proves nothing; most must turn red.
+TEST_P(SabotageShows, InMostSeedsWhereItHappened) {
+  std::uint64_t happened = 0;
+  std::uint64_t seen = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const SimOutcome outcome = simulate({.seed = seed, .sabotage = GetParam()});
+    happened += outcome.sabotaged ? 1 : 0;
+    seen += outcome.failure.empty() ? 0 : 1;
+  }
+  EXPECT_GT(happened, 20u);
+  EXPECT_GT(seen * 10, happened * 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SabotageShows,
+                         testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
+                                         Sabotage::kShiftedRows, Sabotage::kFreedTooEarly));
+
+}  // namespace
+}  // namespace pagoda::sim
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  constexpr std::string_view kSeed = "--seed=";
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kSeed)) {
+    const std::uint64_t seed = std::strtoull(argv[1] + kSeed.size(), nullptr, 10);
+    const auto outcome = pagoda::sim::simulate({.seed = seed, .trace = &std::cout});
+    std::cout << (outcome.failure.empty() ? "all was well" : outcome.failure) << '\n';
+    return outcome.failure.empty() ? 0 : 1;
+  }
+  return RUN_ALL_TESTS();
+}

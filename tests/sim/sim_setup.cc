@@ -1,0 +1,126 @@
+#include "sim/sim_setup.h"
+
+#include <algorithm>
+
+#include "sched/footprint.h"
+
+namespace pagoda::sim {
+namespace {
+
+using kv::memory::LayerReach;
+
+void draw_machine(Dice& dice, SimSetup& setup) {
+  setup.model.vocabulary = static_cast<std::uint32_t>(dice.between(2, 24));
+  const std::vector<std::vector<LayerReach>> shapes = {
+      {{}}, {{}}, {{}, {.window = 5}}, {{.window = 7}}, {{.window = 3}, {}, {.window = 3}}};
+  setup.model.slices = dice.pick(shapes);
+  setup.cache.slices = setup.model.slices;
+  setup.cache.block_tokens = dice.pick(std::vector<std::uint32_t>{1, 2, 4, 16});
+  setup.cache.blocks = static_cast<std::uint32_t>(dice.between(6, 60) * setup.model.slices.size());
+  setup.cache.share = !dice.one_in(8);
+  setup.cache.hash_seed = dice.between(0, 1000);
+  setup.launches_ahead = dice.one_in(2) ? 1 : 0;
+  setup.step_ns_max = dice.one_in(4) ? 100000 : 1000;
+
+  sched::SchedulerOptions& scheduler = setup.core.scheduler;
+  scheduler.sequences_max = static_cast<std::uint32_t>(dice.between(1, 8));
+  scheduler.batched_tokens_max =
+      scheduler.sequences_max + static_cast<std::uint32_t>(dice.between(0, 40));
+  scheduler.long_prefill_tokens =
+      static_cast<std::uint32_t>(dice.one_in(2) ? 0 : dice.between(1, 9));
+  scheduler.passes_max = static_cast<std::uint32_t>(dice.between(0, 6));
+  scheduler.candidates_max = static_cast<std::uint32_t>(dice.between(1, 8));
+  scheduler.prefix_waits_max = static_cast<std::uint32_t>(dice.between(0, 30));
+  if (dice.one_in(3)) {
+    scheduler.context_classes = sched::ContextClasses::parse("8:1,24:0.6,max:0.4").value();
+  }
+}
+
+void draw_tenants(Dice& dice, SimSetup& setup) {
+  for (std::uint64_t i = dice.between(0, 2); i > 0; --i) {
+    sched::TenantLimits limits;
+    limits.weight = static_cast<double>(dice.between(1, 4));
+    const std::uint32_t answers = setup.core.scheduler.sequences_max;
+    if (dice.one_in(3)) {
+      limits.answers_running = static_cast<std::uint32_t>(dice.between(1, answers));
+    }
+    if (dice.one_in(4)) limits.requests_queued = static_cast<std::uint32_t>(dice.between(1, 4));
+    if (dice.one_in(4)) limits.kv_tokens = dice.between(10, 60);
+    if (dice.one_in(6)) limits.tokens_per_minute = dice.between(30, 300);
+    if (dice.one_in(4)) limits.output_tokens = dice.between(1, 30);
+    if (dice.one_in(4)) limits.output_tokens_default = dice.between(1, 30);
+    setup.tenants.push_back(limits);
+  }
+}
+
+// The longest context that fits the pool alone, beside a block that is being copied.
+std::uint64_t context_that_fits(const SimSetup& setup) {
+  const sched::Footprint footprint = {
+      .slices = setup.model.slices,
+      .block_tokens = setup.cache.block_tokens,
+      .chunk_tokens_max = setup.core.scheduler.batched_tokens_max * (setup.launches_ahead + 1)};
+  std::uint64_t tokens = 1;
+  while (tokens < 120 &&
+         footprint.blocks_at_peak(tokens + 1) + setup.model.slices.size() <= setup.cache.blocks) {
+    ++tokens;
+  }
+  return tokens;
+}
+
+engine::Request draw_request(Dice& dice, const SimSetup& setup,
+                             const std::vector<std::vector<TokenId>>& texts) {
+  engine::Request request;
+  const std::uint64_t context = setup.core.limits.context_tokens;
+  const std::vector<TokenId>& text = dice.pick(texts);
+  const std::uint64_t shared = std::min<std::uint64_t>(text.size(), dice.between(0, context - 1));
+  request.prompt.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(shared));
+  const std::uint64_t own = dice.between(0, 6);
+  for (std::uint64_t i = 0; i < own || request.prompt.empty(); ++i) {
+    request.prompt.push_back(
+        TokenId(static_cast<std::uint32_t>(dice.between(0, setup.model.vocabulary - 1))));
+  }
+  if (!dice.one_in(3)) request.end.max_tokens = static_cast<std::uint32_t>(dice.between(1, 30));
+  request.sampling.n = dice.one_in(4) ? static_cast<std::uint32_t>(dice.between(1, 4)) : 1;
+  request.priority = dice.one_in(3) ? static_cast<std::int32_t>(dice.between(0, 2)) - 1 : 0;
+  request.tenant =
+      sched::TenantId(static_cast<std::uint32_t>(dice.between(0, setup.tenants.size())));
+  if (dice.one_in(4)) request.cache_salt = dice.one_in(2) ? "a" : "b";
+  if (!request.cache_salt.empty() && dice.one_in(2)) request.public_tokens = dice.between(0, 40);
+  if (dice.one_in(8)) request.timeout_ns = static_cast<std::int64_t>(dice.between(1, 40000));
+  if (dice.one_in(10)) request.sampling.prompt_logprobs = 0;
+  return request;
+}
+
+}  // namespace
+
+SimSetup draw_setup(std::uint64_t seed) {
+  Dice dice(seed);
+  SimSetup setup;
+  draw_machine(dice, setup);
+  draw_tenants(dice, setup);
+  setup.core.space = "toy";
+  setup.core.end_tokens = {ToyModel::kEnd};
+  setup.core.requests_queued_max = static_cast<std::uint32_t>(dice.one_in(6) ? 3 : 1000);
+  setup.core.limits = {.vocabulary = setup.model.vocabulary,
+                       .context_tokens = context_that_fits(setup),
+                       .answers_max = setup.core.scheduler.sequences_max};
+
+  std::vector<std::vector<TokenId>> texts(3);
+  for (std::vector<TokenId>& text : texts) {
+    for (std::uint64_t i = dice.between(0, 80); i > 0; --i) {
+      text.push_back(
+          TokenId(static_cast<std::uint32_t>(dice.between(0, setup.model.vocabulary - 1))));
+    }
+  }
+  std::int64_t now = 0;
+  const bool burst = dice.one_in(3);
+  for (std::uint64_t i = dice.between(1, 24); i > 0; --i) {
+    if (!burst) now += static_cast<std::int64_t>(dice.between(0, 4000));
+    const std::int64_t cancel =
+        dice.one_in(6) ? now + static_cast<std::int64_t>(dice.between(1, 20000)) : 0;
+    setup.requests.push_back({now, cancel, draw_request(dice, setup, texts)});
+  }
+  return setup;
+}
+
+}  // namespace pagoda::sim

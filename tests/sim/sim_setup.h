@@ -1,0 +1,50 @@
+// What a seed stands for: the machine and the requests that will come.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/core.h"
+#include "sim/toy_model.h"
+
+namespace pagoda::sim {
+
+// Numbers drawn one after another from a seed.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : seed_(seed) {}
+  // Uniform in [low, high].
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + random_bits(seed_, 7, count_++) % (high - low + 1);
+  }
+  bool one_in(std::uint64_t n) { return between(1, n) == 1; }
+  template <class T>
+  const T& pick(const std::vector<T>& of) {
+    return of[between(0, of.size() - 1)];
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t count_ = 0;
+};
+
+struct PlannedRequest {
+  std::int64_t arrival_ns = 0;
+  std::int64_t cancel_ns = 0;  // 0: never
+  engine::Request request;
+};
+
+struct SimSetup {
+  ToyModel model;
+  kv::CacheOptions cache;
+  engine::CoreOptions core;
+  std::vector<sched::TenantLimits> tenants;  // beside tenant 0
+  std::uint32_t launches_ahead = 0;
+  std::int64_t step_ns_max = 1000;
+  std::vector<PlannedRequest> requests;  // by arrival
+};
+
+SimSetup draw_setup(std::uint64_t seed);
+
+}  // namespace pagoda::sim

@@ -1,0 +1,57 @@
+// A model of a few lines whose answers depend on every row it reads.
+//
+// The row of a position holds a digest of the tokens up to it. The next token is computed from the
+// rows of the whole past (in a window slice: of the window), read one by one through the block
+// table, so that one row that is stale, foreign, shifted or gone changes the answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/memory/slices.h"
+
+namespace pagoda::sim {
+
+using Digest = std::uint64_t;
+
+constexpr Digest mix(Digest a, std::uint64_t b) {
+  std::uint64_t x = a ^ (b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2));
+  x ^= x >> 31;
+  x *= 0xD6E8FEB86659FD93u;
+  x ^= x >> 29;
+  return x;
+}
+
+struct ToyModel {
+  std::vector<kv::memory::LayerReach> slices;
+  std::uint32_t vocabulary = 8;
+
+  static constexpr TokenId kEnd{0};
+
+  static Digest row(Digest before, TokenId token) { return mix(before, token.value()); }
+
+  // What position `position` sees: `rows(slice, p)` is the row of position p.
+  template <class Rows>
+  Digest look(std::uint64_t position, Rows&& rows) const {
+    Digest seen = position;
+    for (std::uint32_t slice = 0; slice < slices.size(); ++slice) {
+      const std::uint64_t window = slices[slice].window;
+      const std::uint64_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
+      for (std::uint64_t p = first; p <= position; ++p) seen = mix(seen, rows(slice, p));
+    }
+    return seen;
+  }
+
+  TokenId choose(Digest seen, std::uint64_t sample) const {
+    return TokenId(static_cast<std::uint32_t>(mix(seen, sample) % vocabulary));
+  }
+
+  // The answer as it is without a cache, a batch or a scheduler. At most `tokens_max` tokens in
+  // all; an end token ends it.
+  std::vector<TokenId> answer_alone(std::span<const TokenId> prompt, std::uint64_t sample,
+                                    std::uint64_t tokens_max) const;
+};
+
+}  // namespace pagoda::sim

@@ -1,0 +1,134 @@
+#include "sim/toy_runner.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "engine/open_request.h"
+
+namespace pagoda::sim {
+namespace {
+constexpr Digest kGarbage = 0xDEADBEEFDEADBEEFu;
+}
+
+ToyRunner::ToyRunner(const ToyModel& model, std::uint32_t blocks, std::uint32_t block_tokens,
+                     std::uint32_t launches_ahead)
+    : model_(model),
+      block_tokens_(block_tokens),
+      launches_ahead_(launches_ahead),
+      pages_(std::size_t{blocks} * block_tokens, kGarbage) {}
+
+void ToyRunner::launch(const engine::Launch& launch) {
+  Pending pending;
+  pending.copies.assign(launch.copies.begin(), launch.copies.end());
+  pending.samples.assign(launch.samples.begin(), launch.samples.end());
+  pending.scores.assign(launch.scores.begin(), launch.scores.end());
+  for (const engine::LaunchRows& rows : launch.rows) {
+    Rows taken = {.place = rows.place,
+                  .rows = rows.rows,
+                  .first_position = rows.first_position,
+                  .tokens = {rows.tokens.begin(), rows.tokens.end()},
+                  .tables = {}};
+    const std::uint64_t blocks =
+        (rows.first_position + rows.rows + block_tokens_ - 1) / block_tokens_;
+    for (const kv::memory::BlockTable table : rows.tables) {
+      taken.tables.emplace_back(table, table + blocks);
+    }
+    pending.rows.push_back(std::move(taken));
+  }
+  pending_.push_back(std::move(pending));
+}
+
+engine::Collected ToyRunner::collect() {
+  ASSERT(!pending_.empty(), "a launch runs");
+  Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  if (sabotage_ != Sabotage::kNone && !sabotaged_) break_something(pending);
+  for (const kv::Copy& instruction : pending.copies) copy(instruction);
+  std::vector<Digest> seen;  // [row]
+  for (Rows& rows : pending.rows) compute(rows, seen);
+  samples_.clear();
+  for (const engine::LaunchSample& job : pending.samples) {
+    const auto* const answer = static_cast<const engine::Answer*>(job.place);
+    const TokenId token = model_.choose(seen[job.row], answer->index);
+    last_chosen_[job.place] = token;
+    samples_.emplace_back(engine::TokenChoice{.token = token, .score = {}});
+  }
+  scores_.assign(pending.scores.size(), {});
+  for (std::size_t i = 0; i < scores_.size(); ++i)
+    scores_[i].chosen.token = pending.scores[i].token;
+  return {samples_, scores_};
+}
+
+void ToyRunner::copy(const kv::Copy& copy) {
+  for (std::uint32_t token = 0; token < copy.tokens; ++token) {
+    at(copy.to, token) = at(copy.from, token);
+  }
+}
+
+void ToyRunner::compute(Rows& rows, std::vector<Digest>& seen) {
+  if (rows.tokens.size() < rows.rows) rows.tokens.push_back(last_chosen_.at(rows.place));
+  for (std::uint32_t i = 0; i < rows.rows; ++i) {
+    const std::uint64_t position = rows.first_position + i;
+    const auto row_at = [&](std::uint32_t slice, std::uint64_t p) -> Digest& {
+      return at(rows.tables[slice][p / block_tokens_], p % block_tokens_);
+    };
+    for (std::uint32_t slice = 0; slice < rows.tables.size(); ++slice) {
+      const Digest before = position == 0 ? 0 : row_at(slice, position - 1);
+      row_at(slice, position) = ToyModel::row(before, rows.tokens[i]);
+    }
+    seen.push_back(model_.look(position, row_at));
+  }
+  rows_computed_ += rows.rows;
+}
+
+void ToyRunner::spoil(kv::BlockId block) {
+  for (std::uint32_t token = 0; token < block_tokens_; ++token) at(block, token) = kGarbage;
+}
+
+void ToyRunner::break_something(Pending& pending) {
+  switch (sabotage_) {
+    case Sabotage::kNone:
+      return;
+    case Sabotage::kStaleBlock:
+      if (pending.copies.empty()) return;
+      pending.copies.pop_back();
+      break;
+    case Sabotage::kForeignBlock: {
+      // Two answers that read something: one gets the other's first block.
+      Rows* first = nullptr;
+      for (Rows& rows : pending.rows) {
+        const bool reads = rows.first_position > 0 && model_.slices.front().window == 0;
+        if (!reads) continue;
+        if (first != nullptr && first->tables[0][0] != rows.tables[0][0]) {
+          rows.tables[0][0] = first->tables[0][0];
+          sabotaged_ = true;
+          return;
+        }
+        first = &rows;
+      }
+      return;
+    }
+    case Sabotage::kShiftedRows: {
+      const auto wide = std::find_if(pending.copies.begin(), pending.copies.end(),
+                                     [](const kv::Copy& copy) { return copy.tokens > 1; });
+      if (wide == pending.copies.end()) return;
+      copy(*wide);
+      for (std::uint32_t token = wide->tokens - 1; token > 0; --token) {
+        at(wide->to, token) = at(wide->to, token - 1);
+      }
+      pending.copies.erase(wide);
+      break;
+    }
+    case Sabotage::kFreedTooEarly:
+      for (const Rows& rows : pending.rows) {
+        if (rows.first_position == 0 || model_.slices.front().window != 0) continue;
+        spoil(rows.tables[0][0]);
+        sabotaged_ = true;
+        return;
+      }
+      return;
+  }
+  sabotaged_ = true;
+}
+
+}  // namespace pagoda::sim

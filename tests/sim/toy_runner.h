@@ -1,0 +1,74 @@
+// Computes the toy model over pages, as late as it may: a launch is worked off when it is
+// collected, so that whatever is given up too early is seen.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "engine/runner.h"
+#include "sim/toy_model.h"
+
+namespace pagoda::sim {
+
+// A broken promise, to see that it shows.
+enum class Sabotage : std::uint8_t {
+  kNone,
+  kStaleBlock,     // a copy is not done
+  kForeignBlock,   // a table names somebody else's block
+  kShiftedRows,    // a copy is off by one row
+  kFreedTooEarly,  // a block that a launch reads is overwritten
+};
+
+class ToyRunner final : public engine::Runner {
+ public:
+  ToyRunner(const ToyModel& model, std::uint32_t blocks, std::uint32_t block_tokens,
+            std::uint32_t launches_ahead);
+
+  std::uint32_t launches_ahead() const override { return launches_ahead_; }
+  void launch(const engine::Launch& launch) override;
+  engine::Collected collect() override;
+
+  // Nobody owns the block: its rows become garbage at once.
+  void spoil(kv::BlockId block);
+  void sabotage(Sabotage kind) { sabotage_ = kind; }
+  bool sabotaged() const { return sabotaged_; }
+  std::uint64_t rows_computed() const { return rows_computed_; }
+
+ private:
+  struct Rows {
+    engine::Place place;
+    std::uint32_t rows;
+    std::uint64_t first_position;
+    std::vector<TokenId> tokens;
+    std::vector<std::vector<kv::BlockId>> tables;
+  };
+  struct Pending {
+    std::vector<kv::Copy> copies;
+    std::vector<Rows> rows;
+    std::vector<engine::LaunchSample> samples;
+    std::vector<engine::LaunchScore> scores;
+  };
+
+  Digest& at(kv::BlockId block, std::uint64_t token) {
+    return pages_[block.value() * block_tokens_ + token];
+  }
+  void copy(const kv::Copy& copy);
+  void compute(Rows& rows, std::vector<Digest>& seen);
+  void break_something(Pending& pending);
+
+  ToyModel model_;
+  std::uint32_t block_tokens_;
+  std::uint32_t launches_ahead_;
+  std::vector<Digest> pages_;
+  std::deque<Pending> pending_;
+  std::map<engine::Place, TokenId> last_chosen_;
+  std::vector<Result<engine::TokenChoice>> samples_;
+  std::vector<engine::TokenScore> scores_;
+  Sabotage sabotage_ = Sabotage::kNone;
+  bool sabotaged_ = false;
+  std::uint64_t rows_computed_ = 0;
+};
+
+}  // namespace pagoda::sim
