@@ -58,7 +58,7 @@ std::optional<PrefixTree::Found> child_to_follow(const PrefixTree& tree, const D
 
 Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const {
   Match match;
-  if (prompt.empty() || !options_.share) return match;
+  if (prompt.empty()) return match;
   const std::uint64_t block_tokens = options_.block_tokens;
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
   Runs runs(options_.slices, options_.block_tokens);

@@ -4,16 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/captured_command.h"
 #include "cli/kv_size.h"
-#include "cli/options.h"
 #include "gguf/gguf_writer.h"
 
 namespace pagoda::cli {
@@ -24,35 +21,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome size(std::vector<std::string> words) {
-  CLI::App app("pagoda");
-  Outcome outcome;
-  add_size_command(app, outcome.status);
-  for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
+Captured size(std::vector<std::string> words) {
   words.insert(words.begin(), "size");
-  std::reverse(words.begin(), words.end());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    outcome.status = app.exit(error);
-  }
-  outcome.out = ::testing::internal::GetCapturedStdout();
-  outcome.err = ::testing::internal::GetCapturedStderr();
-  return outcome;
+  return run_captured(words);
 }
 
 nlohmann::json json_of(std::vector<std::string> words) {
   words.push_back("--json");
-  const Outcome outcome = size(words);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Captured outcome = size(words);
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, IsEmpty());
   return nlohmann::json::parse(outcome.out);
 }
@@ -62,8 +39,8 @@ std::string model_path(const std::string& name) {
 }
 
 TEST(SizeTest, DefaultsAre64GiB) {
-  const Outcome outcome = size({});
-  EXPECT_EQ(outcome.status, 0);
+  const Captured outcome = size({});
+  EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_THAT(outcome.err, IsEmpty());
   EXPECT_EQ(outcome.out,
             "KV cache\n"
@@ -77,8 +54,9 @@ TEST(SizeTest, DefaultsAre64GiB) {
 
 TEST(SizeTest, EveryFlagCounts) {
   // 2 x 3 x (5 + 5) x 4 = 240 bytes a token; x 7 x 11 = 18,480.
-  const Outcome outcome = size({"--num-layers", "2", "--num-kv-heads", "3", "--head-dim", "5",
-                                "--dtype", "fp32", "--batch-size", "7", "--sequence-length", "11"});
+  const Captured outcome =
+      size({"--num-layers", "2", "--num-kv-heads", "3", "--head-dim", "5", "--dtype", "fp32",
+            "--batch-size", "7", "--sequence-length", "11"});
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("  bytes per token   240 per sequence (240 B)\n"),
                                  HasSubstr("  tokens            7 sequences of 11 = 77\n"),
                                  HasSubstr("  total             18,480 bytes (18.05 KiB)\n")));
@@ -139,8 +117,8 @@ TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
 TEST(SizeTest, HeadsComparedSideBySide) {
   // MHA 2 x 32 x 32 x 128 x 2 = 512 KiB a token, x 16 x 8,192 = 64 GiB; GQA a quarter; MQA a
   // 32nd; MLA 32 x 576 x 2 = 36,864 bytes = 36 KiB a token, x 131,072 = 4.5 GiB.
-  const Outcome outcome = size({"--compare-heads"});
-  EXPECT_EQ(outcome.status, 0);
+  const Captured outcome = size({"--compare-heads"});
+  EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_EQ(outcome.out,
             "KV cache of 16 sequences of 8192 tokens, 32 layers, bf16\n"
             "       keeps                  per token         total     rank of 1\n"
@@ -187,8 +165,8 @@ TEST(SizeTest, BlocksAndUnusedSlots) {
 }
 
 TEST(SizeTest, TableOfKnownModels) {
-  const Outcome outcome = size({"--table"});
-  EXPECT_EQ(outcome.status, 0);
+  const Captured outcome = size({"--table"});
+  EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_THAT(
       outcome.out,
       AllOf(
@@ -236,19 +214,19 @@ TEST(SizeTest, BadValuesNameTheFlagAndItsRange) {
   for (const std::string& flag : numbers) {
     for (const std::string value :
          {"0", "-1", "1.5", "1e3", "abc", "", " 1", "0x10", "9223372036854775808"}) {
-      const Outcome outcome = size({flag, value});
-      EXPECT_EQ(outcome.status, 2) << flag << " " << value;
+      const Captured outcome = size({flag, value});
+      EXPECT_EQ(outcome.exit_status, 2) << flag << " " << value;
       EXPECT_EQ(outcome.err, "error: " + flag + ": '" + value +
                                  "' is not a whole number from 1 to 9223372036854775807\n");
       EXPECT_THAT(outcome.out, IsEmpty());
     }
-    const Outcome largest = size({flag, "9223372036854775807"});
-    EXPECT_EQ(largest.status, 2) << flag;
+    const Captured largest = size({flag, "9223372036854775807"});
+    EXPECT_EQ(largest.exit_status, 2) << flag;
     EXPECT_THAT(largest.err,
                 AllOf(HasSubstr("error: " + flag + ": 9223372036854775807"), HasSubstr("1 to ")));
   }
-  const Outcome type = size({"--dtype", "q4", "--json"});
-  EXPECT_EQ(type.status, 2);
+  const Captured type = size({"--dtype", "q4", "--json"});
+  EXPECT_EQ(type.exit_status, 2);
   EXPECT_EQ(type.err,
             "error: --dtype: 'q4' is not one of fp32, bf16, fp16, fp8, int8, fp4, int4\n");
   EXPECT_THAT(type.out, IsEmpty());
@@ -257,8 +235,8 @@ TEST(SizeTest, BadValuesNameTheFlagAndItsRange) {
 TEST(SizeTest, TheLargestTotalIsTwoToThe63LessOne) {
   // A sequence takes 2^17 x 2^13 = 2^30 bytes, so that 2^33 of them take 2^63.
   EXPECT_EQ(json_of({"--batch-size", "8589934591"})["total_bytes"], 8589934591LL << 30);
-  const Outcome outcome = size({"--batch-size", "8589934592"});
-  EXPECT_EQ(outcome.status, 2);
+  const Captured outcome = size({"--batch-size", "8589934592"});
+  EXPECT_EQ(outcome.exit_status, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--batch-size: 8589934592 is out of range: with the other "
                                      "values it may be 1 to 8589934591"));
 }
@@ -270,24 +248,24 @@ TEST(SizeTest, FlagsThatDoNotGoTogetherAreRefused) {
       {"--compare-heads", "--tokens", "3"},    {"--model", "x.gguf", "--num-layers", "3"},
       {"--model", "x.gguf", "--head-dim", "3"}};
   for (const std::vector<std::string>& words : conflicts) {
-    const Outcome outcome = size(words);
-    EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
+    const Captured outcome = size(words);
+    EXPECT_EQ(outcome.exit_status, 2) << ::testing::PrintToString(words);
     EXPECT_THAT(outcome.err, HasSubstr("cannot be combined with"));
     EXPECT_THAT(outcome.out, IsEmpty());
   }
-  EXPECT_EQ(size({"--num-heads", "32"}).status, 2);
-  const Outcome uneven = size({"--compare-heads", "--num-heads", "12"});
-  EXPECT_EQ(uneven.status, 2);
+  EXPECT_EQ(size({"--num-heads", "32"}).exit_status, 2);
+  const Captured uneven = size({"--compare-heads", "--num-heads", "12"});
+  EXPECT_EQ(uneven.exit_status, 2);
   EXPECT_THAT(uneven.err, HasSubstr("--num-kv-heads: 8 does not divide --num-heads 12"));
 }
 
 TEST(SizeTest, TheEnvironmentGivesWayToTypedFlags) {
   ::setenv("PAGODA_MODEL", "/does/not/exist.gguf", 1);
   ::setenv("PAGODA_BLOCK_SIZE", "16", 1);
-  EXPECT_EQ(size({"--num-layers", "32"}).status, 0);
-  EXPECT_EQ(size({"--table"}).status, 0);
-  EXPECT_EQ(size({"--compare-heads"}).status, 0);
-  EXPECT_EQ(size({}).status, 1) << "the model is missing";
+  EXPECT_EQ(size({"--num-layers", "32"}).exit_status, 0);
+  EXPECT_EQ(size({"--table"}).exit_status, 0);
+  EXPECT_EQ(size({"--compare-heads"}).exit_status, 0);
+  EXPECT_EQ(size({}).exit_status, 1) << "the model is missing";
   ::unsetenv("PAGODA_MODEL");
   ::unsetenv("PAGODA_BLOCK_SIZE");
 }
@@ -298,7 +276,7 @@ TEST(SizeModelTest, ShapeAndContextComeFromTheFile) {
   EXPECT_EQ(json["bytes_per_token"], 256);
   EXPECT_EQ(json["sequence_length"], 256);
   EXPECT_EQ(json["total_bytes"], 256 * 256 * 64);
-  const Outcome longer = size({"--model", model_path("tiny_gqa"), "--sequence-length", "1000"});
+  const Captured longer = size({"--model", model_path("tiny_gqa"), "--sequence-length", "1000"});
   EXPECT_THAT(longer.out, HasSubstr("the model was trained on 256 tokens of context"));
 }
 
@@ -314,11 +292,11 @@ TEST(SizeModelTest, WindowedLayersHoldAtMostTheirWindow) {
 }
 
 TEST(SizeModelTest, AMissingOrForeignFileIsAFailureWithItsName) {
-  const Outcome missing = size({"--model", "/does/not/exist.gguf"});
-  EXPECT_EQ(missing.status, 1);
+  const Captured missing = size({"--model", "/does/not/exist.gguf"});
+  EXPECT_EQ(missing.exit_status, 1);
   EXPECT_THAT(missing.err, HasSubstr("--model: /does/not/exist.gguf"));
   EXPECT_THAT(missing.out, IsEmpty());
-  EXPECT_EQ(size({"--model", std::string(PAGODA_TEST_DATA) + "/models/README.md"}).status, 1);
+  EXPECT_EQ(size({"--model", std::string(PAGODA_TEST_DATA) + "/models/README.md"}).exit_status, 1);
 }
 
 class KvModelTest : public ::testing::Test {
