@@ -58,6 +58,7 @@ fuzz:
 bench: all
 	build/kernels_bench
 	build/block_name_bench
+	build/sampler_bench
 	bench/run_tokenizer_bench build
 
 clean:
