@@ -144,8 +144,10 @@ Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view
   RETURN_IF_ERROR(name_chain(namer, root_name(), prompt.first(split), block_tokens,
                              {.adapter = adapter, .salt = {}}, names));
   const BlockName seed = names.empty() ? root_name() : names.back();
-  return name_chain(namer, seed, prompt.subspan(split), block_tokens,
-                    {.adapter = adapter, .salt = salt}, names);
+  Status rest = name_chain(namer, seed, prompt.subspan(split), block_tokens,
+                           {.adapter = adapter, .salt = salt}, names);
+  if (!rest.ok()) names.clear();
+  return rest;
 }
 
 void Cache::publish_tail(Sequence& sequence) {
