@@ -1,0 +1,70 @@
+// A model made ready to serve on this machine's cores: decoder, pages, cache and runner, sized to
+// each other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "engine/core.h"
+#include "engine/cpu_runner.h"
+#include "kv/cache.h"
+#include "kv/memory/page_buffer.h"
+#include "model/decoder.h"
+
+namespace pagoda::engine {
+
+struct CpuMachineOptions {
+  std::size_t threads = 0;  // 0: every core this process may use
+  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::uint32_t block_tokens = 16;
+  std::optional<std::uint64_t> kv_bytes;  // unset: kKvMemoryShare of free memory
+  std::uint64_t context_tokens = 0;       // 0: as the model says
+  bool prefix_caching = true;
+  sched::SchedulerOptions scheduler;
+  std::string model_name;           // of the namespace
+  std::vector<TokenId> end_tokens;  // of the model
+};
+
+class CpuMachine {
+ public:
+  // Config, weights and the kernel set must outlive the machine. An error when not even the
+  // smallest context fits, with both numbers.
+  static Result<std::unique_ptr<CpuMachine>> create(const model::Config& config,
+                                                    const model::Weights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const CpuMachineOptions& options);
+
+  // Sized to what the cache holds: its context may be shorter than was asked for.
+  const CoreOptions& core_options() const { return core_options_; }
+  kv::Cache& cache() { return *cache_; }
+  Runner& runner() { return *runner_; }
+  const kv::memory::PageLayout& page_layout() const { return decoder_.page_layout(); }
+  std::size_t threads() const { return pool_.threads(); }
+  std::uint64_t kv_bytes() const { return kv_bytes_; }
+  // Tokens that the cache holds when no slice forgets any.
+  std::uint64_t kv_tokens() const;
+  // What the context would have been with more memory, when it was lowered.
+  std::optional<std::uint64_t> context_asked() const { return context_asked_; }
+
+ private:
+  CpuMachine(const model::Config& config, const model::Weights& weights,
+             const kernels::KernelSet& kernels, const CpuMachineOptions& options);
+  Status take_pages(const CpuMachineOptions& options);
+  Status fit_context(const CpuMachineOptions& options);
+
+  ThreadPool pool_;
+  model::Decoder decoder_;
+  std::optional<kv::memory::PageBuffer> pages_;
+  std::optional<kv::Cache> cache_;
+  std::optional<CpuRunner> runner_;
+  CoreOptions core_options_;
+  std::uint64_t kv_bytes_ = 0;
+  std::optional<std::uint64_t> context_asked_;
+};
+
+}  // namespace pagoda::engine
