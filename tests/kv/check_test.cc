@@ -39,6 +39,9 @@ struct CachePool {
 struct CacheTree {
   friend auto member_of(CacheTree tag);
 };
+struct CacheCreated {
+  friend auto member_of(CacheCreated tag);
+};
 struct CacheCharged {
   friend auto member_of(CacheCharged tag);
 };
@@ -52,6 +55,7 @@ template struct Reach<TreeTokens, &PrefixTree::tokens_>;
 template struct Reach<TreeLive, &PrefixTree::nodes_live_>;
 template struct Reach<CachePool, &Cache::pool_>;
 template struct Reach<CacheTree, &Cache::tree_>;
+template struct Reach<CacheCreated, &Cache::created_>;
 template struct Reach<CacheCharged, &Cache::charged_>;
 
 // Blocks 0 and 1 are nodes 1 and 2, idle, one below the other; block 2 is node 3, an open leaf that
@@ -132,6 +136,13 @@ TEST_F(Check, NoticesBlocksThatNodesDoNotKnow) {
 TEST_F(Check, NoticesAnEvictableBlockThatIsNotQueued) {
   EXPECT_DEATH((pool().set_queued(BlockId(1), false), check()), "C3");
   EXPECT_FALSE(pool().queued(BlockId(0))) << "it has a child: it may not go yet";
+}
+
+TEST(Metadata, WhenABlockWasFilledIsKeptOnlyForPoliciesThatReadIt) {
+  const Cache lru({.blocks = 6, .policy = &lru_policy()});
+  const Cache fifo({.blocks = 6, .policy = &fifo_policy()});
+  EXPECT_EQ((lru.*member_of(CacheCreated{})).size(), 0u);
+  EXPECT_EQ((fifo.*member_of(CacheCreated{})).size(), 6u);
 }
 
 TEST_F(Check, NoticesAWrongAccount) {
