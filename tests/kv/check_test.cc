@@ -12,11 +12,11 @@ struct Reach {
   friend auto member_of(Tag /*tag*/) { return kMember; }
 };
 
-struct PoolWords {
-  friend auto member_of(PoolWords tag);
+struct PoolRecords {
+  friend auto member_of(PoolRecords tag);
 };
-struct PoolLinks {
-  friend auto member_of(PoolLinks tag);
+struct PoolFreeLists {
+  friend auto member_of(PoolFreeLists tag);
 };
 struct PoolFree {
   friend auto member_of(PoolFree tag);
@@ -46,8 +46,8 @@ struct CacheCharged {
   friend auto member_of(CacheCharged tag);
 };
 
-template struct Reach<PoolWords, &BlockPool::words_>;
-template struct Reach<PoolLinks, &BlockPool::links_>;
+template struct Reach<PoolRecords, &BlockPool::records_>;
+template struct Reach<PoolFreeLists, &BlockPool::first_free_>;
 template struct Reach<PoolFree, &BlockPool::blocks_free_>;
 template struct Reach<PoolIdle, &BlockPool::blocks_idle_>;
 template struct Reach<TreeNodes, &PrefixTree::nodes_>;
@@ -71,8 +71,15 @@ class Check : public testing::Test {
 
   BlockPool& pool() { return desk_.cache().*member_of(CachePool{}); }
   PrefixTree& tree() { return desk_.cache().*member_of(CacheTree{}); }
-  std::uint32_t& word(std::uint32_t block) { return (pool().*member_of(PoolWords{}))[block]; }
-  std::uint32_t& link(std::uint32_t block) { return (pool().*member_of(PoolLinks{}))[block]; }
+  std::uint32_t& word(std::uint32_t block) {
+    return (pool().*member_of(PoolRecords{}))[block].word;
+  }
+  std::uint32_t& link(std::uint32_t block) {
+    return (pool().*member_of(PoolRecords{}))[block].link;
+  }
+  std::uint32_t& first_free(std::uint32_t lane) {
+    return (pool().*member_of(PoolFreeLists{}))[lane];
+  }
   auto& node(std::uint32_t number) { return (tree().*member_of(TreeNodes{}))[number]; }
   void check() { desk_.cache().check(); }
 
@@ -99,9 +106,13 @@ TEST_F(Check, NoticesWrongCounts) {
 }
 
 TEST_F(Check, NoticesABrokenFreeList) {
-  EXPECT_DEATH((link(3) = UINT32_MAX, check()), "B4: .*every free block");
-  EXPECT_DEATH((link(3) = 0, check()), "B4: .*holds free blocks");
-  EXPECT_DEATH((link(5) = 3, check()), "B4: .*ends");
+  // Three blocks are free: 5, 4 and 3 are alone in the lanes 0, 1 and 2.
+  ASSERT_EQ(first_free(2), 3u);
+  EXPECT_DEATH((first_free(2) = UINT32_MAX, check()), "B4: .*every free block");
+  EXPECT_DEATH((first_free(2) = 0, check()), "B4: .*hold free blocks");
+  EXPECT_DEATH((link(3) = 4, check()), "B4: .*ends");
+  EXPECT_DEATH((link(5) = 5, check()), "B4: .*ends");
+  EXPECT_DEATH((first_free(3) = 3, first_free(2) = UINT32_MAX, check()), "B4") << "the wrong lane";
 }
 
 TEST_F(Check, NoticesWrongNodes) {
