@@ -30,6 +30,9 @@ struct TreeNodes {
 struct TreeTokens {
   friend auto member_of(TreeTokens tag);
 };
+struct TreeBranches {
+  friend auto member_of(TreeBranches tag);
+};
 struct TreeLive {
   friend auto member_of(TreeLive tag);
 };
@@ -52,6 +55,7 @@ template struct Reach<PoolFree, &BlockPool::blocks_free_>;
 template struct Reach<PoolIdle, &BlockPool::blocks_idle_>;
 template struct Reach<TreeNodes, &PrefixTree::nodes_>;
 template struct Reach<TreeTokens, &PrefixTree::tokens_>;
+template struct Reach<TreeBranches, &PrefixTree::branches_>;
 template struct Reach<TreeLive, &PrefixTree::nodes_live_>;
 template struct Reach<CachePool, &Cache::pool_>;
 template struct Reach<CacheTree, &Cache::tree_>;
@@ -81,6 +85,7 @@ class Check : public testing::Test {
     return (pool().*member_of(PoolFreeLists{}))[lane];
   }
   auto& node(std::uint32_t number) { return (tree().*member_of(TreeNodes{}))[number]; }
+  auto& branches() { return tree().*member_of(TreeBranches{}); }
   void check() { desk_.cache().check(); }
 
   Desk desk_;
@@ -124,19 +129,22 @@ TEST_F(Check, NoticesWrongNodes) {
   EXPECT_DEATH((node(2).parent = 0, node(2).depth = 1, check()), "T3");
 }
 
-TEST_F(Check, NoticesBrokenTreaps) {
-  desk_.serve(tokens_of({50, 51}));
+TEST_F(Check, NoticesBrokenTries) {
+  desk_.serve(tokens_of({7, 51}));
+  desk_.serve(tokens_of({60}));
   check();
+  // The public children of the root are [1 2 3 4] (node 1), [7 8] (3), [7 51] (4) and [60] (5).
+  ASSERT_EQ(branches().size(), 2u) << "all part at the first token, 7 8 and 7 51 at the second";
   auto& tokens = tree().*member_of(TreeTokens{});
-  EXPECT_DEATH((tokens[3 * 4] = TokenId(60), check()), "T4") << "out of order";
-  EXPECT_DEATH((tokens[3 * 4] = TokenId(50), tokens[3 * 4 + 1] = TokenId(51), check()), "T4")
+  EXPECT_DEATH((tokens[4 * 4 + 1] = TokenId(8), check()), "T5: .*by its tokens")
       << "twice the same";
-  std::uint32_t top = 0;
-  for (std::uint32_t i = 1; i < tree().nodes(); ++i) {
-    if (node(i).left != UINT32_MAX || node(i).right != UINT32_MAX) top = i;
-  }
-  ASSERT_NE(top, 0u);
-  EXPECT_DEATH((node(top).priority = 0, check()), "T5");
+  EXPECT_DEATH((tokens[5 * 4] = TokenId(61), check()), "T5: .*by its tokens");
+  EXPECT_DEATH((node(3).branch_above = UINT32_MAX, check()), "T5: .*branch above");
+  EXPECT_DEATH((++branches()[0].ways, check()), "T5: .*its edges");
+  EXPECT_DEATH((++branches()[1].labels, check()), "T5: .*its edges");
+  EXPECT_DEATH((++branches()[1].tokens, check()), "T5: .*by its tokens");
+  EXPECT_DEATH((branches()[1].first = 3, check()), "T6: .*the first below|T6: .*a run");
+  EXPECT_DEATH((node(4).tokens = 1, check()), "T4") << "7 begins 7 8";
 }
 
 TEST_F(Check, NoticesBlocksThatNodesDoNotKnow) {
