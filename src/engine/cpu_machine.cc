@@ -39,8 +39,8 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::create(const model::Config& conf
   machine->core_options_ = {
       .scheduler = options.scheduler,
       .limits = {.vocabulary = config.vocabulary,
-                 .context_tokens = options.context_tokens > 0 ? options.context_tokens
-                                                              : config.context,
+                 .context_tokens =
+                     options.context_tokens > 0 ? options.context_tokens : config.context,
                  .answers_max = options.scheduler.sequences_max},
       .space = space_of(options, machine->decoder_),
       .end_tokens = options.end_tokens};
@@ -61,7 +61,8 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
   if (blocks == 0) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("--kv-cache-memory-bytes: {} hold no block, one takes {}",
-                             format_byte_size(static_cast<double>(bytes)), format_byte_size(static_cast<double>(layout.page_bytes())))};
+                             format_byte_size(static_cast<double>(bytes)),
+                             format_byte_size(static_cast<double>(layout.page_bytes())))};
   }
   kv_bytes_ = blocks * layout.page_bytes();
   ASSIGN_OR_RETURN(pages_,
@@ -73,9 +74,9 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
                             .share = options.prefix_caching};
 #ifdef PAGODA_DEV_CHECKS
   cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {
-    ASSERT(std::memcmp(pages_->page(mine), pages_->page(existing),
-                       pages_->layout().page_bytes()) == 0,
-           "the same tokens gave the same bytes");
+    ASSERT(
+        std::memcmp(pages_->page(mine), pages_->page(existing), pages_->layout().page_bytes()) == 0,
+        "the same tokens gave the same bytes");
   };
 #endif
   cache_.emplace(cache);
@@ -104,8 +105,8 @@ Status CpuMachine::fit_context(const CpuMachineOptions& options) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("--kv-cache-memory-bytes: {} are {} blocks, the shortest request "
                              "needs {}",
-                             format_byte_size(static_cast<double>(kv_bytes_)), cache_->pool().blocks(),
-                             footprint.blocks_at_peak(2) + slices)};
+                             format_byte_size(static_cast<double>(kv_bytes_)),
+                             cache_->pool().blocks(), footprint.blocks_at_peak(2) + slices)};
   }
   context_asked_ = context;
   context = low;

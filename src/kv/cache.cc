@@ -19,7 +19,7 @@ Cache::Cache(const CacheOptions& options)
       tree_({.block_tokens = options.block_tokens,
              .slices = static_cast<std::uint32_t>(options.slices.size()),
              .hash_seed = options.hash_seed}),
-      created_(options.blocks, 0),
+      created_(options.policy->reads_created ? options.blocks : 0, 0),
       pins_(options.blocks, 0) {
   // A resident node has a page of every full slice; those that only the tier has come on top.
   const auto full =
@@ -219,7 +219,7 @@ void Cache::release(BlockId block, Tick used) {
 BlockId Cache::take_block() {
   const std::optional<BlockId> block = pool_.fill();
   ASSERT(block.has_value(), "room was made before");
-  created_[block->value()] = ++now_;
+  note_created(*block);
   return *block;
 }
 

@@ -225,6 +225,8 @@ class Cache {
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;
   std::int64_t score(BlockId block) const;
+  BlockStats stats(BlockId block) const;
+  void note_created(BlockId block);
   void queue_if_evictable(BlockId block);
   void queue_node(NodeId node);
   void take_pages(NodeId node);
@@ -240,7 +242,7 @@ class Cache {
   EvictionQueue queue_;
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
-  std::vector<Tick> created_;        // [block]
+  std::vector<Tick> created_;        // [block], or empty: the policy does not read it
   std::vector<std::uint32_t> pins_;  // [block]: of its references, those of copies that read it
   std::vector<Guard> guards_;        // [node]
   std::uint64_t blocks_guarded_ = 0;

@@ -85,9 +85,16 @@ EvictionQueue::Verdict Cache::judge(BlockId block) const {
   return Verdict::kTake;
 }
 
-std::int64_t Cache::score(BlockId block) const {
-  return options_.policy->score(
-      {.created = created_[block.value()], .last_use = pool_.last_use(block)});
+std::int64_t Cache::score(BlockId block) const { return options_.policy->score(stats(block)); }
+
+BlockStats Cache::stats(BlockId block) const {
+  return {.created = created_.empty() ? 0 : created_[block.value()],
+          .last_use = pool_.last_use(block)};
+}
+
+void Cache::note_created(BlockId block) {
+  ++now_;
+  if (!created_.empty()) created_[block.value()] = now_;
 }
 
 void Cache::queue_if_evictable(BlockId block) {

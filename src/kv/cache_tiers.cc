@@ -19,7 +19,7 @@ std::vector<Move> Cache::offload(const MigrationOptions& options) {
     const bool useless = !tree_.is_whole(node);  // open leaves stay here
     candidates.push_back(
         {.block = *block,
-         .stats = {.created = created_[block->value()], .last_use = pool_.last_use(*block)},
+         .stats = stats(*block),
          .in_tier = useless || tier_->find(node, slice_of(node, *block)).has_value()});
   }
   for (const MigrationCandidate& candidate : candidates) queue_if_evictable(candidate.block);
@@ -77,7 +77,7 @@ std::variant<Load, OutOfBlocks> Cache::begin_load(const Match& match) {
   make_room(load.moves.size());
   for (Move& move : load.moves) {
     move.block = pool_.load().value();
-    created_[move.block.value()] = ++now_;
+    note_created(move.block);
   }
   load.moves_running = load.moves.size();
   return load;

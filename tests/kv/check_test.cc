@@ -18,24 +18,30 @@ struct Reach {
   };                                \
   template struct Reach<Tag, &Member>
 
-REACH(PoolWords, BlockPool::words_);
-REACH(PoolLinks, BlockPool::links_);
+REACH(PoolRecords, BlockPool::records_);
+REACH(PoolFreeLists, BlockPool::first_free_);
 REACH(PoolFree, BlockPool::blocks_free_);
 REACH(PoolIdle, BlockPool::blocks_idle_);
 REACH(TreeNodes, PrefixTree::nodes_);
 REACH(TreeTokens, PrefixTree::tokens_);
+REACH(TreeBranches, PrefixTree::branches_);
 REACH(TreeLive, PrefixTree::nodes_live_);
 REACH(CachePool, Cache::pool_);
 REACH(CacheTree, Cache::tree_);
+REACH(CacheCreated, Cache::created_);
 REACH(CacheSalts, Cache::salts_);
 REACH(CacheGuards, Cache::guards_);
 REACH(CacheGuarded, Cache::blocks_guarded_);
 
 // Blocks 0 and 1 are nodes 1 and 2, idle, one below the other, and node 2 is private; block 2 is
-// node 3, an open leaf that a sequence fills; block 3 is node 4, an idle open leaf; blocks 4 to 6
-// are free.
+// node 3, the open leaf [7 8] that a sequence fills; blocks 3 and 4 are nodes 4 and 5, the idle
+// open leaves [50 51] and [7 51]; blocks 5 to 7 are free, the first of lanes 2, 1 and 0. The public
+// children of the root part at their first token, two of them again at the second.
 struct Sound {
-  Sound() : desk(Desk::small(7)), sequence(start(desk)) { desk.serve(tokens_of({50, 51})); }
+  Sound() : desk(Desk::small(8)), sequence(start(desk)) {
+    desk.serve(tokens_of({50, 51}));
+    desk.serve(tokens_of({7, 51}));
+  }
 
   static Sequence start(Desk& desk) {
     desk.serve(desk.tenant("a", 4), counting(1, 8));
@@ -47,8 +53,10 @@ struct Sound {
   SaltTable& salts() { return desk.cache().*member_of(CacheSalts{}); }
   auto& guard(std::uint32_t node) { return (desk.cache().*member_of(CacheGuards{}))[node]; }
   std::uint64_t& blocks_guarded() { return desk.cache().*member_of(CacheGuarded{}); }
-  std::uint32_t& word(std::uint32_t block) { return (pool().*member_of(PoolWords{}))[block]; }
-  std::uint32_t& link(std::uint32_t block) { return (pool().*member_of(PoolLinks{}))[block]; }
+  auto& record(std::uint32_t block) { return (pool().*member_of(PoolRecords{}))[block]; }
+  std::uint32_t& first_free(std::uint32_t lane) {
+    return (pool().*member_of(PoolFreeLists{}))[lane];
+  }
   std::uint32_t& blocks_free() { return pool().*member_of(PoolFree{}); }
   std::uint32_t& blocks_idle() { return pool().*member_of(PoolIdle{}); }
   std::uint32_t& nodes_live() { return tree().*member_of(TreeLive{}); }
@@ -56,8 +64,7 @@ struct Sound {
   TokenId& token(std::uint32_t node, std::uint32_t index) {
     return (tree().*member_of(TreeTokens{}))[node * 4 + index];
   }
-  // Of the public nodes 1, 3 and 4 below the root, the one that their treap hangs on.
-  auto& top() { return node(node(0).own_children); }
+  auto& branch(std::uint32_t number) { return (tree().*member_of(TreeBranches{}))[number]; }
 
   Desk desk;
   Sequence sequence;
@@ -70,26 +77,34 @@ struct Breakage {
 };
 
 const Breakage kBreakages[] = {
-    {"an idle block with a reference", "B1", [](Sound& s) { ++s.word(0); }},
-    {"a filling block without", "B1", [](Sound& s) { --s.word(2); }},
-    {"a free block with one", "B1", [](Sound& s) { ++s.word(4); }},
+    {"an idle block with a reference", "B1", [](Sound& s) { ++s.record(0).word; }},
+    {"a filling block without", "B1", [](Sound& s) { --s.record(2).word; }},
+    {"a free block with one", "B1", [](Sound& s) { ++s.record(5).word; }},
     {"one free block less", "B2", [](Sound& s) { --s.blocks_free(); }},
     {"one idle block more", "B3", [](Sound& s) { ++s.blocks_idle(); }},
-    {"a short free list", "B4: .*every free block", [](Sound& s) { s.link(4) = UINT32_MAX; }},
-    {"an idle block in it", "B4: .*holds free blocks", [](Sound& s) { s.link(4) = 0; }},
-    {"a ring", "B4: .*ends", [](Sound& s) { s.link(6) = 4; }},
+    {"a short free list", "B4: .*every free block", [](Sound& s) { s.first_free(2) = UINT32_MAX; }},
+    {"an idle block in it", "B4: .*hold free blocks", [](Sound& s) { s.first_free(2) = 0; }},
+    {"a block on two lists", "B4: .*ends", [](Sound& s) { s.record(5).link = 6; }},
+    {"a ring", "B4: .*ends", [](Sound& s) { s.record(7).link = 7; }},
+    {"the wrong lane", "B4", [](Sound& s) { s.first_free(3) = 5, s.first_free(2) = UINT32_MAX; }},
     {"a page too many", "T1", [](Sound& s) { ++s.node(1).pages; }},
     {"a depth too large", "T2", [](Sound& s) { ++s.node(2).depth; }},
     {"a dead parent", "T2", [](Sound& s) { s.node(1).live = false; }},
     {"one node more", "T2", [](Sound& s) { ++s.nodes_live(); }},
     {"a child too many", "T3", [](Sound& s) { ++s.node(1).children; }},
     {"another's child", "T3", [](Sound& s) { s.node(2).parent = 0, s.node(2).depth = 1; }},
-    {"children out of order", "T4", [](Sound& s) { s.token(3, 0) = TokenId(60); }},
-    {"twice the same child", "T4",
-     [](Sound& s) { s.token(3, 0) = TokenId(50), s.token(3, 1) = TokenId(51); }},
-    {"a light top", "T5", [](Sound& s) { s.top().priority = 0; }},
-    {"an idle block of no node", "C1", [](Sound& s) { s.link(1) = UINT32_MAX; }},
-    {"a block of a node with another page", "C2", [](Sound& s) { s.link(1) = 1; }},
+    {"a child that begins another", "T4", [](Sound& s) { s.node(5).tokens = 1; }},
+    {"twice the same child", "T5: .*by its tokens", [](Sound& s) { s.token(5, 1) = TokenId(8); }},
+    {"a child under a wrong token", "T5: .*by its tokens",
+     [](Sound& s) { s.token(4, 0) = TokenId(61); }},
+    {"a child below no branch", "T5: .*branch above",
+     [](Sound& s) { s.node(3).branch_above = UINT32_MAX; }},
+    {"a way too many", "T5: .*its edges", [](Sound& s) { ++s.branch(0).ways; }},
+    {"other labels", "T5: .*its edges", [](Sound& s) { ++s.branch(1).labels; }},
+    {"a branch too deep", "T5: .*by its tokens", [](Sound& s) { ++s.branch(1).tokens; }},
+    {"a wrong first child", "T6", [](Sound& s) { s.branch(1).first = 3; }},
+    {"an idle block of no node", "C1", [](Sound& s) { s.record(1).link = UINT32_MAX; }},
+    {"a block of a node with another page", "C2", [](Sound& s) { s.record(1).link = 1; }},
     {"an evictable block out of the queue", "C3",
      [](Sound& s) { s.pool().set_queued(BlockId(1), false); }},
     {"a public block too many", "C4", [](Sound& s) { ++s.salts().blocks_charged(kPublic); }},
@@ -106,6 +121,13 @@ TEST(Check, IsContentWithASoundCache) {
   EXPECT_EQ(sound.pool().owner(BlockId(2)), NodeId(3));
   EXPECT_EQ(sound.pool().owner(BlockId(3)), NodeId(4));
   EXPECT_FALSE(sound.pool().queued(BlockId(0))) << "it has a child: it may not go yet";
+}
+
+TEST(Metadata, WhenABlockWasFilledIsKeptOnlyForPoliciesThatReadIt) {
+  const Cache lru({.blocks = 6, .policy = &lru_policy()});
+  const Cache fifo({.blocks = 6, .policy = &fifo_policy()});
+  EXPECT_EQ((lru.*member_of(CacheCreated{})).size(), 0u);
+  EXPECT_EQ((fifo.*member_of(CacheCreated{})).size(), 6u);
 }
 
 TEST(Check, NamesWhatIsBroken) {

@@ -4,13 +4,10 @@
 
 namespace pagoda::kv {
 
-BlockPool::BlockPool(std::uint32_t blocks)
-    : words_(blocks, 0), links_(blocks, kNone), last_use_(blocks, 0), blocks_free_(blocks) {
+BlockPool::BlockPool(std::uint32_t blocks) : records_(blocks) {
   ASSERT(blocks > 0 && blocks < kNone, "a pool has 1 to 2^32 - 2 blocks");
-  for (std::uint32_t block = blocks; block-- > 0;) {
-    links_[block] = first_free_;
-    first_free_ = block;
-  }
+  first_free_.fill(kNone);
+  for (std::uint32_t block = blocks; block-- > 0;) give_free(BlockId(block));
 }
 
 void BlockPool::check() const {
@@ -26,12 +23,15 @@ void BlockPool::check() const {
   }
   ASSERT(free == blocks_free_, "B2: the count of free blocks is true");
   ASSERT(idle == blocks_idle_, "B3: the count of idle blocks is true");
-  std::uint32_t listed = 0;
-  for (std::uint32_t i = first_free_; i != kNone; i = links_[i]) {
-    ASSERT(state(BlockId(i)) == BlockState::kFree, "B4: the free list holds free blocks");
-    ASSERT(++listed <= free, "B4: the free list ends");
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const std::uint32_t expected = (free + kLanes - 1 - lane) / kLanes;
+    std::uint32_t listed = 0;
+    for (std::uint32_t i = first_free_[lane]; i != kNone; i = records_[i].link) {
+      ASSERT(state(BlockId(i)) == BlockState::kFree, "B4: the free lists hold free blocks");
+      ASSERT(++listed <= expected, "B4: a free list ends");
+    }
+    ASSERT(listed == expected, "B4: the free lists hold every free block");
   }
-  ASSERT(listed == free, "B4: the free list holds every free block");
 }
 
 }  // namespace pagoda::kv

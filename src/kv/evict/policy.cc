@@ -12,7 +12,9 @@ const EvictionPolicy& lru_policy() {
 
 const EvictionPolicy& fifo_policy() {
   static constexpr EvictionPolicy kPolicy = {
-      "fifo", [](const BlockStats& stats) { return -static_cast<std::int64_t>(stats.created); }};
+      .name = "fifo",
+      .score = [](const BlockStats& stats) { return -static_cast<std::int64_t>(stats.created); },
+      .reads_created = true};
   return kPolicy;
 }
 

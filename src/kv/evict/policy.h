@@ -10,7 +10,7 @@
 namespace pagoda::kv {
 
 struct BlockStats {
-  Tick created = 0;   // when the block was filled
+  Tick created = 0;   // when the block was filled; known only to policies that read it
   Tick last_use = 0;  // when it was last held
 };
 
@@ -20,6 +20,8 @@ struct BlockStats {
 struct EvictionPolicy {
   std::string_view name;
   std::int64_t (*score)(const BlockStats& stats);
+  // It costs 8 bytes a block, which the others save.
+  bool reads_created = false;
 };
 
 const EvictionPolicy& lru_policy();   // least recently used: the default

@@ -1,16 +1,13 @@
 #include "kv/prefix/prefix_tree.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace pagoda::kv {
 namespace {
-
-std::uint64_t class_key(NodeId parent, SaltId salt) {
-  return std::uint64_t{parent.value()} << 32 | salt.value();
-}
 
 std::size_t shared_length(std::span<const TokenId> a, std::span<const TokenId> b) {
   const std::size_t limit = std::min(a.size(), b.size());
@@ -21,7 +18,8 @@ std::size_t shared_length(std::span<const TokenId> a, std::span<const TokenId> b
 
 }  // namespace
 
-PrefixTree::PrefixTree(const PrefixTreeOptions& options) : options_(options) {
+PrefixTree::PrefixTree(const PrefixTreeOptions& options)
+    : options_(options), edges_(options.hash_seed), private_classes_(options.hash_seed) {
   ASSERT(options.block_tokens >= 1 && options.block_tokens <= UINT16_MAX, "1 to 65535 tokens");
   ASSERT(options.slices >= 1 && options.slices <= UINT16_MAX, "1 to 65535 slices");
 }
@@ -31,6 +29,8 @@ void PrefixTree::reserve(std::size_t nodes) {
   tokens_.reserve(nodes * options_.block_tokens);
   pages_.reserve(nodes * options_.slices);
   dead_.reserve(nodes);
+  branches_.reserve(nodes);
+  edges_.reserve(nodes);
 }
 
 NodeId PrefixTree::new_node() {
@@ -41,7 +41,7 @@ NodeId PrefixTree::new_node() {
     at(node) = Node{.live = true};
     return node;
   }
-  ASSERT(nodes_.size() < kNone, "at most 2^32 - 1 nodes");
+  ASSERT(nodes_.size() < kBranchBit, "at most 2^31 nodes");
   const NodeId node(static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back(Node{.live = true});
   tokens_.resize(tokens_.size() + options_.block_tokens);
@@ -61,19 +61,17 @@ NodeId PrefixTree::insert(NodeId parent, SaltId salt, std::span<const TokenId> t
   fresh.region = salt;
   fresh.depth = depth(parent) + 1;
   fresh.tokens = static_cast<std::uint16_t>(tokens.size());
-  fresh.priority = priority_of(tokens);
   std::copy(tokens.begin(), tokens.end(),
             tokens_.begin() + static_cast<std::ptrdiff_t>(node.value()) * options_.block_tokens);
   ++at(parent).children;
-  link(class_root(parent, salt), node.value());
+  link(node.value());
   return node;
 }
 
 void PrefixTree::erase(NodeId node) {
   ASSERT(is_bare(node), "only a bare node can go");
   const NodeId above = parent(node);
-  unlink(class_root(above, region(node)), node.value());
-  drop_class_if_empty(above, region(node));
+  unlink(node.value());
   --at(above).children;
   at(node).live = false;
   dead_.push_back(node.value());
@@ -88,142 +86,170 @@ void PrefixTree::unpin(NodeId node) {
 void PrefixTree::extend(NodeId leaf, std::span<const TokenId> more) {
   Node& node = at(leaf);
   ASSERT(node.tokens + more.size() <= options_.block_tokens, "at most block_tokens tokens");
-  std::uint32_t* const root = class_root(parent(leaf), node.region);
-  unlink(root, leaf.value());
   std::copy(more.begin(), more.end(),
             tokens_.begin() + static_cast<std::ptrdiff_t>(leaf.value()) * options_.block_tokens +
                 node.tokens);
   node.tokens = static_cast<std::uint16_t>(node.tokens + more.size());
-  node.priority = priority_of(tokens(leaf));
-  link(root, leaf.value());
 }
 
 std::optional<PrefixTree::Found> PrefixTree::best_child(NodeId parent, SaltId salt,
                                                         std::span<const TokenId> tokens,
                                                         SearchWork& work) const {
-  const std::uint32_t* const root = class_root(parent, salt);
-  if (root == nullptr) return std::nullopt;
-  std::optional<Found> best;
-  // The neighbours of `tokens` in the order are on the way down, and one of
-  // them is the best.
-  for (std::uint32_t at_node = *root; at_node != kNone;) {
-    const std::span<const TokenId> here = this->tokens(NodeId(at_node));
-    const std::size_t shared = shared_length(here, tokens);
+  const Place top = class_top(parent, salt);
+  if (top == kNone) return std::nullopt;
+  const Exit exit = descend(top, tokens, work);
+  if (exit.tokens_shared == 0) return std::nullopt;
+  return Found{NodeId(exit.child), exit.tokens_shared};
+}
+
+PrefixTree::Exit PrefixTree::descend(Place top, std::span<const TokenId> tokens,
+                                     SearchWork& work) const {
+  std::uint32_t shared = 0;
+  for (Place place = top;;) {
+    const bool parts = is_branch(place);
+    const std::uint32_t child = parts ? branch(place).first : place;
+    const std::uint32_t length = parts ? branch(place).tokens : nodes_[place].tokens;
+    const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>(length, tokens.size()));
+    const TokenId* const here = row(child);
+    while (shared < limit && here[shared] == tokens[shared]) ++shared;
     ++work.nodes_visited;
-    work.tokens_compared += std::min(shared + 1, std::min(here.size(), tokens.size()));
-    if (shared > 0 && (!best || shared > best->tokens_shared)) {
-      best = Found{NodeId(at_node), static_cast<std::uint32_t>(shared)};
+    Place below = kNone;
+    if (parts && shared == length && shared < tokens.size()) {
+      below = edges_.find(place, tokens[shared].value());
     }
-    if (shared == here.size() || shared == tokens.size()) break;  // no other shares more
-    at_node = tokens[shared] < here[shared] ? nodes_[at_node].left : nodes_[at_node].right;
-  }
-  return best;
-}
-
-std::uint32_t PrefixTree::priority_of(std::span<const TokenId> tokens) const {
-  std::uint64_t hash = options_.hash_seed ^ 0x9E3779B97F4A7C15u;
-  for (const TokenId token : tokens) {
-    hash = (hash ^ token.value()) * 0xD6E8FEB86659FD93u;
-    hash ^= hash >> 32;
-  }
-  // One round more: without it 300,000 siblings that differ in the last token
-  // alone made, with an unlucky seed, a treap 222 deep instead of 47.
-  hash *= 0xD6E8FEB86659FD93u;
-  return static_cast<std::uint32_t>(hash >> 32);
-}
-
-bool PrefixTree::before(std::uint32_t a, std::uint32_t b) const {
-  const auto left = tokens(NodeId(a));
-  const auto right = tokens(NodeId(b));
-  return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end());
-}
-
-const std::uint32_t* PrefixTree::class_root(NodeId parent, SaltId region) const {
-  if (at(parent).region == region) return &at(parent).own_children;
-  const auto found = private_classes_.find(class_key(parent, region));
-  return found == private_classes_.end() ? nullptr : &found->second;
-}
-
-std::uint32_t* PrefixTree::class_root(NodeId parent, SaltId region) {
-  if (at(parent).region == region) return &at(parent).own_children;
-  return &private_classes_.try_emplace(class_key(parent, region), kNone).first->second;
-}
-
-void PrefixTree::drop_class_if_empty(NodeId parent, SaltId region) {
-  if (at(parent).region == region) return;
-  const auto found = private_classes_.find(class_key(parent, region));
-  if (found->second == kNone) private_classes_.erase(found);
-}
-
-void PrefixTree::link(std::uint32_t* root, std::uint32_t node) {
-  std::uint32_t* place = root;
-  while (*place != kNone && nodes_[*place].priority >= nodes_[node].priority) {
-    place = before(node, *place) ? &nodes_[*place].left : &nodes_[*place].right;
-  }
-  // Split what hangs here into what comes before the node and what comes after.
-  std::uint32_t rest = *place;
-  *place = node;
-  std::uint32_t* smaller = &nodes_[node].left;
-  std::uint32_t* larger = &nodes_[node].right;
-  while (rest != kNone) {
-    if (before(rest, node)) {
-      *smaller = rest;
-      smaller = &nodes_[rest].right;
-      rest = *smaller;
-    } else {
-      *larger = rest;
-      larger = &nodes_[rest].left;
-      rest = *larger;
+    if (below == kNone) {
+      work.tokens_compared += std::min<std::size_t>(shared + 1, parts ? tokens.size() : limit);
+      return {place, child, shared};
     }
+    place = below;
+    ++shared;  // the edge's label
   }
-  *smaller = kNone;
-  *larger = kNone;
 }
 
-void PrefixTree::unlink(std::uint32_t* root, std::uint32_t node) {
-  std::uint32_t* place = root;
-  while (*place != node) {
-    ASSERT(*place != kNone, "the node is in its class");
-    place = before(node, *place) ? &nodes_[*place].left : &nodes_[*place].right;
+PrefixTree::Place PrefixTree::class_top(NodeId parent, SaltId region) const {
+  if (at(parent).region == region) return at(parent).own_class;
+  return private_classes_.find(parent.value(), region.value());
+}
+
+void PrefixTree::set_class_top(NodeId parent, SaltId region, Place top) {
+  if (at(parent).region == region) {
+    at(parent).own_class = top;
+  } else if (top == kNone) {
+    private_classes_.erase(parent.value(), region.value());
+  } else {
+    private_classes_.set(parent.value(), region.value(), top);
   }
-  std::uint32_t left = nodes_[node].left;
-  std::uint32_t right = nodes_[node].right;
-  while (left != kNone && right != kNone) {
-    if (nodes_[left].priority >= nodes_[right].priority) {
-      *place = left;
-      place = &nodes_[left].right;
-      left = *place;
-    } else {
-      *place = right;
-      place = &nodes_[right].left;
-      right = *place;
-    }
+}
+
+PrefixTree::Place PrefixTree::new_branch() {
+  if (branch_unused_ == kNone) {
+    branches_.emplace_back();
+    return static_cast<Place>(branches_.size() - 1) | kBranchBit;
   }
-  *place = left != kNone ? left : right;
-  nodes_[node].left = kNone;
-  nodes_[node].right = kNone;
+  const Place place = branch_unused_;
+  branch_unused_ = branch(place).branch_above;
+  branch(place) = {};
+  return place;
+}
+
+void PrefixTree::add_way(Place branch, std::uint32_t label, Place down) {
+  edges_.set(branch, label, down);
+  branch_above(down) = branch;
+  ++this->branch(branch).ways;
+  this->branch(branch).labels ^= label;
+}
+
+// `fresh` takes the place of `old`, which hangs below the branch `above` or is the top of its
+// class.
+void PrefixTree::hang_instead(Place fresh, Place old, Place above) {
+  const NodeId member(first_below(old));
+  branch_above(fresh) = above;
+  if (above == kNone) {
+    set_class_top(parent(member), region(member), fresh);
+  } else {
+    edges_.set(above, row(member.value())[branch(above).tokens].value(), fresh);
+  }
+}
+
+// The node is the first of every run that `next` was the first of: it hangs beside all of that run.
+void PrefixTree::list_before(std::uint32_t node, std::uint32_t next) {
+  Node& here = nodes_[node];
+  here.next = next;
+  here.previous = std::exchange(nodes_[next].previous, node);
+  if (here.previous != kNone) nodes_[here.previous].next = node;
+  for (Place above = here.branch_above; above != kNone && branch(above).first == next;
+       above = branch(above).branch_above) {
+    branch(above).first = node;
+  }
+}
+
+void PrefixTree::link(std::uint32_t node) {
+  const NodeId id(node);
+  const Place top = class_top(parent(id), region(id));
+  if (top == kNone) return set_class_top(parent(id), region(id), node);
+  SearchWork work;
+  const Exit exit = descend(top, tokens(id), work);
+  const std::uint32_t parts_at = exit.tokens_shared;
+  ASSERT(parts_at < at(id).tokens, "no child of the class begins with these tokens");
+  const std::uint32_t label = row(node)[parts_at].value();
+  if (is_branch(exit.place) && branch(exit.place).tokens == parts_at) {
+    add_way(exit.place, label, node);
+  } else {
+    ASSERT(parts_at < nodes_[exit.child].tokens, "no child of the class is their beginning");
+    const Place fresh = new_branch();
+    branch(fresh).first = exit.child;
+    branch(fresh).tokens = static_cast<std::uint16_t>(parts_at);
+    hang_instead(fresh, exit.place, branch_above(exit.place));
+    add_way(fresh, row(exit.child)[parts_at].value(), exit.place);
+    add_way(fresh, label, node);
+  }
+  list_before(node, exit.child);
+}
+
+void PrefixTree::unlink(std::uint32_t node) {
+  const NodeId id(node);
+  const Node& here = nodes_[node];
+  const Place above = here.branch_above;
+  if (above == kNone) return set_class_top(parent(id), region(id), kNone);
+  // Two children or more are below each branch above, so that the next stands in the same run.
+  for (Place place = above; place != kNone && branch(place).first == node;
+       place = branch(place).branch_above) {
+    branch(place).first = here.next;
+  }
+  if (here.previous != kNone) nodes_[here.previous].next = here.next;
+  if (here.next != kNone) nodes_[here.next].previous = here.previous;
+  Branch& parting = branch(above);
+  const std::uint32_t label = row(node)[parting.tokens].value();
+  edges_.erase(above, label);
+  parting.labels ^= label;
+  if (--parting.ways > 1) return;
+  const Place left = edges_.find(above, parting.labels);
+  edges_.erase(above, parting.labels);
+  hang_instead(left, above, parting.branch_above);
+  parting = {.branch_above = branch_unused_};
+  branch_unused_ = above;
+}
+
+void PrefixTree::append_class(Place top, std::vector<std::uint32_t>& list) const {
+  const auto first = static_cast<std::ptrdiff_t>(list.size());
+  for (std::uint32_t child = first_below(top); child != kNone; child = nodes_[child].next) {
+    list.push_back(child);
+  }
+  std::sort(list.begin() + first, list.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return std::ranges::lexicographical_compare(tokens(NodeId(a)), tokens(NodeId(b)));
+  });
 }
 
 std::vector<std::uint32_t> PrefixTree::child_list(NodeId node) const {
   std::vector<std::uint32_t> list;
-  const auto append_class = [&](std::uint32_t root) {
-    std::vector<std::uint32_t> above;
-    for (std::uint32_t at_node = root; at_node != kNone || !above.empty();) {
-      for (; at_node != kNone; at_node = nodes_[at_node].left) above.push_back(at_node);
-      at_node = above.back();
-      above.pop_back();
-      list.push_back(at_node);
-      at_node = nodes_[at_node].right;
-    }
-  };
-  append_class(at(node).own_children);
+  if (at(node).own_class != kNone) append_class(at(node).own_class, list);
   if (list.size() == children(node)) return list;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> classes;  // of the node, by salt
-  for (const auto& [key, root] : private_classes_) {
-    if (key >> 32 == node.value()) classes.emplace_back(key, root);
-  }
+  std::vector<std::pair<std::uint32_t, Place>> classes;  // of the node, by salt
+  private_classes_.for_each([&](std::uint32_t parent, std::uint32_t salt, Place top) {
+    if (parent == node.value()) classes.emplace_back(salt, top);
+  });
   std::sort(classes.begin(), classes.end());
-  for (const auto& [key, root] : classes) append_class(root);
+  for (const auto& [salt, top] : classes) append_class(top, list);
   return list;
 }
 
@@ -239,29 +265,55 @@ void PrefixTree::check() const {
     ASSERT(is_root(node) || at(parent(node)).live, "T2: every node hangs on a live one");
     ASSERT(is_root(node) || depth(node) == depth(parent(node)) + 1,
            "T2: depth counts from the root");
-    const std::vector<std::uint32_t> list = child_list(node);
-    ASSERT(list.size() == children(node), "T3: the count of children is true");
-    std::uint32_t resident = 0;
-    for (const std::uint32_t child : list) resident += nodes_[child].pages > 0 ? 1 : 0;
-    ASSERT(resident == children_resident(node), "T3: the count of resident children is true");
-    for (std::size_t c = 0; c < list.size(); ++c) {
-      const NodeId child(list[c]);
-      ASSERT(parent(child) == node, "T3: children know their parent");
-      if (c == 0 || region(NodeId(list[c - 1])) != region(child)) continue;
-      const auto left = tokens(NodeId(list[c - 1]));
-      const auto right = tokens(child);
-      const std::size_t shared = shared_length(left, right);
-      ASSERT(shared < left.size() && shared < right.size() && left[shared] < right[shared],
-             "T4: in order, and no child begins with another");
-    }
-    for (const std::uint32_t side : {nodes_[i].left, nodes_[i].right}) {
-      ASSERT(side == kNone || nodes_[side].priority <= nodes_[i].priority,
-             "T5: a treap's priorities fall on the way down");
-    }
+    check_children(node);
   }
   ASSERT(live == nodes_live_, "T2: the count of nodes is true");
-  for (const auto& [key, root] : private_classes_) {
-    ASSERT(root != kNone, "T3: a class without members is forgotten");
+  check_branches();
+}
+
+void PrefixTree::check_children(NodeId node) const {
+  const std::vector<std::uint32_t> list = child_list(node);
+  ASSERT(list.size() == children(node), "T3: the count of children is true");
+  std::uint32_t resident = 0;
+  for (const std::uint32_t child : list) resident += nodes_[child].pages > 0 ? 1 : 0;
+  ASSERT(resident == children_resident(node), "T3: the count of resident children is true");
+  for (std::size_t c = 0; c < list.size(); ++c) {
+    const NodeId child(list[c]);
+    ASSERT(parent(child) == node, "T3: children know their parent");
+    if (c > 0 && region(NodeId(list[c - 1])) == region(child)) {
+      const auto left = tokens(NodeId(list[c - 1]));
+      const std::size_t shared = shared_length(left, tokens(child));
+      ASSERT(shared < left.size() && shared < tokens(child).size(),
+             "T4: no child begins with another");
+    }
+    SearchWork work;
+    const auto found = best_child(node, region(child), tokens(child), work);
+    ASSERT(found && found->node == child && found->tokens_shared == tokens(child).size(),
+           "T5: every child is found by its tokens");
+  }
+}
+
+void PrefixTree::check_branches() const {
+  std::vector<std::uint32_t> ways(branches_.size(), 0);
+  std::vector<std::uint32_t> labels(branches_.size(), 0);
+  edges_.for_each([&](Place from, std::uint32_t label, Place to) {
+    const Place above = is_branch(to) ? branch(to).branch_above : nodes_[to].branch_above;
+    ASSERT(above == from, "T5: a place knows the branch above it");
+    ++ways[from & ~kBranchBit];
+    labels[from & ~kBranchBit] ^= label;
+  });
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    const Branch& here = branches_[i];
+    ASSERT(here.ways == ways[i] && here.labels == labels[i], "T5: a branch knows its edges");
+    if (here.ways == 0) continue;
+    ASSERT(here.ways > 1, "T5: at a branch something parts");
+    const std::uint32_t before = nodes_[here.first].previous;
+    const std::uint32_t behind = nodes_[here.first].next;
+    const auto shared = [&](std::uint32_t node) {
+      return shared_length(tokens(NodeId(here.first)), tokens(NodeId(node)));
+    };
+    ASSERT(behind != kNone && shared(behind) >= here.tokens, "T6: those below a branch are a run");
+    ASSERT(before == kNone || shared(before) < here.tokens, "T6: a branch names the first below");
   }
 }
 

@@ -3,44 +3,52 @@
 //   root (one per namespace)
 //    |-- [1 2 3 4]            public
 //    |     |-- [5 6 7 8]      public
-//    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt
-//    7
-//    `-- [1 2]                an open leaf: fewer tokens than a block, no
-//    children
+//    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt 7
+//    `-- [1 2]                an open leaf: fewer tokens than a block, no children
 //
-// The children of a node fall into classes: those of the node's own region
-// (what is public below a public node, what is private below a private one)
-// and, below a public node, one class per salt. Within a class no child's
-// tokens are the beginning of another's, so that at most one child can be
-// followed. A search looks at one class and visits only its nodes: what other
-// salts hold changes neither its result nor its work.
+// The children of a node fall into classes: those of the node's own region (what is public below a
+// public node, what is private below a private one) and, below a public node, one class per salt.
+// Within a class no child's tokens are the beginning of another's, so that at most one child can be
+// followed. A search looks at one class and visits only its nodes: what other salts hold changes
+// neither its result nor its work.
 //
-// A class is a treap ordered by tokens, its priorities a keyed hash of the
-// tokens: its shape is a function of its members. One descent finds the exact
-// child or the one with the longest common beginning, in O(log n). Nodes,
-// tokens and pages live in arrays; no allocation per node.
+// A class is a trie of its children's tokens without the places where nothing parts: a *branch* is
+// a beginning that two children or more share and after which they part.
+//
+//   children  [5 6 7 8] [5 6 9 9] [4 4 4 4]      branch ""  -4-> [4 4 4 4]
+//                                                           -5-> branch "5 6"  -7-> [5 6 7 8]
+//                                                                              -9-> [5 6 9 9]
+//
+// Its shape is a function of its members, and a step down is one lookup (edge_table.h): a search
+// visits at most one branch per token and then a child, however many children there are. A child
+// without siblings is found without a lookup. Branches keep no tokens, they name a child that has
+// them: the first of the *run* of those below, for the children of a class are a list in which
+// those below a branch stand together.
+//
+// Nodes, tokens and pages live in arrays; no allocation per node.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "base/large_array.h"
 #include "base/token_id.h"
 #include "kv/ids.h"
+#include "kv/prefix/edge_table.h"
 
 namespace pagoda::kv {
 
 struct PrefixTreeOptions {
   std::uint32_t block_tokens = 16;
   std::uint32_t slices = 1;
-  std::uint64_t hash_seed = 0;  // unknown to clients, so that they cannot aim at deep treaps
+  std::uint64_t hash_seed = 0;  // unknown to clients, so that they cannot aim at long probes
 };
 
-// What a search cost.
+// What a search cost: a function of what is asked and of the members of the classes looked at.
 struct SearchWork {
-  std::uint64_t nodes_visited = 0;
+  std::uint64_t nodes_visited = 0;  // branches included
   std::uint64_t tokens_compared = 0;
 };
 
@@ -52,42 +60,41 @@ class PrefixTree {
   std::uint32_t slices() const { return options_.slices; }
   std::uint32_t nodes() const { return nodes_live_; }  // roots included
 
-  // Takes the memory of this many nodes at once: growing by doubling would take
-  // up to twice as much.
+  // Takes the memory of this many nodes at once: growing by doubling would take up to twice as
+  // much.
   void reserve(std::size_t nodes);
 
   // A new namespace. Roots are never erased.
   NodeId add_root();
 
-  // A child with 1 to block_tokens tokens. No child of the class may begin with
-  // them or be their beginning.
+  // A child with 1 to block_tokens tokens. No child of the class may begin with them or be their
+  // beginning.
   NodeId insert(NodeId parent, SaltId salt, std::span<const TokenId> tokens);
   // A bare node: without children, pages and pins, and no root.
   void erase(NodeId node);
-  // A sequence stands on the node of its last whole block: the node stays, even
-  // without pages.
+  // A sequence stands on the node of its last whole block: the node stays, even without pages.
   void pin(NodeId node) { ++at(node).pins; }
   void unpin(NodeId node);
   // Nothing here needs the node; a copy in another tier may.
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
   }
-  // An open leaf gets more tokens; the result must fit its class as in
-  // insert().
+  // An open leaf gets more tokens. It fits its class as before: it parted from every sibling
+  // within the tokens it had.
   void extend(NodeId leaf, std::span<const TokenId> more);
 
   struct Found {
     NodeId node;
     std::uint32_t tokens_shared;  // at least 1
   };
-  // The child of the class that shares the longest beginning with `tokens`.
+  // The child of the class that shares the longest beginning with `tokens`; of several, one that
+  // the history of this class alone decides.
   std::optional<Found> best_child(NodeId parent, SaltId salt, std::span<const TokenId> tokens,
                                   SearchWork& work) const;
 
   bool is_root(NodeId node) const { return at(node).parent == kNone; }
   NodeId parent(NodeId node) const { return NodeId(at(node).parent); }
-  // The salt of the node's region: its own or inherited. kPublic for public
-  // nodes.
+  // The salt of the node's region: its own or inherited. kPublic for public nodes.
   SaltId region(NodeId node) const { return at(node).region; }
   std::uint32_t children(NodeId node) const { return at(node).children; }
   // Children that have a page in the pool.
@@ -111,20 +118,24 @@ class PrefixTree {
     for (const std::uint32_t child : child_list(node)) visit(NodeId(child));
   }
 
-  // Stops the program when an invariant (README: T1 to T5) does not hold.
-  // Linear.
+  // Stops the program when an invariant (README: T1 to T6) does not hold. Linear, but for classes.
   void check() const;
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  // A place in a trie: a child's number, or kBranchBit and a branch's number.
+  using Place = std::uint32_t;
+  static constexpr Place kBranchBit = 1u << 31;
+  static bool is_branch(Place place) { return (place & kBranchBit) != 0; }
+
   struct Node {
     std::uint32_t parent = kNone;
-    std::uint32_t left = kNone;  // in the treap of its class
-    std::uint32_t right = kNone;
-    std::uint32_t priority = 0;
-    std::uint32_t own_children = kNone;  // treap of the node's own region
-    std::uint32_t children = 0;          // of all classes
+    Place branch_above = kNone;  // in the trie of its class; kNone: the class has no other member
+    std::uint32_t previous = kNone;  // in the list of its class
+    std::uint32_t next = kNone;
+    Place own_class = kNone;     // top of the class of the node's own region; kNone: it is empty
+    std::uint32_t children = 0;  // of all classes
     std::uint32_t children_resident = 0;
     std::uint32_t depth = 0;
     std::uint32_t pins = 0;
@@ -134,31 +145,64 @@ class PrefixTree {
     bool live = false;
   };
 
+  struct Branch {
+    Place branch_above = kNone;   // kNone: the top of its class
+    std::uint32_t first = kNone;  // of the run of children below
+    std::uint32_t ways = 0;       // edges down: at least 2; 0: the branch is not in use
+    std::uint32_t labels = 0;     // of those edges, all xored: the last one left names itself
+    std::uint16_t tokens = 0;     // shared by all below
+  };
+
+  // Where a search leaves the trie.
+  struct Exit {
+    Place place;
+    std::uint32_t child;  // the place, or the first child below it
+    std::uint32_t tokens_shared;
+  };
+
   const Node& at(NodeId node) const { return nodes_[node.value()]; }
   Node& at(NodeId node) { return nodes_[node.value()]; }
   std::size_t page_index(NodeId node, std::uint32_t slice) const {
     return std::size_t{node.value()} * options_.slices + slice;
   }
   NodeId new_node();
-  std::uint32_t priority_of(std::span<const TokenId> tokens) const;
-  bool before(std::uint32_t a, std::uint32_t b) const;
+  Place new_branch();
+  const TokenId* row(std::uint32_t node) const {
+    return tokens_.data() + std::size_t{node} * options_.block_tokens;
+  }
 
-  // The class that a child with `region` belongs to below `parent`.
-  std::uint32_t* class_root(NodeId parent, SaltId region);
-  const std::uint32_t* class_root(NodeId parent, SaltId region) const;
-  void link(std::uint32_t* root, std::uint32_t node);
-  void unlink(std::uint32_t* root, std::uint32_t node);
-  void drop_class_if_empty(NodeId parent, SaltId region);
+  // The top of the class that a child with `region` belongs to below `parent`, or kNone.
+  Place class_top(NodeId parent, SaltId region) const;
+  void set_class_top(NodeId parent, SaltId region, Place top);
+  const Branch& branch(Place place) const { return branches_[place & ~kBranchBit]; }
+  Branch& branch(Place place) { return branches_[place & ~kBranchBit]; }
+  std::uint32_t first_below(Place place) const {
+    return is_branch(place) ? branch(place).first : place;
+  }
+  Place& branch_above(Place place) {
+    return is_branch(place) ? branch(place).branch_above : nodes_[place].branch_above;
+  }
+  Exit descend(Place top, std::span<const TokenId> tokens, SearchWork& work) const;
+  void link(std::uint32_t node);
+  void unlink(std::uint32_t node);
+  void add_way(Place branch, std::uint32_t label, Place down);
+  void hang_instead(Place fresh, Place old, Place above);
+  void list_before(std::uint32_t node, std::uint32_t next);
+  void append_class(Place top, std::vector<std::uint32_t>& list) const;
   std::vector<std::uint32_t> child_list(NodeId node) const;
+  void check_children(NodeId node) const;
+  void check_branches() const;
 
   PrefixTreeOptions options_;
-  std::vector<Node> nodes_;
-  std::vector<TokenId> tokens_;       // [node, block_tokens]
-  std::vector<std::uint32_t> pages_;  // [node, slice]
-  std::vector<std::uint32_t> dead_;   // node numbers to use again
+  LargeArray<Node> nodes_;
+  LargeArray<TokenId> tokens_;       // [node, block_tokens]
+  LargeArray<std::uint32_t> pages_;  // [node, slice]
+  std::vector<std::uint32_t> dead_;  // node numbers to use again
   std::uint32_t nodes_live_ = 0;
-  // Below public nodes: (parent, salt) to the treap of that salt's children.
-  std::unordered_map<std::uint64_t, std::uint32_t> private_classes_;
+  LargeArray<Branch> branches_;
+  Place branch_unused_ = kNone;  // a list, linked by branch_above
+  EdgeTable edges_;              // from a branch, by the next token, to the place below
+  EdgeTable private_classes_;    // from a public node, by salt, to the top of the salt's class
 };
 
 inline void PrefixTree::set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page) {

@@ -1,0 +1,31 @@
+#include "base/large_array.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace pagoda {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+}  // namespace
+
+void* take_large(std::size_t bytes) {
+  void* const memory = ::operator new(bytes, std::align_val_t(kCacheLineBytes));
+#ifdef MADV_HUGEPAGE
+  if (bytes >= 2 * kHugePageBytes) {  // one of them whole, wherever it starts
+    const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(memory) % page_bytes;
+    // A hint: where it is refused pages stay small, and nothing else differs.
+    static_cast<void>(
+        madvise(static_cast<std::byte*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE));
+  }
+#endif
+  return memory;
+}
+
+void give_large(void* memory) noexcept {
+  ::operator delete(memory, std::align_val_t(kCacheLineBytes));
+}
+
+}  // namespace pagoda

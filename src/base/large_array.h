@@ -1,0 +1,39 @@
+// A vector for tables that are read at random: it starts on a cache line, and once it is large it
+// asks for huge pages. With pages of 4 KiB a random read of a 64 MiB table misses the TLB as well
+// as the caches, which costs about as much again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+namespace pagoda {
+
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+// Memory for `bytes` bytes, at least aligned to a cache line; throws std::bad_alloc.
+void* take_large(std::size_t bytes);
+void give_large(void* memory) noexcept;
+
+template <class T>
+struct LargeAllocator {
+  using value_type = T;
+
+  LargeAllocator() = default;
+  template <class Other>
+  explicit LargeAllocator(const LargeAllocator<Other>& /*other*/) {}
+
+  T* allocate(std::size_t count) {
+    if (count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T))
+      throw std::bad_array_new_length();
+    return static_cast<T*>(take_large(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t /*count*/) noexcept { give_large(memory); }
+  bool operator==(const LargeAllocator& /*other*/) const { return true; }
+};
+
+template <class T>
+using LargeArray = std::vector<T, LargeAllocator<T>>;
+
+}  // namespace pagoda
