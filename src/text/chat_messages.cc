@@ -93,7 +93,8 @@ class MessageImporter {
                                               : "parts without a type";
   }
 
-  Value fit_content(const Value& content) {
+  Value fit_content(Value content) {
+    if (content.is_none() && !traits_.null_content) content = heap_.text(std::string());
     if (content.is_list() && !traits_.part_content) return joined_parts(content);
     if (!content.is_text() || traits_.text_content || !traits_.part_content) return content;
     const Value part = heap_.dict();

@@ -17,6 +17,7 @@ constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 // Words no template contains.
 constexpr const char* kNeedle = "nEEdLe";
 constexpr const char* kSystemNeedle = "sYsTEm-nEEdLe";
+constexpr const char* kCallId = "call00001";
 
 ChatJson message(const char* role, ChatJson content) {
   return {{"role", role}, {"content", std::move(content)}};
@@ -24,6 +25,16 @@ ChatJson message(const char* role, ChatJson content) {
 
 ChatJson text_part(const char* text) {
   return ChatJson::array({{{"type", "text"}, {"text", text}}});
+}
+
+// A tool call as clients send it. Mistral's templates want ids of nine letters and digits.
+ChatJson tool_call_message(const ChatJson& content, const ChatJson& arguments) {
+  ChatJson call = message("assistant", content);
+  call["tool_calls"] =
+      ChatJson::array({{{"id", kCallId},
+                        {"type", "function"},
+                        {"function", {{"name", "probe"}, {"arguments", arguments}}}}});
+  return call;
 }
 
 bool has(const std::optional<std::string>& prompt, std::string_view text) {
@@ -99,17 +110,11 @@ std::optional<std::string> ChatTemplate::probe(const ChatJson& messages) const {
 
 ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
                                                 const ChatJson& result) const {
+  ChatJson answer = message("tool", result);
+  answer["tool_call_id"] = kCallId;
+  answer["name"] = "probe";
   const auto call = [&](const ChatJson& arguments, const ChatJson& content) {
-    ChatJson assistant = message("assistant", content);
-    // Mistral's templates want ids of nine letters and digits.
-    assistant["tool_calls"] =
-        ChatJson::array({{{"id", "call00001"},
-                          {"type", "function"},
-                          {"function", {{"name", "probe"}, {"arguments", arguments}}}}});
-    ChatJson answer = message("tool", result);
-    answer["tool_call_id"] = "call00001";
-    answer["name"] = "probe";
-    return probe(ChatJson::array({user, assistant, answer}));
+    return probe(ChatJson::array({user, tool_call_message(content, arguments), answer}));
   };
   const std::string key(kSystemNeedle);
   // Templates differ in what they expect beside a tool call.
@@ -119,6 +124,14 @@ ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
     if (has(call("{\"" + key + "\": 1}", content), "{\"" + key)) return ToolArguments::kText;
   }
   return ToolArguments::kObject;
+}
+
+bool ChatTemplate::takes_null_content(const ChatJson& user) const {
+  // Arguments as an object or as text: one of the two is what the template wants.
+  for (const ChatJson& arguments : {ChatJson::object(), ChatJson("{}")}) {
+    if (probe(ChatJson::array({user, tool_call_message(nullptr, arguments)}))) return true;
+  }
+  return false;
 }
 
 void ChatTemplate::find_traits() {
@@ -140,6 +153,7 @@ void ChatTemplate::find_traits() {
       has(probe(ChatJson::array({message("system", content(kSystemNeedle)), user})), kSystemNeedle);
 
   found.tool_arguments = find_tool_arguments(user, content("1"));
+  found.null_content = takes_null_content(user);
   traits_ = found;
 }
 

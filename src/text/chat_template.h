@@ -50,6 +50,7 @@ enum class ToolArguments : std::uint8_t { kAsSent, kObject, kText };
 struct TemplateTraits {
   bool text_content = true;   // a message's content as a string
   bool part_content = false;  // as a list of typed parts
+  bool null_content = true;   // as null, beside tool calls
   bool system_role = true;    // else system messages begin the next user message
   ToolArguments tool_arguments = ToolArguments::kObject;
 };
@@ -79,6 +80,7 @@ class ChatTemplate {
   std::optional<std::string> probe(const ChatJson& messages) const;
   // In a tool call between the message `user` and a tool's `result`.
   ToolArguments find_tool_arguments(const ChatJson& user, const ChatJson& result) const;
+  bool takes_null_content(const ChatJson& user) const;
 
   jinja::Template template_;
   SpecialTexts specials_;

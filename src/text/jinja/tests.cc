@@ -48,7 +48,7 @@ bool test_compare(const Value& subject, const Value& argument, Heap& heap) {
 
 bool test_boolean(const Value& v, const Value&, Heap&) { return v.is(Kind::kBool); }
 bool test_callable(const Value& v, const Value&, Heap&) {
-  return v.is(Kind::kMacro) || v.is(Kind::kMethod) || v.is(Kind::kFunction);
+  return v.is(Kind::kMacro) || v.is(Kind::kMethod) || v.is(Kind::kFunction) || v.is_undefined();
 }
 bool test_defined(const Value& v, const Value&, Heap&) { return !v.is_undefined(); }
 bool test_divisible(const Value& v, const Value& by, Heap&) {
