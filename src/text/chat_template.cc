@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "text/chat_messages.h"
@@ -88,7 +87,10 @@ Result<ChatTemplate> ChatTemplate::load(const gguf::Metadata& metadata,
 
 Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Tokenizer& tokenizer) {
   std::ifstream stream(path, std::ios::binary);
-  const std::string source((std::istreambuf_iterator<char>(stream)), {});
+  // One byte more than is allowed, so that parsing refuses longer files.
+  std::string source(jinja::Template::kSourceBytesMax + 1, '\0');
+  stream.read(source.data(), static_cast<std::streamsize>(source.size()));
+  source.resize(static_cast<std::size_t>(stream.gcount()));
   if (!stream.is_open() || stream.bad()) {
     return Error{ErrorCode::kIo, fmt::format("cannot read the chat template '{}'", path)};
   }

@@ -175,7 +175,7 @@ class Lexer {
 
   void lex_code(std::size_t tag, TokenKind begin, TokenKind end, std::string_view close) {
     add(begin, {}, tag);
-    std::string open;  // brackets that wait for their other half
+    std::string open;  // brackets that must still come, last first
     while (true) {
       skip_space();
       const std::size_t offset = at_;
@@ -256,11 +256,14 @@ class Lexer {
       fail(fmt::format("unexpected character '{}'", source_[at_]), place_of(at_));
     }
     const char c = found->front();
-    if (c == '(' || c == '[' || c == '{') open += c;
+    if (c == '(') open += ')';
+    if (c == '[') open += ']';
+    if (c == '{') open += '}';
     if (c == ')' || c == ']' || c == '}') {
-      const char partner = c == ')' ? '(' : (c == ']' ? '[' : '{');
-      if (open.empty() || open.back() != partner)
-        fail(fmt::format("'{}' closes nothing", c), place_of(at_));
+      if (open.empty()) fail(fmt::format("'{}' closes nothing", c), place_of(at_));
+      if (open.back() != c) {
+        fail(fmt::format("expected '{}', found '{}'", open.back(), c), place_of(at_));
+      }
       open.pop_back();
     }
     add(TokenKind::kOperator, std::string(*found), at_);
