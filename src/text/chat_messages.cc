@@ -149,7 +149,8 @@ bool is_system(const Value& message) {
   return role == "system" || role == "developer";
 }
 
-// Puts what system messages say before the user message that follows.
+// Puts what system messages say before the user message that follows, or into one of its own at
+// the end. There is always a message left.
 std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImporter& importer,
                                Heap& heap) {
   std::vector<Value> folded;
@@ -175,7 +176,7 @@ std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImport
     }
     folded.push_back(message);
   }
-  if (!pending.empty()) {
+  if (!pending.empty() || folded.empty()) {
     const Value message = heap.dict();
     set_user(message.as_dict());
     folded.push_back(message);

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
+// Templates of today take a few hundred steps for conversations as small as those they are probed
+// with.
+constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .text_bytes = 16U << 20};
+
 // Words no template contains.
 constexpr const char* kNeedle = "nEEdLe";
 constexpr const char* kSystemNeedle = "sYsTEm-nEEdLe";
@@ -100,11 +104,11 @@ Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Toke
 std::optional<std::string> ChatTemplate::probe(const ChatJson& messages) const {
   Conversation conversation;
   conversation.messages = messages;
-  auto prompt = render(conversation);
+  auto prompt = render(conversation, kProbeLimits);
   if (!prompt.ok()) {
     // Some templates for tool use cannot do without a list of tools.
     conversation.tools = ChatJson::array();
-    prompt = render(conversation);
+    prompt = render(conversation, kProbeLimits);
   }
   if (!prompt.ok()) return std::nullopt;
   return std::string(prompt.value().bytes());

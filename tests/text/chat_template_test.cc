@@ -167,6 +167,10 @@ TEST(ChatTemplate, WithoutASystemRoleItsTextBeginsTheNextUserMessage) {
             "template:(user:|system#0:S|template:\n\n|user#1:U|template:)(assistant:|assistant#2:A|"
             "template:)(user:|system#3:D|template:\n\n|user#4:V|template:)");
   EXPECT_EQ(shown(chat.render(talk({say("system", "S")}))), "(user:S)");
+  Conversation wordless = talk({{{"role", "developer"}}});
+  EXPECT_EQ(shown(chat.render(wordless)), "(user:)");
+  wordless.continue_final_message = true;
+  EXPECT_EQ(shown(chat.render(wordless)), "(user:");
 }
 
 TEST(ChatTemplate, ToolArgumentsHaveTheFormTheTemplateTakes) {
