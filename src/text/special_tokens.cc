@@ -1,5 +1,8 @@
 #include "text/special_tokens.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace pagoda::text {
 namespace {
 
@@ -8,6 +11,13 @@ bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 // Phi-3's tags swallow the white space after them; these do not.
 bool keeps_space_after(std::string_view text) {
   return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+}
+
+bool is_within(const TokenTrie::Match& match, std::span<const ByteRange> ranges) {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), match.begin,
+                       [](std::size_t byte, const ByteRange& range) { return byte < range.begin; });
+  return after != ranges.begin() && match.end <= std::prev(after)->end;
 }
 
 }  // namespace
@@ -35,27 +45,7 @@ void TokenTrie::insert(std::string_view text, TokenId id) {
   if (nodes_[node].token == kNone) nodes_[node].token = id.value();
 }
 
-std::optional<TokenTrie::Match> TokenTrie::longest_at(std::string_view text, std::size_t at) const {
-  std::optional<Match> longest;
-  std::uint32_t node = 0;
-  for (std::size_t i = at; i < text.size(); ++i) {
-    node = child_of(node, text[i]);
-    if (node == kNone) break;
-    if (nodes_[node].token != kNone) longest = Match{at, i + 1, TokenId(nodes_[node].token)};
-  }
-  return longest;
-}
-
-std::optional<TokenTrie::Match> TokenTrie::find_next(std::string_view text,
-                                                     std::size_t from) const {
-  for (std::size_t at = from; at < text.size(); ++at) {
-    if (first_[static_cast<unsigned char>(text[at])] == kNone) continue;
-    if (auto match = longest_at(text, at)) return match;
-  }
-  return std::nullopt;
-}
-
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) : user_defined_(vocabulary.size()) {
   if (vocabulary.strips_after_special) strips_after_.resize(vocabulary.size());
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id(i);
@@ -64,16 +54,20 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
     if (!user_defined && type != TokenType::kControl && type != TokenType::kUnknown) continue;
     const std::string_view text = vocabulary.texts[i];
     all_.insert(text, id);
+    user_defined_[i] = user_defined;
     if (user_defined) always_.insert(text, id);
     if (vocabulary.strips_after_special) strips_after_[i] = !keeps_space_after(text);
   }
 }
 
-SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from, bool special) const {
-  const TokenTrie& trie = special ? all_ : always_;
+SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from,
+                                      std::span<const ByteRange> allowed) const {
+  const TokenTrie& trie = allowed.empty() ? always_ : all_;
   const Cut rest{text.substr(from), std::nullopt, text.size()};
   if (trie.empty()) return rest;
-  const auto match = trie.find_next(text, from);
+  const auto match = trie.find_next(text, from, [&](const TokenTrie::Match& found) {
+    return user_defined_[found.id.value()] || is_within(found, allowed);
+  });
   if (!match) return rest;
   std::size_t next = match->end;
   if (!strips_after_.empty() && strips_after_[match->id.value()]) {

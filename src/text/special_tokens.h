@@ -1,13 +1,14 @@
 // Tokens that are cut out of a text before anything else looks at it.
 //
 // Leftmost first, at one place the longest. User-defined tokens are cut always, control and
-// unknown tokens only when asked. Immutable after construction.
+// unknown tokens only within the ranges that allow it. Immutable after construction.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,12 @@
 #include "text/vocabulary.h"
 
 namespace pagoda::text {
+
+// A part of a text.
+struct ByteRange {
+  std::size_t begin;
+  std::size_t end;
+};
 
 // A set of texts, each with a token. Looking for the next one costs one table access a byte, plus
 // at most the longest text's bytes where a first byte fits.
@@ -27,7 +34,16 @@ class TokenTrie {
     std::size_t end;
     TokenId id;
   };
-  std::optional<Match> find_next(std::string_view text, std::size_t from) const;
+  // The first match from `from` on of which `accept(match)` is true.
+  template <class Accept>
+  std::optional<Match> find_next(std::string_view text, std::size_t from,
+                                 const Accept& accept) const {
+    for (std::size_t at = from; at < text.size(); ++at) {
+      if (first_[static_cast<unsigned char>(text[at])] == kNone) continue;
+      if (const auto match = longest_at(text, at, accept)) return match;
+    }
+    return std::nullopt;
+  }
   bool empty() const { return nodes_.size() == 1; }
 
  private:
@@ -41,7 +57,20 @@ class TokenTrie {
   };
 
   std::uint32_t child_of(std::uint32_t node, char byte) const;
-  std::optional<Match> longest_at(std::string_view text, std::size_t at) const;
+  template <class Accept>
+  std::optional<Match> longest_at(std::string_view text, std::size_t at,
+                                  const Accept& accept) const {
+    std::optional<Match> longest;
+    std::uint32_t node = 0;
+    for (std::size_t i = at; i < text.size(); ++i) {
+      node = child_of(node, text[i]);
+      if (node == kNone) break;
+      if (nodes_[node].token == kNone) continue;
+      const Match match{at, i + 1, TokenId(nodes_[node].token)};
+      if (accept(match)) longest = match;
+    }
+    return longest;
+  }
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
   std::array<std::uint32_t, 256> first_ = [] {
@@ -60,12 +89,14 @@ class SpecialTokens {
     std::optional<TokenId> token;
     std::size_t next;  // where to go on; the size of the text when done
   };
-  // The text from `from` to the next special token, and that token.
-  Cut cut(std::string_view text, std::size_t from, bool special) const;
+  // The text from `from` to the next special token, and that token. Control tokens count where
+  // all their bytes are in one of `allowed`, which are ascending and do not touch.
+  Cut cut(std::string_view text, std::size_t from, std::span<const ByteRange> allowed) const;
 
  private:
   TokenTrie always_;  // user-defined
   TokenTrie all_;
+  std::vector<bool> user_defined_;  // by token
   std::vector<bool> strips_after_;  // by token; empty when none does
 };
 

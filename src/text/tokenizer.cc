@@ -10,7 +10,7 @@
 #include "text/end_tokens.h"
 #include "text/pretokenizer.h"
 #include "text/sentence_piece.h"
-#include "text/special_tokens.h"
+#include "text/token_places.h"
 #include "text/vocabulary.h"
 #include "text/workspace_pool.h"
 
@@ -81,28 +81,63 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
+// on_fragment(fragment, after_break) and on_special(id, place), in the order of the text.
+template <class OnFragment, class OnSpecial>
+void Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> special,
+                             const OnFragment& on_fragment, const OnSpecial& on_special) const {
+  bool after_break = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const SpecialTokens::Cut cut = state_->specials->cut(text, at, special);
+    std::string_view rest = cut.before;
+    while (!rest.empty()) {
+      const std::string_view fragment = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
+      on_fragment(fragment, after_break);
+      rest.remove_prefix(fragment.size());
+      after_break = false;
+    }
+    if (cut.token.has_value()) {
+      on_special(*cut.token, at + cut.before.size());
+      after_break = true;
+    }
+    at = cut.next;
+  }
+}
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<TokenId> tokens;
   tokens.reserve(text.size() / 3 + 2);
   if (options.add_bos_eos && state_->add_bos) tokens.push_back(*state_->vocabulary.bos);
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
-  bool after_break = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const SpecialTokens::Cut cut = state_->specials->cut(text, at, options.special);
-    std::string_view rest = cut.before;
-    while (!rest.empty()) {
-      const std::string_view fragment = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
-      state_->encoder->encode(fragment, after_break, *workspace, tokens);
-      rest.remove_prefix(fragment.size());
-      after_break = false;
-    }
-    if (cut.token.has_value()) {
-      tokens.push_back(*cut.token);
-      after_break = true;
-    }
-    at = cut.next;
-  }
+  const ByteRange everywhere{0, text.size()};
+  encode_parts(
+      text, {&everywhere, options.special ? 1U : 0U},
+      [&](std::string_view fragment, bool after_break) {
+        state_->encoder->encode(fragment, after_break, *workspace, tokens);
+      },
+      [&](TokenId id, std::size_t) { tokens.push_back(id); });
   if (options.add_bos_eos && state_->add_eos) tokens.push_back(*state_->vocabulary.eos);
+  return tokens;
+}
+
+PlacedTokens Tokenizer::encode_placed(std::string_view text,
+                                      std::span<const ByteRange> special) const {
+  PlacedTokens tokens;
+  WorkspacePool::Lease workspace = state_->workspaces.borrow();
+  encode_parts(
+      text, special,
+      [&](std::string_view fragment, bool after_break) {
+        const std::size_t before = tokens.ids.size();
+        state_->encoder->encode(fragment, after_break, *workspace, tokens.ids);
+        const auto base = static_cast<std::size_t>(fragment.data() - text.data());
+        TokenPlaces places(state_->vocabulary, fragment, after_break);
+        for (std::size_t i = before; i < tokens.ids.size(); ++i) {
+          tokens.begins.push_back(base + places.next(tokens.ids[i]));
+        }
+      },
+      [&](TokenId id, std::size_t place) {
+        tokens.ids.push_back(id);
+        tokens.begins.push_back(place);
+      });
   return tokens;
 }
 

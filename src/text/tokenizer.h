@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "gguf/metadata.h"
+#include "text/special_tokens.h"
 #include "text/token_type.h"
 
 namespace pagoda::text {
@@ -28,6 +29,12 @@ struct EncodeOptions {
   bool add_bos_eos = false;
 };
 
+// Tokens and where each begins in the text they were made of.
+struct PlacedTokens {
+  std::vector<TokenId> ids;
+  std::vector<std::size_t> begins;  // in bytes, ascending
+};
+
 class Tokenizer {
  public:
   // The strings of the vocabulary are copied: the file may be closed afterwards.
@@ -36,6 +43,11 @@ class Tokenizer {
 
   // Any bytes are a text. Time is O(n log n) in its length, whatever it holds.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
+
+  // As encode(), with control tokens recognised within `special` alone (ascending ranges that do
+  // not touch) and no BOS or EOS added. Text around a range's edge is tokenised as if there were
+  // none.
+  PlacedTokens encode_placed(std::string_view text, std::span<const ByteRange> special) const;
 
   // The bytes of the tokens one after another; control tokens show as their text when `special`,
   // else as nothing. Where encoding puts a space before a text, the text's first space is that
@@ -68,6 +80,10 @@ class Tokenizer {
 
  private:
   struct State;
+  // Fragments and special tokens of `text`, one after another.
+  template <class OnFragment, class OnSpecial>
+  void encode_parts(std::string_view text, std::span<const ByteRange> special,
+                    const OnFragment& on_fragment, const OnSpecial& on_special) const;
   explicit Tokenizer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,251 @@
+#include "text/chat_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "text/jinja/import.h"
+#include "text/jinja/show.h"
+
+namespace pagoda::text {
+namespace {
+
+using jinja::Dict;
+using jinja::fail;
+using jinja::Heap;
+using jinja::Value;
+
+struct Role {
+  std::string_view name;
+  Source source;
+};
+
+// Templates build special tokens of these words ("<|" + role + "|>"), so that they are template
+// text; any other role is the client's.
+constexpr std::array<Role, 8> kRoles = {{{"system", Source::kSystem},
+                                         {"developer", Source::kSystem},
+                                         {"user", Source::kUser},
+                                         {"assistant", Source::kAssistant},
+                                         {"model", Source::kAssistant},
+                                         {"tool", Source::kTool},
+                                         {"function", Source::kTool},
+                                         {"ipython", Source::kTool}}};
+
+const Role* find_role(std::string_view name) {
+  const auto* const found = std::find_if(kRoles.begin(), kRoles.end(),
+                                         [&](const Role& role) { return role.name == name; });
+  return found == kRoles.end() ? nullptr : found;
+}
+
+class MessageImporter {
+ public:
+  MessageImporter(const TemplateTraits& traits, Heap& heap) : traits_(traits), heap_(heap) {}
+
+  Value import(const ChatJson& message, std::size_t index) {
+    if (!message.is_object()) fail(fmt::format("messages[{}] is not an object", index));
+    const auto role = message.find("role");
+    if (role == message.end() || !role->is_string()) {
+      fail(fmt::format("messages[{}] has no role", index));
+    }
+    const Role* const known = find_role(role->get_ref<const std::string&>());
+    origin_ = {known == nullptr ? Source::kUser : known->source, static_cast<std::uint32_t>(index)};
+    index_ = index;
+    const Value imported = jinja::import_json(message, origin_, heap_);
+    Dict& fields = imported.as_dict();
+    if (known != nullptr) set(fields, "role", heap_.text(std::string(known->name)));
+    if (const Value* const content = fields.find("content")) {
+      set(fields, "content", fit_content(*content));
+    }
+    fit_tool_calls(fields);
+    name_reasoning(fields);
+    return imported;
+  }
+
+  void set(Dict& fields, std::string_view key, const Value& value) {
+    fields.set(heap_.text(std::string(key)), value);
+  }
+
+  // The texts of typed parts, a line each; a string is itself.
+  Value joined_parts(const Value& content) {
+    if (!content.is_list()) return content;
+    OriginText joined;
+    bool first = true;
+    for (const Value& part : content.as_list().items) {
+      const Value* const text = part.is_dict() ? part.as_dict().find("text") : nullptr;
+      if (text == nullptr || !text->is_text()) {
+        fail(fmt::format("messages[{}]: the template takes text only, not {}", index_,
+                         part_type(part)));
+      }
+      if (!first) joined.append("\n", Origin{});
+      joined.append(text->as_text());
+      first = false;
+    }
+    return heap_.text(std::move(joined));
+  }
+
+ private:
+  static std::string part_type(const Value& part) {
+    const Value* const type = part.is_dict() ? part.as_dict().find("type") : nullptr;
+    return type != nullptr && type->is_text() ? fmt::format("parts of type '{}'", type->bytes())
+                                              : "parts without a type";
+  }
+
+  Value fit_content(Value content) {
+    if (content.is_none() && !traits_.null_content) content = heap_.text(std::string());
+    if (content.is_list() && !traits_.part_content) return joined_parts(content);
+    if (!content.is_text() || traits_.text_content || !traits_.part_content) return content;
+    const Value part = heap_.dict();
+    set(part.as_dict(), "type", heap_.text("text"));
+    set(part.as_dict(), "text", content);
+    return heap_.list({part});
+  }
+
+  // Clients send arguments as JSON text; most templates want the object.
+  void fit_tool_calls(const Dict& fields) {
+    const Value* const calls = fields.find("tool_calls");
+    if (calls == nullptr || !calls->is_list()) return;
+    for (const Value& call : calls->as_list().items) {
+      if (!call.is_dict()) fail(fmt::format("messages[{}]: a tool call is no object", index_));
+      const Value* const function = call.as_dict().find("function");
+      Dict& target =
+          function != nullptr && function->is_dict() ? function->as_dict() : call.as_dict();
+      const Value* const arguments = target.find("arguments");
+      if (arguments == nullptr) continue;
+      const ToolArguments wanted = traits_.tool_arguments;
+      if (wanted == ToolArguments::kObject && arguments->is_text()) {
+        const auto parsed = jinja::Json::parse(arguments->bytes(), nullptr, false);
+        if (parsed.is_object()) {
+          set(target, "arguments", jinja::import_json(parsed, origin_, heap_));
+        }
+      } else if (wanted == ToolArguments::kText && arguments->is_dict()) {
+        set(target, "arguments", jinja::as_json(*arguments, {}, heap_));
+      }
+    }
+  }
+
+  // Templates read a message's reasoning under either of two names; clients send three.
+  void name_reasoning(Dict& fields) {
+    for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
+      const Value* const found = fields.find(name);
+      if (found == nullptr || found->is_none()) continue;
+      const Value reasoning = *found;
+      if (fields.find("thinking") == nullptr) set(fields, "thinking", reasoning);
+      set(fields, "reasoning_content", reasoning);
+      return;
+    }
+  }
+
+  const TemplateTraits& traits_;
+  Heap& heap_;
+  Origin origin_;
+  std::size_t index_ = 0;
+};
+
+bool is_system(const Value& message) {
+  const std::string_view role = message.as_dict().find("role")->bytes();
+  return role == "system" || role == "developer";
+}
+
+// Puts what system messages say before the user message that follows, or into one of its own at
+// the end. There is always a message left.
+std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImporter& importer,
+                               Heap& heap) {
+  std::vector<Value> folded;
+  OriginText pending;
+  const auto add = [&](const Value& content) {
+    if (!pending.empty()) pending.append("\n\n", Origin{});
+    if (content.is_text()) pending.append(content.as_text());
+  };
+  const auto set_user = [&](Dict& fields) {
+    importer.set(fields, "role", heap.text("user"));
+    importer.set(fields, "content", heap.text(std::exchange(pending, {})));
+  };
+  for (const Value& message : messages) {
+    Dict& fields = message.as_dict();
+    const Value* const content = fields.find("content");
+    if (is_system(message)) {
+      if (content != nullptr) add(importer.joined_parts(*content));
+      continue;
+    }
+    if (!pending.empty() && fields.find("role")->bytes() == "user" && content != nullptr) {
+      add(importer.joined_parts(*content));
+      set_user(fields);
+    }
+    folded.push_back(message);
+  }
+  if (!pending.empty() || folded.empty()) {
+    const Value message = heap.dict();
+    set_user(message.as_dict());
+    folded.push_back(message);
+  }
+  return folded;
+}
+
+Value marked(const Value& text, Heap& heap) {
+  OriginText longer = text.as_text();
+  longer.append(kContinuationTag, kContinuationMark);
+  return heap.text(std::move(longer));
+}
+
+void mark_end(const Value& message, MessageImporter& importer, Heap& heap) {
+  const Value* const content = message.as_dict().find("content");
+  if (content != nullptr && content->is_text()) {
+    importer.set(message.as_dict(), "content", marked(*content, heap));
+    return;
+  }
+  if (content != nullptr && content->is_list()) {
+    const std::vector<Value>& parts = content->as_list().items;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      const Value* const text = part->is_dict() ? part->as_dict().find("text") : nullptr;
+      if (text == nullptr || !text->is_text()) continue;
+      importer.set(part->as_dict(), "text", marked(*text, heap));
+      return;
+    }
+  }
+  fail("continue_final_message: the last message has no text to go on from");
+}
+
+Value import_list(const ChatJson& json, std::string_view name, Heap& heap) {
+  if (!json.is_array()) fail(fmt::format("{} is not an array", name));
+  return jinja::import_json(json, {Source::kTool, Origin::kNoMessage}, heap);
+}
+
+}  // namespace
+
+Value import_messages(const Conversation& conversation, const TemplateTraits& traits, Heap& heap) {
+  const ChatJson& messages = conversation.messages;
+  if (!messages.is_array() || messages.empty()) fail("messages is not an array of messages");
+  MessageImporter importer(traits, heap);
+  std::vector<Value> imported;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    imported.push_back(importer.import(messages[i], i));
+  }
+  if (!traits.system_role && std::any_of(imported.begin(), imported.end(), is_system)) {
+    imported = fold_system(imported, importer, heap);
+  }
+  if (conversation.continue_final_message) mark_end(imported.back(), importer, heap);
+  return heap.list(std::move(imported));
+}
+
+void bind_extras(const Conversation& conversation, Heap& heap, jinja::Scope& scope) {
+  const auto bind_list = [&](std::string_view name, const ChatJson& json) {
+    scope.set(std::string(name), json.is_null() ? Value::none() : import_list(json, name, heap));
+  };
+  if (!conversation.kwargs.is_object() && !conversation.kwargs.is_null()) {
+    fail("chat_template_kwargs is not an object");
+  }
+  for (const auto& [name, value] : conversation.kwargs.items()) {
+    for (const std::string_view taken :
+         {"messages", "tools", "documents", "add_generation_prompt"}) {
+      if (name == taken) fail(fmt::format("chat_template_kwargs cannot set '{}'", name));
+    }
+    scope.set(name, jinja::import_json(value, {Source::kUser, Origin::kNoMessage}, heap));
+  }
+  bind_list("tools", conversation.tools);
+  bind_list("documents", conversation.documents);
+}
+
+}  // namespace pagoda::text

@@ -1,0 +1,183 @@
+#include "text/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <utility>
+
+#include "text/chat_messages.h"
+#include "text/jinja/unicode.h"
+
+namespace pagoda::text {
+namespace {
+
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+
+// Templates of today take a few hundred steps for conversations as small as those they are probed
+// with.
+constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .text_bytes = 16U << 20};
+
+// Words no template contains.
+constexpr const char* kNeedle = "nEEdLe";
+constexpr const char* kSystemNeedle = "sYsTEm-nEEdLe";
+constexpr const char* kCallId = "call00001";
+
+ChatJson message(const char* role, ChatJson content) {
+  return {{"role", role}, {"content", std::move(content)}};
+}
+
+ChatJson text_part(const char* text) {
+  return ChatJson::array({{{"type", "text"}, {"text", text}}});
+}
+
+// A tool call as clients send it. Mistral's templates want ids of nine letters and digits.
+ChatJson tool_call_message(const ChatJson& content, const ChatJson& arguments) {
+  ChatJson call = message("assistant", content);
+  call["tool_calls"] =
+      ChatJson::array({{{"id", kCallId},
+                        {"type", "function"},
+                        {"function", {{"name", "probe"}, {"arguments", arguments}}}}});
+  return call;
+}
+
+bool has(const std::optional<std::string>& prompt, std::string_view text) {
+  return prompt && prompt->find(text) != std::string::npos;
+}
+
+// Cuts the prompt where the text to go on from ends. Where the template took white space off that
+// text's end, it is taken off before the mark too.
+Status cut_at_mark(OriginText& prompt) {
+  std::size_t run = prompt.runs().size();
+  while (run > 0 && prompt.runs()[run - 1].origin != kContinuationMark) --run;
+  if (run == 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "continue_final_message: the template leaves the last message out"};
+  }
+  const std::size_t begin = run == 1 ? 0 : prompt.runs()[run - 2].end;
+  const bool whole = prompt.runs()[run - 1].end - begin == kContinuationTag.size();
+  prompt.truncate(begin);
+  if (!whole) prompt.truncate(begin - jinja::trailing_space_bytes(prompt.bytes()));
+  return ok_status();
+}
+
+}  // namespace
+
+SpecialTexts special_texts(const Tokenizer& tokenizer) {
+  const auto text = [&](std::optional<TokenId> id) -> std::optional<std::string> {
+    if (!id) return std::nullopt;
+    return std::string(tokenizer.text_of(*id));
+  };
+  return {text(tokenizer.bos()), text(tokenizer.eos())};
+}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string name, std::string_view source,
+                                         SpecialTexts specials) {
+  ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(std::move(name), source));
+  ChatTemplate made(std::move(parsed), std::move(specials));
+  made.find_traits();
+  return made;
+}
+
+Result<ChatTemplate> ChatTemplate::load(const gguf::Metadata& metadata,
+                                        const Tokenizer& tokenizer) {
+  if (!metadata.contains(kTemplateKey)) {
+    return Error{ErrorCode::kNotFound, fmt::format("{}: the model has no chat template ({})",
+                                                   metadata.source(), kTemplateKey)};
+  }
+  ASSIGN_OR_RETURN(const std::string_view source, metadata.text(kTemplateKey));
+  return parse(fmt::format("{}: {}", metadata.source(), kTemplateKey), source,
+               special_texts(tokenizer));
+}
+
+Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Tokenizer& tokenizer) {
+  std::ifstream stream(path, std::ios::binary);
+  // One byte more than is allowed, so that parsing refuses longer files.
+  std::string source(jinja::Template::kSourceBytesMax + 1, '\0');
+  stream.read(source.data(), static_cast<std::streamsize>(source.size()));
+  source.resize(static_cast<std::size_t>(stream.gcount()));
+  if (!stream.is_open() || stream.bad()) {
+    return Error{ErrorCode::kIo, fmt::format("cannot read the chat template '{}'", path)};
+  }
+  return parse(path, source, special_texts(tokenizer));
+}
+
+std::optional<std::string> ChatTemplate::probe(const ChatJson& messages) const {
+  Conversation conversation;
+  conversation.messages = messages;
+  auto prompt = render(conversation, kProbeLimits);
+  if (!prompt.ok()) {
+    // Some templates for tool use cannot do without a list of tools.
+    conversation.tools = ChatJson::array();
+    prompt = render(conversation, kProbeLimits);
+  }
+  if (!prompt.ok()) return std::nullopt;
+  return std::string(prompt.value().bytes());
+}
+
+ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
+                                                const ChatJson& result) const {
+  ChatJson answer = message("tool", result);
+  answer["tool_call_id"] = kCallId;
+  answer["name"] = "probe";
+  const auto call = [&](const ChatJson& arguments, const ChatJson& content) {
+    return probe(ChatJson::array({user, tool_call_message(content, arguments), answer}));
+  };
+  const std::string key(kSystemNeedle);
+  // Templates differ in what they expect beside a tool call.
+  for (const ChatJson& content : {ChatJson(nullptr), ChatJson("")}) {
+    const auto as_object = call({{key, 1}}, content);
+    if (has(as_object, key) && !has(as_object, "'" + key + "'")) return ToolArguments::kObject;
+    if (has(call("{\"" + key + "\": 1}", content), "{\"" + key)) return ToolArguments::kText;
+  }
+  return ToolArguments::kObject;
+}
+
+bool ChatTemplate::takes_null_content(const ChatJson& user) const {
+  // Arguments as an object or as text: one of the two is what the template wants.
+  for (const ChatJson& arguments : {ChatJson::object(), ChatJson("{}")}) {
+    if (probe(ChatJson::array({user, tool_call_message(nullptr, arguments)}))) return true;
+  }
+  return false;
+}
+
+void ChatTemplate::find_traits() {
+  // Nothing is rewritten while the template shows what it takes.
+  traits_ = {.part_content = true, .tool_arguments = ToolArguments::kAsSent};
+  const auto text = probe(ChatJson::array({message("user", kNeedle)}));
+  const auto parts = probe(ChatJson::array({message("user", text_part(kNeedle))}));
+  // A list that is printed as it stands shows the names of its fields.
+  const bool printed = has(parts, "'type'") || has(parts, "\"type\"");
+  TemplateTraits found;
+  found.part_content = has(parts, kNeedle) && !printed;
+  found.text_content = has(text, kNeedle) || !found.part_content;
+
+  const auto content = [&](const char* words) {
+    return found.text_content ? ChatJson(words) : text_part(words);
+  };
+  const ChatJson user = message("user", content(kNeedle));
+  found.system_role =
+      has(probe(ChatJson::array({message("system", content(kSystemNeedle)), user})), kSystemNeedle);
+
+  found.tool_arguments = find_tool_arguments(user, content("1"));
+  found.null_content = takes_null_content(user);
+  traits_ = found;
+}
+
+Result<OriginText> ChatTemplate::render(const Conversation& conversation,
+                                        const jinja::RenderLimits& limits) const {
+  const bool continues = conversation.continue_final_message;
+  const auto bind = [&](jinja::Heap& heap, jinja::Scope& scope) {
+    if (specials_.bos) scope.set("bos_token", heap.text(*specials_.bos));
+    if (specials_.eos) scope.set("eos_token", heap.text(*specials_.eos));
+    bind_extras(conversation, heap, scope);
+    scope.set("messages", import_messages(conversation, traits_, heap));
+    scope.set("add_generation_prompt",
+              jinja::Value::boolean(conversation.add_generation_prompt && !continues));
+  };
+  const std::time_t now = conversation.now ? *conversation.now : std::time(nullptr);
+  ASSIGN_OR_RETURN(OriginText prompt, template_.render(bind, now, limits));
+  if (continues) RETURN_IF_ERROR(cut_at_mark(prompt));
+  return prompt;
+}
+
+}  // namespace pagoda::text

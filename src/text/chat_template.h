@@ -1,0 +1,92 @@
+// A conversation to the prompt its model was trained on.
+//
+// The template is the model's own (tokenizer.chat_template in its file) or one from a file. Where
+// a template cannot take what clients send, the conversation is put in the form it takes: that is
+// found out once, by rendering small conversations when the template is loaded.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "gguf/metadata.h"
+#include "text/jinja/heap.h"
+#include "text/jinja/template.h"
+#include "text/origin_text.h"
+#include "text/tokenizer.h"
+
+namespace pagoda::text {
+
+// Keys stay in the order they were sent: templates print them.
+using ChatJson = nlohmann::ordered_json;
+
+// The fields of a chat request that templates see, as the API has them.
+struct Conversation {
+  ChatJson messages = ChatJson::array();
+  ChatJson tools;                        // an array, or null
+  ChatJson documents;                    // an array, or null
+  ChatJson kwargs = ChatJson::object();  // chat_template_kwargs
+  bool add_generation_prompt = true;
+  // The last message is the beginning of the answer: nothing follows its text.
+  bool continue_final_message = false;
+  std::optional<std::time_t> now;  // what strftime_now tells; the clock when absent
+};
+
+// The texts of special tokens that templates name.
+struct SpecialTexts {
+  std::optional<std::string> bos;
+  std::optional<std::string> eos;
+};
+
+// Clients send a tool call's arguments as JSON text.
+enum class ToolArguments : std::uint8_t { kAsSent, kObject, kText };
+
+// What a template takes. Clients may send everything; the rest is rewritten.
+struct TemplateTraits {
+  bool text_content = true;   // a message's content as a string
+  bool part_content = false;  // as a list of typed parts
+  bool null_content = true;   // as null, beside tool calls
+  bool system_role = true;    // else system messages begin the next user message
+  ToolArguments tool_arguments = ToolArguments::kObject;
+};
+
+class ChatTemplate {
+ public:
+  // `name` begins every error message.
+  static Result<ChatTemplate> parse(std::string name, std::string_view source,
+                                    SpecialTexts specials);
+  // The template in a model's file; kNotFound when it has none.
+  static Result<ChatTemplate> load(const gguf::Metadata& metadata, const Tokenizer& tokenizer);
+  // The template in a text file of its own.
+  static Result<ChatTemplate> load_file(const std::string& path, const Tokenizer& tokenizer);
+
+  // kInvalidArgument: a conversation the template refuses, or that is none.
+  Result<OriginText> render(const Conversation& conversation,
+                            const jinja::RenderLimits& limits = {}) const;
+
+  const TemplateTraits& traits() const { return traits_; }
+
+ private:
+  ChatTemplate(jinja::Template parsed, SpecialTexts specials)
+      : template_(std::move(parsed)), specials_(std::move(specials)) {}
+
+  void find_traits();
+  // The prompt for `messages` as they are; nothing when the template fails.
+  std::optional<std::string> probe(const ChatJson& messages) const;
+  // In a tool call between the message `user` and a tool's `result`.
+  ToolArguments find_tool_arguments(const ChatJson& user, const ChatJson& result) const;
+  bool takes_null_content(const ChatJson& user) const;
+
+  jinja::Template template_;
+  SpecialTexts specials_;
+  TemplateTraits traits_;
+};
+
+SpecialTexts special_texts(const Tokenizer& tokenizer);
+
+}  // namespace pagoda::text

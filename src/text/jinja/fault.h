@@ -1,0 +1,34 @@
+// How parsing and rendering give up: a Fault is thrown where the trouble is, takes the place of the
+// innermost template code around it, and becomes an Error at this folder's edge (template.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace pagoda::text::jinja {
+
+struct Place {
+  std::uint32_t line = 1;
+  std::uint32_t column = 1;  // in characters
+};
+
+struct Fault {
+  ErrorCode code;
+  std::string message;
+  std::optional<Place> place;
+};
+
+[[noreturn]] inline void fail(std::string message, std::optional<Place> place = std::nullopt) {
+  throw Fault{ErrorCode::kInvalidArgument, std::move(message), place};
+}
+
+[[noreturn]] inline void fail_limit(std::string message,
+                                    std::optional<Place> place = std::nullopt) {
+  throw Fault{ErrorCode::kOutOfRange, std::move(message), place};
+}
+
+}  // namespace pagoda::text::jinja

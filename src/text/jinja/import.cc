@@ -1,0 +1,51 @@
+#include "text/jinja/import.h"
+
+#include <fmt/format.h>
+
+#include "text/utf8.h"
+
+namespace pagoda::text::jinja {
+namespace {
+
+Value import_text(const std::string& bytes, Origin origin, Heap& heap) {
+  const std::size_t valid = utf8_valid_prefix(bytes);
+  if (valid != bytes.size()) fail(fmt::format("a string is not UTF-8 at byte {}", valid));
+  return heap.text(bytes, origin);
+}
+
+}  // namespace
+
+Value import_json(const Json& json, Origin origin, Heap& heap) {
+  const Heap::Level level(heap);
+  heap.step();
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>(), origin);
+    case Json::value_t::number_integer:
+      return Value::integer(json.get<std::int64_t>(), origin);
+    case Json::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > INT64_MAX) fail("an integer beyond 64 bits");
+      return Value::integer(json.get<std::int64_t>(), origin);
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>(), origin);
+    case Json::value_t::string:
+      return import_text(json.get_ref<const std::string&>(), origin, heap);
+    case Json::value_t::array: {
+      std::vector<Value> items;
+      items.reserve(json.size());
+      for (const Json& item : json) items.push_back(import_json(item, origin, heap));
+      return heap.list(std::move(items));
+    }
+    case Json::value_t::object: {
+      const Value dict = heap.dict();
+      for (const auto& [key, value] : json.items()) {
+        dict.as_dict().set(import_text(key, origin, heap), import_json(value, origin, heap));
+      }
+      return dict;
+    }
+    default:
+      return Value::none(origin);
+  }
+}
+
+}  // namespace pagoda::text::jinja

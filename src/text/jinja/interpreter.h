@@ -1,0 +1,60 @@
+// Runs a parsed template. One rendering, one thread.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+#include "text/jinja/arguments.h"
+#include "text/jinja/heap.h"
+#include "text/jinja/scope.h"
+#include "text/jinja/syntax.h"
+
+namespace pagoda::text::jinja {
+
+class Interpreter {
+ public:
+  // `now` is what strftime_now tells.
+  Interpreter(Heap& heap, std::time_t now) : heap_(heap), now_(now) {}
+
+  // Throws Fault.
+  OriginText run(const Block& block, Scope& scope);
+
+ private:
+  // What comes after a statement: the next one, or the end of the loop or of its turn.
+  enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
+
+  Flow run_block(const Block& block, Scope& scope, OriginText& out);
+  Flow run_statement(const Statement& statement, Scope& scope, OriginText& out);
+  Flow run_if(const Statement& statement, Scope& scope, OriginText& out);
+  Flow run_for(const Statement& statement, Scope& scope, OriginText& out);
+  Flow run_captured(const Statement& statement, Scope& scope, OriginText& out);
+  void assign(const Expression& target, const Value& value, Scope& scope);
+  void append_text(const std::string& text, OriginText& out);
+  void check_output(const OriginText& out) const;
+
+  Value evaluate(const Expression& expression, Scope& scope);
+  Value evaluate_unplaced(const Expression& expression, Scope& scope);
+  Value evaluate_literal(const Literal& literal);
+  Value evaluate_name(const Expression& expression, Scope& scope);
+  Value evaluate_collection(const Expression& expression, Scope& scope);
+  Value evaluate_slice(const Expression& expression, Scope& scope);
+  Value evaluate_condition(const Expression& expression, Scope& scope);
+  bool evaluate_comparison(const Expression& expression, Scope& scope);
+  // Filters over `subject`, which stands where the innermost one has none.
+  Value evaluate_filters(const Expression& filter, const Value& subject, Scope& scope);
+  Arguments evaluate_arguments(const Expression& expression, Scope& scope);
+
+  Value call(const Expression& expression, Scope& scope);
+  Value call_macro(const Macro& macro, const Arguments& arguments);
+  Value call_function(Function function, const Arguments& arguments);
+
+  Heap& heap_;
+  std::time_t now_;
+  std::size_t loop_depth_ = 0;
+};
+
+// Functions that templates may call by name, bound in `scope`.
+void bind_functions(Scope& scope);
+
+}  // namespace pagoda::text::jinja

@@ -1,0 +1,40 @@
+// Template text to tokens, with white space as Hugging Face sets it: trim_blocks and lstrip_blocks
+// on, one newline at the end dropped, "-" and "+" inside tags.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/jinja/fault.h"
+
+namespace pagoda::text::jinja {
+
+enum class TokenKind : std::uint8_t {
+  kData,  // text between tags
+  kPrintBegin,
+  kPrintEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,  // its value, escapes resolved
+  kInteger,
+  kFloat,
+  kOperator,
+  kEnd,
+};
+
+struct Token {
+  TokenKind kind;
+  std::string text;
+  Place place;
+};
+
+// `source` is well-formed UTF-8. Throws Fault. The last token is kEnd.
+std::vector<Token> tokenise(std::string_view source);
+
+// For messages: "name 'foo'", "end of statement block".
+std::string describe(const Token& token);
+
+}  // namespace pagoda::text::jinja

@@ -1,0 +1,20 @@
+// The methods of strings, lists and dicts, and what a loop knows of itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "text/jinja/arguments.h"
+#include "text/jinja/heap.h"
+#include "text/jinja/value.h"
+
+namespace pagoda::text::jinja {
+
+// The method's name, kept forever; empty when Python's type has none of that name. Some of those
+// that exist cannot be called here.
+std::string_view find_method(Kind kind, std::string_view name);
+Value call_method(const Method& method, const Arguments& arguments, Heap& heap);
+
+Value loop_attribute(const Loop& loop, const std::string& name, Heap& heap);
+
+}  // namespace pagoda::text::jinja

@@ -1,0 +1,32 @@
+#include "text/prompt_tokens.h"
+
+#include <utility>
+
+namespace pagoda::text {
+
+std::array<std::size_t, kSourceCount> PromptTokens::count_by_source() const {
+  std::array<std::size_t, kSourceCount> counts{};
+  for (const Origin& origin : origins) ++counts[static_cast<std::size_t>(origin.source)];
+  return counts;
+}
+
+PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenizer) {
+  std::vector<ByteRange> special;
+  std::size_t begin = 0;
+  for (const OriginText::Run& run : prompt.runs()) {
+    if (run.origin.source == Source::kTemplate) special.push_back({begin, run.end});
+    begin = run.end;
+  }
+  PlacedTokens placed = tokenizer.encode_placed(prompt.bytes(), special);
+  PromptTokens tokens;
+  tokens.origins.reserve(placed.ids.size());
+  auto run = prompt.runs().begin();
+  for (const std::size_t place : placed.begins) {
+    while (run + 1 != prompt.runs().end() && run->end <= place) ++run;
+    tokens.origins.push_back(run->origin);
+  }
+  tokens.ids = std::move(placed.ids);
+  return tokens;
+}
+
+}  // namespace pagoda::text

@@ -1,0 +1,83 @@
+#include "text/stop_strings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace pagoda::text {
+
+Result<StopStrings> StopStrings::make(std::vector<std::string> strings, StopStringOptions options) {
+  if (strings.size() > kStringsMax) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("{} stop strings, at most {}", strings.size(), kStringsMax)};
+  }
+  StopStrings stops(options);
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    if (strings[i].empty()) {
+      return Error{ErrorCode::kInvalidArgument, fmt::format("stop string {} is empty", i)};
+    }
+    if (strings[i].size() > kStringBytesMax) {
+      return Error{ErrorCode::kOutOfRange, fmt::format("stop string {} has {} bytes, at most {}", i,
+                                                       strings[i].size(), kStringBytesMax)};
+    }
+    Pattern pattern;
+    pattern.text = std::move(strings[i]);
+    pattern.fallback.assign(pattern.text.size() + 1, 0);
+    for (std::size_t at = 1; at < pattern.text.size(); ++at) {
+      pattern.advance(pattern.text[at]);
+      pattern.fallback[at + 1] = pattern.matched;
+    }
+    pattern.matched = 0;
+    stops.patterns_.push_back(std::move(pattern));
+  }
+  return stops;
+}
+
+void StopStrings::Pattern::advance(char byte) {
+  if (complete()) matched = fallback[matched];
+  while (matched > 0 && text[matched] != byte) matched = fallback[matched];
+  if (text[matched] == byte) ++matched;
+}
+
+void StopStrings::note_match(std::size_t end) {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    if (!patterns_[i].complete()) continue;
+    const std::size_t begin = end - patterns_[i].text.size();
+    if (!match_ || begin < match_->begin) match_ = Match{i, begin, end};
+  }
+}
+
+std::string StopStrings::push(std::string_view piece) {
+  if (match_) return {};
+  for (const char byte : piece) {
+    held_ += byte;
+    for (Pattern& pattern : patterns_) pattern.advance(byte);
+    note_match(sent_bytes_ + held_.size());
+    if (match_) {
+      const std::size_t stop = options_.include_stop_str_in_output ? match_->end : match_->begin;
+      std::string text = held_.substr(0, stop - sent_bytes_);
+      held_.clear();
+      return text;
+    }
+  }
+  std::uint32_t longest = 0;
+  for (const Pattern& pattern : patterns_) longest = std::max(longest, pattern.matched);
+  std::size_t safe = held_.size() - longest;
+  safe -= utf8_incomplete_tail(std::string_view(held_).substr(0, safe));
+  std::string text = held_.substr(0, safe);
+  held_.erase(0, safe);
+  sent_bytes_ += safe;
+  return text;
+}
+
+std::string StopStrings::finish() {
+  for (Pattern& pattern : patterns_) pattern.matched = 0;
+  sent_bytes_ = 0;
+  match_.reset();
+  return std::exchange(held_, {});
+}
+
+}  // namespace pagoda::text
