@@ -59,6 +59,7 @@ bench: all
 	build/kernels_bench
 	build/block_name_bench
 	build/sampler_bench
+	build/engine_bench
 	bench/run_tokenizer_bench build
 
 clean:

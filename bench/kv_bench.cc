@@ -297,7 +297,7 @@ void bench_bytes_per_crowded_block(benchmark::State& state) {
                .block_tokens = kBlockTokens,
                .name_blocks = state.range(1) != 0,
                .on_join = {}});
-  const Domain domain = cache.domain("model", "");
+  const Domain domain = cache.domain("model", "").value();
   for (std::uint32_t i = 0; i < blocks; ++i) {
     std::vector<TokenId> tokens;
     for (std::uint32_t t = 0; t < kBlockTokens; ++t) tokens.emplace_back(i >> t & 1);

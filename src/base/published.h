@@ -23,8 +23,8 @@ class Published {
     std::memcpy(words.data(), &value, sizeof(T));
     const std::uint64_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
+    // Each store is ordered after the odd version, each load below before the second look at it.
+    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
     version_.store(version + 2, std::memory_order_release);
   }
 
@@ -32,8 +32,7 @@ class Published {
     std::array<std::uint64_t, kWords> words;
     for (;;) {
       const std::uint64_t before = version_.load(std::memory_order_acquire);
-      for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_relaxed);
-      std::atomic_thread_fence(std::memory_order_acquire);
+      for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
     }
     T value;

@@ -16,10 +16,13 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "cli/chat_input.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "gguf/printable.h"
+#include "text/chat_template.h"
+#include "text/prompt_tokens.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::cli {
@@ -35,6 +38,8 @@ constexpr const char* kExamples = R"(Examples:
   echo -n "Hello" | pagoda tokenize model.gguf
   pagoda tokenize model.gguf --detokenize "19556 28 905 17"
   pagoda tokenize model.gguf -- "-5 degrees"
+  pagoda tokenize model.gguf --chat --pieces '[{"role": "user", "content": "Hi"}]'
+      a conversation through the model's chat template; each token with who wrote it
 A file that holds a vocabulary and no tensors will do.)";
 
 constexpr std::size_t kPieceBytesMax = 400;
@@ -47,6 +52,8 @@ struct TokenizeOptions {
   bool bos = false;
   bool pieces = false;
   bool detokenize = false;
+  bool chat = false;
+  std::string chat_template;
   bool json = false;
   CLI::Option* text_option = nullptr;
   CLI::Option* file_option = nullptr;
@@ -107,8 +114,10 @@ std::string to_json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// `origins` is empty, or has one for each id.
 std::string show_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids,
-                     const TokenizeOptions& options) {
+                     const TokenizeOptions& options,
+                     const std::vector<text::Origin>& origins = {}) {
   const auto piece = [&](TokenId id) {
     return gguf::printable(tokenizer.bytes_of(id), kPieceBytesMax);
   };
@@ -119,15 +128,22 @@ std::string show_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId
     for (const TokenId id : ids) {
       if (options.pieces) json["pieces"].push_back(piece(id));
     }
+    if (!origins.empty()) json["sources"] = Json::array();
+    for (const text::Origin& origin : origins) {
+      json["sources"].push_back(text::source_name(origin.source));
+    }
     return to_json_line(json);
   }
   std::string shown;
-  for (const TokenId id : ids) {
-    if (options.pieces) {
-      fmt::format_to(std::back_inserter(shown), "{:>8}  '{}'\n", id.value(), piece(id));
-    } else {
-      fmt::format_to(std::back_inserter(shown), "{}{}", shown.empty() ? "" : " ", id.value());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!options.pieces) {
+      fmt::format_to(std::back_inserter(shown), "{}{}", shown.empty() ? "" : " ", ids[i].value());
+      continue;
     }
+    const std::string source =
+        origins.empty() ? "" : fmt::format("  {:<9}", text::source_name(origins[i].source));
+    fmt::format_to(std::back_inserter(shown), "{:>8}{}  '{}'\n", ids[i].value(), source,
+                   piece(ids[i]));
   }
   return options.pieces ? shown : shown + "\n";
 }
@@ -148,6 +164,18 @@ Result<std::string> show_text(const text::Tokenizer& tokenizer, std::string_view
   return text;
 }
 
+Result<std::string> show_chat(const text::Tokenizer& tokenizer, const gguf::Metadata& metadata,
+                              std::string_view input, const TokenizeOptions& options) {
+  ASSIGN_OR_RETURN(const text::Conversation conversation, parse_conversation(input));
+  ASSIGN_OR_RETURN(const text::ChatTemplate chat,
+                   options.chat_template.empty()
+                       ? text::ChatTemplate::load(metadata, tokenizer)
+                       : text::ChatTemplate::load_file(options.chat_template, tokenizer));
+  ASSIGN_OR_RETURN(const text::OriginText prompt, chat.render(conversation));
+  const text::PromptTokens tokens = text::tokenise_prompt(prompt, tokenizer);
+  return show_ids(tokenizer, tokens.ids, options, tokens.origins);
+}
+
 Result<std::string> answer(const TokenizeOptions& options) {
   ASSIGN_OR_RETURN(const gguf::File file, gguf::File::open(options.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<text::Tokenizer> tokenizer,
@@ -155,6 +183,7 @@ Result<std::string> answer(const TokenizeOptions& options) {
   for (const std::string& warning : tokenizer->warnings()) print_warning(warning);
   ASSIGN_OR_RETURN(const std::string input, read_input(options));
   if (options.detokenize) return show_text(*tokenizer, input, options);
+  if (options.chat) return show_chat(*tokenizer, file.metadata(), input, options);
   const text::EncodeOptions how = {.special = options.special, .add_bos_eos = options.bos};
   return show_ids(*tokenizer, tokenizer->encode(input, how), options);
 }
@@ -177,6 +206,14 @@ void add_tokenize_command(CLI::App& app, int& exit_status) {
   command->add_flag("--bos", options->bos, "add BOS and EOS where the model's file asks for them");
   command->add_flag("--pieces", options->pieces, "one token a line: id and piece");
   command->add_flag("--detokenize", options->detokenize, "the input is ids; print their text");
+  CLI::Option* const chat = command->add_flag(
+      "--chat", options->chat,
+      "the input is a conversation as JSON: messages, or an object as the chat API takes it");
+  command
+      ->add_option("--chat-template", options->chat_template,
+                   "use this template instead of the model's own")
+      ->type_name("FILE")
+      ->needs(chat);
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
     const Result<std::string> shown = answer(*options);

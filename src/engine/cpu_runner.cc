@@ -29,6 +29,20 @@ TokenScore look_up(std::span<const float> logits, const LaunchScore& job, Sample
   return {{job.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
 }
 
+#ifdef PAGODA_DEV_CHECKS
+// Blocks that a launch begins hold nothing yet: whoever reads a row before it is written gets NaN.
+void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages) {
+  const std::uint64_t block_tokens = pages.layout().block_tokens;
+  for (const LaunchRows& rows : launch.rows) {
+    const std::uint64_t end = rows.first_position + rows.rows;
+    for (const kv::memory::BlockTable table : rows.tables) {
+      const std::uint64_t first = (rows.first_position + block_tokens - 1) / block_tokens;
+      for (std::uint64_t b = first; b * block_tokens < end; ++b) pages.fill_with_nan(table[b]);
+    }
+  }
+}
+#endif
+
 }  // namespace
 
 CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool)
@@ -47,6 +61,9 @@ void CpuRunner::launch(const Launch& launch) {
     kv::memory::copy_rows(pages_.layout(), pages_.page(copy.from), pages_.page(copy.to),
                           copy.tokens);
   }
+#ifdef PAGODA_DEV_CHECKS
+  spoil_new_blocks(launch, pages_);
+#endif
   forward(launch);
   samples_.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
   scores_.assign(launch.scores.size(), TokenScore{});

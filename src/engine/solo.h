@@ -11,12 +11,11 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/token_id.h"
+#include "engine/finish_reason.h"
 #include "engine/sampler.h"
 #include "model/decoder.h"
 
 namespace pagoda::engine {
-
-enum class FinishReason : std::uint8_t { kStop, kLength, kContext, kCancelled };
 
 struct SoloRequest {
   std::vector<TokenId> prompt;  // at least one token

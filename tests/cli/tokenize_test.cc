@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,32 @@ TEST(Tokenize, JsonIsOneValue) {
   const Captured ids = tokenize({"--json", "Hello world"});
   EXPECT_TRUE(nlohmann::json::accept(ids.out)) << ids.out;
   EXPECT_THAT(ids.out, HasSubstr("15496"));
+}
+
+// GPT-2 has one special token; the template writes it, the user types it.
+TEST(Tokenize, AConversationGoesThroughAChatTemplate) {
+  const std::string path = testing::TempDir() + "pagoda_tokenize_test.jinja";
+  std::ofstream(path) << "{% for m in messages %}{{ m.content + eos_token }}{% endfor %}";
+  const std::string messages = R"([{"role": "user", "content": "Hello world"}])";
+  EXPECT_EQ(tokenize({"--chat", "--chat-template", path, messages}).out, "15496 995 50256\n");
+  EXPECT_THAT(tokenize({"--chat", "--chat-template", path, "--pieces", messages}).out,
+              testing::MatchesRegex(" *15496  user +'Hello'\n *995  user +' world'\n"
+                                    " *50256  template +'<.endoftext.>'\n"));
+  const std::string typed = R"({"messages": [{"role": "user", "content": "<|endoftext|>"}]})";
+  const auto json =
+      nlohmann::json::parse(tokenize({"--chat", "--chat-template", path, "--json", typed}).out);
+  EXPECT_EQ(std::count(json["ids"].begin(), json["ids"].end(), 50256), 1);
+  EXPECT_EQ(json["ids"].back(), 50256);
+  EXPECT_EQ(json["sources"].size(), json["ids"].size());
+}
+
+TEST(Tokenize, BadConversationsAreNamed) {
+  EXPECT_THAT(tokenize({"--chat", "[]"}).err, HasSubstr("no chat template"));
+  EXPECT_THAT(tokenize({"--chat", "["}).err, HasSubstr("not JSON"));
+  EXPECT_THAT(tokenize({"--chat", R"({"message": []})"}).err, HasSubstr("unknown key 'message'"));
+  EXPECT_THAT(tokenize({"--chat", "--chat-template", "/no/such/file", "[]"}).err,
+              HasSubstr("/no/such/file"));
+  EXPECT_EQ(tokenize({"--chat-template", "x", "[]"}).exit_status, 2);
 }
 
 TEST(Tokenize, BadInputIsNamed) {

@@ -161,13 +161,14 @@ ExpressionPointer ExpressionParser::parse_not() {
 ExpressionPointer ExpressionParser::parse_compare() {
   const Place place = tokens_.peek().place;
   ExpressionPointer first = parse_sum();
-  ExpressionPointer chain;
-  while (const auto comparison = take_comparison(tokens_)) {
-    if (chain == nullptr) chain = make(Operation::kCompare, place, std::move(first));
+  std::optional<Comparison> comparison = take_comparison(tokens_);
+  if (!comparison) return first;
+  ExpressionPointer chain = make(Operation::kCompare, place, std::move(first));
+  for (; comparison; comparison = take_comparison(tokens_)) {
     chain->comparisons.push_back(*comparison);
     add_operand(*chain, parse_sum());
   }
-  return chain == nullptr ? std::move(first) : std::move(chain);
+  return chain;
 }
 
 ExpressionPointer ExpressionParser::parse_sum() {

@@ -53,7 +53,7 @@ TEST(JinjaLimits, TextsOnTheWayEnd) {
       "{% set n = namespace(t='x') %}"
       "{% for i in range(99) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
       "bytes of text");
-  expect_limit("{% set b = 'x' * 100000 %}{{ ('{0}' * 100000).format(b) }}", "bytes of text");
+  expect_limit("{% set b = 'x' * 99999999 %}{{ ('{0}' * 1000000).format(b) }}", "bytes of text");
   expect_limit("{% set b = 'x' * 100000 %}{{ b.replace('x', b) }}", "bytes of text");
   expect_limit("{% set b = 'x' * 100000 %}{{ range(99999) | join(b) }}", "bytes of text");
   expect_limit("{% set b = 'x' * 100000 %}{{ b.join(b) }}", "bytes of text");

@@ -1,0 +1,64 @@
+// A step that admits nothing allocates nothing: counted through operator new.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "engine/core.h"
+#include "engine/null_runner.h"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* const memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  ++allocations;
+  const std::size_t step = static_cast<std::size_t>(alignment);
+  if (void* const memory = std::aligned_alloc(step, (bytes + step - 1) / step * step))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace pagoda::engine {
+namespace {
+
+TEST(Allocation, AStepThatAdmitsNothingAllocatesNothing) {
+  CoreOptions options;
+  options.limits = {.vocabulary = 1000, .context_tokens = 2000, .answers_max = 64};
+  options.scheduler.sequences_max = 64;
+  options.scheduler.batched_tokens_max = 256;
+  options.space = "null";
+  kv::Cache cache({.blocks = 10000});
+  sched::TenantTable tenants;
+  NullRunner runner;
+  const SteadyClock clock;
+  Core core(options, cache, tenants, runner, clock);
+  const auto sink = std::make_shared<DeafSink>();
+  for (std::uint32_t i = 0; i < 200; ++i) {  // 64 run, the rest waits
+    Request request;
+    for (std::uint32_t t = 0; t < 20; ++t) request.prompt.push_back(TokenId(i + t * 3));
+    request.end.max_tokens = 1000;
+    core.submit(RequestId(i), request, sink);
+  }
+  for (int i = 0; i < 50; ++i) core.step();
+  ASSERT_EQ(core.scheduler().running().size(), 64u);
+
+  const std::uint64_t tokens = sink->tokens();
+  const std::uint64_t before = allocations;
+  for (int i = 0; i < 200; ++i) core.step();
+  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(sink->tokens() - tokens, 200u * 64u) << "every step gave every answer a token";
+}
+
+}  // namespace
+}  // namespace pagoda::engine

@@ -1,0 +1,207 @@
+#include "engine/core.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/engine_desk.h"
+
+namespace pagoda::engine {
+namespace {
+
+const model::TestModel& stories() {
+  static const model::TestModel kModel(model::test_model_path("stories260K.gguf"));
+  return kModel;
+}
+
+CpuMachineOptions small_machine() {
+  CpuMachineOptions options;
+  options.threads = 1;
+  options.kv_bytes = 8 << 20;
+  options.scheduler.sequences_max = 4;
+  options.scheduler.batched_tokens_max = 64;
+  return options;
+}
+
+class CoreTest : public testing::Test {
+ protected:
+  Request prompt_of(std::size_t tokens, std::uint32_t answer = 8) const {
+    Request request;
+    request.prompt = model::random_tokens(stories().config(), tokens, 5);
+    request.end.max_tokens = answer;
+    request.end.ignore_eos = true;
+    return request;
+  }
+  std::string refusal(const Request& request) {
+    const Status checked = check_request(request, desk_.machine().core_options().limits, {});
+    return checked.ok() ? "" : checked.error().message;
+  }
+
+  EngineDesk desk_{stories(), small_machine(), *kernels::available_sets().back()};
+};
+
+TEST_F(CoreTest, BadInputIsRefusedByTheNameOfItsField) {
+  const auto refused = [&](const char* field, auto&& spoil) {
+    Request request = prompt_of(10);
+    spoil(request);
+    EXPECT_EQ(refusal(request).find(field), 0u) << field << ": " << refusal(request);
+  };
+  EXPECT_EQ(refusal(prompt_of(10)), "");
+  refused("prompt", [](Request& r) { r.prompt.clear(); });
+  refused("prompt[3]", [](Request& r) { r.prompt[3] = TokenId(512); });
+  refused("prompt", [](Request& r) { r.prompt.resize(512); });
+  refused("max_tokens", [](Request& r) { r.end.max_tokens = 503; });
+  refused("max_tokens", [](Request& r) { r.end.max_tokens = 0; });
+  refused("min_tokens", [](Request& r) { r.end.min_tokens = 9; });
+  refused("temperature", [](Request& r) { r.sampling.temperature = -1; });
+  refused("temperature", [](Request& r) { r.sampling.temperature = std::nanf(""); });
+  refused("top_p", [](Request& r) { r.sampling.top_p = 0; });
+  refused("n", [](Request& r) { r.sampling.n = 5; });
+  refused("n", [](Request& r) { r.sampling.n = 0; });
+  refused("cache_salt", [](Request& r) { r.cache_salt.assign(513, 'x'); });
+  refused("timeout", [](Request& r) { r.timeout_ns = -1; });
+}
+
+TEST_F(CoreTest, ARepeatedPromptIsCachedButForItsLastToken) {
+  const auto cold = desk_.submit(prompt_of(100));
+  desk_.run();
+  const auto warm = desk_.submit(prompt_of(100));
+  desk_.run();
+  EXPECT_EQ(cold->answers[0].record.prompt_tokens_cached, 0u);
+  EXPECT_EQ(cold->answers[0].record.prompt_tokens_computed, 100u);
+  EXPECT_EQ(warm->answers[0].record.prompt_tokens_cached, 99u);
+  EXPECT_EQ(warm->answers[0].record.prompt_tokens_computed, 1u);
+  EXPECT_EQ(warm->answers[0].tokens, cold->answers[0].tokens);
+}
+
+TEST_F(CoreTest, AnAnswerIsAsReusableAsAPrompt) {
+  const auto first = desk_.submit(prompt_of(20, 30));
+  desk_.run();
+  Request next = prompt_of(20);
+  next.prompt.insert(next.prompt.end(), first->answers[0].tokens.begin(),
+                     first->answers[0].tokens.end());
+  next.prompt.push_back(TokenId(7));
+  const auto second = desk_.submit(next);
+  desk_.run();
+  // The last token of an answer is never fed.
+  EXPECT_EQ(second->answers[0].record.prompt_tokens_cached, 20u + 29u);
+}
+
+TEST_F(CoreTest, PromptLogprobsComputeTheWholePrompt) {
+  desk_.submit(prompt_of(50));
+  desk_.run();
+  Request request = prompt_of(50);
+  request.sampling.prompt_logprobs = 3;
+  const auto heard = desk_.submit(request);
+  desk_.run();
+  EXPECT_EQ(heard->answers[0].record.prompt_tokens_cached, 0u);
+  ASSERT_EQ(heard->prompt_scores.size(), 49u);
+  EXPECT_EQ(heard->prompt_scores[0].chosen.token, request.prompt[1]);
+  EXPECT_EQ(heard->prompt_scores[0].top.size(), 3u);
+}
+
+TEST_F(CoreTest, AForkComputesThePromptOnce) {
+  Request request = prompt_of(60, 10);
+  request.sampling.n = 4;
+  request.sampling.temperature = 1;
+  request.sampling.seed = 3;
+  const auto heard = desk_.submit(request);
+  desk_.run();
+  EXPECT_EQ(desk_.core().counters().rows_computed, 60u + 4u * 9u);
+  EXPECT_NE(heard->answers[0].tokens, heard->answers[1].tokens);
+}
+
+TEST_F(CoreTest, CancellingFreesItsBlocksAtOnceAndDisturbsNobody) {
+  const std::uint64_t all = desk_.machine().cache().blocks_available();
+  const auto stays = desk_.submit(prompt_of(10, 20));
+  const auto goes = desk_.submit(prompt_of(200, 200));
+  for (int i = 0; i < 3; ++i) desk_.step();
+  EXPECT_LT(desk_.machine().cache().blocks_available(), all - 3);
+  desk_.cancel(2);
+  desk_.step();
+  EXPECT_EQ(goes->answers[0].reason, FinishReason::kCancelled);
+  EXPECT_GE(desk_.machine().cache().blocks_available(), all - 3);
+  desk_.cancel(2);  // again, and for one that never was
+  desk_.cancel(77);
+  desk_.run();
+  EXPECT_EQ(stays->answers[0].reason, FinishReason::kLength);
+  EXPECT_EQ(stays->answers[0].tokens.size(), 20u);
+}
+
+TEST_F(CoreTest, ADeadlineEndsAnAnswer) {
+  Request request = prompt_of(10, 400);
+  request.timeout_ns = 1;
+  const auto heard = desk_.submit(request);
+  desk_.run();
+  EXPECT_EQ(heard->answers[0].reason, FinishReason::kDeadline);
+  EXPECT_EQ(desk_.core().requests_open(), 0u);
+}
+
+TEST_F(CoreTest, WithoutALimitAnAnswerFillsTheContext) {
+  Request request = prompt_of(10);
+  request.end.max_tokens.reset();
+  const auto heard = desk_.submit(request);
+  desk_.run();
+  EXPECT_EQ(heard->answers[0].reason, FinishReason::kContext);
+  EXPECT_EQ(heard->answers[0].tokens.size(), stories().config().context - 10u);
+}
+
+TEST_F(CoreTest, StopTokensEndAnAnswerAndAreItsLastToken) {
+  const auto all = desk_.submit(prompt_of(10, 30));
+  desk_.run();
+  const std::vector<TokenId> tokens = all->answers[0].tokens;
+  Request request = prompt_of(10, 30);
+  request.end.stop_token_ids = {tokens[7]};
+  const auto heard = desk_.submit(request);
+  desk_.run();
+  const auto first = std::find(tokens.begin(), tokens.end(), tokens[7]);
+  EXPECT_EQ(heard->answers[0].reason, FinishReason::kStop);
+  EXPECT_EQ(heard->answers[0].tokens, std::vector<TokenId>(tokens.begin(), first + 1));
+}
+
+TEST_F(CoreTest, TheRecordTellsTheTimesInOrder) {
+  const auto heard = desk_.submit(prompt_of(100, 10));
+  desk_.run();
+  const AnswerRecord& record = heard->answers[0].record;
+  EXPECT_LE(record.arrived_ns, record.started_ns);
+  EXPECT_LT(record.started_ns, record.first_token_ns);
+  EXPECT_LT(record.first_token_ns, record.finished_ns);
+  EXPECT_EQ(record.gaps.count, 9u);
+  EXPECT_GE(record.gaps.sum_ns, record.gaps.max_ns);
+  EXPECT_EQ(record.answer_tokens, 10u);
+}
+
+TEST(CoreLimits, AFullQueueAndATenantsLimitsAreRefusedThroughTheSink) {
+  CpuMachineOptions options = small_machine();
+  options.scheduler.sequences_max = 1;
+  EngineDesk desk(stories(), options, *kernels::available_sets().back());
+  const TenantId tenant = desk.tenants().add("acme", {.requests_queued = 1});
+  Request request;
+  request.prompt = model::random_tokens(stories().config(), 10, 5);
+  request.tenant = tenant;
+  desk.submit(request);
+  const auto refused = desk.submit(request);
+  EXPECT_EQ(refused->answers[0].reason, FinishReason::kRefused);
+  EXPECT_NE(refused->answers[0].message.find("acme"), std::string::npos);
+}
+
+TEST(CpuMachine, LowersTheContextToWhatTheCacheHolds) {
+  CpuMachineOptions options = small_machine();
+  const auto whole =
+      CpuMachine::create(stories().config(), stories().weights(), kernels::ref_set(), options);
+  EXPECT_FALSE(whole.value()->context_asked().has_value());
+  const std::uint64_t page = whole.value()->page_layout().page_bytes();
+  options.kv_bytes = 11 * page;  // one block is for a copy
+  const auto small =
+      CpuMachine::create(stories().config(), stories().weights(), kernels::ref_set(), options);
+  EXPECT_EQ(small.value()->core_options().limits.context_tokens, 160u);
+  EXPECT_EQ(small.value()->context_asked(), stories().config().context);
+  options.kv_bytes = page - 1;
+  const auto none =
+      CpuMachine::create(stories().config(), stories().weights(), kernels::ref_set(), options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("--kv-cache-memory-bytes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pagoda::engine

@@ -1,0 +1,79 @@
+// A real model behind a core that tests drive by hand, and what its requests got.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/core.h"
+#include "engine/cpu_machine.h"
+#include "model/test_model.h"
+
+namespace pagoda::engine {
+
+// Keeps everything an answer reported.
+class Heard final : public ReplySink {
+ public:
+  struct Given {
+    std::vector<TokenId> tokens;
+    std::vector<TokenScore> scores;
+    std::optional<FinishReason> reason;
+    AnswerRecord record;
+    std::string message;
+  };
+
+  explicit Heard(std::uint32_t count) : answers(count) {}
+
+  void on_prompt_scores(std::span<const TokenScore> scores) override {
+    prompt_scores.insert(prompt_scores.end(), scores.begin(), scores.end());
+  }
+  void on_token(std::uint32_t answer, const ChosenToken& chosen) override {
+    answers[answer].tokens.push_back(chosen.token);
+    if (chosen.score != nullptr) answers[answer].scores.push_back(*chosen.score);
+  }
+  void on_finish(std::uint32_t answer, FinishReason reason, const AnswerRecord& record,
+                 const std::string& message) override {
+    answers[answer].reason = reason;
+    answers[answer].record = record;
+    answers[answer].message = message;
+  }
+  bool ended() const {
+    for (const Given& given : answers) {
+      if (!given.reason) return false;
+    }
+    return true;
+  }
+
+  std::vector<Given> answers;
+  std::vector<TokenScore> prompt_scores;
+};
+
+// Equal to the last bit.
+bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>& b);
+
+class EngineDesk {
+ public:
+  EngineDesk(const model::TestModel& model, const CpuMachineOptions& options,
+             const kernels::KernelSet& kernels);
+
+  std::shared_ptr<Heard> submit(const Request& request);
+  void cancel(std::uint64_t number) { core_->cancel(RequestId(number)); }
+  bool step();
+  void run() {
+    while (step()) {
+    }
+  }
+
+  CpuMachine& machine() { return *machine_; }
+  Core& core() { return *core_; }
+  sched::TenantTable& tenants() { return tenants_; }
+
+ private:
+  std::unique_ptr<CpuMachine> machine_;
+  sched::TenantTable tenants_;
+  SteadyClock clock_;
+  std::unique_ptr<Core> core_;
+  std::uint64_t requests_ = 0;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,135 @@
+// The engine's own thread: submissions from many, an orderly end, and sleep when idle.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/null_runner.h"
+
+namespace pagoda::engine {
+namespace {
+
+class Waiter final : public ReplySink {
+ public:
+  void on_token(std::uint32_t, const ChosenToken&) override { ++tokens_; }
+  void on_finish(std::uint32_t, FinishReason reason, const AnswerRecord&,
+                 const std::string&) override {
+    const std::lock_guard lock(mutex_);
+    reason_ = reason;
+    ended_.notify_all();
+  }
+  FinishReason wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return reason_.has_value(); });
+    return *reason_;
+  }
+  int tokens() const { return tokens_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<FinishReason> reason_;
+  int tokens_ = 0;
+};
+
+class EngineThread : public testing::Test {
+ protected:
+  EngineThread() {
+    options_.core.limits = {.vocabulary = 100, .context_tokens = 1000, .answers_max = 16};
+    options_.core.scheduler.sequences_max = 16;
+    options_.core.scheduler.batched_tokens_max = 64;
+    options_.core.space = "null";
+  }
+  static Request request(std::uint32_t tokens) {
+    Request request;
+    request.prompt = {TokenId(1), TokenId(2)};
+    request.end.max_tokens = tokens;
+    return request;
+  }
+
+  EngineOptions options_;
+  kv::Cache cache_{{.blocks = 4096}};
+  NullRunner runner_;
+  SteadyClock clock_;
+};
+
+TEST_F(EngineThread, ServesManyThreadsAtOnce) {
+  Engine engine(options_, cache_, runner_, clock_);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const auto waiter = std::make_shared<Waiter>();
+        ASSERT_TRUE(engine.submit(request(5), waiter).ok());
+        EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+        EXPECT_EQ(waiter->tokens(), 5);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));
+  EXPECT_EQ(engine.snapshot().requests_finished, 200u);
+  EXPECT_EQ(engine.snapshot().answer_tokens, 1000u);
+}
+
+TEST_F(EngineThread, DrainsAndThenTakesNothing) {
+  Engine engine(options_, cache_, runner_, clock_);
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(request(900), waiter).ok());
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(30)));
+  EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+  EXPECT_FALSE(engine.submit(request(1), waiter).ok());
+}
+
+TEST_F(EngineThread, DroppingItCancelsWhatRuns) {
+  const auto waiter = std::make_shared<Waiter>();
+  {
+    Engine engine(options_, cache_, runner_, clock_);
+    Request endless = request(998);
+    endless.sampling.n = 16;
+    for (int i = 0; i < 40; ++i)
+      ASSERT_TRUE(engine.submit(endless, std::make_shared<Waiter>()).ok());
+    ASSERT_TRUE(engine.submit(request(998), waiter).ok());
+  }
+  const FinishReason reason = waiter->wait();
+  EXPECT_TRUE(reason == FinishReason::kCancelled || reason == FinishReason::kLength);
+}
+
+TEST_F(EngineThread, PostedWorkSeesTheCache) {
+  Engine engine(options_, cache_, runner_, clock_);
+  std::mutex mutex;
+  std::condition_variable done;
+  std::uint64_t blocks = 0;
+  engine.post([&](kv::Cache& cache) {
+    const std::lock_guard lock(mutex);
+    blocks = cache.pool().blocks();
+    done.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  done.wait(lock, [&] { return blocks != 0; });
+  EXPECT_EQ(blocks, 4096u);
+}
+
+double cpu_seconds() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+TEST_F(EngineThread, IdleCostsNoCpu) {
+  Engine engine(options_, cache_, runner_, clock_);
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(request(5), waiter).ok());
+  waiter->wait();
+  engine.drain(std::chrono::seconds(10));
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_seconds() - before, 0.05);
+}
+
+}  // namespace
+}  // namespace pagoda::engine

@@ -1,0 +1,175 @@
+// Whatever happens around a request, its tokens and log-probabilities are those it gets alone.
+#include <gtest/gtest.h>
+
+#include "default_model.h"
+#include "engine/engine_desk.h"
+#include "engine/solo.h"
+
+namespace pagoda::engine {
+namespace {
+
+// Requests that share beginnings, sample in every way, fork, and ask for log-probabilities.
+std::vector<Request> draw_requests(const model::Config& config, std::size_t count,
+                                   std::uint32_t shared_tokens, std::uint32_t new_tokens) {
+  const auto text = model::random_tokens(config, shared_tokens, 11);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < count; ++i) {
+    Request request;
+    const std::size_t shared = i % 3 == 0 ? text.size() : text.size() * (i % 5) / 5;
+    request.prompt.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(shared));
+    const auto own = model::random_tokens(config, 1 + i * 5 % 17, 100 + i);
+    request.prompt.insert(request.prompt.end(), own.begin(), own.end());
+    request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+    request.sampling.top_p = i % 4 == 1 ? 0.8f : 1.0f;
+    request.sampling.top_k = i % 4 == 3 ? 20 : 0;
+    request.sampling.repetition_penalty = i % 5 == 2 ? 1.2f : 1.0f;
+    request.sampling.seed = 1000 + i;
+    request.sampling.n = i % 6 == 5 ? 3 : 1;
+    request.sampling.logprobs = 2;
+    if (i % 7 == 3) request.sampling.prompt_logprobs = 1;
+    request.end.max_tokens = new_tokens - static_cast<std::uint32_t>(i % 4);
+    request.end.ignore_eos = true;
+    request.cache_salt = i % 8 == 6 ? "other" : "";
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+CpuMachineOptions machine_options(std::uint64_t kv_blocks, const model::TestModel& model,
+                                  std::uint32_t block_tokens) {
+  CpuMachineOptions options;
+  options.threads = 2;
+  options.block_tokens = block_tokens;
+  options.scheduler.sequences_max = 8;
+  options.scheduler.batched_tokens_max = 64;
+  // The page size is the decoder's to know: ask one that has next to nothing.
+  options.kv_bytes = 1 << 20;
+  const auto probe = CpuMachine::create(model.config(), model.weights(),
+                                        *kernels::available_sets().back(), options);
+  options.kv_bytes = kv_blocks * probe.value()->page_layout().page_bytes();
+  return options;
+}
+
+// What each request gets when it is all there is: one at a time, nothing cached, whole prompts.
+std::vector<std::shared_ptr<Heard>> answers_alone(const model::TestModel& model,
+                                                  CpuMachineOptions options,
+                                                  const std::vector<Request>& requests) {
+  options.threads = 1;
+  options.prefix_caching = false;
+  options.kv_bytes = 64 << 20;
+  options.scheduler.batched_tokens_max = 512;
+  std::vector<std::shared_ptr<Heard>> answers;
+  EngineDesk desk(model, options, *kernels::available_sets().back());
+  for (const Request& request : requests) {
+    answers.push_back(desk.submit(request));
+    desk.run();
+  }
+  return answers;
+}
+
+void expect_same(const std::vector<std::shared_ptr<Heard>>& got,
+                 const std::vector<std::shared_ptr<Heard>>& alone) {
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    ASSERT_TRUE(got[i]->ended()) << i;
+    EXPECT_TRUE(same_scores(got[i]->prompt_scores, alone[i]->prompt_scores)) << "request " << i;
+    for (std::size_t a = 0; a < alone[i]->answers.size(); ++a) {
+      const Heard::Given& mine = got[i]->answers[a];
+      const Heard::Given& true_one = alone[i]->answers[a];
+      EXPECT_EQ(mine.tokens, true_one.tokens) << "request " << i << " answer " << a;
+      EXPECT_TRUE(same_scores(mine.scores, true_one.scores)) << "request " << i << " answer " << a;
+      EXPECT_EQ(mine.reason, true_one.reason) << "request " << i << " answer " << a;
+    }
+  }
+}
+
+std::uint64_t preemptions_of(const std::vector<std::shared_ptr<Heard>>& answers) {
+  std::uint64_t sum = 0;
+  for (const auto& heard : answers) {
+    for (const Heard::Given& given : heard->answers) sum += given.record.preemptions;
+  }
+  return sum;
+}
+
+// All at once, in small chunks, with 1 and 2 threads; the second round finds the first one cached.
+void run_mix(const model::TestModel& model, const std::vector<Request>& requests,
+             CpuMachineOptions options, bool expect_preemptions) {
+  const auto alone = answers_alone(model, options, requests);
+  std::uint64_t preemptions = 0;
+  for (const std::size_t threads : {1, 2}) {
+    options.threads = threads;
+    for (const std::uint32_t rows : {9u, 64u}) {
+      options.scheduler.batched_tokens_max = rows;
+      EngineDesk desk(model, options, *kernels::available_sets().back());
+      for (int round = 0; round < 2; ++round) {
+        std::vector<std::shared_ptr<Heard>> got;
+        for (const Request& request : requests) got.push_back(desk.submit(request));
+        // One that nobody waits for: it comes and goes among them.
+        const auto gone = desk.submit(requests.front());
+        for (int i = 0; i < 4; ++i) desk.step();
+        desk.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
+                    static_cast<std::uint64_t>(round) + 1);
+        desk.run();
+        EXPECT_EQ(gone->answers[0].reason, FinishReason::kCancelled);
+        expect_same(got, alone);
+        preemptions += preemptions_of(got);
+      }
+    }
+  }
+  EXPECT_EQ(preemptions > 0, expect_preemptions);
+}
+
+TEST(EngineInvariance, StoriesInABatch) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  run_mix(model, draw_requests(model.config(), 14, 90, 24), machine_options(400, model, 16), false);
+}
+
+TEST(EngineInvariance, StoriesWithTooLittleMemory) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  run_mix(model, draw_requests(model.config(), 14, 40, 40), machine_options(60, model, 4), true);
+}
+
+TEST(EngineInvariance, AlternatingWindows) {
+  const model::TestModel model(model::test_model_path("tiny_window.gguf"));
+  run_mix(model, draw_requests(model.config(), 10, 50, 20), machine_options(90, model, 4), true);
+}
+
+TEST(EngineInvariance, DefaultModel) {
+  REQUIRE_DEFAULT_MODEL();
+  const model::TestModel model(default_model_path());
+  CpuMachineOptions options = machine_options(40, model, 16);
+  options.kv_bytes = 13ull << 20;
+  const auto requests = draw_requests(model.config(), 8, 100, 12);
+  const auto alone = answers_alone(model, options, requests);
+  EngineDesk desk(model, options, *kernels::available_sets().back());
+  std::vector<std::shared_ptr<Heard>> got;
+  for (const Request& request : requests) got.push_back(desk.submit(request));
+  desk.run();
+  expect_same(got, alone);
+}
+
+// The core alone is solo: two implementations of one request agree.
+TEST(EngineInvariance, AloneIsSolo) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  const CpuMachineOptions options = machine_options(400, model, 16);
+  auto requests = draw_requests(model.config(), 6, 60, 30);
+  std::erase_if(requests, [](const Request& request) {
+    return request.sampling.n > 1 || request.sampling.repetition_penalty != 1.0f;
+  });
+  const auto alone = answers_alone(model, options, requests);
+  ThreadPool pool(2);
+  model::Decoder decoder(model.config(), model.weights(), *kernels::available_sets().back(), pool,
+                         {.rows_max = 64});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    SoloRequest solo;
+    solo.prompt = requests[i].prompt;
+    solo.tokens_max = *requests[i].end.max_tokens;
+    solo.context_max = model.config().context;
+    solo.sampling = requests[i].sampling;
+    const auto answer = answer_alone(decoder, solo, SteadyClock());
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer.value().tokens, alone[i]->answers[0].tokens) << i;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::engine
