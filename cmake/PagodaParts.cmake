@@ -2,6 +2,7 @@
 # printed at the end of configuration.
 
 find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)  # headers: Asio and Beast
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

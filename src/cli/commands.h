@@ -7,6 +7,7 @@
 
 namespace pagoda::cli {
 
+void add_serve_command(CLI::App& app, int& exit_status);
 void add_run_command(CLI::App& app, int& exit_status);
 void add_size_command(CLI::App& app, int& exit_status);
 void add_tokenize_command(CLI::App& app, int& exit_status);
