@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <set>
 
 #include "base/byte_size.h"
 #include "cli/loaded_model.h"
@@ -42,9 +41,11 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
   options.model = default_model_path();
   command.add_option("-m,--model,MODEL", options.model,
                      "model file (GGUF; default: the default model in the cache folder)");
-  command.add_option("--served-model-name", options.served_names,
-                     "names that requests may give; replies carry the first (default: the file's "
-                     "name without .gguf)");
+  command
+      .add_option("--served-model-name", options.served_names,
+                  "a name that requests may give, once or more; replies carry the first (default: "
+                  "the file's name without .gguf)")
+      ->allow_extra_args(false);  // the word after it may be the model
   command.add_option("--chat-template", options.chat_template,
                      "file with a chat template (default: the model's own)");
 }
@@ -88,7 +89,7 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
       .add_option("--kv-cache-dtype", options.kv_cache_dtype,
                   "element type of cached keys and values (default fp16)")
       ->check(CLI::IsMember({"fp32", "fp16", "bf16", "f32", "f16"}))
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,

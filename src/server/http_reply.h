@@ -12,8 +12,8 @@ namespace pagoda::server {
 struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // without the query
-  std::string content_type;
-  std::string body;
+  std::string content_type = {};
+  std::string body = {};
 };
 
 struct HttpReply {

@@ -36,18 +36,29 @@ TEST(Completions, TheStoryIsTheOneThatIsKnown) {
 }
 
 TEST(Completions, ARepeatedPromptIsCachedButForItsLastToken) {
-  const Json first = desk().complete(greedy({{"cache_salt", "fresh"}}));
-  EXPECT_EQ(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
-  const Json second = desk().complete(greedy({{"cache_salt", "fresh"}}));
+  const Json body = greedy({{"prompt", "The cat sat on a warm red mat and looked at the sun"}});
+  const Json first = desk().complete(body);
+  EXPECT_LE(first["usage"]["prompt_tokens_details"]["cached_tokens"], 2) << "BOS, perhaps 'The'";
+  const Json second = desk().complete(body);
   const Json usage = second["usage"];
   EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"].get<int>() - 1);
   EXPECT_EQ(text_of(second), text_of(first));
 }
 
 TEST(Completions, ASaltKeepsTheCacheApart) {
-  desk().complete(greedy({{"cache_salt", "mine"}}));
-  const Json other = desk().complete(greedy({{"cache_salt", "yours"}}));
-  EXPECT_EQ(other["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+  const auto cached = [&](const Json& body) {
+    return desk().complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  const Json mine = greedy({{"prompt", "My secret is big"}, {"cache_salt", "mine"}});
+  Json yours = mine;
+  yours["cache_salt"] = "yours";
+  Json everyones = mine;
+  everyones.erase("cache_salt");
+  desk().send({.method = "POST", .path = "/reset_prefix_cache"});
+  EXPECT_EQ(cached(mine), 0);
+  EXPECT_GT(cached(mine), 1);
+  EXPECT_EQ(cached(yours), 0);
+  EXPECT_EQ(cached(everyones), 0);
 }
 
 TEST(Completions, AResetForgetsThePrefixes) {
