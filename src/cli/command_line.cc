@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/commands.h"
+#include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/version.h"
 
@@ -27,6 +28,55 @@ std::string line_of(const std::vector<std::string>& words) {
   return line;
 }
 
+// Words that could have stood where a wrong one does: a command's flags, or the commands.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) {
+    for (const CLI::App* const command : app.get_subcommands({})) {
+      words.push_back(command->get_name());
+    }
+  }
+  for (const CLI::Option* const option : (chosen.empty() ? &app : chosen.front())->get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  const std::optional<std::string> meant = nearest(word.substr(0, word.find('=')), known);
+  return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
+}
+
+// Names the words that nothing takes, each with the nearest that exists.
+std::string unknown_words(const CLI::App& app) {
+  const std::vector<std::string> known = known_words(app);
+  std::string message;
+  for (const std::string& word : app.remaining(true)) {
+    message += fmt::format("{}{} is not known here{}", message.empty() ? "" : "; ", word,
+                           suggestion(word, known));
+  }
+  return message;
+}
+
+// "--flag: fp17 not in {fp16,fp32}": the nearest of what is allowed.
+std::string value_suggestion(std::string_view message) {
+  const std::size_t open = message.find(" not in {");
+  const std::size_t word_begin = message.rfind(' ', open == 0 ? 0 : open - 1);
+  if (open == std::string_view::npos || word_begin == std::string_view::npos) return "";
+  const std::string_view word = message.substr(word_begin + 1, open - word_begin - 1);
+  std::vector<std::string> allowed(1);
+  for (const char c : message.substr(open + 9)) {
+    if (c == '}') break;
+    if (c == ',') {
+      allowed.emplace_back();
+    } else {
+      allowed.back() += c;
+    }
+  }
+  return suggestion(word, allowed);
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -37,6 +87,7 @@ int run_command_line(int argc, const char* const* argv) {
 
   std::vector<std::string> words = with_long_flags(argc, argv);
   int exit_status = 0;
+  add_serve_command(app, exit_status);
   add_run_command(app, exit_status);
   add_chat_command(app, exit_status);
   add_size_command(app, exit_status);
@@ -52,8 +103,12 @@ int run_command_line(int argc, const char* const* argv) {
     app.parse(words);
   } catch (const CLI::Success& asked_for_text) {  // --help, --version
     return app.exit(asked_for_text);
+  } catch (const CLI::ExtrasError&) {
+    print_error(unknown_words(app));
+    fmt::print(stderr, "see: pagoda --help\n");
+    return kUsageError;
   } catch (const CLI::ParseError& error) {
-    print_error(error.what());
+    print_error(error.what() + value_suggestion(error.what()));
     fmt::print(stderr, "see: pagoda --help\n");
     return kUsageError;
   }

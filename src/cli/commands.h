@@ -8,6 +8,7 @@
 
 namespace pagoda::cli {
 
+void add_serve_command(CLI::App& app, int& exit_status);
 void add_run_command(CLI::App& app, int& exit_status);
 void add_chat_command(CLI::App& app, int& exit_status);
 void add_size_command(CLI::App& app, int& exit_status);

@@ -11,8 +11,10 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kTwoLetterFlags = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLetterFlags = {{
     {"-ctk", "--kv-cache-dtype"},
+    {"-ctv", "--kv-cache-dtype"},
+    {"-np", "--max-num-seqs"},
 }};
 
 }  // namespace

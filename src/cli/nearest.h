@@ -1,0 +1,19 @@
+// What a mistyped word was probably meant to be.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pagoda::cli {
+
+// Letters to insert, delete, replace or swap with a neighbour to make `b` of `a`.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The nearest of `known`, when it is near: at most a third of the word's letters are wrong, or one
+// begins with the other. The first of several.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,167 @@
+// pagoda serve: the OpenAI API over one model.
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "base/byte_size.h"
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/loaded_model.h"
+#include "cli/options.h"
+#include "cli/serve_options.h"
+#include "engine/engine.h"
+#include "kernels/select.h"
+#include "server/reply_queue.h"
+#include "server/server.h"
+#include "text/chat_template.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr int kSignalled = 128;  // what shells add to the signal's number
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda serve                                   (the default model on 127.0.0.1:8000)\n"
+    "  pagoda serve model.gguf --port 9000 -c 8192 --kv-cache-memory-bytes 4GiB\n"
+    "  PAGODA_MAX_NUM_SEQS=16 pagoda serve -m model.gguf --served-model-name my-model\n"
+    "SIGTERM or Ctrl-C lets running requests end; a second one stops at once.";
+
+// The first signal asks to stop, the second insists.
+class StopSignal {
+ public:
+  void raise(int signal) {
+    const std::lock_guard lock(mutex_);
+    // While the model loads there is nothing to finish.
+    if (!serving_) std::_Exit(0);
+    if (raised_) std::_Exit(kSignalled + signal);
+    raised_ = true;
+    changed_.notify_all();
+  }
+  void start_serving() {
+    const std::lock_guard lock(mutex_);
+    serving_ = true;
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return raised_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool serving_ = false;
+  bool raised_ = false;
+};
+
+std::vector<std::string> served_names(const ServeOptions& options) {
+  if (!options.served_names.empty()) return options.served_names;
+  return {std::filesystem::path(options.model).stem().string()};
+}
+
+Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions& options,
+                                                             const LoadedModel& model) {
+  const bool own = options.chat_template.empty();
+  Result<text::ChatTemplate> loaded =
+      own ? text::ChatTemplate::load(model.file().metadata(), model.tokenizer())
+          : text::ChatTemplate::load_file(options.chat_template, model.tokenizer());
+  if (loaded.ok()) return std::optional(std::move(loaded).value());
+  if (!own) return loaded.error();
+  if (loaded.error().code != ErrorCode::kNotFound) print_warning(loaded.error().message);
+  return std::optional<text::ChatTemplate>();
+}
+
+server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options) {
+  return {{"threads", machine.threads()},
+          {"kv_cache_bytes", machine.kv_bytes()},
+          {"kv_cache_tokens", machine.kv_tokens()},
+          {"kv_cache_dtype", options.kv_cache_dtype.front()},
+          {"block_size", options.block_size},
+          {"prefix_caching", options.prefix_caching},
+          {"max_num_batched_tokens", options.batched_tokens_max}};
+}
+
+void print_greeting(const std::string& address, const server::ServedModel& model,
+                    const engine::CpuMachine& machine) {
+  if (machine.context_asked()) {
+    print_warning(
+        fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
+                    "more with --kv-cache-memory-bytes",
+                    model.context_tokens(), *machine.context_asked()));
+  }
+  fmt::print("pagoda serves {} on {}\n", model.name(), address);
+  fmt::print("context {} tokens, KV cache {} tokens ({}), {} threads\n", model.context_tokens(),
+             machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
+             machine.threads());
+  const bool chats = model.chat_template.has_value();
+  fmt::print("try: curl {}{} -H 'Content-Type: application/json' -d '{}'\n", address,
+             chats ? "/v1/chat/completions" : "/v1/completions",
+             chats ? R"({"messages": [{"role": "user", "content": "What is a pagoda?"}]})"
+                   : R"({"prompt": "Once upon a time", "max_tokens": 64})");
+  std::fflush(stdout);
+}
+
+Status serve(const ServeOptions& options) {
+  ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
+  ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
+  StopSignal stop;
+  ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+                   server::Server::listen(network, [&](int signal) { stop.raise(signal); }));
+
+  ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
+                   LoadedModel::load(options.model, *kernels));
+  const text::Tokenizer& tokenizer = model->tokenizer();
+  ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *model));
+  sizes.model_name = served_names(options).front();
+  sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
+  ASSIGN_OR_RETURN(const std::unique_ptr<engine::CpuMachine> machine,
+                   engine::CpuMachine::create(model->config(), model->weights(), *kernels, sizes));
+
+  server::Doorbell doorbell;
+  const SteadyClock clock;
+  engine::EngineOptions engine_options = {
+      .core = machine->core_options(), .tenants = {}, .after_step = [&] { doorbell.ring(); }};
+  engine_options.core.requests_queued_max = options.requests_queued_max;
+  engine::Engine engine(engine_options, machine->cache(), machine->runner(), clock);
+  const server::ServedModel served = {.names = served_names(options),
+                                      .tokenizer = tokenizer,
+                                      .chat_template = std::move(chat_template),
+                                      .engine = engine,
+                                      .doorbell = doorbell,
+                                      .fingerprint = machine->core_options().space,
+                                      .created_s = std::time(nullptr),
+                                      .facts = machine_facts(*machine, options)};
+  stop.start_serving();
+  server->open(served);
+  print_greeting(server->address(), served, *machine);
+
+  stop.wait();
+  server->drain();
+  const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
+  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
+  server->stop();
+  return ok_status();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
+  const auto options = std::make_shared<ServeOptions>();
+  add_serve_options(*command, *options);
+  command->footer(kExamples);
+  command->callback([options, &exit_status] {
+    const Status outcome = serve(*options);
+    if (!outcome.ok()) print_error(outcome.error().message);
+    exit_status = outcome.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace pagoda::cli

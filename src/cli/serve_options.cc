@@ -1,0 +1,176 @@
+#include "cli/serve_options.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/byte_size.h"
+#include "cli/loaded_model.h"
+#include "cli/version.h"
+
+namespace pagoda::cli {
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
+  Result<std::uint64_t> bytes = parse_byte_size(text);
+  if (bytes.ok()) return bytes;
+  return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
+}
+
+// Keys and values have one element type: -ctk and -ctv may not differ.
+Result<kv::memory::Element> element(const std::vector<std::string>& names) {
+  const auto named = [](const std::string& name) {
+    if (name == "fp32" || name == "f32") return kv::memory::Element::kF32;
+    return name == "bf16" ? kv::memory::Element::kBF16 : kv::memory::Element::kF16;
+  };
+  for (const std::string& name : names) {
+    if (named(name) != named(names.front())) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("--kv-cache-dtype: is {} and {}, but keys and values have one type",
+                               names.front(), name)};
+    }
+  }
+  return named(names.front());
+}
+
+void add_model_options(CLI::App& command, ServeOptions& options) {
+  options.model = default_model_path();
+  command.add_option("-m,--model,MODEL", options.model,
+                     "model file (GGUF; default: the default model in the cache folder)");
+  command
+      .add_option("--served-model-name", options.served_names,
+                  "a name that requests may give, once or more; replies carry the first (default: "
+                  "the file's name without .gguf)")
+      ->allow_extra_args(false);  // the word after it may be the model
+  command.add_option("--chat-template", options.chat_template,
+                     "file with a chat template (default: the model's own)");
+}
+
+void add_network_options(CLI::App& command, ServeOptions& options) {
+  command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)");
+  command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
+      ->check(CLI::Range(0, 65535));
+  command
+      .add_option("--threads-http", options.http_threads,
+                  "threads for connections, JSON and text (default 2, 1 to 64)")
+      ->check(CLI::Range(1u, 64u));
+  command
+      .add_option("--max-connections", options.connections_max,
+                  "connections at once; more wait to be accepted (default 1024)")
+      ->check(CLI::Range(1u, 1u << 20));
+  command.add_option("--max-body-bytes", options.body_bytes_max,
+                     "of a request, e.g. 64MiB (default 32MiB)");
+  command
+      .add_option("--sse-keep-alive", options.keep_alive_s,
+                  "seconds after which a silent stream gets a comment (default 10)")
+      ->check(CLI::Range(0.05, 3600.0));
+  command
+      .add_option("--request-timeout", options.request_timeout_s,
+                  "seconds for a request to arrive (default 60)")
+      ->check(CLI::Range(0.05, 3600.0));
+  command
+      .add_option("--shutdown-timeout", options.shutdown_timeout_s,
+                  "seconds for what runs to end after SIGTERM (default 30)")
+      ->check(CLI::Range(0.0, 86400.0));
+}
+
+void add_cache_options(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("-c,--max-model-len", options.max_model_len,
+                  "context in tokens, prompt and answer (default: the model's)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+  command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
+      ->check(CLI::Range(1u, 4096u));
+  command
+      .add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                  "element type of cached keys and values (default fp16)")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "f32", "f16"}))
+      ->allow_extra_args(false);
+  command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
+                     "memory of the cache, e.g. 4GiB (default: half of what is free)");
+  command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
+                   "share the KV of common beginnings (default on)");
+}
+
+void add_scheduling_options(CLI::App& command, ServeOptions& options) {
+  command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
+      ->check(CLI::Range(1u, 1024u));
+  command
+      .add_option("--max-num-seqs", options.sequences_max,
+                  "answers computed at once (default 64, 1 to 4096)")
+      ->check(CLI::Range(1u, 4096u));
+  command
+      .add_option("--max-num-batched-tokens", options.batched_tokens_max,
+                  "tokens computed in a step (default 512)")
+      ->check(CLI::Range(2u, 1u << 16));
+  command
+      .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
+                  "prompt tokens of one request in a step while others wait (default 0: no limit)")
+      ->check(CLI::Range(0u, 1u << 16));
+  command
+      .add_option("--max-waiting-requests", options.requests_queued_max,
+                  "requests that wait; more get 429 (default 10000)")
+      ->check(CLI::Range(1u, 1u << 24));
+  command.add_option("--context-classes", options.context_classes,
+                     "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
+}
+
+}  // namespace
+
+void add_serve_options(CLI::App& command, ServeOptions& options) {
+  add_model_options(command, options);
+  add_network_options(command, options);
+  add_cache_options(command, options);
+  add_scheduling_options(command, options);
+}
+
+Result<server::ServerOptions> server_options(const ServeOptions& options) {
+  ASSIGN_OR_RETURN(const std::uint64_t body_bytes,
+                   read_bytes("--max-body-bytes", options.body_bytes_max));
+  server::ServerOptions made;
+  made.host = options.host;
+  made.port = options.port;
+  made.threads = options.http_threads;
+  made.connections_max = options.connections_max;
+  made.version = kVersion;
+  made.connection.body_bytes_max = body_bytes;
+  made.connection.keep_alive = milliseconds(options.keep_alive_s);
+  made.connection.request_timeout = milliseconds(options.request_timeout_s);
+  return made;
+}
+
+Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
+  engine::CpuMachineOptions made;
+  made.threads = options.threads;
+  made.block_tokens = options.block_size;
+  made.context_tokens = options.max_model_len;
+  made.prefix_caching = options.prefix_caching;
+  ASSIGN_OR_RETURN(made.kv_element, element(options.kv_cache_dtype));
+  if (!options.kv_cache_memory_bytes.empty()) {
+    ASSIGN_OR_RETURN(made.kv_bytes,
+                     read_bytes("--kv-cache-memory-bytes", options.kv_cache_memory_bytes));
+  }
+  if (options.batched_tokens_max <= options.sequences_max) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("--max-num-batched-tokens: is {}, expected more than --max-num-seqs, "
+                             "which is {}",
+                             options.batched_tokens_max, options.sequences_max)};
+  }
+  made.scheduler.sequences_max = options.sequences_max;
+  made.scheduler.batched_tokens_max = options.batched_tokens_max;
+  made.scheduler.long_prefill_tokens = options.long_prefill_tokens;
+  if (!options.context_classes.empty()) {
+    auto classes = sched::ContextClasses::parse(options.context_classes);
+    if (!classes.ok()) {
+      return Error{classes.error().code, "--context-classes: " + classes.error().message};
+    }
+    made.scheduler.context_classes = std::move(classes).value();
+  }
+  return made;
+}
+
+}  // namespace pagoda::cli

@@ -1,0 +1,49 @@
+// The flags of pagoda serve.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/cpu_machine.h"
+#include "server/server_options.h"
+
+namespace pagoda::cli {
+
+struct ServeOptions {
+  std::string model;
+  std::vector<std::string> served_names;
+  std::string chat_template;
+
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;
+  std::uint32_t http_threads = 2;
+  std::uint32_t connections_max = 1024;
+  std::string body_bytes_max = "32MiB";
+  double keep_alive_s = 10;
+  double request_timeout_s = 60;
+  double shutdown_timeout_s = 30;
+
+  std::uint32_t threads = 0;  // 0: usable cores
+  std::uint64_t max_model_len = 0;
+  std::uint32_t block_size = 16;
+  std::vector<std::string> kv_cache_dtype = {"fp16"};
+  std::string kv_cache_memory_bytes;
+  bool prefix_caching = true;
+  std::uint32_t sequences_max = 64;
+  std::uint32_t batched_tokens_max = 512;
+  std::uint32_t long_prefill_tokens = 0;
+  std::uint32_t requests_queued_max = 10000;
+  std::string context_classes;
+};
+
+void add_serve_options(CLI::App& command, ServeOptions& options);
+
+// Errors name the flag and what it takes.
+Result<server::ServerOptions> server_options(const ServeOptions& options);
+Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,57 @@
+// One answer's tokens as the client gets them: text that is whole characters and cannot turn out
+// to belong to a stop string, with the tokens and scores it is made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/completion_request.h"
+#include "server/json.h"
+#include "server/reply_queue.h"
+#include "text/detokenizer.h"
+#include "text/stop_strings.h"
+
+namespace pagoda::server {
+
+using OptionalScore = std::optional<engine::TokenScore>;
+
+// A part of an answer; parts appended in order are the whole.
+struct Piece {
+  std::string text;
+  std::vector<TokenId> tokens;
+  std::vector<OptionalScore> scores;  // one per token where asked for; a prompt's first has none
+  std::string_view finish_reason;     // empty while the answer goes on
+  Json stop_reason;                   // the stop string or stop token id that ended it, or null
+
+  void append(Piece next);
+};
+
+class AnswerText {
+ public:
+  // The tokenizer must outlive this.
+  AnswerText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
+             const Prompt& prompt);
+
+  Piece push(const SentToken& sent);
+  // The engine's end of the answer: what was held back.
+  Piece finish(engine::FinishReason reason);
+  // After a stop string or finish(). What the engine computed meanwhile is not part of the answer.
+  bool ended() const { return ended_; }
+  std::uint64_t tokens() const { return tokens_; }
+
+ private:
+  text::Detokenizer detokenizer_;
+  text::StopStrings stops_;
+  std::vector<std::string> stop_strings_;
+  std::vector<TokenId> stop_tokens_;
+  std::uint32_t tokens_min_;
+  bool scored_;
+  std::optional<TokenId> end_token_;
+  std::uint64_t tokens_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,98 @@
+#include "server/api/chat_prompt.h"
+
+#include <fmt/format.h>
+
+#include "server/api_error.h"
+#include "server/fields.h"
+
+namespace pagoda::server {
+namespace {
+
+void check_part(const Json& part, const std::string& path) {
+  const Fields fields(part, path);
+  fields.require("type");
+  if (fields.text("type") != "text") {
+    const std::string type_path = fields.path_of("type");
+    throw ApiError(400,
+                   fmt::format("{}: \"{}\" is not supported, only \"text\" is", type_path,
+                               *fields.text("type")),
+                   type_path, "unsupported_parameter");
+  }
+  fields.require("text");
+  fields.text("text");
+}
+
+void check_message(const Json& message, const std::string& path) {
+  const Fields fields(message, path);
+  fields.require("role");
+  fields.text("role");
+  fields.array("tool_calls");
+  const Json* const content = fields.find("content");
+  if (content == nullptr || content->is_string()) return;
+  const std::string content_path = fields.path_of("content");
+  if (!content->is_array()) refuse_type(content_path, *content, "a string or an array of parts");
+  for (std::size_t i = 0; i < content->size(); ++i) {
+    check_part((*content)[i], element_path(content_path, i));
+  }
+}
+
+const Json& read_messages(const Fields& fields) {
+  fields.require("messages");
+  const Json& messages = *fields.array("messages");
+  if (messages.empty()) {
+    throw ApiError(400, "messages: is empty, expected at least one", "messages");
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    check_message(messages[i], element_path("messages", i));
+  }
+  return messages;
+}
+
+Json value_or_null(const Json* value) { return value == nullptr ? Json(nullptr) : *value; }
+
+text::Conversation read_conversation(const Json& body) {
+  const Fields fields(body);
+  text::Conversation conversation;
+  conversation.messages = read_messages(fields);
+  conversation.tools = value_or_null(fields.array("tools"));
+  conversation.documents = value_or_null(fields.array("documents"));
+  if (const Json* const kwargs = fields.object("chat_template_kwargs")) {
+    conversation.kwargs = *kwargs;
+  }
+  // Templates of models that reason read it under this name.
+  const std::optional<std::string> effort = fields.text("reasoning_effort");
+  if (effort && !conversation.kwargs.contains("reasoning_effort")) {
+    conversation.kwargs["reasoning_effort"] = *effort;
+  }
+  conversation.continue_final_message = fields.boolean("continue_final_message").value_or(false);
+  conversation.add_generation_prompt =
+      fields.boolean("add_generation_prompt").value_or(!conversation.continue_final_message);
+  if (conversation.continue_final_message && conversation.add_generation_prompt) {
+    throw ApiError(400, "continue_final_message: and add_generation_prompt exclude each other",
+                   "continue_final_message");
+  }
+  return conversation;
+}
+
+}  // namespace
+
+ChatPrompt read_chat_prompt(const Json& body, const ServedModel& model) {
+  const text::Conversation conversation = read_conversation(body);
+  if (!model.chat_template) {
+    throw ApiError(400,
+                   fmt::format("messages: the model \"{}\" has no chat template; start the server "
+                               "with --chat-template FILE, or use /v1/completions",
+                               model.name()),
+                   "messages", "no_chat_template");
+  }
+  Result<text::OriginText> rendered = model.chat_template->render(conversation);
+  if (!rendered.ok()) {
+    throw ApiError(400, fmt::format("messages: {}", rendered.error().message), "messages");
+  }
+  ChatPrompt prompt;
+  prompt.text = std::move(rendered).value();
+  prompt.tokens = text::tokenise_prompt(prompt.text, model.tokenizer);
+  return prompt;
+}
+
+}  // namespace pagoda::server

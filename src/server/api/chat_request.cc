@@ -1,0 +1,54 @@
+#include "server/api/chat_prompt.h"
+#include "server/api/completion_fields.h"
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+AnswerLength read_length(const Fields& fields) {
+  AnswerLength length;
+  for (const char* const name : {"max_completion_tokens", "max_tokens"}) {
+    const auto tokens = fields.integer(name, 1, INT32_MAX);
+    if (tokens && !length.tokens) length = {static_cast<std::uint32_t>(*tokens), name};
+  }
+  return length;
+}
+
+void read_logprobs(const Fields& fields, AnswerOptions& answers) {
+  const auto top = fields.integer("top_logprobs", 0, kLogprobsMax);
+  if (fields.boolean("logprobs").value_or(false)) {
+    answers.logprobs = static_cast<std::uint32_t>(top.value_or(0));
+  } else if (top.value_or(0) > 0) {
+    throw ApiError(400, "top_logprobs: makes sense with \"logprobs\": true only", "top_logprobs");
+  }
+}
+
+Prompt to_prompt(text::PromptTokens tokens) {
+  Prompt prompt;
+  prompt.sources.reserve(tokens.origins.size());
+  for (const text::Origin& origin : tokens.origins) prompt.sources.push_back(origin.source);
+  prompt.tokens = std::move(tokens.ids);
+  return prompt;
+}
+
+}  // namespace
+
+CompletionRequest read_chat_request(const Json& body, const ServedModel& model) {
+  const Fields fields(body);
+  CompletionRequest request;
+  request.is_chat = true;
+  read_shared_fields(fields, request);
+  if (fields.boolean("echo").value_or(false)) {
+    throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");
+  }
+  read_logprobs(fields, request.answers);
+  const AnswerLength length = read_length(fields);
+  request.engine.end.max_tokens = length.tokens;
+  request.engine.sampling.logprobs = request.answers.logprobs;
+  request.engine.sampling.prompt_logprobs = request.answers.prompt_logprobs;
+  request.prompts.push_back(to_prompt(read_chat_prompt(body, model).tokens));
+  check_lengths(request, model, "messages", length);
+  return request;
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,148 @@
+#include "server/api/completion_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "server/api_error.h"
+#include "text/stop_strings.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr std::int64_t kTokensMax = std::numeric_limits<std::int32_t>::max();
+
+template <class Target, class Value>
+void assign(Target& target, const std::optional<Value>& value) {
+  if (value) target = static_cast<Target>(*value);
+}
+
+// {"50256": -100}
+void read_logit_bias(const Fields& fields, engine::SamplingOptions& sampling) {
+  const Json* const biases = fields.object("logit_bias");
+  if (biases == nullptr) return;
+  const Fields entries(*biases, fields.path_of("logit_bias"));
+  for (const auto& [key, value] : biases->items()) {
+    std::uint32_t token = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size()) {
+      throw ApiError(400, fmt::format("logit_bias: \"{}\" is not a token id", key), "logit_bias");
+    }
+    const std::optional<double> bias = entries.number(key, -100, 100);
+    if (bias) sampling.logit_bias.push_back({TokenId(token), static_cast<float>(*bias)});
+  }
+}
+
+void read_sampling(const Fields& fields, engine::SamplingOptions& sampling) {
+  constexpr double kNumberMax = std::numeric_limits<float>::max();
+  sampling.temperature = 1.0f;  // OpenAI's default
+  assign(sampling.temperature, fields.number("temperature", 0, 100));
+  assign(sampling.top_p, fields.number("top_p", 0, 1));
+  assign(sampling.min_p, fields.number("min_p", 0, 1));
+  assign(sampling.repetition_penalty, fields.number("repetition_penalty", 0, kNumberMax));
+  assign(sampling.presence_penalty, fields.number("presence_penalty", -2, 2));
+  assign(sampling.frequency_penalty, fields.number("frequency_penalty", -2, 2));
+  const std::int64_t top_k = fields.integer("top_k", -1, kTokensMax).value_or(0);
+  sampling.top_k = top_k < 0 ? 0 : static_cast<std::uint32_t>(top_k);  // -1 is all, as in vLLM
+  assign(sampling.n, fields.integer("n", 1, engine::kAnswersMax));
+  read_logit_bias(fields, sampling);
+}
+
+std::vector<std::string> read_stop(const Fields& fields) {
+  const Json* const stop = fields.find("stop");
+  if (stop == nullptr) return {};
+  if (stop->is_string()) return {stop->get<std::string>()};
+  if (!stop->is_array()) refuse_type(fields.path_of("stop"), *stop, "a string or an array of them");
+  std::vector<std::string> strings;
+  for (const Json& element : *stop) {
+    if (!element.is_string()) {
+      refuse_type(element_path(fields.path_of("stop"), strings.size()), element, "a string");
+    }
+    strings.push_back(element.get<std::string>());
+  }
+  return strings;
+}
+
+void read_stream(const Fields& fields, AnswerOptions& answers) {
+  assign(answers.stream, fields.boolean("stream"));
+  const Json* const options = fields.object("stream_options");
+  if (options == nullptr) return;
+  if (!answers.stream) {
+    throw ApiError(400, "stream_options: makes sense with \"stream\": true only", "stream_options");
+  }
+  const Fields stream(*options, fields.path_of("stream_options"));
+  assign(answers.include_usage, stream.boolean("include_usage"));
+}
+
+void read_answer_options(const Fields& fields, AnswerOptions& answers) {
+  answers.stop = read_stop(fields);
+  const auto checked = text::StopStrings::make(answers.stop);
+  if (!checked.ok()) throw ApiError(400, "stop: " + checked.error().message, "stop");
+  assign(answers.include_stop_text, fields.boolean("include_stop_str_in_output"));
+  answers.show_special_tokens = !fields.boolean("skip_special_tokens").value_or(true);
+  assign(answers.return_token_ids, fields.boolean("return_token_ids"));
+  read_stream(fields, answers);
+  const auto scored = fields.integer("prompt_logprobs", 0, kLogprobsMax);
+  if (!scored) return;
+  if (answers.stream) {
+    throw ApiError(400, "prompt_logprobs: come with whole replies only, not with \"stream\": true",
+                   "prompt_logprobs");
+  }
+  answers.prompt_logprobs = static_cast<std::uint32_t>(*scored);
+}
+
+std::string read_salt(const Fields& fields) {
+  const std::optional<std::string> salt = fields.text("cache_salt");
+  if (salt && salt->empty()) {
+    throw ApiError(400, "cache_salt: is empty, expected at least one character", "cache_salt");
+  }
+  return salt.value_or("");
+}
+
+}  // namespace
+
+void read_shared_fields(const Fields& fields, CompletionRequest& request) {
+  refuse_unsupported(fields);
+  fields.text("user");
+  read_sampling(fields, request.engine.sampling);
+  if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(),
+                                       std::numeric_limits<std::int64_t>::max())) {
+    request.seed = static_cast<std::uint64_t>(*seed);
+  }
+  engine::EndOptions& end = request.engine.end;
+  assign(end.min_tokens, fields.integer("min_tokens", 0, kTokensMax));
+  assign(end.ignore_eos, fields.boolean("ignore_eos"));
+  if (const Json* const tokens = fields.array("stop_token_ids")) {
+    end.stop_token_ids = read_tokens(*tokens, fields.path_of("stop_token_ids"));
+  }
+  assign(request.engine.priority, fields.integer("priority", std::numeric_limits<int>::min(),
+                                                 std::numeric_limits<int>::max()));
+  request.engine.cache_salt = read_salt(fields);
+  read_answer_options(fields, request.answers);
+}
+
+void check_lengths(const CompletionRequest& request, const ServedModel& model,
+                   const std::string& prompt_field, const AnswerLength& length) {
+  const std::uint64_t context = model.context_tokens();
+  for (const Prompt& prompt : request.prompts) {
+    const std::uint64_t tokens = prompt.tokens.size();
+    if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);
+    if (tokens >= context) {
+      throw ApiError(400,
+                     fmt::format("{}: has {} tokens, the context holds {} including at least one "
+                                 "token of the answer",
+                                 prompt_field, tokens, context),
+                     prompt_field, "context_length_exceeded");
+    }
+    if (length.tokens && *length.tokens > context - tokens) {
+      throw ApiError(
+          400,
+          fmt::format("{}: {} and the prompt's {} tokens make {}, the context holds {}",
+                      length.field, *length.tokens, tokens, *length.tokens + tokens, context),
+          length.field, "context_length_exceeded");
+    }
+  }
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,32 @@
+// The fields that chat and text completions share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "server/api/completion_request.h"
+#include "server/fields.h"
+
+namespace pagoda::server {
+
+inline constexpr std::int64_t kLogprobsMax = 20;
+
+// Sampling, ends, priority, salt, streaming. What differs (prompts, lengths, log-probabilities) is
+// read by the caller.
+void read_shared_fields(const Fields& fields, CompletionRequest& request);
+
+// Where the answer's length stands in the body, for errors: "max_tokens".
+struct AnswerLength {
+  std::optional<std::uint32_t> tokens;
+  std::string field;
+};
+
+// Holds every prompt and the length asked for against the context; `prompt_field` is for errors.
+void check_lengths(const CompletionRequest& request, const ServedModel& model,
+                   const std::string& prompt_field, const AnswerLength& length);
+
+// Throws for fields that would change the answer and are not supported.
+void refuse_unsupported(const Fields& fields);
+
+}  // namespace pagoda::server

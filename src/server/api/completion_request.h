@@ -1,0 +1,52 @@
+// A chat or text completion, understood: what the engine is asked, and how its answers are put.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/token_id.h"
+#include "engine/request.h"
+#include "server/json.h"
+#include "server/served_model.h"
+#include "text/origin.h"
+
+namespace pagoda::server {
+
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::vector<text::Source> sources;  // one per token
+  std::string text;                   // what `echo` repeats; of text completions alone
+};
+
+// How answers are put into words.
+struct AnswerOptions {
+  std::vector<std::string> stop;
+  bool include_stop_text = false;
+  bool show_special_tokens = false;
+  bool return_token_ids = false;
+  bool echo = false;
+  bool prompt_only = false;                      // echo without an answer: max_tokens is 0
+  std::optional<std::uint32_t> logprobs;         // this many beside the chosen token
+  std::optional<std::uint32_t> prompt_logprobs;  // the same, as vLLM reports them
+
+  bool stream = false;
+  bool include_usage = false;  // a last chunk with it
+};
+
+struct CompletionRequest {
+  bool is_chat = false;
+  std::vector<Prompt> prompts;  // at least one
+  engine::Request engine;       // what is asked for each, but its prompt and seed
+  std::optional<std::uint64_t> seed;
+  AnswerOptions answers;
+
+  std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
+};
+
+// Both throw ApiError.
+CompletionRequest read_chat_request(const Json& body, const ServedModel& model);
+CompletionRequest read_text_request(const Json& body, const ServedModel& model);
+
+}  // namespace pagoda::server

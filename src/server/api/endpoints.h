@@ -1,0 +1,19 @@
+// The endpoints that answer at once. All throw ApiError.
+#pragma once
+
+#include "server/http_reply.h"
+#include "server/json.h"
+#include "server/served_model.h"
+
+namespace pagoda::server {
+
+Json list_models(const ServedModel& model);
+// `version` is the program's.
+Json describe_server(const ServedModel& model, const std::string& version);
+Json tokenize(const Json& body, const ServedModel& model);
+Json detokenize(const Json& body, const ServedModel& model);
+Json render_chat(const Json& body, const ServedModel& model);
+// Requests that are sent after the answer find an empty cache, but for what running ones hold.
+Json reset_prefix_cache(const ServedModel& model);
+
+}  // namespace pagoda::server

@@ -1,0 +1,53 @@
+#include "engine/snapshot.h"
+#include "server/api/endpoints.h"
+
+namespace pagoda::server {
+
+Json list_models(const ServedModel& model) {
+  Json data = Json::array();
+  for (const std::string& name : model.names) {
+    data.push_back({{"id", name},
+                    {"object", "model"},
+                    {"created", model.created_s},
+                    {"owned_by", "pagoda"},
+                    {"root", model.name()},
+                    {"max_model_len", model.context_tokens()}});
+  }
+  return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+Json describe_server(const ServedModel& model, const std::string& version) {
+  const engine::Snapshot now = model.engine.snapshot();
+  Json info = {{"version", version},
+               {"model", model.name()},
+               {"served_model_names", model.names},
+               {"fingerprint", model.fingerprint},
+               {"max_model_len", model.context_tokens()},
+               {"max_num_seqs", model.engine.limits().answers_max},
+               {"vocabulary", model.engine.limits().vocabulary},
+               {"chat_template", model.chat_template.has_value()}};
+  info.update(model.facts);
+  info["now"] = {{"answers_running", now.answers_running},
+                 {"requests_waiting", now.requests_waiting},
+                 {"blocks_all", now.blocks_all},
+                 {"blocks_free", now.blocks_free},
+                 {"blocks_idle", now.blocks_idle}};
+  info["since_start"] = {{"steps", now.steps},
+                         {"rows_computed", now.rows_computed},
+                         {"prompt_tokens", now.prompt_tokens},
+                         {"prompt_tokens_cached", now.prompt_tokens_cached},
+                         {"answer_tokens", now.answer_tokens},
+                         {"preemptions", now.preemptions},
+                         {"requests_finished", now.requests_finished},
+                         {"requests_refused", now.requests_refused},
+                         {"blocks_evicted", now.blocks_evicted},
+                         {"blocks_joined", now.blocks_joined}};
+  return info;
+}
+
+Json reset_prefix_cache(const ServedModel& model) {
+  model.engine.post([](auto& cache) { cache.clear(); });
+  return {{"success", true}};
+}
+
+}  // namespace pagoda::server

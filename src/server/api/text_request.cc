@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/api/completion_fields.h"
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr std::uint32_t kAnswerTokensDefault = 16;  // OpenAI's, and vLLM's
+constexpr std::size_t kPromptsMax = 2048;
+
+[[noreturn]] void refuse_empty(const std::string& path) {
+  throw ApiError(400, path + ": is empty", path);
+}
+
+Prompt text_prompt(const std::string& text, const std::string& path, bool add_special_tokens,
+                   const text::Tokenizer& tokenizer) {
+  if (text.empty()) refuse_empty(path);
+  Prompt prompt;
+  prompt.text = text;
+  prompt.tokens = tokenizer.encode(text, {.special = true, .add_bos_eos = add_special_tokens});
+  prompt.sources.assign(prompt.tokens.size(), text::Source::kUser);
+  if (prompt.tokens.empty() || !add_special_tokens) return prompt;
+  if (tokenizer.add_bos() && prompt.tokens.front() == tokenizer.bos()) {
+    prompt.sources.front() = text::Source::kTemplate;
+  }
+  if (tokenizer.add_eos() && prompt.tokens.back() == tokenizer.eos()) {
+    prompt.sources.back() = text::Source::kTemplate;
+  }
+  return prompt;
+}
+
+Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRequest& request,
+                    const ServedModel& model) {
+  Prompt prompt;
+  prompt.tokens = read_tokens(ids, path);
+  if (prompt.tokens.empty()) refuse_empty(path);
+  const std::uint32_t vocabulary = model.engine.limits().vocabulary;
+  for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
+    if (prompt.tokens[i].value() < vocabulary) continue;
+    throw ApiError(400,
+                   fmt::format("{}: token id {} is not in the vocabulary of {}",
+                               element_path(path, i), prompt.tokens[i].value(), vocabulary),
+                   element_path(path, i));
+  }
+  prompt.sources.assign(prompt.tokens.size(), text::Source::kUser);
+  if (request.answers.echo) {
+    bool at_start = true;
+    for (const TokenId id : prompt.tokens) {
+      prompt.text +=
+          model.tokenizer.visible_bytes(id, request.answers.show_special_tokens, at_start);
+    }
+  }
+  return prompt;
+}
+
+// A text, token ids, or a batch of either.
+void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
+  const bool special = fields.boolean("add_special_tokens").value_or(true);
+  const auto read_one = [&](const Json& prompt, const std::string& path) {
+    if (prompt.is_string()) {
+      const std::string& text = prompt.get_ref<const std::string&>();
+      request.prompts.push_back(text_prompt(text, path, special, model.tokenizer));
+    } else if (prompt.is_array()) {
+      request.prompts.push_back(token_prompt(prompt, path, request, model));
+    } else {
+      refuse_type(path, prompt, "a string or an array of token ids");
+    }
+  };
+  const Json& prompt = fields.require("prompt");
+  const std::string path = fields.path_of("prompt");
+  if (!prompt.is_array()) return read_one(prompt, path);
+  if (prompt.empty()) refuse_empty(path);
+  if (prompt.front().is_number()) return read_one(prompt, path);
+  if (prompt.size() > kPromptsMax) {
+    throw ApiError(
+        400,
+        fmt::format("{}: has {} prompts, expected at most {}", path, prompt.size(), kPromptsMax),
+        path);
+  }
+  for (std::size_t i = 0; i < prompt.size(); ++i) read_one(prompt[i], element_path(path, i));
+}
+
+AnswerLength read_length(const Fields& fields, AnswerOptions& answers) {
+  const auto tokens = fields.integer("max_tokens", answers.echo ? 0 : 1, INT32_MAX);
+  if (!tokens) return {};
+  // The engine answers with one token at least: it is left out.
+  answers.prompt_only = *tokens == 0;
+  return {static_cast<std::uint32_t>(std::max<std::int64_t>(*tokens, 1)), "max_tokens"};
+}
+
+void read_logprobs(const Fields& fields, CompletionRequest& request) {
+  AnswerOptions& answers = request.answers;
+  if (const auto count = fields.integer("logprobs", 0, kLogprobsMax)) {
+    answers.logprobs = static_cast<std::uint32_t>(*count);
+  }
+  engine::SamplingOptions& sampling = request.engine.sampling;
+  sampling.logprobs = answers.logprobs;
+  sampling.prompt_logprobs = answers.prompt_logprobs;
+  if (answers.echo && answers.logprobs) {
+    sampling.prompt_logprobs = std::max(*answers.logprobs, answers.prompt_logprobs.value_or(0));
+  }
+}
+
+}  // namespace
+
+CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
+  const Fields fields(body);
+  CompletionRequest request;
+  read_shared_fields(fields, request);
+  request.answers.echo = fields.boolean("echo").value_or(false);
+  read_logprobs(fields, request);
+  const AnswerLength length = read_length(fields, request.answers);
+  read_prompts(fields, model, request);
+  check_lengths(request, model, "prompt", length);
+  request.engine.end.max_tokens = length.tokens;
+  if (!length.tokens) {
+    std::uint64_t room = kAnswerTokensDefault;
+    for (const Prompt& prompt : request.prompts) {
+      room = std::min<std::uint64_t>(room, model.context_tokens() - prompt.tokens.size());
+    }
+    request.engine.end.max_tokens =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(room, request.engine.end.min_tokens));
+  }
+  return request;
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,33 @@
+// What a request cost, in tokens, and what the cache spared it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "server/api/completion_request.h"
+#include "server/json.h"
+#include "text/origin.h"
+
+namespace pagoda::server {
+
+class Usage {
+ public:
+  // A prompt counts once, whatever number of answers it gets; its first `cached` tokens were there.
+  void add_prompt(const Prompt& prompt, std::uint64_t cached);
+  void add_answer(std::uint64_t tokens) { completion_tokens_ += tokens; }
+
+  Json to_json() const;
+
+ private:
+  struct Share {
+    std::uint64_t tokens = 0;
+    std::uint64_t cached = 0;
+  };
+
+  std::array<Share, text::kSourceCount> by_source_;
+  std::uint64_t prompt_tokens_ = 0;
+  std::uint64_t cached_tokens_ = 0;
+  std::uint64_t completion_tokens_ = 0;
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,56 @@
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr const char* kRetryAfterSeconds = "1";
+
+std::string_view type_of(int status) {
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// "top_p is 2, expected …" and "prompt[3]: token id …" are about top_p and prompt[3].
+std::string leading_field(std::string_view message) {
+  constexpr std::string_view kFieldLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.[]";
+  const std::size_t end = message.find_first_not_of(kFieldLetters);
+  if (end == std::string_view::npos) return {};
+  const bool names_field =
+      message.substr(end).starts_with(": ") || message.substr(end).starts_with(" is ");
+  return names_field ? std::string(message.substr(0, end)) : std::string();
+}
+
+}  // namespace
+
+ApiError api_error(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kExhausted:
+      return {503, error.message};
+    case ErrorCode::kIo:
+    case ErrorCode::kCorrupt:
+      return {500, error.message};
+    default:
+      return {400, error.message, leading_field(error.message)};
+  }
+}
+
+Json error_json(const ApiError& error) {
+  return {{"error",
+           {{"message", error.message},
+            {"type", type_of(error.status)},
+            {"param", text_or_null(error.param)},
+            {"code", text_or_null(error.code)}}}};
+}
+
+HttpReply error_reply(const ApiError& error) {
+  HttpReply reply = json_reply(error_json(error), error.status);
+  if (error.status == 429 || error.status == 503) {
+    reply.headers.emplace_back("Retry-After", kRetryAfterSeconds);
+  }
+  return reply;
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,214 @@
+#include "server/completion.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "base/assert.h"
+#include "base/random.h"
+
+namespace pagoda::server {
+namespace {
+
+// Seeds that programs with 64-bit floating-point numbers read back exactly.
+std::uint64_t fresh_reported_seed() { return fresh_seed() >> 11; }
+
+std::string sse(const Json& value) { return fmt::format("data: {}\n\n", dump_json(value)); }
+
+std::optional<ApiError> failure(const Ending& ending) {
+  switch (ending.reason) {
+    case engine::FinishReason::kStop:
+    case engine::FinishReason::kLength:
+    case engine::FinishReason::kContext:
+      return std::nullopt;
+    case engine::FinishReason::kRefused:
+      return ApiError(429, ending.message, {}, "too_many_requests");
+    case engine::FinishReason::kDeadline:
+      return ApiError(504, "the request's time is over", {}, "timeout");
+    case engine::FinishReason::kCancelled:
+      return ApiError(503, "the request was cancelled", {}, "cancelled");
+    case engine::FinishReason::kError:
+      return ApiError(500, ending.message, {}, "internal_error");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Completion::Completion(const ServedModel& model, CompletionRequest request)
+    : model_(model),
+      request_(std::move(request)),
+      format_(request_.is_chat ? make_chat_format(request_, model.tokenizer)
+                               : make_text_format(request_, model.tokenizer)),
+      id_(fmt::format("{}{:016x}", format_->id_prefix(), fresh_seed())),
+      created_s_(std::time(nullptr)),
+      submitted_(request_.prompts.size()) {
+  const std::uint32_t each = request_.answers_per_prompt();
+  for (std::uint32_t i = 0; i < submitted_.size(); ++i) {
+    const Prompt& prompt = request_.prompts[i];
+    submitted_[i].seed = request_.seed ? *request_.seed : fresh_reported_seed();
+    submitted_[i].answers_open = each;
+    for (std::uint32_t answer = 0; answer < each; ++answer) {
+      const ChoiceState state = {
+          .index = i * each + answer, .prompt = &prompt, .seed = submitted_[i].seed};
+      answers_.push_back({state, AnswerText(model.tokenizer, request_, prompt), {}});
+    }
+  }
+}
+
+Completion::~Completion() { cancel_running(); }
+
+void Completion::start(std::function<void()> wake) {
+  queue_ = std::make_shared<ReplyQueue>(model_.doorbell, std::move(wake));
+  for (std::uint32_t i = 0; i < submitted_.size(); ++i) submit(i);
+}
+
+void Completion::submit(std::uint32_t prompt) {
+  const std::uint32_t each = request_.answers_per_prompt();
+  engine::Request asked = request_.engine;
+  asked.prompt = request_.prompts[prompt].tokens;
+  asked.sampling.seed = submitted_[prompt].seed;
+  const Result<engine::RequestId> id =
+      model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
+  if (!id.ok()) throw api_error(id.error());
+  submitted_[prompt].id = id.value();
+  submitted_[prompt].answers_running = each;
+  answers_running_ += each;
+}
+
+std::string Completion::take() {
+  std::string out;
+  if (finished_) return out;
+  ReplyQueue::Batch batch = queue_->take();
+  for (PromptScores& part : batch.scores) {
+    std::vector<engine::TokenScore>& scores = submitted_[part.prompt].scores;
+    scores.insert(scores.end(), std::make_move_iterator(part.scores.begin()),
+                  std::make_move_iterator(part.scores.end()));
+  }
+  for (const ReplyEvent& event : batch.events) {
+    handle(event, out);
+    if (finished_) break;
+  }
+  return out;
+}
+
+std::string Completion::keep_alive() {
+  began_ = true;
+  return ": keep-alive\n\n";
+}
+
+void Completion::handle(const ReplyEvent& event, std::string& out) {
+  Answer& answer = answers_[event.choice];
+  Submitted& submitted = submitted_of(answer);
+  answer.state.prompt_scores = submitted.scores;
+  if (event.ending) {
+    --submitted.answers_running;
+    --answers_running_;
+  }
+  if (!answer.text.ended()) {
+    const auto failed = event.ending ? failure(*event.ending) : std::nullopt;
+    if (failed) {
+      out += abort(*failed);
+      return;
+    }
+    send(answer, next_piece(answer, event), out);
+    // A stop string ended it, and nobody waits for the rest of what the engine computes.
+    if (answer.text.ended() && --submitted.answers_open == 0 && submitted.answers_running > 0) {
+      model_.engine.cancel(submitted.id);
+    }
+  }
+  if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
+    submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
+  }
+  if (answers_running_ == 0) finish(out);
+}
+
+Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
+  Piece piece;
+  if (event.token && !request_.answers.prompt_only) piece = answer.text.push(*event.token);
+  if (event.ending && !answer.text.ended()) {
+    piece.append(answer.text.finish(event.ending->reason));
+  }
+  return piece;
+}
+
+void Completion::send(Answer& answer, Piece piece, std::string& out) {
+  if (!streams()) return answer.whole.append(std::move(piece));
+  Json more = answer.state.opened ? Json::object() : format_->extras(answer.state);
+  if (!answer.state.opened) {
+    const Json opening = format_->opening(answer.state);
+    if (!opening.is_null()) out += event_text(opening, std::exchange(more, Json::object()));
+  }
+  out += event_text(format_->chunk(answer.state, piece), std::move(more));
+  answer.state.opened = true;
+  began_ = true;
+}
+
+void Completion::finish(std::string& out) {
+  finished_ = true;
+  if (!streams()) return;
+  if (request_.answers.include_usage) {
+    Json last = envelope(format_->chunk_object());
+    last["choices"] = Json::array();
+    last["usage"] = usage().to_json();
+    out += sse(last);
+  }
+  out += "data: [DONE]\n\n";
+}
+
+std::string Completion::abort(const ApiError& error) {
+  if (finished_) return {};
+  cancel_running();
+  error_ = error;
+  finished_ = true;
+  return began_ ? sse(error_json(error)) + "data: [DONE]\n\n" : std::string();
+}
+
+void Completion::cancel_running() {
+  for (Submitted& submitted : submitted_) {
+    if (submitted.answers_running > 0) model_.engine.cancel(submitted.id);
+    submitted.answers_running = 0;
+  }
+  answers_running_ = 0;
+}
+
+Json Completion::envelope(std::string_view object) const {
+  return {{"id", id_},
+          {"object", object},
+          {"created", created_s_},
+          {"model", model_.name()},
+          {"system_fingerprint", model_.fingerprint}};
+}
+
+std::string Completion::event_text(const Json& choice, Json more) const {
+  Json chunk = envelope(format_->chunk_object());
+  chunk["choices"] = Json::array({choice});
+  if (request_.answers.include_usage) chunk["usage"] = nullptr;
+  chunk.update(more);
+  return sse(chunk);
+}
+
+Usage Completion::usage() const {
+  Usage usage;
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    usage.add_prompt(request_.prompts[i], submitted_[i].cached_tokens);
+  }
+  for (const Answer& answer : answers_) usage.add_answer(answer.text.tokens());
+  return usage;
+}
+
+HttpReply Completion::reply() const {
+  ASSERT(finished_ && !error_, "only a finished completion has a reply");
+  Json whole = envelope(format_->object());
+  Json choices = Json::array();
+  for (const Answer& answer : answers_) {
+    ChoiceState state = answer.state;
+    choices.push_back(format_->whole(state, answer.whole));
+  }
+  whole["choices"] = std::move(choices);
+  whole["usage"] = usage().to_json();
+  whole.update(format_->extras(answers_.front().state));
+  return json_reply(whole);
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,96 @@
+// One completion from its submission to its last byte: the connection's side of the engine's
+// replies. It knows tokens, text and JSON, and no socket.
+//
+//   start(wake)   hands every prompt to the engine
+//   take()        after each wake: what a stream sends next
+//   reply()       once finished, without a stream: the whole reply
+//
+// One thread at a time. Destroying it cancels what still runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/api/completion_format.h"
+#include "server/api/completion_request.h"
+#include "server/api/usage.h"
+#include "server/api_error.h"
+#include "server/http_reply.h"
+#include "server/reply_queue.h"
+
+namespace pagoda::server {
+
+class Completion {
+ public:
+  // The model must outlive it.
+  Completion(const ServedModel& model, CompletionRequest request);
+  ~Completion();
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  // `wake` is called on the engine's thread whenever there is something to take. Throws ApiError
+  // when the engine refuses; nothing runs then.
+  void start(std::function<void()> wake);
+
+  bool streams() const { return request_.answers.stream; }
+  // What came since the last call, as server-sent events. Empty without a stream.
+  std::string take();
+  // For a stream that would be silent for too long: a comment, which clients skip.
+  std::string keep_alive();
+  bool finished() const { return finished_; }
+  // Why it ended early. A stream that began has been told already.
+  const std::optional<ApiError>& error() const { return error_; }
+  // Ends it early; the last words of a stream that began.
+  std::string abort(const ApiError& error);
+
+  // Finished and without an error.
+  HttpReply reply() const;
+
+ private:
+  struct Answer {
+    ChoiceState state;
+    AnswerText text;
+    Piece whole;  // without a stream
+  };
+  struct Submitted {
+    engine::RequestId id;
+    std::uint64_t seed = 0;
+    std::uint64_t cached_tokens = 0;
+    std::uint32_t answers_open = 0;     // whose text goes on
+    std::uint32_t answers_running = 0;  // in the engine
+    std::vector<engine::TokenScore> scores;
+  };
+
+  void submit(std::uint32_t prompt);
+  void handle(const ReplyEvent& event, std::string& out);
+  Piece next_piece(Answer& answer, const ReplyEvent& event) const;
+  void send(Answer& answer, Piece piece, std::string& out);
+  void finish(std::string& out);
+  void cancel_running();
+  Json envelope(std::string_view object) const;
+  std::string event_text(const Json& choice, Json more) const;
+  Usage usage() const;
+  Submitted& submitted_of(const Answer& answer) {
+    return submitted_[answer.state.index / request_.answers_per_prompt()];
+  }
+
+  const ServedModel& model_;
+  CompletionRequest request_;
+  std::unique_ptr<CompletionFormat> format_;
+  std::string id_;
+  std::int64_t created_s_;
+  std::shared_ptr<ReplyQueue> queue_;
+  std::vector<Submitted> submitted_;  // [prompt]
+  std::vector<Answer> answers_;       // [choice]
+  std::optional<ApiError> error_;
+  std::uint64_t answers_running_ = 0;  // in the engine
+  bool began_ = false;                 // a stream that has sent something
+  bool finished_ = false;
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,30 @@
+// One HTTP request and one whole reply, as plain values: the API knows no sockets.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/json.h"
+
+namespace pagoda::server {
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // without the query
+  std::string content_type = {};
+  std::string body = {};
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+inline HttpReply json_reply(const Json& value, int status = 200) {
+  return {.status = status, .body = dump_json(value)};
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,74 @@
+#include "server/reply_queue.h"
+
+namespace pagoda::server {
+
+class ReplyQueue::Sink : public engine::ReplySink {
+ public:
+  Sink(std::shared_ptr<ReplyQueue> queue, std::uint32_t prompt, std::uint32_t first_choice)
+      : queue_(std::move(queue)), prompt_(prompt), first_choice_(first_choice) {}
+
+  void on_prompt_scores(std::span<const engine::TokenScore> scores) override {
+    {
+      const std::lock_guard lock(queue_->mutex_);
+      queue_->batch_.scores.push_back({prompt_, {scores.begin(), scores.end()}});
+    }
+    queue_->note();
+  }
+
+  void on_token(std::uint32_t answer, const engine::ChosenToken& chosen) override {
+    ReplyEvent event{.choice = first_choice_ + answer};
+    event.token = {chosen.token, chosen.ends, {}};
+    if (chosen.score != nullptr) event.token->score = *chosen.score;
+    {
+      const std::lock_guard lock(queue_->mutex_);
+      queue_->batch_.events.push_back(std::move(event));
+    }
+    queue_->note();
+  }
+
+  void on_finish(std::uint32_t answer, engine::FinishReason reason,
+                 const engine::AnswerRecord& record, const std::string& message) override {
+    const std::uint32_t choice = first_choice_ + answer;
+    {
+      const std::lock_guard lock(queue_->mutex_);
+      std::vector<ReplyEvent>& events = queue_->batch_.events;
+      if (events.empty() || events.back().choice != choice || events.back().ending) {
+        events.push_back({.choice = choice});
+      }
+      events.back().ending = {reason, record, message};
+    }
+    queue_->note();
+  }
+
+ private:
+  std::shared_ptr<ReplyQueue> queue_;
+  std::uint32_t prompt_;
+  std::uint32_t first_choice_;
+};
+
+void Doorbell::ring() {
+  for (const std::shared_ptr<ReplyQueue>& queue : noted_) queue->wake();
+  noted_.clear();
+}
+
+std::shared_ptr<engine::ReplySink> ReplyQueue::sink(std::uint32_t prompt,
+                                                    std::uint32_t first_choice) {
+  return std::make_shared<Sink>(shared_from_this(), prompt, first_choice);
+}
+
+ReplyQueue::Batch ReplyQueue::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(batch_, {});
+}
+
+void ReplyQueue::note() {
+  if (std::exchange(noted_, true)) return;
+  doorbell_.note(shared_from_this());
+}
+
+void ReplyQueue::wake() {
+  noted_ = false;
+  wake_();
+}
+
+}  // namespace pagoda::server

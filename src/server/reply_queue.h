@@ -1,0 +1,90 @@
+// From the engine's thread to a connection's: events are gathered under a lock, and the connection
+// is woken once per step of the engine, however many events the step had for it.
+//
+//   engine's thread   on_token, on_finish -> queue, doorbell | after the step: ring -> wake
+//   connection                                               | wake -> take
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/reply.h"
+
+namespace pagoda::server {
+
+struct SentToken {
+  TokenId token;
+  bool ends = false;
+  std::optional<engine::TokenScore> score;
+};
+
+struct Ending {
+  engine::FinishReason reason;
+  engine::AnswerRecord record;
+  std::string message;
+};
+
+// A token, an answer's end, or an answer's last token with its end.
+struct ReplyEvent {
+  std::uint32_t choice = 0;
+  std::optional<SentToken> token = {};
+  std::optional<Ending> ending = {};
+};
+
+struct PromptScores {
+  std::uint32_t prompt = 0;
+  std::vector<engine::TokenScore> scores;
+};
+
+class ReplyQueue;
+
+// Which queues got something in the step that runs. The engine's thread alone uses it.
+class Doorbell {
+ public:
+  void note(std::shared_ptr<ReplyQueue> queue) { noted_.push_back(std::move(queue)); }
+  // After a step.
+  void ring();
+
+ private:
+  std::vector<std::shared_ptr<ReplyQueue>> noted_;
+};
+
+// The events of one API request, whatever number of prompts it has.
+class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
+ public:
+  struct Batch {
+    std::vector<ReplyEvent> events;
+    std::vector<PromptScores> scores;
+  };
+
+  // `wake` is called on the engine's thread and must not block. The doorbell outlives the engine.
+  ReplyQueue(Doorbell& doorbell, std::function<void()> wake)
+      : doorbell_(doorbell), wake_(std::move(wake)) {}
+
+  // The sink of prompt number `prompt`, whose answers are choices `first_choice` and on.
+  std::shared_ptr<engine::ReplySink> sink(std::uint32_t prompt, std::uint32_t first_choice);
+
+  // Everything since the last call, in order. Any thread.
+  Batch take();
+
+ private:
+  friend class Doorbell;
+  class Sink;
+
+  void note();
+  void wake();
+
+  Doorbell& doorbell_;
+  std::function<void()> wake_;
+  bool noted_ = false;  // of the engine's thread
+  std::mutex mutex_;
+  Batch batch_;  // under mutex_
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,158 @@
+#include "server/router.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "server/api/endpoints.h"
+#include "server/api_error.h"
+#include "server/fields.h"
+
+namespace pagoda::server {
+namespace {
+
+using Handler = Routed (*)(const HttpRequest& request, const ServerState& state);
+
+struct Endpoint {
+  std::string_view method;
+  std::string_view path;
+  Handler handler;
+  bool always;  // answers in every phase; others need a model that takes requests
+};
+
+bool is_json_type(std::string_view type) {
+  constexpr std::string_view kJson = "application/json";
+  if (type.size() < kJson.size()) return false;
+  const bool named = std::equal(kJson.begin(), kJson.end(), type.begin(), [](char a, char b) {
+    return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));
+  });
+  const std::string_view rest = type.substr(kJson.size());
+  return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
+}
+
+Json read_body(const HttpRequest& request, const ServedModel& model) {
+  if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
+  Json body = parse_json(request.body);
+  check_model_name(body, model);
+  return body;
+}
+
+Routed health(const HttpRequest& /*request*/, const ServerState& state) {
+  const bool serves = state.phase() != Phase::kLoading;
+  if (!serves) throw ApiError(503, "the model is loading", {}, "loading");
+  return json_reply({{"status", "ok"}});
+}
+
+void require_ready(const ServerState& state) {
+  switch (state.phase()) {
+    case Phase::kLoading:
+      throw ApiError(503, "the model is loading", {}, "loading");
+    case Phase::kReady:
+      return;
+    case Phase::kDraining:
+    case Phase::kStopping:
+      throw ApiError(503, "the server is stopping", {}, "draining");
+  }
+}
+
+Routed ready(const HttpRequest& /*request*/, const ServerState& state) {
+  require_ready(state);
+  return json_reply({{"status", "ready"}});
+}
+
+Routed version(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply({{"version", state.version()}});
+}
+
+Routed models(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(list_models(state.model()));
+}
+
+Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(describe_server(state.model(), state.version()));
+}
+
+Routed chat_completions(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  return std::make_unique<Completion>(model, read_chat_request(read_body(request, model), model));
+}
+
+Routed completions(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  return std::make_unique<Completion>(model, read_text_request(read_body(request, model), model));
+}
+
+template <Json (*Answer)(const Json& body, const ServedModel& model)>
+Routed answer_json(const HttpRequest& request, const ServerState& state) {
+  return json_reply(Answer(read_body(request, state.model()), state.model()));
+}
+
+Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(reset_prefix_cache(state.model()));
+}
+
+constexpr std::array<Endpoint, 12> kEndpoints = {{
+    {"GET", "/health", health, true},
+    {"GET", "/ready", ready, true},
+    {"GET", "/version", version, true},
+    {"GET", "/v1/models", models, false},
+    {"GET", "/server_info", server_info, false},
+    {"POST", "/v1/chat/completions", chat_completions, false},
+    {"POST", "/v1/completions", completions, false},
+    {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false},
+    {"POST", "/tokenize", answer_json<tokenize>, false},
+    {"POST", "/detokenize", answer_json<detokenize>, false},
+    {"POST", "/reset_prefix_cache", reset_cache, false},
+    {"GET", "/ping", health, true},
+}};
+
+// HEAD is GET without the body, which the connection leaves out.
+bool takes_method(const Endpoint& endpoint, std::string_view method) {
+  return endpoint.method == method || (endpoint.method == "GET" && method == "HEAD");
+}
+
+const Endpoint& find_endpoint(const HttpRequest& request) {
+  const auto found =
+      std::find_if(kEndpoints.begin(), kEndpoints.end(),
+                   [&](const Endpoint& endpoint) { return endpoint.path == request.path; });
+  if (found == kEndpoints.end()) {
+    throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
+  }
+  return *found;
+}
+
+HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
+  HttpReply reply = error_reply(ApiError(
+      405, fmt::format("{}: takes {}, not {}", endpoint.path, endpoint.method, request.method), {},
+      "method_not_allowed"));
+  reply.headers.emplace_back("Allow", endpoint.method);
+  return reply;
+}
+
+Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
+  const Endpoint& endpoint = find_endpoint(request);
+  if (!takes_method(endpoint, request.method)) return method_not_allowed(request, endpoint);
+  if (!endpoint.always) require_ready(state);
+  if (!request.body.empty() && !is_json_type(request.content_type)) {
+    throw ApiError(
+        415,
+        fmt::format("Content-Type: is \"{}\", expected application/json", request.content_type), {},
+        "unsupported_media_type");
+  }
+  return endpoint.handler(request, state);
+}
+
+}  // namespace
+
+Routed route(const HttpRequest& request, const ServerState& state) {
+  try {
+    return route_or_throw(request, state);
+  } catch (const ApiError& error) {
+    return error_reply(error);
+  }
+}
+
+}  // namespace pagoda::server

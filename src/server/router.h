@@ -1,0 +1,17 @@
+// From an HTTP request to its answer: which endpoint it is, and every error in OpenAI's shape.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "server/completion.h"
+#include "server/http_reply.h"
+#include "server/server_state.h"
+
+namespace pagoda::server {
+
+// A whole reply, or a completion that is to be started. Never throws for what a client sent.
+using Routed = std::variant<HttpReply, std::unique_ptr<Completion>>;
+Routed route(const HttpRequest& request, const ServerState& state);
+
+}  // namespace pagoda::server

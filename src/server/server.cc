@@ -1,0 +1,197 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "server/connection.h"
+#include "server/server_state.h"
+
+namespace pagoda::server {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+// Between tries when the system has no socket to give.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+// For last words, when the server stops.
+constexpr std::chrono::milliseconds kStopPatience{2'000};
+
+Error cannot_listen(const ServerOptions& options, const error_code& error) {
+  return {ErrorCode::kIo,
+          fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message())};
+}
+
+}  // namespace
+
+struct Server::State {
+  State(const ServerOptions& asked, std::function<void(int)> signal_handler)
+      : options(asked),
+        shared(asked.version),
+        acceptor(asio::make_strand(io)),
+        room(acceptor.get_executor()),
+        signals(acceptor.get_executor(), SIGINT, SIGTERM),
+        on_signal(std::move(signal_handler)) {}
+
+  Status bind();
+  void start();
+  asio::awaitable<void> accept_connections();
+  asio::awaitable<void> await_signals();
+  void serve(tcp::socket socket);
+  void forget(const std::shared_ptr<Connection>& connection);
+  bool is_full();
+  template <class Action>
+  void for_each_connection(const Action& action);
+
+  ServerOptions options;
+  ServerState shared;
+  asio::io_context io;
+  asio::basic_socket_acceptor<tcp> acceptor;  // its strand is that of room and signals
+  asio::steady_timer room;                    // for one more connection
+  asio::signal_set signals;
+  std::function<void(int)> on_signal;
+  std::vector<std::thread> threads;
+
+  std::mutex mutex;
+  std::condition_variable all_closed;
+  std::unordered_set<std::shared_ptr<Connection>> connections;  // under mutex
+};
+
+Status Server::State::bind() {
+  error_code error;
+  tcp::resolver resolver(io);
+  const auto found =
+      resolver.resolve(options.host, std::to_string(options.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  if (error) return cannot_listen(options, error);
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return cannot_listen(options, error);
+  return ok_status();
+}
+
+void Server::State::start() {
+  asio::co_spawn(acceptor.get_executor(), accept_connections(), asio::detached);
+  asio::co_spawn(acceptor.get_executor(), await_signals(), asio::detached);
+  for (std::uint32_t i = 0; i < options.threads; ++i) threads.emplace_back([this] { io.run(); });
+}
+
+asio::awaitable<void> Server::State::accept_connections() {
+  while (acceptor.is_open()) {
+    if (is_full()) {
+      room.expires_after(std::chrono::seconds(1));
+      co_await room.async_wait(kTuple);
+      continue;
+    }
+    auto [error, socket] =
+        co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kTuple);
+    if (!error) {
+      serve(std::move(socket));
+    } else if (error != asio::error::operation_aborted) {
+      room.expires_after(kAcceptPause);
+      co_await room.async_wait(kTuple);
+    }
+  }
+}
+
+asio::awaitable<void> Server::State::await_signals() {
+  for (;;) {
+    const auto [error, signal] = co_await signals.async_wait(kTuple);
+    if (error) co_return;
+    on_signal(signal);
+  }
+}
+
+void Server::State::serve(tcp::socket socket) {
+  const asio::any_io_executor strand = socket.get_executor();
+  const auto connection =
+      std::make_shared<Connection>(std::move(socket), shared, options.connection);
+  {
+    const std::lock_guard lock(mutex);
+    connections.insert(connection);
+  }
+  asio::co_spawn(strand, connection->run(),
+                 [this, connection](std::exception_ptr) { forget(connection); });
+}
+
+void Server::State::forget(const std::shared_ptr<Connection>& connection) {
+  const std::lock_guard lock(mutex);
+  if (connections.size() == options.connections_max) {
+    asio::post(acceptor.get_executor(), [this] { room.cancel(); });
+  }
+  connections.erase(connection);
+  if (connections.empty()) all_closed.notify_all();
+}
+
+bool Server::State::is_full() {
+  const std::lock_guard lock(mutex);
+  return connections.size() >= options.connections_max;
+}
+
+template <class Action>
+void Server::State::for_each_connection(const Action& action) {
+  const std::lock_guard lock(mutex);
+  for (const std::shared_ptr<Connection>& connection : connections) action(*connection);
+}
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Server::~Server() { stop(); }
+
+Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options,
+                                               std::function<void(int)> on_signal) {
+  auto state = std::make_unique<State>(options, std::move(on_signal));
+  RETURN_IF_ERROR(state->bind());
+  state->start();
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+std::string Server::address() const {
+  const tcp::endpoint endpoint = state_->acceptor.local_endpoint();
+  const std::string host = endpoint.address().is_v6()
+                               ? fmt::format("[{}]", endpoint.address().to_string())
+                               : endpoint.address().to_string();
+  return fmt::format("http://{}:{}", host, endpoint.port());
+}
+
+void Server::open(const ServedModel& model) { state_->shared.open(model); }
+
+void Server::drain() { state_->shared.advance(Phase::kDraining); }
+
+void Server::stop() {
+  if (state_->threads.empty()) return;
+  state_->shared.advance(Phase::kStopping);
+  asio::post(state_->acceptor.get_executor(), [state = state_.get()] {
+    state->acceptor.close();
+    state->room.cancel();
+    state->signals.cancel();
+  });
+  state_->for_each_connection([](Connection& connection) { connection.stop(); });
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->all_closed.wait_for(lock, kStopPatience, [&] { return state_->connections.empty(); });
+  }
+  state_->for_each_connection([](Connection& connection) { connection.close(); });
+  for (std::thread& thread : state_->threads) thread.join();
+  state_->threads.clear();
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,28 @@
+// Where the server listens and what it bounds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace pagoda::server {
+
+struct ConnectionOptions {
+  std::uint32_t header_bytes_max = 16 << 10;
+  std::uint64_t body_bytes_max = 32 << 20;
+  std::chrono::milliseconds idle_timeout{75'000};     // between requests
+  std::chrono::milliseconds request_timeout{60'000};  // from a request's first byte to its last
+  std::chrono::milliseconds write_timeout{30'000};    // of one piece of a reply
+  std::chrono::milliseconds keep_alive{10'000};       // a stream is not silent for longer
+};
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;  // 0: any that is free
+  std::uint32_t threads = 2;
+  std::uint32_t connections_max = 1024;  // more wait to be accepted
+  std::string version;
+  ConnectionOptions connection;
+};
+
+}  // namespace pagoda::server

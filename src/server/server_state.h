@@ -1,0 +1,42 @@
+// What all connections share: is there a model to ask yet, and still?
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "server/served_model.h"
+
+namespace pagoda::server {
+
+//   kLoading -> kReady -> kDraining -> kStopping
+enum class Phase : std::uint8_t {
+  kLoading,   // bound, no model yet
+  kReady,     // requests are served
+  kDraining,  // what runs may end; nothing new is taken
+  kStopping,  // what runs is told so and ended
+};
+
+class ServerState {
+ public:
+  explicit ServerState(std::string version) : version_(std::move(version)) {}
+
+  Phase phase() const { return phase_.load(std::memory_order_acquire); }
+  // From kReady on.
+  const ServedModel& model() const { return *model_; }
+  const std::string& version() const { return version_; }
+
+  // `model` must outlive every connection.
+  void open(const ServedModel& model) {
+    model_ = &model;
+    phase_.store(Phase::kReady, std::memory_order_release);
+  }
+  void advance(Phase phase) { phase_.store(phase, std::memory_order_release); }
+
+ private:
+  std::string version_;
+  const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
+  std::atomic<Phase> phase_{Phase::kLoading};
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,206 @@
+// Every wrong request gets a status and names its field; none reaches the engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+StoryDesk& desk() {
+  static StoryDesk desk;
+  return desk;
+}
+
+struct Wrong {
+  const char* field;  // and its value, put into a request that is right
+  const char* value;
+  const char* param;
+};
+
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.field << " = " << wrong.value; }
+
+Json error_of(const HttpReply& reply, int status) {
+  EXPECT_EQ(reply.status, status) << reply.body;
+  const Json body = Json::parse(reply.body);
+  EXPECT_TRUE(body.contains("error")) << reply.body;
+  return body.value("error", Json::object());
+}
+
+class WrongField : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongField, IsNamed) {
+  const Wrong& wrong = GetParam();
+  for (const bool chat : {false, true}) {
+    Json body = chat ? Json{{"messages", {{{"role", "user"}, {"content", "Hi"}}}}}
+                     : Json{{"prompt", "Once"}};
+    body["max_tokens"] = 2;
+    body[wrong.field] = Json::parse(wrong.value);
+    const HttpReply reply = desk().post(chat ? "/v1/chat/completions" : "/v1/completions", body);
+    const Json error = error_of(reply, 400);
+    EXPECT_EQ(error["param"], wrong.param) << reply.body;
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(wrong.field));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shared, WrongField,
+    testing::Values(
+        Wrong{"temperature", "-1", "temperature"}, Wrong{"temperature", "\"1\"", "temperature"},
+        Wrong{"top_p", "0", "top_p"}, Wrong{"top_p", "1.5", "top_p"}, Wrong{"top_k", "-2", "top_k"},
+        Wrong{"top_k", "1.5", "top_k"}, Wrong{"min_p", "2", "min_p"},
+        Wrong{"repetition_penalty", "0", "repetition_penalty"},
+        Wrong{"presence_penalty", "3", "presence_penalty"},
+        Wrong{"frequency_penalty", "-3", "frequency_penalty"}, Wrong{"n", "0", "n"},
+        Wrong{"n", "9", "n"}, Wrong{"n", "true", "n"}, Wrong{"seed", "1.5", "seed"},
+        Wrong{"seed", "18446744073709551615", "seed"}, Wrong{"max_tokens", "0", "max_tokens"},
+        Wrong{"max_tokens", "99999", "max_tokens"}, Wrong{"min_tokens", "3", "min_tokens"},
+        Wrong{"stop", "1", "stop"}, Wrong{"stop", "[\"a\",1]", "stop[1]"},
+        Wrong{"stop", "[\"\"]", "stop"}, Wrong{"stop_token_ids", "[-1]", "stop_token_ids[0]"},
+        Wrong{"stop_token_ids", "[1,\"x\"]", "stop_token_ids[1]"},
+        Wrong{"logit_bias", "{\"x\":1}", "logit_bias"},
+        Wrong{"logit_bias", "{\"5\":101}", "logit_bias.5"}, Wrong{"logit_bias", "[]", "logit_bias"},
+        Wrong{"stream", "1", "stream"},
+        Wrong{"stream_options", "{\"include_usage\":true}", "stream_options"},
+        Wrong{"priority", "\"high\"", "priority"}, Wrong{"cache_salt", "\"\"", "cache_salt"},
+        Wrong{"cache_salt", "5", "cache_salt"}, Wrong{"user", "5", "user"},
+        Wrong{"ignore_eos", "0", "ignore_eos"},
+        Wrong{"return_token_ids", "\"yes\"", "return_token_ids"},
+        Wrong{"prompt_logprobs", "21", "prompt_logprobs"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Unsupported, WrongField,
+    testing::Values(
+        Wrong{"response_format", "{\"type\":\"json_object\"}", "response_format.type"},
+        Wrong{"response_format", "{}", "response_format.type"},
+        Wrong{"tool_choice", "\"required\"", "tool_choice"},
+        Wrong{"tool_choice", "{\"type\":\"function\"}", "tool_choice"},
+        Wrong{"modalities", "[\"text\",\"audio\"]", "modalities[1]"},
+        Wrong{"audio", "{\"voice\":\"a\"}", "audio"}, Wrong{"suffix", "\"end\"", "suffix"},
+        Wrong{"guided_json", "{\"type\":\"object\"}", "guided_json"},
+        Wrong{"use_beam_search", "true", "use_beam_search"}, Wrong{"best_of", "2", "best_of"},
+        Wrong{"repeat_penalty", "1.1", "repeat_penalty"}, Wrong{"functions", "[{}]", "functions"}));
+
+TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
+  const Json reply = desk().complete({{"prompt", "Once"},
+                                      {"max_tokens", 1},
+                                      {"suffix", nullptr},
+                                      {"guided_json", nullptr},
+                                      {"use_beam_search", false},
+                                      {"functions", Json::array()},
+                                      {"best_of", 1},
+                                      {"repeat_penalty", 1.0},
+                                      {"tool_choice", "none"},
+                                      {"response_format", {{"type", "text"}}},
+                                      {"modalities", {"text"}},
+                                      {"a_field_from_the_future", {{"x", 1}}}});
+  EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
+}
+
+TEST(Errors, MessagesAreNamedByTheirPath) {
+  const std::vector<std::pair<const char*, const char*>> wrong = {
+      {"[]", "messages"},
+      {"\"hi\"", "messages"},
+      {"[1]", "messages[0]"},
+      {"[{\"content\":\"a\"}]", "messages[0].role"},
+      {"[{\"role\":1}]", "messages[0].role"},
+      {"[{\"role\":\"user\",\"content\":5}]", "messages[0].content"},
+      {"[{\"role\":\"user\",\"content\":[5]}]", "messages[0].content[0]"},
+      {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":7}]}]",
+       "messages[0].content[0].text"},
+      {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":[{\"type\":"
+       "\"text\",\"text\":\"b\"},{\"type\":\"image_url\",\"image_url\":{}}]}]",
+       "messages[1].content[1].type"}};
+  for (const auto& [messages, param] : wrong) {
+    const HttpReply reply =
+        desk().post("/v1/chat/completions", {{"messages", Json::parse(messages)}});
+    EXPECT_EQ(error_of(reply, 400)["param"], param) << reply.body;
+  }
+  EXPECT_EQ(error_of(desk().post("/v1/chat/completions", Json::object()), 400)["param"],
+            "messages");
+}
+
+TEST(Errors, PromptsAreNamedByTheirPath) {
+  const std::vector<std::pair<const char*, const char*>> wrong = {{"\"\"", "prompt"},
+                                                                  {"[]", "prompt"},
+                                                                  {"5", "prompt"},
+                                                                  {"[\"a\",\"\"]", "prompt[1]"},
+                                                                  {"[\"a\",5]", "prompt[1]"},
+                                                                  {"[1,\"a\"]", "prompt[1]"},
+                                                                  {"[[1],[]]", "prompt[1]"},
+                                                                  {"[[1],[2,-1]]", "prompt[1][1]"},
+                                                                  {"[1,512]", "prompt[1]"},
+                                                                  {"[[1],[512]]", "prompt[1][0]"}};
+  for (const auto& [prompt, param] : wrong) {
+    const HttpReply reply = desk().post("/v1/completions", {{"prompt", Json::parse(prompt)}});
+    EXPECT_EQ(error_of(reply, 400)["param"], param) << reply.body;
+  }
+}
+
+TEST(Errors, AContextThatOverflowsIsToldWithBothNumbers) {
+  const std::uint64_t context = desk().served().context_tokens();
+  const std::vector<int> ids(context, 5);
+  Json error = error_of(desk().post("/v1/completions", {{"prompt", ids}}), 400);
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context)));
+  error = error_of(
+      desk().post("/v1/completions", {{"prompt", {5, 6, 7}}, {"max_tokens", context - 2}}), 400);
+  EXPECT_EQ(error["param"], "max_tokens");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context + 1)));
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context)));
+}
+
+TEST(Errors, AnotherModelIsNotFoundAndNoneIsMeant) {
+  const Json body = {{"prompt", "Once"}, {"max_tokens", 1}};
+  for (const char* const name : {"stories", "alias"}) {
+    Json named = body;
+    named["model"] = name;
+    EXPECT_EQ(desk().complete(named)["model"], "stories");
+  }
+  EXPECT_EQ(desk().complete(body)["model"], "stories");
+  Json other = body;
+  other["model"] = "gpt";
+  const Json error = error_of(desk().post("/v1/completions", other), 404);
+  EXPECT_EQ(error["code"], "model_not_found");
+}
+
+TEST(Errors, PathsMethodsAndTypesAreChecked) {
+  EXPECT_EQ(desk().get("/nothing").status, 404);
+  const HttpReply wrong_method = desk().get("/v1/completions");
+  EXPECT_EQ(wrong_method.status, 405);
+  EXPECT_EQ(wrong_method.headers.front().second, "POST");
+  const HttpRequest form = {.method = "POST",
+                            .path = "/v1/completions",
+                            .content_type = "application/x-www-form-urlencoded",
+                            .body = "{}"};
+  EXPECT_EQ(desk().send(form).status, 415);
+  const HttpRequest with_charset = {.method = "POST",
+                                    .path = "/detokenize",
+                                    .content_type = "Application/JSON; charset=utf-8",
+                                    .body = "{\"tokens\":[]}"};
+  EXPECT_EQ(desk().send(with_charset).status, 200);
+  const HttpRequest empty = {.method = "POST", .path = "/reset_prefix_cache"};
+  EXPECT_EQ(desk().send(empty).status, 200);
+  EXPECT_EQ(desk().send({.method = "POST", .path = "/v1/completions"}).status, 400);
+}
+
+TEST(Errors, PhasesDecideWhoIsServed) {
+  StoryDesk own;
+  const Json body = {{"prompt", "Once"}, {"max_tokens", 1}};
+  const auto statuses = [&] {
+    return std::vector<int>{own.get("/health").status, own.get("/ready").status,
+                            own.post("/v1/completions", body).status, own.get("/version").status};
+  };
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 200}));
+  own.state().advance(Phase::kDraining);
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 503, 503, 200}));
+  own.state().advance(Phase::kLoading);
+  EXPECT_EQ(statuses(), (std::vector<int>{503, 503, 503, 200}));
+  EXPECT_EQ(own.get("/ready").headers.front().first, "Retry-After");
+}
+
+}  // namespace
+}  // namespace pagoda::server

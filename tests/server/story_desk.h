@@ -1,0 +1,151 @@
+// The API over stories260K, without sockets: requests go through the router, completions are
+// driven to their end on the test's thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/loaded_model.h"
+#include "engine/cpu_machine.h"
+#include "engine/engine.h"
+#include "kernels/select.h"
+#include "server/router.h"
+#include "text/chat_template.h"
+
+namespace pagoda::server {
+
+inline constexpr const char* kStoryTemplate =
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    "{% if tools %}tools: {{ tools | length }}\n{% endif %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}";
+
+class StoryDesk {
+ public:
+  explicit StoryDesk(std::uint32_t requests_queued_max = 100) : state_("1.2.3") {
+    const kernels::KernelSet* const kernels = kernels::select_set().value();
+    model_ =
+        cli::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
+            .value();
+    engine::CpuMachineOptions sizes;
+    sizes.threads = 1;
+    sizes.kv_bytes = 8 << 20;
+    sizes.scheduler.sequences_max = 8;
+    sizes.scheduler.batched_tokens_max = 64;
+    const auto ends = model_->tokenizer().end_tokens();
+    sizes.end_tokens.assign(ends.begin(), ends.end());
+    machine_ =
+        engine::CpuMachine::create(model_->config(), model_->weights(), *kernels, sizes).value();
+    engine::EngineOptions options = {.core = machine_->core_options(),
+                                     .tenants = {},
+                                     .after_step = [this] { doorbell_.ring(); }};
+    options.core.requests_queued_max = requests_queued_max;
+    engine_ =
+        std::make_unique<engine::Engine>(options, machine_->cache(), machine_->runner(), clock_);
+    served_.reset(new ServedModel{
+        .names = {"stories", "alias"},
+        .tokenizer = model_->tokenizer(),
+        .chat_template = text::ChatTemplate::parse("story", kStoryTemplate,
+                                                   text::special_texts(model_->tokenizer()))
+                             .value(),
+        .engine = *engine_,
+        .doorbell = doorbell_,
+        .fingerprint = "test",
+        .created_s = 1,
+        .facts = Json::object()});
+    state_.open(*served_);
+  }
+
+  ServerState& state() { return state_; }
+  const ServedModel& served() const { return *served_; }
+  const text::Tokenizer& tokenizer() const { return model_->tokenizer(); }
+  engine::Engine& engine() { return *engine_; }
+
+  HttpReply send(const HttpRequest& request) {
+    Routed routed = route(request, state_);
+    if (auto* const reply = std::get_if<HttpReply>(&routed)) return *reply;
+    Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
+    const std::string stream = drive(completion);
+    if (completion.error() && stream.empty()) return error_reply(*completion.error());
+    if (completion.streams()) return {.content_type = "text/event-stream", .body = stream};
+    return completion.reply();
+  }
+  HttpReply get(const std::string& path) { return send({.method = "GET", .path = path}); }
+  HttpReply post_text(const std::string& path, const std::string& body) {
+    return send({.method = "POST", .path = path, .content_type = "application/json", .body = body});
+  }
+  HttpReply post(const std::string& path, const Json& body) { return post_text(path, body.dump()); }
+  // The JSON of a reply that must be a success.
+  Json ask(const std::string& path, const Json& body) {
+    const HttpReply reply = post(path, body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return Json::parse(reply.body);
+  }
+  Json complete(const Json& body) { return ask("/v1/completions", body); }
+
+  // The data of each event; "[DONE]" must be the last and is left out.
+  std::vector<Json> stream(const std::string& path, Json body) {
+    body["stream"] = true;
+    const HttpReply reply = post(path, body);
+    std::vector<Json> events;
+    std::string text = reply.body;
+    bool done = false;
+    for (std::size_t end; (end = text.find("\n\n")) != std::string::npos; text.erase(0, end + 2)) {
+      EXPECT_FALSE(done) << "something after [DONE]";
+      EXPECT_TRUE(text.starts_with("data: ")) << text;
+      const std::string data = text.substr(6, end - 6);
+      done = data == "[DONE]";
+      if (!done) events.push_back(Json::parse(data));
+    }
+    EXPECT_TRUE(done) << reply.body;
+    return events;
+  }
+
+ private:
+  static std::string drive(Completion& completion) {
+    struct Bell {
+      std::mutex mutex;
+      std::condition_variable rung;
+      bool ringing = false;
+    };
+    const auto bell = std::make_shared<Bell>();
+    try {
+      completion.start([bell] {
+        const std::lock_guard lock(bell->mutex);
+        bell->ringing = true;
+        bell->rung.notify_all();
+      });
+    } catch (const ApiError& error) {
+      completion.abort(error);
+    }
+    std::string stream;
+    while (!completion.finished()) {
+      {
+        std::unique_lock lock(bell->mutex);
+        const bool rang =
+            bell->rung.wait_for(lock, std::chrono::seconds(60), [&] { return bell->ringing; });
+        EXPECT_TRUE(rang) << "the engine is silent";
+        if (!rang) return stream;
+        bell->ringing = false;
+      }
+      stream += completion.take();
+    }
+    return stream;
+  }
+
+  ServerState state_;
+  SteadyClock clock_;
+  std::unique_ptr<cli::LoadedModel> model_;
+  std::unique_ptr<engine::CpuMachine> machine_;
+  Doorbell doorbell_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<ServedModel> served_;
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,148 @@
+"""A server's life: loading, serving, draining, the end; and clients that go away."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import served
+
+LONG = {"prompt": "Once upon a time", "max_tokens": 450, "ignore_eos": True, "temperature": 0}
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def post_raw(raw, body):
+    data = json.dumps(body).encode()
+    raw.sendall(
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        + f"Content-Length: {len(data)}\r\n\r\n".encode()
+        + data
+    )
+
+
+class Life(unittest.TestCase):
+    def test_a_client_that_leaves_cancels_its_request(self):
+        # Slow enough to be still running: many answers at once.
+        body = {**LONG, "n": 32, "temperature": 1.0}
+        with served.Served(served.STORIES, "-t", "1") as server:
+            for streaming in (False, True):
+                raw = server.socket()
+                post_raw(raw, {**body, "stream": streaming})
+                served.wait_until(lambda: server.snapshot()["now"]["answers_running"] > 0)
+                raw.close()
+                served.wait_until(lambda: server.snapshot()["now"]["answers_running"] == 0)
+            tokens = server.snapshot()["since_start"]["answer_tokens"]
+            self.assertLess(tokens, 2 * 32 * 450)
+
+    def test_sigterm_lets_what_runs_end_and_takes_nothing_new(self):
+        with served.Served(served.STORIES, "-t", "1") as server:
+            waiting = server.connect()
+            waiting.connect()  # before the end begins
+            answers = []
+            body = {**LONG, "n": 16, "temperature": 1.0, "seed": 1}
+            asker = threading.Thread(
+                target=lambda: answers.append(server.post("/v1/completions", body))
+            )
+            asker.start()
+            served.wait_until(lambda: server.snapshot()["now"]["answers_running"] > 0)
+            server.signal()
+            served.wait_until(lambda: server.get("/ready")[0] == 503)
+            self.assertEqual(server.get("/health")[0], 200)
+            status, refusal = server.post("/v1/completions", LONG)
+            self.assertEqual(status, 503)
+            self.assertEqual(refusal["error"]["code"], "draining")
+            asker.join()
+            status, reply = answers[0]
+            self.assertEqual(status, 200)
+            self.assertEqual(reply["usage"]["completion_tokens"], 16 * 450)
+            self.assertEqual(server.wait(), 0)
+
+    def test_what_takes_too_long_is_told_so(self):
+        with served.Served(served.STORIES, "-t", "1", "--shutdown-timeout", "0.1") as server:
+            raw = server.socket()
+            post_raw(raw, {**LONG, "n": 64, "temperature": 1.0, "stream": True})
+            self.assertIn(b"200 OK", raw.recv(4096))
+            server.signal()
+            text = b""
+            while piece := raw.recv(65536):
+                text += piece
+            self.assertIn(b'"code":"draining"', text)
+            self.assertIn(b"data: [DONE]", text)
+            self.assertEqual(server.wait(), 0)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        with served.Served(served.STORIES, "-t", "1") as server:
+            raw = server.socket()
+            post_raw(raw, {**LONG, "n": 64, "temperature": 1.0})
+            served.wait_until(lambda: server.snapshot()["now"]["answers_running"] > 0)
+            server.signal()
+            served.wait_until(lambda: server.get("/ready")[0] == 503)
+            server.signal(signal.SIGINT)
+            self.assertEqual(server.wait(5), 128 + signal.SIGINT)
+            raw.close()
+
+    def test_idle_costs_no_processor_time(self):
+        with served.Served() as server:
+            server.post("/v1/completions", {"prompt": "Once", "max_tokens": 4})
+            idle = server.socket()
+            time.sleep(0.5)
+            before = cpu_seconds(server.process.pid)
+            time.sleep(2)
+            self.assertLess(cpu_seconds(server.process.pid) - before, 0.03)
+            idle.close()
+
+    def test_a_silent_stream_gets_comments(self):
+        with served.Served(served.STORIES, "-t", "1", "--sse-keep-alive", "0.05",
+                           "--max-num-seqs", "1") as server:
+            busy = server.socket()
+            post_raw(busy, {**LONG, "stream": False})
+            served.wait_until(lambda: server.snapshot()["now"]["answers_running"] > 0)
+            many = [server.socket() for _ in range(4)]
+            for one in many:
+                post_raw(one, {**LONG, "stream": False})
+            reply, text = server.request(
+                "POST", "/v1/completions", {**LONG, "max_tokens": 2, "stream": True}
+            )
+            self.assertEqual(reply.status, 200)
+            self.assertIn(": keep-alive\n\n", text)
+            self.assertEqual(len(served.stream_events(text)), 2)
+            for one in (busy, *many):
+                one.close()
+
+    def test_a_taken_port_is_an_error(self):
+        with served.Served() as server:
+            second = served.Served(wait=False, port=server.port)
+            self.assertEqual(second.wait(), 1)
+            self.assertIn(f"cannot listen on 127.0.0.1:{server.port}", second.stderr())
+            second.stop()
+
+    def test_a_missing_model_is_an_error(self):
+        second = served.Served("/nowhere/model.gguf", wait=False)
+        self.assertEqual(second.wait(), 1)
+        self.assertIn("/nowhere/model.gguf", second.stderr())
+        second.stop()
+
+    def test_the_default_model_is_ready_within_a_second(self):
+        served.require_default_model(self)
+        seconds = []
+        for _ in range(3):  # the first start may read the file from the disk
+            with served.Served(served.DEFAULT_MODEL) as server:
+                self.assertEqual(server.get("/health")[0], 200)
+                seconds.append(server.ready_s)
+        print(f"ready after {min(seconds):.2f} s", file=sys.stderr)
+        self.assertLess(min(seconds), 1.0)
+
+    def test_the_program_is_small(self):
+        self.assertLess(os.path.getsize(served.BINARY), 50_000_000)
+
+
+if __name__ == "__main__":
+    served.run(sys.modules[__name__])
