@@ -174,10 +174,18 @@ class Simulation {
   }
 
   std::string failure() const {
+    const std::vector<bool> touched = runner_.blocks_touched();
+    for (std::uint32_t i = 0; i < touched.size(); ++i) {
+      const kv::BlockState state = cache_.pool().state(kv::BlockId(i));
+      const bool reusable = state == kv::BlockState::kFree || state == kv::BlockState::kIdle;
+      if (touched[i] && reusable) return fmt::format("block {} is reusable while in use", i);
+    }
     for (const auto& [index, witness] : witnesses_) {
       if (!witness->failure().empty()) return witness->failure();
     }
-    for (const sched::Task* const task : core_->scheduler().running()) {
+    sched::WaitingQueue::Walk walk;
+    walk.start(core_->scheduler().waiting(), tenants_);
+    while (const sched::Task* const task = walk.next()) {
       if (task->times_passed > setup_.core.scheduler.passes_max) return "passed too often";
     }
     return {};
