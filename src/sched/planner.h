@@ -28,6 +28,8 @@ namespace pagoda::sched {
 struct ClassUse {
   std::uint64_t sequences = 0;
   std::uint64_t blocks = 0;  // at the peak of what was known of its tasks when they were admitted
+
+  bool operator==(const ClassUse&) const = default;
 };
 
 // All that a plan depends on.

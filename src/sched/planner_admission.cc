@@ -40,6 +40,8 @@ void Planner::plan_admissions(const Situation& now) {
     std::uint64_t rows_behind = 0;
     if (const std::optional<Unfit> unfit = judge(now, *task, rows_behind)) {
       plan_.unfit.push_back(*unfit);
+      if (unfit->reason == WaitReason::kTenant) walk_.close_tenant();
+      if (unfit->reason == WaitReason::kContextClass) walk_.close_class();
     } else {
       const std::uint64_t rows = chunk(rows_behind, true);
       plan_.admit.push_back({task, static_cast<std::uint32_t>(rows)});

@@ -101,13 +101,17 @@ void Scheduler::check() const {
   std::uint64_t claimed = 0;
   std::uint64_t running_tokens = 0;
   std::uint64_t held_tokens = 0;
+  std::vector<ClassUse> uses(classes_.size());
   for (const Task* const task : running_) {
     ASSERT(task->state == TaskState::kRunning && task->sequence, "running tasks hold a sequence");
     ASSERT(task->tokens_launched >= task->tokens_computed(), "nothing is computed before its time");
     ASSERT(task->tokens_launched <= task->length(), "only known tokens are fed");
     claimed += task->answers;
     running_tokens += task->length();
+    uses[task->context_class].sequences += task->answers;
+    uses[task->context_class].blocks += task->class_blocks;
   }
+  ASSERT(uses == classes_, "length classes' accounts add up");
   ASSERT(std::is_sorted(running_.begin(), running_.end(),
                         [](const Task* a, const Task* b) {
                           return a->priority != b->priority ? a->priority < b->priority

@@ -5,23 +5,28 @@
 namespace pagoda::sched {
 
 void WaitingQueue::push(Task& task) {
-  const bool inserted = tenants_[task.tenant].insert(&task).second;
+  const bool inserted = lines_[{task.tenant, task.context_class}].insert(&task).second;
   ASSERT(inserted, "a task waits once");
   ++size_;
 }
 
 void WaitingQueue::remove(Task& task) {
-  const auto queue = tenants_.find(task.tenant);
-  ASSERT(queue != tenants_.end() && queue->second.erase(&task) == 1, "the task waits");
-  if (queue->second.empty()) tenants_.erase(queue);
+  const auto line = lines_.find({task.tenant, task.context_class});
+  ASSERT(line != lines_.end() && line->second.erase(&task) == 1, "the task waits");
+  if (line->second.empty()) lines_.erase(line);
   --size_;
 }
 
 void WaitingQueue::Walk::start(const WaitingQueue& queue, const TenantTable& tenants) {
   heads_.clear();
-  for (const auto& [tenant, tasks] : queue.tenants_) {
-    heads_.push_back(
-        {tenants[tenant].clock, tenants[tenant].limits.weight, tasks.begin(), tasks.end()});
+  for (const auto& [name, line] : queue.lines_) {
+    const auto& [tenant, context_class] = name;
+    heads_.push_back({.tenant = tenant,
+                      .context_class = context_class,
+                      .clock = tenants[tenant].clock,
+                      .weight = tenants[tenant].limits.weight,
+                      .next = line.begin(),
+                      .end = line.end()});
   }
 }
 
@@ -45,7 +50,24 @@ Task* WaitingQueue::Walk::next() {
 }
 
 void WaitingQueue::Walk::count_rows(std::uint64_t rows) {
-  heads_[last_].clock += static_cast<double>(rows) / heads_[last_].weight;
+  const TenantId tenant = heads_[last_].tenant;
+  for (Head& head : heads_) {
+    if (head.tenant == tenant) head.clock += static_cast<double>(rows) / head.weight;
+  }
+}
+
+void WaitingQueue::Walk::close_tenant() {
+  const TenantId tenant = heads_[last_].tenant;
+  for (Head& head : heads_) {
+    if (head.tenant == tenant) head.next = head.end;
+  }
+}
+
+void WaitingQueue::Walk::close_class() {
+  const std::size_t context_class = heads_[last_].context_class;
+  for (Head& head : heads_) {
+    if (head.context_class == context_class) head.next = head.end;
+  }
 }
 
 }  // namespace pagoda::sched

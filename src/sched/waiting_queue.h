@@ -1,12 +1,14 @@
 // Tasks that wait, in the order in which they should be admitted: priority (lower first), then the
-// tenant whose clock is behind, then arrival. A tenant's clock moves while its tasks wait, so each
-// tenant has an order of its own and a walk merges their heads: a step of the walk costs one look
-// at every tenant that waits.
+// tenant whose clock is behind, then arrival. A tenant's clock moves while its tasks wait, and a
+// limit holds back a tenant or a length class as a whole, so the tasks of one tenant and one class
+// stand in a line of their own and a walk merges the heads: a step of the walk costs one look at
+// every line.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sched/task.h"
@@ -20,7 +22,7 @@ class WaitingQueue {
       return a->arrival < b->arrival;
     }
   };
-  using TenantQueue = std::set<Task*, Order>;
+  using Line = std::set<Task*, Order>;
 
  public:
   void push(Task& task);
@@ -30,8 +32,8 @@ class WaitingQueue {
 
   template <class Visit>  // visit(const Task&), in no order that matters
   void for_each(Visit&& visit) const {
-    for (const auto& [tenant, tasks] : tenants_) {
-      for (const Task* const task : tasks) visit(*task);
+    for (const auto& [name, line] : lines_) {
+      for (const Task* const task : line) visit(*task);
     }
   }
 
@@ -44,13 +46,19 @@ class WaitingQueue {
     Task* next();
     // The last task would get `rows` rows: its tenant's clock stands later on this walk.
     void count_rows(std::uint64_t rows);
+    // The last task has to wait for its tenant, or for its length class: so do all behind it, on
+    // this walk. Else small ones could pass it for ever.
+    void close_tenant();
+    void close_class();
 
    private:
     struct Head {
+      TenantId tenant;
+      std::size_t context_class;
       double clock;
       double weight;
-      TenantQueue::const_iterator next;
-      TenantQueue::const_iterator end;
+      Line::const_iterator next;
+      Line::const_iterator end;
     };
     static bool before(const Head& a, const Head& b);
 
@@ -59,7 +67,7 @@ class WaitingQueue {
   };
 
  private:
-  std::map<TenantId, TenantQueue> tenants_;
+  std::map<std::pair<TenantId, std::size_t>, Line> lines_;  // by tenant and length class
   std::size_t size_ = 0;
 };
 

@@ -13,18 +13,19 @@ struct DeskOptions {
   SchedulerOptions scheduler;
   std::uint32_t blocks = 1000;
   std::uint32_t block_tokens = 4;
+  std::uint32_t launches_ahead = 0;
 };
 
 class SchedulerDesk {
  public:
   explicit SchedulerDesk(const DeskOptions& options)
       : cache_({.blocks = options.blocks, .block_tokens = options.block_tokens}),
-        scheduler_(options.scheduler, cache_, tenants) {}
+        scheduler_(options.scheduler, cache_, tenants, options.launches_ahead) {}
 
   // A task whose prompt is `prompt_tokens` tokens of a text of its own, or of text `text`.
   Task& add(std::uint64_t prompt_tokens, std::uint64_t answer_tokens,
             std::optional<std::uint32_t> text = std::nullopt, TenantId tenant = TenantId(0),
-            std::int32_t priority = 0) {
+            std::int32_t priority = 0, std::int64_t deadline_ns = kNoDeadline) {
     Task& task = *tasks_.emplace_back(std::make_unique<Task>());
     const auto number = text.value_or(static_cast<std::uint32_t>(1000 + tasks_.size()));
     for (std::uint64_t i = 0; i < prompt_tokens; ++i) {
@@ -34,6 +35,7 @@ class SchedulerDesk {
     task.tokens_max = prompt_tokens + answer_tokens;
     task.tenant = tenant;
     task.priority = priority;
+    task.deadline_ns = deadline_ns;
     task.domain = cache_.domain("desk", "").value();
     scheduler_.enqueue(task);
     return task;

@@ -63,6 +63,19 @@ TEST(Scheduler, WaitingForAPrefixIsBounded) {
   EXPECT_EQ(second.state, TaskState::kRunning);
 }
 
+TEST(Scheduler, AnUrgentTaskWaitsForNoPrefixOfALessUrgentOne) {
+  SchedulerOptions chunked = options(4, 32);
+  chunked.long_prefill_tokens = 8;
+  SchedulerDesk desk({.scheduler = chunked});
+  desk.add(100, 1, 7);
+  desk.step();
+  Task& equal = desk.add(100, 1, 7, TenantId(0), 0);
+  Task& urgent = desk.add(100, 1, 7, TenantId(0), -1);
+  desk.step();
+  EXPECT_EQ(urgent.state, TaskState::kRunning);
+  EXPECT_EQ(equal.waits_for, WaitReason::kPrefix);
+}
+
 TEST(Scheduler, ATaskThatDoesNotFitLetsSmallerOnesPassButNotForEver) {
   SchedulerOptions aging = options(8, 100);
   aging.passes_max = 5;
@@ -96,6 +109,54 @@ TEST(Scheduler, PreemptsTheCheapestToLoseAndResumesIt) {
   EXPECT_LT(young.prompt_rows_computed, 64u) << "what stayed in the cache is found again";
 }
 
+TEST(Scheduler, OfEqualLossesTheOneWithMostLeftIsPreemptedThenTheLatest) {
+  const auto preempts_first = [](std::uint64_t first_answer, std::uint64_t second_answer) {
+    SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
+    const Task& first = desk.add(36, first_answer);
+    const Task& second = desk.add(36, second_answer);
+    while (first.preemptions + second.preemptions == 0) desk.step();
+    return first.preemptions > 0;
+  };
+  EXPECT_TRUE(preempts_first(40, 30));
+  EXPECT_FALSE(preempts_first(30, 40));
+  EXPECT_FALSE(preempts_first(40, 40));
+}
+
+// Of 20 blocks the first needs 15, and one more for its answer: 4 are left, whatever it has by now.
+TEST(Scheduler, AdmissionLeavesWhatIsPromisedAndNothingMore) {
+  SchedulerOptions chunked = options(4, 32);
+  chunked.long_prefill_tokens = 8;
+  SchedulerDesk desk({.scheduler = chunked, .blocks = 20});
+  Task& promised = desk.add(60, 4);
+  desk.step();
+  Task& too_large = desk.add(20, 1);
+  desk.step();
+  Task& fits = desk.add(16, 1);
+  desk.step();
+  EXPECT_EQ(fits.state, TaskState::kRunning);
+  EXPECT_EQ(too_large.state, TaskState::kWaiting);
+  EXPECT_EQ(too_large.waits_for, WaitReason::kBlocks);
+  desk.steps_until_finished(too_large);
+  EXPECT_EQ(promised.preemptions + fits.preemptions + too_large.preemptions, 0u);
+}
+
+TEST(Scheduler, BlocksOfAnEndedTaskAreReusableOnlyWhenItsLaunchesAreCollected) {
+  SchedulerDesk desk({.scheduler = options(4, 8), .blocks = 20, .launches_ahead = 1});
+  Scheduler& scheduler = desk.scheduler();
+  Task& task = desk.add(16, 4);
+  ASSERT_NE(scheduler.reserve(scheduler.plan()), nullptr);
+  ASSERT_NE(scheduler.reserve(scheduler.plan()), nullptr);
+  scheduler.commit(scheduler.begin_collect().rows.front());
+  scheduler.finish(task);
+  scheduler.end_collect();
+  EXPECT_EQ(desk.cache().blocks_available(), 16u) << "the second launch writes to them";
+  EXPECT_FALSE(scheduler.quiet(task));
+  scheduler.commit(scheduler.begin_collect().rows.front());
+  scheduler.end_collect();
+  EXPECT_EQ(desk.cache().blocks_available(), 20u);
+  EXPECT_TRUE(scheduler.quiet(task));
+}
+
 TEST(Scheduler, PriorityDecidesWhoIsPreempted) {
   SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
   Task& low = desk.add(40, 40, std::nullopt, TenantId(0), 5);
@@ -115,6 +176,18 @@ TEST(Scheduler, LongContextsTakeNoMoreThanTheirShare) {
   Task& small = desk.add(4, 20);
   desk.step();
   EXPECT_EQ(small.state, TaskState::kRunning);
+}
+
+TEST(Scheduler, LongContextsTakeNoMoreThanTheirShareOfTheBlocks) {
+  SchedulerOptions classes = options(8, 800);
+  classes.context_classes = ContextClasses::parse("8:1,max:0.5").value();
+  SchedulerDesk desk({.scheduler = classes, .blocks = 40});
+  std::vector<Task*> tasks;
+  for (int i = 0; i < 3; ++i) tasks.push_back(&desk.add(32, 4));  // 8 blocks each
+  desk.step();
+  EXPECT_EQ(desk.scheduler().running().size(), 2u) << "half of 40 blocks";
+  for (Task* const task : tasks) desk.steps_until_finished(*task);
+  EXPECT_EQ(tasks.back()->state, TaskState::kFinished);
 }
 
 TEST(Scheduler, ATenantsLimitsHoldItBackAndNobodyElse) {
@@ -138,6 +211,47 @@ TEST(Scheduler, ATenantsLimitsHoldItBackAndNobodyElse) {
   EXPECT_EQ(small_second.state, TaskState::kFinished);
 }
 
+TEST(Scheduler, MoreThanAStepLooksAtHeldBackByALimitHoldBackNobodyElse) {
+  SchedulerOptions classes = options(8, 800);
+  classes.candidates_max = 4;
+  classes.context_classes = ContextClasses::parse("8:1,max:0.25").value();
+  SchedulerDesk desk({.scheduler = classes});
+  const TenantId narrow = desk.tenants.add("narrow", {.answers_running = 1});
+  for (int i = 0; i < 20; ++i) desk.add(4, 20, std::nullopt, narrow);
+  for (int i = 0; i < 20; ++i) desk.add(50, 20);
+  Task& other = desk.add(4, 20);
+  desk.step();
+  desk.step();
+  EXPECT_EQ(other.state, TaskState::kRunning);
+}
+
+TEST(Scheduler, WhatItsTenantHasNoRoomForIsNotPassedForEver) {
+  SchedulerDesk desk({.scheduler = options(8, 100)});
+  const TenantId tenant = desk.tenants.add("tenant", {.kv_tokens = 40});
+  desk.add(4, 10, std::nullopt, tenant);
+  desk.step();
+  Task& large = desk.add(38, 2, std::nullopt, tenant);
+  for (int i = 0; i < 10; ++i) {
+    desk.add(4, 10, std::nullopt, tenant);
+    desk.step();
+  }
+  EXPECT_NE(large.state, TaskState::kWaiting);
+}
+
+TEST(Scheduler, WhatItsLengthClassHasNoRoomForIsNotPassedForEver) {
+  SchedulerOptions classes = options(8, 100);
+  classes.context_classes = ContextClasses::parse("8:1,max:0.5").value();
+  SchedulerDesk desk({.scheduler = classes, .blocks = 40});  // 20 for long ones
+  desk.add(12, 10);
+  desk.step();
+  Task& large = desk.add(72, 1);
+  for (int i = 0; i < 10; ++i) {
+    desk.add(12, 10);
+    desk.step();
+  }
+  EXPECT_NE(large.state, TaskState::kWaiting);
+}
+
 TEST(Scheduler, BusyTenantsShareRowsByWeight) {
   SchedulerDesk desk({.scheduler = options(4, 16), .blocks = 4000});
   const TenantId light = desk.tenants.add("light", {.weight = 1});
@@ -154,7 +268,28 @@ TEST(Scheduler, BusyTenantsShareRowsByWeight) {
   EXPECT_LE(std::abs(desk.tenants[light].clock - desk.tenants[heavy].clock), 4 * 22.0);
 }
 
-TEST(Scheduler, AForkSharesThePromptAndKeepsItsPlace) {
+TEST(Scheduler, OneStepAdmitsFromTenantsInTurn) {
+  SchedulerDesk desk({.scheduler = options(4, 100)});
+  const TenantId late = desk.tenants.add("late", {});
+  for (int i = 0; i < 4; ++i) desk.add(10, 20);
+  for (int i = 0; i < 4; ++i) desk.add(10, 20, std::nullopt, late);
+  desk.step();
+  EXPECT_EQ(desk.tenants[TenantId(0)].answers_running, 2u);
+  EXPECT_EQ(desk.tenants[late].answers_running, 2u);
+}
+
+TEST(Scheduler, PrefillsOfBusyTenantsGetRowsInTurn) {
+  SchedulerOptions chunked = options(4, 24);
+  chunked.long_prefill_tokens = 16;
+  SchedulerDesk desk({.scheduler = chunked});
+  const TenantId late = desk.tenants.add("late", {});
+  desk.add(800, 1);
+  desk.add(800, 1, std::nullopt, late);
+  for (int i = 0; i < 20; ++i) desk.step();
+  EXPECT_NEAR(desk.tenants[TenantId(0)].clock, desk.tenants[late].clock, 16);
+}
+
+TEST(Scheduler, ARequestForTwoAnswersWaitsForTwoPlaces) {
   SchedulerDesk desk({.scheduler = options(2, 100)});
   Task& single = desk.add(4, 30);
   desk.step();
@@ -168,8 +303,19 @@ TEST(Scheduler, AForkSharesThePromptAndKeepsItsPlace) {
   EXPECT_EQ(pair.state, TaskState::kRunning);
 }
 
-TEST(Scheduler, DeadlinesAreFoundInOrder) {
-  SchedulerDesk desk({.scheduler = options(2, 100)});
+TEST(Scheduler, DeadlinesAreFoundInOrderAndOnce) {
+  SchedulerDesk desk({.scheduler = options(1, 100)});
+  desk.add(4, 20);
+  Task& late = desk.add(4, 20, std::nullopt, TenantId(0), 0, 500);
+  Task& early = desk.add(4, 20, std::nullopt, TenantId(0), 0, 100);
+  desk.step();
+  EXPECT_EQ(desk.scheduler().expired(99), nullptr);
+  EXPECT_EQ(desk.scheduler().expired(100), &early);
+  EXPECT_EQ(desk.scheduler().expired(1000), &early);
+  desk.scheduler().finish(early);
+  EXPECT_EQ(desk.scheduler().expired(499), nullptr);
+  EXPECT_EQ(desk.scheduler().expired(1000), &late);
+  desk.scheduler().finish(late);
   EXPECT_EQ(desk.scheduler().expired(1000), nullptr);
 }
 

@@ -9,9 +9,10 @@ namespace {
 
 class WaitingQueueTest : public testing::Test {
  protected:
-  Task& add(TenantId tenant, std::int32_t priority = 0) {
+  Task& add(TenantId tenant, std::int32_t priority = 0, std::size_t context_class = 0) {
     Task& task = *tasks_.emplace_back(std::make_unique<Task>());
     task.tenant = tenant;
+    task.context_class = context_class;
     task.priority = priority;
     task.arrival = tasks_.size();
     queue_.push(task);
@@ -68,6 +69,37 @@ TEST_F(WaitingQueueTest, RowsGivenOnAWalkCountOnThatWalk) {
   const Task& b1 = add(b);
   EXPECT_EQ(order(), (Tasks{&a1, &a2, &b1}));
   EXPECT_EQ(order(100), (Tasks{&a1, &b1, &a2}));
+}
+
+TEST_F(WaitingQueueTest, LengthClassesOfATenantShareItsClockAndKeepItsOrder) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  const Task& a1 = add(a, 0, 1);
+  const Task& a2 = add(a, 0, 0);
+  const Task& a3 = add(a, 0, 1);
+  const Task& b1 = add(b, 0, 1);
+  EXPECT_EQ(order(), (Tasks{&a1, &a2, &a3, &b1}));
+  EXPECT_EQ(order(100), (Tasks{&a1, &b1, &a2, &a3}));
+}
+
+TEST_F(WaitingQueueTest, WhatIsClosedIsVisitedNoMoreOnThatWalk) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  const Task& a1 = add(a, 0, 0);
+  add(a, 0, 1);
+  add(a, 0, 0);
+  const Task& b1 = add(b, 0, 1);
+  const Task& b2 = add(b, 0, 0);
+  add(b, 0, 1);
+  WaitingQueue::Walk walk;
+  walk.start(queue_, tenants_);
+  EXPECT_EQ(walk.next(), &a1);
+  walk.close_tenant();
+  EXPECT_EQ(walk.next(), &b1);
+  walk.close_class();
+  EXPECT_EQ(walk.next(), &b2);
+  EXPECT_EQ(walk.next(), nullptr);
+  EXPECT_EQ(order().size(), 6u) << "the next walk sees them all";
 }
 
 TEST_F(WaitingQueueTest, WhatIsRemovedIsGone) {

@@ -174,6 +174,12 @@ class Simulation {
   }
 
   std::string failure() const {
+    const std::vector<bool> touched = runner_.blocks_touched();
+    for (std::uint32_t i = 0; i < touched.size(); ++i) {
+      const kv::BlockState state = cache_.pool().state(kv::BlockId(i));
+      const bool reusable = state == kv::BlockState::kFree || state == kv::BlockState::kIdle;
+      if (touched[i] && reusable) return fmt::format("block {} is reusable while in use", i);
+    }
     for (const auto& [index, witness] : witnesses_) {
       if (!witness->failure().empty()) return witness->failure();
     }

@@ -81,6 +81,22 @@ void ToyRunner::compute(Rows& rows, std::vector<Digest>& seen) {
   rows_computed_ += rows.rows;
 }
 
+std::vector<bool> ToyRunner::blocks_touched() const {
+  std::vector<bool> touched(pages_.size() / block_tokens_);
+  for (const Pending& pending : pending_) {
+    for (const kv::Copy& copy : pending.copies) touched[copy.from.value()] = true;
+    for (const Rows& rows : pending.rows) {
+      for (std::size_t slice = 0; slice < rows.tables.size(); ++slice) {
+        const std::vector<kv::BlockId>& table = rows.tables[slice];
+        std::size_t at =
+            kv::memory::first_block_kept(model_.slices[slice], rows.first_position, block_tokens_);
+        for (; at < table.size(); ++at) touched[table[at].value()] = true;
+      }
+    }
+  }
+  return touched;
+}
+
 void ToyRunner::spoil(kv::BlockId block) {
   for (std::uint32_t token = 0; token < block_tokens_; ++token) at(block, token) = kGarbage;
 }

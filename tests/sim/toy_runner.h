@@ -30,6 +30,8 @@ class ToyRunner final : public engine::Runner {
   void launch(const engine::Launch& launch) override;
   engine::Collected collect() override;
 
+  // [block]: does a launch that is not collected read or write it?
+  std::vector<bool> blocks_touched() const;
   // Nobody owns the block: its rows become garbage at once.
   void spoil(kv::BlockId block);
   void sabotage(Sabotage kind) { sabotage_ = kind; }

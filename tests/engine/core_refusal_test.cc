@@ -1,0 +1,107 @@
+// What ends a request without an answer: a full queue, an overdrawn minute, rows that went wrong.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "engine/core.h"
+
+namespace pagoda::engine {
+namespace {
+
+// Chooses token 1, or says that the rows are bad.
+class MoodyRunner final : public Runner {
+ public:
+  void launch(const Launch& launch) override {
+    const Result<TokenChoice> good(TokenChoice{TokenId(1), {}});
+    const Result<TokenChoice> bad(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
+    samples_.assign(launch.samples.size(), rows_are_bad ? bad : good);
+  }
+  Collected collect() override { return {samples_, {}}; }
+
+  bool rows_are_bad = false;
+
+ private:
+  std::vector<Result<TokenChoice>> samples_;
+};
+
+class Listener final : public ReplySink {
+ public:
+  void on_token(std::uint32_t, const ChosenToken&) override {}
+  void on_finish(std::uint32_t, FinishReason why, const AnswerRecord& what,
+                 const std::string& text) override {
+    reason = why;
+    record = what;
+    message = text;
+  }
+
+  std::optional<FinishReason> reason;
+  AnswerRecord record;
+  std::string message;
+};
+
+class CoreRefusal : public testing::Test {
+ protected:
+  static CoreOptions options() {
+    CoreOptions options;
+    options.limits = {.vocabulary = 1000, .context_tokens = 200, .answers_max = 4};
+    options.space = "moody";
+    options.requests_queued_max = 2;
+    return options;
+  }
+  std::shared_ptr<Listener> submit(TenantId tenant = TenantId(0)) {
+    Request request;
+    for (std::uint32_t i = 0; i < 40; ++i) request.prompt.push_back(TokenId(i));
+    request.end.max_tokens = 20;
+    request.tenant = tenant;
+    const auto listener = std::make_shared<Listener>();
+    core_.submit(RequestId(next_id_++), request, listener);
+    return listener;
+  }
+  void run() {
+    while (core_.step()) core_.check();
+  }
+
+  kv::Cache cache_{{.blocks = 100}};
+  sched::TenantTable tenants_;
+  MoodyRunner runner_;
+  ManualClock clock_;
+  Core core_{options(), cache_, tenants_, runner_, clock_};
+  std::uint64_t next_id_ = 1;
+};
+
+TEST_F(CoreRefusal, RowsThatWentWrongEndTheRequestAndAreNotPublished) {
+  runner_.rows_are_bad = true;
+  const auto spoilt = submit();
+  run();
+  EXPECT_EQ(spoilt->reason, FinishReason::kError);
+  EXPECT_EQ(spoilt->message, "logit 7 is not finite");
+  runner_.rows_are_bad = false;
+  const auto next = submit();
+  run();
+  EXPECT_EQ(next->reason, FinishReason::kLength);
+  EXPECT_EQ(next->record.prompt_tokens_cached, 0u);
+}
+
+TEST_F(CoreRefusal, AFullQueueRefusesUntilSomebodyLeft) {
+  submit();
+  submit();
+  const auto refused = submit();
+  EXPECT_EQ(refused->reason, FinishReason::kRefused);
+  EXPECT_NE(refused->message.find("the limit is 2"), std::string::npos) << refused->message;
+  run();
+  const auto later = submit();
+  run();
+  EXPECT_EQ(later->reason, FinishReason::kLength);
+}
+
+TEST_F(CoreRefusal, PromptsAndAnswersCountAgainstATenantsMinute) {
+  const TenantId tenant = tenants_.add("acme", {.tokens_per_minute = 99});
+  EXPECT_EQ(submit(tenant)->reason, std::nullopt);  // 40 + 20 of 99: one more does not fit
+  run();
+  EXPECT_EQ(submit(tenant)->reason, FinishReason::kRefused);
+  clock_.advance_ns(1'000'000'000);  // brings back 99 / 60 tokens
+  EXPECT_EQ(submit(tenant)->reason, std::nullopt);
+}
+
+}  // namespace
+}  // namespace pagoda::engine
