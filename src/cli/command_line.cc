@@ -86,12 +86,10 @@ int run_command_line(int argc, const char* const* argv) {
     app.parse(words);
   } catch (const CLI::Success& asked_for_text) {  // --help, --version
     return app.exit(asked_for_text);
-  } catch (const CLI::ExtrasError&) {
-    print_error(unknown_words(app));
-    fmt::print(stderr, "see: pagoda --help\n");
-    return kUsageError;
   } catch (const CLI::ParseError& error) {
-    print_error(error.what() + value_suggestion(error.what()));
+    // Words that nothing takes explain a missing command, too.
+    const std::string unknown = unknown_words(app);
+    print_error(unknown.empty() ? error.what() + value_suggestion(error.what()) : unknown);
     fmt::print(stderr, "see: pagoda --help\n");
     return kUsageError;
   }
