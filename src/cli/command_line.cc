@@ -13,16 +13,15 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// Words that could have stood where a wrong one does: a command's flags, or the commands.
+// Words that could have stood where a wrong one does: flags and commands of the command it is in.
 std::vector<std::string> known_words(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   std::vector<std::string> words;
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty()) {
-    for (const CLI::App* const command : app.get_subcommands({})) {
-      words.push_back(command->get_name());
-    }
+  for (const CLI::App* const command : chosen->get_subcommands({})) {
+    words.push_back(command->get_name());
   }
-  for (const CLI::Option* const option : (chosen.empty() ? &app : chosen.front())->get_options()) {
+  for (const CLI::Option* const option : chosen->get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   return words;
@@ -62,6 +61,21 @@ std::string value_suggestion(std::string_view message) {
   return suggestion(word, allowed);
 }
 
+// As it could be pasted into a shell.
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line = "pagoda";
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool plain = !words[i].empty() &&
+                       words[i].find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+    std::string quoted = words[i];
+    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
+      quoted.replace(at, 1, "'\\''");
+    }
+    line += plain ? " " + words[i] : " '" + quoted + "'";
+  }
+  return line;
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -70,16 +84,18 @@ int run_command_line(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer("Each command has its own --help with examples: pagoda run --help");
 
+  std::vector<std::string> words = with_long_flags(argc, argv);
   int exit_status = 0;
   add_serve_command(app, exit_status);
   add_run_command(app, exit_status);
+  add_chat_command(app, exit_status);
   add_size_command(app, exit_status);
   add_tokenize_command(app, exit_status);
   add_inspect_command(app, exit_status);
   add_replay_command(app, exit_status);
+  add_bench_command(app, line_of(words), exit_status);
   for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
 
-  std::vector<std::string> words = with_long_flags(argc, argv);
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {

@@ -32,6 +32,7 @@ void add_environment_twins(CLI::App& command) {
     if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
     option->envname(environment_name(option->get_lnames().front()));
   }
+  for (CLI::App* const below : command.get_subcommands({})) add_environment_twins(*below);
 }
 
 std::vector<std::string> with_long_flags(int argc, const char* const* argv) {

@@ -11,7 +11,8 @@ namespace pagoda::cli {
 // "--kv-disk" -> "PAGODA_KV_DISK"
 std::string environment_name(const std::string& long_flag);
 
-// Gives every long option of `command` its environment twin. Call after all options are added.
+// Gives every long option of `command`, and of the commands below it, its environment twin. Call
+// after all options are added.
 void add_environment_twins(CLI::App& command);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
@@ -34,7 +35,7 @@ struct RunOptions {
   bool ignore_eos = false;
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
   std::uint64_t max_model_len = 0;  // 0: the model's own
-  std::string kv_cache_dtype = "fp16";
+  kv::memory::Element kv_element = kv::memory::Element::kF16;
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
 };
@@ -45,12 +46,6 @@ constexpr const char* kExamples =
     "  pagoda run -m model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
     "  pagoda run -p 'Once upon a time' -n 64 --no-kv-cache    (the same text, much slower)\n"
     "Text goes to stdout; the closing line with the figures goes to stderr.";
-
-kv::memory::Element element_named(const std::string& name) {
-  if (name == "fp32" || name == "f32") return kv::memory::Element::kF32;
-  if (name == "bf16") return kv::memory::Element::kBF16;
-  return kv::memory::Element::kF16;
-}
 
 std::uint64_t context_of(const RunOptions& options, const model::Config& config) {
   if (options.max_model_len == 0) return config.context;
@@ -112,7 +107,7 @@ Result<int> run(RunOptions options) {
   ThreadPool pool(options.threads);
   model::Decoder decoder(model->config(), model->weights(), *kernels, pool,
                          {.rows_max = options.batched_tokens_max,
-                          .kv_element = element_named(options.kv_cache_dtype),
+                          .kv_element = options.kv_element,
                           .block_tokens = options.block_size});
   const SteadyClock clock;
   const Interrupt interrupt;
@@ -171,10 +166,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->add_option("-c,--max-model-len", options->max_model_len,
                    "context in tokens, prompt and answer (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  command
-      ->add_option("--kv-cache-dtype", options->kv_cache_dtype,
-                   "element type of cached keys and values (default fp16)")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "f32", "f16"}));
+  add_kv_element_option(*command, options->kv_element);
   command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));
   command

@@ -29,7 +29,7 @@ struct NamedTenant {
 struct EngineOptions {
   CoreOptions core;
   std::vector<NamedTenant> tenants;  // TenantId 1, 2, …; 0 has no limits
-  // Called on the engine's thread after each step that did something: sinks may have gathered
+  // Called on the engine's thread after each round of messages and a step: sinks may have gathered
   // what they send.
   std::function<void()> after_step = {};
 };

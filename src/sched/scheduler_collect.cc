@@ -116,6 +116,11 @@ void Scheduler::check() const {
          "running tasks are in order");
   ASSERT(claimed == sequences_claimed_ && claimed <= options_.sequences_max,
          "sequences are counted and bounded");
+  waiting_.for_each([&](const Task& task) {
+    ASSERT(task.state == TaskState::kWaiting && !task.sequence, "waiting tasks hold nothing");
+    ASSERT(task.times_passed <= options_.passes_max, "nobody is passed for ever");
+    ASSERT(task.prefix_waits <= options_.prefix_waits_max, "nobody waits for a prefix for ever");
+  });
   std::uint64_t answers = 0;
   std::uint64_t queued = 0;
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {

@@ -28,6 +28,13 @@ class WaitingQueue {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
+  template <class Visit>  // visit(const Task&), in no order that matters
+  void for_each(Visit&& visit) const {
+    for (const auto& [tenant, tasks] : tenants_) {
+      for (const Task* const task : tasks) visit(*task);
+    }
+  }
+
   // Visits the tasks in order. Kept by its user so that its memory is taken once; valid between
   // start() and the next change of the queue.
   class Walk {

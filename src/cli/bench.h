@@ -1,0 +1,15 @@
+// The benchmarks, one file each.
+#pragma once
+
+#include "cli/bench_run.h"
+
+namespace pagoda::cli {
+
+void add_bench_cache(const BenchCommand& bench);
+void add_bench_prefix(const BenchCommand& bench);
+void add_bench_batch(const BenchCommand& bench);
+void add_bench_depth(const BenchCommand& bench);
+void add_bench_chunked(const BenchCommand& bench);
+void add_bench_paging(const BenchCommand& bench);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,103 @@
+#include "cli/bench_engine.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/random.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kInterruptPoll{50};
+
+Error ended_early(const TimedAnswer& answer) {
+  return {ErrorCode::kExhausted,
+          fmt::format("an answer ended after {} tokens ({}){}{}", answer.tokens.size(),
+                      engine::finish_name(answer.reason), answer.message.empty() ? "" : ": ",
+                      answer.message)};
+}
+
+}  // namespace
+
+std::vector<TokenId> random_prompt(std::uint32_t vocabulary, std::uint64_t tokens,
+                                   std::uint64_t seed) {
+  std::vector<TokenId> prompt;
+  prompt.reserve(tokens);
+  for (std::uint64_t i = 0; i < tokens; ++i) {
+    prompt.emplace_back(static_cast<std::uint32_t>(random_bits(seed, 0, i) % vocabulary));
+  }
+  return prompt;
+}
+
+engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tokens) {
+  engine::Request request;
+  request.prompt = std::move(prompt);
+  request.end.max_tokens = new_tokens;
+  request.end.ignore_eos = true;
+  return request;
+}
+
+Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& model,
+                                                         const BenchRun& run,
+                                                         const engine::CpuMachineOptions& options,
+                                                         StepWatcher watcher) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<engine::CpuMachine> machine,
+      engine::CpuMachine::create(model.config(), model.weights(), run.kernels(), options));
+  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), std::move(watcher)));
+}
+
+BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::CpuMachine> machine,
+                         StepWatcher watcher)
+    : run_(run), machine_(std::move(machine)), watcher_(std::move(watcher)) {
+  engine::EngineOptions options;
+  options.core = machine_->core_options();
+  if (watcher_) {
+    options.after_step = [this] {
+      const engine::Engine* const engine = watched_;
+      if (engine != nullptr) watcher_(engine->snapshot());
+    };
+  }
+  engine_ =
+      std::make_unique<engine::Engine>(options, machine_->cache(), machine_->runner(), run.clock());
+  watched_ = engine_.get();
+}
+
+BenchEngine::~BenchEngine() = default;
+
+Status BenchEngine::check_room(std::uint64_t tokens) const {
+  if (tokens <= machine_->kv_tokens()) return ok_status();
+  return Error{ErrorCode::kOutOfRange,
+               fmt::format("the benchmark holds {} tokens at once, but the KV cache has room for "
+                           "{}",
+                           tokens, machine_->kv_tokens())};
+}
+
+Result<Asked> BenchEngine::submit(engine::Request request) {
+  auto answer = std::make_shared<RecordedAnswer>(run_.clock());
+  ASSIGN_OR_RETURN(const engine::RequestId id, engine_->submit(std::move(request), answer));
+  return Asked{id, std::move(answer)};
+}
+
+Status BenchEngine::wait_for_tokens(const Asked& asked, std::size_t tokens) const {
+  while (!asked.answer->wait_for_tokens(tokens, kInterruptPoll)) RETURN_IF_ERROR(run_.go_on());
+  const TimedAnswer answer = asked.answer->read();
+  if (answer.tokens.size() < tokens) return ended_early(answer);
+  return ok_status();
+}
+
+Result<TimedAnswer> BenchEngine::finish(const Asked& asked) const {
+  // More tokens than any answer has: only its end is waited for.
+  while (!asked.answer->wait_for_tokens(SIZE_MAX, kInterruptPoll)) RETURN_IF_ERROR(run_.go_on());
+  TimedAnswer answer = asked.answer->read();
+  if (answer.reason != engine::FinishReason::kLength) return ended_early(answer);
+  return answer;
+}
+
+Result<TimedAnswer> BenchEngine::ask(engine::Request request) {
+  ASSIGN_OR_RETURN(const Asked asked, submit(std::move(request)));
+  return finish(asked);
+}
+
+}  // namespace pagoda::cli

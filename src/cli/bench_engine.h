@@ -1,0 +1,69 @@
+// The engine as benchmarks use it: a model made ready on this machine's cores, requests of fixed
+// length, answers with the times of their tokens.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "cli/bench_run.h"
+#include "cli/recorded_answer.h"
+#include "engine/cpu_machine.h"
+#include "engine/engine.h"
+
+namespace pagoda::cli {
+
+// Seeded token ids below the vocabulary's size: how long a token takes does not depend on which.
+std::vector<TokenId> random_prompt(std::uint32_t vocabulary, std::uint64_t tokens,
+                                   std::uint64_t seed);
+
+// Greedy, and exactly `new_tokens` long.
+engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tokens);
+
+struct Asked {
+  engine::RequestId id;
+  std::shared_ptr<RecordedAnswer> answer;
+};
+
+class BenchEngine {
+ public:
+  // Called on the engine's thread after each step.
+  using StepWatcher = std::function<void(const engine::Snapshot&)>;
+
+  // The model and the run must outlive the engine.
+  static Result<std::unique_ptr<BenchEngine>> create(const LoadedModel& model, const BenchRun& run,
+                                                     const engine::CpuMachineOptions& options,
+                                                     StepWatcher watcher = {});
+  ~BenchEngine();
+
+  const engine::CpuMachine& machine() const { return *machine_; }
+  std::uint64_t context_tokens() const { return engine_->limits().context_tokens; }
+  std::uint32_t vocabulary() const { return engine_->limits().vocabulary; }
+  // An error that names both numbers when the cache holds fewer tokens.
+  Status check_room(std::uint64_t tokens) const;
+
+  Result<Asked> submit(engine::Request request);
+  void cancel(const Asked& asked) { engine_->cancel(asked.id); }
+  // An error when the answer ended before it had that many tokens, or when Ctrl-C was pressed.
+  Status wait_for_tokens(const Asked& asked, std::size_t tokens) const;
+  // The whole answer; an error when it ended otherwise than by its length.
+  Result<TimedAnswer> finish(const Asked& asked) const;
+  // One request, beginning to end.
+  Result<TimedAnswer> ask(engine::Request request);
+
+ private:
+  BenchEngine(const BenchRun& run, std::unique_ptr<engine::CpuMachine> machine,
+              StepWatcher watcher);
+
+  const BenchRun& run_;
+  std::unique_ptr<engine::CpuMachine> machine_;
+  StepWatcher watcher_;
+  std::atomic<const engine::Engine*> watched_{nullptr};  // the engine, once it stands
+  std::unique_ptr<engine::Engine> engine_;               // last: its thread uses the others
+};
+
+}  // namespace pagoda::cli

@@ -1,0 +1,121 @@
+#include "cli/bench_run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "cli/kv_element.h"
+#include "cli/options.h"
+#include "kernels/select.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
+constexpr std::uint32_t kCountMax = 1u << 20;
+
+int run_benchmark(const BenchCommand& bench, const BenchOptions& options,
+                  const std::function<Result<BenchReport>(const BenchRun&)>& benchmark) {
+  const Result<const kernels::KernelSet*> kernels = kernels::select_set();
+  if (!kernels.ok()) {
+    print_error(kernels.error().message);
+    return 1;
+  }
+  const BenchRun run(*kernels.value(), options);
+  const Result<BenchReport> report = benchmark(run);
+  if (run.interrupted()) {
+    print_error("interrupted");
+    return kInterrupted;
+  }
+  if (!report.ok()) {
+    print_error(report.error().message);
+    return report.error().code == ErrorCode::kInvalidArgument ? 2 : 1;
+  }
+  const BenchMachine machine = describe_machine(run.kernels());
+  fmt::print("{}", options.json ? report.value().json(machine, bench.command_line).dump(2) + "\n"
+                                : report.value().text(machine, bench.command_line));
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, BenchOptions& options) {
+  command.add_option("MODEL", options.model,
+                     "model file (GGUF; default: the default model in the cache folder)");
+  command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
+      ->check(CLI::Range(1u, 1024u));
+  add_kv_element_option(command, options.kv_element);
+  command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
+}
+
+void add_repeats_option(CLI::App& command, BenchOptions& options) {
+  command
+      .add_option("--repeats", options.repeats,
+                  fmt::format("measurements; medians are shown (default {})", options.repeats))
+      ->check(CLI::Range(1u, 1000u));
+}
+
+void add_batched_tokens_option(CLI::App& command, BenchOptions& options) {
+  command
+      .add_option(
+          "--max-num-batched-tokens", options.batched_tokens_max,
+          fmt::format("tokens computed in one step (default {})", options.batched_tokens_max))
+      ->check(CLI::Range(1u, 1u << 16));
+}
+
+CLI::Option* add_count_option(CLI::App& command, const std::string& name, std::uint32_t& count,
+                              const std::string& description, std::uint32_t least) {
+  return command.add_option(name, count, fmt::format("{} (default {})", description, count))
+      ->check(CLI::Range(least, kCountMax));
+}
+
+Status BenchRun::go_on() const {
+  if (interrupted()) return Error{ErrorCode::kExhausted, "interrupted"};
+  return ok_status();
+}
+
+Result<std::unique_ptr<LoadedModel>> BenchRun::load_model() const {
+  return LoadedModel::load(options_.model, kernels_);
+}
+
+Result<engine::CpuMachineOptions> BenchRun::machine_options(std::uint32_t sequences_max) const {
+  if (options_.batched_tokens_max < sequences_max) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--max-num-batched-tokens: {} are fewer than the {} sequences that "
+                             "run at once, each of which has a token in a step",
+                             options_.batched_tokens_max, sequences_max)};
+  }
+  engine::CpuMachineOptions machine;
+  machine.threads = options_.threads;
+  machine.kv_element = options_.kv_element;
+  machine.scheduler.sequences_max = sequences_max;
+  machine.scheduler.batched_tokens_max = options_.batched_tokens_max;
+  machine.model_name = options_.model;
+  return machine;
+}
+
+void BenchRun::add_settings(BenchReport& report) const {
+  report.add_setting("model", std::filesystem::path(options_.model).filename().string());
+  report.add_setting("threads", options_.threads);
+  report.add_setting("kv_cache_dtype", kv_element_name(options_.kv_element));
+}
+
+void set_benchmark(CLI::App& command, const BenchCommand& bench,
+                   std::shared_ptr<const BenchOptions> options,
+                   std::function<Result<BenchReport>(const BenchRun&)> benchmark) {
+  command.callback([bench, options = std::move(options), benchmark = std::move(benchmark)] {
+    bench.exit_status = run_benchmark(bench, *options, benchmark);
+  });
+}
+
+Status check_context(const std::string& made_of, std::uint64_t tokens,
+                     std::uint64_t context_tokens) {
+  if (tokens <= context_tokens) return ok_status();
+  return Error{ErrorCode::kOutOfRange, fmt::format("{} make {} tokens, but the context holds {}",
+                                                   made_of, tokens, context_tokens)};
+}
+
+}  // namespace pagoda::cli

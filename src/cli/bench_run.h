@@ -1,0 +1,81 @@
+// How every benchmark is asked for, run and reported.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "cli/bench_report.h"
+#include "cli/interrupt.h"
+#include "cli/loaded_model.h"
+#include "engine/cpu_machine.h"
+#include "kernels/ops.h"
+
+namespace pagoda::cli {
+
+// Which model, and how it is run. A benchmark offers those that mean something to it.
+struct BenchOptions {
+  std::string model = default_model_path();
+  std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
+  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::uint32_t repeats = 1;
+  std::uint32_t batched_tokens_max = 512;
+  bool json = false;
+};
+
+// MODEL, --threads, --kv-cache-dtype, --json
+void add_model_options(CLI::App& command, BenchOptions& options);
+void add_repeats_option(CLI::App& command, BenchOptions& options);
+void add_batched_tokens_option(CLI::App& command, BenchOptions& options);
+// A number of tokens, requests and the like, from `least` to 2^20. Says its default.
+CLI::Option* add_count_option(CLI::App& command, const std::string& name, std::uint32_t& count,
+                              const std::string& description, std::uint32_t least = 1);
+
+// What a benchmark is run with.
+class BenchRun {
+ public:
+  BenchRun(const kernels::KernelSet& kernels, const BenchOptions& options)
+      : kernels_(kernels), options_(options) {}
+
+  const kernels::KernelSet& kernels() const { return kernels_; }
+  const BenchOptions& options() const { return options_; }
+  const Clock& clock() const { return clock_; }
+  bool interrupted() const { return interrupt_.requested(); }
+  // An error once Ctrl-C was pressed.
+  Status go_on() const;
+
+  Result<std::unique_ptr<LoadedModel>> load_model() const;
+  // How the model is run. An error when a step has no room for a token of each sequence.
+  Result<engine::CpuMachineOptions> machine_options(std::uint32_t sequences_max) const;
+  void add_settings(BenchReport& report) const;
+
+ private:
+  const kernels::KernelSet& kernels_;
+  const BenchOptions& options_;
+  SteadyClock clock_;
+  Interrupt interrupt_;
+};
+
+// "pagoda bench": what its benchmarks are added to, and where they leave their exit status.
+struct BenchCommand {
+  CLI::App& app;
+  std::string command_line;  // as typed
+  int& exit_status;
+};
+
+// Runs the benchmark when `command` is chosen and prints its report. `options` are read then.
+void set_benchmark(CLI::App& command, const BenchCommand& bench,
+                   std::shared_ptr<const BenchOptions> options,
+                   std::function<Result<BenchReport>(const BenchRun&)> benchmark);
+
+// An error that names both numbers when `tokens` of one sequence are more than `context_tokens`;
+// `made_of` says which options they come from.
+Status check_context(const std::string& made_of, std::uint64_t tokens,
+                     std::uint64_t context_tokens);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,168 @@
+// pagoda chat: a conversation in the terminal, with a local model or a server.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "cli/chat_backend.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/loaded_model.h"
+#include "cli/options.h"
+
+namespace pagoda::cli {
+namespace {
+
+struct ChatOptions {
+  LocalChatOptions local = {.model = default_model_path(), .chat_template = {}};
+  std::string url;
+  std::string served_model;
+  std::string api_key;
+  std::string system;
+  std::string prompt;
+  ChatSampling sampling;
+};
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda chat\n"
+    "  pagoda chat --system 'Answer in one sentence.' --temp 0\n"
+    "  pagoda chat --url http://127.0.0.1:8000\n"
+    "  pagoda chat -p 'What is a pagoda?'       (one question, then the end)\n"
+    "In the chat: /reset forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an "
+    "answer.\n"
+    "Answers go to stdout; the prompt and the line of figures after each answer go to stderr.";
+
+void print_figures(const ChatAnswer& answer) {
+  const double decoded =
+      answer.answer_tokens > 1 ? static_cast<double>(answer.answer_tokens - 1) : 0;
+  const double decode_s = answer.total_s - answer.first_token_s;
+  fmt::print(stderr,
+             "[first token {:.0f} ms, {:.1f} tok/s, {} tokens; prompt {} tokens, {} cached{}]\n",
+             answer.first_token_s * 1e3, decode_s > 0 ? decoded / decode_s : 0.0,
+             answer.answer_tokens, answer.prompt_tokens, answer.cached_tokens,
+             answer.finish_reason == "stop" ? "" : "; ended by " + answer.finish_reason);
+}
+
+class ChatSession {
+ public:
+  ChatSession(ChatBackend& backend, const ChatOptions& options)
+      : backend_(backend), options_(options) {
+    reset();
+  }
+
+  void reset() {
+    messages_ = text::ChatJson::array();
+    if (!options_.system.empty()) {
+      messages_.push_back({{"role", "system"}, {"content", options_.system}});
+    }
+  }
+
+  // One question. The exchange is part of the conversation only when it went well.
+  Status ask(const std::string& question) {
+    messages_.push_back({{"role", "user"}, {"content", question}});
+    const Interrupt interrupt;
+    const auto show = [](std::string_view piece) {
+      std::fwrite(piece.data(), 1, piece.size(), stdout);
+      std::fflush(stdout);
+    };
+    const auto answer =
+        backend_.answer(messages_, options_.sampling, show, [&] { return interrupt.requested(); });
+    fmt::print("\n");
+    if (!answer.ok()) {
+      messages_.erase(messages_.size() - 1);
+      return answer.error();
+    }
+    messages_.push_back({{"role", "assistant"}, {"content", answer.value().text}});
+    print_figures(answer.value());
+    return ok_status();
+  }
+
+  // Lines of stdin until its end.
+  void converse() {
+    const bool terminal = isatty(STDIN_FILENO) != 0;
+    if (terminal)
+      fmt::print(stderr, "{}. /reset, /exit; Ctrl-C stops an answer.\n", backend_.name());
+    std::string line;
+    for (;;) {
+      if (terminal) fmt::print(stderr, "> ");
+      if (!std::getline(std::cin, line) || line == "/exit") break;
+      if (line.empty()) continue;
+      if (line == "/reset") {
+        reset();
+        continue;
+      }
+      if (line.starts_with('/')) {
+        print_warning(fmt::format("\"{}\" is no command: /reset and /exit are", line));
+        continue;
+      }
+      const Status asked = ask(line);
+      if (!asked.ok()) print_error(asked.error().message);
+    }
+  }
+
+ private:
+  ChatBackend& backend_;
+  const ChatOptions& options_;
+  text::ChatJson messages_;
+};
+
+Result<int> chat(const ChatOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ChatBackend> backend,
+                   options.url.empty()
+                       ? open_local_chat(options.local)
+                       : open_remote_chat(options.url, options.served_model, options.api_key));
+  ChatSession session(*backend, options);
+  if (!options.prompt.empty()) {
+    RETURN_IF_ERROR(session.ask(options.prompt));
+  } else {
+    session.converse();
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_chat_command(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("chat", "Chat in the terminal");
+  const auto options = std::make_shared<ChatOptions>();
+  command->add_option("-m,--model", options->local.model,
+                      "model file (GGUF; default: the default model in the cache folder)");
+  command->add_option("--url", options->url, "a server to chat with instead, http://HOST:PORT");
+  command->add_option("--served-model", options->served_model,
+                      "model to ask the server for (default: the one it serves)");
+  command->add_option("--api-key", options->api_key, "key for the server");
+  command->add_option("--system", options->system, "system message");
+  command->add_option("-p,--prompt", options->prompt, "ask this once and end");
+  command->add_option("--chat-template", options->local.chat_template,
+                      "file with a chat template (default: the model's own)");
+  command
+      ->add_option("--temp,--temperature", options->sampling.temperature,
+                   "0 takes the likeliest token; higher is more varied (default 0.7, 0 to 100)")
+      ->check(CLI::Range(0.0, 100.0));
+  command
+      ->add_option("--top-p", options->sampling.top_p,
+                   "draw from the likeliest tokens of this probability (default 0.95)")
+      ->check(CLI::Range(1e-6, 1.0));
+  command->add_option("--seed", options->sampling.seed, "seed of the draw (default: a fresh one)");
+  command
+      ->add_option("-n,--max-tokens", options->sampling.tokens_max,
+                   "tokens of an answer at most (default 1024)")
+      ->check(CLI::Range(1u, 1u << 30));
+  command->add_option("-t,--threads", options->local.threads, "threads (default: usable cores)")
+      ->check(CLI::Range(1u, 1024u));
+  command
+      ->add_option("-c,--max-model-len", options->local.max_model_len,
+                   "context in tokens (default: the model's)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+  command->footer(kExamples);
+  command->callback([options, &exit_status] {
+    const Result<int> outcome = chat(*options);
+    if (!outcome.ok()) print_error(outcome.error().message);
+    exit_status = outcome.ok() ? outcome.value() : 1;
+  });
+}
+
+}  // namespace pagoda::cli

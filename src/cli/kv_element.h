@@ -1,0 +1,16 @@
+// --kv-cache-dtype: the element type of cached keys and values, as every command takes it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+
+#include "kv/memory/page_layout.h"
+
+namespace pagoda::cli {
+
+void add_kv_element_option(CLI::App& command, kv::memory::Element& element);
+
+// "fp32", "fp16", "bf16"
+std::string_view kv_element_name(kv::memory::Element element);
+
+}  // namespace pagoda::cli

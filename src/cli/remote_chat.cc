@@ -1,0 +1,190 @@
+// A chat with any server that speaks the OpenAI API, over plain HTTP.
+#include <fmt/format.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/chat_backend.h"
+#include "cli/event_lines.h"
+
+namespace pagoda::cli {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using Json = nlohmann::ordered_json;
+
+struct Url {
+  std::string host;
+  std::string port = "80";
+  std::string path;  // before /v1, without a last slash
+};
+
+Result<Url> parse_url(const std::string& text) {
+  constexpr std::string_view kScheme = "http://";
+  if (!text.starts_with(kScheme)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--url: \"{}\" does not begin with http://", text)};
+  }
+  Url url;
+  const std::string rest = text.substr(kScheme.size());
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  std::string authority = rest.substr(0, slash);
+  url.path = rest.substr(slash);
+  while (url.path.ends_with('/')) url.path.pop_back();
+  if (url.path.ends_with("/v1")) url.path.resize(url.path.size() - 3);
+  // An IPv6 address stands in brackets.
+  const std::size_t bracket = authority.rfind(']');
+  const std::size_t colon = authority.rfind(':');
+  if (colon != std::string::npos && (bracket == std::string::npos || colon > bracket)) {
+    url.port = authority.substr(colon + 1);
+    authority.resize(colon);
+  }
+  if (authority.starts_with('[') && authority.ends_with(']')) {
+    authority = authority.substr(1, authority.size() - 2);
+  }
+  url.host = authority;
+  if (url.host.empty() || url.port.empty()) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("--url: \"{}\" names no host", text)};
+  }
+  return url;
+}
+
+class RemoteChat final : public ChatBackend {
+ public:
+  RemoteChat(Url url, std::string model, std::string api_key)
+      : url_(std::move(url)), model_(std::move(model)), api_key_(std::move(api_key)) {}
+
+  std::string name() const override {
+    return fmt::format("{}http://{}:{}", model_.empty() ? "" : model_ + " at ", url_.host,
+                       url_.port);
+  }
+
+  Result<ChatAnswer> answer(const text::ChatJson& messages, const ChatSampling& sampling,
+                            const std::function<void(std::string_view)>& on_text,
+                            const std::function<bool()>& stopped) override {
+    try {
+      return exchange(messages, sampling, on_text, stopped);
+    } catch (const std::exception& trouble) {
+      return Error{ErrorCode::kIo, fmt::format("{}: {}", name(), trouble.what())};
+    }
+  }
+
+ private:
+  http::request<http::string_body> request_for(const text::ChatJson& messages,
+                                               const ChatSampling& sampling) const {
+    Json body = {{"messages", messages},
+                 {"stream", true},
+                 {"stream_options", {{"include_usage", true}}},
+                 {"temperature", sampling.temperature},
+                 {"top_p", sampling.top_p},
+                 {"max_tokens", sampling.tokens_max}};
+    if (!model_.empty()) body["model"] = model_;
+    if (sampling.seed) body["seed"] = *sampling.seed;
+    http::request<http::string_body> request{http::verb::post, url_.path + "/v1/chat/completions",
+                                             11};
+    request.set(http::field::host, url_.host);
+    request.set(http::field::content_type, "application/json");
+    request.set(http::field::accept, "text/event-stream");
+    if (!api_key_.empty()) request.set(http::field::authorization, "Bearer " + api_key_);
+    request.body() = body.dump();
+    request.prepare_payload();
+    return request;
+  }
+
+  // Throws what Asio, Beast and the JSON parser throw; answer() makes it a value.
+  Result<ChatAnswer> exchange(const text::ChatJson& messages, const ChatSampling& sampling,
+                              const std::function<void(std::string_view)>& on_text,
+                              const std::function<bool()>& stopped) const {
+    asio::io_context context;
+    asio::ip::tcp::resolver resolver(context);
+    asio::ip::tcp::socket socket(context);
+    asio::connect(socket, resolver.resolve(url_.host, url_.port));
+    const std::int64_t sent_ns = clock_.now_ns();
+    http::write(socket, request_for(messages, sampling));
+
+    beast::flat_buffer buffer;
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(boost::none);
+    http::read_header(socket, buffer, parser);
+    if (parser.get().result() != http::status::ok) {
+      http::read(socket, buffer, parser);
+      return refusal(parser.get());
+    }
+    ChatAnswer answer;
+    EventLines events;
+    while (!parser.is_done()) {
+      if (stopped()) {  // closing the connection cancels the request
+        answer.finish_reason = "cancelled";
+        break;
+      }
+      http::read_some(socket, buffer, parser);
+      for (const std::string& event : events.push(parser.get().body())) {
+        take_event(event, sent_ns, answer, on_text);
+      }
+      parser.get().body().clear();
+    }
+    answer.total_s = seconds_between(sent_ns, clock_.now_ns());
+    return answer;
+  }
+
+  static Error refusal(const http::response<http::string_body>& response) {
+    const Json body = Json::parse(response.body(), nullptr, false);
+    const bool shaped = body.is_object() && body.contains("error") && body["error"].is_object() &&
+                        body["error"].contains("message");
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("the server says {}: {}", response.result_int(),
+                        shaped ? body["error"]["message"].get<std::string>() : response.body())};
+  }
+
+  void take_event(const std::string& event, std::int64_t sent_ns, ChatAnswer& answer,
+                  const std::function<void(std::string_view)>& on_text) const {
+    if (event == "[DONE]") return;
+    const Json chunk = Json::parse(event);
+    for (const Json& choice : chunk.value("choices", Json::array())) {
+      const Json delta = choice.value("delta", Json::object());
+      if (delta.contains("content") && delta["content"].is_string()) {
+        const auto piece = delta["content"].get<std::string>();
+        if (!piece.empty() && answer.first_token_s == 0) {
+          answer.first_token_s = seconds_between(sent_ns, clock_.now_ns());
+        }
+        answer.text += piece;
+        if (!piece.empty()) on_text(piece);
+      }
+      if (choice.contains("finish_reason") && choice["finish_reason"].is_string()) {
+        answer.finish_reason = choice["finish_reason"];
+      }
+    }
+    if (!chunk.contains("usage") || !chunk["usage"].is_object()) return;
+    const Json& usage = chunk["usage"];
+    answer.prompt_tokens = usage.value("prompt_tokens", std::uint64_t{0});
+    answer.answer_tokens = usage.value("completion_tokens", std::uint64_t{0});
+    const Json details = usage.value("prompt_tokens_details", Json::object());
+    if (details.is_object())
+      answer.cached_tokens = details.value("cached_tokens", std::uint64_t{0});
+  }
+
+  Url url_;
+  std::string model_;
+  std::string api_key_;
+  SteadyClock clock_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatBackend>> open_remote_chat(const std::string& url,
+                                                      const std::string& model,
+                                                      const std::string& api_key) {
+  ASSIGN_OR_RETURN(Url parsed, parse_url(url));
+  return std::unique_ptr<ChatBackend>(new RemoteChat(std::move(parsed), model, api_key));
+}
+
+}  // namespace pagoda::cli

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "cli/captured_command.h"
+#include "default_model.h"
+
+namespace pagoda::cli {
+namespace {
+
+TEST(Chat, AnswersOneQuestionAndSaysWhatItCost) {
+  REQUIRE_DEFAULT_MODEL();
+  const Captured run =
+      run_captured({"chat", "-p", "What is the capital of France?", "--temp", "0", "-n", "20"});
+  EXPECT_EQ(run.exit_status, 0);
+  EXPECT_NE(run.out.find("Paris"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("prompt 37 tokens, 0 cached"), std::string::npos) << run.err;
+}
+
+TEST(Chat, AModelWithoutATemplateIsRefused) {
+  const Captured run =
+      run_captured({"chat", "-m", PAGODA_TEST_DATA "/models/stories260K.gguf", "-p", "Hello"});
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_NE(run.err.find("chat_template"), std::string::npos) << run.err;
+}
+
+TEST(Chat, AUrlThatIsNoneIsRefusedByName) {
+  for (const char* const url : {"localhost:8000", "https://localhost", "http://", "http://:80"}) {
+    const Captured run = run_captured({"chat", "--url", url, "-p", "Hello"});
+    EXPECT_EQ(run.exit_status, 1);
+    EXPECT_NE(run.err.find("--url"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Chat, AServerThatIsNotThereIsAnError) {
+  const Captured run = run_captured({"chat", "--url", "http://127.0.0.1:1", "-p", "Hello"});
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_NE(run.err.find("127.0.0.1:1"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace pagoda::cli
