@@ -13,31 +13,15 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// As it could be pasted into a shell.
-std::string line_of(const std::vector<std::string>& words) {
-  std::string line = "pagoda";
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const bool plain = !words[i].empty() &&
-                       words[i].find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-    std::string quoted = words[i];
-    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
-      quoted.replace(at, 1, "'\\''");
-    }
-    line += plain ? " " + words[i] : " '" + quoted + "'";
-  }
-  return line;
-}
-
-// Words that could have stood where a wrong one does: a command's flags, or the commands.
+// Words that could have stood where a wrong one does: flags and commands of the command it is in.
 std::vector<std::string> known_words(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   std::vector<std::string> words;
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty()) {
-    for (const CLI::App* const command : app.get_subcommands({})) {
-      words.push_back(command->get_name());
-    }
+  for (const CLI::App* const command : chosen->get_subcommands({})) {
+    words.push_back(command->get_name());
   }
-  for (const CLI::Option* const option : (chosen.empty() ? &app : chosen.front())->get_options()) {
+  for (const CLI::Option* const option : chosen->get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   return words;
@@ -77,6 +61,21 @@ std::string value_suggestion(std::string_view message) {
   return suggestion(word, allowed);
 }
 
+// As it could be pasted into a shell.
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line = "pagoda";
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool plain = !words[i].empty() &&
+                       words[i].find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+    std::string quoted = words[i];
+    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
+      quoted.replace(at, 1, "'\\''");
+    }
+    line += plain ? " " + words[i] : " '" + quoted + "'";
+  }
+  return line;
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -103,12 +102,10 @@ int run_command_line(int argc, const char* const* argv) {
     app.parse(words);
   } catch (const CLI::Success& asked_for_text) {  // --help, --version
     return app.exit(asked_for_text);
-  } catch (const CLI::ExtrasError&) {
-    print_error(unknown_words(app));
-    fmt::print(stderr, "see: pagoda --help\n");
-    return kUsageError;
   } catch (const CLI::ParseError& error) {
-    print_error(error.what() + value_suggestion(error.what()));
+    // Words that nothing takes explain a missing command, too.
+    const std::string unknown = unknown_words(app);
+    print_error(unknown.empty() ? error.what() + value_suggestion(error.what()) : unknown);
     fmt::print(stderr, "see: pagoda --help\n");
     return kUsageError;
   }

@@ -174,8 +174,10 @@ awaitable<bool> Connection::produce(const Incoming& incoming, Completion& comple
   bool streaming = false;
   while (!completion.finished()) {
     const bool woken = co_await wait_for_wake();
+    // Asked first: what a drained engine left is taken before the rest is given up.
+    const bool stopping = state_.phase() == Phase::kStopping;
     std::string bytes = completion.take();
-    if (state_.phase() == Phase::kStopping) {
+    if (stopping) {
       bytes += completion.abort(ApiError(503, "the server is stopping", {}, "draining"));
     }
     if (!woken && completion.streams() && bytes.empty()) bytes = completion.keep_alive();
