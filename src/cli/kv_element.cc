@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace pagoda::cli {
 
@@ -13,11 +14,19 @@ void add_kv_element_option(CLI::App& command, Element& element) {
                                                         {"fp16", Element::kF16},
                                                         {"f16", Element::kF16},
                                                         {"bf16", Element::kBF16}};
+  const auto choose = [&element](const std::vector<std::string>& names) {
+    element = kNames.at(names.front());
+    for (const std::string& name : names) {
+      if (kNames.at(name) == element) continue;
+      throw CLI::ValidationError(
+          "--kv-cache-dtype", names.front() + " and " + name + ": keys and values have one type");
+    }
+  };
   command
-      .add_option_function<std::string>(
-          "--kv-cache-dtype", [&element](const std::string& name) { element = kNames.at(name); },
-          "element type of cached keys and values (default fp16)")
-      ->check(CLI::IsMember(kNames));
+      .add_option_function<std::vector<std::string>>(
+          "--kv-cache-dtype", choose, "element type of cached keys and values (default fp16)")
+      ->check(CLI::IsMember(kNames))
+      ->allow_extra_args(false);
 }
 
 std::string_view kv_element_name(Element element) {

@@ -8,6 +8,7 @@
 
 namespace pagoda::cli {
 
+// May be given twice (-ctk and -ctv are aliases of it) if both name the same.
 void add_kv_element_option(CLI::App& command, kv::memory::Element& element);
 
 // "fp32", "fp16", "bf16"

@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/serve_options.h"
@@ -81,7 +82,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
   return {{"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
-          {"kv_cache_dtype", options.kv_cache_dtype.front()},
+          {"kv_cache_dtype", kv_element_name(options.kv_element)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"max_num_batched_tokens", options.batched_tokens_max}};

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/byte_size.h"
+#include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/version.h"
 
@@ -19,22 +20,6 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
   if (bytes.ok()) return bytes;
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
-}
-
-// Keys and values have one element type: -ctk and -ctv may not differ.
-Result<kv::memory::Element> element(const std::vector<std::string>& names) {
-  const auto named = [](const std::string& name) {
-    if (name == "fp32" || name == "f32") return kv::memory::Element::kF32;
-    return name == "bf16" ? kv::memory::Element::kBF16 : kv::memory::Element::kF16;
-  };
-  for (const std::string& name : names) {
-    if (named(name) != named(names.front())) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("--kv-cache-dtype: is {} and {}, but keys and values have one type",
-                               names.front(), name)};
-    }
-  }
-  return named(names.front());
 }
 
 void add_model_options(CLI::App& command, ServeOptions& options) {
@@ -85,11 +70,7 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));
-  command
-      .add_option("--kv-cache-dtype", options.kv_cache_dtype,
-                  "element type of cached keys and values (default fp16)")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "f32", "f16"}))
-      ->allow_extra_args(false);
+  add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
@@ -149,7 +130,7 @@ Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
   made.block_tokens = options.block_size;
   made.context_tokens = options.max_model_len;
   made.prefix_caching = options.prefix_caching;
-  ASSIGN_OR_RETURN(made.kv_element, element(options.kv_cache_dtype));
+  made.kv_element = options.kv_element;
   if (!options.kv_cache_memory_bytes.empty()) {
     ASSIGN_OR_RETURN(made.kv_bytes,
                      read_bytes("--kv-cache-memory-bytes", options.kv_cache_memory_bytes));

@@ -30,7 +30,7 @@ struct ServeOptions {
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
   std::uint32_t block_size = 16;
-  std::vector<std::string> kv_cache_dtype = {"fp16"};
+  kv::memory::Element kv_element = kv::memory::Element::kF16;
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
   std::uint32_t sequences_max = 64;

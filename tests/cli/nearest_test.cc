@@ -41,6 +41,8 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"serve", "--no-enable-prefix-cachin"}, {"did you mean --no-enable-prefix-caching?"}},
       {{"serve", "--prot=9"}, {"did you mean --port?"}},
       {{"serve", "--kv-cache-dtype", "fp61"}, {"--kv-cache-dtype", "did you mean fp16?"}},
+      {{"serve", "-ctk", "f16", "-ctv", "f32"}, {"--kv-cache-dtype", "f16", "f32"}},
+      {{"bench", "prefx"}, {"did you mean prefix?"}},
       {{"sevre"}, {"did you mean serve?"}},
       {{"serve", "--port", "65536"}, {"--port", "65536", "65535"}},
       {{"serve", "--max-num-seqs", "0"}, {"--max-num-seqs", "4096"}},
@@ -55,7 +57,6 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
 
 TEST(Nearest, WhatDoesNotFitTogetherIsTold) {
   const std::vector<Wrong> all = {
-      {{"serve", "-ctk", "f16", "-ctv", "f32"}, {"--kv-cache-dtype", "f16", "f32"}},
       {{"serve", "-np", "64", "--max-num-batched-tokens", "64"},
        {"--max-num-batched-tokens", "--max-num-seqs", "64"}},
       {{"serve", "--kv-cache-memory-bytes", "much"}, {"--kv-cache-memory-bytes", "much"}},

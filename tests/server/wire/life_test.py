@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -140,6 +141,21 @@ class Life(unittest.TestCase):
                 seconds.append(server.ready_s)
         print(f"ready after {min(seconds):.2f} s", file=sys.stderr)
         self.assertLess(min(seconds), 1.0)
+
+    def test_pagoda_chat_talks_to_it(self):
+        served.require_default_model(self)
+        with served.Served(served.DEFAULT_MODEL, "-c", "512") as server:
+            question = "Name a river in Europe."
+            chat = [served.BINARY, "chat", "--url", server.url, "-p", question, "--temp", "0",
+                    "-n", "8"]
+            done = subprocess.run(chat, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            reply = server.post(
+                "/v1/chat/completions",
+                {"messages": [{"role": "user", "content": question}], "temperature": 0,
+                 "max_tokens": 8},
+            )[1]
+            self.assertEqual(done.stdout.strip(), reply["choices"][0]["message"]["content"].strip())
 
     def test_the_program_is_small(self):
         self.assertLess(os.path.getsize(served.BINARY), 50_000_000)
