@@ -67,7 +67,9 @@ Result<std::uint64_t> memory_available(const std::string& root) {
     std::string path = line.substr(second + 1);
     const std::string mount = root + (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
     for (;;) {  // limits of all groups above hold too; inside a container only the top is there
-      const std::string folder = mount + (path.empty() || path.back() != '/' ? path + "/" : path);
+      std::string folder = mount;
+      folder += path;
+      if (!folder.ends_with('/')) folder += '/';
       const auto left = unified
                             ? left_in_group(folder, "memory.max", "memory.current", "inactive_file")
                             : left_in_group(folder, "memory.limit_in_bytes",

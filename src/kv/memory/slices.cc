@@ -24,11 +24,12 @@ Kinds kinds_of(std::span<const LayerKind> layers) {
   return kinds;
 }
 
-// What one block costs over all slices. A page takes every kind's layer.
+// What one block costs over all slices.
 std::size_t bytes_over_slices(const Kinds& kinds, std::size_t page_bytes) {
   std::size_t slices = 0;
   for (const auto& [kind, members] : kinds) {
     const std::size_t per_slice = page_bytes / kind.layout.layer_bytes();
+    ASSERT(per_slice > 0, "a page holds a layer of every kind");
     slices += (members.size() + per_slice - 1) / per_slice;
   }
   return slices * page_bytes;
