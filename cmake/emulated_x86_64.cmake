@@ -7,6 +7,8 @@ set(CMAKE_CXX_COMPILER x86_64-linux-gnu-g++)
 set(PAGODA_X86_ROOT $ENV{PAGODA_X86_ROOT})
 set(CMAKE_FIND_ROOT_PATH ${PAGODA_X86_ROOT} /usr/x86_64-linux-gnu)
 set(CMAKE_LIBRARY_ARCHITECTURE x86_64-linux-gnu)
+# Where Debian keeps headers that differ from one architecture to another (OpenSSL has one).
+set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${PAGODA_X86_ROOT}/usr/include/x86_64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE BOTH)

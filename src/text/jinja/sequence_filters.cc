@@ -93,6 +93,7 @@ std::vector<Value> sorted(std::vector<Keyed> keyed, bool reverse, Heap& heap) {
     return reverse ? order(b.key, a.key, heap) < 0 : order(a.key, b.key, heap) < 0;
   });
   std::vector<Value> items;
+  items.reserve(keyed.size());
   for (const Keyed& each : keyed) items.push_back(each.item);
   return items;
 }
