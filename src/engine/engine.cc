@@ -36,7 +36,6 @@ Engine::~Engine() {
 }
 
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
-  if (draining_) return Error{ErrorCode::kExhausted, "the engine is stopping"};
   if (request.tenant.value() >= tenant_limits_.size()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("tenant {} is not one of the {} that exist", request.tenant.value(),
@@ -45,7 +44,12 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
   RETURN_IF_ERROR(
       check_request(request, options_.core.limits, tenant_limits_[request.tenant.value()]));
   const RequestId id(next_id_++);
-  leave(Submission{id, std::move(request), std::move(sink)});
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_) return Error{ErrorCode::kExhausted, "the engine is stopping"};
+    put(Submission{id, std::move(request), std::move(sink)});
+  }
+  wake_.notify_one();
   return id;
 }
 
@@ -56,25 +60,25 @@ void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task))
 void Engine::leave(Message message) {
   {
     const std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(message));
-    has_mail_ = true;
+    put(std::move(message));
   }
   wake_.notify_one();
 }
 
+void Engine::put(Message message) {
+  inbox_.push_back(std::move(message));
+  has_mail_ = true;
+}
+
 bool Engine::drain(std::chrono::nanoseconds patience) {
-  draining_ = true;
   std::unique_lock lock(mutex_);
+  draining_ = true;
   return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
 }
 
 void Engine::run() {
   for (;;) {
-    if (has_mail_) {
-      take_messages();
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return;
-    }
+    if (has_mail_ && !take_messages()) return;
     const bool worked = core_.step();
     publish();
     if (options_.after_step) options_.after_step();
@@ -82,15 +86,18 @@ void Engine::run() {
   }
 }
 
-void Engine::take_messages() {
+bool Engine::take_messages() {
+  bool last = false;
   {
     const std::lock_guard lock(mutex_);
     messages_.swap(inbox_);
-    has_mail_ = stopping_;
+    has_mail_ = false;
     idle_ = false;
+    last = stopping_;  // known with the swap: nothing is left behind in the inbox
   }
   for (Message& message : messages_) handle(message);
   messages_.clear();
+  return !last;
 }
 
 void Engine::handle(Message& message) {

@@ -61,8 +61,10 @@ class Engine {
   using Message = std::variant<Submission, RequestId, std::function<void(kv::Cache&)>>;
 
   void leave(Message message);
+  void put(Message message);  // under mutex_
   void run();
-  void take_messages();
+  // False when these were the last: the engine is being dropped.
+  bool take_messages();
   void handle(Message& message);
   void publish();
   void sleep();
@@ -73,13 +75,13 @@ class Engine {
   Core core_;
   std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
   std::atomic<std::uint64_t> next_id_{1};
-  std::atomic<bool> draining_{false};
   Published<Snapshot> snapshot_;
 
   std::mutex mutex_;
   std::condition_variable wake_;       // for the engine's thread
   std::condition_variable finished_;   // for drain()
   std::vector<Message> inbox_;         // under mutex_
+  bool draining_ = false;              // under mutex_
   bool stopping_ = false;              // under mutex_
   bool idle_ = false;                  // under mutex_
   std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock

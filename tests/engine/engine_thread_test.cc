@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "engine/engine.h"
@@ -25,6 +27,10 @@ class Waiter final : public ReplySink {
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [&] { return reason_.has_value(); });
     return *reason_;
+  }
+  std::optional<FinishReason> reason() {
+    const std::lock_guard lock(mutex_);
+    return reason_;
   }
   int tokens() const { return tokens_; }
 
@@ -94,8 +100,32 @@ TEST_F(EngineThread, DroppingItCancelsWhatRuns) {
       ASSERT_TRUE(engine.submit(endless, std::make_shared<Waiter>()).ok());
     ASSERT_TRUE(engine.submit(request(998), waiter).ok());
   }
-  const FinishReason reason = waiter->wait();
+  const std::optional<FinishReason> reason = waiter->reason();
   EXPECT_TRUE(reason == FinishReason::kCancelled || reason == FinishReason::kLength);
+}
+
+// The engine's thread is busy with an earlier message while a request arrives and the engine is
+// dropped: the request is answered all the same.
+TEST_F(EngineThread, DroppingItAnswersWhatIsStillInTheInbox) {
+  const auto waiter = std::make_shared<Waiter>();
+  std::promise<void> busy;
+  std::promise<void> dropping;
+  std::thread release;
+  {
+    Engine engine(options_, cache_, runner_, clock_);
+    engine.post([&](kv::Cache&) {
+      busy.set_value();
+      dropping.get_future().wait();
+    });
+    busy.get_future().wait();
+    ASSERT_TRUE(engine.submit(request(998), waiter).ok());
+    release = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      dropping.set_value();
+    });
+  }
+  release.join();
+  EXPECT_EQ(waiter->reason(), FinishReason::kCancelled);
 }
 
 TEST_F(EngineThread, PostedWorkSeesTheCache) {
