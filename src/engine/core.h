@@ -19,6 +19,7 @@
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/runner.h"
+#include "engine/snapshot.h"
 #include "kv/cache.h"
 #include "sched/scheduler.h"
 
@@ -30,18 +31,6 @@ struct CoreOptions {
   std::string space;  // the namespace: model, numerics, KV format
   std::uint32_t requests_queued_max = 10000;
   std::vector<TokenId> end_tokens;  // of the model
-};
-
-// Counted since the start.
-struct CoreCounters {
-  std::uint64_t steps = 0;
-  std::uint64_t rows_computed = 0;
-  std::uint64_t prompt_tokens = 0;
-  std::uint64_t prompt_tokens_cached = 0;
-  std::uint64_t answer_tokens = 0;
-  std::uint64_t preemptions = 0;
-  std::uint64_t requests_finished = 0;
-  std::uint64_t requests_refused = 0;
 };
 
 class Core {
@@ -60,7 +49,7 @@ class Core {
   // False when there is nothing to do.
   bool step();
 
-  const CoreCounters& counters() const { return counters_; }
+  const Counters& counters() const { return counters_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
   std::size_t requests_open() const { return requests_.size(); }
   // Stops the program when an invariant does not hold. Linear.
@@ -91,7 +80,7 @@ class Core {
   sched::Scheduler scheduler_;
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
-  CoreCounters counters_;
+  Counters counters_;
 
   // Of the launch that is assembled.
   std::vector<LaunchRows> rows_;

@@ -84,14 +84,13 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
   return ok_status();
 }
 
-// A request alone must always fit: its blocks at their peak, beside one that is copied from.
+// A request alone must always fit.
 Status CpuMachine::fit_context(const CpuMachineOptions& options) {
-  const std::uint64_t slices = decoder_.slice_plan().slices.size();
   const sched::Footprint footprint = {.slices = decoder_.slice_plan().slices,
                                       .block_tokens = options.block_tokens,
                                       .chunk_tokens_max = options.scheduler.batched_tokens_max};
   const auto fits = [&](std::uint64_t tokens) {
-    return footprint.blocks_at_peak(tokens) + slices <= cache_->pool().blocks();
+    return footprint.blocks_alone(tokens) <= cache_->pool().blocks();
   };
   std::uint64_t& context = core_options_.limits.context_tokens;
   if (fits(context)) return ok_status();
@@ -106,7 +105,7 @@ Status CpuMachine::fit_context(const CpuMachineOptions& options) {
                  fmt::format("--kv-cache-memory-bytes: {} are {} blocks, the shortest request "
                              "needs {}",
                              format_byte_size(static_cast<double>(kv_bytes_)),
-                             cache_->pool().blocks(), footprint.blocks_at_peak(2) + slices)};
+                             cache_->pool().blocks(), footprint.blocks_alone(2))};
   }
   context_asked_ = context;
   context = low;

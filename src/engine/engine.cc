@@ -111,22 +111,15 @@ void Engine::handle(Message& message) {
 }
 
 void Engine::publish() {
-  const CoreCounters& counters = core_.counters();
-  snapshot_.write({.answers_running = core_.scheduler().running().size(),
-                   .requests_waiting = core_.scheduler().tasks_waiting(),
-                   .blocks_all = cache_.pool().blocks(),
-                   .blocks_free = cache_.pool().blocks_free(),
-                   .blocks_idle = cache_.pool().blocks_idle(),
-                   .steps = counters.steps,
-                   .rows_computed = counters.rows_computed,
-                   .prompt_tokens = counters.prompt_tokens,
-                   .prompt_tokens_cached = counters.prompt_tokens_cached,
-                   .answer_tokens = counters.answer_tokens,
-                   .preemptions = counters.preemptions,
-                   .requests_finished = counters.requests_finished,
-                   .requests_refused = counters.requests_refused,
-                   .blocks_evicted = cache_.blocks_evicted(),
-                   .blocks_joined = cache_.blocks_joined()});
+  Snapshot now = {core_.counters()};
+  now.answers_running = core_.scheduler().running().size();
+  now.requests_waiting = core_.scheduler().tasks_waiting();
+  now.blocks_all = cache_.pool().blocks();
+  now.blocks_free = cache_.pool().blocks_free();
+  now.blocks_idle = cache_.pool().blocks_idle();
+  now.blocks_evicted = cache_.blocks_evicted();
+  now.blocks_joined = cache_.blocks_joined();
+  snapshot_.write(now);
 }
 
 void Engine::sleep() {

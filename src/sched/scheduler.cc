@@ -5,14 +5,6 @@
 #include "base/assert.h"
 
 namespace pagoda::sched {
-namespace {
-
-bool runs_before(const Task* a, const Task* b) {
-  if (a->priority != b->priority) return a->priority < b->priority;
-  return a->arrival < b->arrival;
-}
-
-}  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, kv::Cache& cache, TenantTable& tenants,
                      std::uint32_t launches_ahead)
@@ -159,7 +151,7 @@ void Scheduler::launch_rows(Step& step, const PlannedRows& rows) {
 }
 
 void Scheduler::start_running(Task& task) {
-  running_.insert(std::upper_bound(running_.begin(), running_.end(), &task, runs_before), &task);
+  running_.insert(std::upper_bound(running_.begin(), running_.end(), &task, comes_before), &task);
   Tenant& tenant = tenants_[task.tenant];
   tenant.answers_running += task.answers;
   tenant.kv_tokens_held += task.length();
@@ -169,7 +161,7 @@ void Scheduler::start_running(Task& task) {
 }
 
 void Scheduler::stop_running(Task& task) {
-  const auto at = std::lower_bound(running_.begin(), running_.end(), &task, runs_before);
+  const auto at = std::lower_bound(running_.begin(), running_.end(), &task, comes_before);
   ASSERT(at != running_.end() && *at == &task, "the task runs");
   running_.erase(at);
   Tenant& tenant = tenants_[task.tenant];

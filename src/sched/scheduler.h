@@ -42,10 +42,6 @@ class Scheduler {
             std::uint32_t launches_ahead = 0);
 
   const SchedulerOptions& options() const { return options_; }
-  // Blocks that a sequence of `tokens` tokens needs when it runs alone.
-  std::uint64_t blocks_at_peak(std::uint64_t tokens) const {
-    return footprint_.blocks_at_peak(tokens);
-  }
 
   void enqueue(Task& task);
 

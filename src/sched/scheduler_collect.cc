@@ -112,11 +112,7 @@ void Scheduler::check() const {
     uses[task->context_class].blocks += task->class_blocks;
   }
   ASSERT(uses == classes_, "length classes' accounts add up");
-  ASSERT(std::is_sorted(running_.begin(), running_.end(),
-                        [](const Task* a, const Task* b) {
-                          return a->priority != b->priority ? a->priority < b->priority
-                                                            : a->arrival < b->arrival;
-                        }),
+  ASSERT(std::is_sorted(running_.begin(), running_.end(), comes_before),
          "running tasks are in order");
   ASSERT(claimed == sequences_claimed_ && claimed <= options_.sequences_max,
          "sequences are counted and bounded");

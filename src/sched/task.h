@@ -90,4 +90,9 @@ struct Task {
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
 };
 
+// The order of tasks that share a tenant: urgency, then arrival.
+inline bool comes_before(const Task* a, const Task* b) {
+  return a->priority != b->priority ? a->priority < b->priority : a->arrival < b->arrival;
+}
+
 }  // namespace pagoda::sched

@@ -17,13 +17,6 @@ TenantId TenantTable::add(std::string name, const TenantLimits& limits) {
   return TenantId(static_cast<std::uint32_t>(tenants_.size() - 1));
 }
 
-std::optional<TenantId> TenantTable::find(std::string_view name) const {
-  for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
-    if (tenants_[i].name == name) return TenantId(i);
-  }
-  return std::nullopt;
-}
-
 Status TenantTable::admit(TenantId id, std::uint64_t prompt_tokens, std::int64_t now_ns) {
   Tenant& tenant = (*this)[id];
   const TenantLimits& limits = tenant.limits;

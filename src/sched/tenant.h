@@ -7,9 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -51,7 +49,6 @@ class TenantTable {
   TenantTable();
 
   TenantId add(std::string name, const TenantLimits& limits);
-  std::optional<TenantId> find(std::string_view name) const;
   std::size_t size() const { return tenants_.size(); }
   Tenant& operator[](TenantId id) { return tenants_[id.value()]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id.value()]; }

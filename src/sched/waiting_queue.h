@@ -17,10 +17,7 @@ namespace pagoda::sched {
 
 class WaitingQueue {
   struct Order {
-    bool operator()(const Task* a, const Task* b) const {
-      if (a->priority != b->priority) return a->priority < b->priority;
-      return a->arrival < b->arrival;
-    }
+    bool operator()(const Task* a, const Task* b) const { return comes_before(a, b); }
   };
   using Line = std::set<Task*, Order>;
 

@@ -1,33 +1,9 @@
 // A step that admits nothing allocates nothing: counted through operator new.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "counted_allocations.h"
 #include "engine/core.h"
 #include "engine/null_runner.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  ++allocations;
-  const std::size_t step = static_cast<std::size_t>(alignment);
-  if (void* const memory = std::aligned_alloc(step, (bytes + step - 1) / step * step))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace pagoda::engine {
 namespace {
@@ -54,9 +30,9 @@ TEST(Allocation, AStepThatAdmitsNothingAllocatesNothing) {
   ASSERT_EQ(core.scheduler().running().size(), 64u);
 
   const std::uint64_t tokens = sink->tokens();
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = allocations_so_far();
   for (int i = 0; i < 200; ++i) core.step();
-  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(allocations_so_far() - before, 0u);
   EXPECT_EQ(sink->tokens() - tokens, 200u * 64u) << "every step gave every answer a token";
 }
 

@@ -1,32 +1,8 @@
 // A step of decoding allocates nothing: every operator new of this program is counted.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
+#include "counted_allocations.h"
 #include "kv/cache_desk.h"
-
-namespace {
-std::uint64_t allocations = 0;
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  ++allocations;
-  const auto align = static_cast<std::size_t>(alignment);
-  if (void* const memory = std::aligned_alloc(align, (bytes + align - 1) / align * align)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace pagoda::kv {
 namespace {
@@ -60,7 +36,7 @@ void expect_no_allocations(const Decode& decode) {
     sequences.back().expect(kTokens);
   }
   const std::uint64_t joined = cache.blocks_joined();
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = allocations_so_far();
   for (std::uint32_t step = 6; step < kTokens; ++step) {
     for (std::uint32_t i = 0; i < 4; ++i) {
       Sequence& sequence = sequences[i];
@@ -70,7 +46,7 @@ void expect_no_allocations(const Decode& decode) {
       cache.commit(sequence, {&token, 1});
     }
   }
-  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(allocations_so_far() - before, 0u);
   cache.check();
   if (!decode.share) return;
   EXPECT_GT(cache.blocks_joined(), joined + 10) << "the run was to join";
@@ -78,9 +54,9 @@ void expect_no_allocations(const Decode& decode) {
 }
 
 TEST(Allocations, OfAnythingAreCounted) {
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = allocations_so_far();
   const std::vector<int> some(7);
-  EXPECT_EQ(allocations - before, 1u);
+  EXPECT_EQ(allocations_so_far() - before, 1u);
 }
 
 TEST(Allocations, OfDecodingAreNone) {

@@ -60,8 +60,7 @@ std::uint64_t context_that_fits(const SimSetup& setup) {
       .block_tokens = setup.cache.block_tokens,
       .chunk_tokens_max = setup.core.scheduler.batched_tokens_max * (setup.launches_ahead + 1)};
   std::uint64_t tokens = 1;
-  while (tokens < 120 &&
-         footprint.blocks_at_peak(tokens + 1) + setup.model.slices.size() <= setup.cache.blocks) {
+  while (tokens < 120 && footprint.blocks_alone(tokens + 1) <= setup.cache.blocks) {
     ++tokens;
   }
   return tokens;
