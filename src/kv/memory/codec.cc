@@ -14,7 +14,7 @@ template <class Bits, Bits (*convert)(float)>
 void encode(const float* values, std::size_t count, Row row) {
   for (std::size_t i = 0; i < count; ++i) {
     const Bits bits = convert(values[i]);
-    std::memcpy(row.data + i * row.step * sizeof(Bits), &bits, sizeof(Bits));
+    std::memcpy(row.data + row.place(i) * sizeof(Bits), &bits, sizeof(Bits));
   }
 }
 
@@ -22,7 +22,7 @@ template <class Bits, float (*convert)(Bits)>
 void decode(Row row, std::size_t count, float* values) {
   for (std::size_t i = 0; i < count; ++i) {
     Bits bits = 0;
-    std::memcpy(&bits, row.data + i * row.step * sizeof(Bits), sizeof(Bits));
+    std::memcpy(&bits, row.data + row.place(i) * sizeof(Bits), sizeof(Bits));
     values[i] = convert(bits);
   }
 }

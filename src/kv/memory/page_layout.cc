@@ -37,11 +37,26 @@ void copy_values(const PageLayout& layout, const std::byte* from, std::byte* to,
   if (splits_a_pair) copy_without_partner(layout, from + bytes, to + bytes);
 }
 
+// One head's keys, of fewer tokens than a block.
+void copy_keys(const PageLayout& layout, const std::byte* from, std::byte* to,
+               std::uint32_t tokens) {
+  if (layout.key_order == KeyOrder::kRows) {
+    std::memcpy(to, from, tokens * layout.key_row_bytes());
+    return;
+  }
+  const std::size_t pair = 2 * element_bytes(layout.element);
+  const std::size_t column = layout.block_tokens * pair;
+  for (std::uint32_t i = 0; i < layout.key_dim / 2; ++i) {
+    std::memcpy(to + i * column, from + i * column, tokens * pair);
+  }
+}
+
 }  // namespace
 
 std::string format_name(const PageLayout& layout) {
   std::string name = name_of(layout.element);
   name += layout.value_order == ValueOrder::kRows ? ".rows" : ".pairs";
+  if (layout.key_order == KeyOrder::kColumns) name += ".columns";
   name += ".t" + std::to_string(layout.block_tokens);
   name += ".l" + std::to_string(layout.layers);
   name += ".h" + std::to_string(layout.kv_heads);
@@ -62,7 +77,7 @@ void copy_rows(const PageLayout& layout, const std::byte* from, std::byte* to,
     for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
       const std::size_t keys = layout.key_offset(layer, head, 0);
       const std::size_t values = layout.value_offset(layer, head, 0);
-      std::memcpy(to + keys, from + keys, tokens * layout.key_row_bytes());
+      copy_keys(layout, from + keys, to + keys, tokens);
       copy_values(layout, from + values, to + values, tokens);
     }
   }

@@ -6,13 +6,17 @@
 //          layer 1: …
 //          unused bytes, where slices of other layers need larger pages
 //
-//   V head = [token][value_dim]       rows, or
-//            [pair][value_dim][2]     token pairs: tokens 2i and 2i + 1 element by element, as dot
-//                                     products over two bf16 keys at a time (AMX, VNNI) want them;
-//                                     the last token of an odd block has no partner and is a row
+//   K head = [token][key_dim]            rows, or
+//            [key_dim / 2][token][2]     columns: dimensions 2i and 2i + 1 of all tokens side by
+//                                        side, the right-hand side of a product with queries as
+//                                        matrix units (AMX) read it; key_dim is even
+//   V head = [token][value_dim]          rows, or
+//            [token / 2][value_dim][2]   token pairs: tokens 2i and 2i + 1 element by element, the
+//                                        right-hand side of a product with weights; the last token
+//                                        of an odd block has no partner and is a row
 //
 // All rows of one head stand together, so that a kernel walks a head's tokens with one stride,
-// and all layers of a slice stand together, so that one page is one copy. Both orders take the
+// and all layers of a slice stand together, so that one page is one copy. All orders take the
 // same bytes. A latent layer keeps one row per token that all heads share, out of which values are
 // read too: one KV head, value_dim 0.
 #pragma once
@@ -25,14 +29,20 @@
 namespace pagoda::kv::memory {
 
 enum class Element : std::uint8_t { kF32, kF16, kBF16 };
+enum class KeyOrder : std::uint8_t { kRows, kColumns };
 enum class ValueOrder : std::uint8_t { kRows, kTokenPairs };
 
 constexpr std::size_t element_bytes(Element element) { return element == Element::kF32 ? 4 : 2; }
 
-// One token's row of one head: element i stands i * step elements after the first.
+// One token's row of one head: element i stands i / 2 * pair_step + i % 2 * step elements after the
+// first.
 struct Row {
   std::byte* data = nullptr;
   std::size_t step = 1;
+  std::size_t pair_step = 2 * step;
+
+  constexpr bool contiguous() const { return step == 1 && pair_step == 2; }
+  constexpr std::size_t place(std::size_t i) const { return i / 2 * pair_step + i % 2 * step; }
 };
 
 struct PageLayout {
@@ -43,6 +53,7 @@ struct PageLayout {
   std::uint32_t key_dim = 0;
   std::uint32_t value_dim = 0;
   ValueOrder value_order = ValueOrder::kRows;
+  KeyOrder key_order = KeyOrder::kRows;
   std::size_t unused_bytes = 0;  // at the page's end
 
   auto operator<=>(const PageLayout&) const = default;
@@ -58,7 +69,10 @@ struct PageLayout {
   // Offsets within a page of the first element of `token`'s row (0 to block_tokens - 1).
   constexpr std::size_t key_offset(std::uint32_t layer, std::uint32_t head,
                                    std::uint32_t token) const {
-    return layer * layer_bytes() + (std::size_t{head} * block_tokens + token) * key_row_bytes();
+    const std::size_t first =
+        layer * layer_bytes() + std::size_t{head} * block_tokens * key_row_bytes();
+    return first + (key_order == KeyOrder::kRows ? token * key_row_bytes()
+                                                 : 2 * token * element_bytes(element));
   }
   constexpr std::size_t value_offset(std::uint32_t layer, std::uint32_t head,
                                      std::uint32_t token) const {
@@ -70,7 +84,8 @@ struct PageLayout {
 
   constexpr Row key_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
                         std::uint32_t token) const {
-    return {page + key_offset(layer, head, token), 1};
+    const std::size_t pair_step = key_order == KeyOrder::kRows ? 2 : 2 * std::size_t{block_tokens};
+    return {page + key_offset(layer, head, token), 1, pair_step};
   }
   constexpr Row value_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
                           std::uint32_t token) const {

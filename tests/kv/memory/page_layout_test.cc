@@ -33,15 +33,18 @@ std::vector<std::uint32_t> one_to_128() {
   return sizes;
 }
 
-// Every element type and both orders, with odd dimensions, a latent row, unused bytes.
+// Every element type and all orders, with odd dimensions, a latent row, unused bytes.
 std::vector<PageLayout> all_layouts(const std::vector<std::uint32_t>& block_sizes = one_to_128()) {
   std::vector<PageLayout> layouts;
   for (const Element element : kElements) {
     for (const ValueOrder order : kOrders) {
       for (const std::uint32_t tokens : block_sizes) {
-        layouts.push_back({element, tokens, 2, 3, 7, 5, order, 0});
-        layouts.push_back({element, tokens, 3, 1, 1, 1, order, 24 * std::size_t{tokens}});
-        layouts.push_back({element, tokens, 2, 1, 9, 0, order, 0});
+        layouts.push_back({element, tokens, 2, 3, 7, 5, order, KeyOrder::kRows, 0});
+        layouts.push_back(
+            {element, tokens, 3, 1, 1, 1, order, KeyOrder::kRows, 24 * std::size_t{tokens}});
+        layouts.push_back({element, tokens, 2, 1, 9, 0, order, KeyOrder::kRows, 0});
+        layouts.push_back({element, tokens, 2, 3, 6, 5, order, KeyOrder::kColumns, 0});
+        layouts.push_back({element, tokens, 2, 1, 2, 0, order, KeyOrder::kColumns, 8});
       }
     }
   }
@@ -70,7 +73,7 @@ std::vector<int> owners(const PageLayout& layout, std::uint32_t tokens) {
     for (std::size_t i = 0; i < dim; ++i) {
       const std::ptrdiff_t first = row.data - page.data();
       for (std::size_t b = 0; b < bytes; ++b) {
-        ++owners.at(static_cast<std::size_t>(first) + i * row.step * bytes + b);
+        ++owners.at(static_cast<std::size_t>(first) + row.place(i) * bytes + b);
       }
     }
   });
@@ -149,6 +152,25 @@ TEST(PageLayout, PairsOfTokensAreInterleavedElementByElement) {
   EXPECT_EQ(values, (std::vector<float>{1, 11, 2, 12, 3, 13, 21, 31, 22, 32, 23, 33, 41, 42, 43}));
 }
 
+TEST(PageLayout, ColumnsHoldPairsOfDimensionsOfAllTokens) {
+  constexpr PageLayout kColumns = {.element = Element::kBF16,
+                                   .block_tokens = 3,
+                                   .layers = 1,
+                                   .kv_heads = 1,
+                                   .key_dim = 4,
+                                   .value_dim = 1,
+                                   .key_order = KeyOrder::kColumns};
+  Bytes page(kColumns.page_bytes());
+  for (std::uint32_t token = 0; token < 3; ++token) {
+    const auto t = static_cast<float>(10 * token);
+    const std::vector<float> row = {t + 1, t + 2, t + 3, t + 4};
+    encode_row(Element::kBF16, row.data(), 4, kColumns.key_row(page.data(), 0, 0, token));
+  }
+  std::vector<float> keys(12);
+  decode_row(Element::kBF16, {page.data()}, 12, keys.data());
+  EXPECT_EQ(keys, (std::vector<float>{1, 2, 11, 12, 21, 22, 3, 4, 13, 14, 23, 24}));
+}
+
 TEST(PageLayout, BytesPerTokenFollowTheFormula) {
   // SmolLM2-135M: 30 layers, 3 KV heads of 64, keys and values, 2 bytes.
   constexpr PageLayout kSmol = {.element = Element::kF16,
@@ -178,6 +200,9 @@ TEST(PageLayout, TheFormatHasANameThatSaysEverything) {
   EXPECT_EQ(format_name(other), "bf16.pairs.t5.l3.h2.k7.v4.u40");
   other.element = Element::kF32;
   EXPECT_EQ(format_name(other), "f32.pairs.t5.l3.h2.k7.v4.u40");
+  other.key_order = KeyOrder::kColumns;
+  other.key_dim = 8;
+  EXPECT_EQ(format_name(other), "f32.pairs.columns.t5.l3.h2.k8.v4.u40");
 }
 
 TEST(PageLayout, DifferentFormatsHaveDifferentNames) {
