@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/large_array.h"
 #include "base/random.h"
 #include "kernels/select.h"
 
@@ -22,13 +23,16 @@ void bench_matmul(benchmark::State& state, const KernelSet& set, gguf::TensorTyp
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::byte>(random_bits(1, 0, i) & 0xBF);  // no infinities
   }
-  const std::vector<float> x(rows * kColumns, 0.5f);
+  WeightMatrix weight = {type, bytes.data(), kOutputs, kColumns, row_bytes, nullptr};
+  LargeArray<std::byte> packed(set.packed_bytes(weight));
+  set.pack(weight, 0, kOutputs, packed.data());
+  weight.packed = packed.data();
+  const LargeArray<std::byte> x(rows * operand_stride(set.arithmetic, kColumns), std::byte{0x3F});
   std::vector<float> y(rows * kOutputs);
-  std::vector<float> scratch(matmul_scratch_floats(kColumns));
+  LargeArray<std::byte> scratch(set.matmul_scratch(kColumns));
   const Matmul job = {.x = x.data(),
-                      .x_stride = kColumns,
                       .rows = rows,
-                      .weight = {type, bytes.data(), kOutputs, kColumns, row_bytes},
+                      .weight = weight,
                       .y = y.data(),
                       .y_stride = kOutputs,
                       .accumulate = false};
@@ -42,29 +46,30 @@ void bench_matmul(benchmark::State& state, const KernelSet& set, gguf::TensorTyp
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// One token with SmolLM2's heads (9 query, 3 KV, 64) over a context in 16-token fp16 blocks.
+// One token with SmolLM2's heads (9 query, 3 KV, 64) over a context in 16-token blocks.
 void bench_attention(benchmark::State& state, const KernelSet& set) {
   const auto context = static_cast<std::uint64_t>(state.range(0));
-  const kv::memory::PageLayout layout = {.element = kv::memory::Element::kF16,
+  const kv::memory::PageLayout layout = {.element = set.kv_element,
                                          .block_tokens = 16,
                                          .layers = 1,
                                          .kv_heads = 3,
                                          .key_dim = 64,
-                                         .value_dim = 64};
+                                         .value_dim = 64,
+                                         .value_order = set.value_order,
+                                         .key_order = set.key_order};
   std::vector<kv::BlockId> table;
   for (std::uint32_t block = 0; block < context / 16; ++block) table.emplace_back(block);
   std::vector<std::byte> pages(table.size() * layout.page_bytes(), std::byte{0x2E});
   const std::vector<float> q(9 * 64, 0.1f);
   std::vector<float> out(9 * 64);
-  std::vector<float> scratch(attention_scratch_floats(64, 64));
+  LargeArray<std::byte> scratch(set.attention_scratch(64, 64));
   std::vector<float> total(partial_floats(3, 64));
   std::vector<float> partial = total;
   const Attention job = {.heads = 9, .window = 0, .scale = 0.125f};
-  const AttentionRow row = {
-      {{pages.data(), layout, 0}, table.data()}, q.data(), out.data(), context - 1};
+  const AttentionRows row = {{{pages.data(), layout, 0}, table.data()}, q.data(), context - 1, 1};
   for (auto _ : state) {
     for (std::uint32_t head = 0; head < 3; ++head) {
-      const SplitRange splits = visible_splits(row.position, 0);
+      const SplitRange splits = visible_splits(context - 1, 0, set.attention_split);
       set.attend_split(job, row, head, 0, scratch.data(), total.data());
       for (std::uint64_t split = 1; split < splits.last; ++split) {
         set.attend_split(job, row, head, split, scratch.data(), partial.data());

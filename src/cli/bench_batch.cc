@@ -32,7 +32,7 @@ Result<BenchReport> report_of(const BatchOptions& options, const BenchRun& run,
   report.add_setting("new_tokens", options.new_tokens);
   report.add_setting("repeats", options.repeats);
   const std::uint64_t weight_bytes = weight_bytes_read(model.weights());
-  const std::uint64_t kv_bytes = kv_bytes_read(model.config(), options.kv_element,
+  const std::uint64_t kv_bytes = kv_bytes_read(model.config(), run.kv_element(),
                                                options.prompt_tokens + options.new_tokens / 2);
   for (std::size_t i = 0; i < options.batch_sizes.size(); ++i) {
     const double seconds = median(step_seconds[i]);

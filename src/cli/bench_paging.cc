@@ -146,7 +146,7 @@ Result<BenchReport> bench_paging(const PagingOptions& options, const BenchRun& r
                                ? options.context_tokens
                                : std::min<std::uint64_t>(config.context, kContextDefault);
   machine.kv_bytes = options.kv_bytes.value_or(kSlabsDefault * machine.context_tokens *
-                                               kv_bytes_per_token(config, options.kv_element));
+                                               kv_bytes_per_token(config, run.kv_element()));
   machine.prefix_caching = false;
   // A slab is a block as long as the longest context: the same engine serves both.
   machine.block_tokens = static_cast<std::uint32_t>(machine.context_tokens);

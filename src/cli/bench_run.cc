@@ -100,7 +100,7 @@ Result<engine::CpuMachineOptions> BenchRun::machine_options(std::uint32_t sequen
 void BenchRun::add_settings(BenchReport& report) const {
   report.add_setting("model", std::filesystem::path(options_.model).filename().string());
   report.add_setting("threads", options_.threads);
-  report.add_setting("kv_cache_dtype", kv_element_name(options_.kv_element));
+  report.add_setting("kv_cache_dtype", kv_element_name(kv_element()));
 }
 
 void set_benchmark(CLI::App& command, const BenchCommand& bench,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -22,7 +23,7 @@ namespace pagoda::cli {
 struct BenchOptions {
   std::string model = default_model_path();
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
   bool json = false;
@@ -46,6 +47,9 @@ class BenchRun {
   const BenchOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
+  kv::memory::Element kv_element() const {
+    return options_.kv_element.value_or(kernels_.kv_element);
+  }
   // An error once Ctrl-C was pressed.
   Status go_on() const;
 

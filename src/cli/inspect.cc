@@ -19,6 +19,7 @@
 #include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/printable.h"
+#include "kernels/select.h"
 
 namespace pagoda::cli {
 namespace {
@@ -29,7 +30,9 @@ constexpr const char* kExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
-  pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token)";
+  pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
+  pagoda inspect --kernels
+      the kernel sets, and which of them this CPU runs)";
 
 constexpr std::uint64_t kTextElementsMax = 6;
 constexpr std::size_t kTextBytesMax = 72;
@@ -274,18 +277,59 @@ std::string inspection_json(const gguf::File& file, const Inspection& inspection
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string kernels_text() {
+  const Result<const kernels::KernelSet*> chosen = kernels::select_set();
+  std::string text = fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", "kernels", "version",
+                                 "products in", "this CPU", "");
+  for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
+    const bool floats = set->arithmetic == kernels::Arithmetic::kFloats;
+    const bool is_chosen = chosen.ok() && chosen.value() == set;
+    text += fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", set->name, set->version,
+                        floats ? "fp32" : "bf16", set->runs_here() ? "runs it" : "lacks it",
+                        is_chosen ? "chosen" : "");
+  }
+  if (!chosen.ok()) text += chosen.error().message + "\n";
+  return text;
+}
+
+std::string kernels_json() {
+  const Result<const kernels::KernelSet*> chosen = kernels::select_set();
+  Json list = Json::array();
+  for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
+    list.push_back({{"name", set->name},
+                    {"version", set->version},
+                    {"products", set->arithmetic == kernels::Arithmetic::kFloats ? "fp32" : "bf16"},
+                    {"runs_here", set->runs_here()},
+                    {"chosen", chosen.ok() && chosen.value() == set}});
+  }
+  return list.dump(2) + "\n";
+}
+
 void add_inspect_command(CLI::App& app, int& exit_status) {
   struct Options {
     std::string model;
+    bool kernels = false;
     bool json = false;
   };
   CLI::App* const command = app.add_subcommand(
       "inspect", "a model file: metadata, tensors by type, architecture, KV bytes per token");
   command->footer(kExamples);
   const auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "GGUF file, or any part of a split one")->required();
+  CLI::Option* const model =
+      command->add_option("MODEL", options->model, "GGUF file, or any part of a split one");
+  command
+      ->add_flag("--kernels", options->kernels,
+                 "instead of a model: the kernel sets of this program, which of them this CPU runs "
+                 "and which is used (PAGODA_KERNELS=NAME forces one)")
+      ->excludes(model);
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
+    if (options->kernels) {
+      fmt::print("{}", options->json ? kernels_json() : kernels_text());
+      exit_status = 0;
+      return;
+    }
+    if (options->model.empty()) throw CLI::RequiredError("MODEL or --kernels");
     const Result<gguf::File> opened = gguf::File::open(options->model);
     if (!opened.ok()) {
       print_error(opened.error().message);

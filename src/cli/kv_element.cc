@@ -8,12 +8,10 @@ namespace pagoda::cli {
 
 using kv::memory::Element;
 
-void add_kv_element_option(CLI::App& command, Element& element) {
-  static const std::map<std::string, Element> kNames = {{"fp32", Element::kF32},
-                                                        {"f32", Element::kF32},
-                                                        {"fp16", Element::kF16},
-                                                        {"f16", Element::kF16},
-                                                        {"bf16", Element::kBF16}};
+void add_kv_element_option(CLI::App& command, std::optional<Element>& element) {
+  static const std::map<std::string, std::optional<Element>> kNames = {
+      {"auto", std::nullopt},  {"fp32", Element::kF32}, {"f32", Element::kF32},
+      {"fp16", Element::kF16}, {"f16", Element::kF16},  {"bf16", Element::kBF16}};
   const auto choose = [&element](const std::vector<std::string>& names) {
     element = kNames.at(names.front());
     for (const std::string& name : names) {
@@ -24,8 +22,10 @@ void add_kv_element_option(CLI::App& command, Element& element) {
   };
   command
       .add_option_function<std::vector<std::string>>(
-          "--kv-cache-dtype", choose, "element type of cached keys and values (default fp16)")
-      ->check(CLI::IsMember(kNames))
+          "--kv-cache-dtype", choose,
+          "element type of cached keys and values (default: what this CPU computes with: bf16 with "
+          "AVX-512 or AMX, else fp16)")
+      ->check(CLI::IsMember({"auto", "fp32", "f32", "fp16", "f16", "bf16"}))
       ->allow_extra_args(false);
 }
 

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string_view>
 
 #include "kv/memory/page_layout.h"
 
 namespace pagoda::cli {
 
+// "auto", the default, is what the kernels of this CPU like best: unset.
 // May be given twice (-ctk and -ctv are aliases of it) if both name the same.
-void add_kv_element_option(CLI::App& command, kv::memory::Element& element);
+void add_kv_element_option(CLI::App& command, std::optional<kv::memory::Element>& element);
 
 // "fp32", "fp16", "bf16"
 std::string_view kv_element_name(kv::memory::Element element);

@@ -34,8 +34,8 @@ struct RunOptions {
   bool special = false;
   bool ignore_eos = false;
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  std::uint64_t max_model_len = 0;  // 0: the model's own
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::uint64_t max_model_len = 0;                // 0: the model's own
+  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
 };

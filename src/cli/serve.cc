@@ -82,7 +82,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
   return {{"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
-          {"kv_cache_dtype", kv_element_name(options.kv_element)},
+          {"kv_cache_dtype", kv_element_name(machine.page_layout().element)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"max_num_batched_tokens", options.batched_tokens_max}};

@@ -30,7 +30,7 @@ struct ServeOptions {
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
   std::uint32_t block_size = 16;
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
   std::uint32_t sequences_max = 64;

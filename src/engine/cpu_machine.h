@@ -19,8 +19,8 @@
 namespace pagoda::engine {
 
 struct CpuMachineOptions {
-  std::size_t threads = 0;  // 0: every core this process may use
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::size_t threads = 0;                        // 0: every core this process may use
+  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::uint32_t block_tokens = 16;
   std::optional<std::uint64_t> kv_bytes;  // unset: kKvMemoryShare of free memory
   std::uint64_t context_tokens = 0;       // 0: as the model says

@@ -49,4 +49,24 @@ inline float exp_fixed(float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(e) + n_bits);
 }
 
+// 2^power * exp_fixed(x), exactly, for kLowest <= x <= kHighest and an even power, on any vector of
+// floats that has +, -, *, fma, scale_by_power and splat_like.
+template <class Vector>
+[[gnu::always_inline]] inline Vector exp_within(Vector x, float power) {
+  namespace s = exp_steps;
+  const auto all = [&x](float value) { return splat_like(x, value); };
+  const Vector rounder = all(s::kRounder + power);
+  const Vector shifted = fma(x, all(s::kLog2E), rounder);
+  const Vector n = shifted - rounder;
+  Vector r = fma(n, all(-s::kLn2High), x);
+  r = fma(n, all(-s::kLn2Low), r);
+  Vector p = fma(all(s::kP0), r, all(s::kP1));
+  p = fma(p, r, all(s::kP2));
+  p = fma(p, r, all(s::kP3));
+  p = fma(p, r, all(s::kP4));
+  p = fma(p, r, all(s::kP5));
+  const Vector e = fma(p, r * r, r) + all(1.0f);
+  return scale_by_power(e, shifted);
+}
+
 }  // namespace pagoda::kernels

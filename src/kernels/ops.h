@@ -5,11 +5,19 @@
 // the caller splits items over threads. What an item computes depends on that item alone, never on
 // the range it was part of (ARCHITECTURE.md, "Answers never change").
 //
-// The order of every floating-point sum is part of the contract and is written here:
+// The order of every floating-point sum is part of the contract. There are two arithmetics; every
+// set follows one of them to the bit, so that sets of one arithmetic agree with each other:
 //
-//   lane sum    terms i = 0, 1, … go into 8 lanes, term i into lane i % 8, each lane in order by
-//               fused multiply-add; then lanes fold as a fixed tree:
-//               l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2), l[0] += l[1].
+//   floats  (ref, avx2, neon): factors are fp32. A sum is a *lane sum*: terms i = 0, 1, … go into 8
+//           lanes, term i into lane i % 8, each lane in order by fused multiply-add; then lanes
+//           fold as a fixed tree: l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2), l[0] += l[1].
+//
+//   pairs   (ref-bf16, avx512, amx): factors of products are rounded to bf16. A sum of products is
+//           a *pair sum*, what matrix units with bf16 inputs compute: terms come in steps of a
+//           fixed size, the last filled up with zeros. In a step the even terms are added up by
+//           fused multiply-add, and the odd ones, both from 0; even + odd is added to the sum so
+//           far. Subnormal factors and results count as zero of their sign. Everything outside of
+//           products is as in floats.
 //
 // All floats are fp32; shapes are written [outermost, …, innermost].
 #pragma once
@@ -23,22 +31,37 @@
 
 namespace pagoda::kernels {
 
-// A matrix as it stands in the model file: `rows` rows of `columns` values.
+enum class Arithmetic : std::uint8_t { kFloats, kPairs };
+
+// A matrix as it stands in the model file: `rows` rows of `columns` values. Sets that arrange
+// weights to their liking (KernelSet::packed_bytes) read `packed` instead.
 struct WeightMatrix {
   gguf::TensorType type = gguf::TensorType::kF32;
   const std::byte* data = nullptr;
   std::size_t rows = 0;
   std::size_t columns = 0;
   std::size_t row_bytes = 0;
+  const std::byte* packed = nullptr;
 };
 
 // Outputs are computed in panels: a thread's share of a matmul is a whole number of panels.
 inline constexpr std::size_t kMatmulPanel = 16;
 
-// y[r, n] = (accumulate ? y[r, n] : 0) + lane sum over k of x[r, k] * w[n, k]
+// An operand is a row of floats as matmul multiplies it: fp32, or bf16 in the arithmetic of pairs.
+// Rows stand operand_stride() bytes apart; the bytes after the last column are zero.
+inline constexpr std::size_t kOperandAlignment = 64;
+constexpr std::size_t operand_bytes(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kFloats ? 4 : 2;
+}
+constexpr std::size_t operand_stride(Arithmetic arithmetic, std::size_t columns) {
+  const std::size_t bytes = columns * operand_bytes(arithmetic);
+  return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
+}
+
+// y[r, n] = (accumulate ? y[r, n] : 0) + sum over k of x[r, k] * w[n, k]
+// A lane sum, or a pair sum in steps of 32.
 struct Matmul {
-  const float* x = nullptr;  // [rows, x_stride], the first w.columns of each row are used
-  std::size_t x_stride = 0;
+  const std::byte* x = nullptr;  // [rows] operands of weight.columns
   std::size_t rows = 0;
   WeightMatrix weight;
   float* y = nullptr;  // [rows, y_stride]
@@ -46,29 +69,36 @@ struct Matmul {
   bool accumulate = false;
 };
 
-// Floats of scratch a thread needs for matmul over this many columns.
-constexpr std::size_t matmul_scratch_floats(std::size_t columns) { return kMatmulPanel * columns; }
+// Keys a split has in the two arithmetics, and keys that are weighed together in floats.
+inline constexpr std::uint32_t kFloatsSplit = 512;
+inline constexpr std::uint32_t kFloatsTile = 32;
+inline constexpr std::uint32_t kPairsSplit = 256;
 
-// Keys are walked in tiles of kAttentionTile and partial results restart every kAttentionSplit
-// keys, both counted from position 0, so that the order never depends on where a chunk began.
-inline constexpr std::size_t kAttentionTile = 32;
-inline constexpr std::size_t kAttentionSplit = 512;
-
-// One query row: all query heads of one token.
-struct AttentionRow {
+// Consecutive tokens of one sequence, each with all its query heads.
+struct AttentionRows {
   kv::memory::SequenceView view;
-  const float* q = nullptr;  // [heads, key_dim], after RoPE
-  float* out = nullptr;      // [heads, value_dim]
-  std::uint64_t position = 0;
+  const float* q = nullptr;  // [rows, heads, key_dim], after RoPE
+  std::uint64_t first_position = 0;
+  std::uint32_t rows = 1;
 };
 
 // out[h] = sum over visible keys j of softmax_j(scale * q[h] . k[j]) * v[j]
 // Visible: j <= position and, with a window W > 0, j > position - W.
 //
-// Per split a running softmax over tiles: scores by lane sum, the maximum so far, weights
-// exp(score - maximum), their lane sum by key position, values added key by key. Splits merge
-// left to right. All query heads that share a KV head are one item. Rows that are not visible are
-// not multiplied, not even by 0: also not the unwritten half of a pair of tokens.
+// Keys are divided into splits of KernelSet::attention_split, counted from position 0, so that the
+// order never depends on where a chunk began. A split gives a partial result; partials merge left
+// to right. Within a split
+//
+//   floats  keys come in tiles of kFloatsTile from position 0: scores by lane sum over the
+//   dimensions, the
+//           maximum so far, weights exp(score - maximum), their lane sum by key, values added key
+//           by key, all shrunk by exp(old maximum - new) when the maximum grows.
+//   pairs   scores by pair sum in steps of 32 dimensions; the maximum of the split; weights
+//           exp(score - maximum); their sum in 16 lanes by key % 16, folded like a lane sum; values
+//           by pair sum over the keys in steps of 16 from position 0.
+//
+// All query heads that share a KV head are one item. What is not visible has no influence, also
+// when it is NaN: rows not written yet, rows of others, the unwritten half of a pair of tokens.
 struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
@@ -84,18 +114,15 @@ struct SplitRange {
   std::uint64_t first;
   std::uint64_t last;
 };
-constexpr SplitRange visible_splits(std::uint64_t position, std::uint32_t window) {
-  return {first_visible_key(position, window) / kAttentionSplit, position / kAttentionSplit + 1};
+constexpr SplitRange visible_splits(std::uint64_t position, std::uint32_t window,
+                                    std::uint64_t split_keys) {
+  return {first_visible_key(position, window) / split_keys, position / split_keys + 1};
 }
 
 // A softmax over some keys that can still be merged with others: for each query head of the group
 // the maximum, the sum of weights and the weighted values, [group] x (2 + value_dim) floats.
 constexpr std::size_t partial_floats(std::size_t group, std::size_t value_dim) {
   return group * (2 + value_dim);
-}
-// Floats of scratch attend_split needs: one tile of keys, values and scores.
-constexpr std::size_t attention_scratch_floats(std::size_t key_dim, std::size_t value_dim) {
-  return kAttentionTile * (key_dim + value_dim + 1);
 }
 
 enum class RopePairing : std::uint8_t {
@@ -130,17 +157,35 @@ inline constexpr float kWeightOfBest = 0x1p30f;  // 2^kWeightPower
 struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
-  bool (*runs_here)();    // does this CPU have what the set needs?
+  Arithmetic arithmetic;
+  bool (*runs_here)();  // does this CPU have what the set needs?
 
-  // The order of values that store_kv and attend_split like best: pages are laid out in it. They
-  // take the other one too, and give the same bits.
+  // What store_kv and attend_split like best: pages are laid out so. They take everything else too,
+  // and give the same bits for every order.
+  kv::memory::Element kv_element;
+  kv::memory::KeyOrder key_order;
   kv::memory::ValueOrder value_order;
+  std::uint32_t attention_split;    // keys
+  std::uint32_t attention_queries;  // query heads of one KV head that one call takes gladly
 
-  // One row of a weight matrix as floats.
+  // Scratch one thread needs, in bytes, aligned to 64.
+  std::size_t (*matmul_scratch)(std::size_t columns);
+  std::size_t (*attention_scratch)(std::size_t key_dim, std::size_t value_dim);
+
+  // Bytes the weight takes once packed; 0: read from the file as it is.
+  std::size_t (*packed_bytes)(const WeightMatrix& weight);
+  // Packs rows [begin, end), begin a multiple of kMatmulPanel, into their place in `packed`, which
+  // is zero.
+  void (*pack)(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::byte* packed);
+
+  // One row of a weight matrix as floats, from the file.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);
 
+  // Rounds `count` floats into an operand, from an even column on.
+  void (*to_operand)(const float* x, std::size_t count, std::byte* out);
+
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
-  void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, float* scratch);
+  void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 
   // y = x / sqrt(lane sum of x * x / width + epsilon) * weight, each product rounded
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
@@ -152,12 +197,16 @@ struct KernelSet {
   void (*swiglu)(float* gate, const float* up, std::size_t count);
 
   // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page.
+  // In the arithmetic of pairs subnormals are stored as zero, and a head with a value that is not
+  // finite gets values 0 and a NaN key: whoever sees the token sees NaN, whoever does not
+  // multiplies by 0 and sees nothing.
   void (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                    const float* values);
 
-  // The partial result of one split for the heads of one KV head.
-  void (*attend_split)(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
-                       std::uint64_t split, float* scratch, float* partial);
+  // The partial results [rows] of one split for the heads of one KV head. Rows * group is at most
+  // attention_queries, or rows is 1. A row that sees no key of the split has no result.
+  void (*attend_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                       std::uint64_t split, std::byte* scratch, float* partials);
 
   // left = merge(left, right), left being the earlier keys.
   void (*merge_partials)(float* left, const float* right, std::size_t group, std::size_t value_dim);

@@ -6,18 +6,46 @@
 #include <string>
 #include <vector>
 
+#include "kernels/tiles/sets.h"
+
 namespace pagoda::kernels {
 
 #ifdef PAGODA_HAVE_CPU_SET
 const KernelSet& cpu_set();
 #endif
 
+namespace {
+
+// Slowest first.
+std::vector<const KernelSet*> list_sets() {
+  std::vector<const KernelSet*> sets = {&ref_set(Arithmetic::kFloats),
+                                        &ref_set(Arithmetic::kPairs)};
+#if defined(PAGODA_HAVE_EMULATED_TILES)
+  sets.push_back(&emulated::set("tiles", [] { return true; }));
+#endif
+#if defined(PAGODA_HAVE_CPU_SET)
+  sets.push_back(&cpu_set());
+#endif
+#if defined(PAGODA_HAVE_X86_TILES)
+  sets.push_back(&avx512::set("avx512", tiles::has_avx512));
+  sets.push_back(&amx::set("amx", tiles::has_amx));
+#endif
+  return sets;
+}
+
+}  // namespace
+
+std::span<const KernelSet* const> compiled_sets() {
+  static const std::vector<const KernelSet*> kSets = list_sets();
+  return kSets;
+}
+
 std::span<const KernelSet* const> available_sets() {
   static const std::vector<const KernelSet*> kSets = [] {
-    std::vector<const KernelSet*> found = {&ref_set()};
-#ifdef PAGODA_HAVE_CPU_SET
-    if (cpu_set().runs_here()) found.push_back(&cpu_set());
-#endif
+    std::vector<const KernelSet*> found;
+    for (const KernelSet* const set : compiled_sets()) {
+      if (set->runs_here()) found.push_back(set);
+    }
     return found;
   }();
   return kSets;

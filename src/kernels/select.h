@@ -9,10 +9,15 @@
 
 namespace pagoda::kernels {
 
-const KernelSet& ref_set();
+// The plain set of an arithmetic: what every set of that arithmetic is compared with.
+const KernelSet& ref_set(Arithmetic arithmetic = Arithmetic::kFloats);
 
-// Every set that was compiled in and runs on this CPU, slowest first; ref is always there.
+// Every set that was compiled in and runs on this CPU, slowest first; the reference sets are always
+// there.
 std::span<const KernelSet* const> available_sets();
+
+// All that were compiled in, whether this CPU runs them or not.
+std::span<const KernelSet* const> compiled_sets();
 
 // The set called `name`; when empty the one named by PAGODA_KERNELS, else the fastest.
 Result<const KernelSet*> select_set(std::string_view name = {});

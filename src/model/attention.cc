@@ -7,17 +7,19 @@
 namespace pagoda::model {
 
 void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages) {
-  const LayerWeights& weights = weights_.layers[layer];
+  const LayerWeights& weights = weights_->layers[layer];
   const std::size_t rows = places_.size();
   const kv::memory::LayerView view = {
       .pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
   normalise(weights.attention_norm);
-  project(weights.query, normed_.data(), rows, query_.data(), false);
-  project(weights.key, normed_.data(), rows, key_.data(), false);
-  project(weights.value, normed_.data(), rows, value_.data(), false);
+  const Output inputs[] = {{&weights.query, query_.data(), false},
+                           {&weights.key, key_.data(), false},
+                           {&weights.value, value_.data(), false}};
+  project(inputs, normed_.data(), rows);
   rotate_and_store(layer, view);
   attend(layer, view);
-  project(weights.attention_output, attended_.data(), rows, residual_.data(), true);
+  const Output output = {&weights.attention_output, residual_.data(), true};
+  project({&output, 1}, mixed_.data(), rows);
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row, std::uint32_t layer,
@@ -29,7 +31,7 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   const std::size_t query_width = std::size_t{config_.heads} * config_.key_dim;
   const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
-  pool_.run(places_.size(), [&](WorkRange range) {
+  for_rows(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
                                      .sines = sines_.data() + row * rope_.pairs(),
@@ -50,82 +52,139 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
 }
 
 void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
-  attention_rows_.clear();
-  for (std::size_t row = 0; row < places_.size(); ++row) {
-    attention_rows_.push_back({.view = sequence_view(row, layer, view),
-                               .q = query_.data() + row * config_.heads * config_.key_dim,
-                               .out = attended_.data() + row * config_.heads * config_.value_dim,
-                               .position = places_[row].position});
-  }
+  list_tiles(layer, view);
   const kernels::Attention job = {.heads = config_.heads,
                                   .window = config_.reach[layer].window,
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
   // Few rows with long pasts keep all threads busy only when their keys are divided. Both ways
   // compute the same partials and merge them in the same order.
   constexpr std::size_t kItemsPerThread = 8;
-  if (places_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
+  if (attention_tiles_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
     attend_by_split(job);
   } else {
-    attend_by_row(job);
+    attend_by_tile(job);
   }
 }
 
-void Decoder::attend_by_row(const kernels::Attention& job) {
+// As many consecutive tokens of a sequence as the kernels take at once.
+void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view) {
+  const std::uint32_t rows_max = std::max(1u, kernels_.attention_queries / config_.group());
+  attention_tiles_.clear();
+  for (std::size_t row = 0; row < places_.size();) {
+    const SequenceRows& sequence = *places_[row].sequence;
+    const std::uint64_t left = sequence.first_position + sequence.rows - places_[row].position;
+    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows_max, left));
+    attention_tiles_.push_back({.rows = {.view = sequence_view(row, layer, view),
+                                         .q = query_.data() + row * config_.heads * config_.key_dim,
+                                         .first_position = places_[row].position,
+                                         .rows = rows},
+                                .first_row = row});
+    row += rows;
+  }
+}
+
+// Merges the partials of one split into the totals of the rows that see it; for the first split a
+// row sees, they become its total.
+void Decoder::merge_split(const kernels::Attention& job, const AttentionTile& tile,
+                          std::uint64_t split, const float* partials, float* totals) const {
   const std::size_t group = config_.group();
-  const std::size_t partial_floats = kernels::partial_floats(group, config_.value_dim);
-  pool_.run(attention_rows_.size() * config_.kv_heads, [&](WorkRange range) {
-    float* const total = scratch(range.thread);
-    float* const partial = total + partial_floats;
-    float* const tile = partial + partial_floats;
-    for (std::size_t item = range.begin; item < range.end; ++item) {
-      const kernels::AttentionRow& row = attention_rows_[item / config_.kv_heads];
-      const auto kv_head = static_cast<std::uint32_t>(item % config_.kv_heads);
-      const kernels::SplitRange splits = kernels::visible_splits(row.position, job.window);
-      kernels_.attend_split(job, row, kv_head, splits.first, tile, total);
-      for (std::uint64_t split = splits.first + 1; split < splits.last; ++split) {
-        kernels_.attend_split(job, row, kv_head, split, tile, partial);
-        kernels_.merge_partials(total, partial, group, config_.value_dim);
+  const std::size_t floats = kernels::partial_floats(group, config_.value_dim);
+  for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
+    const kernels::SplitRange splits = kernels::visible_splits(
+        tile.rows.first_position + row, job.window, kernels_.attention_split);
+    if (split < splits.first || split >= splits.last) continue;
+    float* const total = totals + row * floats;
+    const float* const partial = partials + row * floats;
+    if (split > splits.first) {
+      kernels_.merge_partials(total, partial, group, config_.value_dim);
+    } else if (total != partial) {
+      std::copy_n(partial, floats, total);
+    }
+  }
+}
+
+// row_values: room for one row's values of the KV head's group
+void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals,
+                          float* row_values) {
+  const std::size_t group = config_.group();
+  const std::size_t width = group * config_.value_dim;
+  const std::size_t row_bytes = stride(std::size_t{config_.heads} * config_.value_dim);
+  const std::size_t head_bytes = width * kernels::operand_bytes(kernels_.arithmetic);
+  for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
+    const float* const total = totals + row * kernels::partial_floats(group, config_.value_dim);
+    kernels_.finish_partial(total, group, config_.value_dim, row_values);
+    kernels_.to_operand(row_values, width,
+                        mixed_.data() + (tile.first_row + row) * row_bytes + kv_head * head_bytes);
+  }
+}
+
+// Tiles are dealt out in turn: later ones have more keys to see.
+void Decoder::attend_by_tile(const kernels::Attention& job) {
+  const std::size_t queries = std::max(kernels_.attention_queries, config_.group());
+  const std::size_t floats = kernels::partial_floats(queries, config_.value_dim);
+  const std::size_t items = attention_tiles_.size() * config_.kv_heads;
+  const std::size_t parts = pool_.threads();
+  const auto attend_item = [&](std::size_t item, std::byte* memory) {
+    const AttentionTile& tile = attention_tiles_[item / config_.kv_heads];
+    const auto kv_head = static_cast<std::uint32_t>(item % config_.kv_heads);
+    auto* const totals = reinterpret_cast<float*>(memory);
+    float* const partials = totals + floats;
+    auto* const scratch = reinterpret_cast<std::byte*>(partials + floats);
+    const std::uint64_t last_position = tile.rows.first_position + tile.rows.rows - 1;
+    const std::uint64_t first_split =
+        kernels::visible_splits(tile.rows.first_position, job.window, kernels_.attention_split)
+            .first;
+    const std::uint64_t last_split = last_position / kernels_.attention_split;
+    for (std::uint64_t split = first_split; split <= last_split; ++split) {
+      kernels_.attend_split(job, tile.rows, kv_head, split, scratch, partials);
+      merge_split(job, tile, split, partials, totals);
+    }
+    finish_tile(tile, kv_head, totals, partials);
+  };
+  pool_.run(parts, [&](WorkRange range) {
+    for (std::size_t part = range.begin; part < range.end; ++part) {
+      for (std::size_t item = part; item < items; item += parts) {
+        attend_item(item, scratch(range.thread));
       }
-      kernels_.finish_partial(total, group, config_.value_dim,
-                              row.out + kv_head * group * config_.value_dim);
     }
   });
 }
 
 void Decoder::attend_by_split(const kernels::Attention& job) {
-  const std::size_t group = config_.group();
-  const std::size_t partial_floats = kernels::partial_floats(group, config_.value_dim);
+  const std::size_t queries = std::max(kernels_.attention_queries, config_.group());
+  const std::size_t floats = kernels::partial_floats(queries, config_.value_dim);
   split_items_.clear();
-  for (std::uint32_t row = 0; row < attention_rows_.size(); ++row) {
-    const auto splits = kernels::visible_splits(attention_rows_[row].position, job.window);
+  for (std::uint32_t index = 0; index < attention_tiles_.size(); ++index) {
+    const kernels::AttentionRows& rows = attention_tiles_[index].rows;
+    const std::uint64_t first =
+        kernels::visible_splits(rows.first_position, job.window, kernels_.attention_split).first;
+    const std::uint64_t last = (rows.first_position + rows.rows - 1) / kernels_.attention_split;
     for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {
-      for (std::uint64_t split = splits.first; split < splits.last; ++split) {
-        split_items_.push_back({row, kv_head, split});
+      for (std::uint64_t split = first; split <= last; ++split) {
+        split_items_.push_back({index, kv_head, split});
       }
     }
   }
-  if (partials_.size() < split_items_.size() * partial_floats) {
-    partials_.resize(split_items_.size() * partial_floats);
+  if (partials_.size() < split_items_.size() * floats) {
+    partials_.resize(split_items_.size() * floats);
   }
   pool_.run(split_items_.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const SplitItem& item = split_items_[i];
-      kernels_.attend_split(job, attention_rows_[item.row], item.kv_head, item.split,
-                            scratch(range.thread), partials_.data() + i * partial_floats);
+      kernels_.attend_split(job, attention_tiles_[item.tile].rows, item.kv_head, item.split,
+                            scratch(range.thread), partials_.data() + i * floats);
     }
   });
   for (std::size_t i = 0; i < split_items_.size();) {
     const SplitItem& item = split_items_[i];
-    float* const total = partials_.data() + i * partial_floats;
-    for (++i; i < split_items_.size() && split_items_[i].row == item.row &&
-              split_items_[i].kv_head == item.kv_head;
+    const AttentionTile& tile = attention_tiles_[item.tile];
+    float* const totals = partials_.data() + i * floats;
+    for (; i < split_items_.size() && split_items_[i].tile == item.tile &&
+           split_items_[i].kv_head == item.kv_head;
          ++i) {
-      kernels_.merge_partials(total, partials_.data() + i * partial_floats, group,
-                              config_.value_dim);
+      merge_split(job, tile, split_items_[i].split, partials_.data() + i * floats, totals);
     }
-    kernels_.finish_partial(
-        total, group, config_.value_dim,
-        attention_rows_[item.row].out + item.kv_head * group * config_.value_dim);
+    finish_tile(tile, item.kv_head, totals, reinterpret_cast<float*>(scratch(0)));
   }
 }
 

@@ -7,26 +7,35 @@
 namespace pagoda::model {
 namespace {
 
-std::size_t scratch_floats(const Config& config) {
-  const std::size_t columns = std::max<std::size_t>(
-      {config.width, config.hidden_width, std::size_t{config.heads} * config.value_dim});
-  const std::size_t partial = kernels::partial_floats(config.group(), config.value_dim);
+// Bytes of one thread: what the kernels want, or a row of floats, and on top of attention's the
+// partials of one tile, twice.
+std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
+  const std::size_t mixed = std::size_t{config.heads} * config.value_dim;
+  const std::size_t columns = std::max<std::size_t>({config.width, config.hidden_width, mixed});
+  const std::size_t queries = std::max(kernels.attention_queries, config.group());
+  const std::size_t partials = 2 * kernels::partial_floats(queries, config.value_dim);
   const std::size_t attention =
-      kernels::attention_scratch_floats(config.key_dim, config.value_dim) + 2 * partial;
-  constexpr std::size_t kCacheLine = 16;  // floats: threads never share a line
-  return std::max(kernels::matmul_scratch_floats(columns), attention) + kCacheLine;
+      kernels.attention_scratch(config.key_dim, config.value_dim) + partials * sizeof(float);
+  const std::size_t bytes =
+      std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
+  // Whole lines and one between: threads never share one.
+  return (bytes + 2 * kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
 }
 
 // All layers have rows of one shape and differ in reach alone, so all slices have one layout.
 kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& kernels,
                                 const DecoderOptions& options) {
-  const kv::memory::PageLayout one_layer = {.element = options.kv_element,
-                                            .block_tokens = options.block_tokens,
-                                            .layers = 1,
-                                            .kv_heads = config.kv_heads,
-                                            .key_dim = config.key_dim,
-                                            .value_dim = config.value_dim,
-                                            .value_order = kernels.value_order};
+  // Columns are pairs of dimensions.
+  const bool paired = config.key_dim % 2 == 0;
+  const kv::memory::PageLayout one_layer = {
+      .element = options.kv_element.value_or(kernels.kv_element),
+      .block_tokens = options.block_tokens,
+      .layers = 1,
+      .kv_heads = config.kv_heads,
+      .key_dim = config.key_dim,
+      .value_dim = config.value_dim,
+      .value_order = kernels.value_order,
+      .key_order = paired ? kernels.key_order : kv::memory::KeyOrder::kRows};
   std::vector<kv::memory::LayerKind> layers;
   for (const kv::memory::LayerReach reach : config.reach) layers.push_back({reach, one_layer});
   return kv::memory::plan_slices(layers);
@@ -37,28 +46,29 @@ kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& 
 Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
                  ThreadPool& pool, const DecoderOptions& options)
     : config_(config),
-      weights_(weights),
       kernels_(kernels),
       pool_(pool),
       options_(options),
+      weights_(weights, kernels, pool, options.on_pack),
       slice_plan_(slices_of(config, kernels, options)),
       page_layout_(slice_plan_.layouts.front()),
       rope_(config.rope, weights.rope_frequencies),
-      scratch_stride_(scratch_floats(config)) {
+      scratch_stride_(scratch_bytes(config, kernels)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
   residual_.resize(rows * config.width);
-  normed_.resize(rows * config.width);
   query_.resize(rows * config.heads * config.key_dim);
   key_.resize(rows * config.kv_heads * config.key_dim);
   value_.resize(rows * config.kv_heads * config.value_dim);
-  attended_.resize(rows * config.heads * config.value_dim);
   gate_.resize(rows * config.hidden_width);
   up_.resize(rows * config.hidden_width);
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
+  normed_.resize(rows * stride(config.width));
+  mixed_.resize(rows * stride(std::size_t{config.heads} * config.value_dim));
+  hidden_.resize(rows * stride(config.hidden_width));
   places_.reserve(rows);
-  attention_rows_.reserve(rows);
+  attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
 }
 
@@ -67,7 +77,7 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
   embed(batch);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     attention_block(layer, pages);
-    feed_forward_block(weights_.layers[layer]);
+    feed_forward_block(weights_->layers[layer]);
   }
   if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
@@ -93,7 +103,7 @@ void Decoder::place_rows(const Batch& batch) {
 void Decoder::embed(const Batch& batch) {
   for (std::size_t row = 0; row < batch.tokens.size(); ++row) {
     ASSERT(batch.tokens[row].value() < config_.vocabulary, "token ids are checked at the door");
-    kernels_.unpack_row(weights_.embedding, batch.tokens[row].value(),
+    kernels_.unpack_row(weights_->embedding, batch.tokens[row].value(),
                         residual_.data() + row * config_.width);
   }
 }
@@ -101,58 +111,104 @@ void Decoder::embed(const Batch& batch) {
 void Decoder::feed_forward_block(const LayerWeights& layer) {
   const std::size_t rows = places_.size();
   normalise(layer.feed_forward_norm);
-  project(layer.gate, normed_.data(), rows, gate_.data(), false);
-  project(layer.up, normed_.data(), rows, up_.data(), false);
-  pool_.run(rows, [&](WorkRange range) {
-    const std::size_t begin = range.begin * config_.hidden_width;
-    kernels_.swiglu(gate_.data() + begin, up_.data() + begin,
-                    (range.end - range.begin) * config_.hidden_width);
+  gate_and_up(layer);
+  const Output down = {&layer.down, residual_.data(), true};
+  project({&down, 1}, hidden_.data(), rows);
+}
+
+// A thread computes the same outputs of both projections and what they give together.
+void Decoder::gate_and_up(const LayerWeights& layer) {
+  const std::size_t rows = places_.size();
+  const std::size_t width = config_.hidden_width;
+  const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+  // With many rows, few outputs at a time: they stay in the cache until they are used.
+  const std::size_t panels_together = rows > 16 ? 4 : panels;
+  const auto compute = [&](WorkRange part) {
+    project_range({&layer.gate, gate_.data(), false}, normed_.data(), rows, part);
+    project_range({&layer.up, up_.data(), false}, normed_.data(), rows, part);
+    const std::size_t begin = part.begin * kernels::kMatmulPanel;
+    const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
+    for (std::size_t row = 0; row < rows; ++row) {
+      float* const gate = gate_.data() + row * width + begin;
+      kernels_.swiglu(gate, up_.data() + row * width + begin, count);
+      kernels_.to_operand(gate, count,
+                          hidden_.data() + row * stride(width) +
+                              begin * kernels::operand_bytes(kernels_.arithmetic));
+    }
+  };
+  pool_.run(panels, [&](WorkRange range) {
+    for (std::size_t begin = range.begin; begin < range.end; begin += panels_together) {
+      compute({begin, std::min(begin + panels_together, range.end), range.thread});
+    }
   });
-  project(layer.down, gate_.data(), rows, residual_.data(), true);
 }
 
 void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   ASSERT(rows.size() <= options_.rows_max, "no more rows than were computed");
-  pool_.run(rows.size(), [&](WorkRange range) {
+  for_rows(rows.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       ASSERT(rows[i] < places_.size(), "logit rows are rows of the batch");
-      kernels_.rms_norm(residual_.data() + rows[i] * config_.width, weights_.output_norm.data(),
-                        config_.norm_epsilon, config_.width, normed_.data() + i * config_.width);
+      normalise_row(weights_->output_norm, rows[i], i, range.thread);
     }
   });
-  project({.weight = weights_.output, .bias = {}}, normed_.data(), rows.size(), out, false);
+  const Projection head = {.weight = weights_->output, .bias = {}};
+  const Output output = {&head, out, false};
+  project({&output, 1}, normed_.data(), rows.size());
 }
 
 // Every row of the residual stream, into normed_.
 void Decoder::normalise(const std::vector<float>& weight) {
-  pool_.run(places_.size(), [&](WorkRange range) {
+  for_rows(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
-                        config_.width, normed_.data() + row * config_.width);
+      normalise_row(weight, row, row, range.thread);
     }
   });
 }
 
-void Decoder::project(const Projection& projection, const float* x, std::size_t rows, float* y,
-                      bool accumulate) {
-  const std::size_t outputs = projection.weight.rows;
-  const kernels::Matmul job = {.x = x,
-                               .x_stride = projection.weight.columns,
-                               .rows = rows,
-                               .weight = projection.weight,
-                               .y = y,
-                               .y_stride = outputs,
-                               .accumulate = accumulate};
-  const std::size_t panels = (outputs + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
+                            std::size_t thread) {
+  auto* const floats = reinterpret_cast<float*>(scratch(thread));
+  kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
+                    config_.width, floats);
+  kernels_.to_operand(floats, config_.width, normed_.data() + to * stride(config_.width));
+}
+
+// Several projections of the same rows: their panels are divided as if they were one matrix.
+void Decoder::project(std::span<const Output> outputs, const std::byte* x, std::size_t rows) {
+  const auto panels_of = [](const Output& output) {
+    return (output.projection->weight.rows + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+  };
+  std::size_t panels = 0;
+  for (const Output& output : outputs) panels += panels_of(output);
   pool_.run(panels, [&](WorkRange range) {
-    const std::size_t begin = range.begin * kernels::kMatmulPanel;
-    const std::size_t end = std::min(range.end * kernels::kMatmulPanel, outputs);
-    kernels_.matmul(job, begin, end, scratch(range.thread));
-    if (projection.bias.empty()) return;
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t n = begin; n < end; ++n) y[row * outputs + n] += projection.bias[n];
+    std::size_t first = 0;
+    for (const Output& output : outputs) {
+      const std::size_t last = first + panels_of(output);
+      const std::size_t begin = std::max(range.begin, first);
+      const std::size_t end = std::min(range.end, last);
+      if (begin < end) project_range(output, x, rows, {begin - first, end - first, range.thread});
+      first = last;
     }
   });
+}
+
+void Decoder::project_range(const Output& output, const std::byte* x, std::size_t rows,
+                            WorkRange panels) {
+  const Projection& projection = *output.projection;
+  const std::size_t outputs = projection.weight.rows;
+  const std::size_t begin = panels.begin * kernels::kMatmulPanel;
+  const std::size_t end = std::min(panels.end * kernels::kMatmulPanel, outputs);
+  kernels_.matmul({.x = x,
+                   .rows = rows,
+                   .weight = projection.weight,
+                   .y = output.y,
+                   .y_stride = outputs,
+                   .accumulate = output.accumulate},
+                  begin, end, scratch(panels.thread));
+  if (projection.bias.empty()) return;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t n = begin; n < end; ++n) output.y[row * outputs + n] += projection.bias[n];
+  }
 }
 
 }  // namespace pagoda::model

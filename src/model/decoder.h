@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -16,20 +18,23 @@
 #include "kv/memory/slices.h"
 #include "model/batch.h"
 #include "model/config.h"
+#include "model/packed_weights.h"
 #include "model/rope.h"
 #include "model/weights.h"
 
 namespace pagoda::model {
 
 struct DecoderOptions {
-  std::uint32_t rows_max = 512;  // of one forward pass: sizes the activations
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  std::uint32_t rows_max = 512;                        // of one forward pass: sizes the activations
+  std::optional<kv::memory::Element> kv_element = {};  // unset: what the kernel set likes best
   std::uint32_t block_tokens = 16;
+  PackProgress on_pack = {};
 };
 
 class Decoder {
  public:
-  // Config and weights must outlive the decoder, as must the pool and the kernel set.
+  // Packs the weights for the kernel set. Config and the file behind the weights must outlive the
+  // decoder, as must the pool and the kernel set.
   Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
           ThreadPool& pool, const DecoderOptions& options);
 
@@ -52,11 +57,22 @@ class Decoder {
     const SequenceRows* sequence;
     std::uint64_t position;
   };
-  // One split of one row's keys for one KV head: what a thread attends to at a time.
+  // Consecutive rows of one sequence that attend together.
+  struct AttentionTile {
+    kernels::AttentionRows rows;
+    std::size_t first_row;  // in the batch
+  };
+  // One split of the keys of one tile for one KV head: what a thread attends to at a time.
   struct SplitItem {
-    std::uint32_t row;
+    std::uint32_t tile;
     std::uint32_t kv_head;
     std::uint64_t split;
+  };
+  // A projection and where its outputs go: [rows, outputs].
+  struct Output {
+    const Projection* projection;
+    float* y;
+    bool accumulate;
   };
 
   void place_rows(const Batch& batch);
@@ -64,43 +80,66 @@ class Decoder {
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
   void feed_forward_block(const LayerWeights& layer);
 
+  // task(WorkRange) over rows; few of them cost less than waking the other threads.
+  template <class Task>
+  void for_rows(std::size_t rows, Task&& task) {
+    constexpr std::size_t kRowsWorthSharing = 8;
+    if (rows < kRowsWorthSharing) {
+      task(WorkRange{0, rows, 0});
+    } else {
+      pool_.run(rows, task);
+    }
+  }
   void normalise(const std::vector<float>& weight);
-  void project(const Projection& projection, const float* x, std::size_t rows, float* y,
-               bool accumulate);
+  void normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
+                     std::size_t thread);
+  void project(std::span<const Output> outputs, const std::byte* x, std::size_t rows);
+  void project_range(const Output& output, const std::byte* x, std::size_t rows, WorkRange panels);
+  void gate_and_up(const LayerWeights& layer);
   void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend(std::uint32_t layer, const kv::memory::LayerView& view);
-  void attend_by_row(const kernels::Attention& job);
+  void list_tiles(std::uint32_t layer, const kv::memory::LayerView& view);
+  void attend_by_tile(const kernels::Attention& job);
   void attend_by_split(const kernels::Attention& job);
+  void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
+                   const float* partials, float* totals) const;
+  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals,
+                   float* row_values);
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
-  float* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
+  std::size_t stride(std::size_t columns) const {
+    return kernels::operand_stride(kernels_.arithmetic, columns);
+  }
+  std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 
   const Config& config_;
-  const Weights& weights_;
   const kernels::KernelSet& kernels_;
   ThreadPool& pool_;
   DecoderOptions options_;
+  PackedWeights weights_;
   kv::memory::SlicePlan slice_plan_;
   kv::memory::PageLayout page_layout_;
   RopeTable rope_;
 
   // Activations, [rows_max, …] each; taken once.
-  std::vector<float> residual_;  // [width]
-  std::vector<float> normed_;    // [width]
-  std::vector<float> query_;     // [heads * key_dim]
-  std::vector<float> key_;       // [kv_heads * key_dim]
-  std::vector<float> value_;     // [kv_heads * value_dim]
-  std::vector<float> attended_;  // [heads * value_dim]
-  std::vector<float> gate_;      // [hidden_width]
-  std::vector<float> up_;        // [hidden_width]
-  std::vector<float> cosines_;   // [rope pairs]
-  std::vector<float> sines_;     // [rope pairs]
+  LargeArray<float> residual_;  // [width]
+  LargeArray<float> query_;     // [heads * key_dim]
+  LargeArray<float> key_;       // [kv_heads * key_dim]
+  LargeArray<float> value_;     // [kv_heads * value_dim]
+  LargeArray<float> gate_;      // [hidden_width]
+  LargeArray<float> up_;        // [hidden_width]
+  std::vector<float> cosines_;  // [rope pairs]
+  std::vector<float> sines_;    // [rope pairs]
   std::vector<RowPlace> places_;
-  std::vector<kernels::AttentionRow> attention_rows_;
+  // Operands of the products, [rows_max] each.
+  LargeArray<std::byte> normed_;  // of width
+  LargeArray<std::byte> mixed_;   // of heads * value_dim
+  LargeArray<std::byte> hidden_;  // of hidden_width
+  std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
-  std::vector<float> partials_;  // [split items], grows with the longest context seen
-  std::vector<float> scratch_;   // [threads]
-  std::size_t scratch_stride_;
+  LargeArray<float> partials_;     // [split items], grows with the longest context seen
+  LargeArray<std::byte> scratch_;  // [threads]
+  std::size_t scratch_stride_;     // bytes
 };
 
 }  // namespace pagoda::model

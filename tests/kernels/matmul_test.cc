@@ -1,7 +1,9 @@
-// Matrix products: right within rounding, the same bits in every kernel set, and independent of
-// how rows are grouped and outputs divided.
+// Matrix products: right within rounding, the same bits in every kernel set of an arithmetic, and
+// independent of how rows are grouped and outputs divided.
 #include <gtest/gtest.h>
 
+#include "base/half.h"
+#include "base/large_array.h"
 #include "kernels/random_values.h"
 #include "kernels/ref/dequantise.h"
 #include "kernels/select.h"
@@ -29,19 +31,35 @@ Weights random_weights(gguf::TensorType type, std::size_t rows, std::size_t colu
   return weights;
 }
 
+LargeArray<std::byte> operands_of(const KernelSet& set, const std::vector<float>& x,
+                                  std::size_t rows) {
+  const std::size_t columns = x.size() / rows;
+  const std::size_t stride = operand_stride(set.arithmetic, columns);
+  LargeArray<std::byte> operands(rows * stride);
+  for (std::size_t row = 0; row < rows; ++row) {
+    set.to_operand(x.data() + row * columns, columns, operands.data() + row * stride);
+  }
+  return operands;
+}
+
 std::vector<float> multiply(const KernelSet& set, const WeightMatrix& weight,
                             const std::vector<float>& x, std::size_t rows, bool accumulate,
                             std::size_t cut) {
   std::vector<float> y(rows * weight.rows, 0.25f);
-  std::vector<float> scratch(matmul_scratch_floats(weight.columns));
-  const Matmul job = {.x = x.data(),
-                      .x_stride = weight.columns,
+  LargeArray<std::byte> scratch(set.matmul_scratch(weight.columns));
+  LargeArray<std::byte> packed(set.packed_bytes(weight));
+  const std::size_t middle = std::min(cut * kMatmulPanel, weight.rows);
+  set.pack(weight, 0, middle, packed.data());
+  set.pack(weight, middle, weight.rows, packed.data());
+  const LargeArray<std::byte> operands = operands_of(set, x, rows);
+  WeightMatrix ready = weight;
+  ready.packed = packed.data();
+  const Matmul job = {.x = operands.data(),
                       .rows = rows,
-                      .weight = weight,
+                      .weight = ready,
                       .y = y.data(),
                       .y_stride = weight.rows,
                       .accumulate = accumulate};
-  const std::size_t middle = std::min(cut * kMatmulPanel, weight.rows);
   set.matmul(job, 0, middle, scratch.data());
   set.matmul(job, middle, weight.rows, scratch.data());
   return y;
@@ -79,16 +97,50 @@ TEST(Matmul, TheReferenceIsWithinRoundingOfDoublePrecision) {
   }
 }
 
+TEST(Matmul, TheReferenceOfPairsIsWithinRoundingOfDoublePrecision) {
+  const auto rounded = [](float v) { return double{float_from_bf16(bf16_from_float(v))}; };
+  for (const Shape shape : {Shape{1, 5, 1}, {2, 3, 7}, {3, 17, 64}, {4, 33, 1000}}) {
+    const Weights weights = random_weights(gguf::TensorType::kF32, shape.outputs, shape.columns);
+    const std::vector<float> x = random_values(shape.rows * shape.columns, 3);
+    const std::vector<float> y =
+        multiply(ref_set(Arithmetic::kPairs), weights.matrix, x, shape.rows, false, 0);
+    std::vector<float> row(shape.columns);
+    for (std::size_t n = 0; n < shape.outputs; ++n) {
+      ref_set().unpack_row(weights.matrix, n, row.data());
+      for (std::size_t r = 0; r < shape.rows; ++r) {
+        double exact = 0;
+        double magnitude = 0;
+        for (std::size_t k = 0; k < shape.columns; ++k) {
+          const double term = rounded(x[r * shape.columns + k]) * rounded(row[k]);
+          exact += term;
+          magnitude += std::abs(term);
+        }
+        // A half rounds 16 times, then halves and steps are added.
+        const double bound = magnitude * (static_cast<double>(shape.columns) / 32 + 18) * 0x1p-24;
+        ASSERT_NEAR(y[r * shape.outputs + n], exact, bound + 1e-37);
+      }
+    }
+  }
+}
+
 TEST(Matmul, EverySetGivesTheReferenceBitsForEveryTypeAndShape) {
   for (const gguf::TensorType type : readable_types()) {
     const std::size_t block = gguf::tensor_type_info(type).block_elements;
-    for (const Shape shape : {Shape{1, 1, 1}, {1, 16, 2}, {2, 17, 1}, {3, 31, 3}, {7, 50, 2}}) {
+    for (const Shape shape : {Shape{1, 1, 1},
+                              {1, 16, 2},
+                              {2, 17, 1},
+                              {3, 31, 3},
+                              {7, 50, 2},
+                              {17, 64, 1},
+                              {33, 48, 2},
+                              {50, 33, 1}}) {
       const std::size_t columns = block == 1 ? shape.columns * 13 : shape.columns * block;
       const Weights weights = random_weights(type, shape.outputs, columns);
       const std::vector<float> x = random_values(shape.rows * columns, 5);
       for (const bool accumulate : {false, true}) {
-        const auto expected = multiply(ref_set(), weights.matrix, x, shape.rows, accumulate, 0);
         for (const KernelSet* const set : available_sets()) {
+          const auto expected =
+              multiply(ref_set(set->arithmetic), weights.matrix, x, shape.rows, accumulate, 0);
           const auto y = multiply(*set, weights.matrix, x, shape.rows, accumulate, 1);
           ASSERT_TRUE(same_bits(y, expected))
               << set->name << " " << gguf::tensor_type_info(type).name << " rows " << shape.rows
@@ -100,7 +152,7 @@ TEST(Matmul, EverySetGivesTheReferenceBitsForEveryTypeAndShape) {
 }
 
 TEST(Matmul, ARowsResultDoesNotDependOnTheRowsBesideIt) {
-  constexpr std::size_t kRows = 8;
+  constexpr std::size_t kRows = 41;
   constexpr std::size_t kColumns = 96;
   constexpr std::size_t kOutputs = 37;
   const Weights weights = random_weights(gguf::TensorType::kQ4_1, kOutputs, kColumns);

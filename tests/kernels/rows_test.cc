@@ -82,42 +82,104 @@ TEST(Rope, RotatesThePairsItIsToldToAndLeavesTheRest) {
   }
 }
 
+constexpr std::uint32_t kKeyDim = 14;
+constexpr std::uint32_t kValueDim = 9;
+
 std::vector<kv::memory::PageLayout> layouts_of_three_tokens() {
   using kv::memory::Element;
+  using kv::memory::KeyOrder;
   using kv::memory::ValueOrder;
   std::vector<kv::memory::PageLayout> layouts;
   for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
     for (const ValueOrder order : {ValueOrder::kRows, ValueOrder::kTokenPairs}) {
-      layouts.push_back({.element = element,
-                         .block_tokens = 3,
-                         .layers = 2,
-                         .kv_heads = 2,
-                         .key_dim = 13,
-                         .value_dim = 9,
-                         .value_order = order});
+      for (const KeyOrder key_order : {KeyOrder::kRows, KeyOrder::kColumns}) {
+        layouts.push_back({.element = element,
+                           .block_tokens = 3,
+                           .layers = 2,
+                           .kv_heads = 2,
+                           .key_dim = kKeyDim,
+                           .value_dim = kValueDim,
+                           .value_order = order,
+                           .key_order = key_order});
+      }
     }
   }
   return layouts;
 }
 
-TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
-  const std::vector<float> keys = random_values(2 * 13, 6);
-  const std::vector<float> values = random_values(2 * 9, 7);
+using Bytes = std::vector<std::byte>;
+
+// Three pages of a byte no test writes, the rows of `token` in page 0 and layer 1 encoded.
+Bytes pages_with(const kv::memory::PageLayout& layout, std::uint32_t token,
+                 const std::vector<float>& keys, const std::vector<float>& values) {
+  Bytes pages(3 * layout.page_bytes(), std::byte{0xEE});
+  for (std::uint32_t head = 0; head < 2; ++head) {
+    kv::memory::encode_row(layout.element, keys.data() + head * kKeyDim, kKeyDim,
+                           layout.key_row(pages.data(), 1, head, token));
+    kv::memory::encode_row(layout.element, values.data() + head * kValueDim, kValueDim,
+                           layout.value_row(pages.data(), 1, head, token));
+  }
+  return pages;
+}
+
+Bytes pages_stored(const KernelSet& set, const kv::memory::PageLayout& layout, std::uint32_t token,
+                   const std::vector<float>& keys, const std::vector<float>& values) {
   const std::vector<kv::BlockId> table = {kv::BlockId(2), kv::BlockId(0)};
+  Bytes pages(3 * layout.page_bytes(), std::byte{0xEE});
+  set.store_kv({{pages.data(), layout, 1}, table.data()}, 3 + token, keys.data(), values.data());
+  return pages;
+}
+
+TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
+  const std::vector<float> keys = random_values(2 * kKeyDim, 6);
+  const std::vector<float> values = random_values(2 * kValueDim, 7);
   for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
     for (std::uint32_t token = 0; token < 3; ++token) {
-      std::vector<std::byte> expected(3 * layout.page_bytes(), std::byte{0xEE});
-      for (std::uint32_t head = 0; head < 2; ++head) {
-        kv::memory::encode_row(layout.element, keys.data() + head * 13, 13,
-                               layout.key_row(expected.data(), 1, head, token));
-        kv::memory::encode_row(layout.element, values.data() + head * 9, 9,
-                               layout.value_row(expected.data(), 1, head, token));
-      }
+      const Bytes expected = pages_with(layout, token, keys, values);
       for (const KernelSet* const set : available_sets()) {
-        std::vector<std::byte> pages(expected.size(), std::byte{0xEE});
-        set->store_kv({{pages.data(), layout, 1}, table.data()}, 3 + token, keys.data(),
-                      values.data());
-        ASSERT_EQ(pages, expected) << set->name << " " << kv::memory::format_name(layout);
+        ASSERT_EQ(pages_stored(*set, layout, token, keys, values), expected)
+            << set->name << " " << kv::memory::format_name(layout);
+      }
+    }
+  }
+}
+
+TEST(StoreKv, PairsKeepNoSubnormals) {
+  std::vector<float> keys(2 * kKeyDim, 1.0f);
+  std::vector<float> values(2 * kValueDim, 2.0f);
+  std::vector<float> expected_keys = keys;
+  std::vector<float> expected_values = values;
+  keys[3] = -1e-39f;
+  expected_keys[3] = -0.0f;
+  values[2] = 1.1754942e-38f;  // rounds to the smallest normal bf16 when it is not zero before
+  expected_values[2] = 0.0f;
+  for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
+    const Bytes expected = pages_with(layout, 1, expected_keys, expected_values);
+    for (const KernelSet* const set : available_sets()) {
+      if (set->arithmetic != Arithmetic::kPairs) continue;
+      ASSERT_EQ(pages_stored(*set, layout, 1, keys, values), expected)
+          << set->name << " " << kv::memory::format_name(layout);
+    }
+  }
+}
+
+// 0 * infinity would be NaN for those who do not see the token.
+TEST(StoreKv, InPairsAValueThatIsNotFinitePoisonsTheKeyInstead) {
+  const std::vector<float> keys(2 * kKeyDim, 1.0f);
+  for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, 3.4e38f}) {
+    std::vector<float> values(2 * kValueDim, 2.0f);
+    values[kValueDim + 4] = bad;  // head 1
+    std::vector<float> expected_keys = keys;
+    std::vector<float> expected_values = values;
+    std::fill(expected_keys.begin() + kKeyDim, expected_keys.end(), NAN);
+    std::fill(expected_values.begin() + kValueDim, expected_values.end(), 0.0f);
+    for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
+      if (bad == 3.4e38f && layout.element == kv::memory::Element::kF32) continue;
+      const Bytes expected = pages_with(layout, 2, expected_keys, expected_values);
+      for (const KernelSet* const set : available_sets()) {
+        if (set->arithmetic != Arithmetic::kPairs) continue;
+        ASSERT_EQ(pages_stored(*set, layout, 2, keys, values), expected)
+            << set->name << " " << kv::memory::format_name(layout) << " " << bad;
       }
     }
   }

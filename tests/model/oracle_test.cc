@@ -27,8 +27,9 @@ TEST_P(TinyModel, GivesTheOraclesLogits) {
       worst = std::max(worst, std::abs(double{logits[i]} - oracle.logits[i]));
     }
     // The oracle itself rounds angles, norms and softmax to float32: it is within 2.2e-5 of a
-    // float64 pass. Missing a model's speciality is off by more than 7.
-    EXPECT_LT(worst, 1e-4) << set->name;
+    // float64 pass. Missing a model's speciality is off by more than 7; factors of 8 bits by 0.2.
+    const bool pairs = set->arithmetic == kernels::Arithmetic::kPairs;
+    EXPECT_LT(worst, pairs ? 0.5 : 1e-4) << set->name;
   }
 }
 
@@ -72,15 +73,28 @@ void expect_agreement(const kernels::KernelSet& set, const Bound& bound, std::si
   EXPECT_LE(mean, bound.kl_mean_max);
 }
 
-// fp32 products; the bounds of bf16 KV are twice what the oracle shows when it rounds K and V so.
+// In floats; the bounds of bf16 KV are twice what the oracle shows when it rounds K and V so.
 constexpr Bound kF32 = {Element::kF32, 0.995, 1e-4};
 constexpr Bound kF16 = {Element::kF16, 0.995, 1e-4};
 constexpr Bound kBF16 = {Element::kBF16, 0.99, 1e-4};
 
+// In pairs, whatever the cache holds: what a fast set may cost.
+constexpr Bound kPairs = {Element::kBF16, 0.985, 5e-4};
+
 TEST(DefaultModel, AgreesWithTheOracleOnRealText) {
   REQUIRE_DEFAULT_MODEL();
-  for (const Bound& bound : {kF32, kF16, kBF16}) {
-    expect_agreement(*kernels::available_sets().back(), bound, 4, 500);
+  const kernels::KernelSet& fastest = *kernels::available_sets().back();
+  if (fastest.arithmetic == kernels::Arithmetic::kPairs) {
+    return expect_agreement(fastest, kPairs, 4, 500);
+  }
+  for (const Bound& bound : {kF32, kF16, kBF16}) expect_agreement(fastest, bound, 4, 500);
+}
+
+TEST(DefaultModel, EverySetOfPairsAgreesWithTheOracleOnAPart) {
+  REQUIRE_DEFAULT_MODEL();
+  for (const kernels::KernelSet* const set : kernels::available_sets()) {
+    const bool pairs = set->arithmetic == kernels::Arithmetic::kPairs;
+    if (pairs && set != &kernels::ref_set(set->arithmetic)) expect_agreement(*set, kPairs, 4, 40);
   }
 }
 

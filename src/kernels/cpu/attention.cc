@@ -19,7 +19,7 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 // Elements side by side go eight at a time, others one by one.
 void widen_row(kv::memory::Element element, kv::memory::Row row, std::size_t count, float* values) {
   std::size_t i = 0;
-  if (row.step == 1) {
+  if (row.contiguous()) {
     switch (element) {
       case kv::memory::Element::kF32:
         std::memcpy(values, row.data, count * sizeof(float));
@@ -68,7 +68,7 @@ struct TileRange {
 void add_tile(float* partial, const float* values, std::size_t value_dim, TileRange range,
               float* scores) {
   F32x8 highest = load(scores);
-  for (std::size_t i = kLanes; i < kAttentionTile; i += kLanes) {
+  for (std::size_t i = kLanes; i < kFloatsTile; i += kLanes) {
     highest = max(highest, load(scores + i));
   }
   float lanes[kLanes];
@@ -78,7 +78,7 @@ void add_tile(float* partial, const float* values, std::size_t value_dim, TileRa
 
   const float shrink = kernels::exp_fixed(partial[0] - maximum);
   F32x8 weight_lanes = broadcast(0.0f);
-  for (std::size_t i = 0; i < kAttentionTile; i += kLanes) {
+  for (std::size_t i = 0; i < kFloatsTile; i += kLanes) {
     const F32x8 weights = exp_fixed(load(scores + i) - broadcast(maximum));
     weight_lanes = weight_lanes + weights;
     store(scores + i, weights);
@@ -91,43 +91,69 @@ void add_tile(float* partial, const float* values, std::size_t value_dim, TileRa
   }
 }
 
-}  // namespace
+// One token's query heads of one KV head.
+struct Query {
+  const Attention& job;
+  const kv::memory::SequenceView& view;
+  const float* q;  // [group, key_dim]
+  std::uint32_t kv_head;
+  std::uint64_t position;
+  std::uint64_t split;
+};
 
-void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
-                  std::uint64_t split, float* scratch, float* partial) {
-  const kv::memory::PageLayout& layout = row.view.layer.layout;
+void attend_token(const Query& query, float* scratch, float* partial) {
+  const kv::memory::PageLayout& layout = query.view.layer.layout;
   const std::size_t key_dim = layout.key_dim;
   const std::size_t value_dim = layout.value_dim;
-  const std::uint32_t group = job.heads / layout.kv_heads;
-  const std::uint64_t first =
-      std::max(first_visible_key(row.position, job.window), split * kAttentionSplit);
-  const std::uint64_t last = std::min(row.position + 1, (split + 1) * kAttentionSplit);
+  const std::uint32_t group = query.job.heads / layout.kv_heads;
+  const std::uint64_t first = std::max<std::uint64_t>(
+      first_visible_key(query.position, query.job.window), query.split * kFloatsSplit);
+  const std::uint64_t last =
+      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFloatsSplit);
   float* const keys = scratch;
-  float* const values = keys + kAttentionTile * key_dim;
-  float* const scores = values + kAttentionTile * value_dim;
+  float* const values = keys + kFloatsTile * key_dim;
+  float* const scores = values + kFloatsTile * value_dim;
 
   for (std::uint32_t g = 0; g < group; ++g) {
     float* const start = partial + g * (2 + value_dim);
     start[0] = kNothing;
     std::fill_n(start + 1, 1 + value_dim, 0.0f);
   }
-  for (std::uint64_t tile = first / kAttentionTile * kAttentionTile; tile < last;
-       tile += kAttentionTile) {
-    const TileRange range = {static_cast<std::size_t>(std::max(first, tile) - tile),
-                             static_cast<std::size_t>(std::min(last - tile, kAttentionTile))};
+  for (std::uint64_t tile = first / kFloatsTile * kFloatsTile; tile < last; tile += kFloatsTile) {
+    const TileRange range = {
+        static_cast<std::size_t>(std::max(first, tile) - tile),
+        static_cast<std::size_t>(std::min<std::uint64_t>(last - tile, kFloatsTile))};
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      widen_row(layout.element, row.view.key_row(kv_head, tile + i), key_dim, keys + i * key_dim);
-      widen_row(layout.element, row.view.value_row(kv_head, tile + i), value_dim,
+      widen_row(layout.element, query.view.key_row(query.kv_head, tile + i), key_dim,
+                keys + i * key_dim);
+      widen_row(layout.element, query.view.value_row(query.kv_head, tile + i), value_dim,
                 values + i * value_dim);
     }
     for (std::uint32_t g = 0; g < group; ++g) {
-      const float* const q = row.q + (kv_head * group + g) * key_dim;
-      std::fill_n(scores, kAttentionTile, kNothing);
+      std::fill_n(scores, kFloatsTile, kNothing);
       for (std::size_t i = range.begin; i < range.end; ++i) {
-        scores[i] = dot(q, keys + i * key_dim, key_dim) * job.scale;
+        scores[i] = dot(query.q + g * key_dim, keys + i * key_dim, key_dim) * query.job.scale;
       }
       add_tile(partial + g * (2 + value_dim), values, value_dim, range, scores);
     }
+  }
+}
+
+}  // namespace
+
+std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim) {
+  return kFloatsTile * (key_dim + value_dim + 1) * sizeof(float);
+}
+
+void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                  std::uint64_t split, std::byte* scratch, float* partials) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    const float* const q = rows.q + (row * job.heads + kv_head * group) * layout.key_dim;
+    attend_token({job, rows.view, q, kv_head, rows.first_position + row, split},
+                 reinterpret_cast<float*>(scratch),
+                 partials + row * partial_floats(group, layout.value_dim));
   }
 }
 

@@ -190,32 +190,8 @@ inline F32x16 scale_by_power(F32x16 value, F32x16 steps) {
   return {scale_by_power(value.low, steps.low), scale_by_power(value.high, steps.high)};
 }
 
-template <class Vector>
-Vector splat(float x) {
-  if constexpr (sizeof(Vector) == sizeof(F32x16)) {
-    return {broadcast(x), broadcast(x)};
-  } else {
-    return broadcast(x);
-  }
-}
-
-// 2^power * exp_fixed(x), exactly, for kLowest <= x <= kHighest and an even power.
-template <class Vector>
-[[gnu::always_inline]] inline Vector exp_within(Vector x, float power) {
-  namespace s = exp_steps;
-  const Vector rounder = splat<Vector>(s::kRounder + power);
-  const Vector shifted = fma(x, splat<Vector>(s::kLog2E), rounder);
-  const Vector n = shifted - rounder;
-  Vector r = fma(n, splat<Vector>(-s::kLn2High), x);
-  r = fma(n, splat<Vector>(-s::kLn2Low), r);
-  Vector p = fma(splat<Vector>(s::kP0), r, splat<Vector>(s::kP1));
-  p = fma(p, r, splat<Vector>(s::kP2));
-  p = fma(p, r, splat<Vector>(s::kP3));
-  p = fma(p, r, splat<Vector>(s::kP4));
-  p = fma(p, r, splat<Vector>(s::kP5));
-  const Vector e = fma(p, r * r, r) + splat<Vector>(1.0f);
-  return scale_by_power(e, shifted);
-}
+inline F32x8 splat_like(F32x8, float x) { return broadcast(x); }
+inline F32x16 splat_like(F32x16, float x) { return {broadcast(x), broadcast(x)}; }
 
 // The steps of exp_fixed, eight at a time.
 inline F32x8 exp_fixed(F32x8 x) {

@@ -6,13 +6,15 @@
 namespace pagoda::kernels::cpu {
 
 void unpack_row(const WeightMatrix& weight, std::size_t row, float* out);
-void matmul(const Matmul& job, std::size_t begin, std::size_t end, float* scratch);
+std::size_t matmul_scratch(std::size_t columns);
+std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 void swiglu(float* gate, const float* up, std::size_t count);
 void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
-void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
-                  std::uint64_t split, float* scratch, float* partial);
+void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                  std::uint64_t split, std::byte* scratch, float* partials);
 void merge_partials(float* left, const float* right, std::size_t group, std::size_t value_dim);
 void finish_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out);
 float finite_max(const float* x, std::size_t count);

@@ -55,17 +55,19 @@ void lane_sums_of_rows(std::size_t rows, const float* x, std::size_t x_stride, c
 // Outputs [first, first + outputs) of all rows, their weights being unpacked in `panel`.
 void multiply_panel(const Matmul& job, const float* panel, std::size_t first, std::size_t outputs) {
   const std::size_t columns = job.weight.columns;
+  const auto* const all_x = reinterpret_cast<const float*>(job.x);
+  const std::size_t x_stride = operand_stride(Arithmetic::kFloats, columns) / sizeof(float);
   for (std::size_t r = 0; r < job.rows; r += kRowsPerTile) {
     const std::size_t rows = std::min(kRowsPerTile, job.rows - r);
-    const float* const x = job.x + r * job.x_stride;
+    const float* const x = all_x + r * x_stride;
     for (std::size_t n = 0; n < outputs;) {
       const std::size_t tile = outputs - n >= kOutputsPerTile ? kOutputsPerTile : 1;
       const float* const w = panel + n * columns;
       float sums[kRowsPerTile][kOutputsPerTile];
       if (tile == kOutputsPerTile) {
-        lane_sums_of_rows<kOutputsPerTile>(rows, x, job.x_stride, w, columns, sums);
+        lane_sums_of_rows<kOutputsPerTile>(rows, x, x_stride, w, columns, sums);
       } else {
-        lane_sums_of_rows<1>(rows, x, job.x_stride, w, columns, sums);
+        lane_sums_of_rows<1>(rows, x, x_stride, w, columns, sums);
       }
       for (std::size_t i = 0; i < rows; ++i) {
         float* const y = job.y + (r + i) * job.y_stride + first + n;
@@ -80,13 +82,16 @@ void multiply_panel(const Matmul& job, const float* panel, std::size_t first, st
 
 }  // namespace
 
-void matmul(const Matmul& job, std::size_t begin, std::size_t end, float* scratch) {
+std::size_t matmul_scratch(std::size_t columns) { return kMatmulPanel * columns * sizeof(float); }
+
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
+  auto* const panel = reinterpret_cast<float*>(scratch);
   for (std::size_t first = begin; first < end; first += kMatmulPanel) {
     const std::size_t outputs = std::min(kMatmulPanel, end - first);
     for (std::size_t n = 0; n < outputs; ++n) {
-      unpack_row(job.weight, first + n, scratch + n * job.weight.columns);
+      unpack_row(job.weight, first + n, panel + n * job.weight.columns);
     }
-    multiply_panel(job, scratch, first, outputs);
+    multiply_panel(job, panel, first, outputs);
   }
 }
 

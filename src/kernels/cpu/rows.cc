@@ -11,7 +11,7 @@ namespace {
 // Elements side by side go eight at a time where that pays; all others one by one.
 void narrow_row(kv::memory::Element element, const float* values, std::size_t count,
                 kv::memory::Row row) {
-  if (element == kv::memory::Element::kF16 && row.step == 1) {
+  if (element == kv::memory::Element::kF16 && row.contiguous()) {
     for (; count >= kLanes; count -= kLanes, values += kLanes, row.data += 2 * kLanes) {
       store_fp16(row.data, load(values));
     }

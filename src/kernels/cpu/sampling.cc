@@ -19,10 +19,10 @@ std::uint64_t weigh_row(const Weighing& job) {
   const float* const x = job.x;
   std::uint32_t* const weights = job.weights;
   const float weight_min = job.share_min * kWeightOfBest;
-  const F32x16 best = splat<F32x16>(job.best);
-  const F32x16 sharpness = splat<F32x16>(job.sharpness);
+  const F32x16 best = splat_like(F32x16{}, job.best);
+  const F32x16 sharpness = splat_like(F32x16{}, job.sharpness);
   // What lies lower weighs nothing either, and exp_within has its bound here.
-  const F32x16 lowest = splat<F32x16>(exp_steps::kLowest);
+  const F32x16 lowest = splat_like(F32x16{}, exp_steps::kLowest);
   MassLanes mass;
   std::size_t i = 0;
   for (; i + kStride <= count; i += kStride) {
@@ -78,11 +78,11 @@ float finite_max(const float* x, std::size_t count) {
 }
 
 float exp_sum(const float* x, std::size_t count, float best) {
-  const F32x16 lowest = splat<F32x16>(exp_steps::kLowest);
+  const F32x16 lowest = splat_like(F32x16{}, exp_steps::kLowest);
   F32x8 lanes = broadcast(0.0f);
   std::size_t i = 0;
   for (; i + kStride <= count; i += kStride) {
-    const F32x16 distance = load_stride(x + i) - splat<F32x16>(best);
+    const F32x16 distance = load_stride(x + i) - splat_like(F32x16{}, best);
     const F32x16 e = exp_within(max(distance, lowest), 0);
     lanes = lanes + zero_where_below(distance.low, exp_steps::kLowest, e.low);
     lanes = lanes + zero_where_below(distance.high, exp_steps::kLowest, e.high);

@@ -32,7 +32,7 @@ void add_tile(Running run, const kv::memory::SequenceView& view, std::uint32_t k
   const kv::memory::PageLayout& layout = view.layer.layout;
   float maximum = run.maximum;
   for (std::uint64_t key = begin; key < end; ++key) {
-    maximum = std::max(maximum, scores[key % kAttentionTile]);
+    maximum = std::max(maximum, scores[key % kFloatsTile]);
   }
   const float shrink = exp_fixed(run.maximum - maximum);
   run.maximum = maximum;
@@ -40,7 +40,7 @@ void add_tile(Running run, const kv::memory::SequenceView& view, std::uint32_t k
 
   LaneSum weights;
   for (std::uint64_t key = begin; key < end; ++key) {
-    const float weight = exp_fixed(scores[key % kAttentionTile] - maximum);
+    const float weight = exp_fixed(scores[key % kFloatsTile] - maximum);
     weights.add(key, weight);
     kv::memory::decode_row(layout.element, view.value_row(kv_head, key), layout.value_dim, value);
     for (std::uint32_t d = 0; d < layout.value_dim; ++d) {
@@ -50,33 +50,53 @@ void add_tile(Running run, const kv::memory::SequenceView& view, std::uint32_t k
   run.sum = std::fma(run.sum, shrink, weights.fold());
 }
 
+struct Query {
+  const Attention& job;
+  const kv::memory::SequenceView& view;
+  std::uint32_t kv_head;
+  std::uint64_t position;
+  std::uint64_t split;
+};
+
+// scratch: a key row and a value row
+void attend_one(const Query& query, const float* q, float* scratch, Running run) {
+  const kv::memory::PageLayout& layout = query.view.layer.layout;
+  const std::uint64_t first = std::max<std::uint64_t>(
+      first_visible_key(query.position, query.job.window), query.split * kFloatsSplit);
+  const std::uint64_t last =
+      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFloatsSplit);
+  run.maximum = kNothing;
+  run.sum = 0.0f;
+  std::fill_n(run.values, layout.value_dim, 0.0f);
+  std::array<float, kFloatsTile> scores = {};
+  for (std::uint64_t begin = first; begin < last;) {
+    const std::uint64_t end = std::min(last, (begin / kFloatsTile + 1) * kFloatsTile);
+    for (std::uint64_t key = begin; key < end; ++key) {
+      kv::memory::decode_row(layout.element, query.view.key_row(query.kv_head, key), layout.key_dim,
+                             scratch);
+      scores[key % kFloatsTile] = dot(q, scratch, layout.key_dim) * query.job.scale;
+    }
+    add_tile(run, query.view, query.kv_head, begin, end, scores.data(), scratch + layout.key_dim);
+    begin = end;
+  }
+}
+
 }  // namespace
 
-void attend_split(const Attention& job, const AttentionRow& row, std::uint32_t kv_head,
-                  std::uint64_t split, float* scratch, float* partial) {
-  const kv::memory::PageLayout& layout = row.view.layer.layout;
+std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim) {
+  return (key_dim + value_dim) * sizeof(float);
+}
+
+void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                  std::uint64_t split, std::byte* scratch, float* partials) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
   const std::uint32_t group = job.heads / layout.kv_heads;
-  const std::uint64_t first =
-      std::max(first_visible_key(row.position, job.window), split * kAttentionSplit);
-  const std::uint64_t last = std::min(row.position + 1, (split + 1) * kAttentionSplit);
-  float* const key_row = scratch;
-  float* const value_row = scratch + layout.key_dim;
-  for (std::uint32_t g = 0; g < group; ++g) {
-    const Running run = running_of(partial, g, layout.value_dim);
-    run.maximum = kNothing;
-    run.sum = 0.0f;
-    std::fill_n(run.values, layout.value_dim, 0.0f);
-    const float* const q = row.q + (kv_head * group + g) * layout.key_dim;
-    std::array<float, kAttentionTile> scores = {};
-    for (std::uint64_t begin = first; begin < last;) {
-      const std::uint64_t end = std::min(last, (begin / kAttentionTile + 1) * kAttentionTile);
-      for (std::uint64_t key = begin; key < end; ++key) {
-        kv::memory::decode_row(layout.element, row.view.key_row(kv_head, key), layout.key_dim,
-                               key_row);
-        scores[key % kAttentionTile] = dot(q, key_row, layout.key_dim) * job.scale;
-      }
-      add_tile(run, row.view, kv_head, begin, end, scores.data(), value_row);
-      begin = end;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const std::size_t head = row * job.heads + kv_head * group + g;
+      const Running run = running_of(partials, row * group + g, layout.value_dim);
+      attend_one({job, rows.view, kv_head, rows.first_position + row, split},
+                 rows.q + head * layout.key_dim, reinterpret_cast<float*>(scratch), run);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "kernels/ref/rows.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
@@ -13,11 +14,23 @@ void unpack_row(const WeightMatrix& weight, std::size_t row, float* out) {
   dequantise_row(weight.type, weight.data + row * weight.row_bytes, out, weight.columns);
 }
 
-void matmul(const Matmul& job, std::size_t begin, std::size_t end, float* scratch) {
+// Floats are multiplied as they stand in the file and as they come.
+std::size_t packed_bytes(const WeightMatrix&) { return 0; }
+void pack(const WeightMatrix&, std::size_t, std::size_t, std::byte*) {}
+void to_operand(const float* x, std::size_t count, std::byte* out) {
+  std::memcpy(out, x, count * sizeof(float));
+}
+
+std::size_t matmul_scratch(std::size_t columns) { return columns * sizeof(float); }
+
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
+  auto* const weights = reinterpret_cast<float*>(scratch);
+  const std::size_t stride = operand_stride(Arithmetic::kFloats, job.weight.columns);
   for (std::size_t n = begin; n < end; ++n) {
-    unpack_row(job.weight, n, scratch);
+    unpack_row(job.weight, n, weights);
     for (std::size_t r = 0; r < job.rows; ++r) {
-      const float sum = dot(job.x + r * job.x_stride, scratch, job.weight.columns);
+      const auto* const x = reinterpret_cast<const float*>(job.x + r * stride);
+      const float sum = dot(x, weights, job.weight.columns);
       float& y = job.y[r * job.y_stride + n];
       y = job.accumulate ? y + sum : sum;
     }

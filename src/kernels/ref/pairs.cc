@@ -1,0 +1,197 @@
+#include "kernels/ref/pairs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/half.h"
+#include "kernels/exp.h"
+#include "kernels/ref/dequantise.h"
+#include "kernels/ref/rows.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::ref {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+constexpr std::size_t kMatmulStep = 32;
+constexpr std::size_t kDimensionStep = 32;
+constexpr std::size_t kKeyStep = 16;
+constexpr std::size_t kSumLanes = 16;
+
+// A factor of a product: the nearest bf16.
+float rounded(float x) { return float_from_bf16(bf16_from_float(without_subnormals(x))); }
+
+// Terms from first to last, one after the other, in steps that start at multiples of `step`.
+class PairSum {
+ public:
+  explicit PairSum(std::size_t step) : step_(step) {}
+
+  void add(std::size_t term, float a, float b) {
+    if (term / step_ != current_) {
+      close_step();
+      current_ = term / step_;
+    }
+    float& half = term % 2 == 0 ? even_ : odd_;
+    half = without_subnormals(std::fma(without_subnormals(a), without_subnormals(b), half));
+  }
+  float total() {
+    close_step();
+    return total_;
+  }
+
+ private:
+  void close_step() {
+    total_ = without_subnormals(total_ + without_subnormals(even_ + odd_));
+    even_ = odd_ = 0;
+  }
+
+  std::size_t step_;
+  std::size_t current_ = 0;
+  float even_ = 0;
+  float odd_ = 0;
+  float total_ = 0;
+};
+
+// Keys [begin, end) of the split that a token at `position` sees.
+struct KeyRange {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+KeyRange visible_keys(const Attention& job, std::uint64_t position, std::uint64_t split) {
+  return {std::max(first_visible_key(position, job.window), split * kPairsSplit),
+          std::min(position + 1, (split + 1) * kPairsSplit)};
+}
+
+std::vector<float> decoded(const kv::memory::PageLayout& layout, kv::memory::Row row,
+                           std::size_t count) {
+  std::vector<float> values(count);
+  kv::memory::decode_row(layout.element, row, count, values.data());
+  for (float& value : values) value = rounded(value);
+  return values;
+}
+
+// One query head over the keys it sees.
+void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, const float* q,
+                float scale, KeyRange keys, float* partial) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  std::vector<float> scores;
+  float maximum = kNothing;
+  for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
+    const std::vector<float> k = decoded(layout, view.key_row(kv_head, key), layout.key_dim);
+    PairSum sum(kDimensionStep);
+    for (std::uint32_t d = 0; d < layout.key_dim; ++d) sum.add(d, rounded(q[d]), k[d]);
+    scores.push_back(sum.total() * scale);
+    maximum = std::max(maximum, scores.back());
+  }
+  std::array<float, kSumLanes> lanes = {};
+  std::vector<PairSum> sums(layout.value_dim, PairSum(kKeyStep));
+  for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
+    const float weight = exp_fixed(scores[key - keys.begin] - maximum);
+    lanes[key % kSumLanes] += weight;
+    const std::vector<float> v = decoded(layout, view.value_row(kv_head, key), layout.value_dim);
+    for (std::uint32_t d = 0; d < layout.value_dim; ++d) sums[d].add(key, rounded(weight), v[d]);
+  }
+  for (std::size_t width = kSumLanes / 2; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  partial[0] = maximum;
+  partial[1] = lanes[0];
+  for (std::uint32_t d = 0; d < layout.value_dim; ++d) partial[2 + d] = sums[d].total();
+}
+
+}  // namespace
+
+float without_subnormals(float x) {
+  return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+}
+
+float first_infinite(kv::memory::Element element) {
+  switch (element) {
+    case kv::memory::Element::kF32:
+      break;
+    case kv::memory::Element::kF16:
+      return 65520.0f;
+    case kv::memory::Element::kBF16:
+      return 0x1.FFp127f;
+  }
+  return std::numeric_limits<float>::infinity();
+}
+
+void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
+                    std::uint32_t head) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const std::vector<float> keys(layout.key_dim, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> values(layout.value_dim, 0.0f);
+  kv::memory::encode_row(layout.element, keys.data(), keys.size(), view.key_row(head, position));
+  kv::memory::encode_row(layout.element, values.data(), values.size(),
+                         view.value_row(head, position));
+}
+
+void to_operand_pairs(const float* x, std::size_t count, std::byte* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[i]));
+    std::memcpy(out + 2 * i, &bits, 2);
+  }
+}
+
+void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
+  const std::size_t columns = job.weight.columns;
+  const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
+  std::vector<float> weights(columns);
+  for (std::size_t n = begin; n < end; ++n) {
+    unpack_row(job.weight, n, weights.data());
+    for (float& weight : weights) weight = rounded(weight);
+    for (std::size_t r = 0; r < job.rows; ++r) {
+      PairSum sum(kMatmulStep);
+      for (std::size_t k = 0; k < columns; ++k) {
+        std::uint16_t bits = 0;
+        std::memcpy(&bits, job.x + r * stride + 2 * k, 2);
+        sum.add(k, float_from_bf16(bits), weights[k]);
+      }
+      float& y = job.y[r * job.y_stride + n];
+      y = job.accumulate ? without_subnormals(without_subnormals(y) + sum.total()) : sum.total();
+    }
+  }
+}
+
+void store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+                    const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const float limit = first_infinite(layout.element);
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    const float* const key = keys + head * layout.key_dim;
+    const float* const value = values + head * layout.value_dim;
+    if (!std::all_of(value, value + layout.value_dim,
+                     [limit](float v) { return std::fabs(v) < limit; })) {
+      store_poisoned(view, position, head);
+      continue;
+    }
+    std::vector<float> row(key, key + layout.key_dim);
+    std::transform(row.begin(), row.end(), row.begin(), without_subnormals);
+    kv::memory::encode_row(layout.element, row.data(), row.size(), view.key_row(head, position));
+    row.assign(value, value + layout.value_dim);
+    std::transform(row.begin(), row.end(), row.begin(), without_subnormals);
+    kv::memory::encode_row(layout.element, row.data(), row.size(), view.value_row(head, position));
+  }
+}
+
+void attend_split_pairs(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                        std::uint64_t split, std::byte*, float* partials) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    const KeyRange keys = visible_keys(job, rows.first_position + row, split);
+    if (keys.begin >= keys.end) continue;
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const std::size_t head = row * job.heads + kv_head * group + g;
+      attend_one(rows.view, kv_head, rows.q + head * layout.key_dim, job.scale, keys,
+                 partials + (row * group + g) * (2 + layout.value_dim));
+    }
+  }
+}
+
+}  // namespace pagoda::kernels::ref

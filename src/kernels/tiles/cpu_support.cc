@@ -1,0 +1,40 @@
+#include "kernels/tiles/sets.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace pagoda::kernels::tiles {
+
+#if defined(__x86_64__)
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool has_amx() {
+  constexpr unsigned kAmxBf16 = 1u << 22;  // CPUID 7, EDX
+  constexpr unsigned kAmxTile = 1u << 24;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  if (!has_avx512() || !__builtin_cpu_supports("avx512bf16")) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kAmxBf16) == 0 || (d & kAmxTile) == 0) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+#else
+
+bool has_avx512() { return false; }
+bool has_amx() { return false; }
+
+#endif
+
+}  // namespace pagoda::kernels::tiles

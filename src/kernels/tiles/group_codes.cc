@@ -1,0 +1,199 @@
+// Block layouts are drawn in ref/dequantise_legacy.cc and ref/dequantise_k.cc.
+#include "kernels/tiles/group_codes.h"
+
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/half.h"
+
+namespace pagoda::kernels::tiles {
+namespace {
+
+using gguf::TensorType;
+
+constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                        1,    13,   25,  38,  53,  69,  89,  113};
+
+unsigned byte_at(const std::byte* at) { return std::to_integer<unsigned>(*at); }
+
+float half_at(const std::byte* at) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, 2);
+  return float_from_fp16(bits);
+}
+
+std::int8_t code_of(unsigned value, int zero = 0) {
+  return static_cast<std::int8_t>(static_cast<int>(value) - zero);
+}
+
+GroupCodes with_scale(float scale, float minimum = 0.0f) {
+  return {.codes = {}, .scales = {scale, scale}, .minima = {minimum, minimum}};
+}
+
+// 32 codes of four bits: byte j holds code j and code j + 16.
+void read_split_nibbles(const std::byte* bytes, GroupCodes& group) {
+  for (int j = 0; j < 16; ++j) {
+    group.codes[j] = code_of(byte_at(bytes + j) & 15);
+    group.codes[j + 16] = code_of(byte_at(bytes + j) >> 4);
+  }
+}
+
+void add_fifth_bits(const std::byte* bytes, GroupCodes& group) {
+  std::uint32_t fifth = 0;
+  std::memcpy(&fifth, bytes, 4);
+  for (int j = 0; j < 32; ++j) {
+    group.codes[j] = code_of(static_cast<unsigned>(group.codes[j]) | (fifth >> j & 1) << 4);
+  }
+}
+
+void subtract(GroupCodes& group, int zero) {
+  for (std::int8_t& code : group.codes) code = static_cast<std::int8_t>(code - zero);
+}
+
+GroupCodes read_q8_0(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block));
+  std::memcpy(group.codes, block + 2, 32);
+  return group;
+}
+
+GroupCodes read_q4_0(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block));
+  read_split_nibbles(block + 2, group);
+  subtract(group, 8);
+  return group;
+}
+
+GroupCodes read_q4_1(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block), half_at(block + 2));
+  read_split_nibbles(block + 4, group);
+  return group;
+}
+
+GroupCodes read_q5_0(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block));
+  read_split_nibbles(block + 6, group);
+  add_fifth_bits(block + 2, group);
+  subtract(group, 16);
+  return group;
+}
+
+GroupCodes read_q5_1(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block), half_at(block + 2));
+  read_split_nibbles(block + 8, group);
+  add_fifth_bits(block + 4, group);
+  return group;
+}
+
+GroupCodes read_iq4_nl(const std::byte* block) {
+  GroupCodes group = with_scale(half_at(block));
+  read_split_nibbles(block + 2, group);
+  for (std::int8_t& code : group.codes) code = kIq4Values[code];
+  return group;
+}
+
+GroupCodes read_iq4_xs(const std::byte* block, int g) {
+  std::uint16_t scales_high = 0;
+  std::memcpy(&scales_high, block + 2, 2);
+  const unsigned low = byte_at(block + 4 + g / 2) >> (4 * (g % 2)) & 15;
+  const unsigned high = scales_high >> (2 * g) & 3u;
+  const int scale = static_cast<int>(low | high << 4) - 32;
+  GroupCodes group = with_scale(half_at(block) * static_cast<float>(scale));
+  read_split_nibbles(block + 8 + 16 * g, group);
+  for (std::int8_t& code : group.codes) code = kIq4Values[code];
+  return group;
+}
+
+// Group g of 8 in Q4_K and Q5_K: scale and minimum of 6 bits each in 12 bytes.
+GroupCodes with_packed_scale(const std::byte* block, int g) {
+  const std::byte* const packed = block + 4;
+  unsigned scale = byte_at(packed + g % 4) & 63;
+  unsigned minimum = byte_at(packed + g % 4 + 4) & 63;
+  if (g >= 4) {
+    const unsigned low = byte_at(packed + g + 4);
+    scale = (low & 15) | (byte_at(packed + g - 4) >> 6) << 4;
+    minimum = low >> 4 | (byte_at(packed + g) >> 6) << 4;
+  }
+  return with_scale(half_at(block) * static_cast<float>(scale),
+                    -(half_at(block + 2) * static_cast<float>(minimum)));
+}
+
+GroupCodes read_q4_k(const std::byte* block, int g) {
+  GroupCodes group = with_packed_scale(block, g);
+  for (int j = 0; j < 32; ++j) {
+    group.codes[j] = code_of(byte_at(block + 16 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15);
+  }
+  return group;
+}
+
+GroupCodes read_q5_k(const std::byte* block, int g) {
+  GroupCodes group = with_packed_scale(block, g);
+  for (int j = 0; j < 32; ++j) {
+    const unsigned low = byte_at(block + 48 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15;
+    group.codes[j] = code_of(low | (byte_at(block + 16 + j) >> g & 1) << 4);
+  }
+  return group;
+}
+
+GroupCodes read_q6_k(const std::byte* block, int g) {
+  const int half = g / 4;
+  const int quarter = g % 4;
+  GroupCodes group = {};
+  for (int j = 0; j < 32; ++j) {
+    const unsigned low =
+        byte_at(block + 64 * half + 32 * (quarter % 2) + j) >> (4 * (quarter / 2)) & 15;
+    const unsigned high = byte_at(block + 128 + 32 * half + j) >> (2 * quarter) & 3;
+    group.codes[j] = code_of(low | high << 4, 32);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto scale = static_cast<std::int8_t>(byte_at(block + 192 + 2 * g + i));
+    group.scales[i] = half_at(block + 208) * static_cast<float>(scale);
+  }
+  return group;
+}
+
+struct CodedType {
+  TensorType type;
+  CodeTraits traits;
+  std::size_t block_bytes;
+  std::size_t groups;  // of 32 in a block
+  GroupCodes (*read_one)(const std::byte* block) = nullptr;
+  GroupCodes (*read)(const std::byte* block, int group) = nullptr;
+};
+
+constexpr CodedType kCodedTypes[] = {
+    {TensorType::kQ4_0, {true, -8, true, false, false}, 18, 1, read_q4_0},
+    {TensorType::kQ4_1, {true, 0, true, true, false}, 20, 1, read_q4_1},
+    {TensorType::kQ5_0, {false, 0, true, false, false}, 22, 1, read_q5_0},
+    {TensorType::kQ5_1, {false, 0, true, true, false}, 24, 1, read_q5_1},
+    {TensorType::kQ8_0, {false, 0, true, false, false}, 34, 1, read_q8_0},
+    {TensorType::kIQ4_NL, {false, 0, true, false, false}, 18, 1, read_iq4_nl},
+    {TensorType::kIQ4_XS, {false, 0, false, false, false}, 136, 8, nullptr, read_iq4_xs},
+    {TensorType::kQ4_K, {true, 0, false, true, false}, 144, 8, nullptr, read_q4_k},
+    {TensorType::kQ5_K, {false, 0, false, true, false}, 176, 8, nullptr, read_q5_k},
+    {TensorType::kQ6_K, {false, 0, false, false, true}, 210, 8, nullptr, read_q6_k},
+};
+
+const CodedType* find(TensorType type) {
+  for (const CodedType& coded : kCodedTypes) {
+    if (coded.type == type) return &coded;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const CodeTraits* code_traits(TensorType type) {
+  const CodedType* const coded = find(type);
+  return coded == nullptr ? nullptr : &coded->traits;
+}
+
+GroupCodes read_codes(TensorType type, const std::byte* row, std::size_t column) {
+  const CodedType* const coded = find(type);
+  ASSERT(coded != nullptr, "asked only for types with code_traits");
+  const std::size_t index = column / 32;
+  const std::byte* const block = row + index / coded->groups * coded->block_bytes;
+  if (coded->read_one != nullptr) return coded->read_one(block);
+  return coded->read(block, static_cast<int>(index % coded->groups));
+}
+
+}  // namespace pagoda::kernels::tiles

@@ -1,0 +1,17 @@
+// The sets of the arithmetic of pairs: declarations for tiles/set.cc, contracts in kernels/ops.h.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+
+std::size_t matmul_scratch(std::size_t columns);
+std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
+void to_operand(const float* x, std::size_t count, std::byte* out);
+void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values);
+void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                  std::uint64_t split, std::byte* scratch, float* partials);
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET

@@ -1,0 +1,77 @@
+// Rows of floats into operands and into the cache.
+#include "kernels/ref/pairs.h"
+#include "kernels/tiles/kernels.h"
+#include "kernels/tiles/simd.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+namespace {
+
+constexpr std::size_t kRowPart = 64;  // values converted at a time
+
+// Halves of up to kRowPart floats.
+void round_part(const float* values, std::size_t count, std::uint16_t* halves) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store_bf16(halves + i, load(values + i));
+  if (i == count) return;
+  alignas(64) float rest[kLanes] = {};
+  alignas(64) std::uint16_t rounded[kLanes];
+  __builtin_memcpy(rest, values + i, (count - i) * sizeof(float));
+  store_bf16(rounded, load(rest));
+  __builtin_memcpy(halves + i, rounded, (count - i) * 2);
+}
+
+void store_row(kv::memory::Element element, const float* values, std::size_t count,
+               kv::memory::Row row) {
+  if (element != kv::memory::Element::kBF16) {
+    const std::size_t bytes = kv::memory::element_bytes(element);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = ref::without_subnormals(values[i]);
+      kv::memory::encode_row(element, &value, 1, {row.data + bytes * row.place(i)});
+    }
+    return;
+  }
+  alignas(64) std::uint16_t halves[kRowPart];
+  for (std::size_t first = 0; first < count; first += kRowPart) {
+    const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
+    round_part(values + first, part, halves);
+    for (std::size_t i = 0; i < part; ++i) {
+      __builtin_memcpy(row.data + 2 * row.place(first + i), halves + i, 2);
+    }
+  }
+}
+
+bool all_below(const float* values, std::size_t count, float limit) {
+  bool below = true;
+  for (std::size_t i = 0; i < count; ++i) below &= __builtin_fabsf(values[i]) < limit;
+  return below;
+}
+
+}  // namespace
+
+void to_operand(const float* x, std::size_t count, std::byte* out) {
+  alignas(64) std::uint16_t halves[kRowPart];
+  for (std::size_t first = 0; first < count; first += kRowPart) {
+    const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
+    round_part(x + first, part, halves);
+    __builtin_memcpy(out + 2 * first, halves, 2 * part);
+  }
+}
+
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const float limit = ref::first_infinite(layout.element);
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    const float* const value = values + head * layout.value_dim;
+    const float* const key = keys + head * layout.key_dim;
+    if (!all_below(value, layout.value_dim, limit)) {
+      ref::store_poisoned(view, position, head);
+      continue;
+    }
+    store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
+    store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+  }
+}
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET

@@ -1,0 +1,60 @@
+// 16 x 16 words of four bytes, rows to columns: pairs of bf16, or floats.
+#pragma once
+
+#include "kernels/tiles/simd.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+
+#if defined(__AVX512F__)
+
+// to[j][i] = from[i][j]; strides in bytes
+inline void transpose_words(const void* from, std::size_t from_stride, void* to,
+                            std::size_t to_stride) {
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  __m512i a[16];
+  __m512i b[16];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(source + i * from_stride);
+    // Words, then pairs of words, change places within lanes of 128 bits.
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < 16; i += 2) {
+    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 16; i += 4) {
+    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+  }
+  // a[4g + j], lane l: column 4l + j of rows 4g to 4g + 3. Now the lanes.
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < 4; ++j) {
+    const __m512i low01 = _mm512_shuffle_i32x4(a[j], a[4 + j], 0x88);
+    const __m512i low23 = _mm512_shuffle_i32x4(a[8 + j], a[12 + j], 0x88);
+    const __m512i high01 = _mm512_shuffle_i32x4(a[j], a[4 + j], 0xDD);
+    const __m512i high23 = _mm512_shuffle_i32x4(a[8 + j], a[12 + j], 0xDD);
+    _mm512_storeu_si512(target + j * to_stride, _mm512_shuffle_i32x4(low01, low23, 0x88));
+    _mm512_storeu_si512(target + (8 + j) * to_stride, _mm512_shuffle_i32x4(low01, low23, 0xDD));
+    _mm512_storeu_si512(target + (4 + j) * to_stride, _mm512_shuffle_i32x4(high01, high23, 0x88));
+    _mm512_storeu_si512(target + (12 + j) * to_stride, _mm512_shuffle_i32x4(high01, high23, 0xDD));
+  }
+}
+
+#else
+
+inline void transpose_words(const void* from, std::size_t from_stride, void* to,
+                            std::size_t to_stride) {
+  for (std::size_t i = 0; i < 16; ++i) {
+    for (std::size_t j = 0; j < 16; ++j) {
+      std::memcpy(static_cast<std::byte*>(to) + j * to_stride + 4 * i,
+                  static_cast<const std::byte*>(from) + i * from_stride + 4 * j, 4);
+    }
+  }
+}
+
+#endif
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET
