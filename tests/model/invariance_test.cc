@@ -180,9 +180,8 @@ TEST(InvarianceOfTheDefaultModel, NothingChangesTheLogits) {
   const Tokens few(tokens.begin(), tokens.begin() + 12);
   const Logits cached = run_sequences(model, fastest, {few}).front();
   ASSERT_TRUE(same_bits(run_without_cache(model, fastest, few), cached));
-  const Conditions reference = {.kernels = &kernels::ref_set(fastest.kernels->arithmetic),
-                                .threads = 2,
-                                .chunk = 5};
+  const Conditions reference = {
+      .kernels = &kernels::ref_set(fastest.kernels->arithmetic), .threads = 2, .chunk = 5};
   ASSERT_TRUE(same_bits(run_sequences(model, reference, {few}).front(), cached))
       << "the reference set differs";
 }
