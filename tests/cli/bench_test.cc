@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 const std::vector<std::string> kBenchmarks = {"cache",   "prefix", "batch", "depth",
-                                              "chunked", "paging", "peer"};
+                                              "chunked", "paging", "peer",  "kernels"};
 
 TEST(Bench, EveryBenchmarkExplainsItselfWithExamples) {
   const Captured help = run_captured({"bench", "--help"});
