@@ -52,6 +52,7 @@ class Pipe {
 
 Result<pid_t> spawn(const std::vector<std::string>& words, const Pipe& out, const Pipe& err) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
