@@ -11,5 +11,7 @@ void add_bench_batch(const BenchCommand& bench);
 void add_bench_depth(const BenchCommand& bench);
 void add_bench_chunked(const BenchCommand& bench);
 void add_bench_paging(const BenchCommand& bench);
+void add_bench_peer(const BenchCommand& bench);
+void add_bench_kernels(const BenchCommand& bench);
 
 }  // namespace pagoda::cli

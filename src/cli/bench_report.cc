@@ -47,8 +47,12 @@ void BenchReport::add_row(std::vector<Json> cells) {
 }
 
 void BenchReport::add_figure(const std::string& key, Json value, std::string sentence) {
-  figures_[key] = std::move(value);
+  add_detail(key, std::move(value));
   sentences_.push_back(std::move(sentence));
+}
+
+void BenchReport::add_detail(const std::string& key, Json value) {
+  figures_[key] = std::move(value);
 }
 
 std::string BenchReport::text(const BenchMachine& machine, const std::string& command) const {

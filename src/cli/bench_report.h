@@ -29,6 +29,8 @@ class BenchReport {
   void add_row(std::vector<Json> cells);
   // A number drawn from the table, and the line that says it below the table.
   void add_figure(const std::string& key, Json value, std::string sentence);
+  // In JSON alone.
+  void add_detail(const std::string& key, Json value);
 
   std::string text(const BenchMachine& machine, const std::string& command) const;
   Json json(const BenchMachine& machine, const std::string& command) const;

@@ -42,13 +42,17 @@ int run_benchmark(const BenchCommand& bench, const BenchOptions& options,
 
 }  // namespace
 
-void add_model_options(CLI::App& command, BenchOptions& options) {
-  command.add_option("MODEL", options.model,
-                     "model file (GGUF; default: the default model in the cache folder)");
+void add_machine_options(CLI::App& command, BenchOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       ->check(CLI::Range(1u, 1024u));
   add_kv_element_option(command, options.kv_element);
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
+}
+
+void add_model_options(CLI::App& command, BenchOptions& options) {
+  command.add_option("MODEL", options.model,
+                     "model file (GGUF; default: the default model in the cache folder)");
+  add_machine_options(command, options);
 }
 
 void add_repeats_option(CLI::App& command, BenchOptions& options) {

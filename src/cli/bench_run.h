@@ -29,7 +29,9 @@ struct BenchOptions {
   bool json = false;
 };
 
-// MODEL, --threads, --kv-cache-dtype, --json
+// --threads, --kv-cache-dtype, --json
+void add_machine_options(CLI::App& command, BenchOptions& options);
+// MODEL and those of the machine
 void add_model_options(CLI::App& command, BenchOptions& options);
 void add_repeats_option(CLI::App& command, BenchOptions& options);
 void add_batched_tokens_option(CLI::App& command, BenchOptions& options);

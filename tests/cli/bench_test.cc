@@ -14,8 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::vector<std::string> kBenchmarks = {"cache", "prefix",  "batch",
-                                              "depth", "chunked", "paging"};
+const std::vector<std::string> kBenchmarks = {"cache",   "prefix", "batch", "depth",
+                                              "chunked", "paging", "peer",  "kernels"};
 
 TEST(Bench, EveryBenchmarkExplainsItselfWithExamples) {
   const Captured help = run_captured({"bench", "--help"});
@@ -72,6 +72,7 @@ TEST(Bench, AContextTooSmallIsRefusedWithBothNumbers) {
       {"depth", {"--depths", "0,500", "--new-tokens", "13"}, "513"},
       {"chunked", {}, "8001"},
       {"paging", {"--prompt-tokens-max", "500", "--new-tokens", "13"}, "513"},
+      {"peer", {"--llama-bench", "/bin/false", "--works", "prefill"}, "513"},
   };
   for (const auto& refused : cases) {
     const Captured captured = run_bench(refused.benchmark, refused.flags);
@@ -93,6 +94,7 @@ TEST(Bench, BadOptionsAreRefusedByName) {
       {"batch", {"--batch-sizes", "1,0"}},
       {"batch", {"--max-num-batched-tokens", "8", "--batch-sizes", "9"}},
       {"depth", {"--depths", "0,-1"}},
+      {"peer", {"--llama-bench", "/bin/false", "--works", "sleep"}},
       {"chunked", {"--max-num-batched-tokens", "100", "--prompt-tokens", "100"}},
       {"chunked", {"--streams", "0"}},
       {"paging", {"--kv-cache-memory-bytes", "much"}},
