@@ -103,7 +103,8 @@ std::string speeds_text(const MachineSpeed& speed) {
   return text;
 }
 
-BenchReport report_of(const KernelsOptions& options, const std::vector<OperationTime>& times,
+BenchReport report_of(const KernelsOptions& options, kv::memory::Element kv_element,
+                      const std::vector<OperationTime>& times,
                       const std::vector<MachineSpeed>& seen) {
   BenchReport report("kernels", {{"operation", "operation"},
                                  {"shape", "shape"},
@@ -116,7 +117,7 @@ BenchReport report_of(const KernelsOptions& options, const std::vector<Operation
   report.add_setting("shape", options.shape);
   report.add_setting("type", options.type.empty() ? "of the shape" : options.type);
   report.add_setting("threads", options.threads);
-  report.add_setting("kv_cache_dtype", kv_element_name(options.kv_element));
+  report.add_setting("kv_cache_dtype", kv_element_name(kv_element));
   const MachineSpeed best = best_speed(seen);
   for (const OperationTime& time : times) {
     const SpeedLimit limit =
@@ -142,7 +143,7 @@ BenchReport report_of(const KernelsOptions& options, const std::vector<Operation
 Result<BenchReport> bench_kernels(const KernelsOptions& options, const BenchRun& run) {
   ASSIGN_OR_RETURN(const ModelShape shape, shape_of(options));
   OperationOptions operations = options.operations;
-  operations.kv_element = options.kv_element;
+  operations.kv_element = run.kv_element();
   ThreadPool pool(options.threads);
   const OperationTimer timer(run.kernels(), pool, run.clock(), operations);
   SpeedProbe probe(options.threads, run.clock());
@@ -164,7 +165,7 @@ Result<BenchReport> bench_kernels(const KernelsOptions& options, const BenchRun&
   }
   RETURN_IF_ERROR(keep(timer.time_attention(shape)));
   RETURN_IF_ERROR(keep(timer.time_row_operations(shape)));
-  return report_of(options, times, seen);
+  return report_of(options, run.kv_element(), times, seen);
 }
 
 constexpr const char* kExamples =

@@ -38,17 +38,30 @@ LargeArray<float> random_floats(std::size_t count) {
   return floats;
 }
 
-// Calls that write to their own `count` floats for each thread.
+// Bytes for each thread to write to, on cache lines of their own.
 class ThreadScratch {
  public:
-  ThreadScratch(std::size_t threads, std::size_t count)
-      : stride_((count + 15) / 16 * 16), floats_(threads * stride_) {}
-  float* of(std::size_t thread) { return floats_.data() + thread * stride_; }
+  ThreadScratch(std::size_t threads, std::size_t bytes)
+      : stride_((bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes),
+        bytes_(threads * stride_) {}
+  std::byte* of(std::size_t thread) { return bytes_.data() + thread * stride_; }
 
  private:
   std::size_t stride_;
-  LargeArray<float> floats_;
+  LargeArray<std::byte> bytes_;
 };
+
+// Random rows as the set multiplies them.
+LargeArray<std::byte> random_operands(const kernels::KernelSet& set, std::size_t rows,
+                                      std::size_t columns) {
+  const LargeArray<float> floats = random_floats(rows * columns);
+  const std::size_t stride = kernels::operand_stride(set.arithmetic, columns);
+  LargeArray<std::byte> operands(rows * stride);
+  for (std::size_t row = 0; row < rows; ++row) {
+    set.to_operand(floats.data() + row * columns, columns, operands.data() + row * stride);
+  }
+  return operands;
+}
 
 }  // namespace
 
@@ -77,19 +90,26 @@ std::vector<OperationTime> OperationTimer::time_matmul(const std::string& name,
   const std::size_t matrices = std::clamp<std::size_t>(kMatrixBytesMax / matrix_bytes, 1, copies);
   const LargeArray<std::byte> weights = random_bytes(matrices * matrix_bytes);
   const std::uint32_t rows_max = *std::max_element(options_.rows.begin(), options_.rows.end());
-  const LargeArray<float> x = random_floats(std::size_t{rows_max} * columns);
+  const LargeArray<std::byte> x = random_operands(kernels_, rows_max, columns);
   LargeArray<float> y(std::size_t{rows_max} * outputs);
-  ThreadScratch scratch(pool_.threads(), kernels::matmul_scratch_floats(columns));
+  ThreadScratch scratch(pool_.threads(), kernels_.matmul_scratch(columns));
   const std::size_t panels = (outputs + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+  kernels::WeightMatrix weight = {type, weights.data(), outputs, columns, row_bytes, nullptr};
+  const std::size_t packed_bytes = kernels_.packed_bytes(weight);
+  LargeArray<std::byte> packed(matrices * packed_bytes);
+  for (std::size_t copy = 0; packed_bytes > 0 && copy < matrices; ++copy) {
+    weight.data = weights.data() + copy * matrix_bytes;
+    kernels_.pack(weight, 0, outputs, packed.data() + copy * packed_bytes);
+  }
 
   std::vector<OperationTime> times;
   for (const std::uint32_t rows : options_.rows) {
     const double seconds = median_seconds(matrices, [&](std::size_t copy) {
       const kernels::Matmul job = {
           .x = x.data(),
-          .x_stride = columns,
           .rows = rows,
-          .weight = {type, weights.data() + copy * matrix_bytes, outputs, columns, row_bytes},
+          .weight = {type, weights.data() + copy * matrix_bytes, outputs, columns, row_bytes,
+                     packed.data() + copy * packed_bytes},
           .y = y.data(),
           .y_stride = outputs,
           .accumulate = false};
@@ -128,7 +148,8 @@ OperationTime OperationTimer::time_attention_rows(const ModelShape& shape, std::
                                          .kv_heads = shape.kv_heads,
                                          .key_dim = shape.head_dim,
                                          .value_dim = shape.head_dim,
-                                         .value_order = kernels_.value_order};
+                                         .value_order = kernels_.value_order,
+                                         .key_order = kernels_.key_order};
   const std::uint64_t keys = std::uint64_t{depth} + rows;
   std::vector<kv::BlockId> table;
   for (std::uint32_t block = 0; block * layout.block_tokens < keys; ++block) {
@@ -138,41 +159,48 @@ OperationTime OperationTimer::time_attention_rows(const ModelShape& shape, std::
   const std::size_t row_floats = std::size_t{shape.heads} * shape.head_dim;
   const LargeArray<float> q = random_floats(rows * row_floats);
   LargeArray<float> out(rows * row_floats);
-  const std::size_t group = shape.heads / shape.kv_heads;
+  const std::uint32_t group = shape.heads / shape.kv_heads;
   const std::size_t partial_floats = kernels::partial_floats(group, shape.head_dim);
-  const std::uint64_t splits = kernels::visible_splits(keys - 1, 0).last;
-  LargeArray<float> partials(rows * shape.kv_heads * splits * partial_floats);
+  const std::uint32_t together = std::max(1u, kernels_.attention_queries / group);
+  const std::size_t tiles = (rows + together - 1) / together;
+  const std::uint64_t splits = (keys - 1) / kernels_.attention_split + 1;
+  LargeArray<float> partials(tiles * shape.kv_heads * splits * together * partial_floats);
   ThreadScratch scratch(pool_.threads(),
-                        kernels::attention_scratch_floats(shape.head_dim, shape.head_dim));
+                        kernels_.attention_scratch(shape.head_dim, shape.head_dim));
   const kernels::Attention job = {.heads = shape.heads, .window = 0, .scale = 0.125f};
 
   const double seconds = median_seconds(shape.layers, [&](std::size_t layer) {
     const kv::memory::SequenceView view = {
         {pages.data(), layout, static_cast<std::uint32_t>(layer)}, table.data()};
-    const auto row_at = [&](std::size_t row) {
-      return kernels::AttentionRow{view, q.data() + row * row_floats, out.data() + row * row_floats,
-                                   depth + row};
+    const auto tile_at = [&](std::size_t tile) {
+      const std::size_t first = tile * together;
+      return kernels::AttentionRows{
+          view, q.data() + first * row_floats, depth + first,
+          static_cast<std::uint32_t>(std::min<std::size_t>(together, rows - first))};
     };
-    pool_.run(rows * shape.kv_heads * splits, [&](WorkRange range) {
+    pool_.run(tiles * shape.kv_heads * splits, [&](WorkRange range) {
       for (std::size_t item = range.begin; item < range.end; ++item) {
-        const kernels::AttentionRow row = row_at(item / splits / shape.kv_heads);
-        const std::uint64_t split = item % splits;
-        if (split >= kernels::visible_splits(row.position, 0).last) continue;
-        kernels_.attend_split(job, row, static_cast<std::uint32_t>(item / splits % shape.kv_heads),
-                              split, scratch.of(range.thread),
-                              partials.data() + item * partial_floats);
+        kernels_.attend_split(job, tile_at(item / splits / shape.kv_heads),
+                              static_cast<std::uint32_t>(item / splits % shape.kv_heads),
+                              item % splits, scratch.of(range.thread),
+                              partials.data() + item * together * partial_floats);
       }
     });
-    pool_.run(rows * shape.kv_heads, [&](WorkRange range) {
+    pool_.run(tiles * shape.kv_heads, [&](WorkRange range) {
       for (std::size_t item = range.begin; item < range.end; ++item) {
-        const kernels::AttentionRow row = row_at(item / shape.kv_heads);
-        float* const total = partials.data() + item * splits * partial_floats;
-        const std::uint64_t last = kernels::visible_splits(row.position, 0).last;
-        for (std::uint64_t split = 1; split < last; ++split) {
-          kernels_.merge_partials(total, total + split * partial_floats, group, shape.head_dim);
+        const kernels::AttentionRows tile = tile_at(item / shape.kv_heads);
+        float* const first = partials.data() + item * splits * together * partial_floats;
+        for (std::uint32_t row = 0; row < tile.rows; ++row) {
+          float* const total = first + row * partial_floats;
+          const std::uint64_t last = (tile.first_position + row) / kernels_.attention_split;
+          for (std::uint64_t split = 1; split <= last; ++split) {
+            kernels_.merge_partials(total, total + split * together * partial_floats, group,
+                                    shape.head_dim);
+          }
+          kernels_.finish_partial(total, group, shape.head_dim,
+                                  out.data() + (tile.first_position - depth + row) * row_floats +
+                                      item % shape.kv_heads * group * shape.head_dim);
         }
-        kernels_.finish_partial(total, group, shape.head_dim,
-                                row.out + item % shape.kv_heads * group * shape.head_dim);
       }
     });
   });
