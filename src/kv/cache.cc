@@ -29,7 +29,12 @@ Cache::Cache(const CacheOptions& options)
   if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices(), nodes);
   tree_.reserve(nodes);
   guards_.reserve(nodes);
-  queue_.reserve(options.blocks);
+  if (options.policy->make_order != nullptr) {
+    ordered_.emplace(options.policy->make_order(options.blocks), options.blocks);
+    identities_.reserve(nodes);
+  } else {
+    queue_.reserve(options.blocks);
+  }
   if (options.name_blocks) names_.reserve(nodes);
 }
 
@@ -62,6 +67,10 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
       table.push_back(held ? tree_.page(match.nodes[block], slice).value() : BlockId(0));
       if (held) hold(table.back());
     }
+    // As they will be released: the head was used last.
+    for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[slice];) {
+      note_use(table[block]);
+    }
   }
   std::vector<Copy> copies;
   if (match.partial) {
@@ -69,6 +78,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       const BlockId from = tree_.page(*match.partial, slice).value();
       hold(from);
+      note_use(from);
       ++pins_[from.value()];
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
@@ -248,6 +258,7 @@ void Cache::fit_tables(NodeId node) {
   if (node.value() < guards_.size()) return;
   guards_.resize(node.value() + 1);
   if (options_.name_blocks) names_.resize(node.value() + 1);
+  if (ordered_) identities_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

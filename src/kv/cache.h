@@ -30,6 +30,7 @@
 #include "kv/blocks/block_pool.h"
 #include "kv/domain.h"
 #include "kv/evict/eviction_queue.h"
+#include "kv/evict/order_queues.h"
 #include "kv/evict/policy.h"
 #include "kv/ids.h"
 #include "kv/memory/slices.h"
@@ -227,6 +228,9 @@ class Cache {
   std::int64_t score(BlockId block) const;
   BlockStats stats(BlockId block) const;
   void note_created(BlockId block);
+  void note_sealed(NodeId node, std::uint32_t slice);
+  void note_use(BlockId block);
+  void identify(NodeId node);
   void queue_if_evictable(BlockId block);
   void queue_node(NodeId node);
   void take_pages(NodeId node);
@@ -239,7 +243,9 @@ class Cache {
   CacheOptions options_;
   BlockPool pool_;
   PrefixTree tree_;
-  EvictionQueue queue_;
+  EvictionQueue queue_;                    // when the policy is a score
+  std::optional<OrderQueues> ordered_;     // when it is an order
+  std::vector<std::uint64_t> identities_;  // [node], of whole ones, for ordered_
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
   std::vector<Tick> created_;        // [block], or empty: the policy does not read it

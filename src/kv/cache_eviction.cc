@@ -3,6 +3,17 @@
 #include "kv/cache.h"
 
 namespace pagoda::kv {
+namespace {
+
+// Multiplies 128 bits wide and folds: one step of a chain that a client without the key cannot aim.
+std::uint64_t mix(std::uint64_t state, std::uint64_t value) {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t sum = state + (value + 1) * 0x9E3779B97F4A7C15u;  // of zeros: not zero
+  const Wide product = Wide{sum} * 0xD6E8FEB86659FD93u;
+  return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
+}
+
+}  // namespace
 
 // The caller has made sure that so many blocks are available.
 void Cache::make_room(std::uint64_t blocks) {
@@ -24,6 +35,10 @@ void Cache::clear() {
 
 // The block to be evicted next, taken out of the queue.
 std::optional<BlockId> Cache::next_victim() {
+  if (ordered_) {
+    return ordered_->pop([this](BlockId block) { return stats(block); },
+                         [this](BlockId block) { return judge(block); });
+  }
   const auto judge_and_note = [this](BlockId block) {
     const EvictionQueue::Verdict verdict = judge(block);
     if (verdict == EvictionQueue::Verdict::kForget) pool_.set_queued(block, false);
@@ -53,6 +68,7 @@ bool Cache::evict_one() {
 // or a copy still reads is freed when it is released.
 void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
+  if (ordered_) ordered_->order().left(block);
   tree_.set_page(node, slice, std::nullopt);
   --salts_.blocks_charged(tree_.region(node));
   if (pool_.state(block) == BlockState::kIdle) {
@@ -97,7 +113,35 @@ void Cache::note_created(BlockId block) {
   if (!created_.empty()) created_[block.value()] = now_;
 }
 
+// A node that is whole now: what it will be known by when it comes back.
+void Cache::identify(NodeId node) {
+  if (!ordered_) return;
+  const NodeId parent = tree_.parent(node);
+  std::uint64_t identity =
+      tree_.is_root(parent) ? mix(options_.hash_seed, parent.value()) : identities_[parent.value()];
+  identity = mix(identity, tree_.region(node).value());
+  for (const TokenId token : tree_.tokens(node)) identity = mix(identity, token.value());
+  identities_[node.value()] = identity;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) note_sealed(node, slice);
+}
+
+void Cache::note_sealed(NodeId node, std::uint32_t slice) {
+  if (!ordered_) return;
+  const BlockId block = tree_.page(node, slice).value();
+  ordered_->order().sealed(block, mix(identities_[node.value()], slice));
+}
+
+void Cache::note_use(BlockId block) {
+  if (!ordered_) return;
+  const std::optional<BlockId> moved = ordered_->order().used(block, ++now_);
+  if (moved) queue_if_evictable(*moved);
+}
+
 void Cache::queue_if_evictable(BlockId block) {
+  if (ordered_) {
+    if (judge(block) == EvictionQueue::Verdict::kTake) ordered_->push(block, stats(block));
+    return;
+  }
   if (pool_.queued(block) || judge(block) == EvictionQueue::Verdict::kForget) return;
   pool_.set_queued(block, true);
   queue_.push(block, score(block));

@@ -67,6 +67,7 @@ void Cache::check() const {
   pool_.check();
   tree_.check();
   if (tier_) tier_->check();
+  if (ordered_) ordered_->order().check();
   std::vector<std::uint64_t> charged(salts_.numbers(), 0);
   for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
     const BlockId block(i);
@@ -78,7 +79,8 @@ void Cache::check() const {
     for (std::uint32_t s = 0; s < slices(); ++s) known = known || tree_.page(*node, s) == block;
     ASSERT(known, "C2: a block's owner has it as a page");
     const bool evictable = judge(block) == EvictionQueue::Verdict::kTake;
-    ASSERT(!evictable || pool_.queued(block), "C3: what may be evicted is in the queue");
+    const bool queued = ordered_ ? ordered_->holds(block, stats(block)) : pool_.queued(block);
+    ASSERT(!evictable || queued, "C3: what may be evicted is in the queue");
     ++charged[tree_.region(*node).value()];
   }
   for (std::uint32_t salt = 0; salt < charged.size(); ++salt) {

@@ -51,6 +51,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
       pool_.seal(sequence.tables_[slice][block]);
     }
     give_name(sequence, *node);
+    identify(*node);
   } else if (clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -58,6 +59,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
       pool_.seal(sequence.tables_[slice][block]);
     }
     give_name(sequence, *node);
+    identify(*node);
   } else {
     SearchWork work;
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
@@ -89,9 +91,11 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
     if (!existing) {
       adopt(node, slice, mine);
       pool_.seal(mine);
+      note_sealed(node, slice);
       continue;
     }
     hold(*existing);
+    note_use(*existing);
     if (options_.on_join) options_.on_join(mine, *existing);
     if (given_up != nullptr) {
       given_up->push_back(mine);
@@ -106,6 +110,7 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
 void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block) {
   tree_.set_page(node, slice, block);
   pool_.set_owner(block, node);
+  if (ordered_) ordered_->order().entered(block);
   ++salts_.blocks_charged(tree_.region(node));
   update_guard(node);
 }

@@ -127,6 +127,7 @@ void Cache::moved(const MoveReport& report, Load* load) {
   } else {
     pool_.loaded(page);
     adopt(move.node, move.slice, page);
+    note_sealed(move.node, move.slice);
   }
   load->held.push_back(page);
 }

@@ -17,7 +17,7 @@ SimOptions scenario(std::uint64_t seed) {
   if (options.tier_slots > 0) options.operations = 200;
   options.name_blocks = seed / 6 % 2 == 1;
   options.share = seed % 13 != 12;
-  options.policy = seed % 3 == 0 ? &fifo_policy() : &lru_policy();
+  options.policy = eviction_policies()[seed / 4 % eviction_policies().size()];
   switch (seed % 4) {
     case 1:
       options.slices = {{0}, {6}};
