@@ -56,6 +56,11 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
   salts_.hold(sequence.salt_);
   sequence.public_tokens_ = domain.public_tokens;
   sequence.names_.assign(names.begin(), names.end());
+  sequence.request_ = {
+      .blocks_found = match.nodes.size(),
+      .blocks_fresh = blocks_for(prompt.size(), options_.block_tokens) - match.nodes.size(),
+      .goes_on = !match.nodes.empty() && tree_.children(match.nodes.back()) <= 2,
+      .priority = domain.priority};
   sequence.nodes_ = match.nodes;
   tree_.pin(last_node(sequence));
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -69,7 +74,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
     }
     // As they will be released: the head was used last.
     for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[slice];) {
-      note_use(table[block]);
+      note_use(table[block], sequence.request_);
     }
   }
   std::vector<Copy> copies;
@@ -78,7 +83,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       const BlockId from = tree_.page(*match.partial, slice).value();
       hold(from);
-      note_use(from);
+      note_use(from, sequence.request_);
       ++pins_[from.value()];
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
@@ -166,6 +171,7 @@ Sequence Cache::fork(const Sequence& sequence) {
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
   salts_.hold(twin.salt_);
   twin.public_tokens_ = sequence.public_tokens_;
+  twin.request_ = sequence.request_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(last_node(twin));
   twin.tail_ = sequence.tail_;
@@ -181,6 +187,7 @@ Sequence Cache::fork(const Sequence& sequence) {
 
 void Cache::close(Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
+  note_ended(sequence);
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {

@@ -15,6 +15,7 @@
 // blocks is a value. Thread rule: one thread owns a Cache; it has no locks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -51,6 +52,9 @@ struct CacheOptions {
   std::vector<memory::LayerReach> slices = {{}};
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t hash_seed = 0;
+  // What a block counts for where a policy weighs positions; 0: block_tokens. For replays, whose
+  // blocks of one token stand for more.
+  std::uint32_t block_tokens_weighed = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
@@ -154,6 +158,9 @@ class Cache {
   void moved(const MoveReport& report, Load* load = nullptr);
   void finish_load(Load& load);
 
+  // What time it is; it does not run backwards. Only policies that count seconds need it.
+  void set_time_ns(std::int64_t now_ns) { time_ns_ = std::max(time_ns_, now_ns); }
+
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
 
@@ -212,7 +219,7 @@ class Cache {
   void seal_tail(Sequence& sequence, std::vector<BlockId>* given_up);
   void seal_alone(Sequence& sequence);
   void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
-  void adopt(NodeId node, std::uint32_t slice, BlockId block);
+  void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
   void give_name(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);
   bool clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens);
@@ -229,7 +236,9 @@ class Cache {
   BlockStats stats(BlockId block) const;
   void note_created(BlockId block);
   void note_sealed(NodeId node, std::uint32_t slice);
-  void note_use(BlockId block);
+  void note_ended(const Sequence& sequence);
+  void note_use(BlockId block, const RequestStats& request);
+  Use use_of(NodeId node, const RequestStats& request) const;
   void identify(NodeId node);
   void queue_if_evictable(BlockId block);
   void queue_node(NodeId node);
@@ -258,6 +267,7 @@ class Cache {
   BlockNamer namer_;
   std::vector<BlockName> names_;  // [node]
   Tick now_ = 0;
+  std::int64_t time_ns_ = 0;
   std::uint64_t blocks_joined_ = 0;
   std::uint64_t blocks_evicted_ = 0;
 };

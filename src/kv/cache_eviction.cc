@@ -131,10 +131,32 @@ void Cache::note_sealed(NodeId node, std::uint32_t slice) {
   ordered_->order().sealed(block, mix(identities_[node.value()], slice));
 }
 
-void Cache::note_use(BlockId block) {
+Use Cache::use_of(NodeId node, const RequestStats& request) const {
+  const std::uint64_t weighed = options_.block_tokens_weighed;
+  const std::uint64_t block_tokens = weighed > 0 ? weighed : options_.block_tokens;
+  return {.now = now_,
+          .time_s = time_ns_ / 1'000'000'000,
+          .tokens_before = (tree_.depth(node) - 1) * block_tokens,
+          .request = request};
+}
+
+void Cache::note_use(BlockId block, const RequestStats& request) {
   if (!ordered_) return;
-  const std::optional<BlockId> moved = ordered_->order().used(block, ++now_);
+  ++now_;
+  const NodeId node = pool_.owner(block).value();
+  const std::optional<BlockId> moved = ordered_->order().used(block, use_of(node, request));
   if (moved) queue_if_evictable(*moved);
+}
+
+// The block that the sequence computed last.
+void Cache::note_ended(const Sequence& sequence) {
+  const std::uint64_t blocks = sequence.nodes_.size() + (sequence.tail_.empty() ? 0 : 1);
+  if (!ordered_ || blocks == 0) return;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (blocks - 1 < sequence.first_held_[slice]) continue;
+    const BlockId block = sequence.tables_[slice][blocks - 1];
+    if (pool_.owner(block)) ordered_->order().ended(block);
+  }
 }
 
 void Cache::queue_if_evictable(BlockId block) {

@@ -55,7 +55,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
   } else if (clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      adopt(*node, slice, sequence.tables_[slice][block]);
+      adopt(*node, slice, sequence.tables_[slice][block], sequence.request_);
       pool_.seal(sequence.tables_[slice][block]);
     }
     give_name(sequence, *node);
@@ -89,13 +89,13 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
     BlockId& mine = sequence.tables_[slice][block];
     const std::optional<BlockId> existing = tree_.page(node, slice);
     if (!existing) {
-      adopt(node, slice, mine);
+      adopt(node, slice, mine, sequence.request_);
       pool_.seal(mine);
       note_sealed(node, slice);
       continue;
     }
     hold(*existing);
-    note_use(*existing);
+    note_use(*existing, sequence.request_);
     if (options_.on_join) options_.on_join(mine, *existing);
     if (given_up != nullptr) {
       given_up->push_back(mine);
@@ -107,10 +107,10 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
   }
 }
 
-void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block) {
+void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request) {
   tree_.set_page(node, slice, block);
   pool_.set_owner(block, node);
-  if (ordered_) ordered_->order().entered(block);
+  if (ordered_) ordered_->order().entered(block, use_of(node, request));
   ++salts_.blocks_charged(tree_.region(node));
   update_guard(node);
 }
@@ -170,7 +170,7 @@ void Cache::publish_tail(Sequence& sequence) {
   if (!clear_way(parent, region, sequence.tail_)) return;
   const NodeId leaf = add_node(parent, region, sequence.tail_);
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    adopt(leaf, slice, sequence.tables_[slice][block]);
+    adopt(leaf, slice, sequence.tables_[slice][block], sequence.request_);
   }
 }
 

@@ -126,7 +126,7 @@ void Cache::moved(const MoveReport& report, Load* load) {
     pool_.abandon(move.block);
   } else {
     pool_.loaded(page);
-    adopt(move.node, move.slice, page);
+    adopt(move.node, move.slice, page, {});
     note_sealed(move.node, move.slice);
   }
   load->held.push_back(page);

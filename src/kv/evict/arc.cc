@@ -8,7 +8,7 @@ namespace pagoda::kv {
 
 Arc::Arc(std::uint32_t blocks) : records_(blocks), ghosts_once_(blocks), ghosts_again_(blocks) {}
 
-void Arc::entered(BlockId block) {
+void Arc::entered(BlockId block, const Use& /*use*/) {
   records_[block.value()] = {.is_here = true};
   ++once_;
 }
@@ -31,7 +31,7 @@ void Arc::sealed(BlockId block, std::uint64_t identity) {
   if (!record.is_again) move_to_again(record);
 }
 
-std::optional<BlockId> Arc::used(BlockId block, Tick /*now*/) {
+std::optional<BlockId> Arc::used(BlockId block, const Use& /*use*/) {
   Record& record = records_[block.value()];
   if (!record.is_again) move_to_again(record);
   return std::nullopt;

@@ -6,8 +6,8 @@
 // longer the other ghost list is. A victim comes from the first list while that is longer than its
 // target.
 //
-// Memory: 16 bytes a block, and ghosts of 24: both lists together have at most one a block and each
-// has room for that, so 64 bytes a block in all.
+// Memory: 16 bytes a block, and ghosts of 28: both lists together have at most one a block and each
+// has room for that, so 72 bytes a block in all.
 #pragma once
 
 #include <vector>
@@ -22,9 +22,9 @@ class Arc final : public EvictionOrder {
   explicit Arc(std::uint32_t blocks);
 
   std::uint32_t queues() const override { return 2; }
-  void entered(BlockId block) override;
+  void entered(BlockId block, const Use& use) override;
   void sealed(BlockId block, std::uint64_t identity) override;
-  std::optional<BlockId> used(BlockId block, Tick now) override;
+  std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override;
   Place place(BlockId block, const BlockStats& stats) const override;
   std::uint32_t first_queue() const override;

@@ -14,7 +14,7 @@ GhostList::GhostList(std::uint32_t ghosts_max)
   }
 }
 
-void GhostList::insert(std::uint64_t identity) {
+void GhostList::insert(std::uint64_t identity, std::uint32_t note) {
   if (ghosts_.empty()) return;
   erase(identity);
   if (unused_ == kNone) erase_oldest();
@@ -25,18 +25,19 @@ void GhostList::insert(std::uint64_t identity) {
                  .identity_high = static_cast<std::uint32_t>(identity >> 32),
                  .chain = first,
                  .older = newest_,
-                 .newer = kNone};
+                 .newer = kNone,
+                 .note = note};
   first = at;
   (newest_ == kNone ? oldest_ : ghosts_[newest_].newer) = at;
   newest_ = at;
   ++size_;
 }
 
-bool GhostList::erase(std::uint64_t identity) {
+std::optional<std::uint32_t> GhostList::take(std::uint64_t identity) {
   const std::uint32_t at = find(identity);
-  if (at == kNone) return false;
+  if (at == kNone) return std::nullopt;
   take_out(at);
-  return true;
+  return ghosts_[at].note;
 }
 
 void GhostList::erase_oldest() {

@@ -1,10 +1,11 @@
 // The identities of blocks that left, newest first: at most so many, in memory taken at once.
 //
-// 24 bytes a ghost: a record of 20 and a chain head of 4. Every call takes constant time (chains of
+// 28 bytes a ghost: a record of 24 and a chain head of 4. Every call takes constant time (chains of
 // a keyed hash).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pagoda::kv {
@@ -15,10 +16,13 @@ class GhostList {
 
   std::uint32_t size() const { return size_; }
   // Remembers it as the newest; at the bound the oldest makes way. One that is known is renewed.
-  void insert(std::uint64_t identity);
+  // `note` comes back with it.
+  void insert(std::uint64_t identity, std::uint32_t note = 0);
   bool contains(std::uint64_t identity) const { return find(identity) != kNone; }
   // False when it was not known.
-  bool erase(std::uint64_t identity);
+  bool erase(std::uint64_t identity) { return take(identity).has_value(); }
+  // The note of one that was known and is no more.
+  std::optional<std::uint32_t> take(std::uint64_t identity);
   void erase_oldest();
   // Stops the program when lists and count contradict each other. Linear.
   void check() const;
@@ -32,10 +36,11 @@ class GhostList {
     std::uint32_t chain = kNone;  // the next of the same head; of an unused record: the next unused
     std::uint32_t older = kNone;
     std::uint32_t newer = kNone;
+    std::uint32_t note = 0;
 
     std::uint64_t identity() const { return std::uint64_t{identity_high} << 32 | identity_low; }
   };
-  static_assert(sizeof(Ghost) == 20);
+  static_assert(sizeof(Ghost) == 24);
 
   std::uint32_t& head(std::uint64_t identity) { return heads_[identity % heads_.size()]; }
   std::uint32_t find(std::uint64_t identity) const;

@@ -30,12 +30,15 @@ struct EvictionPolicy {
   std::unique_ptr<EvictionOrder> (*make_order)(std::uint32_t blocks) = nullptr;
 };
 
-const EvictionPolicy& lru_policy();        // least recently used: the default
-const EvictionPolicy& fifo_policy();       // first filled
-const EvictionPolicy& lfu_aging_policy();  // lfu_aging.h
-const EvictionPolicy& slru_policy();       // slru.h
-const EvictionPolicy& s3fifo_policy();     // s3fifo.h
-const EvictionPolicy& arc_policy();        // arc.h
+const EvictionPolicy& lru_policy();           // least recently used: the default
+const EvictionPolicy& fifo_policy();          // first filled
+const EvictionPolicy& lfu_aging_policy();     // greedy_dual.h
+const EvictionPolicy& slru_policy();          // slru.h
+const EvictionPolicy& s3fifo_policy();        // s3fifo.h
+const EvictionPolicy& arc_policy();           // arc.h
+const EvictionPolicy& time_to_live_policy();  // time_to_live.h
+const EvictionPolicy& cost_policy();          // greedy_dual.h
+const EvictionPolicy& continuation_policy();  // continuation.h
 std::span<const EvictionPolicy* const> eviction_policies();
 const EvictionPolicy* find_policy(std::string_view name);  // nullptr when there is none
 

@@ -9,7 +9,7 @@ namespace pagoda::kv {
 S3Fifo::S3Fifo(std::uint32_t blocks)
     : records_(blocks), ghosts_(blocks - blocks / 10), small_max_(std::max(blocks / 10, 1u)) {}
 
-void S3Fifo::entered(BlockId block) {
+void S3Fifo::entered(BlockId block, const Use& /*use*/) {
   records_[block.value()] = {.arrival = ++arrivals_, .is_here = true};
   ++small_;
 }
@@ -21,7 +21,7 @@ void S3Fifo::sealed(BlockId block, std::uint64_t identity) {
   if (ghosts_.erase(identity) && !record.is_main) move_to_main(record);
 }
 
-std::optional<BlockId> S3Fifo::used(BlockId block, Tick /*now*/) {
+std::optional<BlockId> S3Fifo::used(BlockId block, const Use& /*use*/) {
   Record& record = records_[block.value()];
   record.uses = std::min<std::uint8_t>(record.uses + 1, kUsesMax);
   return std::nullopt;

@@ -6,7 +6,7 @@
 // a ghost enters the main queue at once. There a block that was used since goes round again, up to
 // three times. A use only counts: it moves nothing.
 //
-// Memory: 24 bytes a block and a ghost of 24 for nine blocks of ten.
+// Memory: 24 bytes a block and a ghost of 28 for nine blocks of ten.
 #pragma once
 
 #include <vector>
@@ -21,9 +21,9 @@ class S3Fifo final : public EvictionOrder {
   explicit S3Fifo(std::uint32_t blocks);
 
   std::uint32_t queues() const override { return 2; }
-  void entered(BlockId block) override;
+  void entered(BlockId block, const Use& use) override;
   void sealed(BlockId block, std::uint64_t identity) override;
-  std::optional<BlockId> used(BlockId block, Tick now) override;
+  std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override;
   Place place(BlockId block, const BlockStats& stats) const override;
   std::uint32_t first_queue() const override;

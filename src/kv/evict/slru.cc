@@ -9,9 +9,9 @@ namespace pagoda::kv {
 Slru::Slru(std::uint32_t blocks)
     : records_(blocks), protected_max_(static_cast<std::uint32_t>(std::uint64_t{blocks} * 4 / 5)) {}
 
-void Slru::entered(BlockId block) { records_[block.value()] = {}; }
+void Slru::entered(BlockId block, const Use& /*use*/) { records_[block.value()] = {}; }
 
-std::optional<BlockId> Slru::used(BlockId block, Tick now) {
+std::optional<BlockId> Slru::used(BlockId block, const Use& use) {
   const std::uint32_t at = block.value();
   if (records_[at].is_protected) take_out(at);
   Record& record = records_[at];
@@ -23,7 +23,7 @@ std::optional<BlockId> Slru::used(BlockId block, Tick now) {
   if (++protected_ <= protected_max_) return std::nullopt;
   const std::uint32_t demoted = oldest_;
   take_out(demoted);
-  records_[demoted].demoted = now;
+  records_[demoted].demoted = use.now;
   return BlockId(demoted);
 }
 

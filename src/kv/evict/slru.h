@@ -16,8 +16,8 @@ class Slru final : public EvictionOrder {
   explicit Slru(std::uint32_t blocks);
 
   std::uint32_t queues() const override { return 2; }
-  void entered(BlockId block) override;
-  std::optional<BlockId> used(BlockId block, Tick now) override;
+  void entered(BlockId block, const Use& use) override;
+  std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override;
   Place place(BlockId block, const BlockStats& stats) const override;
   void check() const override;
