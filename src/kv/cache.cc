@@ -36,6 +36,19 @@ Cache::Cache(const CacheOptions& options)
     queue_.reserve(options.blocks);
   }
   if (options.name_blocks) names_.reserve(nodes);
+  const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
+  if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
+  if (has_quotas) {
+    quotas_.emplace(QuotaQueues::Options{options.quota_blocks_private, options.quota_blocks_public},
+                    *heaps_);
+  }
+  if (options.retain_blocks_max > 0) {
+    retentions_.emplace(RetentionTable::Options{.blocks_account_max = options.retain_blocks_max,
+                                                .blocks_max = options.blocks / 2,
+                                                .node_blocks = slices()},
+                        salts_);
+    retentions_->reserve(nodes);
+  }
 }
 
 Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
@@ -257,11 +270,13 @@ NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> to
 
 void Cache::erase_node(NodeId node) {
   const SaltId region = tree_.region(node);
+  if (retentions_) retentions_->erase(node);
   tree_.erase(node);
   salts_.release(region);
 }
 
 void Cache::fit_tables(NodeId node) {
+  if (retentions_) retentions_->fit(node);
   if (node.value() < guards_.size()) return;
   guards_.resize(node.value() + 1);
   if (options_.name_blocks) names_.resize(node.value() + 1);

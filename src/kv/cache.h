@@ -15,7 +15,6 @@
 // blocks is a value. Thread rule: one thread owns a Cache; it has no locks.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +30,7 @@
 #include "kv/blocks/block_pool.h"
 #include "kv/domain.h"
 #include "kv/evict/eviction_queue.h"
+#include "kv/evict/linked_heaps.h"
 #include "kv/evict/order_queues.h"
 #include "kv/evict/policy.h"
 #include "kv/ids.h"
@@ -38,6 +38,9 @@
 #include "kv/names/block_name.h"
 #include "kv/picture.h"
 #include "kv/prefix/prefix_tree.h"
+#include "kv/quota_queues.h"
+#include "kv/retention.h"
+#include "kv/retention_table.h"
 #include "kv/salt_table.h"
 #include "kv/sequence.h"
 #include "kv/tiers/migration.h"
@@ -55,6 +58,11 @@ struct CacheOptions {
   // What a block counts for where a policy weighs positions; 0: block_tokens. For replays, whose
   // blocks of one token stand for more.
   std::uint32_t block_tokens_weighed = 0;
+  // A region with more blocks than its quota loses blocks first. 0: no quota.
+  std::uint64_t quota_blocks_private = 0;  // of each salt's region
+  std::uint64_t quota_blocks_public = 0;
+  // What requests of one salt may have retained; 0: nothing. All together: half the pool.
+  std::uint64_t retain_blocks_max = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
@@ -158,8 +166,14 @@ class Cache {
   void moved(const MoveReport& report, Load* load = nullptr);
   void finish_load(Load& load);
 
-  // What time it is; it does not run backwards. Only policies that count seconds need it.
-  void set_time_ns(std::int64_t now_ns) { time_ns_ = std::max(time_ns_, now_ns); }
+  // The beginning of a sequence is kept: it leaves after everything that is not retained, by
+  // priority, until the time is over or its blocks are all that is left to make room with. Nothing
+  // is retained in part; an error says why nothing was.
+  Result<Retained> retain(const Sequence& sequence, const RetainTerms& terms);
+  // What time it is; it does not run backwards. What was retained until then is let go, a few
+  // blocks at a call.
+  void advance_time(std::int64_t now_ns);
+  std::int64_t time_ns() const { return time_ns_; }
 
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
@@ -182,6 +196,9 @@ class Cache {
   // Blocks that nodes of a region have: the region's account.
   std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
   const SaltTable& salts() const { return salts_; }
+  std::uint64_t blocks_retained() const { return retentions_ ? retentions_->blocks_in_all() : 0; }
+  // What is retained, soonest to end first: at most RetentionTable::kGrantsMax.
+  std::vector<RetentionPicture> retained() const;
 
   CachePicture picture(std::size_t nodes_max) const;
   // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
@@ -228,10 +245,12 @@ class Cache {
   // Evicting (cache_eviction.cc)
   void make_room(std::uint64_t blocks);
   std::optional<BlockId> next_victim();
+  std::optional<BlockId> next_by_policy();
   bool evict_one();
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;
+  EvictionQueue::Verdict judge_unretained(BlockId block) const;
   std::int64_t score(BlockId block) const;
   BlockStats stats(BlockId block) const;
   void note_created(BlockId block);
@@ -246,6 +265,15 @@ class Cache {
   void settle(NodeId node);
   void update_guard(NodeId node);
   void check_guards() const;
+  void check_queued(BlockId block) const;
+
+  // Retaining (cache_retention.cc)
+  bool is_retained(NodeId node) const { return retentions_ && retentions_->contains(node); }
+  std::int64_t retained_key(BlockId block) const;
+  std::optional<BlockId> next_retained();
+  void leave_heap(NodeId node, BlockId block);
+  void let_go_retained(NodeId node);
+  void note_charge(SaltId region);
 
   NodePicture picture_of(NodeId node) const;
 
@@ -264,6 +292,10 @@ class Cache {
   std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)
   std::map<NodeId, std::string> adapters_;                        // of roots that have one
   SaltTable salts_;
+  std::optional<LinkedHeaps> heaps_;  // of blocks: by region for quotas_, or retained
+  std::optional<QuotaQueues> quotas_;
+  std::optional<RetentionTable> retentions_;
+  LinkedHeaps::Item first_retained_ = LinkedHeaps::kNone;  // to leave, of those that may
   BlockNamer namer_;
   std::vector<BlockName> names_;  // [node]
   Tick now_ = 0;

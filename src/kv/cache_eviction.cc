@@ -33,14 +33,26 @@ void Cache::clear() {
   }
 }
 
-// The block to be evicted next, taken out of the queue.
+// The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
+// the policy says, and what is retained last.
 std::optional<BlockId> Cache::next_victim() {
+  if (quotas_) {
+    const std::optional<BlockId> block =
+        quotas_->pop([this](BlockId candidate) { return pool_.last_use(candidate); },
+                     [this](BlockId candidate) { return judge_unretained(candidate); });
+    if (block) return block;
+  }
+  const std::optional<BlockId> block = next_by_policy();
+  return block || !retentions_ ? block : next_retained();
+}
+
+std::optional<BlockId> Cache::next_by_policy() {
   if (ordered_) {
     return ordered_->pop([this](BlockId block) { return stats(block); },
-                         [this](BlockId block) { return judge(block); });
+                         [this](BlockId block) { return judge_unretained(block); });
   }
   const auto judge_and_note = [this](BlockId block) {
-    const EvictionQueue::Verdict verdict = judge(block);
+    const EvictionQueue::Verdict verdict = judge_unretained(block);
     if (verdict == EvictionQueue::Verdict::kForget) pool_.set_queued(block, false);
     return verdict;
   };
@@ -69,8 +81,11 @@ bool Cache::evict_one() {
 void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
   if (ordered_) ordered_->order().left(block);
+  leave_heap(node, block);
   tree_.set_page(node, slice, std::nullopt);
+  if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   --salts_.blocks_charged(tree_.region(node));
+  note_charge(tree_.region(node));
   if (pool_.state(block) == BlockState::kIdle) {
     pool_.evict(block);
     ++blocks_evicted_;
@@ -99,6 +114,12 @@ EvictionQueue::Verdict Cache::judge(BlockId block) const {
     if (page && pool_.state(*page) != BlockState::kIdle) return Verdict::kForget;
   }
   return Verdict::kTake;
+}
+
+EvictionQueue::Verdict Cache::judge_unretained(BlockId block) const {
+  if (judge(block) == EvictionQueue::Verdict::kForget) return EvictionQueue::Verdict::kForget;
+  return is_retained(pool_.owner(block).value()) ? EvictionQueue::Verdict::kForget
+                                                 : EvictionQueue::Verdict::kTake;
 }
 
 std::int64_t Cache::score(BlockId block) const { return options_.policy->score(stats(block)); }
@@ -160,11 +181,17 @@ void Cache::note_ended(const Sequence& sequence) {
 }
 
 void Cache::queue_if_evictable(BlockId block) {
-  if (ordered_) {
-    if (judge(block) == EvictionQueue::Verdict::kTake) ordered_->push(block, stats(block));
-    return;
+  const bool is_queued = !ordered_ && pool_.queued(block);
+  if (is_queued && !heaps_) return;
+  if (judge(block) == EvictionQueue::Verdict::kForget) return;
+  const NodeId node = pool_.owner(block).value();
+  if (is_retained(node)) {
+    if (heaps_->contains(block.value())) return;
+    return heaps_->push(first_retained_, block.value(), retained_key(block));
   }
-  if (pool_.queued(block) || judge(block) == EvictionQueue::Verdict::kForget) return;
+  if (quotas_) quotas_->push(tree_.region(node), block, pool_.last_use(block));
+  if (ordered_) return ordered_->push(block, stats(block));
+  if (is_queued) return;
   pool_.set_queued(block, true);
   queue_.push(block, score(block));
 }

@@ -112,6 +112,7 @@ void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block, const Request
   pool_.set_owner(block, node);
   if (ordered_) ordered_->order().entered(block, use_of(node, request));
   ++salts_.blocks_charged(tree_.region(node));
+  note_charge(tree_.region(node));
   update_guard(node);
 }
 

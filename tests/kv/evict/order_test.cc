@@ -177,7 +177,7 @@ TEST(TimeToLive, AMoreUrgentRequestsBlocksLiveLongerButNotForEver) {
     Domain urgent = desk.everyone();
     urgent.priority = -1;
     desk.serve(urgent, counting(100, 8));
-    desk.cache().set_time_ns(later_s * 1'000'000'000 - 300'000'000'000);
+    desk.cache().advance_time(later_s * 1'000'000'000 - 300'000'000'000);
     desk.serve(counting(200, 8));
     desk.serve(counting(300, 4));
     const bool urgent_is_whole = desk.matched(counting(100, 9)) == 8;
@@ -196,7 +196,7 @@ TEST(TimeToLive, ALessUrgentUseTakesNothingAwayWhileTheBlockLives) {
     Domain batch = desk.everyone();
     batch.priority = 2;
     desk.serve(urgent, counting(100, 8));
-    desk.cache().set_time_ns(again_s * 1'000'000'000);
+    desk.cache().advance_time(again_s * 1'000'000'000);
     { const Sequence again = desk.open(batch, counting(100, 9)); }
     desk.serve(counting(200, 8));
     desk.serve(counting(300, 4));
