@@ -15,6 +15,7 @@
 #include "cli/loaded_model.h"
 #include "engine/cpu_machine.h"
 #include "kernels/ops.h"
+#include "kv/evict/policy.h"
 
 namespace pagoda::cli {
 
@@ -23,12 +24,13 @@ struct BenchOptions {
   std::string model = default_model_path();
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
   kv::memory::Element kv_element = kv::memory::Element::kF16;
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
   bool json = false;
 };
 
-// MODEL, --threads, --kv-cache-dtype, --json
+// MODEL, --threads, --kv-cache-dtype, --kv-eviction, --json
 void add_model_options(CLI::App& command, BenchOptions& options);
 void add_repeats_option(CLI::App& command, BenchOptions& options);
 void add_batched_tokens_option(CLI::App& command, BenchOptions& options);

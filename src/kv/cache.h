@@ -197,6 +197,9 @@ class Cache {
   std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
   const SaltTable& salts() const { return salts_; }
   std::uint64_t blocks_retained() const { return retentions_ ? retentions_->blocks_in_all() : 0; }
+  std::uint64_t retain_blocks_max() const { return options_.retain_blocks_max; }
+  // Changes with what is retained.
+  std::uint64_t retained_version() const { return retentions_ ? retentions_->version() : 0; }
   // What is retained, soonest to end first: at most RetentionTable::kGrantsMax.
   std::vector<RetentionPicture> retained() const;
 

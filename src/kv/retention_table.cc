@@ -84,6 +84,7 @@ void RetentionTable::insert(std::uint32_t grant, NodeId node) {
   ++to.nodes;
   accounts_[to.account.value()] += options_.node_blocks;
   blocks_in_all_ += options_.node_blocks;
+  ++version_;
 }
 
 void RetentionTable::erase(NodeId node) {
@@ -96,6 +97,7 @@ void RetentionTable::erase(NodeId node) {
   --from.nodes;
   accounts_[from.account.value()] -= options_.node_blocks;
   blocks_in_all_ -= options_.node_blocks;
+  ++version_;
   close_if_empty(link.grant);
 }
 

@@ -68,6 +68,8 @@ class RetentionTable {
     return account.value() < accounts_.size() ? accounts_[account.value()] : 0;
   }
   std::uint64_t blocks_in_all() const { return blocks_in_all_; }
+  // Changes with every node that is retained or let go.
+  std::uint64_t version() const { return version_; }
   std::vector<RetentionPicture> picture() const;
 
   // Stops the program when lists, counts and accounts contradict each other. Linear.
@@ -104,6 +106,7 @@ class RetentionTable {
   std::vector<Link> nodes_;              // [node]
   std::vector<std::uint64_t> accounts_;  // [salt]: blocks charged
   std::uint64_t blocks_in_all_ = 0;
+  std::uint64_t version_ = 0;
 };
 
 }  // namespace pagoda::kv
