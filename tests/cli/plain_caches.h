@@ -311,22 +311,34 @@ class PlainContinuation : public PlainCache {
     credit_of_new_ = !goes_on ? 0 : 2 * fresh < found ? 1 : -1;
   }
   void entered(const Ids& block) override {
+    learn(false, block);
     credit_[block] = credit_of_new_;
     const auto ghost = std::find_if(ghosts_.begin(), ghosts_.end(),
                                     [&](const auto& other) { return other.first == block; });
     reuses_[block] = ghost == ghosts_.end() ? 0 : std::min(ghost->second + 1, 3);
     if (ghost != ghosts_.end()) ghosts_.erase(ghost);
   }
-  void used(const Ids& block) override { reuses_[block] = std::min(reuses_[block] + 1, 3); }
+  void used(const Ids& block) override {
+    learn(true, block);
+    reuses_[block] = std::min(reuses_[block] + 1, 3);
+  }
+  void learn(bool found, const Ids& block) {
+    const auto at = std::find(lru_.begin(), lru_.end(), block);
+    const bool lru_finds = at != lru_.end();
+    if (found && !lru_finds) worth_ = std::min(worth_ + 8, turnover());
+    if (!found && lru_finds) worth_ = std::max(worth_ - 8, turnover() / 16);
+    if (lru_finds) lru_.erase(at);
+    lru_.push_back(block);
+    if (lru_.size() > capacity_) lru_.pop_front();
+  }
+  std::int64_t turnover() const { return 2 * static_cast<std::int64_t>(capacity_); }
   void ended(const Ids& last) override { credit_[last] = -1; }
   Ids victim(const Evictable& evictable) override {
     std::optional<Ids> first;
     const auto credited = [&](const Ids& block) {
       const std::int64_t credit = reuses_[block] > 0 ? reuses_[block] : credit_[block];
       // Of equals the one with less credit.
-      return std::pair(static_cast<std::int64_t>(last_use_[block]) +
-                           credit * 2 * static_cast<std::int64_t>(capacity_),
-                       credit);
+      return std::pair(static_cast<std::int64_t>(last_use_[block]) + credit * worth_, credit);
     };
     for (const auto& [block, last] : last_use_) {
       if (evictable(block) && (!first || credited(block) < credited(*first))) first = block;
@@ -337,6 +349,8 @@ class PlainContinuation : public PlainCache {
   }
 
   int credit_of_new_ = 0;
+  std::int64_t worth_ = static_cast<std::int64_t>(capacity_);
+  std::list<Ids> lru_;  // used longest ago first
   std::map<Ids, int> credit_;
   std::map<Ids, int> reuses_;
   std::list<std::pair<Ids, int>> ghosts_;

@@ -178,6 +178,37 @@ TEST(ReplayTwinTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
   }
 }
 
+// Sessions whose turns send all that came before; an ended one stays credited for a while. The
+// made-up trace of bench/agent_trace.py, smaller: plain credit loses points here.
+Requests agents(std::uint64_t seed) {
+  std::uint64_t drawn = 0;
+  const auto below = [&](std::uint64_t bound) { return random_bits(seed, 1, drawn++) % bound; };
+  std::uint32_t next_id = 1;
+  std::vector<Ids> sessions(24, Ids{0});
+  Requests requests;
+  for (int i = 0; i < 6000; ++i) {
+    Ids& context = sessions[below(sessions.size())];
+    if (below(25) == 0) context = {0};  // it ended, and another begins
+    for (std::uint64_t more = 1 + below(3); more > 0; --more) context.push_back(next_id++);
+    requests.push_back(context);
+    requests.back().push_back(next_id++);
+  }
+  return requests;
+}
+
+TEST(ReplayTwinTest, ContinuationIsNowhereMoreThanAPointBelowLru) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Trace trace = to_trace(agents(seed));
+    const Foresight foresight(trace);
+    for (const std::uint64_t percent : {1, 2, 5, 10, 25, 50}) {
+      const std::uint64_t capacity = foresight.unique_blocks() * percent / 100;
+      const auto lru = static_cast<double>(run_hits(trace, kv::lru_policy(), capacity));
+      const auto own = static_cast<double>(run_hits(trace, kv::continuation_policy(), capacity));
+      EXPECT_GT(own, lru - 0.01 * static_cast<double>(trace.touches())) << seed << " " << percent;
+    }
+  }
+}
+
 // A thousand requests of Mooncake's conversation trace; figures by make_trace_figures.py.
 TEST(ReplayTwinTest, AnExcerptOfARealTraceHasTheFiguresOfThePythonScript) {
   const std::string stem = std::string(PAGODA_TEST_DATA) + "/traces/conversation_1000";

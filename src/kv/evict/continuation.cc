@@ -8,8 +8,13 @@
 namespace pagoda::kv {
 namespace {
 
-// A block that is filled or found and let go again takes two ticks.
+// A block that is filled or found and let go again takes two ticks, a turnover so many for each.
 constexpr std::int64_t kTicksPerBlock = 2;
+// What a credit is worth, in turnovers: from a sixteenth, so that there is always something to
+// learn from, to one.
+constexpr std::int64_t kCreditShareMin = 16;
+// That one block teaches.
+constexpr std::int64_t kTicksLearned = 8;
 
 std::int8_t credit_of_new(const RequestStats& request) {
   if (!request.goes_on) return 0;
@@ -26,7 +31,18 @@ std::uint32_t ghosts_for(std::uint32_t blocks) {
 Continuation::Continuation(std::uint32_t blocks)
     : records_(blocks),
       ghosts_(ghosts_for(blocks)),
-      turnover_(kTicksPerBlock * std::int64_t{blocks}) {}
+      lru_(blocks),
+      credit_ticks_(kTicksPerBlock * std::int64_t{blocks} / 2) {}
+
+void Continuation::learn(bool found, std::uint64_t identity) {
+  const std::int64_t turnover = kTicksPerBlock * static_cast<std::int64_t>(records_.size());
+  const bool lru_finds = lru_.contains(identity);
+  if (found != lru_finds) {
+    credit_ticks_ = std::clamp(credit_ticks_ + (found ? kTicksLearned : -kTicksLearned),
+                               turnover / kCreditShareMin, turnover);
+  }
+  lru_.insert(identity);
+}
 
 void Continuation::entered(BlockId block, const Use& use) {
   records_[block.value()] = {.is_here = true, .credit = credit_of_new(use.request)};
@@ -36,6 +52,7 @@ void Continuation::sealed(BlockId block, std::uint64_t identity) {
   Record& record = records_[block.value()];
   record.identity = identity;
   record.is_sealed = true;
+  learn(false, identity);
   const std::optional<std::uint32_t> reuses = ghosts_.take(identity);
   if (reuses) {
     record.reuses = static_cast<std::uint8_t>(
@@ -46,6 +63,7 @@ void Continuation::sealed(BlockId block, std::uint64_t identity) {
 std::optional<BlockId> Continuation::used(BlockId block, const Use& /*use*/) {
   Record& record = records_[block.value()];
   record.reuses = static_cast<std::uint8_t>(std::min(record.reuses + 1, kReusesMax));
+  if (record.is_sealed) learn(true, record.identity);
   return std::nullopt;
 }
 
@@ -69,7 +87,7 @@ std::uint32_t Continuation::first_of(std::span<const std::optional<Head>> heads)
   for (std::uint32_t i = 0; i < heads.size(); ++i) {
     if (!heads[i]) continue;
     const std::int64_t credit = static_cast<std::int64_t>(i) + kCreditMin;
-    const std::int64_t credited = heads[i]->score - credit * turnover_;
+    const std::int64_t credited = heads[i]->score - credit * credit_ticks_;
     if (first && credited <= score) continue;
     first = i;
     score = credited;
@@ -79,6 +97,7 @@ std::uint32_t Continuation::first_of(std::span<const std::optional<Head>> heads)
 
 void Continuation::check() const {
   ghosts_.check();
+  lru_.check();
   for (const Record& record : records_) {
     ASSERT(record.reuses <= kReusesMax && record.credit >= kCreditMin && record.credit <= 1,
            "F6: credit is within its bounds");

@@ -2,7 +2,7 @@
 //
 // Of the blocks that a cache of prompts sees, most are never used again; those that are belong to
 // conversations, whose next turn finds all that came before. What the cache itself sees of that is
-// worth time: a block counts as used so many turnovers of the pool later than it was.
+// worth time: a block counts as used so many credits later than it was.
 //
 //   found again once, twice, three times or more                                   +1, +2, +3
 //   new, and its request goes on where an earlier one ended, with less than half
@@ -11,11 +11,14 @@
 //   new, and the last block of its request: the next turn goes on before its end            -1
 //   new otherwise                                                                            0
 //
-// Reuses are remembered for a while after a block left. Figures, and what else was tried:
-// docs/notes/policies.md.
+// Reuses are remembered for a while after a block left. What a credit is worth is learned, up to a
+// turnover of the pool: beside the cache the identities that plain lru would have are kept, and
+// every block that is found and lru would have lost makes it worth more, every block that is
+// computed again and lru would have found makes it worth less. So where credit misleads, this is
+// nearly lru. Figures, and what else was tried: docs/notes/policies.md.
 //
 // A queue for each of five credits, least recently used first, and their heads compared. Memory:
-// 80 bytes a block in queues, 16 for what is known of it, and two ghosts of 28.
+// 80 bytes a block in queues, 16 for what is known of it, and three ghosts of 28.
 #pragma once
 
 #include <vector>
@@ -52,13 +55,15 @@ class Continuation final : public EvictionOrder {
     std::uint8_t reuses = 0;
   };
 
+  void learn(bool found, std::uint64_t identity);
   static std::int32_t credit_of(const Record& record) {
     return record.reuses > 0 ? record.reuses : record.credit;
   }
 
   std::vector<Record> records_;  // [block]
   GhostList ghosts_;             // with their reuses
-  std::int64_t turnover_;        // of the pool, in ticks
+  GhostList lru_;                // what a cache of as many blocks would have under lru
+  std::int64_t credit_ticks_;    // what a credit is worth
 };
 
 }  // namespace pagoda::kv
