@@ -144,6 +144,7 @@ class Simulation {
         clock_.advance_ns(setup_.requests[next].arrival_ns - clock_.now_ns());
       }
     }
+    if (outcome.failure.empty()) outcome.failure = failure_at_the_end();
     count(outcome);
     return outcome;
   }
@@ -191,6 +192,13 @@ class Simulation {
       if (!witness->failure().empty()) return witness->failure();
     }
     return {};
+  }
+
+  // Long after the last request: every grant has ended.
+  std::string failure_at_the_end() {
+    clock_.advance_ns(setup_.retain_ns_max);
+    for (std::uint32_t i = 0; i <= setup_.cache.blocks / 64; ++i) core_->step();
+    return cache_.blocks_retained() == 0 ? "" : "what was retained never ends";
   }
 
   void count(SimOutcome& outcome) const {

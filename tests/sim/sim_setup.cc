@@ -94,7 +94,8 @@ engine::Request draw_request(Dice& dice, const SimSetup& setup,
   if (dice.one_in(10)) request.sampling.prompt_logprobs = 0;
   if (dice.one_in(3)) {  // as much and as long as it may, now and then
     request.retain = {.tokens = dice.between(1, request.prompt.size()),
-                      .time_ns = static_cast<std::int64_t>(dice.between(1, 100'000)),
+                      .time_ns = static_cast<std::int64_t>(
+                          dice.between(1, static_cast<std::uint64_t>(setup.retain_ns_max))),
                       .priority = static_cast<std::uint32_t>(dice.between(0, 3))};
   }
   return request;
