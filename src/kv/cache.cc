@@ -57,7 +57,9 @@ Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
   const auto [root, is_new] =
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
   if (is_new) root->second = new_root(adapter);
-  return Domain(*this, root->second, salts_.acquire(salt));
+  const SaltId region = salts_.acquire(salt);
+  if (quotas_) quotas_->fit(salts_.numbers());
+  return Domain(*this, root->second, region);
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match& match,

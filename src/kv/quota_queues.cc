@@ -6,9 +6,10 @@
 
 namespace pagoda::kv {
 
-QuotaQueues::Region& QuotaQueues::at(SaltId region) {
-  if (region.value() >= regions_.size()) regions_.resize(region.value() + 1);
-  return regions_[region.value()];
+void QuotaQueues::fit(std::size_t regions) {
+  if (regions <= regions_.size()) return;
+  regions_.resize(regions);
+  over_.reserve(regions_.capacity());
 }
 
 void QuotaQueues::note_charge(SaltId region, std::uint64_t blocks) {

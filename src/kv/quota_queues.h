@@ -28,6 +28,8 @@ class QuotaQueues {
   // The heaps must outlive it.
   QuotaQueues(const Options& options, LinkedHeaps& heaps) : options_(options), heaps_(heaps) {}
 
+  // Memory for regions of so many numbers: what follows takes none.
+  void fit(std::size_t regions);
   // The region has so many blocks now.
   void note_charge(SaltId region, std::uint64_t blocks);
   bool is_over(SaltId region) const {
@@ -77,7 +79,7 @@ class QuotaQueues {
   std::uint64_t quota(SaltId region) const {
     return region == kPublic ? options_.blocks_public : options_.blocks_private;
   }
-  Region& at(SaltId region);
+  Region& at(SaltId region) { return regions_[region.value()]; }
   void check_over(SaltId region, std::uint64_t blocks) const;
 
   Options options_;

@@ -178,8 +178,7 @@ TEST(ReplayTwinTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
   }
 }
 
-// Sessions whose turns send all that came before; an ended one stays credited for a while. The
-// made-up trace of bench/agent_trace.py, smaller: plain credit loses points here.
+// Sessions whose turns send all that came before; those that end stay credited for a while.
 Requests agents(std::uint64_t seed) {
   std::uint64_t drawn = 0;
   const auto below = [&](std::uint64_t bound) { return random_bits(seed, 1, drawn++) % bound; };
