@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/kv_element.h"
+#include "cli/kv_eviction.h"
 #include "cli/options.h"
 #include "kernels/select.h"
 
@@ -52,6 +53,7 @@ void add_machine_options(CLI::App& command, BenchOptions& options) {
 void add_model_options(CLI::App& command, BenchOptions& options) {
   command.add_option("MODEL", options.model,
                      "model file (GGUF; default: the default model in the cache folder)");
+  add_kv_eviction_option(command, options.kv_eviction);
   add_machine_options(command, options);
 }
 
@@ -95,6 +97,7 @@ Result<engine::CpuMachineOptions> BenchRun::machine_options(std::uint32_t sequen
   engine::CpuMachineOptions machine;
   machine.threads = options_.threads;
   machine.kv_element = options_.kv_element;
+  machine.kv_eviction = options_.kv_eviction;
   machine.scheduler.sequences_max = sequences_max;
   machine.scheduler.batched_tokens_max = options_.batched_tokens_max;
   machine.model_name = options_.model;
@@ -105,6 +108,7 @@ void BenchRun::add_settings(BenchReport& report) const {
   report.add_setting("model", std::filesystem::path(options_.model).filename().string());
   report.add_setting("threads", options_.threads);
   report.add_setting("kv_cache_dtype", kv_element_name(kv_element()));
+  report.add_setting("kv_eviction", options_.kv_eviction->name);
 }
 
 void set_benchmark(CLI::App& command, const BenchCommand& bench,

@@ -16,6 +16,7 @@
 #include "cli/loaded_model.h"
 #include "engine/cpu_machine.h"
 #include "kernels/ops.h"
+#include "kv/evict/policy.h"
 
 namespace pagoda::cli {
 
@@ -24,6 +25,7 @@ struct BenchOptions {
   std::string model = default_model_path();
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
   std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
   bool json = false;
@@ -31,7 +33,7 @@ struct BenchOptions {
 
 // --threads, --kv-cache-dtype, --json
 void add_machine_options(CLI::App& command, BenchOptions& options);
-// MODEL and those of the machine
+// MODEL, --kv-eviction and those of the machine
 void add_model_options(CLI::App& command, BenchOptions& options);
 void add_repeats_option(CLI::App& command, BenchOptions& options);
 void add_batched_tokens_option(CLI::App& command, BenchOptions& options);

@@ -9,6 +9,7 @@
 #include "cli/chat_backend.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/kv_eviction.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 
@@ -157,6 +158,7 @@ void add_chat_command(CLI::App& app, int& exit_status) {
       ->add_option("-c,--max-model-len", options->local.max_model_len,
                    "context in tokens (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+  add_kv_eviction_option(*command, options->local.kv_eviction);
   command->footer(kExamples);
   command->callback([options, &exit_status] {
     const Result<int> outcome = chat(*options);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "kv/evict/policy.h"
 #include "text/chat_template.h"
 
 namespace pagoda::cli {
@@ -46,6 +47,7 @@ struct LocalChatOptions {
   std::string chat_template;  // a file; empty: the model's own
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
 };
 
 Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& options);

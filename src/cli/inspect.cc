@@ -1,4 +1,4 @@
-// pagoda inspect: looks at a model file without loading it.
+// pagoda inspect: looks at a model file without loading it, or at a running server.
 #include "cli/inspect.h"
 
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 
 #include "base/byte_size.h"
 #include "cli/commands.h"
+#include "cli/inspect_server.h"
 #include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/printable.h"
@@ -30,6 +31,8 @@ constexpr const char* kExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
+  pagoda inspect http://127.0.0.1:8000
+      a running server: its blocks, and what is retained of them
   pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
   pagoda inspect --kernels
       the kernel sets, and which of them this CPU runs)";
@@ -312,11 +315,13 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
     bool json = false;
   };
   CLI::App* const command = app.add_subcommand(
-      "inspect", "a model file: metadata, tensors by type, architecture, KV bytes per token");
+      "inspect",
+      "a model file: metadata, tensors, architecture, KV bytes per token; or a running server");
   command->footer(kExamples);
   const auto options = std::make_shared<Options>();
   CLI::Option* const model =
-      command->add_option("MODEL", options->model, "GGUF file, or any part of a split one");
+      command->add_option("MODEL", options->model,
+                          "GGUF file, or any part of a split one; or http://host:port of a server");
   command
       ->add_flag("--kernels", options->kernels,
                  "instead of a model: the kernel sets of this program, which of them this CPU runs "
@@ -330,6 +335,12 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       return;
     }
     if (options->model.empty()) throw CLI::RequiredError("MODEL or --kernels");
+    if (options->model.starts_with("http://")) {
+      const Status shown = inspect_server(options->model, options->json);
+      if (!shown.ok()) print_error(shown.error().message);
+      exit_status = shown.ok() ? 0 : 1;
+      return;
+    }
     const Result<gguf::File> opened = gguf::File::open(options->model);
     if (!opened.ok()) {
       print_error(opened.error().message);

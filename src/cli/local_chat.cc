@@ -154,6 +154,7 @@ Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& opt
   engine::CpuMachineOptions machine_options;
   machine_options.threads = options.threads;
   machine_options.context_tokens = options.max_model_len;
+  machine_options.kv_eviction = options.kv_eviction;
   machine_options.scheduler.sequences_max = 1;
   machine_options.model_name = options.model;
   machine_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};

@@ -63,6 +63,12 @@ LargeArray<std::byte> random_operands(const kernels::KernelSet& set, std::size_t
   return operands;
 }
 
+std::vector<kv::BlockId> blocks_in_order(std::uint64_t tokens, std::uint32_t block_tokens) {
+  std::vector<kv::BlockId> table;
+  for (std::uint32_t block = 0; block * block_tokens < tokens; ++block) table.emplace_back(block);
+  return table;
+}
+
 }  // namespace
 
 double OperationTimer::median_seconds(std::size_t copies,
@@ -151,10 +157,7 @@ OperationTime OperationTimer::time_attention_rows(const ModelShape& shape, std::
                                          .value_order = kernels_.value_order,
                                          .key_order = kernels_.key_order};
   const std::uint64_t keys = std::uint64_t{depth} + rows;
-  std::vector<kv::BlockId> table;
-  for (std::uint32_t block = 0; block * layout.block_tokens < keys; ++block) {
-    table.emplace_back(block);
-  }
+  const std::vector<kv::BlockId> table = blocks_in_order(keys, layout.block_tokens);
   LargeArray<std::byte> pages = random_bytes(table.size() * layout.page_bytes());
   const std::size_t row_floats = std::size_t{shape.heads} * shape.head_dim;
   const LargeArray<float> q = random_floats(rows * row_floats);

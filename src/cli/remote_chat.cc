@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/chat_backend.h"
 #include "cli/event_lines.h"
+#include "cli/url.h"
 
 namespace pagoda::cli {
 namespace {
@@ -21,42 +22,6 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
-
-struct Url {
-  std::string host;
-  std::string port = "80";
-  std::string path;  // before /v1, without a last slash
-};
-
-Result<Url> parse_url(const std::string& text) {
-  constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("--url: \"{}\" does not begin with http://", text)};
-  }
-  Url url;
-  const std::string rest = text.substr(kScheme.size());
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  std::string authority = rest.substr(0, slash);
-  url.path = rest.substr(slash);
-  while (url.path.ends_with('/')) url.path.pop_back();
-  if (url.path.ends_with("/v1")) url.path.resize(url.path.size() - 3);
-  // An IPv6 address stands in brackets.
-  const std::size_t bracket = authority.rfind(']');
-  const std::size_t colon = authority.rfind(':');
-  if (colon != std::string::npos && (bracket == std::string::npos || colon > bracket)) {
-    url.port = authority.substr(colon + 1);
-    authority.resize(colon);
-  }
-  if (authority.starts_with('[') && authority.ends_with(']')) {
-    authority = authority.substr(1, authority.size() - 2);
-  }
-  url.host = authority;
-  if (url.host.empty() || url.port.empty()) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("--url: \"{}\" names no host", text)};
-  }
-  return url;
-}
 
 class RemoteChat final : public ChatBackend {
  public:
@@ -183,7 +148,7 @@ class RemoteChat final : public ChatBackend {
 Result<std::unique_ptr<ChatBackend>> open_remote_chat(const std::string& url,
                                                       const std::string& model,
                                                       const std::string& api_key) {
-  ASSIGN_OR_RETURN(Url parsed, parse_url(url));
+  ASSIGN_OR_RETURN(Url parsed, parse_url(url, "--url"));
   return std::unique_ptr<ChatBackend>(new RemoteChat(std::move(parsed), model, api_key));
 }
 

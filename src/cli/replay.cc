@@ -247,7 +247,9 @@ void add_replay_command(CLI::App& app, int& exit_status) {
   command->footer(kExamples);
   const auto flags = std::make_shared<ReplayFlags>();
   command->add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)")->required();
-  command->add_option("--policy", flags->policy, "lru, fifo, belady; several with commas (all)")
+  command
+      ->add_option("--policy", flags->policy,
+                   "lru, fifo, lfu, slru, s3fifo, arc, belady; several with commas (all)")
       ->type_name("LIST");
   command
       ->add_option("--capacity", flags->capacity,

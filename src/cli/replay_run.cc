@@ -36,6 +36,8 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
   kv::CacheOptions options;
   options.blocks = static_cast<std::uint32_t>(blocks);
   options.block_tokens = 1;
+  options.block_tokens_weighed =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(run.block_tokens, UINT32_MAX));
   options.policy = run.policy;
   kv::Cache cache(options);
   const kv::Domain domain = cache.domain("", "").value();

@@ -85,6 +85,10 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
           {"kv_cache_dtype", kv_element_name(machine.page_layout().element)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
+          {"kv_eviction", options.kv_eviction->name},
+          {"retain_budget", options.retain_budget},
+          {"kv_quota", options.kv_quota},
+          {"kv_quota_public", options.kv_quota_public},
           {"max_num_batched_tokens", options.batched_tokens_max}};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/byte_size.h"
 #include "cli/kv_element.h"
+#include "cli/kv_eviction.h"
 #include "cli/loaded_model.h"
 #include "cli/version.h"
 
@@ -73,6 +74,17 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
   add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
+  add_kv_eviction_option(command, options.kv_eviction);
+  const auto add_share = [&](const char* flag, double& share, const char* description) {
+    command.add_option(flag, share, description)->check(CLI::Range(0.0, 1.0));
+  };
+  add_share("--retain-budget", options.retain_budget,
+            "share of the cache that the requests of one salt may have retained (default 0: "
+            "\"retain\" is refused); all together at most half");
+  add_share("--kv-quota", options.kv_quota,
+            "share of the cache beyond which a salt loses blocks first (default 0: none)");
+  add_share("--kv-quota-public", options.kv_quota_public,
+            "the same for what is public (default 0: none)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
                    "share the KV of common beginnings (default on)");
 }
@@ -131,6 +143,10 @@ Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
   made.context_tokens = options.max_model_len;
   made.prefix_caching = options.prefix_caching;
   made.kv_element = options.kv_element;
+  made.kv_eviction = options.kv_eviction;
+  made.retain_share = options.retain_budget;
+  made.quota_share = options.kv_quota;
+  made.quota_share_public = options.kv_quota_public;
   if (!options.kv_cache_memory_bytes.empty()) {
     ASSIGN_OR_RETURN(made.kv_bytes,
                      read_bytes("--kv-cache-memory-bytes", options.kv_cache_memory_bytes));

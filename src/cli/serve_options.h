@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "engine/cpu_machine.h"
+#include "kv/evict/policy.h"
 #include "server/server_options.h"
 
 namespace pagoda::cli {
@@ -33,6 +34,10 @@ struct ServeOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  double retain_budget = 0;  // shares of the cache
+  double kv_quota = 0;
+  double kv_quota_public = 0;
   std::uint32_t sequences_max = 64;
   std::uint32_t batched_tokens_max = 512;
   std::uint32_t long_prefill_tokens = 0;

@@ -53,6 +53,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     answer->request = open.get();
     answer->domain = std::move(cache_.domain(options_.space, request.cache_salt).value());
     answer->domain->public_tokens = request.public_tokens;
+    answer->domain->priority = request.priority;
     answer->index = i;
     answer->prompt_tokens = request.prompt.size();
     answer->tokens_max = tokens_max;
@@ -96,6 +97,7 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 }
 
 bool Core::step() {
+  cache_.advance_time(clock_.now_ns());
   end_overdue();
   const bool launched = launch();
   const std::uint64_t ahead = launched ? runner_.launches_ahead() : 0;

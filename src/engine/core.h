@@ -66,6 +66,7 @@ class Core {
                     std::span<const TokenScore>& scores);
   void take_scores(Answer& answer, const sched::PlannedRows& rows,
                    std::span<const TokenScore>& scores);
+  void retain(const Answer& answer);
   void add_token(Answer& answer, const TokenChoice& choice);
   std::optional<FinishReason> end_of(const Answer& answer, TokenId token) const;
   void end_all(OpenRequest& request, FinishReason reason, const std::string& message);

@@ -31,6 +31,7 @@ void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenCh
   }
   scheduler_.commit(rows);
   if (samples.empty()) return;
+  retain(answer);
   // Forks first: the leader may end with this token.
   for (std::size_t i = 1; i < samples.size(); ++i) {
     Answer& follower = *answer.request->answers[answer.index + i];
@@ -60,6 +61,19 @@ void Core::take_scores(Answer& answer, const sched::PlannedRows& rows,
   scores = scores.subspan(count);
   // Once all are known, the cache may serve it like any other.
   if (answer.scores_taken + 1 == answer.prompt_tokens) answer.compute_whole_prompt = false;
+}
+
+// The prompt is computed, and its sequence open.
+void Core::retain(const Answer& answer) {
+  OpenRequest& request = *answer.request;
+  if (!request.asked.retain || request.retain) return;
+  const RetainWish& wish = *request.asked.retain;
+  const Result<kv::Retained> kept =
+      cache_.retain(*answer.sequence, {.tokens = wish.tokens,
+                                       .until_ns = clock_.now_ns() + wish.time_ns,
+                                       .priority = wish.priority});
+  request.retain = kept.ok() ? RetainOutcome{kept.value().tokens, kept.value().blocks, {}}
+                             : RetainOutcome{0, 0, kept.error().message};
 }
 
 void Core::add_token(Answer& answer, const TokenChoice& choice) {
@@ -112,7 +126,8 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
       .started_ns = answer.started_ns,
       .first_token_ns = answer.first_token_ns,
       .finished_ns = clock_.now_ns(),
-      .gaps = answer.gaps};
+      .gaps = answer.gaps,
+      .retain = request.retain};
   request.sink->on_finish(answer.index, reason, record, message);
   if (--request.answers_left > 0) return;
   counters_.prompt_tokens += prompt;

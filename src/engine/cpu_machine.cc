@@ -67,10 +67,17 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
   kv_bytes_ = blocks * layout.page_bytes();
   ASSIGN_OR_RETURN(pages_,
                    kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks)));
+  const auto blocks_of = [&](double share) {
+    return static_cast<std::uint64_t>(share * static_cast<double>(blocks));
+  };
   kv::CacheOptions cache = {.blocks = static_cast<std::uint32_t>(blocks),
                             .block_tokens = options.block_tokens,
                             .slices = decoder_.slice_plan().slices,
+                            .policy = options.kv_eviction,
                             .hash_seed = fresh_seed(),
+                            .quota_blocks_private = blocks_of(options.quota_share),
+                            .quota_blocks_public = blocks_of(options.quota_share_public),
+                            .retain_blocks_max = blocks_of(options.retain_share),
                             .share = options.prefix_caching};
 #ifdef PAGODA_DEV_CHECKS
   cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {

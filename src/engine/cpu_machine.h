@@ -25,6 +25,11 @@ struct CpuMachineOptions {
   std::optional<std::uint64_t> kv_bytes;  // unset: kKvMemoryShare of free memory
   std::uint64_t context_tokens = 0;       // 0: as the model says
   bool prefix_caching = true;
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  // Shares of the cache's blocks; 0: none, or no limit.
+  double retain_share = 0;        // that one tenant's requests may have retained
+  double quota_share = 0;         // beyond which a tenant loses blocks first
+  double quota_share_public = 0;  // beyond which what is public does
   sched::SchedulerOptions scheduler;
   std::string model_name;           // of the namespace
   std::vector<TokenId> end_tokens;  // of the model

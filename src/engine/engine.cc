@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace pagoda::engine {
 namespace {
 
@@ -16,6 +19,8 @@ sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
 Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock)
     : options_(options),
       cache_(cache),
+      clock_(clock),
+      retain_blocks_max_(cache.retain_blocks_max()),
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock) {
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
@@ -106,6 +111,7 @@ void Engine::handle(Message& message) {
   } else if (const auto* const id = std::get_if<RequestId>(&message)) {
     core_.cancel(*id);
   } else {
+    cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);
   }
 }
@@ -117,9 +123,28 @@ void Engine::publish() {
   now.blocks_all = cache_.pool().blocks();
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
+  now.blocks_retained = cache_.blocks_retained();
   now.blocks_evicted = cache_.blocks_evicted();
   now.blocks_joined = cache_.blocks_joined();
   snapshot_.write(now);
+  if (cache_.retained_version() != retained_version_) publish_retained();
+}
+
+void Engine::publish_retained() {
+  retained_version_ = cache_.retained_version();
+  std::vector<kv::RetentionPicture> retained = cache_.retained();
+  const std::lock_guard lock(retained_mutex_);
+  retained_.swap(retained);
+}
+
+std::vector<kv::RetentionPicture> Engine::retained() const {
+  const std::int64_t now_ns = clock_.now_ns();
+  std::vector<kv::RetentionPicture> running;
+  const std::lock_guard lock(retained_mutex_);
+  // While the engine sleeps nobody lets go of what has ended.
+  std::copy_if(retained_.begin(), retained_.end(), std::back_inserter(running),
+               [&](const kv::RetentionPicture& grant) { return grant.until_ns > now_ns; });
+  return running;
 }
 
 void Engine::sleep() {

@@ -50,6 +50,10 @@ class Engine {
   bool drain(std::chrono::nanoseconds patience);
 
   Snapshot snapshot() const { return snapshot_.read(); }
+  // What requests had retained and has not ended, soonest to end first; ends are by now_ns().
+  std::vector<kv::RetentionPicture> retained() const;
+  std::uint64_t retain_blocks_max() const { return retain_blocks_max_; }
+  std::int64_t now_ns() const { return clock_.now_ns(); }
   const RequestLimits& limits() const { return options_.core.limits; }
 
  private:
@@ -67,15 +71,22 @@ class Engine {
   bool take_messages();
   void handle(Message& message);
   void publish();
+  void publish_retained();
   void sleep();
 
   EngineOptions options_;
   kv::Cache& cache_;
+  const Clock& clock_;
+  const std::uint64_t retain_blocks_max_;
   sched::TenantTable tenants_;
   Core core_;
   std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
   std::atomic<std::uint64_t> next_id_{1};
   Published<Snapshot> snapshot_;
+
+  std::uint64_t retained_version_ = 0;  // that is published
+  mutable std::mutex retained_mutex_;   // taken by the engine's thread when something changed
+  std::vector<kv::RetentionPicture> retained_;  // under retained_mutex_
 
   std::mutex mutex_;
   std::condition_variable wake_;       // for the engine's thread

@@ -34,6 +34,7 @@ struct OpenRequest {
   std::int64_t arrived_ns = 0;
   std::vector<std::unique_ptr<Answer>> answers;
   std::uint32_t answers_left = 0;  // not finished
+  std::optional<RetainOutcome> retain;
 };
 
 }  // namespace pagoda::engine

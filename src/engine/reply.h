@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,6 +19,13 @@ struct TokenGaps {
   std::int64_t max_ns = 0;
 };
 
+// What became of a wish to retain: whole blocks of the prompt stay, or there is a reason.
+struct RetainOutcome {
+  std::uint64_t tokens = 0;
+  std::uint64_t blocks = 0;
+  std::string refused;  // empty: granted
+};
+
 // An answer's life in numbers. Times are 0 for what was not reached.
 struct AnswerRecord {
   std::uint64_t prompt_tokens = 0;
@@ -31,6 +39,7 @@ struct AnswerRecord {
   std::int64_t first_token_ns = 0;
   std::int64_t finished_ns = 0;
   TokenGaps gaps;
+  std::optional<RetainOutcome> retain;  // where asked for, once the prompt was computed
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

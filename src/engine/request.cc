@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kv/names/block_name.h"
+#include "kv/retention.h"
 
 namespace pagoda::engine {
 namespace {
@@ -44,6 +45,21 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
   return ok_status();
 }
 
+Status check_retain(const RetainWish& wish, std::uint64_t prompt_tokens) {
+  if (wish.tokens == 0 || wish.tokens > prompt_tokens) {
+    return out_of_range(fmt::format("retain: {} tokens, expected 1 to the prompt's {}", wish.tokens,
+                                    prompt_tokens));
+  }
+  if (wish.time_ns <= 0 || wish.time_ns > kRetainNsMax) {
+    return out_of_range(fmt::format("retain: {} ns, expected 1 to {}", wish.time_ns, kRetainNsMax));
+  }
+  if (wish.priority > kv::kRetainPriorityMax) {
+    return out_of_range(fmt::format("retain: priority {}, expected 0 to {}", wish.priority,
+                                    kv::kRetainPriorityMax));
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Status check_request(const Request& request, const RequestLimits& limits,
@@ -67,6 +83,7 @@ Status check_request(const Request& request, const RequestLimits& limits,
     return out_of_range(fmt::format("cache_salt: has {} bytes, expected at most {}",
                                     request.cache_salt.size(), kv::kSaltBytesMax));
   }
+  if (request.retain) RETURN_IF_ERROR(check_retain(*request.retain, request.prompt.size()));
   if (request.timeout_ns < 0) {
     return out_of_range(fmt::format("timeout: is {} ns, expected at least 0", request.timeout_ns));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@ namespace pagoda::engine {
 
 using RequestId = StrongId<struct RequestTag, std::uint64_t>;
 
+inline constexpr std::int64_t kRetainNsMax = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
+
+// What of a prompt is to stay in the cache, and for how long.
+struct RetainWish {
+  std::uint64_t tokens = 0;    // of the prompt, from its first
+  std::int64_t time_ns = 0;    // from when the prompt is computed
+  std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; what has less leaves sooner
+};
+
 struct Request {
   std::vector<TokenId> prompt;
   SamplingOptions sampling;  // prompt_logprobs computes the whole prompt
@@ -26,6 +36,7 @@ struct Request {
   std::string cache_salt;           // empty: public
   std::uint64_t public_tokens = 0;  // of the prompt, with a salt: shared with everyone
   std::int64_t timeout_ns = 0;      // from submission; 0: none
+  std::optional<RetainWish> retain;
 };
 
 // What requests are held against, whoever asks.

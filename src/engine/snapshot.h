@@ -22,7 +22,8 @@ struct Snapshot : Counters {
   std::uint64_t requests_waiting = 0;
   std::uint64_t blocks_all = 0;
   std::uint64_t blocks_free = 0;
-  std::uint64_t blocks_idle = 0;     // cached, and nobody's: reusable until evicted
+  std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
+  std::uint64_t blocks_retained = 0;
   std::uint64_t blocks_evicted = 0;  // since the start
   std::uint64_t blocks_joined = 0;   // since the start
 };

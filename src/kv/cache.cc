@@ -29,8 +29,26 @@ Cache::Cache(const CacheOptions& options)
   if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices(), nodes);
   tree_.reserve(nodes);
   guards_.reserve(nodes);
-  queue_.reserve(options.blocks);
+  if (options.policy->make_order != nullptr) {
+    ordered_.emplace(options.policy->make_order(options.blocks), options.blocks);
+    identities_.reserve(nodes);
+  } else {
+    queue_.reserve(options.blocks);
+  }
   if (options.name_blocks) names_.reserve(nodes);
+  const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
+  if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
+  if (has_quotas) {
+    quotas_.emplace(QuotaQueues::Options{options.quota_blocks_private, options.quota_blocks_public},
+                    *heaps_);
+  }
+  if (options.retain_blocks_max > 0) {
+    retentions_.emplace(RetentionTable::Options{.blocks_account_max = options.retain_blocks_max,
+                                                .blocks_max = options.blocks / 2,
+                                                .node_blocks = slices()},
+                        salts_);
+    retentions_->reserve(nodes);
+  }
 }
 
 Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
@@ -39,7 +57,9 @@ Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
   const auto [root, is_new] =
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
   if (is_new) root->second = new_root(adapter);
-  return Domain(*this, root->second, salts_.acquire(salt));
+  const SaltId region = salts_.acquire(salt);
+  if (quotas_) quotas_->fit(salts_.numbers());
+  return Domain(*this, root->second, region);
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match& match,
@@ -51,6 +71,11 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
   salts_.hold(sequence.salt_);
   sequence.public_tokens_ = domain.public_tokens;
   sequence.names_.assign(names.begin(), names.end());
+  sequence.request_ = {
+      .blocks_found = match.nodes.size(),
+      .blocks_fresh = blocks_for(prompt.size(), options_.block_tokens) - match.nodes.size(),
+      .goes_on = !match.nodes.empty() && tree_.children(match.nodes.back()) <= 2,
+      .priority = domain.priority};
   sequence.nodes_ = match.nodes;
   tree_.pin(last_node(sequence));
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -62,6 +87,10 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
       table.push_back(held ? tree_.page(match.nodes[block], slice).value() : BlockId(0));
       if (held) hold(table.back());
     }
+    // As they will be released: the head was used last.
+    for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[slice];) {
+      note_use(table[block], sequence.request_);
+    }
   }
   std::vector<Copy> copies;
   if (match.partial) {
@@ -69,6 +98,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       const BlockId from = tree_.page(*match.partial, slice).value();
       hold(from);
+      note_use(from, sequence.request_);
       ++pins_[from.value()];
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
@@ -156,6 +186,7 @@ Sequence Cache::fork(const Sequence& sequence) {
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
   salts_.hold(twin.salt_);
   twin.public_tokens_ = sequence.public_tokens_;
+  twin.request_ = sequence.request_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(last_node(twin));
   twin.tail_ = sequence.tail_;
@@ -171,6 +202,7 @@ Sequence Cache::fork(const Sequence& sequence) {
 
 void Cache::close(Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
+  note_ended(sequence);
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -240,14 +272,17 @@ NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> to
 
 void Cache::erase_node(NodeId node) {
   const SaltId region = tree_.region(node);
+  if (retentions_) retentions_->erase(node);
   tree_.erase(node);
   salts_.release(region);
 }
 
 void Cache::fit_tables(NodeId node) {
+  if (retentions_) retentions_->fit(node);
   if (node.value() < guards_.size()) return;
   guards_.resize(node.value() + 1);
   if (options_.name_blocks) names_.resize(node.value() + 1);
+  if (ordered_) identities_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

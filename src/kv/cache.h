@@ -30,12 +30,17 @@
 #include "kv/blocks/block_pool.h"
 #include "kv/domain.h"
 #include "kv/evict/eviction_queue.h"
+#include "kv/evict/linked_heaps.h"
+#include "kv/evict/order_queues.h"
 #include "kv/evict/policy.h"
 #include "kv/ids.h"
 #include "kv/memory/slices.h"
 #include "kv/names/block_name.h"
 #include "kv/picture.h"
 #include "kv/prefix/prefix_tree.h"
+#include "kv/quota_queues.h"
+#include "kv/retention.h"
+#include "kv/retention_table.h"
 #include "kv/salt_table.h"
 #include "kv/sequence.h"
 #include "kv/tiers/migration.h"
@@ -50,6 +55,14 @@ struct CacheOptions {
   std::vector<memory::LayerReach> slices = {{}};
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t hash_seed = 0;
+  // What a block counts for where a policy weighs positions; 0: block_tokens. For replays, whose
+  // blocks of one token stand for more.
+  std::uint32_t block_tokens_weighed = 0;
+  // A region with more blocks than its quota loses blocks first. 0: no quota.
+  std::uint64_t quota_blocks_private = 0;  // of each salt's region
+  std::uint64_t quota_blocks_public = 0;
+  // What requests of one salt may have retained; 0: nothing. All together: half the pool.
+  std::uint64_t retain_blocks_max = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
@@ -153,6 +166,15 @@ class Cache {
   void moved(const MoveReport& report, Load* load = nullptr);
   void finish_load(Load& load);
 
+  // The beginning of a sequence is kept: it leaves after everything that is not retained, by
+  // priority, until the time is over or its blocks are all that is left to make room with. Nothing
+  // is retained in part; an error says why nothing was.
+  Result<Retained> retain(const Sequence& sequence, const RetainTerms& terms);
+  // What time it is; it does not run backwards. What was retained until then is let go, a few
+  // blocks at a call.
+  void advance_time(std::int64_t now_ns);
+  std::int64_t time_ns() const { return time_ns_; }
+
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
 
@@ -174,6 +196,12 @@ class Cache {
   // Blocks that nodes of a region have: the region's account.
   std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
   const SaltTable& salts() const { return salts_; }
+  std::uint64_t blocks_retained() const { return retentions_ ? retentions_->blocks_in_all() : 0; }
+  std::uint64_t retain_blocks_max() const { return options_.retain_blocks_max; }
+  // Changes with what is retained.
+  std::uint64_t retained_version() const { return retentions_ ? retentions_->version() : 0; }
+  // What is retained, soonest to end first: at most RetentionTable::kGrantsMax.
+  std::vector<RetentionPicture> retained() const;
 
   CachePicture picture(std::size_t nodes_max) const;
   // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
@@ -211,7 +239,7 @@ class Cache {
   void seal_tail(Sequence& sequence, std::vector<BlockId>* given_up);
   void seal_alone(Sequence& sequence);
   void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
-  void adopt(NodeId node, std::uint32_t slice, BlockId block);
+  void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
   void give_name(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);
   bool clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens);
@@ -220,26 +248,44 @@ class Cache {
   // Evicting (cache_eviction.cc)
   void make_room(std::uint64_t blocks);
   std::optional<BlockId> next_victim();
+  std::optional<BlockId> next_by_policy();
   bool evict_one();
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;
+  EvictionQueue::Verdict judge_unretained(BlockId block) const;
   std::int64_t score(BlockId block) const;
   BlockStats stats(BlockId block) const;
   void note_created(BlockId block);
+  void note_sealed(NodeId node, std::uint32_t slice);
+  void note_ended(const Sequence& sequence);
+  void note_use(BlockId block, const RequestStats& request);
+  Use use_of(NodeId node, const RequestStats& request) const;
+  void identify(NodeId node);
   void queue_if_evictable(BlockId block);
   void queue_node(NodeId node);
   void take_pages(NodeId node);
   void settle(NodeId node);
   void update_guard(NodeId node);
   void check_guards() const;
+  void check_queued(BlockId block) const;
+
+  // Retaining (cache_retention.cc)
+  bool is_retained(NodeId node) const { return retentions_ && retentions_->contains(node); }
+  std::int64_t retained_key(BlockId block) const;
+  std::optional<BlockId> next_retained();
+  void leave_heap(NodeId node, BlockId block);
+  void let_go_retained(NodeId node);
+  void note_charge(SaltId region);
 
   NodePicture picture_of(NodeId node) const;
 
   CacheOptions options_;
   BlockPool pool_;
   PrefixTree tree_;
-  EvictionQueue queue_;
+  EvictionQueue queue_;                    // when the policy is a score
+  std::optional<OrderQueues> ordered_;     // when it is an order
+  std::vector<std::uint64_t> identities_;  // [node], of whole ones, for ordered_
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
   std::vector<Tick> created_;        // [block], or empty: the policy does not read it
@@ -249,9 +295,14 @@ class Cache {
   std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)
   std::map<NodeId, std::string> adapters_;                        // of roots that have one
   SaltTable salts_;
+  std::optional<LinkedHeaps> heaps_;  // of blocks: by region for quotas_, or retained
+  std::optional<QuotaQueues> quotas_;
+  std::optional<RetentionTable> retentions_;
+  LinkedHeaps::Item first_retained_ = LinkedHeaps::kNone;  // to leave, of those that may
   BlockNamer namer_;
   std::vector<BlockName> names_;  // [node]
   Tick now_ = 0;
+  std::int64_t time_ns_ = 0;
   std::uint64_t blocks_joined_ = 0;
   std::uint64_t blocks_evicted_ = 0;
 };

@@ -3,6 +3,17 @@
 #include "kv/cache.h"
 
 namespace pagoda::kv {
+namespace {
+
+// Multiplies 128 bits wide and folds: one step of a chain that a client without the key cannot aim.
+std::uint64_t mix(std::uint64_t state, std::uint64_t value) {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t sum = state + (value + 1) * 0x9E3779B97F4A7C15u;  // of zeros: not zero
+  const Wide product = Wide{sum} * 0xD6E8FEB86659FD93u;
+  return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
+}
+
+}  // namespace
 
 // The caller has made sure that so many blocks are available.
 void Cache::make_room(std::uint64_t blocks) {
@@ -22,10 +33,26 @@ void Cache::clear() {
   }
 }
 
-// The block to be evicted next, taken out of the queue.
+// The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
+// the policy says, and what is retained last.
 std::optional<BlockId> Cache::next_victim() {
+  if (quotas_) {
+    const std::optional<BlockId> block =
+        quotas_->pop([this](BlockId candidate) { return pool_.last_use(candidate); },
+                     [this](BlockId candidate) { return judge_unretained(candidate); });
+    if (block) return block;
+  }
+  const std::optional<BlockId> block = next_by_policy();
+  return block || !retentions_ ? block : next_retained();
+}
+
+std::optional<BlockId> Cache::next_by_policy() {
+  if (ordered_) {
+    return ordered_->pop([this](BlockId block) { return stats(block); },
+                         [this](BlockId block) { return judge_unretained(block); });
+  }
   const auto judge_and_note = [this](BlockId block) {
-    const EvictionQueue::Verdict verdict = judge(block);
+    const EvictionQueue::Verdict verdict = judge_unretained(block);
     if (verdict == EvictionQueue::Verdict::kForget) pool_.set_queued(block, false);
     return verdict;
   };
@@ -53,8 +80,12 @@ bool Cache::evict_one() {
 // or a copy still reads is freed when it is released.
 void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
+  if (ordered_) ordered_->order().left(block);
+  leave_heap(node, block);
   tree_.set_page(node, slice, std::nullopt);
+  if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   --salts_.blocks_charged(tree_.region(node));
+  note_charge(tree_.region(node));
   if (pool_.state(block) == BlockState::kIdle) {
     pool_.evict(block);
     ++blocks_evicted_;
@@ -85,6 +116,12 @@ EvictionQueue::Verdict Cache::judge(BlockId block) const {
   return Verdict::kTake;
 }
 
+EvictionQueue::Verdict Cache::judge_unretained(BlockId block) const {
+  if (judge(block) == EvictionQueue::Verdict::kForget) return EvictionQueue::Verdict::kForget;
+  return is_retained(pool_.owner(block).value()) ? EvictionQueue::Verdict::kForget
+                                                 : EvictionQueue::Verdict::kTake;
+}
+
 std::int64_t Cache::score(BlockId block) const { return options_.policy->score(stats(block)); }
 
 BlockStats Cache::stats(BlockId block) const {
@@ -97,8 +134,64 @@ void Cache::note_created(BlockId block) {
   if (!created_.empty()) created_[block.value()] = now_;
 }
 
+// A node that is whole now: what it will be known by when it comes back.
+void Cache::identify(NodeId node) {
+  if (!ordered_) return;
+  const NodeId parent = tree_.parent(node);
+  std::uint64_t identity =
+      tree_.is_root(parent) ? mix(options_.hash_seed, parent.value()) : identities_[parent.value()];
+  identity = mix(identity, tree_.region(node).value());
+  for (const TokenId token : tree_.tokens(node)) identity = mix(identity, token.value());
+  identities_[node.value()] = identity;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) note_sealed(node, slice);
+}
+
+void Cache::note_sealed(NodeId node, std::uint32_t slice) {
+  if (!ordered_) return;
+  const BlockId block = tree_.page(node, slice).value();
+  ordered_->order().sealed(block, mix(identities_[node.value()], slice));
+}
+
+Use Cache::use_of(NodeId node, const RequestStats& request) const {
+  const std::uint64_t weighed = options_.block_tokens_weighed;
+  const std::uint64_t block_tokens = weighed > 0 ? weighed : options_.block_tokens;
+  return {.now = now_,
+          .time_s = time_ns_ / 1'000'000'000,
+          .tokens_before = (tree_.depth(node) - 1) * block_tokens,
+          .request = request};
+}
+
+void Cache::note_use(BlockId block, const RequestStats& request) {
+  if (!ordered_) return;
+  ++now_;
+  const NodeId node = pool_.owner(block).value();
+  const std::optional<BlockId> moved = ordered_->order().used(block, use_of(node, request));
+  if (moved) queue_if_evictable(*moved);
+}
+
+// The block that the sequence computed last.
+void Cache::note_ended(const Sequence& sequence) {
+  const std::uint64_t blocks = sequence.nodes_.size() + (sequence.tail_.empty() ? 0 : 1);
+  if (!ordered_ || blocks == 0) return;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (blocks - 1 < sequence.first_held_[slice]) continue;
+    const BlockId block = sequence.tables_[slice][blocks - 1];
+    if (pool_.owner(block)) ordered_->order().ended(block);
+  }
+}
+
 void Cache::queue_if_evictable(BlockId block) {
-  if (pool_.queued(block) || judge(block) == EvictionQueue::Verdict::kForget) return;
+  const bool is_queued = !ordered_ && pool_.queued(block);
+  if (is_queued && !heaps_) return;
+  if (judge(block) == EvictionQueue::Verdict::kForget) return;
+  const NodeId node = pool_.owner(block).value();
+  if (is_retained(node)) {
+    if (heaps_->contains(block.value())) return;
+    return heaps_->push(first_retained_, block.value(), retained_key(block));
+  }
+  if (quotas_) quotas_->push(tree_.region(node), block, pool_.last_use(block));
+  if (ordered_) return ordered_->push(block, stats(block));
+  if (is_queued) return;
   pool_.set_queued(block, true);
   queue_.push(block, score(block));
 }

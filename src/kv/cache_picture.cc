@@ -67,6 +67,10 @@ void Cache::check() const {
   pool_.check();
   tree_.check();
   if (tier_) tier_->check();
+  if (ordered_) ordered_->order().check();
+  if (heaps_) heaps_->check(first_retained_);
+  if (quotas_) quotas_->check([this](SaltId region) { return blocks_charged(region); });
+  if (retentions_) retentions_->check();
   std::vector<std::uint64_t> charged(salts_.numbers(), 0);
   for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
     const BlockId block(i);
@@ -77,8 +81,7 @@ void Cache::check() const {
     bool known = false;
     for (std::uint32_t s = 0; s < slices(); ++s) known = known || tree_.page(*node, s) == block;
     ASSERT(known, "C2: a block's owner has it as a page");
-    const bool evictable = judge(block) == EvictionQueue::Verdict::kTake;
-    ASSERT(!evictable || pool_.queued(block), "C3: what may be evicted is in the queue");
+    check_queued(block);
     ++charged[tree_.region(*node).value()];
   }
   for (std::uint32_t salt = 0; salt < charged.size(); ++salt) {
@@ -86,6 +89,21 @@ void Cache::check() const {
            "C4: every region is charged for the blocks of its nodes");
   }
   check_guards();
+}
+
+void Cache::check_queued(BlockId block) const {
+  const bool evictable = judge(block) == EvictionQueue::Verdict::kTake;
+  const NodeId node = pool_.owner(block).value();
+  if (is_retained(node)) {
+    ASSERT(!evictable || heaps_->contains(block.value()),
+           "C6: what is retained and may be evicted waits to be the last");
+    return;
+  }
+  const bool queued = ordered_ ? ordered_->holds(block, stats(block)) : pool_.queued(block);
+  ASSERT(!evictable || queued, "C3: what may be evicted is in the queue");
+  const bool has_quota = quotas_ && quotas_->has_quota(tree_.region(node));
+  ASSERT(!evictable || !has_quota || heaps_->contains(block.value()),
+         "C7: what may be evicted is known to its region's quota");
 }
 
 // From every held page upwards, by the definition (README: E6).

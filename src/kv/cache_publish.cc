@@ -51,13 +51,15 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
       pool_.seal(sequence.tables_[slice][block]);
     }
     give_name(sequence, *node);
+    identify(*node);
   } else if (clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      adopt(*node, slice, sequence.tables_[slice][block]);
+      adopt(*node, slice, sequence.tables_[slice][block], sequence.request_);
       pool_.seal(sequence.tables_[slice][block]);
     }
     give_name(sequence, *node);
+    identify(*node);
   } else {
     SearchWork work;
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
@@ -87,11 +89,13 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
     BlockId& mine = sequence.tables_[slice][block];
     const std::optional<BlockId> existing = tree_.page(node, slice);
     if (!existing) {
-      adopt(node, slice, mine);
+      adopt(node, slice, mine, sequence.request_);
       pool_.seal(mine);
+      note_sealed(node, slice);
       continue;
     }
     hold(*existing);
+    note_use(*existing, sequence.request_);
     if (options_.on_join) options_.on_join(mine, *existing);
     if (given_up != nullptr) {
       given_up->push_back(mine);
@@ -103,10 +107,12 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
   }
 }
 
-void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block) {
+void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request) {
   tree_.set_page(node, slice, block);
   pool_.set_owner(block, node);
+  if (ordered_) ordered_->order().entered(block, use_of(node, request));
   ++salts_.blocks_charged(tree_.region(node));
+  note_charge(tree_.region(node));
   update_guard(node);
 }
 
@@ -165,7 +171,7 @@ void Cache::publish_tail(Sequence& sequence) {
   if (!clear_way(parent, region, sequence.tail_)) return;
   const NodeId leaf = add_node(parent, region, sequence.tail_);
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    adopt(leaf, slice, sequence.tables_[slice][block]);
+    adopt(leaf, slice, sequence.tables_[slice][block], sequence.request_);
   }
 }
 

@@ -15,6 +15,9 @@ std::vector<Move> Cache::offload(const MigrationOptions& options) {
   while (candidates.size() < look) {
     const std::optional<BlockId> block = next_victim();
     if (!block) break;
+    // A region over its quota gives its blocks first, and the policy's turn gives them once more.
+    const auto known = [&](const MigrationCandidate& other) { return other.block == *block; };
+    if (std::any_of(candidates.begin(), candidates.end(), known)) continue;
     const NodeId node = pool_.owner(*block).value();
     const bool useless = !tree_.is_whole(node);  // open leaves stay here
     candidates.push_back(
@@ -126,7 +129,8 @@ void Cache::moved(const MoveReport& report, Load* load) {
     pool_.abandon(move.block);
   } else {
     pool_.loaded(page);
-    adopt(move.node, move.slice, page);
+    adopt(move.node, move.slice, page, {});
+    note_sealed(move.node, move.slice);
   }
   load->held.push_back(page);
 }

@@ -8,6 +8,7 @@ namespace pagoda::kv {
 
 Domain::Domain(Domain&& other) noexcept
     : public_tokens(other.public_tokens),
+      priority(other.priority),
       cache_(std::exchange(other.cache_, nullptr)),
       root_(other.root_),
       salt_(other.salt_) {}
@@ -16,6 +17,7 @@ Domain& Domain::operator=(Domain&& other) noexcept {
   if (this == &other) return *this;
   if (cache_ != nullptr) cache_->salts_.release(salt_);
   public_tokens = other.public_tokens;
+  priority = other.priority;
   cache_ = std::exchange(other.cache_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;

@@ -26,6 +26,8 @@ class Domain {
 
   // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
   std::uint64_t public_tokens = 0;
+  // Of the request, for policies that look at it: smaller is more urgent.
+  std::int32_t priority = 0;
 
  private:
   friend class Cache;

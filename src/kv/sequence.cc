@@ -23,6 +23,7 @@ Sequence::Sequence(Sequence&& other) noexcept
       salt_(other.salt_),
       public_tokens_(other.public_tokens_),
       block_tokens_(other.block_tokens_),
+      request_(other.request_),
       names_(std::move(other.names_)),
       nodes_(std::move(other.nodes_)),
       tail_(std::move(other.tail_)),
@@ -37,6 +38,7 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   salt_ = other.salt_;
   public_tokens_ = other.public_tokens_;
   block_tokens_ = other.block_tokens_;
+  request_ = other.request_;
   names_ = std::move(other.names_);
   nodes_ = std::move(other.nodes_);
   tail_ = std::move(other.tail_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/token_id.h"
+#include "kv/evict/request_stats.h"
 #include "kv/ids.h"
 #include "kv/names/block_name.h"
 
@@ -54,6 +55,7 @@ class Sequence {
   SaltId salt_;
   std::uint64_t public_tokens_ = 0;  // the beginning that is shared with everyone
   std::uint32_t block_tokens_;
+  RequestStats request_;
   std::vector<BlockName> names_;              // of the prompt's whole blocks, or empty
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
   std::vector<TokenId> tail_;                 // computed tokens of the block after them

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "server/api/retain.h"
 
 namespace pagoda::server {
 namespace {
@@ -68,6 +69,7 @@ void Completion::submit(std::uint32_t prompt) {
   engine::Request asked = request_.engine;
   asked.prompt = request_.prompts[prompt].tokens;
   asked.sampling.seed = submitted_[prompt].seed;
+  if (request_.retain) asked.retain = retain_wish(*request_.retain, request_.prompts[prompt]);
   const Result<engine::RequestId> id =
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
   if (!id.ok()) throw api_error(id.error());
@@ -119,6 +121,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   }
   if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
     submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
+    submitted.retain = event.ending->record.retain;
   }
   if (answers_running_ == 0) finish(out);
 }
@@ -147,10 +150,11 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
 void Completion::finish(std::string& out) {
   finished_ = true;
   if (!streams()) return;
-  if (request_.answers.include_usage) {
+  if (request_.answers.include_usage || request_.retain) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
-    last["usage"] = usage().to_json();
+    if (request_.answers.include_usage) last["usage"] = usage().to_json();
+    if (request_.retain) last["retain"] = retained();
     out += sse(last);
   }
   out += "data: [DONE]\n\n";
@@ -197,6 +201,15 @@ Usage Completion::usage() const {
   return usage;
 }
 
+// One value; of several prompts an array.
+Json Completion::retained() const {
+  Json all = Json::array();
+  for (const Submitted& submitted : submitted_) {
+    all.push_back(retain_json(*request_.retain, submitted.retain));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
 HttpReply Completion::reply() const {
   ASSERT(finished_ && !error_, "only a finished completion has a reply");
   Json whole = envelope(format_->object());
@@ -207,6 +220,7 @@ HttpReply Completion::reply() const {
   }
   whole["choices"] = std::move(choices);
   whole["usage"] = usage().to_json();
+  if (request_.retain) whole["retain"] = retained();
   whole.update(format_->extras(answers_.front().state));
   return json_reply(whole);
 }

@@ -61,6 +61,7 @@ class Completion {
     engine::RequestId id;
     std::uint64_t seed = 0;
     std::uint64_t cached_tokens = 0;
+    std::optional<engine::RetainOutcome> retain;
     std::uint32_t answers_open = 0;     // whose text goes on
     std::uint32_t answers_running = 0;  // in the engine
     std::vector<engine::TokenScore> scores;
@@ -75,6 +76,7 @@ class Completion {
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
   Usage usage() const;
+  Json retained() const;
   Submitted& submitted_of(const Answer& answer) {
     return submitted_[answer.state.index / request_.answers_per_prompt()];
   }

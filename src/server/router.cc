@@ -90,11 +90,15 @@ Routed answer_json(const HttpRequest& request, const ServerState& state) {
   return json_reply(Answer(read_body(request, state.model()), state.model()));
 }
 
+Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(list_retained(state.model()));
+}
+
 Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
 
-constexpr std::array<Endpoint, 12> kEndpoints = {{
+constexpr std::array<Endpoint, 13> kEndpoints = {{
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
     {"GET", "/version", version, true},
@@ -105,6 +109,7 @@ constexpr std::array<Endpoint, 12> kEndpoints = {{
     {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false},
     {"POST", "/tokenize", answer_json<tokenize>, false},
     {"POST", "/detokenize", answer_json<detokenize>, false},
+    {"GET", "/cache/retained", retained, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
 }};

@@ -170,7 +170,8 @@ TEST(ReplayTest, AllMeansEveryPolicyAndSixSharesAreTheDefault) {
                     result["capacity"].get<std::string>());
   }
   std::vector<std::string> expected;
-  for (const char* const policy : {"lru", "fifo", "belady"}) {
+  for (const char* const policy :
+       {"lru", "fifo", "lfu", "slru", "s3fifo", "arc", "ttl", "cost", "continuation", "belady"}) {
     for (const char* const share : {"1%", "2%", "5%", "10%", "25%", "50%"}) {
       expected.push_back(std::string(policy) + " " + share);
     }
@@ -278,8 +279,10 @@ TEST(ReplayTest, WrongFlagsAreUsageErrors) {
     EXPECT_THAT(replayed.err, HasSubstr(message));
     EXPECT_THAT(replayed.out, IsEmpty());
   };
-  for (const char* const policy : {"lfu", "", "lru,", "LRU", "lru,,fifo"}) {
-    refused({"--policy", policy}, "' is not one of all, lru, fifo, belady");
+  for (const char* const policy : {"mru", "", "lru,", "LRU", "lru,,fifo"}) {
+    refused(
+        {"--policy", policy},
+        "' is not one of all, lru, fifo, lfu, slru, s3fifo, arc, ttl, cost, continuation, belady");
   }
   for (const char* const capacity :
        {"0", "0%", "-1", "-1%", "1001%", "5%%", "%", "", "1%,", "1.5", "1e3", "1.1234567%", "abc",

@@ -3,21 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/random.h"
+#include "cli/plain_caches.h"
 #include "cli/replay_belady.h"
 #include "cli/replay_command.h"
 #include "cli/replay_run.h"
 
 namespace pagoda::cli {
 namespace {
-
-using Ids = std::vector<std::uint32_t>;
-using Requests = std::vector<Ids>;
 
 Trace to_trace(const Requests& requests) {
   Trace trace;
@@ -27,62 +24,6 @@ Trace to_trace(const Requests& requests) {
     trace.ids.emplace_back(UINT32_MAX);
   }
   return trace;
-}
-
-// The blocks of a request, each by its whole beginning.
-std::vector<Ids> blocks_of(const Ids& ids) {
-  std::vector<Ids> blocks;
-  for (std::size_t n = 1; n <= ids.size(); ++n) blocks.emplace_back(ids.begin(), ids.begin() + n);
-  return blocks;
-}
-
-// One list, most recent first; a request touches its blocks from the tail to the head.
-std::uint64_t lru_hits(const Requests& requests, std::size_t capacity) {
-  std::list<Ids> recent;
-  std::uint64_t hits = 0;
-  for (const Ids& ids : requests) {
-    const std::vector<Ids> blocks = blocks_of(ids);
-    for (const Ids& block : blocks) {
-      if (std::find(recent.begin(), recent.end(), block) == recent.end()) break;
-      ++hits;
-    }
-    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-      recent.remove(*block);
-      recent.push_front(*block);
-      if (recent.size() > capacity) recent.pop_back();
-    }
-  }
-  return hits;
-}
-
-// Of the blocks that nothing cached goes on from and the request does not have, the one that came
-// first leaves.
-std::uint64_t fifo_hits(const Requests& requests, std::size_t capacity) {
-  std::list<Ids> arrived;
-  std::uint64_t hits = 0;
-  for (const Ids& ids : requests) {
-    std::vector<Ids> blocks = blocks_of(ids);
-    const auto cached = [&](const Ids& block) {
-      return std::find(arrived.begin(), arrived.end(), block) != arrived.end();
-    };
-    for (const Ids& block : blocks) hits += cached(block) ? 1 : 0;
-    blocks.resize(std::min(blocks.size(), capacity));
-    for (const Ids& block : blocks) {
-      if (cached(block)) continue;
-      if (arrived.size() == capacity) {
-        arrived.erase(std::find_if(arrived.begin(), arrived.end(), [&](const Ids& candidate) {
-          const bool mine = std::find(blocks.begin(), blocks.end(), candidate) != blocks.end();
-          const bool leaf = std::none_of(arrived.begin(), arrived.end(), [&](const Ids& other) {
-            return other.size() == candidate.size() + 1 &&
-                   std::equal(candidate.begin(), candidate.end(), other.begin());
-          });
-          return !mine && leaf;
-        }));
-      }
-      arrived.push_back(block);
-    }
-  }
-  return hits;
 }
 
 // The most hits of any cache: every choice of what stays after every request is tried. Sets of
@@ -141,10 +82,11 @@ class RandomRequests {
   std::uint64_t drawn_ = 0;
 };
 
-std::uint64_t run_hits(const Trace& trace, const kv::EvictionPolicy& policy,
-                       std::uint64_t capacity) {
+std::uint64_t run_hits(const Trace& trace, const kv::EvictionPolicy& policy, std::uint64_t capacity,
+                       std::uint64_t block_tokens = 1) {
   const Foresight foresight(trace);
-  return run_cache(trace, {&policy, capacity, 1}, foresight.unique_blocks(), {}).blocks_hit;
+  return run_cache(trace, {&policy, capacity, block_tokens}, foresight.unique_blocks(), {})
+      .blocks_hit;
 }
 
 TEST(ReplayTwinTest, TheCacheHitsWhatThePlainListsHit) {
@@ -157,11 +99,45 @@ TEST(ReplayTwinTest, TheCacheHitsWhatThePlainListsHit) {
       ASSERT_EQ(run_hits(trace, kv::lru_policy(), capacity), lru) << seed << " " << capacity;
       ASSERT_EQ(run_hits(trace, kv::fifo_policy(), capacity), fifo_hits(requests, capacity))
           << seed << " " << capacity;
+      ASSERT_EQ(run_hits(trace, kv::time_to_live_policy(), capacity), lru)
+          << "without priorities, " << seed << " " << capacity;
       hits_in_all += lru;
     }
   }
   EXPECT_GT(hits_in_all, 10000U) << "the traces are worth replaying";
 }
+
+template <class Plain, class... More>
+void expect_twin(const kv::EvictionPolicy& policy, More... more) {
+  std::uint64_t hits_in_all = 0;
+  std::uint64_t differs_from_lru = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Requests requests = RandomRequests(seed).make(60, 1 + seed % 7, 1 + seed % 4);
+    const Trace trace = to_trace(requests);
+    for (const std::size_t capacity : {1, 2, 3, 5, 8, 13, 25, 40}) {
+      const std::uint64_t hits = Plain(capacity, more...).hits(requests);
+      ASSERT_EQ(run_hits(trace, policy, capacity, more...), hits)
+          << policy.name << " " << seed << " " << capacity;
+      hits_in_all += hits;
+      differs_from_lru += hits != lru_hits(requests, capacity) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(hits_in_all, 10000U);
+  EXPECT_GT(differs_from_lru, 50U) << policy.name << " is a policy of its own";
+}
+
+TEST(ReplayTwinTest, LfuHitsWhatItsPlainTwinHits) { expect_twin<PlainLfu>(kv::lfu_aging_policy()); }
+TEST(ReplayTwinTest, SlruHitsWhatItsPlainTwinHits) { expect_twin<PlainSlru>(kv::slru_policy()); }
+TEST(ReplayTwinTest, S3FifoHitsWhatItsPlainTwinHits) {
+  expect_twin<PlainS3Fifo>(kv::s3fifo_policy());
+}
+TEST(ReplayTwinTest, CostHitsWhatItsPlainTwinHits) {
+  expect_twin<PlainCost>(kv::cost_policy(), std::uint64_t{4096});
+}
+TEST(ReplayTwinTest, ContinuationHitsWhatItsPlainTwinHits) {
+  expect_twin<PlainContinuation>(kv::continuation_policy());
+}
+TEST(ReplayTwinTest, ArcHitsWhatItsPlainTwinHits) { expect_twin<PlainArc>(kv::arc_policy()); }
 
 TEST(ReplayTwinTest, NoChoiceOfBlocksHitsMoreThanBelady) {
   std::uint64_t hits_in_all = 0;
@@ -195,8 +171,39 @@ TEST(ReplayTwinTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
     for (const std::uint64_t capacity : {1, 4, 16, 64}) {
       const std::uint64_t belady = foresight.belady(capacity, 1).blocks_hit;
       ASSERT_LE(belady, repeats);
-      ASSERT_LE(run_hits(trace, kv::lru_policy(), capacity), belady);
-      ASSERT_LE(run_hits(trace, kv::fifo_policy(), capacity), belady);
+      for (const kv::EvictionPolicy* const policy : kv::eviction_policies()) {
+        ASSERT_LE(run_hits(trace, *policy, capacity), belady) << policy->name;
+      }
+    }
+  }
+}
+
+// Sessions whose turns send all that came before; those that end stay credited for a while.
+Requests agents(std::uint64_t seed) {
+  std::uint64_t drawn = 0;
+  const auto below = [&](std::uint64_t bound) { return random_bits(seed, 1, drawn++) % bound; };
+  std::uint32_t next_id = 1;
+  std::vector<Ids> sessions(24, Ids{0});
+  Requests requests;
+  for (int i = 0; i < 6000; ++i) {
+    Ids& context = sessions[below(sessions.size())];
+    if (below(25) == 0) context = {0};  // it ended, and another begins
+    for (std::uint64_t more = 1 + below(3); more > 0; --more) context.push_back(next_id++);
+    requests.push_back(context);
+    requests.back().push_back(next_id++);
+  }
+  return requests;
+}
+
+TEST(ReplayTwinTest, ContinuationIsNowhereMoreThanAPointBelowLru) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Trace trace = to_trace(agents(seed));
+    const Foresight foresight(trace);
+    for (const std::uint64_t percent : {1, 2, 5, 10, 25, 50}) {
+      const std::uint64_t capacity = foresight.unique_blocks() * percent / 100;
+      const auto lru = static_cast<double>(run_hits(trace, kv::lru_policy(), capacity));
+      const auto own = static_cast<double>(run_hits(trace, kv::continuation_policy(), capacity));
+      EXPECT_GT(own, lru - 0.01 * static_cast<double>(trace.touches())) << seed << " " << percent;
     }
   }
 }
@@ -205,7 +212,8 @@ TEST(ReplayTwinTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
 TEST(ReplayTwinTest, AnExcerptOfARealTraceHasTheFiguresOfThePythonScript) {
   const std::string stem = std::string(PAGODA_TEST_DATA) + "/traces/conversation_1000";
   const nlohmann::json expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
-  const Replayed replayed = run_replay({stem + ".jsonl.gz", "--json"});
+  const Replayed replayed =
+      run_replay({stem + ".jsonl.gz", "--json", "--policy", "lru,fifo,belady"});
   ASSERT_EQ(replayed.status, 0) << replayed.err;
   const nlohmann::json json = replayed.json();
   EXPECT_EQ(json["results"], expected["results"]);

@@ -60,6 +60,11 @@ TEST_F(CoreTest, BadInputIsRefusedByTheNameOfItsField) {
   refused("n", [](Request& r) { r.sampling.n = 0; });
   refused("cache_salt", [](Request& r) { r.cache_salt.assign(513, 'x'); });
   refused("timeout", [](Request& r) { r.timeout_ns = -1; });
+  refused("retain: 11 tokens", [](Request& r) { r.retain = {.tokens = 11, .time_ns = 1}; });
+  refused("retain: 0 tokens", [](Request& r) { r.retain = {.tokens = 0, .time_ns = 1}; });
+  refused("retain: 0 ns", [](Request& r) { r.retain = {.tokens = 1, .time_ns = 0}; });
+  refused("retain: priority 101",
+          [](Request& r) { r.retain = {.tokens = 1, .time_ns = 1, .priority = 101}; });
 }
 
 TEST_F(CoreTest, ARepeatedPromptIsCachedButForItsLastToken) {
@@ -72,6 +77,46 @@ TEST_F(CoreTest, ARepeatedPromptIsCachedButForItsLastToken) {
   EXPECT_EQ(warm->answers[0].record.prompt_tokens_cached, 99u);
   EXPECT_EQ(warm->answers[0].record.prompt_tokens_computed, 1u);
   EXPECT_EQ(warm->answers[0].tokens, cold->answers[0].tokens);
+}
+
+// A machine of few blocks: whatever comes between, what is retained is found, and only that.
+TEST_F(CoreTest, WhatARequestHadRetainedOutlivesATurnoverOfTheCache) {
+  CpuMachineOptions options = small_machine();
+  options.kv_bytes = 1 << 20;
+  options.context_tokens = 128;
+  options.retain_share = 0.25;
+  EngineDesk desk(stories(), options, *kernels::available_sets().back());
+  const auto prompt = [&](std::uint64_t seed) {
+    Request request = prompt_of(100, 2);
+    request.prompt = model::random_tokens(stories().config(), 100, seed);
+    return request;
+  };
+  const auto serve = [&](const Request& request) {
+    const auto heard = desk.submit(request);
+    desk.run();
+    desk.machine().cache().check();
+    return heard->answers[0].record;
+  };
+  Request kept = prompt(1);
+  kept.retain = {.tokens = 70, .time_ns = kRetainNsMax, .priority = 1};
+  const AnswerRecord first = serve(kept);
+  ASSERT_TRUE(first.retain.has_value());
+  EXPECT_EQ(first.retain->refused, "");
+  EXPECT_EQ(first.retain->tokens, 64u) << "four blocks of 16";
+  serve(prompt(2));
+  const std::uint64_t blocks = desk.machine().cache().pool().blocks();
+  for (std::uint64_t i = 0; i < blocks; ++i) serve(prompt(100 + i));
+  EXPECT_EQ(serve(prompt(1)).prompt_tokens_cached, 64u);
+  EXPECT_EQ(serve(prompt(2)).prompt_tokens_cached, 0u);
+
+  Request much = prompt(3);
+  much.retain = {.tokens = 100, .time_ns = kRetainNsMax, .priority = 1};
+  std::string refused;
+  for (std::uint64_t i = 0; refused.empty() && i < blocks; ++i) {
+    much.prompt = model::random_tokens(stories().config(), 100, 1000 + i);
+    refused = serve(much).retain->refused;
+  }
+  EXPECT_NE(refused.find("but the tenant keeps"), std::string::npos) << refused;
 }
 
 TEST_F(CoreTest, AnAnswerIsAsReusableAsAPrompt) {

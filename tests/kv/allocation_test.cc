@@ -13,6 +13,8 @@ struct Decode {
   bool share;
   std::uint32_t tier_slots;
   std::vector<memory::LayerReach> slices;
+  const EvictionPolicy* policy = &lru_policy();
+  std::uint64_t quota_blocks = 0;
 };
 
 // Four requests take a token each in turn; the first two compute the same text, so that the second
@@ -24,6 +26,10 @@ void expect_no_allocations(const Decode& decode) {
   options.share = decode.share;
   options.tier_slots = decode.tier_slots;
   options.slices = decode.slices;
+  options.policy = decode.policy;
+  options.quota_blocks_private = decode.quota_blocks;
+  options.quota_blocks_public = decode.quota_blocks;
+  options.retain_blocks_max = decode.quota_blocks;
   Desk desk(options);
   for (std::uint32_t i = 0; decode.warm && i < 20; ++i) {
     desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));
@@ -34,10 +40,12 @@ void expect_no_allocations(const Decode& decode) {
   for (std::uint32_t i = 0; i < 4; ++i) {
     sequences.push_back(desk.run(desk.tenant(i < 2 ? "same" : "", 4), counting(50'000, 5 + i / 2)));
     sequences.back().expect(kTokens);
+    (void)cache.retain(sequences.back(), {.tokens = 4, .until_ns = 30, .priority = 1});
   }
   const std::uint64_t joined = cache.blocks_joined();
   const std::uint64_t before = allocations_so_far();
   for (std::uint32_t step = 6; step < kTokens; ++step) {
+    cache.advance_time(step);
     for (std::uint32_t i = 0; i < 4; ++i) {
       Sequence& sequence = sequences[i];
       const auto room = cache.reserve(sequence, sequence.tokens_computed() + 1);
@@ -65,6 +73,11 @@ TEST(Allocations, OfDecodingAreNone) {
     expect_no_allocations({warm, true, true, 0, {{0}, {9}}});
     expect_no_allocations({warm, true, true, 16, {{9}}});
     expect_no_allocations({warm, false, false, 0, {{0}, {9}}});
+    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 10});
+    for (const EvictionPolicy* const policy : eviction_policies()) {
+      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 0});
+      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20});
+    }
   }
 }
 

@@ -38,6 +38,9 @@ Simulation::Simulation(const SimOptions& options)
               .slices = options.slices,
               .policy = options.policy,
               .hash_seed = options.seed,
+              .quota_blocks_private = options.quota_blocks,
+              .quota_blocks_public = options.quota_blocks,
+              .retain_blocks_max = options.retain_blocks,
               .tier_slots = options.tier_slots,
               .name_blocks = options.name_blocks,
               .share = options.share,
@@ -75,6 +78,7 @@ void Simulation::operate() {
   if (dice == 0 && !options_.exact) return random(3) == 0 ? clear() : squeeze();
   if (dice == 1 && !waiting_.empty()) return cancel_waiting();
   if (options_.tier_slots > 0 && random(3) == 0) offload();
+  if (options_.retain_blocks > 0 && random(2) == 0) pass_time();
   if (requests_.empty() || (dice < 8 && requests_.size() < 5)) return open();
   const std::size_t index = random(requests_.size());
   Request& request = requests_[index];
@@ -86,6 +90,7 @@ void Simulation::operate() {
   }
   if (dice < 22) return grow(index);
   if (dice < 25 && requests_.size() < 6) return fork(index);
+  if (dice < 28 && options_.retain_blocks > 0) return retain(index);
   close(index);
 }
 
@@ -216,6 +221,25 @@ void Simulation::close(std::size_t index) {
   report_.cancelled_with_copies += request.copies.empty() ? 0 : 1;
   pinned_.insert(pinned_.end(), request.copies.begin(), request.copies.end());
   requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Simulation::pass_time() {
+  cache_.advance_time(cache_.time_ns() + static_cast<std::int64_t>(random(6)));
+}
+
+// What blocks are retained is the cache's business (check() holds it to its budgets); that they
+// stay readable and never keep anything from being granted is verified as ever.
+void Simulation::retain(std::size_t index) {
+  const RetainTerms terms = {
+      .tokens = random(24),
+      .until_ns = cache_.time_ns() + 1 + static_cast<std::int64_t>(random(30)),
+      .priority = static_cast<std::uint32_t>(random(3))};
+  const std::uint64_t available = cache_.blocks_available();
+  const Result<Retained> outcome = cache_.retain(requests_[index].sequence, terms);
+  log("retain " + text(terms.tokens) + " tokens of " + text(index) +
+      (outcome.ok() ? "" : ": " + outcome.error().message));
+  ++(outcome.ok() ? report_.retained : report_.retain_refused);
+  if (cache_.blocks_available() != available) fail("retaining took blocks away");
 }
 
 void Simulation::clear() {

@@ -3,7 +3,8 @@
 // Memory is simulated: every row of every page holds a digest of all tokens up to it. Requests
 // open, reserve, compute, fork and end at random over a small pool; any of them may be cancelled
 // between any two of these; copies land late and are reported later still; pages are copied out to
-// a tier and loaded back by moves that end late or fail; now and then everything idle is cleared.
+// a tier and loaded back by moves that end late or fail; beginnings are retained for a while; now
+// and then everything idle is cleared.
 // After every operation each row that an open sequence may read is compared with
 // the digest of its own tokens, and every invariant is checked. A stale, foreign or shifted block,
 // a torn copy or a block freed too early shows as a wrong digest.
@@ -45,6 +46,8 @@ struct SimOptions {
   std::uint64_t operations = 80;
   bool tenants = false;
   std::uint32_t tier_slots = 0;
+  std::uint64_t quota_blocks = 0;   // of every region
+  std::uint64_t retain_blocks = 0;  // of every salt
   bool name_blocks = false;
   bool share = true;
   // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
@@ -66,6 +69,8 @@ struct SimReport {
   std::uint64_t pages_in = 0;
   std::uint64_t loads_that_helped = 0;
   std::uint64_t names_verified = 0;
+  std::uint64_t retained = 0;
+  std::uint64_t retain_refused = 0;
   std::uint64_t cancelled_with_room = 0;    // between reserve and commit
   std::uint64_t cancelled_with_copies = 0;  // before its copies landed
 };

@@ -17,7 +17,9 @@ SimOptions scenario(std::uint64_t seed) {
   if (options.tier_slots > 0) options.operations = 200;
   options.name_blocks = seed / 6 % 2 == 1;
   options.share = seed % 13 != 12;
-  options.policy = seed % 3 == 0 ? &fifo_policy() : &lru_policy();
+  options.policy = eviction_policies()[seed / 4 % eviction_policies().size()];
+  options.quota_blocks = seed / 3 % 3 == 2 ? 4 + seed % 11 : 0;
+  options.retain_blocks = seed / 5 % 2 == 1 ? 2 + seed % 9 : 0;
   switch (seed % 4) {
     case 1:
       options.slices = {{0}, {6}};
@@ -76,6 +78,8 @@ SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t 
     sum.pages_in += report.pages_in;
     sum.loads_that_helped += report.loads_that_helped;
     sum.names_verified += report.names_verified;
+    sum.retained += report.retained;
+    sum.retain_refused += report.retain_refused;
     sum.cancelled_with_room += report.cancelled_with_room;
     sum.cancelled_with_copies += report.cancelled_with_copies;
   }
@@ -97,6 +101,8 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   EXPECT_GT(sum.pages_in, 10'000u);
   EXPECT_GT(sum.loads_that_helped, 5'000u);
   EXPECT_GT(sum.names_verified, 10'000u);
+  EXPECT_GT(sum.retained, 1'000u);
+  EXPECT_GT(sum.retain_refused, 1'000u);
   EXPECT_GT(sum.cancelled_with_room, 1'000u);
   EXPECT_GT(sum.cancelled_with_copies, 1'000u);
 }

@@ -82,6 +82,8 @@ class Simulation {
   void fork(std::size_t index);
   void close(std::size_t index);
   void clear();
+  void pass_time();
+  void retain(std::size_t index);
   void squeeze();
   void finish();
 

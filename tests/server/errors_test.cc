@@ -67,6 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"stream_options", "{\"include_usage\":true}", "stream_options"},
         Wrong{"priority", "\"high\"", "priority"}, Wrong{"cache_salt", "\"\"", "cache_salt"},
         Wrong{"cache_salt", "5", "cache_salt"}, Wrong{"user", "5", "user"},
+        Wrong{"retain", "5", "retain"}, Wrong{"retain", "{}", "retain.seconds"},
+        Wrong{"retain", "{\"seconds\":0}", "retain.seconds"},
+        Wrong{"retain", "{\"seconds\":1,\"priority\":101}", "retain.priority"},
+        Wrong{"retain", "{\"seconds\":1,\"upto\":\"all\"}", "retain.upto"},
+        Wrong{"retain", "{\"seconds\":1,\"upto\":0}", "retain.upto"},
         Wrong{"ignore_eos", "0", "ignore_eos"},
         Wrong{"return_token_ids", "\"yes\"", "return_token_ids"},
         Wrong{"prompt_logprobs", "21", "prompt_logprobs"}));

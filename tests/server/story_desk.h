@@ -36,6 +36,7 @@ class StoryDesk {
     engine::CpuMachineOptions sizes;
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;
+    sizes.retain_share = 0.25;
     sizes.scheduler.sequences_max = 8;
     sizes.scheduler.batched_tokens_max = 64;
     const auto ends = model_->tokenizer().end_tokens();

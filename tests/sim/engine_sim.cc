@@ -56,6 +56,11 @@ class Witness final : public engine::ReplySink {
     const bool whole = reason == FinishReason::kStop || reason == FinishReason::kLength ||
                        reason == FinishReason::kContext;
     answers_whole_ += whole ? 1 : 0;
+    if (answer == 0 && record.retain) retain_ = *record.retain;
+    if (whole && request_.retain && !record.retain) fail(answer, "a wish without an answer");
+    if (record.retain && record.retain->tokens > request_.retain->tokens) {
+      fail(answer, "more was retained than was asked for");
+    }
     if (whole && given.tokens != truth_[answer]) fail(answer, "ended before its end");
     if (record.answer_tokens != given.tokens.size()) fail(answer, "tokens miscounted");
     if (whole && request_.sampling.prompt_logprobs) {
@@ -75,6 +80,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t tokens_cached() const { return tokens_cached_; }
   std::uint64_t answers_whole() const { return answers_whole_; }
+  const std::optional<engine::RetainOutcome>& retain() const { return retain_; }
 
  private:
   struct Given {
@@ -95,6 +101,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t preemptions_ = 0;
   std::uint64_t tokens_cached_ = 0;
   std::uint64_t answers_whole_ = 0;
+  std::optional<engine::RetainOutcome> retain_;
 };
 
 class Simulation {
@@ -137,6 +144,7 @@ class Simulation {
         clock_.advance_ns(setup_.requests[next].arrival_ns - clock_.now_ns());
       }
     }
+    if (outcome.failure.empty()) outcome.failure = failure_at_the_end();
     count(outcome);
     return outcome;
   }
@@ -186,6 +194,13 @@ class Simulation {
     return {};
   }
 
+  // Long after the last request: every grant has ended.
+  std::string failure_at_the_end() {
+    clock_.advance_ns(setup_.retain_ns_max);
+    for (std::uint32_t i = 0; i <= setup_.cache.blocks / 64; ++i) core_->step();
+    return cache_.blocks_retained() == 0 ? "" : "what was retained never ends";
+  }
+
   void count(SimOutcome& outcome) const {
     for (const auto& [index, witness] : witnesses_) {
       outcome.answers += setup_.requests[index].request.sampling.n;
@@ -193,6 +208,9 @@ class Simulation {
       outcome.answers_whole += witness->answers_whole();
       outcome.preemptions += witness->preemptions();
       outcome.tokens_cached += witness->tokens_cached();
+      if (witness->retain()) {
+        ++(witness->retain()->refused.empty() ? outcome.retained : outcome.retain_refused);
+      }
       if (outcome.failure.empty() && !witness->ended()) {
         outcome.failure = fmt::format("request {} never ended", index);
       }

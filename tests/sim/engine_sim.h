@@ -30,6 +30,8 @@ struct SimOutcome {
   std::uint64_t preemptions = 0;
   std::uint64_t tokens_cached = 0;
   std::uint64_t forks = 0;
+  std::uint64_t retained = 0;  // requests whose wish was granted
+  std::uint64_t retain_refused = 0;
   bool sabotaged = false;
 };
 

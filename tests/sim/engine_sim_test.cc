@@ -25,12 +25,16 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.preemptions += outcome.preemptions;
     all.tokens_cached += outcome.tokens_cached;
     all.forks += outcome.forks;
+    all.retained += outcome.retained;
+    all.retain_refused += outcome.retain_refused;
   }
   // The seeds must reach what they are there for.
   EXPECT_GT(all.answers_whole, all.answers / 2);
   EXPECT_GT(all.preemptions, seeds() / 10);
   EXPECT_GT(all.tokens_cached, seeds());
   EXPECT_GT(all.forks, seeds() / 2);
+  EXPECT_GT(all.retained, seeds() / 4);
+  EXPECT_GT(all.retain_refused, seeds() / 4);
 }
 
 class SabotageShows : public testing::TestWithParam<Sabotage> {};

@@ -42,6 +42,7 @@ struct SimSetup {
   std::vector<sched::TenantLimits> tenants;  // beside tenant 0
   std::uint32_t launches_ahead = 0;
   std::int64_t step_ns_max = 1000;
+  std::int64_t retain_ns_max = 100'000;
   std::vector<PlannedRequest> requests;  // by arrival
 };
 

@@ -29,7 +29,7 @@ const std::vector<Arrows>& arrow_table() {
       {"server/",
        {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
         "engine/snapshot.h", "engine/tenant.h", "kv/ids.h", "kv/explanation.h", "kv/picture.h",
-        "kv/event.h", "kv/curve.h"}},
+        "kv/retention.h", "kv/event.h", "kv/curve.h"}},
       {"cli/",
        {"base/", "device/", "engine/", "gguf/", "kernels/", "kv/", "model/", "sched/", "server/",
         "store/", "text/"}},

@@ -30,6 +30,14 @@ class EvictionQueue {
   // score_now(BlockId) is at most the score it entered with; judge(BlockId) gives a Verdict.
   template <class ScoreNow, class Judge>
   std::optional<BlockId> pop(ScoreNow&& score_now, Judge&& judge) {
+    const std::optional<BlockId> block = top(score_now, judge);
+    if (block) remove_top();
+    return block;
+  }
+
+  // The same, left where it is: the top entry.
+  template <class ScoreNow, class Judge>
+  std::optional<BlockId> top(ScoreNow&& score_now, Judge&& judge) {
     while (!entries_.empty()) {
       const BlockId block(entries_.front().block);
       if (judge(block) == Verdict::kForget) {
@@ -42,10 +50,14 @@ class EvictionQueue {
         sink(0);
         continue;
       }
-      remove_top();
       return block;
     }
     return std::nullopt;
+  }
+  BlockId take_top() {
+    const BlockId block(entries_.front().block);
+    remove_top();
+    return block;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "server/api/retain.h"
 #include "server/api_error.h"
 #include "text/stop_strings.h"
 
@@ -119,6 +120,7 @@ void read_shared_fields(const Fields& fields, CompletionRequest& request) {
   assign(request.engine.priority, fields.integer("priority", std::numeric_limits<int>::min(),
                                                  std::numeric_limits<int>::max()));
   request.engine.cache_salt = read_salt(fields);
+  request.retain = read_retain(fields, request.is_chat);
   read_answer_options(fields, request.answers);
 }
 

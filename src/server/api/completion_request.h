@@ -35,12 +35,23 @@ struct AnswerOptions {
   bool include_usage = false;  // a last chunk with it
 };
 
+// "retain" of a body: how much of each prompt is to stay in the cache.
+struct RetainField {
+  enum class Upto : std::uint8_t { kSystem, kPrompt, kTokens };
+
+  double seconds = 0;
+  std::uint32_t priority = 0;
+  Upto upto = Upto::kPrompt;
+  std::uint64_t tokens = 0;  // of kTokens
+};
+
 struct CompletionRequest {
   bool is_chat = false;
   std::vector<Prompt> prompts;  // at least one
   engine::Request engine;       // what is asked for each, but its prompt and seed
   std::optional<std::uint64_t> seed;
   AnswerOptions answers;
+  std::optional<RetainField> retain;
 
   std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
 };

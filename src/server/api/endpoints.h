@@ -13,6 +13,8 @@ Json describe_server(const ServedModel& model, const std::string& version);
 Json tokenize(const Json& body, const ServedModel& model);
 Json detokenize(const Json& body, const ServedModel& model);
 Json render_chat(const Json& body, const ServedModel& model);
+// What requests had retained: their budget, and every grant that runs, without whose it is.
+Json list_retained(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold.
 Json reset_prefix_cache(const ServedModel& model);
 

@@ -27,11 +27,10 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                {"vocabulary", model.engine.limits().vocabulary},
                {"chat_template", model.chat_template.has_value()}};
   info.update(model.facts);
-  info["now"] = {{"answers_running", now.answers_running},
-                 {"requests_waiting", now.requests_waiting},
-                 {"blocks_all", now.blocks_all},
-                 {"blocks_free", now.blocks_free},
-                 {"blocks_idle", now.blocks_idle}};
+  info["now"] = {
+      {"answers_running", now.answers_running}, {"requests_waiting", now.requests_waiting},
+      {"blocks_all", now.blocks_all},           {"blocks_free", now.blocks_free},
+      {"blocks_idle", now.blocks_idle},         {"blocks_retained", now.blocks_retained}};
   info["since_start"] = {{"steps", now.steps},
                          {"rows_computed", now.rows_computed},
                          {"prompt_tokens", now.prompt_tokens},
@@ -43,6 +42,25 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                          {"blocks_evicted", now.blocks_evicted},
                          {"blocks_joined", now.blocks_joined}};
   return info;
+}
+
+Json list_retained(const ServedModel& model) {
+  const std::int64_t now_ns = model.engine.now_ns();
+  const engine::Snapshot now = model.engine.snapshot();
+  std::uint64_t blocks = 0;
+  Json grants = Json::array();
+  for (const kv::RetentionPicture& grant : model.engine.retained()) {
+    blocks += grant.blocks;
+    grants.push_back({{"tenant", grant.is_public ? "public" : "private"},
+                      {"blocks", grant.blocks},
+                      {"priority", grant.priority},
+                      {"seconds_left", static_cast<double>(grant.until_ns - now_ns) * 1e-9}});
+  }
+  return {{"blocks_all", now.blocks_all},
+          {"blocks_retained", blocks},
+          {"blocks_retained_max", now.blocks_all / 2},
+          {"blocks_per_tenant_max", model.engine.retain_blocks_max()},
+          {"grants", std::move(grants)}};
 }
 
 Json reset_prefix_cache(const ServedModel& model) {

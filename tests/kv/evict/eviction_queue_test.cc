@@ -125,7 +125,10 @@ TEST(Policy, LruScoresByLastUseAndFifoByBirth) {
   EXPECT_EQ(find_policy("lru"), &lru_policy());
   EXPECT_EQ(find_policy("fifo"), &fifo_policy());
   EXPECT_EQ(find_policy("magic"), nullptr);
-  EXPECT_EQ(eviction_policies().size(), 2u);
+  for (const EvictionPolicy* const policy : eviction_policies()) {
+    EXPECT_EQ(find_policy(policy->name), policy);
+    EXPECT_NE(policy->score == nullptr, policy->make_order == nullptr) << policy->name;
+  }
 }
 
 }  // namespace

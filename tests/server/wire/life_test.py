@@ -157,6 +157,21 @@ class Life(unittest.TestCase):
             )[1]
             self.assertEqual(done.stdout.strip(), reply["choices"][0]["message"]["content"].strip())
 
+    def test_pagoda_inspect_shows_what_is_retained(self):
+        with served.Served(served.STORIES, "--retain-budget", "0.5") as server:
+            prompt = "Once upon a time there was a girl who loved to play outside in the park"
+            reply = server.post(
+                "/v1/completions",
+                {"prompt": prompt, "max_tokens": 1, "retain": {"seconds": 600, "priority": 7}},
+            )[1]
+            self.assertTrue(reply["retain"]["granted"], reply)
+            inspect = [served.BINARY, "inspect", server.url]
+            seen = json.loads(subprocess.check_output([*inspect, "--json"], timeout=30))
+            self.assertEqual(seen["retained"]["blocks_retained"], reply["retain"]["blocks"])
+            self.assertEqual(seen["retained"]["grants"][0]["priority"], 7)
+            text = subprocess.check_output(inspect, text=True, timeout=30)
+            self.assertRegex(text, r"public +1 +7 +(600|59\d)\.\d")
+
     def test_the_program_is_small(self):
         self.assertLess(os.path.getsize(served.BINARY), 50_000_000)
 

@@ -1,0 +1,13 @@
+// A running server, in numbers: its blocks and what is retained of them.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace pagoda::cli {
+
+// Asks the server at `url` and prints what it says: for people, or one JSON value.
+Status inspect_server(const std::string& url, bool json);
+
+}  // namespace pagoda::cli

@@ -1,0 +1,31 @@
+// What a request may ask to be kept, as plain values.
+#pragma once
+
+#include <cstdint>
+
+namespace pagoda::kv {
+
+inline constexpr std::uint32_t kRetainPriorityMax = 100;
+
+struct RetainTerms {
+  std::uint64_t tokens = 0;    // of the beginning; whole blocks of them are kept
+  std::int64_t until_ns = 0;   // by the cache's time
+  std::uint32_t priority = 0;  // up to kRetainPriorityMax; what has less leaves sooner
+};
+
+// What was granted. Blocks are pages of all slices.
+struct Retained {
+  std::uint64_t tokens = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t blocks_charged = 0;  // of them to the asker: others keep the rest already
+};
+
+// A grant that runs, for those who look from outside: whose it is stays unsaid.
+struct RetentionPicture {
+  bool is_public = false;  // asked for without a salt
+  std::uint64_t blocks = 0;
+  std::uint32_t priority = 0;
+  std::int64_t until_ns = 0;
+};
+
+}  // namespace pagoda::kv

@@ -1,0 +1,112 @@
+// Which nodes are retained: by whom, until when and with which priority.
+//
+// A **grant** is what one request was given: a list of nodes, linked through their records. A node
+// is in at most one grant; a later one that lasts at least as long with at least the priority takes
+// it over, and it is that one's account which is charged. When a grant's time is over its nodes
+// are let go a few at a time. Accounts are salts; each has a budget, and all together have half the
+// pool, so that retaining never leaves others without a cache.
+//
+// Bounded: kGrantsMax grants, 12 bytes a node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kv/evict/linked_heaps.h"
+#include "kv/ids.h"
+#include "kv/retention.h"
+#include "kv/salt_table.h"
+
+namespace pagoda::kv {
+
+class RetentionTable {
+ public:
+  static constexpr std::uint32_t kGrantsMax = 1024;
+
+  struct Options {
+    std::uint64_t blocks_account_max = 0;
+    std::uint64_t blocks_max = 0;   // of all accounts
+    std::uint32_t node_blocks = 1;  // what a node is charged for
+  };
+
+  // The salts must outlive the table; a grant holds that of its account.
+  RetentionTable(const Options& options, SaltTable& salts);
+
+  void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
+  void fit(NodeId node) {
+    if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
+  }
+
+  bool contains(NodeId node) const { return nodes_[node.value()].grant != kNone; }
+  std::uint32_t priority(NodeId node) const { return grants_[nodes_[node.value()].grant].priority; }
+
+  // How many of the nodes a grant would take. An error says which limit that would pass.
+  Result<std::uint64_t> count_taken(SaltId account, const RetainTerms& terms,
+                                    std::span<const NodeId> nodes) const;
+  // Takes them; count_taken() has said that it may. taken(node) is called for each.
+  template <class Taken>
+  void grant(SaltId account, const RetainTerms& terms, std::span<const NodeId> nodes,
+             Taken&& taken) {
+    const std::uint32_t grant = open_grant(account, terms);
+    for (const NodeId node : nodes) {
+      if (!takes(terms, node)) continue;
+      erase(node);
+      insert(grant, node);
+      taken(node);
+    }
+    close_if_empty(grant);
+  }
+  // The node is retained no more.
+  void erase(NodeId node);
+  // A node whose grant's time is over.
+  std::optional<NodeId> due(std::int64_t now_ns) const;
+
+  std::uint64_t blocks(SaltId account) const {
+    return account.value() < accounts_.size() ? accounts_[account.value()] : 0;
+  }
+  std::uint64_t blocks_in_all() const { return blocks_in_all_; }
+  // Changes with every node that is retained or let go.
+  std::uint64_t version() const { return version_; }
+  std::vector<RetentionPicture> picture() const;
+
+  // Stops the program when lists, counts and accounts contradict each other. Linear.
+  void check() const;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  struct Grant {
+    SaltId account;
+    std::int64_t until_ns = 0;
+    std::uint32_t priority = 0;
+    std::uint32_t first = kNone;  // of its nodes
+    std::uint32_t nodes = 0;
+    bool is_open = false;
+  };
+  struct Link {
+    std::uint32_t grant = kNone;
+    std::uint32_t next = kNone;
+    std::uint32_t previous = kNone;
+  };
+
+  bool takes(const RetainTerms& terms, NodeId node) const;
+  std::uint32_t open_grant(SaltId account, const RetainTerms& terms);
+  void close_if_empty(std::uint32_t grant);
+  void insert(std::uint32_t grant, NodeId node);
+
+  Options options_;
+  SaltTable& salts_;
+  std::vector<Grant> grants_;
+  std::vector<std::uint32_t> unused_;  // grants
+  LinkedHeaps by_end_;                 // of grants that are open
+  LinkedHeaps::Item first_to_end_ = LinkedHeaps::kNone;
+  std::vector<Link> nodes_;              // [node]
+  std::vector<std::uint64_t> accounts_;  // [salt]: blocks charged
+  std::uint64_t blocks_in_all_ = 0;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace pagoda::kv
