@@ -42,9 +42,11 @@ Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& mode
                                                          const BenchRun& run,
                                                          const engine::CpuMachineOptions& options,
                                                          StepWatcher watcher) {
+  engine::CpuMachineOptions with_bar = options;
+  with_bar.on_pack = model.pack_progress();
   ASSIGN_OR_RETURN(
       std::unique_ptr<engine::CpuMachine> machine,
-      engine::CpuMachine::create(model.config(), model.weights(), run.kernels(), options));
+      engine::CpuMachine::create(model.config(), model.weights(), run.kernels(), with_bar));
   return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), std::move(watcher)));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/options.h"
+#include "cli/progress_bar.h"
 
 namespace pagoda::cli {
 
@@ -40,6 +41,17 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& path,
   }
   return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
                                                       std::move(weights), std::move(tokenizer)));
+}
+
+model::PackProgress LoadedModel::pack_progress() const {
+  static const SteadyClock kClock;
+  const auto bar = std::make_shared<ProgressBar>("packing weights", "bytes", kClock);
+  return [this, bar](std::size_t done, std::size_t all) {
+    bar->show(done, all);
+    if (done < all) return;
+    bar->clear();
+    file_.release_pages();
+  };
 }
 
 }  // namespace pagoda::cli

@@ -8,6 +8,7 @@
 #include "gguf/file.h"
 #include "kernels/ops.h"
 #include "model/config.h"
+#include "model/packed_weights.h"
 #include "model/weights.h"
 #include "text/tokenizer.h"
 
@@ -28,6 +29,8 @@ class LoadedModel {
   const model::Config& config() const { return config_; }
   const model::Weights& weights() const { return weights_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  // A bar while weights are packed; once all are, the file's pages go back to the system.
+  model::PackProgress pack_progress() const;
 
  private:
   LoadedModel(gguf::File file, model::Config config, model::Weights weights,

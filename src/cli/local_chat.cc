@@ -157,6 +157,7 @@ Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& opt
   machine_options.kv_eviction = options.kv_eviction;
   machine_options.scheduler.sequences_max = 1;
   machine_options.model_name = options.model;
+  machine_options.on_pack = model->pack_progress();
   machine_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
   ASSIGN_OR_RETURN(
       std::unique_ptr<engine::CpuMachine> machine,

@@ -108,7 +108,8 @@ Result<int> run(RunOptions options) {
   model::Decoder decoder(model->config(), model->weights(), *kernels, pool,
                          {.rows_max = options.batched_tokens_max,
                           .kv_element = options.kv_element,
-                          .block_tokens = options.block_size});
+                          .block_tokens = options.block_size,
+                          .on_pack = model->pack_progress()});
   const SteadyClock clock;
   const Interrupt interrupt;
   TextStream stream(tokenizer, request.prompt);

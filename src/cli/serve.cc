@@ -125,6 +125,7 @@ Status serve(const ServeOptions& options) {
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *model));
   sizes.model_name = served_names(options).front();
+  sizes.on_pack = model->pack_progress();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::CpuMachine> machine,
                    engine::CpuMachine::create(model->config(), model->weights(), *kernels, sizes));

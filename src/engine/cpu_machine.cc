@@ -28,7 +28,8 @@ CpuMachine::CpuMachine(const model::Config& config, const model::Weights& weight
       decoder_(config, weights, kernels, pool_,
                {.rows_max = options.scheduler.batched_tokens_max,
                 .kv_element = options.kv_element,
-                .block_tokens = options.block_tokens}) {}
+                .block_tokens = options.block_tokens,
+                .on_pack = options.on_pack}) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::create(const model::Config& config,
                                                        const model::Weights& weights,

@@ -33,6 +33,7 @@ struct CpuMachineOptions {
   sched::SchedulerOptions scheduler;
   std::string model_name;           // of the namespace
   std::vector<TokenId> end_tokens;  // of the model
+  model::PackProgress on_pack = {};
 };
 
 class CpuMachine {

@@ -132,6 +132,10 @@ Result<File> File::parse(std::span<const std::byte> bytes, const std::string& so
   return file;
 }
 
+void File::release_pages() const {
+  for (const std::unique_ptr<MappedFile>& part : parts_) part->release_pages();
+}
+
 const Tensor* File::find_tensor(std::string_view name) const {
   const auto found = tensor_by_name_.find(name);
   return found == tensor_by_name_.end() ? nullptr : &tensors_[found->second];

@@ -54,6 +54,8 @@ class File {
   const Metadata& metadata() const { return metadata_; }
   std::span<const Tensor> tensors() const { return tensors_; }
   const Tensor* find_tensor(std::string_view name) const;
+  // Gives the memory of all tensors back to the system; they stay readable, from the file.
+  void release_pages() const;
 
  private:
   explicit File(std::string source);

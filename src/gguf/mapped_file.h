@@ -23,6 +23,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Memory goes back to the system; what is touched again is read from the file again.
+  void release_pages() const;
 
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

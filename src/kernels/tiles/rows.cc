@@ -21,6 +21,17 @@ void round_part(const float* values, std::size_t count, std::uint16_t* halves) {
   __builtin_memcpy(halves + i, rounded, (count - i) * 2);
 }
 
+// Halves of elements [first, first + count) to where the row has them; `first` is even.
+void scatter(const std::uint16_t* halves, std::size_t first, std::size_t count,
+             kv::memory::Row row) {
+  std::byte* const start = row.data + 2 * row.place(first);
+  std::size_t i = 0;
+  if (row.step == 1) {  // pairs stand together
+    for (; i + 2 <= count; i += 2) __builtin_memcpy(start + i * row.pair_step, halves + i, 4);
+  }
+  for (; i < count; ++i) __builtin_memcpy(start + 2 * row.place(i), halves + i, 2);
+}
+
 void store_row(kv::memory::Element element, const float* values, std::size_t count,
                kv::memory::Row row) {
   if (element != kv::memory::Element::kBF16) {
@@ -35,9 +46,7 @@ void store_row(kv::memory::Element element, const float* values, std::size_t cou
   for (std::size_t first = 0; first < count; first += kRowPart) {
     const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
     round_part(values + first, part, halves);
-    for (std::size_t i = 0; i < part; ++i) {
-      __builtin_memcpy(row.data + 2 * row.place(first + i), halves + i, 2);
-    }
+    scatter(halves, first, part, row);
   }
 }
 
