@@ -19,6 +19,7 @@
 #include "cli/progress_bar.h"
 #include "cli/replay_belady.h"
 #include "cli/replay_capacity.h"
+#include "cli/replay_curve.h"
 #include "cli/replay_plot.h"
 #include "cli/replay_report.h"
 #include "cli/replay_run.h"
@@ -36,6 +37,8 @@ constexpr const char* kExamples = R"(Examples:
   pagoda replay day1.jsonl day2.jsonl --json
       each trace starts with an empty cache
   pagoda replay trace.jsonl --plot curves.svg
+  pagoda replay trace.jsonl --policy lru --curve
+      beside it what the live curve of a running cache would have said
 A trace has one JSON object a line, plain or gzip: {"timestamp": 0, "input_length": 1000,
 "output_length": 9, "hash_ids": [1, 2]}. A hit is a block whose whole beginning is cached. belady
 knows the future and may bypass blocks: no policy of that size hits more.)";
@@ -50,6 +53,7 @@ struct ReplayFlags {
   std::string block_tokens = "512";
   std::string bytes_per_token;
   std::string plot;
+  bool curve = false;
   bool json = false;
 };
 
@@ -58,6 +62,7 @@ struct Question {
   std::vector<const kv::EvictionPolicy*> policies;  // nullptr: Belady
   std::vector<Capacity> capacities;
   std::uint64_t block_tokens = 512;
+  bool curve = false;  // the live curve's as well
 };
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
@@ -93,6 +98,7 @@ Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view l
 
 Result<Question> understand(const ReplayFlags& flags) {
   Question question;
+  question.curve = flags.curve;
   ASSIGN_OR_RETURN(question.policies, parse_policies(flags.policy));
   const std::string& digits = flags.block_tokens;
   const char* const end = digits.data() + digits.size();
@@ -151,10 +157,12 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
                         .capacity_blocks = {},
                         .curves = {},
                         .beside = {},
+                        .sampled = {},
                         .infinite = foresight.infinite(question.block_tokens)};
   for (const Capacity& capacity : question.capacities) {
     report.capacity_blocks.push_back(capacity.blocks(report.unique_blocks));
   }
+  if (question.curve) report.sampled = sample_curve(trace, report.capacity_blocks);
   ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
   const std::uint64_t touches_total =
       trace.touches() * question.policies.size() * question.capacities.size();
@@ -261,6 +269,8 @@ void add_replay_command(CLI::App& app, int& exit_status) {
       ->add_option("--bytes-per-token", flags->bytes_per_token,
                    "KV bytes of a token, for capacities given as sizes: see pagoda size")
       ->type_name("N");
+  command->add_flag("--curve", flags->curve,
+                    "also what the cache's live curve, a sample, says of lru at these sizes");
   command->add_flag("--json", flags->json, "one JSON value on stdout");
   command->add_option("--plot", flags->plot, "draw the curves into this SVG file")
       ->type_name("FILE");

@@ -41,6 +41,14 @@ class Columns {
                [&](std::size_t c) { return format_grouped(report_.capacity_blocks[c]); });
   }
 
+  // The live curve's, under the last rows of block hit rates.
+  std::string sampled() const {
+    if (!report_.sampled) return "";
+    return row("  lru, sampled", [&](std::size_t c) {
+      return fmt::format("{:.4f}", report_.sampled->blocks_hit_rates[c]);
+    });
+  }
+
   std::string rates(std::string_view title, Rate rate) const {
     const auto shown = [rate](const HitCounts& hits) {
       return fmt::format("{:.4f}", (hits.*rate)());
@@ -91,6 +99,18 @@ void add_results(Json& results, const TraceReport& report, std::span<const Capac
   }
 }
 
+void add_sampled(Json& json, const TraceReport& report, std::span<const Capacity> capacities) {
+  if (!report.sampled) return;
+  Json points = Json::array();
+  for (std::size_t c = 0; c < capacities.size(); ++c) {
+    points.push_back({{"capacity", capacities[c].text},
+                      {"capacity_blocks", report.capacity_blocks[c]},
+                      {"blocks_hit_rate", report.sampled->blocks_hit_rates[c]}});
+  }
+  json["sampled"] = {{"sampling_rate", report.sampled->sampling_rate},
+                     {"points", std::move(points)}};
+}
+
 void add_counts(Json& json, const TraceReport& report) {
   json["infinite"] = rates_json(report.infinite);
   json["requests"] = report.requests;
@@ -108,7 +128,8 @@ std::string replay_text(const TraceReport& report, std::span<const Capacity> cap
       fmt::format("{}\n  {} requests, {} blocks of {} tokens, {} of them different\n", report.trace,
                   format_grouped(report.requests), format_grouped(report.infinite.blocks),
                   format_grouped(block_tokens), format_grouped(report.unique_blocks));
-  text += "\n" + columns.blocks() + columns.rates("block hit rate", &HitCounts::blocks_hit_rate);
+  text += "\n" + columns.blocks() + columns.rates("block hit rate", &HitCounts::blocks_hit_rate) +
+          columns.sampled();
   text += "\n" + columns.rates("token hit rate", &HitCounts::tokens_hit_rate);
   return text + speeds(report);
 }
@@ -123,6 +144,7 @@ std::string replay_json(std::span<const TraceReport> reports, std::span<const Ca
     add_results(json["results"], report, capacities, several);
     Json trace = {{"trace", report.trace}};
     add_counts(trace, report);
+    add_sampled(trace, report, capacities);
     traces.push_back(std::move(trace));
     all.requests += report.requests;
     all.unique_blocks += report.unique_blocks;
@@ -131,7 +153,11 @@ std::string replay_json(std::span<const TraceReport> reports, std::span<const Ca
   }
   add_counts(json, all);
   json["block_tokens"] = block_tokens;
-  if (several) json["traces"] = std::move(traces);
+  if (several) {
+    json["traces"] = std::move(traces);
+  } else {
+    add_sampled(json, reports.front(), capacities);
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

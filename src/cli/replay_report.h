@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/replay_capacity.h"
+#include "cli/replay_curve.h"
 #include "cli/replay_hits.h"
 
 namespace pagoda::cli {
@@ -26,6 +27,7 @@ struct TraceReport {
   std::vector<std::uint64_t> capacity_blocks;  // [capacity]
   std::vector<PolicyCurve> curves;             // in the order asked
   std::optional<PolicyCurve> beside;           // Belady, where it was not asked for
+  std::optional<SampledCurve> sampled;         // where it was asked for
   HitCounts infinite;
 };
 

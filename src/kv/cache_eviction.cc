@@ -1,20 +1,9 @@
 // Making room: which idle blocks go, and what goes with them.
 #include "base/assert.h"
+#include "kv/block_identity.h"
 #include "kv/cache.h"
 
 namespace pagoda::kv {
-namespace {
-
-// Multiplies 128 bits wide and folds: one step of a chain that a client without the key cannot aim.
-std::uint64_t mix(std::uint64_t state, std::uint64_t value) {
-  __extension__ using Wide = unsigned __int128;
-  const std::uint64_t sum = state + (value + 1) * 0x9E3779B97F4A7C15u;  // of zeros: not zero
-  const Wide product = Wide{sum} * 0xD6E8FEB86659FD93u;
-  return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
-}
-
-}  // namespace
-
 // The caller has made sure that so many blocks are available.
 void Cache::make_room(std::uint64_t blocks) {
   while (pool_.blocks_free() < blocks) {
@@ -138,18 +127,16 @@ void Cache::note_created(BlockId block) {
 void Cache::identify(NodeId node) {
   if (!ordered_) return;
   const NodeId parent = tree_.parent(node);
-  std::uint64_t identity =
-      tree_.is_root(parent) ? mix(options_.hash_seed, parent.value()) : identities_[parent.value()];
-  identity = mix(identity, tree_.region(node).value());
-  for (const TokenId token : tree_.tokens(node)) identity = mix(identity, token.value());
-  identities_[node.value()] = identity;
+  const std::uint64_t above = tree_.is_root(parent) ? root_identity(options_.hash_seed, parent)
+                                                    : identities_[parent.value()];
+  identities_[node.value()] = block_identity(above, tree_.region(node), tree_.tokens(node));
   for (std::uint32_t slice = 0; slice < slices(); ++slice) note_sealed(node, slice);
 }
 
 void Cache::note_sealed(NodeId node, std::uint32_t slice) {
   if (!ordered_) return;
   const BlockId block = tree_.page(node, slice).value();
-  ordered_->order().sealed(block, mix(identities_[node.value()], slice));
+  ordered_->order().sealed(block, mix_identity(identities_[node.value()], slice));
 }
 
 Use Cache::use_of(NodeId node, const RequestStats& request) const {

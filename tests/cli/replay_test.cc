@@ -128,6 +128,29 @@ TEST(ReplayTest, TokensWeighBlocksAndNeverLessThanNothing) {
   EXPECT_THAT(run("2"), ElementsAre(Rates{2. / 6, 4. / 10}));
 }
 
+TEST(ReplayTest, TheLiveCurveIsWithinTwoPointsOfTheReplay) {
+  const Json json = run_replay({PAGODA_TEST_DATA "/traces/sessions.jsonl.gz", "--policy", "lru",
+                                "--capacity", "2.5%,3%,5%,10%,20%,50%,100%", "--curve", "--json"})
+                        .json();
+  const Json& points = json["sampled"]["points"];
+  EXPECT_LT(json["sampled"]["sampling_rate"], 0.3) << "the trace was to be sampled";
+  ASSERT_EQ(points.size(), 7u);
+  for (std::size_t c = 0; c < points.size(); ++c) {
+    EXPECT_EQ(points[c]["capacity_blocks"], json["results"][c]["capacity_blocks"]);
+    EXPECT_NEAR(points[c]["blocks_hit_rate"], json["results"][c]["blocks_hit_rate"], 0.02)
+        << points[c]["capacity"];
+  }
+}
+
+TEST(ReplayTest, OfAShortTraceTheLiveCurveIsTheReplay) {
+  const std::string trace = small_trace();
+  const auto run = [&](const char* flag) {
+    return run_replay({trace, "--policy", "lru", "--capacity", "1,2,4,6", flag}).out;
+  };
+  EXPECT_THAT(run("--curve"), HasSubstr("lru, sampled     0.0769   0.1538   0.3846   0.5385"));
+  EXPECT_THAT(run("--json"), Not(HasSubstr("sampled")));
+}
+
 TEST(ReplayTest, AnIdBelowAnotherBeginningIsAnotherBlock) {
   const std::string trace =
       write_file("trace.jsonl", trace_line(8, "1, 2") + trace_line(8, "3, 2") + trace_line(8, "2"));

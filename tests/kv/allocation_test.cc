@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "counted_allocations.h"
+#include "kv/block_identity.h"
 #include "kv/cache_desk.h"
+#include "kv/curve/hit_rate_curve.h"
 
 namespace pagoda::kv {
 namespace {
@@ -65,6 +67,18 @@ TEST(Allocations, OfAnythingAreCounted) {
   const std::uint64_t before = allocations_so_far();
   const std::vector<int> some(7);
   EXPECT_EQ(allocations_so_far() - before, 1u);
+}
+
+TEST(Allocations, OfTheCurveAreThoseOfTheStart) {
+  HitRateCurve curve({.sampled_max = 64, .hot_max = 16});
+  const std::uint64_t before = allocations_so_far();
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    const std::uint64_t asked[] = {mix_identity(1, i % 3), mix_identity(2, i)};
+    curve.request(asked);
+    curve.use(mix_identity(3, i));
+  }
+  EXPECT_GT(curve.hit_rate(100), 0.4);
+  EXPECT_EQ(allocations_so_far() - before, 0u);
 }
 
 TEST(Allocations, OfDecodingAreNone) {

@@ -1,0 +1,34 @@
+// What a block is known by when it is not there: a hash of 64 bits of its tokens and all before
+// them, under a key that clients do not know (README: E4a). A wrong one can cost a hit or a
+// figure, never an answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/token_id.h"
+#include "kv/ids.h"
+
+namespace pagoda::kv {
+
+// Multiplies 128 bits wide and folds: one step of a chain that a client without the key cannot aim.
+inline std::uint64_t mix_identity(std::uint64_t state, std::uint64_t value) {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t sum = state + (value + 1) * 0x9E3779B97F4A7C15u;  // of zeros: not zero
+  const Wide product = Wide{sum} * 0xD6E8FEB86659FD93u;
+  return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
+}
+
+inline std::uint64_t root_identity(std::uint64_t key, NodeId root) {
+  return mix_identity(key, root.value());
+}
+
+// Of the block with these tokens below a block, or a root, of identity `above`.
+inline std::uint64_t block_identity(std::uint64_t above, SaltId region,
+                                    std::span<const TokenId> tokens) {
+  std::uint64_t identity = mix_identity(above, region.value());
+  for (const TokenId token : tokens) identity = mix_identity(identity, token.value());
+  return identity;
+}
+
+}  // namespace pagoda::kv
