@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/kernels.h"
 #include "kernels/tiles/sets.h"
 
 namespace pagoda::kernels {
-
-#ifdef PAGODA_HAVE_CPU_SET
-const KernelSet& cpu_set();
-#endif
 
 namespace {
 

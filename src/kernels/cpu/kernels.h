@@ -3,6 +3,12 @@
 
 #include "kernels/ops.h"
 
+namespace pagoda::kernels {
+
+const KernelSet& cpu_set();
+
+}  // namespace pagoda::kernels
+
 namespace pagoda::kernels::cpu {
 
 void unpack_row(const WeightMatrix& weight, std::size_t row, float* out);

@@ -68,11 +68,13 @@ struct PackedWeight {
 
   explicit PackedWeight(const WeightMatrix& weight);
 
+  // Always inline: this header is compiled for several instruction sets, and no two may share code.
+
   // Of the four tiles of one step that `row_tile` is among.
-  std::size_t offset_of(std::size_t row_tile, std::size_t step) const {
+  [[gnu::always_inline]] std::size_t offset_of(std::size_t row_tile, std::size_t step) const {
     return (row_tile / kTilesTogether * steps + step) * step_bytes;
   }
-  PackedTile tile(std::size_t row_tile, std::size_t step) const {
+  [[gnu::always_inline]] PackedTile tile(std::size_t row_tile, std::size_t step) const {
     const std::byte* const start = data + offset_of(row_tile, step);
     const std::size_t place = row_tile % kTilesTogether;
     return {start + place * format.code_bytes(),
