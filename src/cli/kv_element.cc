@@ -23,8 +23,8 @@ void add_kv_element_option(CLI::App& command, std::optional<Element>& element) {
   command
       .add_option_function<std::vector<std::string>>(
           "--kv-cache-dtype", choose,
-          "element type of cached keys and values (default: what this CPU computes with: bf16 with "
-          "AVX-512 or AMX, else fp16)")
+          "element type of cached keys and values (default: what the kernels like best: bf16 with "
+          "AMX, else fp16)")
       ->check(CLI::IsMember({"auto", "fp32", "f32", "fp16", "f16", "bf16"}))
       ->allow_extra_args(false);
 }
