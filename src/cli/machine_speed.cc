@@ -118,28 +118,24 @@ double multiply_speed(const MachineSpeed& speed, std::uint32_t threads) {
 std::vector<std::string> moved_speeds(std::span<const MachineSpeed> seen) {
   const MachineSpeed best = best_speed(seen);
   std::vector<std::string> sentences;
+  // value_of(speed): what one run of the probe gave
+  const auto compare = [&](double most, const std::string& what, const char* unit, auto value_of) {
+    double least = most;
+    for (const MachineSpeed& speed : seen) least = std::min(least, value_of(speed));
+    if (most > kSpeedMoveMax * least) sentences.push_back(sentence(what, least, most, unit));
+  };
   for (std::size_t i = 0; i < best.reads.size(); ++i) {
     const ReadSpeed& most = best.reads[i];
-    double least = most.gigabytes_per_second;
-    for (const MachineSpeed& speed : seen) {
-      least = std::min(least, speed.reads[i].gigabytes_per_second);
-    }
-    if (most.gigabytes_per_second <= kSpeedMoveMax * least) continue;
-    sentences.push_back(
-        sentence(fmt::format("reading {} by {} thread(s)",
-                             format_byte_size(static_cast<double>(most.bytes)), most.threads),
-                 least, most.gigabytes_per_second, "GB/s"));
+    compare(most.gigabytes_per_second,
+            fmt::format("reading {} by {} thread(s)",
+                        format_byte_size(static_cast<double>(most.bytes)), most.threads),
+            "GB/s", [i](const MachineSpeed& speed) { return speed.reads[i].gigabytes_per_second; });
   }
   for (std::size_t i = 0; i < best.multiplies.size(); ++i) {
     const MultiplySpeed& most = best.multiplies[i];
-    double least = most.tera_per_second;
-    for (const MachineSpeed& speed : seen) {
-      least = std::min(least, speed.multiplies[i].tera_per_second);
-    }
-    if (most.tera_per_second <= kSpeedMoveMax * least) continue;
-    sentences.push_back(
-        sentence(fmt::format("multiplying {} by {} thread(s)", most.kind, most.threads), least,
-                 most.tera_per_second, "TMAC/s"));
+    compare(most.tera_per_second,
+            fmt::format("multiplying {} by {} thread(s)", most.kind, most.threads), "TMAC/s",
+            [i](const MachineSpeed& speed) { return speed.multiplies[i].tera_per_second; });
   }
   return sentences;
 }

@@ -74,11 +74,15 @@ std::vector<gguf::TensorType> readable_types() {
   return types;
 }
 
-TEST(Matmul, TheReferenceIsWithinRoundingOfDoublePrecision) {
+// Every output against the sum in double precision of the factors as the arithmetic rounds them.
+// roundings(columns): how often a sum is rounded on its way; below `smallest` all counts as 0.
+void expect_within_rounding(Arithmetic arithmetic, double (*factor)(float),
+                            double (*roundings)(double columns), double smallest) {
   for (const Shape shape : {Shape{1, 5, 1}, {2, 3, 7}, {3, 17, 64}, {4, 33, 1000}}) {
     const Weights weights = random_weights(gguf::TensorType::kF32, shape.outputs, shape.columns);
     const std::vector<float> x = random_values(shape.rows * shape.columns, 3);
-    const std::vector<float> y = multiply(ref_set(), weights.matrix, x, shape.rows, false, 0);
+    const std::vector<float> y =
+        multiply(ref_set(arithmetic), weights.matrix, x, shape.rows, false, 0);
     std::vector<float> row(shape.columns);
     for (std::size_t n = 0; n < shape.outputs; ++n) {
       ref_set().unpack_row(weights.matrix, n, row.data());
@@ -86,41 +90,29 @@ TEST(Matmul, TheReferenceIsWithinRoundingOfDoublePrecision) {
         double exact = 0;
         double magnitude = 0;
         for (std::size_t k = 0; k < shape.columns; ++k) {
-          exact += double{x[r * shape.columns + k]} * row[k];
-          magnitude += std::abs(double{x[r * shape.columns + k]} * row[k]);
+          const double term = factor(x[r * shape.columns + k]) * factor(row[k]);
+          exact += term;
+          magnitude += std::abs(term);
         }
-        // Each lane rounds columns / 8 times, the fold three times.
-        const double bound = magnitude * (static_cast<double>(shape.columns) / 8 + 4) * 0x1p-24;
-        ASSERT_NEAR(y[r * shape.outputs + n], exact, bound + 1e-44);
+        const double bound = magnitude * roundings(static_cast<double>(shape.columns)) * 0x1p-24;
+        ASSERT_NEAR(y[r * shape.outputs + n], exact, bound + smallest);
       }
     }
   }
 }
 
+TEST(Matmul, TheReferenceIsWithinRoundingOfDoublePrecision) {
+  // Each lane rounds columns / 8 times, the fold three times.
+  expect_within_rounding(
+      Arithmetic::kFloats, [](float v) { return double{v}; },
+      [](double columns) { return columns / 8 + 4; }, 1e-44);
+}
+
 TEST(Matmul, TheReferenceOfPairsIsWithinRoundingOfDoublePrecision) {
-  const auto rounded = [](float v) { return double{float_from_bf16(bf16_from_float(v))}; };
-  for (const Shape shape : {Shape{1, 5, 1}, {2, 3, 7}, {3, 17, 64}, {4, 33, 1000}}) {
-    const Weights weights = random_weights(gguf::TensorType::kF32, shape.outputs, shape.columns);
-    const std::vector<float> x = random_values(shape.rows * shape.columns, 3);
-    const std::vector<float> y =
-        multiply(ref_set(Arithmetic::kPairs), weights.matrix, x, shape.rows, false, 0);
-    std::vector<float> row(shape.columns);
-    for (std::size_t n = 0; n < shape.outputs; ++n) {
-      ref_set().unpack_row(weights.matrix, n, row.data());
-      for (std::size_t r = 0; r < shape.rows; ++r) {
-        double exact = 0;
-        double magnitude = 0;
-        for (std::size_t k = 0; k < shape.columns; ++k) {
-          const double term = rounded(x[r * shape.columns + k]) * rounded(row[k]);
-          exact += term;
-          magnitude += std::abs(term);
-        }
-        // A half rounds 16 times, then halves and steps are added.
-        const double bound = magnitude * (static_cast<double>(shape.columns) / 32 + 18) * 0x1p-24;
-        ASSERT_NEAR(y[r * shape.outputs + n], exact, bound + 1e-37);
-      }
-    }
-  }
+  // A half rounds 16 times, then halves and steps are added.
+  expect_within_rounding(
+      Arithmetic::kPairs, [](float v) { return double{float_from_bf16(bf16_from_float(v))}; },
+      [](double columns) { return columns / 32 + 18; }, 1e-37);
 }
 
 TEST(Matmul, EverySetGivesTheReferenceBitsForEveryTypeAndShape) {

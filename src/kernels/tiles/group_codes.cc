@@ -4,23 +4,14 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "base/half.h"
+#include "kernels/ref/dequantise_blocks.h"
 
 namespace pagoda::kernels::tiles {
 namespace {
 
 using gguf::TensorType;
-
-constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                        1,    13,   25,  38,  53,  69,  89,  113};
-
-unsigned byte_at(const std::byte* at) { return std::to_integer<unsigned>(*at); }
-
-float half_at(const std::byte* at) {
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, at, 2);
-  return float_from_fp16(bits);
-}
+using ref::load_byte;
+using ref::load_fp16;
 
 std::int8_t code_of(unsigned value, int zero = 0) {
   return static_cast<std::int8_t>(static_cast<int>(value) - zero);
@@ -33,14 +24,13 @@ GroupCodes with_scale(float scale, float minimum = 0.0f) {
 // 32 codes of four bits: byte j holds code j and code j + 16.
 void read_split_nibbles(const std::byte* bytes, GroupCodes& group) {
   for (int j = 0; j < 16; ++j) {
-    group.codes[j] = code_of(byte_at(bytes + j) & 15);
-    group.codes[j + 16] = code_of(byte_at(bytes + j) >> 4);
+    group.codes[j] = code_of(load_byte(bytes + j) & 15);
+    group.codes[j + 16] = code_of(load_byte(bytes + j) >> 4);
   }
 }
 
 void add_fifth_bits(const std::byte* bytes, GroupCodes& group) {
-  std::uint32_t fifth = 0;
-  std::memcpy(&fifth, bytes, 4);
+  const auto fifth = ref::load_unaligned<std::uint32_t>(bytes);
   for (int j = 0; j < 32; ++j) {
     group.codes[j] = code_of(static_cast<unsigned>(group.codes[j]) | (fifth >> j & 1) << 4);
   }
@@ -50,27 +40,31 @@ void subtract(GroupCodes& group, int zero) {
   for (std::int8_t& code : group.codes) code = static_cast<std::int8_t>(code - zero);
 }
 
+void look_up_iq4(GroupCodes& group) {
+  for (std::int8_t& code : group.codes) code = static_cast<std::int8_t>(ref::kIq4Values[code]);
+}
+
 GroupCodes read_q8_0(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block));
+  GroupCodes group = with_scale(load_fp16(block));
   std::memcpy(group.codes, block + 2, 32);
   return group;
 }
 
 GroupCodes read_q4_0(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block));
+  GroupCodes group = with_scale(load_fp16(block));
   read_split_nibbles(block + 2, group);
   subtract(group, 8);
   return group;
 }
 
 GroupCodes read_q4_1(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block), half_at(block + 2));
+  GroupCodes group = with_scale(load_fp16(block), load_fp16(block + 2));
   read_split_nibbles(block + 4, group);
   return group;
 }
 
 GroupCodes read_q5_0(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block));
+  GroupCodes group = with_scale(load_fp16(block));
   read_split_nibbles(block + 6, group);
   add_fifth_bits(block + 2, group);
   subtract(group, 16);
@@ -78,49 +72,48 @@ GroupCodes read_q5_0(const std::byte* block) {
 }
 
 GroupCodes read_q5_1(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block), half_at(block + 2));
+  GroupCodes group = with_scale(load_fp16(block), load_fp16(block + 2));
   read_split_nibbles(block + 8, group);
   add_fifth_bits(block + 4, group);
   return group;
 }
 
 GroupCodes read_iq4_nl(const std::byte* block) {
-  GroupCodes group = with_scale(half_at(block));
+  GroupCodes group = with_scale(load_fp16(block));
   read_split_nibbles(block + 2, group);
-  for (std::int8_t& code : group.codes) code = kIq4Values[code];
+  look_up_iq4(group);
   return group;
 }
 
 GroupCodes read_iq4_xs(const std::byte* block, int g) {
-  std::uint16_t scales_high = 0;
-  std::memcpy(&scales_high, block + 2, 2);
-  const unsigned low = byte_at(block + 4 + g / 2) >> (4 * (g % 2)) & 15;
+  const auto scales_high = ref::load_unaligned<std::uint16_t>(block + 2);
+  const unsigned low = load_byte(block + 4 + g / 2) >> (4 * (g % 2)) & 15;
   const unsigned high = scales_high >> (2 * g) & 3u;
   const int scale = static_cast<int>(low | high << 4) - 32;
-  GroupCodes group = with_scale(half_at(block) * static_cast<float>(scale));
+  GroupCodes group = with_scale(load_fp16(block) * static_cast<float>(scale));
   read_split_nibbles(block + 8 + 16 * g, group);
-  for (std::int8_t& code : group.codes) code = kIq4Values[code];
+  look_up_iq4(group);
   return group;
 }
 
 // Group g of 8 in Q4_K and Q5_K: scale and minimum of 6 bits each in 12 bytes.
 GroupCodes with_packed_scale(const std::byte* block, int g) {
   const std::byte* const packed = block + 4;
-  unsigned scale = byte_at(packed + g % 4) & 63;
-  unsigned minimum = byte_at(packed + g % 4 + 4) & 63;
+  unsigned scale = load_byte(packed + g % 4) & 63;
+  unsigned minimum = load_byte(packed + g % 4 + 4) & 63;
   if (g >= 4) {
-    const unsigned low = byte_at(packed + g + 4);
-    scale = (low & 15) | (byte_at(packed + g - 4) >> 6) << 4;
-    minimum = low >> 4 | (byte_at(packed + g) >> 6) << 4;
+    const unsigned low = load_byte(packed + g + 4);
+    scale = (low & 15) | (load_byte(packed + g - 4) >> 6) << 4;
+    minimum = low >> 4 | (load_byte(packed + g) >> 6) << 4;
   }
-  return with_scale(half_at(block) * static_cast<float>(scale),
-                    -(half_at(block + 2) * static_cast<float>(minimum)));
+  return with_scale(load_fp16(block) * static_cast<float>(scale),
+                    -(load_fp16(block + 2) * static_cast<float>(minimum)));
 }
 
 GroupCodes read_q4_k(const std::byte* block, int g) {
   GroupCodes group = with_packed_scale(block, g);
   for (int j = 0; j < 32; ++j) {
-    group.codes[j] = code_of(byte_at(block + 16 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15);
+    group.codes[j] = code_of(load_byte(block + 16 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15);
   }
   return group;
 }
@@ -128,8 +121,8 @@ GroupCodes read_q4_k(const std::byte* block, int g) {
 GroupCodes read_q5_k(const std::byte* block, int g) {
   GroupCodes group = with_packed_scale(block, g);
   for (int j = 0; j < 32; ++j) {
-    const unsigned low = byte_at(block + 48 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15;
-    group.codes[j] = code_of(low | (byte_at(block + 16 + j) >> g & 1) << 4);
+    const unsigned low = load_byte(block + 48 + 32 * (g / 2) + j) >> (4 * (g % 2)) & 15;
+    group.codes[j] = code_of(low | (load_byte(block + 16 + j) >> g & 1) << 4);
   }
   return group;
 }
@@ -140,13 +133,13 @@ GroupCodes read_q6_k(const std::byte* block, int g) {
   GroupCodes group = {};
   for (int j = 0; j < 32; ++j) {
     const unsigned low =
-        byte_at(block + 64 * half + 32 * (quarter % 2) + j) >> (4 * (quarter / 2)) & 15;
-    const unsigned high = byte_at(block + 128 + 32 * half + j) >> (2 * quarter) & 3;
+        load_byte(block + 64 * half + 32 * (quarter % 2) + j) >> (4 * (quarter / 2)) & 15;
+    const unsigned high = load_byte(block + 128 + 32 * half + j) >> (2 * quarter) & 3;
     group.codes[j] = code_of(low | high << 4, 32);
   }
   for (int i = 0; i < 2; ++i) {
-    const auto scale = static_cast<std::int8_t>(byte_at(block + 192 + 2 * g + i));
-    group.scales[i] = half_at(block + 208) * static_cast<float>(scale);
+    const auto scale = static_cast<std::int8_t>(load_byte(block + 192 + 2 * g + i));
+    group.scales[i] = load_fp16(block + 208) * static_cast<float>(scale);
   }
   return group;
 }

@@ -22,6 +22,11 @@ constexpr std::size_t kFewRows = 0;
 constexpr std::size_t kFewRows = 32;
 #endif
 
+// Of the 16 outputs of a tile that begins at `first`, those that exist.
+inline std::size_t outputs_from(const Matmul& job, std::size_t first) {
+  return job.weight.rows - first < kTileRows ? job.weight.rows - first : kTileRows;
+}
+
 // 16 floats into a row of y, of which the first `outputs` exist.
 [[gnu::always_inline]] inline void put_outputs(const Matmul& job, std::size_t row,
                                                std::size_t first, std::size_t outputs,
@@ -124,7 +129,7 @@ struct FewRows {
   void put(std::size_t row_tile) const {
     const ColumnTile& column = columns[C % ColumnTiles];
     const std::size_t first = (row_tile + C / ColumnTiles) * kTileRows;
-    const std::size_t outputs = weight_rows() - first < 16 ? weight_rows() - first : 16;
+    const std::size_t outputs = outputs_from(job, first);
     const std::size_t first_row = C % ColumnTiles * 16;
     alignas(64) float sums[256];
     if (column.width == 1) {
@@ -139,7 +144,6 @@ struct FewRows {
       put_outputs(job, first_row + row, first, outputs, by_row + 16 * row);
     }
   }
-  std::size_t weight_rows() const { return job.weight.rows; }
 
   void run(std::size_t row_tile) const {
     tile_zero<0>();
@@ -261,7 +265,7 @@ void multiply_block(const Matmul& job, std::size_t steps, std::size_t row, const
 
 template <int C>
 void put_tile(const Matmul& job, std::size_t row, std::size_t rows, std::size_t first) {
-  const std::size_t outputs = job.weight.rows - first < 16 ? job.weight.rows - first : 16;
+  const std::size_t outputs = outputs_from(job, first);
   if (!job.accumulate && outputs == kTileRows) {
     tile_store<C>(job.y + row * job.y_stride + first, job.y_stride * sizeof(float));
     return;

@@ -1,7 +1,6 @@
 #include "kernels/tiles/packed_weight.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
