@@ -13,5 +13,6 @@ void add_bench_chunked(const BenchCommand& bench);
 void add_bench_paging(const BenchCommand& bench);
 void add_bench_peer(const BenchCommand& bench);
 void add_bench_kernels(const BenchCommand& bench);
+void add_bench_perplexity(const BenchCommand& bench);
 
 }  // namespace pagoda::cli

@@ -12,12 +12,14 @@
 //           lanes, term i into lane i % 8, each lane in order by fused multiply-add; then lanes
 //           fold as a fixed tree: l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2), l[0] += l[1].
 //
-//   pairs   (ref-bf16, avx512, amx): factors of products are rounded to bf16. A sum of products is
-//           a *pair sum*, what matrix units with bf16 inputs compute: terms come in steps of a
-//           fixed size, the last filled up with zeros. In a step the even terms are added up by
-//           fused multiply-add, and the odd ones, both from 0; even + odd is added to the sum so
-//           far. Subnormal factors and results count as zero of their sign. Everything outside of
-//           products is as in floats.
+//   pairs   (ref-bf16, avx512, amx): weights that a file stores as floats are multiplied as bf16,
+//   and
+//           so are keys and values: a *pair sum*, what matrix units with bf16 inputs compute. Terms
+//           come in steps of a fixed size, the last filled up with zeros. In a step the even terms
+//           are added up by fused multiply-add, and the odd ones, both from 0; even + odd is added
+//           to the sum so far. Subnormal factors and results count as zero of their sign.
+//           Weights stored as small integers are multiplied as integers: a *group sum*, below.
+//           Everything outside of products is as in floats.
 //
 // All floats are fp32; shapes are written [outermost, …, innermost].
 #pragma once
@@ -27,11 +29,10 @@
 #include <string_view>
 
 #include "gguf/tensor_type.h"
+#include "kernels/operand.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::kernels {
-
-enum class Arithmetic : std::uint8_t { kFloats, kPairs };
 
 // A matrix as it stands in the model file: `rows` rows of `columns` values. Sets that arrange
 // weights to their liking (KernelSet::packed_bytes) read `packed` instead.
@@ -45,21 +46,17 @@ struct WeightMatrix {
 };
 
 // Outputs are computed in panels: a thread's share of a matmul is a whole number of panels.
-inline constexpr std::size_t kMatmulPanel = 16;
-
-// An operand is a row of floats as matmul multiplies it: fp32, or bf16 in the arithmetic of pairs.
-// Rows stand operand_stride() bytes apart; the bytes after the last column are zero.
-inline constexpr std::size_t kOperandAlignment = 64;
-constexpr std::size_t operand_bytes(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kFloats ? 4 : 2;
-}
-constexpr std::size_t operand_stride(Arithmetic arithmetic, std::size_t columns) {
-  const std::size_t bytes = columns * operand_bytes(arithmetic);
-  return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
-}
+inline constexpr std::size_t kMatmulPanel = 32;
 
 // y[r, n] = (accumulate ? y[r, n] : 0) + sum over k of x[r, k] * w[n, k]
-// A lane sum, or a pair sum in steps of 32.
+//
+//   floats  a lane sum
+//   pairs   float weights: a pair sum in steps of 32.
+//           codes: a *group sum*. In a group of columns that share a scale (32, or 16 where a type
+//           scales each 16) a weight is u * scale + minimum with an integer u from 0 to 255
+//           (ref/group_codes.h), and x is n * x.scale (operand.h). U is the sum of u * n, exact.
+//           Groups are added in order, from 0: sum = fma(U, scale * x.scale, sum), then
+//           sum = fma(minimum, x.sum, sum), x.sum being that of the group's columns.
 struct Matmul {
   const std::byte* x = nullptr;  // [rows] operands of weight.columns
   std::size_t rows = 0;
@@ -181,8 +178,13 @@ struct KernelSet {
   // One row of a weight matrix as floats, from the file.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);
 
-  // Rounds `count` floats into an operand, from an even column on.
-  void (*to_operand)(const float* x, std::size_t count, std::byte* out);
+  // Columns [begin, end) of a row of `columns` into its operand; x: [end - begin]. Begin is a
+  // multiple of kGroup, and end is too or is `columns`. In pairs, the digits of a group:
+  //   largest = max |x|, scale = largest / kDigitsMax, n = x * (kDigitsMax / largest) to the
+  //   nearest integer, ties to even. All 0 where largest < 2^-100; scale NaN and n 0 where an x is
+  //   not finite.
+  void (*to_operand)(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
+                     std::byte* operand);
 
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
   void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);

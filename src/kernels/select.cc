@@ -20,14 +20,11 @@ std::vector<const KernelSet*> list_sets() {
 #if defined(PAGODA_HAVE_EMULATED_TILES)
   sets.push_back(&emulated::set("tiles", [] { return true; }));
 #endif
-#if defined(PAGODA_HAVE_X86_TILES)
-  // Before avx2: it reads a prompt faster, but decodes more slowly and rounds more.
-  sets.push_back(&avx512::set("avx512", tiles::has_avx512));
-#endif
 #if defined(PAGODA_HAVE_CPU_SET)
   sets.push_back(&cpu_set());
 #endif
 #if defined(PAGODA_HAVE_X86_TILES)
+  sets.push_back(&avx512::set("avx512", tiles::has_avx512));
   sets.push_back(&amx::set("amx", tiles::has_amx));
 #endif
   return sets;

@@ -18,6 +18,7 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   project(inputs, normed_.data(), rows);
   rotate_and_store(layer, view);
   attend(layer, view);
+  mix_attended();
   const Output output = {&weights.attention_output, residual_.data(), true};
   project({&output, 1}, mixed_.data(), rows);
 }
@@ -103,19 +104,25 @@ void Decoder::merge_split(const kernels::Attention& job, const AttentionTile& ti
   }
 }
 
-// row_values: room for one row's values of the KV head's group
-void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals,
-                          float* row_values) {
+void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals) {
   const std::size_t group = config_.group();
-  const std::size_t width = group * config_.value_dim;
-  const std::size_t row_bytes = stride(std::size_t{config_.heads} * config_.value_dim);
-  const std::size_t head_bytes = width * kernels::operand_bytes(kernels_.arithmetic);
+  const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
   for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
-    const float* const total = totals + row * kernels::partial_floats(group, config_.value_dim);
-    kernels_.finish_partial(total, group, config_.value_dim, row_values);
-    kernels_.to_operand(row_values, width,
-                        mixed_.data() + (tile.first_row + row) * row_bytes + kv_head * head_bytes);
+    kernels_.finish_partial(
+        totals + row * kernels::partial_floats(group, config_.value_dim), group, config_.value_dim,
+        attended_.data() + (tile.first_row + row) * width + kv_head * group * config_.value_dim);
   }
+}
+
+// What all heads attended to, as operands of the output projection.
+void Decoder::mix_attended() {
+  const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
+  for_rows(places_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      kernels_.to_operand(attended_.data() + row * width, width, 0, width,
+                          mixed_.data() + row * stride(width));
+    }
+  });
 }
 
 // Tiles are dealt out in turn: later ones have more keys to see.
@@ -139,7 +146,7 @@ void Decoder::attend_by_tile(const kernels::Attention& job) {
       kernels_.attend_split(job, tile.rows, kv_head, split, scratch, partials);
       merge_split(job, tile, split, partials, totals);
     }
-    finish_tile(tile, kv_head, totals, partials);
+    finish_tile(tile, kv_head, totals);
   };
   pool_.run(parts, [&](WorkRange range) {
     for (std::size_t part = range.begin; part < range.end; ++part) {
@@ -184,7 +191,7 @@ void Decoder::attend_by_split(const kernels::Attention& job) {
          ++i) {
       merge_split(job, tile, split_items_[i].split, partials_.data() + i * floats, totals);
     }
-    finish_tile(tile, item.kv_head, totals, reinterpret_cast<float*>(scratch(0)));
+    finish_tile(tile, item.kv_head, totals);
   }
 }
 

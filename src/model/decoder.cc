@@ -64,6 +64,7 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   up_.resize(rows * config.hidden_width);
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
+  attended_.resize(rows * config.heads * config.value_dim);
   normed_.resize(rows * stride(config.width));
   mixed_.resize(rows * stride(std::size_t{config.heads} * config.value_dim));
   hidden_.resize(rows * stride(config.hidden_width));
@@ -122,7 +123,7 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   const std::size_t width = config_.hidden_width;
   const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
   // With many rows, few outputs at a time: they stay in the cache until they are used.
-  const std::size_t panels_together = rows > 16 ? 4 : panels;
+  const std::size_t panels_together = rows > 16 ? 2 : panels;
   const auto compute = [&](WorkRange part) {
     project_range({&layer.gate, gate_.data(), false}, normed_.data(), rows, part);
     project_range({&layer.up, up_.data(), false}, normed_.data(), rows, part);
@@ -131,9 +132,7 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
     for (std::size_t row = 0; row < rows; ++row) {
       float* const gate = gate_.data() + row * width + begin;
       kernels_.swiglu(gate, up_.data() + row * width + begin, count);
-      kernels_.to_operand(gate, count,
-                          hidden_.data() + row * stride(width) +
-                              begin * kernels::operand_bytes(kernels_.arithmetic));
+      kernels_.to_operand(gate, width, begin, begin + count, hidden_.data() + row * stride(width));
     }
   };
   pool_.run(panels, [&](WorkRange range) {
@@ -170,7 +169,8 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
   kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
                     config_.width, floats);
-  kernels_.to_operand(floats, config_.width, normed_.data() + to * stride(config_.width));
+  kernels_.to_operand(floats, config_.width, 0, config_.width,
+                      normed_.data() + to * stride(config_.width));
 }
 
 // Several projections of the same rows: their panels are divided as if they were one matrix.

@@ -103,8 +103,8 @@ class Decoder {
   void attend_by_split(const kernels::Attention& job);
   void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
-  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals,
-                   float* row_values);
+  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals);
+  void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
   std::size_t stride(std::size_t columns) const {
@@ -126,6 +126,7 @@ class Decoder {
   LargeArray<float> query_;     // [heads * key_dim]
   LargeArray<float> key_;       // [kv_heads * key_dim]
   LargeArray<float> value_;     // [kv_heads * value_dim]
+  LargeArray<float> attended_;  // [heads * value_dim]
   LargeArray<float> gate_;      // [hidden_width]
   LargeArray<float> up_;        // [hidden_width]
   std::vector<float> cosines_;  // [rope pairs]

@@ -14,8 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::vector<std::string> kBenchmarks = {"cache",   "prefix", "batch", "depth",
-                                              "chunked", "paging", "peer",  "kernels"};
+const std::vector<std::string> kBenchmarks = {"cache",  "prefix", "batch",   "depth",     "chunked",
+                                              "paging", "peer",   "kernels", "perplexity"};
 
 TEST(Bench, EveryBenchmarkExplainsItselfWithExamples) {
   const Captured help = run_captured({"bench", "--help"});

@@ -56,7 +56,7 @@ TEST(Swiglu, TheReferenceFollowsTheFormulaAlsoAtTheExtremes) {
 TEST(Swiglu, EverySetGivesTheReferenceBits) {
   for (const std::size_t width : kWidths) {
     std::vector<float> gate = random_values(width, 3);
-    for (float& value : gate) value *= 20;
+    for (float& value : gate) value *= 100;
     const std::vector<float> up = random_values(width, 4);
     std::vector<float> expected = gate;
     ref_set().swiglu(expected.data(), up.data(), width);
@@ -79,6 +79,24 @@ TEST(Rope, RotatesThePairsItIsToldToAndLeavesTheRest) {
     std::vector<float> halves = {1, 3, 2, 4, 5};
     set->rope(halves.data(), {cosines.data(), sines.data(), 2, RopePairing::kHalfSplit});
     EXPECT_EQ(halves, (std::vector<float>{-2, 0.5f, 1, 2.75f, 5})) << set->name;
+  }
+}
+
+TEST(Rope, EverySetGivesTheReferenceBits) {
+  for (const std::size_t pairs : {1, 15, 16, 32, 48, 64}) {
+    const std::vector<float> head = random_values(2 * pairs + 3, 6);
+    const std::vector<float> cosines = random_values(pairs, 7);
+    const std::vector<float> sines = random_values(pairs, 8);
+    for (const RopePairing pairing : {RopePairing::kAdjacent, RopePairing::kHalfSplit}) {
+      const RopeRow row = {cosines.data(), sines.data(), pairs, pairing};
+      std::vector<float> expected = head;
+      ref_set().rope(expected.data(), row);
+      for (const KernelSet* const set : available_sets()) {
+        std::vector<float> y = head;
+        set->rope(y.data(), row);
+        ASSERT_TRUE(same_bits(y, expected)) << set->name << " pairs " << pairs;
+      }
+    }
   }
 }
 

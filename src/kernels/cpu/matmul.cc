@@ -9,6 +9,7 @@
 namespace pagoda::kernels::cpu {
 namespace {
 
+constexpr std::size_t kPanel = 16;  // weight rows
 constexpr std::size_t kRowsPerTile = 3;
 constexpr std::size_t kOutputsPerTile = 4;
 
@@ -82,12 +83,12 @@ void multiply_panel(const Matmul& job, const float* panel, std::size_t first, st
 
 }  // namespace
 
-std::size_t matmul_scratch(std::size_t columns) { return kMatmulPanel * columns * sizeof(float); }
+std::size_t matmul_scratch(std::size_t columns) { return kPanel * columns * sizeof(float); }
 
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
   auto* const panel = reinterpret_cast<float*>(scratch);
-  for (std::size_t first = begin; first < end; first += kMatmulPanel) {
-    const std::size_t outputs = std::min(kMatmulPanel, end - first);
+  for (std::size_t first = begin; first < end; first += kPanel) {
+    const std::size_t outputs = std::min(kPanel, end - first);
     for (std::size_t n = 0; n < outputs; ++n) {
       unpack_row(job.weight, first + n, panel + n * job.weight.columns);
     }

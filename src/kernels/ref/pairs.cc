@@ -10,6 +10,8 @@
 #include "base/half.h"
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
+#include "kernels/ref/group_codes.h"
+#include "kernels/ref/groups.h"
 #include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
@@ -131,14 +133,17 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
                          view.value_row(head, position));
 }
 
-void to_operand_pairs(const float* x, std::size_t count, std::byte* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint16_t bits = bf16_from_float(without_subnormals(x[i]));
-    std::memcpy(out + 2 * i, &bits, 2);
+void to_operand_pairs(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
+                      std::byte* operand) {
+  for (std::size_t k = begin; k < end; ++k) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k - begin]));
+    std::memcpy(operand + 2 * k, &bits, 2);
   }
+  to_digits(x, columns, begin, end, operand);
 }
 
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
+  if (code_traits(job.weight.type) != nullptr) return matmul_groups(job, begin, end);
   const std::size_t columns = job.weight.columns;
   const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
   std::vector<float> weights(columns);

@@ -6,6 +6,7 @@
 //          one tile of keys | the split's values, where pages cannot be read as they stand
 #include "kernels/ref/pairs.h"
 #include "kernels/tiles/kernels.h"
+#include "kernels/tiles/round.h"
 #include "kernels/tiles/tile.h"
 #include "kv/memory/codec.h"
 
@@ -79,8 +80,6 @@ void convert(Element element, const std::byte* from, std::size_t count, std::byt
   }
 }
 
-void zero(std::byte* half) { __builtin_memset(half, 0, 2); }
-
 // The keys and values of one KV head, tile by tile. Rows outside [begin, end) are not visible to
 // any query of the call.
 class Pages {
@@ -129,7 +128,24 @@ class Pages {
     return {target, 4 * layout_.value_dim};
   }
 
+  // Brings the keys, or the values, of a tile nearer: pages lie far apart, and nothing but the
+  // block table tells where the next one is.
+  void prefetch_keys(std::uint64_t tile) const {
+    if (key_columns_ && tile < end_) {
+      prefetch(view_.key_row(head_, tile).data, kTileKeys * layout_.key_dim);
+    }
+  }
+  void prefetch_values(std::uint64_t tile) const {
+    if (value_pairs_ && tile < end_) {
+      prefetch(view_.value_row(head_, tile).data, kTileKeys * layout_.value_dim);
+    }
+  }
+
  private:
+  void prefetch(const std::byte* from, std::size_t elements) const {
+    const std::size_t bytes = elements * kv::memory::element_bytes(layout_.element);
+    for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+  }
   bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
   std::byte* value_place(std::uint64_t tile) const {
     return parts_.values + tile % kPairsSplit / kTileKeys * parts_.value_tile_bytes();
@@ -139,12 +155,15 @@ class Pages {
     return pairs + 4 * (row * columns + column) + 2 * second;
   }
 
+  // A pair of keys is a line of words: its first key in the low halves, its second in the high
+  // ones.
   void hide_values(std::uint64_t tile, std::byte* target) const {
-    for (std::size_t key = 0; key < kTileKeys; ++key) {
-      if (visible(tile + key)) continue;
-      for (std::size_t d = 0; d < layout_.value_dim; ++d) {
-        zero(half_of(target, key / 2, d, layout_.value_dim, key % 2));
-      }
+    for (std::size_t pair = 0; pair < kTileKeys / 2; ++pair) {
+      const std::uint32_t stays = (visible(tile + 2 * pair) ? 0x0000FFFFu : 0) |
+                                  (visible(tile + 2 * pair + 1) ? 0xFFFF0000u : 0);
+      if (stays == 0xFFFFFFFFu) continue;
+      auto* const words = reinterpret_cast<std::uint32_t*>(target) + pair * layout_.value_dim;
+      for (std::size_t d = 0; d < layout_.value_dim; ++d) words[d] &= stays;
     }
   }
 
@@ -222,7 +241,7 @@ void load_queries(const Job& job) {
   const std::size_t width = job.parts.steps * kStepDimensions;
   for (std::size_t query = 0; query < job.queries; ++query) {
     std::uint16_t* const row = job.parts.queries + query * width;
-    to_operand(job.q(query), key_dim, reinterpret_cast<std::byte*>(row));
+    round_row(job.q(query), key_dim, row);
     __builtin_memset(row + key_dim, 0, 2 * (width - key_dim));
   }
 }
@@ -232,6 +251,7 @@ template <int C>
 void score_tile(const Job& job, std::uint64_t tile, float* scores) {
   const Right right = job.pages.keys(tile);
   const std::size_t steps = job.parts.steps;
+  job.pages.prefetch_keys(tile + 2 * kTileKeys);
   tile_zero<C>();
   if (steps == 2) {
     tile_load<6>(right.data, right.stride);
@@ -308,7 +328,7 @@ void compute_weights(const Job& job, std::size_t query, float* partial) {
   const F32x16 shift = broadcast(maximum == kNothing ? 0.0f : maximum);
   F32x16 sum = broadcast(0.0f);
   for (std::size_t i = 0; i < at; i += kLanes) {
-    const F32x16 weight = exp_below_zero(load(scores + i) - shift);
+    const F32x16 weight = exp_up_to_highest(load(scores + i) - shift);
     sum = sum + weight;
     store_bf16(weights + i, weight);
   }
@@ -330,6 +350,7 @@ void add_values(const Job& job, const Right* values, std::size_t column, float* 
   for (std::uint64_t tile = job.first_tile(); tile < job.end; tile += kTileKeys) {
     const Right right = values[index++];
     const std::byte* const first = right.data + 4 * column;
+    if (column == 0) job.pages.prefetch_values(tile + 2 * kTileKeys);
     tile_load<4>(weights, kPairsSplit * 2);
     tile_load<5>(first, right.stride);
     tile_product<0, 4, 5>();
@@ -376,6 +397,7 @@ void compute_values(TileScope& scope, const Job& job, float* out, std::size_t st
 void attend(const Job& job, float* partials) {
   const std::size_t value_dim = job.rows.view.layer.layout.value_dim;
   const std::size_t partial_floats = 2 + value_dim;
+  const FlushSubnormals flush;
   TileScope scope;
   load_queries(job);
   compute_scores(scope, job);

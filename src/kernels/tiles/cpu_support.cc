@@ -12,12 +12,15 @@ namespace pagoda::kernels::tiles {
 
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 
 bool has_amx() {
   constexpr unsigned kAmxBf16 = 1u << 22;  // CPUID 7, EDX
   constexpr unsigned kAmxTile = 1u << 24;
+  constexpr unsigned kAmxInt8 = 1u << 25;
+  constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
   unsigned a = 0;
@@ -26,7 +29,7 @@ bool has_amx() {
   unsigned d = 0;
   if (!has_avx512() || !__builtin_cpu_supports("avx512bf16")) return false;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & kAmxBf16) == 0 || (d & kAmxTile) == 0) return false;
+  if ((d & kAll) != kAll) return false;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 

@@ -7,8 +7,11 @@ namespace pagoda::kernels::PAGODA_TILE_SET {
 
 std::size_t matmul_scratch(std::size_t columns);
 std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
-void to_operand(const float* x, std::size_t count, std::byte* out);
+void to_operand(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
+                std::byte* operand);
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
+void rope(float* head, const RopeRow& rope);
+void swiglu(float* gate, const float* up, std::size_t count);
 void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

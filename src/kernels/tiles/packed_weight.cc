@@ -6,10 +6,12 @@
 
 #include "base/half.h"
 #include "kernels/ref/dequantise.h"
-#include "kernels/tiles/group_codes.h"
+#include "kernels/ref/group_codes.h"
 
 namespace pagoda::kernels::tiles {
 namespace {
+
+using ref::GroupCodes;
 
 std::size_t tiles_of(std::size_t count, std::size_t size) { return (count + size - 1) / size; }
 
@@ -36,21 +38,13 @@ struct OpenTile {
     }
   }
 
-  void put_nibbles(std::size_t row, const GroupCodes& group) const {
-    std::byte* const quad = codes + row / 4 * 64;
-    const auto lowest = static_cast<int>(format.lowest);
-    for (std::size_t c = 0; c < kTileColumns; ++c) {
-      const int nibble = group.codes[c] - lowest;
-      quad[2 * c + row % 4 / 2] |= static_cast<std::byte>(nibble << (4 * (row % 2)));
-    }
-  }
-
   void put(std::size_t row, const GroupCodes& group) const {
     put_scales(row, group);
-    if (format.codes == Codes::kNibbles) {
-      put_nibbles(row, group);
-    } else {
-      std::memcpy(codes + row * kTileColumns, group.codes, kTileColumns);
+    const std::size_t lines = format.code_bytes() / kLineBytes;
+    for (std::size_t c = 0; c < kTileColumns; ++c) {
+      const std::size_t line = c / 4;
+      const auto code = static_cast<std::byte>(group.codes[c]);
+      codes[line % lines * kLineBytes + 4 * row + c % 4] |= line < lines ? code : code << 4;
     }
   }
 };
@@ -88,7 +82,7 @@ void pack_row_tile(const WeightMatrix& weight, const PackedWeight& packed, std::
     for (std::size_t step = 0; step < packed.steps; ++step) {
       const OpenTile tile = {format, codes + step * packed.step_bytes,
                              scales + step * packed.step_bytes};
-      tile.put(row, read_codes(weight.type, source, step * kTileColumns));
+      tile.put(row, ref::read_codes(weight.type, source, step * kTileColumns));
     }
   }
 }
@@ -96,7 +90,7 @@ void pack_row_tile(const WeightMatrix& weight, const PackedWeight& packed, std::
 }  // namespace
 
 PackedFormat packed_format(gguf::TensorType type) {
-  const CodeTraits* const traits = code_traits(type);
+  const ref::CodeTraits* const traits = ref::code_traits(type);
   if (traits == nullptr) return {};
   return {.codes = traits->nibbles ? Codes::kNibbles : Codes::kBytes,
           .lowest = static_cast<float>(traits->lowest),

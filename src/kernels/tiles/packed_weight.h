@@ -1,19 +1,22 @@
 // Weights arranged for tiles, once, at load.
 //
-// A tile is 16 rows (outputs) of 32 columns: one step of a pair sum. Four tiles of rows that follow
-// each other are walked together and stand so, step after step: a matrix is read from its first
-// byte to its last, as memory likes it.
+// A tile is 16 rows (outputs) of 32 columns: one group of a group sum, one step of a pair sum. Four
+// tiles of rows that follow each other are walked together and stand so, step after step: a matrix
+// is read from its first byte to its last, as memory likes it.
 //
 //   packed = rows 0-63:    step 0: codes of the four tiles, then their scales
 //                          step 1: …
 //            rows 64-127:  …
 //
-//   codes of a tile   nibbles  [4][32] u16: word c of quad j holds, lowest bits first, column c of
-//                              rows 4j to 4j + 3
-//                     bytes    [16][32] i8
+//   codes of a tile   nibbles  [4] lines of [16 rows][4] bytes: byte (n, i) of line j holds column
+//                              4j + i of row n in its low bits and column 16 + 4j + i in its high
+//                              ones
+//                     bytes    [8] lines of [16 rows][4]: columns 4j to 4j + 3
 //                     bf16     [16][32] bf16: the weights themselves, no scales
 //   scales of a tile  [16] scales of columns 0-15, and with scale_each_16 [16] of columns 16-31;
-//                     then minima likewise, where the type has them; fp16 or fp32
+//                     then minima likewise, where they are stored; fp16 or fp32
+//
+// A line is what one instruction multiplies with four columns of x: 16 outputs, four terms each.
 //
 // Rows and columns beyond the matrix are zero; the last 64 rows are filled up.
 #pragma once
@@ -27,15 +30,16 @@ namespace pagoda::kernels::tiles {
 
 inline constexpr std::size_t kTileRows = 16;
 inline constexpr std::size_t kTileColumns = 32;
-static_assert(kMatmulPanel == kTileRows);
+static_assert(kMatmulPanel % kTileRows == 0 && kTileColumns == kGroup);
 
 inline constexpr std::size_t kTilesTogether = 4;
+inline constexpr std::size_t kLineBytes = 64;
 
 enum class Codes : std::uint8_t { kNibbles, kBytes, kBf16 };
 
 struct PackedFormat {
   Codes codes = Codes::kBf16;
-  float lowest = 0;  // the code of nibble 0
+  float lowest = 0;  // minimum = lowest * scale, unless minima are stored
   bool half_scales = false;
   bool minima = false;
   bool scale_each_16 = false;

@@ -1,86 +1,52 @@
-// Rows of floats into operands and into the cache.
-#include "kernels/ref/pairs.h"
+// Rotation and activation, sixteen floats at a time.
+#include "kernels/ref/rows.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/simd.h"
-#include "kv/memory/codec.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 namespace {
 
-constexpr std::size_t kRowPart = 64;  // values converted at a time
-
-// Halves of up to kRowPart floats.
-void round_part(const float* values, std::size_t count, std::uint16_t* halves) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store_bf16(halves + i, load(values + i));
-  if (i == count) return;
-  alignas(64) float rest[kLanes] = {};
-  alignas(64) std::uint16_t rounded[kLanes];
-  __builtin_memcpy(rest, values + i, (count - i) * sizeof(float));
-  store_bf16(rounded, load(rest));
-  __builtin_memcpy(halves + i, rounded, (count - i) * 2);
-}
-
-// Halves of elements [first, first + count) to where the row has them; `first` is even.
-void scatter(const std::uint16_t* halves, std::size_t first, std::size_t count,
-             kv::memory::Row row) {
-  std::byte* const start = row.data + 2 * row.place(first);
-  std::size_t i = 0;
-  if (row.step == 1) {  // pairs stand together
-    for (; i + 2 <= count; i += 2) __builtin_memcpy(start + i * row.pair_step, halves + i, 4);
-  }
-  for (; i < count; ++i) __builtin_memcpy(start + 2 * row.place(i), halves + i, 2);
-}
-
-void store_row(kv::memory::Element element, const float* values, std::size_t count,
-               kv::memory::Row row) {
-  if (element != kv::memory::Element::kBF16) {
-    const std::size_t bytes = kv::memory::element_bytes(element);
-    for (std::size_t i = 0; i < count; ++i) {
-      const float value = ref::without_subnormals(values[i]);
-      kv::memory::encode_row(element, &value, 1, {row.data + bytes * row.place(i)});
-    }
-    return;
-  }
-  alignas(64) std::uint16_t halves[kRowPart];
-  for (std::size_t first = 0; first < count; first += kRowPart) {
-    const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
-    round_part(values + first, part, halves);
-    scatter(halves, first, part, row);
-  }
-}
-
-bool all_below(const float* values, std::size_t count, float limit) {
-  bool below = true;
-  for (std::size_t i = 0; i < count; ++i) below &= __builtin_fabsf(values[i]) < limit;
-  return below;
+// 16 pairs turned by their angles.
+[[gnu::always_inline]] inline void turn(F32x16& first, F32x16& second, const RopeRow& rope,
+                                        std::size_t pair) {
+  const F32x16 cosines = load(rope.cosines + pair);
+  const F32x16 sines = load(rope.sines + pair);
+  const F32x16 a = first;
+  const F32x16 b = second;
+  first = a * cosines - b * sines;
+  second = a * sines + b * cosines;
 }
 
 }  // namespace
 
-void to_operand(const float* x, std::size_t count, std::byte* out) {
-  alignas(64) std::uint16_t halves[kRowPart];
-  for (std::size_t first = 0; first < count; first += kRowPart) {
-    const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
-    round_part(x + first, part, halves);
-    __builtin_memcpy(out + 2 * first, halves, 2 * part);
+void rope(float* head, const RopeRow& rope) {
+  if (rope.pairs % kLanes != 0) return ref::rope(head, rope);
+  for (std::size_t pair = 0; pair < rope.pairs; pair += kLanes) {
+    F32x16 first;
+    F32x16 second;
+    if (rope.pairing == RopePairing::kAdjacent) {
+      load_pairs(head + 2 * pair, first, second);
+      turn(first, second, rope, pair);
+      store_pairs(head + 2 * pair, first, second);
+    } else {
+      first = load(head + pair);
+      second = load(head + rope.pairs + pair);
+      turn(first, second, rope, pair);
+      store(head + pair, first);
+      store(head + rope.pairs + pair, second);
+    }
   }
 }
 
-void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
-              const float* values) {
-  const kv::memory::PageLayout& layout = view.layer.layout;
-  const float limit = ref::first_infinite(layout.element);
-  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
-    const float* const value = values + head * layout.value_dim;
-    const float* const key = keys + head * layout.key_dim;
-    if (!all_below(value, layout.value_dim, limit)) {
-      ref::store_poisoned(view, position, head);
-      continue;
-    }
-    store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
-    store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+void swiglu(float* gate, const float* up, std::size_t count) {
+  const F32x16 one = broadcast(1.0f);
+  const F32x16 zero = broadcast(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x16 g = load(gate + i);
+    store(gate + i, g / (one + exp_anywhere(zero - g)) * load(up + i));
   }
+  ref::swiglu(gate + i, up + i, count - i);
 }
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

@@ -12,7 +12,7 @@ namespace {
 KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   KernelSet made = cpu_set();
   made.name = name;
-  made.version = 1;
+  made.version = 2;
   made.arithmetic = Arithmetic::kPairs;
   made.runs_here = runs_here;
   made.kv_element = kv::memory::Element::kBF16;
@@ -26,6 +26,8 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.pack = tiles::pack;
   made.to_operand = to_operand;
   made.matmul = matmul;
+  made.rope = rope;
+  made.swiglu = swiglu;
   made.store_kv = store_kv;
   made.attend_split = attend_split;
   return made;

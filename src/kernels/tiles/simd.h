@@ -19,6 +19,13 @@
 #include "base/half.h"
 #endif
 
+// Before a loop over registers. Emulated ones are arrays: there is nothing to gain.
+#if defined(__AVX512F__)
+#define PAGODA_TILE_UNROLL _Pragma("GCC unroll 16")
+#else
+#define PAGODA_TILE_UNROLL
+#endif
+
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
 inline constexpr std::size_t kLanes = 16;
@@ -35,8 +42,28 @@ inline void store(float* p, F32x16 a) { _mm512_storeu_ps(p, a.v); }
 inline F32x16 operator+(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline F32x16 operator-(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline F32x16 operator*(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline F32x16 operator/(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+
+// Like the instruction: b where either is NaN.
+inline F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+
+// p[0], p[2], … and p[1], p[3], … of 32 floats
+inline void load_pairs(const float* p, F32x16& first, F32x16& second) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  const __m512 low = _mm512_loadu_ps(p);
+  const __m512 high = _mm512_loadu_ps(p + kLanes);
+  first.v = _mm512_permutex2var_ps(low, even, high);
+  second.v = _mm512_permutex2var_ps(low, odd, high);
+}
+inline void store_pairs(float* p, F32x16 first, F32x16 second) {
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+  _mm512_storeu_ps(p, _mm512_permutex2var_ps(first.v, low, second.v));
+  _mm512_storeu_ps(p + kLanes, _mm512_permutex2var_ps(first.v, high, second.v));
+}
 
 // 0 in lanes where x < limit, else value
 inline F32x16 zero_where_below(F32x16 x, float limit, F32x16 value) {
@@ -136,12 +163,30 @@ inline F32x16 operator-(const F32x16& a, const F32x16& b) {
 inline F32x16 operator*(const F32x16& a, const F32x16& b) {
   return each_lane([&](std::size_t i) { return a.v[i] * b.v[i]; });
 }
+inline F32x16 operator/(const F32x16& a, const F32x16& b) {
+  return each_lane([&](std::size_t i) { return a.v[i] / b.v[i]; });
+}
 inline F32x16 fma(const F32x16& a, const F32x16& b, const F32x16& c) {
   return each_lane([&](std::size_t i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
 }
 // Like the instruction: b where either is NaN.
 inline F32x16 max(const F32x16& a, const F32x16& b) {
   return each_lane([&](std::size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+
+inline F32x16 min(const F32x16& a, const F32x16& b) {
+  return each_lane([&](std::size_t i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+}
+
+inline void load_pairs(const float* p, F32x16& first, F32x16& second) {
+  first = each_lane([&](std::size_t i) { return p[2 * i]; });
+  second = each_lane([&](std::size_t i) { return p[2 * i + 1]; });
+}
+inline void store_pairs(float* p, const F32x16& first, const F32x16& second) {
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    p[2 * i] = first.v[i];
+    p[2 * i + 1] = second.v[i];
+  }
 }
 
 inline F32x16 zero_where_below(const F32x16& x, float limit, const F32x16& value) {
@@ -174,7 +219,7 @@ inline float without_subnormals(float x) {
   return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
 }
 // Plain C++ cannot ask for it: where it matters, without_subnormals() is called.
-class FlushSubnormals {};
+class [[maybe_unused]] FlushSubnormals {};
 inline F32x16 without_subnormals(const F32x16& x) {
   return each_lane([&](std::size_t i) { return without_subnormals(x.v[i]); });
 }
@@ -195,9 +240,14 @@ inline F32x16 load_fp16(const std::uint16_t* p) {
 
 inline F32x16 splat_like(const F32x16&, float x) { return broadcast(x); }
 
-// The steps of exp_fixed, sixteen at a time, for x <= 0 or NaN.
-inline F32x16 exp_below_zero(const F32x16& x) {
+// The steps of exp_fixed, sixteen at a time, for x up to kHighest or NaN.
+inline F32x16 exp_up_to_highest(const F32x16& x) {
   return zero_where_below(x, exp_steps::kLowest, exp_within(x, 0));
+}
+
+// The steps of exp_fixed for every x.
+inline F32x16 exp_anywhere(const F32x16& x) {
+  return exp_up_to_highest(min(broadcast(exp_steps::kHighest), x));
 }
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

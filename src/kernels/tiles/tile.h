@@ -4,8 +4,10 @@
 //   a tile      up to 16 rows of up to 64 bytes
 //   product     c[m][n] += pair sum over k of a[m][k] * b[k][n], one step of kernels/ops.h
 //               a: [m][k] bf16;  b: [k / 2][n][2] bf16, pairs of k side by side;  c: [m][n] fp32
+//   byte product  c[m][n] += sum over k of a[m][k] * b[k][n], exact
+//               a: [m][k] signed bytes;  b: [k / 4][n][4] unsigned bytes;  c: [m][n] int32
 //
-// A thread uses tiles within a TileScope. There its floating point counts subnormals as zero.
+// A thread uses tiles within a TileScope.
 #pragma once
 
 #include <cstddef>
@@ -46,9 +48,6 @@ class TileScope {
 
   // Inline assembly: gcc 12 declares the intrinsic to read 8 bytes only and drops other stores.
   void use(const TileShapes& shapes) { asm volatile("ldtilecfg %0" ::"m"(shapes) : "memory"); }
-
- private:
-  FlushSubnormals flush_;
 };
 
 template <int T>
@@ -67,6 +66,10 @@ template <int C, int A, int B>
 [[gnu::always_inline]] inline void tile_product() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
 }
+template <int C, int A, int B>
+[[gnu::always_inline]] inline void tile_byte_product() {
+  asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+}
 
 #else
 
@@ -82,9 +85,6 @@ inline TileRegisters& tile_registers() {
 class TileScope {
  public:
   void use(const TileShapes& shapes) { tile_registers().shapes = shapes; }
-
- private:
-  FlushSubnormals flush_;
 };
 
 template <int T>
@@ -105,6 +105,24 @@ inline void tile_store(void* p, std::size_t stride) {
   for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
     __builtin_memcpy(static_cast<std::byte*>(p) + row * stride, registers.bytes[T] + 64 * row,
                      registers.shapes.row_bytes[T]);
+  }
+}
+
+template <int C, int A, int B>
+inline void tile_byte_product() {
+  TileRegisters& registers = tile_registers();
+  const std::size_t columns = registers.shapes.row_bytes[C] / 4;
+  for (std::size_t m = 0; m < registers.shapes.rows[C]; ++m) {
+    for (std::size_t n = 0; n < columns; ++n) {
+      std::int32_t sum;
+      std::byte* const place = registers.bytes[C] + 64 * m + 4 * n;
+      __builtin_memcpy(&sum, place, 4);
+      for (std::size_t k = 0; k < 4 * std::size_t{registers.shapes.rows[B]}; ++k) {
+        sum += static_cast<std::int8_t>(registers.bytes[A][64 * m + k]) *
+               static_cast<std::uint8_t>(registers.bytes[B][64 * (k / 4) + 4 * n + k % 4]);
+      }
+      __builtin_memcpy(place, &sum, 4);
+    }
   }
 }
 

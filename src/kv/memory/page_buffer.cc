@@ -18,6 +18,11 @@ Result<PageBuffer> PageBuffer::allocate(const PageLayout& layout, std::uint32_t 
                  "the KV cache needs " + std::to_string(bytes) +
                      " bytes, more than the system gives: " + std::strerror(errno)};
   }
+#ifdef MADV_HUGEPAGE
+  // A layer's rows are spread over all pages: without large ones, most reads of a long context
+  // would also look up where a page is. A refusal costs speed alone.
+  static_cast<void>(madvise(data, bytes, MADV_HUGEPAGE));
+#endif
   return PageBuffer(static_cast<std::byte*>(data), layout, pages);
 }
 

@@ -1,5 +1,6 @@
 // Quantised weights as they are stored: small integer codes, and for each group of them a scale
-// and a minimum. value = code * scale + minimum, rounded once, is what dequantise_row gives.
+// and a minimum. value = u * scale + minimum, u = code - lowest, within a rounding of what
+// dequantise_row gives.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +8,21 @@
 
 #include "gguf/tensor_type.h"
 
-namespace pagoda::kernels::tiles {
+namespace pagoda::kernels::ref {
 
 // 32 columns of one weight row: two groups of 16, often with one scale.
 struct GroupCodes {
-  std::int8_t codes[32];
+  std::uint8_t codes[32];  // u
   float scales[2];
   float minima[2];
 };
 
 // What the groups of a type have in common.
 struct CodeTraits {
-  bool nibbles;        // every code is lowest … lowest + 15
-  std::int8_t lowest;  // code of a nibble 0
+  bool nibbles;        // every u is below 16
+  int lowest;          // what u = 0 stands for: minimum = lowest * scale, exact, unless `minima`
   bool half_scales;    // scales and minima are halves: fp16 holds them exactly
-  bool minima;         // some are not 0
+  bool minima;         // minima are stored
   bool scale_each_16;  // the two groups have scales of their own
 };
 
@@ -31,4 +32,4 @@ const CodeTraits* code_traits(gguf::TensorType type);
 // Columns [column, column + 32) of a row; column is a multiple of 32. Types with code_traits only.
 GroupCodes read_codes(gguf::TensorType type, const std::byte* row, std::size_t column);
 
-}  // namespace pagoda::kernels::tiles
+}  // namespace pagoda::kernels::ref

@@ -1,21 +1,19 @@
 // Block layouts are drawn in ref/dequantise_legacy.cc and ref/dequantise_k.cc.
-#include "kernels/tiles/group_codes.h"
+#include "kernels/ref/group_codes.h"
 
 #include <cstring>
 
 #include "base/assert.h"
 #include "kernels/ref/dequantise_blocks.h"
 
-namespace pagoda::kernels::tiles {
+namespace pagoda::kernels::ref {
 namespace {
 
 using gguf::TensorType;
-using ref::load_byte;
-using ref::load_fp16;
 
-std::int8_t code_of(unsigned value, int zero = 0) {
-  return static_cast<std::int8_t>(static_cast<int>(value) - zero);
-}
+constexpr unsigned kSignedBytes = 128;  // what makes signed bytes unsigned
+
+std::uint8_t code_of(unsigned value) { return static_cast<std::uint8_t>(value); }
 
 GroupCodes with_scale(float scale, float minimum = 0.0f) {
   return {.codes = {}, .scales = {scale, scale}, .minima = {minimum, minimum}};
@@ -30,30 +28,26 @@ void read_split_nibbles(const std::byte* bytes, GroupCodes& group) {
 }
 
 void add_fifth_bits(const std::byte* bytes, GroupCodes& group) {
-  const auto fifth = ref::load_unaligned<std::uint32_t>(bytes);
+  const auto fifth = load_unaligned<std::uint32_t>(bytes);
   for (int j = 0; j < 32; ++j) {
-    group.codes[j] = code_of(static_cast<unsigned>(group.codes[j]) | (fifth >> j & 1) << 4);
+    group.codes[j] = code_of(group.codes[j] | (fifth >> j & 1) << 4);
   }
 }
 
-void subtract(GroupCodes& group, int zero) {
-  for (std::int8_t& code : group.codes) code = static_cast<std::int8_t>(code - zero);
-}
-
 void look_up_iq4(GroupCodes& group) {
-  for (std::int8_t& code : group.codes) code = static_cast<std::int8_t>(ref::kIq4Values[code]);
+  for (std::uint8_t& code : group.codes)
+    code = code_of(static_cast<unsigned>(128 + kIq4Values[code]));
 }
 
 GroupCodes read_q8_0(const std::byte* block) {
   GroupCodes group = with_scale(load_fp16(block));
-  std::memcpy(group.codes, block + 2, 32);
+  for (int j = 0; j < 32; ++j) group.codes[j] = code_of(load_byte(block + 2 + j) ^ kSignedBytes);
   return group;
 }
 
 GroupCodes read_q4_0(const std::byte* block) {
   GroupCodes group = with_scale(load_fp16(block));
   read_split_nibbles(block + 2, group);
-  subtract(group, 8);
   return group;
 }
 
@@ -67,7 +61,6 @@ GroupCodes read_q5_0(const std::byte* block) {
   GroupCodes group = with_scale(load_fp16(block));
   read_split_nibbles(block + 6, group);
   add_fifth_bits(block + 2, group);
-  subtract(group, 16);
   return group;
 }
 
@@ -86,7 +79,7 @@ GroupCodes read_iq4_nl(const std::byte* block) {
 }
 
 GroupCodes read_iq4_xs(const std::byte* block, int g) {
-  const auto scales_high = ref::load_unaligned<std::uint16_t>(block + 2);
+  const auto scales_high = load_unaligned<std::uint16_t>(block + 2);
   const unsigned low = load_byte(block + 4 + g / 2) >> (4 * (g % 2)) & 15;
   const unsigned high = scales_high >> (2 * g) & 3u;
   const int scale = static_cast<int>(low | high << 4) - 32;
@@ -135,7 +128,7 @@ GroupCodes read_q6_k(const std::byte* block, int g) {
     const unsigned low =
         load_byte(block + 64 * half + 32 * (quarter % 2) + j) >> (4 * (quarter / 2)) & 15;
     const unsigned high = load_byte(block + 128 + 32 * half + j) >> (2 * quarter) & 3;
-    group.codes[j] = code_of(low | high << 4, 32);
+    group.codes[j] = code_of(low | high << 4);
   }
   for (int i = 0; i < 2; ++i) {
     const auto scale = static_cast<std::int8_t>(load_byte(block + 192 + 2 * g + i));
@@ -156,14 +149,14 @@ struct CodedType {
 constexpr CodedType kCodedTypes[] = {
     {TensorType::kQ4_0, {true, -8, true, false, false}, 18, 1, read_q4_0},
     {TensorType::kQ4_1, {true, 0, true, true, false}, 20, 1, read_q4_1},
-    {TensorType::kQ5_0, {false, 0, true, false, false}, 22, 1, read_q5_0},
+    {TensorType::kQ5_0, {false, -16, true, false, false}, 22, 1, read_q5_0},
     {TensorType::kQ5_1, {false, 0, true, true, false}, 24, 1, read_q5_1},
-    {TensorType::kQ8_0, {false, 0, true, false, false}, 34, 1, read_q8_0},
-    {TensorType::kIQ4_NL, {false, 0, true, false, false}, 18, 1, read_iq4_nl},
-    {TensorType::kIQ4_XS, {false, 0, false, false, false}, 136, 8, nullptr, read_iq4_xs},
+    {TensorType::kQ8_0, {false, -128, true, false, false}, 34, 1, read_q8_0},
+    {TensorType::kIQ4_NL, {false, -128, true, false, false}, 18, 1, read_iq4_nl},
+    {TensorType::kIQ4_XS, {false, -128, false, false, false}, 136, 8, nullptr, read_iq4_xs},
     {TensorType::kQ4_K, {true, 0, false, true, false}, 144, 8, nullptr, read_q4_k},
     {TensorType::kQ5_K, {false, 0, false, true, false}, 176, 8, nullptr, read_q5_k},
-    {TensorType::kQ6_K, {false, 0, false, false, true}, 210, 8, nullptr, read_q6_k},
+    {TensorType::kQ6_K, {false, -32, false, false, true}, 210, 8, nullptr, read_q6_k},
 };
 
 const CodedType* find(TensorType type) {
@@ -185,8 +178,14 @@ GroupCodes read_codes(TensorType type, const std::byte* row, std::size_t column)
   ASSERT(coded != nullptr, "asked only for types with code_traits");
   const std::size_t index = column / 32;
   const std::byte* const block = row + index / coded->groups * coded->block_bytes;
-  if (coded->read_one != nullptr) return coded->read_one(block);
-  return coded->read(block, static_cast<int>(index % coded->groups));
+  GroupCodes group = coded->read_one != nullptr
+                         ? coded->read_one(block)
+                         : coded->read(block, static_cast<int>(index % coded->groups));
+  if (coded->traits.minima) return group;
+  for (int i = 0; i < 2; ++i) {
+    group.minima[i] = static_cast<float>(coded->traits.lowest) * group.scales[i];
+  }
+  return group;
 }
 
-}  // namespace pagoda::kernels::tiles
+}  // namespace pagoda::kernels::ref

@@ -1,0 +1,65 @@
+// Rows of floats into the cache.
+#include "kernels/ref/pairs.h"
+#include "kernels/tiles/kernels.h"
+#include "kernels/tiles/round.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+namespace {
+
+constexpr std::size_t kRowPart = 64;  // values converted at a time
+
+// Halves of elements [first, first + count) to where the row has them; `first` is even.
+void scatter(const std::uint16_t* halves, std::size_t first, std::size_t count,
+             kv::memory::Row row) {
+  std::byte* const start = row.data + 2 * row.place(first);
+  std::size_t i = 0;
+  if (row.step == 1) {  // pairs stand together
+    for (; i + 2 <= count; i += 2) __builtin_memcpy(start + i * row.pair_step, halves + i, 4);
+  }
+  for (; i < count; ++i) __builtin_memcpy(start + 2 * row.place(i), halves + i, 2);
+}
+
+void store_row(kv::memory::Element element, const float* values, std::size_t count,
+               kv::memory::Row row) {
+  if (element != kv::memory::Element::kBF16) {
+    const std::size_t bytes = kv::memory::element_bytes(element);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = ref::without_subnormals(values[i]);
+      kv::memory::encode_row(element, &value, 1, {row.data + bytes * row.place(i)});
+    }
+    return;
+  }
+  alignas(64) std::uint16_t halves[kRowPart];
+  for (std::size_t first = 0; first < count; first += kRowPart) {
+    const std::size_t part = count - first < kRowPart ? count - first : kRowPart;
+    round_row(values + first, part, halves);
+    scatter(halves, first, part, row);
+  }
+}
+
+bool all_below(const float* values, std::size_t count, float limit) {
+  bool below = true;
+  for (std::size_t i = 0; i < count; ++i) below &= __builtin_fabsf(values[i]) < limit;
+  return below;
+}
+
+}  // namespace
+
+void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+              const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const float limit = ref::first_infinite(layout.element);
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    const float* const value = values + head * layout.value_dim;
+    const float* const key = keys + head * layout.key_dim;
+    if (!all_below(value, layout.value_dim, limit)) {
+      ref::store_poisoned(view, position, head);
+      continue;
+    }
+    store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
+    store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+  }
+}
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET
