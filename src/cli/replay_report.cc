@@ -13,7 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rate = double (HitCounts::*)() const;
 
-constexpr std::size_t kLabelWidth = 24;
+constexpr std::size_t kLabelWidth = 16;
+constexpr std::size_t kSampledLabelWidth = 24;
 constexpr std::size_t kColumnWidthMin = 9;
 
 // Belady is none that a running cache could have.
@@ -38,7 +39,8 @@ class Columns {
 
   template <class Cell>
   std::string row(std::string_view label, Cell&& cell) const {
-    std::string text = fmt::format("{:<{}}", label, kLabelWidth);
+    std::string text =
+        fmt::format("{:<{}}", label, report_.sampled ? kSampledLabelWidth : kLabelWidth);
     for (std::size_t c = 0; c < capacities_.size(); ++c) {
       text += fmt::format("{:>{}}", cell(c), width_);
     }
