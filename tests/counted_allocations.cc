@@ -6,17 +6,21 @@
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};
+std::atomic<std::uint64_t> bytes_allocated{0};
 }  // namespace
 
 std::uint64_t pagoda::allocations_so_far() { return allocations; }
+std::uint64_t pagoda::bytes_allocated_so_far() { return bytes_allocated; }
 
 void* operator new(std::size_t bytes) {
   ++allocations;
+  bytes_allocated += bytes;
   if (void* const memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   ++allocations;
+  bytes_allocated += bytes;
   const auto align = static_cast<std::size_t>(alignment);
   if (void* const memory = std::aligned_alloc(align, (bytes + align - 1) / align * align)) {
     return memory;

@@ -32,7 +32,7 @@ constexpr const char* kExamples = R"(Examples:
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
   pagoda inspect http://127.0.0.1:8000
-      a running server: its blocks, and what is retained of them
+      a running server: its blocks, what is retained of them, what more of them would give
   pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
   pagoda inspect --kernels
       the kernel sets, and which of them this CPU runs)";

@@ -64,6 +64,34 @@ std::string server_text(const std::string& url, const Json& info, const Json& re
   return text;
 }
 
+std::string rate_of(const Json& point) {
+  return fmt::format("{:.1f} %", 100 * point.at("hit_rate").get<double>());
+}
+
+std::string curve_text(const Json& curve) {
+  if (!curve.at("enabled").get<bool>()) return "";
+  std::string text = fmt::format(
+      "\nhit rates  of {} blocks of prompts asked for, as a sample of {:.1f} % of all blocks "
+      "says\n",
+      count_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>());
+  text += fmt::format("\n  {:>14}{:>12}{:>10}\n", "blocks", "memory", "lru");
+  for (const Json& point : curve.at("lru")) {
+    const bool is_now = point.at("blocks") == curve.at("blocks");
+    text += fmt::format("  {:>14}{:>12}{:>10}{}\n", count_of(point, "blocks"),
+                        format_byte_size(point.at("bytes").get<double>()), rate_of(point),
+                        is_now ? "  now" : "");
+  }
+  text += fmt::format("\n  {:<16}{:>10}{:>10}{:>10}\n", "policy", "half", "now", "twice");
+  for (const Json& row : curve.at("policies")) {
+    const Json& points = row.at("points");
+    const bool runs = row.at("policy") == curve.at("policy");
+    text += fmt::format("  {:<16}{:>10}{:>10}{:>10}{}\n",
+                        row.at("policy").get_ref<const std::string&>(), rate_of(points.at(0)),
+                        rate_of(points.at(1)), rate_of(points.at(2)), runs ? "  runs" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 Status inspect_server(const std::string& url, bool json) {
@@ -71,8 +99,10 @@ Status inspect_server(const std::string& url, bool json) {
   try {
     const Json info = get(parsed, "/server_info");
     const Json retained = get(parsed, "/cache/retained");
-    const Json both = {{"server_info", info}, {"retained", retained}};
-    fmt::print("{}", json ? both.dump(2) + "\n" : server_text(url, info, retained));
+    const Json curve = get(parsed, "/cache/curve");
+    const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
+    fmt::print("{}",
+               json ? all.dump(2) + "\n" : server_text(url, info, retained) + curve_text(curve));
   } catch (const boost::system::system_error& trouble) {
     return Error{ErrorCode::kIo, fmt::format("{}: {}", url, trouble.code().message())};
   } catch (const std::exception& trouble) {

@@ -1,4 +1,5 @@
-// A running server, in numbers: its blocks and what is retained of them.
+// A running server, in numbers: its blocks, what is retained of them, and what other sizes of the
+// cache would have given.
 #pragma once
 
 #include <string>

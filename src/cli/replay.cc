@@ -162,7 +162,10 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
   for (const Capacity& capacity : question.capacities) {
     report.capacity_blocks.push_back(capacity.blocks(report.unique_blocks));
   }
-  if (question.curve) report.sampled = sample_curve(trace, report.capacity_blocks);
+  if (question.curve) {
+    report.sampled =
+        sample_curve(trace, report.capacity_blocks, question.block_tokens, report.unique_blocks);
+  }
   ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
   const std::uint64_t touches_total =
       trace.touches() * question.policies.size() * question.capacities.size();
@@ -177,7 +180,7 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
     }
     PolicyCurve curve = {.policy = std::string(policy->name), .hits = {}};
     for (const std::uint64_t blocks : report.capacity_blocks) {
-      const CacheRun run = {policy, blocks, question.block_tokens};
+      const CacheRun run = {policy, blocks, question.block_tokens, nullptr};
       const std::int64_t start_ns = clock.now_ns();
       curve.hits.push_back(run_cache(trace, run, report.unique_blocks, [&](std::uint64_t touches) {
         bar.show(touches_before + touches, touches_total);
@@ -270,7 +273,7 @@ void add_replay_command(CLI::App& app, int& exit_status) {
                    "KV bytes of a token, for capacities given as sizes: see pagoda size")
       ->type_name("N");
   command->add_flag("--curve", flags->curve,
-                    "also what the cache's live curve, a sample, says of lru at these sizes");
+                    "also what the live curve of a cache of that size, a sample, says of policies");
   command->add_flag("--json", flags->json, "one JSON value on stdout");
   command->add_option("--plot", flags->plot, "draw the curves into this SVG file")
       ->type_name("FILE");

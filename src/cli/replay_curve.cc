@@ -1,25 +1,20 @@
 #include "cli/replay_curve.h"
 
-#include "kv/block_identity.h"
-#include "kv/curve/hit_rate_curve.h"
-
 namespace pagoda::cli {
 
-SampledCurve sample_curve(const Trace& trace, std::span<const std::uint64_t> capacity_blocks) {
-  kv::HitRateCurve curve;
-  std::vector<std::uint64_t> identities;
-  for (const TraceRequest& request : trace.requests) {
-    identities.clear();
-    std::uint64_t above = kv::root_identity(0, kv::NodeId(0));
-    for (const TokenId& id : trace.prompt(request).first(request.blocks)) {
-      above = kv::block_identity(above, kv::kPublic, {&id, 1});
-      identities.push_back(above);
-    }
-    curve.request(identities);
+double SampledCurve::hit_rate(std::string_view policy, std::size_t capacity) const {
+  for (const kv::PolicyRates& rates : pictures[capacity].by_policy()) {
+    if (rates.policy == policy) return rates.same;
   }
-  SampledCurve sampled = {.blocks_hit_rates = {}, .sampling_rate = curve.sampling_rate()};
+  return 0;
+}
+
+SampledCurve sample_curve(const Trace& trace, const std::vector<std::uint64_t>& capacity_blocks,
+                          std::uint64_t block_tokens, std::uint64_t unique_blocks) {
+  SampledCurve sampled;
   for (const std::uint64_t blocks : capacity_blocks) {
-    sampled.blocks_hit_rates.push_back(curve.hit_rate(blocks));
+    kv::CurvePicture& picture = sampled.pictures.emplace_back();
+    run_cache(trace, {&kv::lru_policy(), blocks, block_tokens, &picture}, unique_blocks, {});
   }
   return sampled;
 }

@@ -1,20 +1,26 @@
-// A trace through the live hit-rate curve alone: what a running cache would have said of other
-// sizes, beside what they give.
+// A trace through a running cache that keeps its live curve: what it would have said of its own
+// size under every policy, beside what they give.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 #include <vector>
 
+#include "cli/replay_run.h"
 #include "cli/replay_trace.h"
+#include "kv/curve.h"
 
 namespace pagoda::cli {
 
+// What is said after the whole trace, by a cache of each capacity under lru.
 struct SampledCurve {
-  std::vector<double> blocks_hit_rates;  // [capacity], of lru
-  double sampling_rate = 1;              // the share of blocks that was followed in the end
+  std::vector<kv::CurvePicture> pictures;  // [capacity]
+
+  // 0 for a policy that the curve does not know.
+  double hit_rate(std::string_view policy, std::size_t capacity) const;
 };
 
-SampledCurve sample_curve(const Trace& trace, std::span<const std::uint64_t> capacity_blocks);
+SampledCurve sample_curve(const Trace& trace, const std::vector<std::uint64_t>& capacity_blocks,
+                          std::uint64_t block_tokens, std::uint64_t unique_blocks);
 
 }  // namespace pagoda::cli

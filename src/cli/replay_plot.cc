@@ -36,8 +36,8 @@ constexpr const char* kEnd = "text-anchor='end'";
 constexpr const char* kInfiniteStyle = "stroke='#555' stroke-width='1.5' stroke-dasharray='6 4'";
 
 // Told apart by colour-blind readers too (Okabe and Ito 2008).
-constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#E69F00", "#009E73",
-                                                      "#D55E00", "#CC79A7", "#56B4E9"};
+constexpr std::array<std::string_view, 7> kColours = {"#0072B2", "#E69F00", "#009E73", "#D55E00",
+                                                      "#CC79A7", "#56B4E9", "#000000"};
 // Gaps, so that of two curves in one place both are seen.
 constexpr std::array<std::string_view, 4> kDashes = {"none", "9 6", "2 5", "12 4 3 4"};
 

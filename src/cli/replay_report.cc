@@ -14,7 +14,17 @@ using Json = nlohmann::ordered_json;
 using Rate = double (HitCounts::*)() const;
 
 constexpr std::size_t kLabelWidth = 16;
+constexpr std::size_t kSampledLabelWidth = 24;
 constexpr std::size_t kColumnWidthMin = 9;
+
+// Belady is none that a running cache could have.
+std::vector<std::string> sampled_policies(const TraceReport& report) {
+  std::vector<std::string> policies;
+  for (const PolicyCurve& curve : report.curves) {
+    if (kv::find_policy(curve.policy) != nullptr) policies.push_back(curve.policy);
+  }
+  return policies;
+}
 
 // The columns of a table: one per capacity.
 class Columns {
@@ -29,7 +39,8 @@ class Columns {
 
   template <class Cell>
   std::string row(std::string_view label, Cell&& cell) const {
-    std::string text = fmt::format("{:<{}}", label, kLabelWidth);
+    std::string text =
+        fmt::format("{:<{}}", label, report_.sampled ? kSampledLabelWidth : kLabelWidth);
     for (std::size_t c = 0; c < capacities_.size(); ++c) {
       text += fmt::format("{:>{}}", cell(c), width_);
     }
@@ -43,10 +54,14 @@ class Columns {
 
   // The live curve's, under the last rows of block hit rates.
   std::string sampled() const {
-    if (!report_.sampled) return "";
-    return row("  lru, sampled", [&](std::size_t c) {
-      return fmt::format("{:.4f}", report_.sampled->blocks_hit_rates[c]);
-    });
+    std::string text;
+    if (!report_.sampled) return text;
+    for (const std::string& policy : sampled_policies(report_)) {
+      text += row(fmt::format("  {}, sampled", policy), [&](std::size_t c) {
+        return fmt::format("{:.4f}", report_.sampled->hit_rate(policy, c));
+      });
+    }
+    return text;
   }
 
   std::string rates(std::string_view title, Rate rate) const {
@@ -102,12 +117,15 @@ void add_results(Json& results, const TraceReport& report, std::span<const Capac
 void add_sampled(Json& json, const TraceReport& report, std::span<const Capacity> capacities) {
   if (!report.sampled) return;
   Json points = Json::array();
-  for (std::size_t c = 0; c < capacities.size(); ++c) {
-    points.push_back({{"capacity", capacities[c].text},
-                      {"capacity_blocks", report.capacity_blocks[c]},
-                      {"blocks_hit_rate", report.sampled->blocks_hit_rates[c]}});
+  for (const std::string& policy : sampled_policies(report)) {
+    for (std::size_t c = 0; c < capacities.size(); ++c) {
+      points.push_back({{"policy", policy},
+                        {"capacity", capacities[c].text},
+                        {"capacity_blocks", report.capacity_blocks[c]},
+                        {"blocks_hit_rate", report.sampled->hit_rate(policy, c)}});
+    }
   }
-  json["sampled"] = {{"sampling_rate", report.sampled->sampling_rate},
+  json["sampled"] = {{"sampling_rate", report.sampled->pictures.front().sampling_rate},
                      {"points", std::move(points)}};
 }
 

@@ -39,6 +39,7 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
   options.block_tokens_weighed =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(run.block_tokens, UINT32_MAX));
   options.policy = run.policy;
+  options.live_curve = run.curve != nullptr;
   kv::Cache cache(options);
   const kv::Domain domain = cache.domain("", "").value();
   HitCounts counts;
@@ -49,6 +50,7 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
     if (on_progress) on_progress(counts.blocks);
     next_report = counts.blocks + kProgressTouches;
   }
+  if (run.curve != nullptr) *run.curve = cache.curve();
   return counts;
 }
 

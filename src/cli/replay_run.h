@@ -7,6 +7,7 @@
 
 #include "cli/replay_hits.h"
 #include "cli/replay_trace.h"
+#include "kv/curve.h"
 #include "kv/evict/policy.h"
 
 namespace pagoda::cli {
@@ -14,7 +15,8 @@ namespace pagoda::cli {
 struct CacheRun {
   const kv::EvictionPolicy* policy = &kv::lru_policy();
   std::uint64_t capacity_blocks = 1;
-  std::uint64_t block_tokens = 1;  // weighs the hits, nothing else
+  std::uint64_t block_tokens = 1;     // weighs the hits, nothing else
+  kv::CurvePicture* curve = nullptr;  // where given, what the cache's live curve says in the end
 };
 
 // Requests one after another, each closed before the next opens. One that is longer than the

@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/curve_line.h"
 #include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
@@ -143,7 +144,8 @@ Status serve(const ServeOptions& options) {
                                       .doorbell = doorbell,
                                       .fingerprint = machine->core_options().space,
                                       .created_s = std::time(nullptr),
-                                      .facts = machine_facts(*machine, options)};
+                                      .facts = machine_facts(*machine, options),
+                                      .block_bytes = machine->page_layout().page_bytes()};
   stop.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *machine);
@@ -153,6 +155,7 @@ Status serve(const ServeOptions& options) {
   const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
   engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
   server->stop();
+  fmt::print("{}", curve_line(engine.curve()));
   return ok_status();
 }
 

@@ -75,6 +75,8 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
   add_kv_eviction_option(command, options.kv_eviction);
+  command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
+                   "say what other sizes and policies of the cache would have given (default on)");
   const auto add_share = [&](const char* flag, double& share, const char* description) {
     command.add_option(flag, share, description)->check(CLI::Range(0.0, 1.0));
   };
@@ -144,6 +146,7 @@ Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
   made.prefix_caching = options.prefix_caching;
   made.kv_element = options.kv_element;
   made.kv_eviction = options.kv_eviction;
+  made.live_curve = options.kv_curve;
   made.retain_share = options.retain_budget;
   made.quota_share = options.kv_quota;
   made.quota_share_public = options.kv_quota_public;

@@ -35,6 +35,7 @@ struct ServeOptions {
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  bool kv_curve = true;
   double retain_budget = 0;  // shares of the cache
   double kv_quota = 0;
   double kv_quota_public = 0;

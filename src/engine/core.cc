@@ -54,6 +54,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     answer->domain = std::move(cache_.domain(options_.space, request.cache_salt).value());
     answer->domain->public_tokens = request.public_tokens;
     answer->domain->priority = request.priority;
+    answer->domain->asks = !request.sampling.prompt_logprobs.has_value();
     answer->index = i;
     answer->prompt_tokens = request.prompt.size();
     answer->tokens_max = tokens_max;

@@ -26,6 +26,7 @@ struct CpuMachineOptions {
   std::uint64_t context_tokens = 0;       // 0: as the model says
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  bool live_curve = false;  // say what other sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
   double retain_share = 0;        // that one tenant's requests may have retained
   double quota_share = 0;         // beyond which a tenant loses blocks first

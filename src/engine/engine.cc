@@ -8,6 +8,8 @@
 namespace pagoda::engine {
 namespace {
 
+constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
+
 sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
   sched::TenantTable table;
   for (const NamedTenant& tenant : tenants) table.add(tenant.name, tenant.limits);
@@ -27,6 +29,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
     tenant_limits_.push_back(tenants_[TenantId(i)].limits);
   }
   publish();
+  publish_curve();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -87,7 +90,9 @@ void Engine::run() {
     const bool worked = core_.step();
     publish();
     if (options_.after_step) options_.after_step();
-    if (!worked && core_.requests_open() == 0) sleep();
+    if (worked || core_.requests_open() > 0) continue;
+    publish_curve();
+    sleep();
   }
 }
 
@@ -128,6 +133,15 @@ void Engine::publish() {
   now.blocks_joined = cache_.blocks_joined();
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
+  if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();
+}
+
+// Some 100 us where something changed, once in a while.
+void Engine::publish_curve() {
+  curve_published_ns_ = cache_.time_ns();
+  if (cache_.blocks_asked() == curve_asked_) return;
+  curve_asked_ = cache_.blocks_asked();
+  curve_.write(cache_.curve());
 }
 
 void Engine::publish_retained() {

@@ -53,6 +53,8 @@ class Engine {
   // What requests had retained and has not ended, soonest to end first; ends are by now_ns().
   std::vector<kv::RetentionPicture> retained() const;
   std::uint64_t retain_blocks_max() const { return retain_blocks_max_; }
+  // What other sizes and policies would have given: at most a second old, and of now while idle.
+  kv::CurvePicture curve() const { return curve_.read(); }
   std::int64_t now_ns() const { return clock_.now_ns(); }
   const RequestLimits& limits() const { return options_.core.limits; }
 
@@ -72,6 +74,7 @@ class Engine {
   void handle(Message& message);
   void publish();
   void publish_retained();
+  void publish_curve();
   void sleep();
 
   EngineOptions options_;
@@ -83,6 +86,10 @@ class Engine {
   std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
   std::atomic<std::uint64_t> next_id_{1};
   Published<Snapshot> snapshot_;
+
+  std::uint64_t curve_asked_ = UINT64_MAX;  // Cache::blocks_asked() that is published, and when
+  std::int64_t curve_published_ns_ = 0;
+  Published<kv::CurvePicture> curve_;
 
   std::uint64_t retained_version_ = 0;  // that is published
   mutable std::mutex retained_mutex_;   // taken by the engine's thread when something changed

@@ -31,10 +31,14 @@ Cache::Cache(const CacheOptions& options)
   guards_.reserve(nodes);
   if (options.policy->make_order != nullptr) {
     ordered_.emplace(options.policy->make_order(options.blocks), options.blocks);
-    identities_.reserve(nodes);
   } else {
     queue_.reserve(options.blocks);
   }
+  if (options.live_curve && options.share) {
+    curve_.emplace(LiveCurveOptions{
+        .blocks = options.blocks, .slices = slices(), .block_tokens = block_tokens_weighed()});
+  }
+  if (ordered_ || curve_) identities_.reserve(nodes);
   if (options.name_blocks) names_.reserve(nodes);
   const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
   if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
@@ -111,6 +115,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
         prompt.subspan(match.nodes.size() * options_.block_tokens, match.partial_tokens);
     sequence.tail_.assign(tail.begin(), tail.end());
   }
+  if (curve_ && domain.asks) note_asked(sequence, prompt);
   return Opened{std::move(sequence), std::move(copies)};
 }
 
@@ -203,6 +208,7 @@ Sequence Cache::fork(const Sequence& sequence) {
 void Cache::close(Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
   note_ended(sequence);
+  if (curve_) note_closed(sequence);
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -282,7 +288,7 @@ void Cache::fit_tables(NodeId node) {
   if (node.value() < guards_.size()) return;
   guards_.resize(node.value() + 1);
   if (options_.name_blocks) names_.resize(node.value() + 1);
-  if (ordered_) identities_.resize(node.value() + 1);
+  if (ordered_ || curve_) identities_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

@@ -28,6 +28,8 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "kv/blocks/block_pool.h"
+#include "kv/curve.h"
+#include "kv/curve/live_curve.h"
 #include "kv/domain.h"
 #include "kv/evict/eviction_queue.h"
 #include "kv/evict/linked_heaps.h"
@@ -65,6 +67,7 @@ struct CacheOptions {
   std::uint64_t retain_blocks_max = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
+  bool live_curve = false;       // say what other sizes and policies would have given (curve.h)
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
   bool share = true;
   // Called before a duplicate is given up, while both blocks are held: dev builds compare their
@@ -204,6 +207,10 @@ class Cache {
   std::vector<RetentionPicture> retained() const;
 
   CachePicture picture(std::size_t nodes_max) const;
+  // What other sizes and policies would have given; empty without live_curve or without sharing.
+  CurvePicture curve() const;
+  // That the curve has counted: it changes with this.
+  std::uint64_t blocks_asked() const { return curve_ ? curve_->blocks_asked() : 0; }
   // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
   void check() const;
 
@@ -218,6 +225,10 @@ class Cache {
   };
 
   std::uint32_t slices() const { return tree_.slices(); }
+  std::uint32_t block_tokens_weighed() const {
+    const std::uint32_t weighed = options_.block_tokens_weighed;
+    return weighed > 0 ? weighed : options_.block_tokens;
+  }
 
   // Holding (cache.cc)
   BlockId take_block();
@@ -278,14 +289,20 @@ class Cache {
   void let_go_retained(NodeId node);
   void note_charge(SaltId region);
 
+  // The live curve (cache_curve.cc)
+  void note_asked(const Sequence& sequence, std::span<const TokenId> prompt);
+  void note_closed(const Sequence& sequence);
+
   NodePicture picture_of(NodeId node) const;
 
   CacheOptions options_;
   BlockPool pool_;
   PrefixTree tree_;
-  EvictionQueue queue_;                    // when the policy is a score
-  std::optional<OrderQueues> ordered_;     // when it is an order
-  std::vector<std::uint64_t> identities_;  // [node], of whole ones, for ordered_
+  EvictionQueue queue_;                 // when the policy is a score
+  std::optional<OrderQueues> ordered_;  // when it is an order
+  std::optional<LiveCurve> curve_;
+  std::vector<std::uint64_t> identities_;  // [node], of whole ones, for ordered_ and curve_
+  std::vector<std::uint64_t> asked_;       // of the prompt that is opened, for curve_
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
   std::vector<Tick> created_;        // [block], or empty: the policy does not read it

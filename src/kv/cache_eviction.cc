@@ -125,7 +125,7 @@ void Cache::note_created(BlockId block) {
 
 // A node that is whole now: what it will be known by when it comes back.
 void Cache::identify(NodeId node) {
-  if (!ordered_) return;
+  if (!ordered_ && !curve_) return;
   const NodeId parent = tree_.parent(node);
   const std::uint64_t above = tree_.is_root(parent) ? root_identity(options_.hash_seed, parent)
                                                     : identities_[parent.value()];
@@ -140,11 +140,9 @@ void Cache::note_sealed(NodeId node, std::uint32_t slice) {
 }
 
 Use Cache::use_of(NodeId node, const RequestStats& request) const {
-  const std::uint64_t weighed = options_.block_tokens_weighed;
-  const std::uint64_t block_tokens = weighed > 0 ? weighed : options_.block_tokens;
   return {.now = now_,
           .time_s = time_ns_ / 1'000'000'000,
-          .tokens_before = (tree_.depth(node) - 1) * block_tokens,
+          .tokens_before = std::uint64_t{tree_.depth(node) - 1} * block_tokens_weighed(),
           .request = request};
 }
 

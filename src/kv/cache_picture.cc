@@ -68,6 +68,8 @@ void Cache::check() const {
   tree_.check();
   if (tier_) tier_->check();
   if (ordered_) ordered_->order().check();
+  // Its size does not shrink with the cache's: it is looked at now and then.
+  if (curve_ && now_ % 64 == 0) curve_->check();
   if (heaps_) heaps_->check(first_retained_);
   if (quotas_) quotas_->check([this](SaltId region) { return blocks_charged(region); });
   if (retentions_) retentions_->check();

@@ -9,6 +9,7 @@ namespace pagoda::kv {
 Domain::Domain(Domain&& other) noexcept
     : public_tokens(other.public_tokens),
       priority(other.priority),
+      asks(other.asks),
       cache_(std::exchange(other.cache_, nullptr)),
       root_(other.root_),
       salt_(other.salt_) {}
@@ -18,6 +19,7 @@ Domain& Domain::operator=(Domain&& other) noexcept {
   if (cache_ != nullptr) cache_->salts_.release(salt_);
   public_tokens = other.public_tokens;
   priority = other.priority;
+  asks = other.asks;
   cache_ = std::exchange(other.cache_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;

@@ -28,6 +28,9 @@ class Domain {
   std::uint64_t public_tokens = 0;
   // Of the request, for policies that look at it: smaller is more urgent.
   std::int32_t priority = 0;
+  // Does the request look for its prompt? One that resumes looked before, and one that computes it
+  // whole looks for nothing: the live curve does not count them.
+  bool asks = true;
 
  private:
   friend class Cache;

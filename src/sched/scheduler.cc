@@ -104,6 +104,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return false;
+  task.domain->asks = false;  // it has: from now on it resumes
   const std::uint64_t behind = task.length() - match.tokens;
   const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.rows_max));
   open->sequence.expect(task.tokens_max);

@@ -31,6 +31,7 @@ void Scheduler::fork(Task& leader, Task& follower) {
   ASSERT(leader.answers > 1 && leader.last_launch == begin_collect().launch,
          "a place is kept for every fork, and the leader waits for them");
   follower.arrival = ++arrivals_;
+  follower.domain->asks = false;  // the leader did
   follower.context_class = leader.context_class;
   follower.tokens_cached = leader.tokens_cached;
   if (follower.deadline_ns != kNoDeadline) deadlines_.emplace(follower.deadline_ns, &follower);

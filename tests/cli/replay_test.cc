@@ -128,17 +128,25 @@ TEST(ReplayTest, TokensWeighBlocksAndNeverLessThanNothing) {
   EXPECT_THAT(run("2"), ElementsAre(Rates{2. / 6, 4. / 10}));
 }
 
+// What running caches of these sizes say of themselves under every policy; s3fifo's chains are more
+// than a sample shows (docs/notes/hit_rate_curve.md).
 TEST(ReplayTest, TheLiveCurveIsWithinTwoPointsOfTheReplay) {
-  const Json json = run_replay({PAGODA_TEST_DATA "/traces/sessions.jsonl.gz", "--policy", "lru",
-                                "--capacity", "2.5%,3%,5%,10%,20%,50%,100%", "--curve", "--json"})
-                        .json();
-  const Json& points = json["sampled"]["points"];
-  EXPECT_LT(json["sampled"]["sampling_rate"], 0.3) << "the trace was to be sampled";
-  ASSERT_EQ(points.size(), 7u);
-  for (std::size_t c = 0; c < points.size(); ++c) {
-    EXPECT_EQ(points[c]["capacity_blocks"], json["results"][c]["capacity_blocks"]);
-    EXPECT_NEAR(points[c]["blocks_hit_rate"], json["results"][c]["blocks_hit_rate"], 0.02)
-        << points[c]["capacity"];
+  for (const char* const trace : {"sessions", "conversation_1000"}) {
+    const Json json = run_replay({PAGODA_TEST_DATA "/traces/" + std::string(trace) + ".jsonl.gz",
+                                  "--policy", "lru,fifo,lfu,slru,s3fifo,arc,ttl,cost,continuation",
+                                  "--capacity", "2.1%,3%,5%,10%,20%,50%,100%", "--curve", "--json"})
+                          .json();
+    const Json& points = json["sampled"]["points"];
+    EXPECT_LT(json["sampled"]["sampling_rate"], 1) << "the trace was to be sampled";
+    ASSERT_EQ(points.size(), 9u * 7u);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Json& result = json["results"][i];
+      EXPECT_EQ(points[i]["policy"], result["policy"]);
+      EXPECT_EQ(points[i]["capacity_blocks"], result["capacity_blocks"]);
+      EXPECT_NEAR(points[i]["blocks_hit_rate"], result["blocks_hit_rate"],
+                  result["policy"] == "s3fifo" ? 0.06 : 0.02)
+          << trace << " " << points[i]["policy"] << " " << points[i]["capacity"];
+    }
   }
 }
 
@@ -147,7 +155,8 @@ TEST(ReplayTest, OfAShortTraceTheLiveCurveIsTheReplay) {
   const auto run = [&](const char* flag) {
     return run_replay({trace, "--policy", "lru", "--capacity", "1,2,4,6", flag}).out;
   };
-  EXPECT_THAT(run("--curve"), HasSubstr("lru, sampled     0.0769   0.1538   0.3846   0.5385"));
+  EXPECT_THAT(run("--curve"),
+              HasSubstr("lru, sampled             0.0769   0.1538   0.3846   0.5385"));
   EXPECT_THAT(run("--json"), Not(HasSubstr("sampled")));
 }
 

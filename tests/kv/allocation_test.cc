@@ -1,10 +1,13 @@
 // A step of decoding allocates nothing: every operator new of this program is counted.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "counted_allocations.h"
 #include "kv/block_identity.h"
 #include "kv/cache_desk.h"
 #include "kv/curve/hit_rate_curve.h"
+#include "kv/curve/live_curve.h"
 
 namespace pagoda::kv {
 namespace {
@@ -17,6 +20,7 @@ struct Decode {
   std::vector<memory::LayerReach> slices;
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t quota_blocks = 0;
+  bool live_curve = false;
 };
 
 // Four requests take a token each in turn; the first two compute the same text, so that the second
@@ -32,6 +36,7 @@ void expect_no_allocations(const Decode& decode) {
   options.quota_blocks_private = decode.quota_blocks;
   options.quota_blocks_public = decode.quota_blocks;
   options.retain_blocks_max = decode.quota_blocks;
+  options.live_curve = decode.live_curve;
   Desk desk(options);
   for (std::uint32_t i = 0; decode.warm && i < 20; ++i) {
     desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));
@@ -81,6 +86,39 @@ TEST(Allocations, OfTheCurveAreThoseOfTheStart) {
   EXPECT_EQ(allocations_so_far() - before, 0u);
 }
 
+// Whatever the cache's size; shadows of a small one have all its blocks.
+TEST(Allocations, OfTheLiveCurveAreAtMostTwoMebibytesAtTheStart) {
+  for (const std::uint32_t blocks : {1u, 100u, 800u, 100'000u, UINT32_MAX}) {
+    const std::uint64_t bytes_before = bytes_allocated_so_far();
+    LiveCurve curve({.blocks = blocks, .slices = 1, .block_tokens = 16});
+    EXPECT_LE(bytes_allocated_so_far() - bytes_before + sizeof(curve), 2u << 20) << blocks;
+    const std::uint64_t before = allocations_so_far();
+    std::array<std::uint64_t, 40> asked;
+    for (std::uint64_t r = 0; r < 3000; ++r) {
+      for (std::uint64_t i = 0; i < asked.size(); ++i) {
+        asked[i] = mix_identity(i < 20 ? r % 50 : r, i);
+      }
+      curve.opened(asked, {}, 0);
+      curve.closed(
+          asked.size(), [&](std::uint64_t i) { return asked[i]; }, {}, 0, true);
+    }
+    EXPECT_EQ(allocations_so_far() - before, 0u);
+    EXPECT_EQ(curve.blocks_asked(), 3000u * asked.size());
+    curve.check();
+  }
+}
+
+// A request that ends does not, either.
+TEST(Allocations, OfClosingWithTheLiveCurveAreNone) {
+  CacheOptions options = Desk::small(200);
+  options.live_curve = true;
+  Desk desk(options);
+  Sequence sequence = desk.run(counting(0, 400));
+  const std::uint64_t before = allocations_so_far();
+  desk.cache().close(sequence);
+  EXPECT_EQ(allocations_so_far() - before, 0u);
+}
+
 TEST(Allocations, OfDecodingAreNone) {
   for (const bool warm : {false, true}) {
     expect_no_allocations({warm, false, true, 0, {{0}}});
@@ -91,6 +129,7 @@ TEST(Allocations, OfDecodingAreNone) {
     for (const EvictionPolicy* const policy : eviction_policies()) {
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 0});
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20});
+      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20, true});
     }
   }
 }

@@ -43,6 +43,7 @@ Simulation::Simulation(const SimOptions& options)
               .retain_blocks_max = options.retain_blocks,
               .tier_slots = options.tier_slots,
               .name_blocks = options.name_blocks,
+              .live_curve = options.live_curve,
               .share = options.share,
               .on_join = [this](BlockId mine, BlockId existing) { compare(mine, existing); }}),
       memory_(options.blocks, options.tier_slots, options.block_tokens) {
@@ -62,6 +63,7 @@ SimReport Simulation::run() {
   if (!report_.failure) finish();
   report_.blocks_evicted = cache_.blocks_evicted();
   report_.blocks_joined = cache_.blocks_joined();
+  report_.history = history_ + "evicted " + text(cache_.blocks_evicted()) + "\n";
   return report_;
 }
 
@@ -149,6 +151,7 @@ void Simulation::admit(const CacheOracle::Asker& asker, const Domain& domain, co
     fail("opening and reserving do not add up");
   }
   report_.tokens_matched += match.tokens;
+  report_.blocks_asked += (prompt.size() - 1) / options_.block_tokens;
   requests_.push_back(
       {.sequence = std::move(opened.sequence),
        .asker = asker,

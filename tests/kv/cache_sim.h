@@ -11,7 +11,8 @@
 //
 // Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
 // see, and with `exact`, where nothing is ever evicted, exactly as long. What blocks_needed() says
-// is what is granted or refused, and what it takes. Names are those of the naive chain.
+// is what is granted or refused, and what it takes. Names are those of the naive chain. The live
+// curve counts what was asked for, says what may be said, and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,7 @@ struct SimOptions {
   std::uint64_t retain_blocks = 0;  // of every salt
   bool name_blocks = false;
   bool share = true;
+  bool live_curve = false;
   // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
   // have one split into public and private: where it differs, the choice between the public branch
   // and one's own (README: I2) may give less than the longest (isolation_test.cc shows it).
@@ -73,6 +75,8 @@ struct SimReport {
   std::uint64_t retain_refused = 0;
   std::uint64_t cancelled_with_room = 0;    // between reserve and commit
   std::uint64_t cancelled_with_copies = 0;  // before its copies landed
+  std::uint64_t blocks_asked = 0;           // of prompts, as the live curve counts them
+  std::string history;                      // the operations and what came of them
 };
 
 // Prints the operations so far when an invariant stops the program.

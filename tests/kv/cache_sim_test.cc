@@ -20,6 +20,7 @@ SimOptions scenario(std::uint64_t seed) {
   options.policy = eviction_policies()[seed / 4 % eviction_policies().size()];
   options.quota_blocks = seed / 3 % 3 == 2 ? 4 + seed % 11 : 0;
   options.retain_blocks = seed / 5 % 2 == 1 ? 2 + seed % 9 : 0;
+  options.live_curve = seed % 17 == 3;
   switch (seed % 4) {
     case 1:
       options.slices = {{0}, {6}};
@@ -113,6 +114,22 @@ TEST(CacheSim, WithoutEvictionAMatchIsTheLongestThatTheAskerMaySee) {
   if (!all_seeds()) return;
   EXPECT_GT(sum.tokens_matched, 20'000u);
   EXPECT_GT(sum.blocks_joined, 500u);
+}
+
+// Operation by operation: what is matched, granted, refused, evicted and joined.
+TEST(CacheSim, TheLiveCurveChangesNothing) {
+  std::uint64_t evicted = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SimOptions options = scenario(seed);
+    options.live_curve = false;
+    const SimReport without = simulate(options);
+    options.live_curve = true;
+    const SimReport with = simulate(options);
+    ASSERT_FALSE(with.failure) << *with.failure;
+    ASSERT_EQ(with.history, without.history) << seed;
+    evicted += with.blocks_evicted;
+  }
+  EXPECT_GT(evicted, 1000u);
 }
 
 class Sabotaged : public testing::TestWithParam<Sabotage> {};

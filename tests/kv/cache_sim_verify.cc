@@ -71,12 +71,32 @@ void Simulation::compare(BlockId mine, BlockId existing) {
 void Simulation::verify() {
   if (report_.failure) return;
   cache_.check();
+  if (options_.live_curve && step_ % 8 == 0) verify_curve();
   for (const Request& request : requests_) {
     if (request.sequence.tokens_computed() != request.tokens.size()) {
       return fail("a sequence lost count of its tokens");
     }
     for (std::uint32_t slice = 0; slice < options_.slices.size(); ++slice) {
       verify_rows(request, slice);
+    }
+  }
+}
+
+// Rates are rates, and under lru more memory never finds less.
+void Simulation::verify_curve() {
+  const CurvePicture picture = cache_.curve();
+  if (picture.blocks_asked != (options_.share ? report_.blocks_asked : 0)) {
+    fail("the curve counted " + text(picture.blocks_asked) + " blocks asked for, not " +
+         text(report_.blocks_asked));
+  }
+  double before = 0;
+  for (const CurvePoint& point : picture.lru) {
+    if (point.hit_rate < before || point.hit_rate > 1) fail("the curve falls");
+    before = point.hit_rate;
+  }
+  for (const PolicyRates& rates : picture.by_policy()) {
+    for (const double rate : {rates.half, rates.same, rates.twice}) {
+      if (!(rate >= 0 && rate <= 1)) fail("a rate that is none");
     }
   }
 }

@@ -113,6 +113,7 @@ class Simulation {
                     std::span<const NodeId> nodes);
   void compare(BlockId mine, BlockId existing);
   void verify();
+  void verify_curve();
   void verify_rows(const Request& request, std::uint32_t slice);
   void log(const std::string& line) { history_ += text(step_) + ": " + line + "\n"; }
   void fail(const std::string& what);

@@ -28,7 +28,8 @@ inline constexpr const char* kStoryTemplate =
 
 class StoryDesk {
  public:
-  explicit StoryDesk(std::uint32_t requests_queued_max = 100) : state_("1.2.3") {
+  explicit StoryDesk(std::uint32_t requests_queued_max = 100, bool live_curve = true)
+      : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
     model_ =
         cli::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
@@ -37,6 +38,7 @@ class StoryDesk {
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;
     sizes.retain_share = 0.25;
+    sizes.live_curve = live_curve;
     sizes.scheduler.sequences_max = 8;
     sizes.scheduler.batched_tokens_max = 64;
     const auto ends = model_->tokenizer().end_tokens();
@@ -59,7 +61,8 @@ class StoryDesk {
         .doorbell = doorbell_,
         .fingerprint = "test",
         .created_s = 1,
-        .facts = Json::object()});
+        .facts = Json::object(),
+        .block_bytes = machine_->page_layout().page_bytes()});
     state_.open(*served_);
   }
 

@@ -52,6 +52,7 @@ class Witness final : public engine::ReplySink {
     if (given.reason) fail(answer, "ended twice");
     given.reason = reason;
     preemptions_ += record.preemptions;
+    ran_ = ran_ || record.started_ns > 0;
     tokens_cached_ += record.prompt_tokens_cached;
     const bool whole = reason == FinishReason::kStop || reason == FinishReason::kLength ||
                        reason == FinishReason::kContext;
@@ -76,6 +77,7 @@ class Witness final : public engine::ReplySink {
     return std::all_of(answers_.begin(), answers_.end(),
                        [](const Given& given) { return given.reason.has_value(); });
   }
+  bool ran() const { return ran_; }
   const std::string& failure() const { return failure_; }
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t tokens_cached() const { return tokens_cached_; }
@@ -98,6 +100,7 @@ class Witness final : public engine::ReplySink {
   std::vector<Given> answers_;
   std::vector<TokenId> scored_;
   std::string failure_;
+  bool ran_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t tokens_cached_ = 0;
   std::uint64_t answers_whole_ = 0;
@@ -113,6 +116,7 @@ class Simulation {
         cache_(setup_.cache),
         runner_(setup_.model, setup_.cache.blocks, setup_.cache.block_tokens,
                 setup_.launches_ahead) {
+    clock_.advance_ns(1);  // 0 stands for never
     runner_.sabotage(options.sabotage);
     for (std::size_t i = 0; i < setup_.tenants.size(); ++i) {
       tenants_.add(fmt::format("tenant {}", i + 1), setup_.tenants[i]);
@@ -198,7 +202,22 @@ class Simulation {
   std::string failure_at_the_end() {
     clock_.advance_ns(setup_.retain_ns_max);
     for (std::uint32_t i = 0; i <= setup_.cache.blocks / 64; ++i) core_->step();
-    return cache_.blocks_retained() == 0 ? "" : "what was retained never ends";
+    if (cache_.blocks_retained() > 0) return "what was retained never ends";
+    return curve_failure();
+  }
+
+  // Every request that ran asked for its prompt once, however often it was preempted.
+  std::string curve_failure() const {
+    if (!setup_.cache.live_curve || !setup_.cache.share) return "";
+    std::uint64_t asked = 0;
+    for (const auto& [index, witness] : witnesses_) {
+      const engine::Request& request = setup_.requests[index].request;
+      if (!witness->ran() || request.sampling.prompt_logprobs) continue;
+      asked += (request.prompt.size() - 1) / setup_.cache.block_tokens;
+    }
+    if (cache_.blocks_asked() == asked) return "";
+    return fmt::format("the curve counted {} blocks asked for, not {}", cache_.blocks_asked(),
+                       asked);
   }
 
   void count(SimOutcome& outcome) const {

@@ -24,6 +24,7 @@ void draw_machine(Dice& dice, SimSetup& setup) {
   if (dice.one_in(3)) setup.cache.quota_blocks_private = dice.between(1, setup.cache.blocks);
   if (dice.one_in(3)) setup.cache.quota_blocks_public = dice.between(1, setup.cache.blocks);
   if (dice.one_in(2)) setup.cache.retain_blocks_max = dice.between(1, setup.cache.blocks);
+  setup.cache.live_curve = dice.one_in(4);
   setup.launches_ahead = dice.one_in(2) ? 1 : 0;
   setup.step_ns_max = dice.one_in(4) ? 100000 : 1000;
 

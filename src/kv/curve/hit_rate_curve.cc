@@ -49,6 +49,16 @@ std::uint64_t HitRateCurve::distance(RecencyOrder::Item item) const {
 
 void HitRateCurve::use(std::uint64_t identity) {
   if (vote(identity)) return order_.use(hot_item(cell_of(identity)));
+  use_sampled(identity);
+}
+
+void HitRateCurve::renew(std::uint64_t identity) {
+  const std::uint32_t cell = cell_of(identity);
+  if (cells_[cell].is_hot && cells_[cell].identity == identity) return order_.use(hot_item(cell));
+  use_sampled(identity);
+}
+
+void HitRateCurve::use_sampled(std::uint64_t identity) {
   if (identity >= threshold_) return;
   std::uint32_t at = find(identity);
   if (at == kNone) {

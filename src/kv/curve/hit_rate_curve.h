@@ -48,6 +48,8 @@ class HitRateCurve {
   void request(std::span<const std::uint64_t> identities);
   // A block that nobody asked for came, or was used.
   void use(std::uint64_t identity);
+  // A block is used until now by who asked for it, or brought it, before: no vote for it.
+  void renew(std::uint64_t identity);
 
   // Blocks found of those asked for, had there been so many; 0 when none was asked for.
   double hit_rate(std::uint64_t blocks) const;
@@ -84,6 +86,7 @@ class HitRateCurve {
   std::uint32_t find(std::uint64_t identity) const;
   void look_up(std::uint64_t identity);
   std::uint64_t distance(RecencyOrder::Item item) const;
+  void use_sampled(std::uint64_t identity);
   bool vote(std::uint64_t identity);
   void cool(std::uint32_t cell);
   std::optional<std::uint32_t> insert(std::uint64_t identity);

@@ -15,6 +15,8 @@ Json detokenize(const Json& body, const ServedModel& model);
 Json render_chat(const Json& body, const ServedModel& model);
 // What requests had retained: their budget, and every grant that runs, without whose it is.
 Json list_retained(const ServedModel& model);
+// What share of the blocks asked for other sizes and policies would have found.
+Json describe_curve(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold.
 Json reset_prefix_cache(const ServedModel& model);
 

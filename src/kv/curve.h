@@ -1,0 +1,47 @@
+// What other sizes and other policies would have given, at one moment.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace pagoda::kv {
+
+// Hit rates are of whole blocks of prompts: found of those asked for.
+struct CurvePoint {
+  std::uint64_t blocks = 0;  // of such a cache: pages of all slices
+  double hit_rate = 0;
+};
+
+struct PolicyRates {
+  std::string_view policy;  // lives as long as the program
+  double half = 0;          // with half as many blocks
+  double same = 0;
+  double twice = 0;
+};
+
+struct CurvePicture {
+  static constexpr std::size_t kPoints = 12;
+  static constexpr std::size_t kPoliciesMax = 12;
+
+  std::uint64_t blocks = 0;        // of the cache; 0: it keeps no curve
+  std::uint64_t blocks_asked = 0;  // so far
+  double sampling_rate = 1;        // the share of blocks that the curve of lru follows
+  std::string_view policy;         // the cache's own
+  std::array<CurvePoint, kPoints> lru;
+  std::array<PolicyRates, kPoliciesMax> rates;
+  std::size_t policies = 0;  // in rates
+
+  std::span<const PolicyRates> by_policy() const { return std::span(rates).first(policies); }
+  // Of the cache's own policy; nullptr when there is no curve.
+  const PolicyRates* own() const {
+    for (const PolicyRates& row : by_policy()) {
+      if (row.policy == policy) return &row;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace pagoda::kv
