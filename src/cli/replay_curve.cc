@@ -12,7 +12,7 @@ SampledCurve sample_curve(const Trace& trace, std::span<const std::uint64_t> cap
     identities.clear();
     std::uint64_t above = kv::root_identity(0, kv::NodeId(0));
     for (const TokenId& id : trace.prompt(request).first(request.blocks)) {
-      above = kv::block_identity(above, kv::kPublic, {&id, 1});
+      above = kv::block_identity(above, kv::kPublicKey, {&id, 1});
       identities.push_back(above);
     }
     curve.request(identities);

@@ -11,7 +11,8 @@ Domain::Domain(Domain&& other) noexcept
       priority(other.priority),
       cache_(std::exchange(other.cache_, nullptr)),
       root_(other.root_),
-      salt_(other.salt_) {}
+      salt_(other.salt_),
+      owner_(other.owner_) {}
 
 Domain& Domain::operator=(Domain&& other) noexcept {
   if (this == &other) return *this;
@@ -21,6 +22,7 @@ Domain& Domain::operator=(Domain&& other) noexcept {
   cache_ = std::exchange(other.cache_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;
+  owner_ = other.owner_;
   return *this;
 }
 
