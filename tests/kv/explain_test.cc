@@ -55,6 +55,19 @@ TEST(Explain, ShowsWhatTheCacheHasWhereAPromptDiffers) {
   EXPECT_EQ(why(desk, tokens_of({77, 78})).reason, MissReason::kNeverSeen) << "nothing is shared";
 }
 
+// The public text ends where the prompt parts from my own.
+TEST(Explain, LooksForADifferenceInBothRegionsThatTheAskerSees) {
+  Desk desk(remembering(16));
+  const Tokens trunk = counting(1, 4);
+  Sequence mine = desk.run(desk.tenant("me", 4), trunk + tokens_of({10, 11, 99}));
+  desk.serve(trunk + tokens_of({10, 11}));
+  const Tokens asked = trunk + tokens_of({10, 11, 12, 13});
+  EXPECT_EQ(why(desk, asked).reason, MissReason::kNeverSeen);
+  const Explanation told = why(desk, desk.tenant("me", 4), asked);
+  EXPECT_EQ(told.reason, MissReason::kDiffers);
+  EXPECT_EQ(told.stored, tokens_of({99}));
+}
+
 TEST(Explain, KnowsWhenWhatIsGoneLeftAndForWhom) {
   Desk desk(remembering(4));
   desk.cache().advance_time(1 * kSecond);

@@ -49,7 +49,11 @@ class DepartureLog {
   };
   static_assert(sizeof(Record) == 32);
 
-  std::uint32_t& head(std::uint64_t identity) { return heads_[identity % heads_.size()]; }
+  // Identities are as good as random: their high bits choose, without a division.
+  std::size_t chain_of(std::uint64_t identity) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::size_t>(Wide{identity} * heads_.size() >> 64);
+  }
   void forget_oldest();
 
   std::vector<Record> records_;
