@@ -85,7 +85,8 @@ TEST(CacheExplain, NamesTheMessageThatChanges) {
 TEST(CacheExplain, CountsCharactersOfATextFromItsBeginning) {
   StoryDesk desk;
   told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is red and round"));
-  const Json why = told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is big and round"));
+  const Json why =
+      told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is big and round"));
   EXPECT_EQ(why["reason"], "differs");
   EXPECT_EQ(why["stopped_at"]["character"], 28);
   EXPECT_THAT(advice_of(why), HasSubstr("the prompt changes at character 28 (\"big\""));
