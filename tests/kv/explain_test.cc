@@ -109,6 +109,22 @@ TEST(Explain, SaysThatTheCacheWasReset) {
   EXPECT_EQ(told.eviction, (Eviction{EvictionCause::kReset, 3 * kSecond, 3 * kSecond, false}));
 }
 
+// What left is known in the region it was of, whatever the asker's own split.
+TEST(Explain, KnowsWhatLeftOfThePublicRegionAndOfOnesOwn) {
+  Desk desk(remembering(16));
+  desk.serve(counting(1, 8));
+  desk.serve(desk.tenant("me"), counting(20, 8));
+  desk.cache().clear();
+  for (const std::uint64_t public_tokens : {0, 4, 8, 12}) {
+    const Domain me = desk.tenant("me", public_tokens);
+    EXPECT_EQ(why(desk, me, counting(1, 9)).tokens_reachable, 8u) << "public, " << public_tokens;
+    EXPECT_EQ(why(desk, me, counting(20, 9)).tokens_reachable, 8u) << "mine, " << public_tokens;
+    const Domain you = desk.tenant("you", public_tokens);
+    EXPECT_EQ(why(desk, you, counting(1, 9)).reason, MissReason::kCleared);
+    EXPECT_EQ(why(desk, you, counting(20, 9)).reason, MissReason::kNeverSeen);
+  }
+}
+
 TEST(Explain, SaysThatARegionHadMoreThanItsQuota) {
   CacheOptions options = remembering(8);
   options.quota_blocks_private = 2;
