@@ -174,7 +174,9 @@ void Cache::look_elsewhere(const Domain& domain, std::span<const TokenId> prompt
     });
     int tried = 0;
     for (const auto& [name, root] : spaces_) {
-      if (root == domain.root() || tried++ == kVariantsMax) continue;
+      if (tried == kVariantsMax) break;
+      if (root == domain.root()) continue;
+      ++tried;
       const bool same_space = name.first == here->first.first;
       try_as({root, domain.salt(), domain.public_tokens},
              same_space ? MissReason::kOtherAdapter : MissReason::kOtherFormat);
