@@ -55,9 +55,10 @@ void serve(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) 
 
 // A cache full of chains of 50 blocks of random tokens, all idle.
 struct FullCache {
-  explicit FullCache(std::uint32_t blocks, bool name_blocks = false)
+  explicit FullCache(std::uint32_t blocks, bool name_blocks = false, bool remembers = false)
       : cache({.blocks = blocks,
                .block_tokens = kBlockTokens,
+               .departures_max = remembers ? blocks : 0,
                .name_blocks = name_blocks,
                .on_join = {}}),
         domain(cache.domain("model", "").value()) {
@@ -134,8 +135,8 @@ void bench_reserve_and_close(benchmark::State& state) {
 
 // A new request of 50 blocks in a full cache, from match to close: 50 blocks are evicted, 50
 // sealed.
-void bench_evict_and_seal(benchmark::State& state, bool name_blocks) {
-  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks);
+void bench_evict_and_seal(benchmark::State& state, bool name_blocks, bool remembers) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks, remembers);
   std::uint64_t chain = 1u << 20;
   for (auto _ : state) {
     state.PauseTiming();
@@ -182,6 +183,30 @@ void bench_match_and_open(benchmark::State& state) {
     ASSERT(sequence.tokens_computed() == kChainBlocks * kBlockTokens, "it is cached");
   }
   set_per_item(state, "s/block", kChainBlocks);
+}
+
+// Why a prompt of 50 blocks missed, in a cache that remembers as many departures as it has blocks:
+// none of it was ever there, all of it left, or all of it is there.
+enum class Asked : std::uint8_t { kNew, kGone, kThere };
+void bench_explain(benchmark::State& state, Asked asked) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), false, true);
+  const std::uint64_t chains = full.chains();
+  for (std::uint64_t i = 0; i < chains; ++i) {
+    serve(full.cache, full.domain, FullCache::chain_tokens((1u << 20) + i));
+  }
+  std::vector<std::vector<TokenId>> prompts;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(chains, 2000); ++i) {
+    const std::uint64_t which = random_bits(3, 0, i) % chains;
+    const std::uint64_t first = asked == Asked::kNew    ? 1u << 21
+                                : asked == Asked::kGone ? 0
+                                                        : 1u << 20;
+    prompts.push_back(FullCache::chain_tokens(first + which));
+  }
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const std::vector<TokenId>& prompt = prompts[at++ % prompts.size()];
+    benchmark::DoNotOptimize(full.cache.explain(full.domain, prompt));
+  }
 }
 
 // What an operation that misses every processor cache is made of: one read of 64 bytes whose
@@ -320,8 +345,12 @@ BENCHMARK_CAPTURE(bench_allocate_and_free, half_the_pool, 0)->Apply(sizes);
 BENCHMARK(bench_reserve_and_close)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_seal, bare, false)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_seal, named, true)->Apply(sizes);
-BENCHMARK_CAPTURE(bench_evict_and_seal, bare, false)->Apply(sizes);
-BENCHMARK_CAPTURE(bench_evict_and_seal, named, true)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_evict_and_seal, bare, false, false)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_evict_and_seal, named, true, false)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_evict_and_seal, remembered, false, true)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_explain, what_is_new, Asked::kNew)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_explain, what_left, Asked::kGone)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_explain, what_is_there, Asked::kThere)->Apply(sizes);
 BENCHMARK(bench_match_and_open)->Apply(sizes);
 BENCHMARK(bench_one_random_read)->Apply(sizes);
 BENCHMARK(bench_crowd_find)->Apply(sizes);

@@ -2,41 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
-#include <nlohmann/json.hpp>
+#include <boost/system/system_error.hpp>
 
 #include "base/byte_size.h"
+#include "cli/http_json.h"
 #include "cli/url.h"
 
 namespace pagoda::cli {
 namespace {
 
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
-
-// Throws what Asio, Beast and the JSON parser throw.
-Json get(const Url& url, const std::string& path) {
-  asio::io_context context;
-  asio::ip::tcp::resolver resolver(context);
-  asio::ip::tcp::socket socket(context);
-  asio::connect(socket, resolver.resolve(url.host, url.port));
-  http::request<http::empty_body> request{http::verb::get, url.path + path, 11};
-  request.set(http::field::host, url.host);
-  http::write(socket, request);
-  boost::beast::flat_buffer buffer;
-  http::response<http::string_body> response;
-  http::read(socket, buffer, response);
-  if (response.result() != http::status::ok) {
-    throw std::runtime_error(
-        fmt::format("GET {} gave {}: {}", path, response.result_int(), response.body()));
-  }
-  return Json::parse(response.body());
-}
 
 std::string count_of(const Json& object, const char* name) {
   return format_grouped(object.at(name).get<std::uint64_t>());
@@ -97,9 +72,9 @@ std::string curve_text(const Json& curve) {
 Status inspect_server(const std::string& url, bool json) {
   ASSIGN_OR_RETURN(const Url parsed, parse_url(url, "URL"));
   try {
-    const Json info = get(parsed, "/server_info");
-    const Json retained = get(parsed, "/cache/retained");
-    const Json curve = get(parsed, "/cache/curve");
+    const Json info = get_json(parsed, "/server_info");
+    const Json retained = get_json(parsed, "/cache/retained");
+    const Json curve = get_json(parsed, "/cache/curve");
     const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
     fmt::print("{}",
                json ? all.dump(2) + "\n" : server_text(url, info, retained) + curve_text(curve));

@@ -28,6 +28,7 @@ Core::~Core() {
 }
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
+  if (request.explain_only) return explain(request, *sink);
   auto open = std::make_unique<OpenRequest>();
   open->id = id;
   open->arrived_ns = clock_.now_ns();
@@ -51,9 +52,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     auto answer = std::make_unique<Answer>(sampling.fork(i));
     answer->request = open.get();
-    answer->domain = std::move(cache_.domain(options_.space, request.cache_salt).value());
-    answer->domain->public_tokens = request.public_tokens;
-    answer->domain->priority = request.priority;
+    answer->domain = domain_of(request);
     answer->domain->asks = !request.sampling.prompt_logprobs.has_value();
     answer->index = i;
     answer->prompt_tokens = request.prompt.size();
@@ -71,6 +70,30 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   open->asked = std::move(request);
   scheduler_.enqueue(first);
   requests_.emplace(id, std::move(open));
+}
+
+kv::Domain Core::domain_of(const Request& request) {
+  kv::Domain domain = std::move(cache_.domain(options_.space, request.cache_salt, {},
+                                              kv::OwnerId(request.tenant.value())))
+                          .value();
+  domain.public_tokens = request.public_tokens;
+  domain.priority = request.priority;
+  return domain;
+}
+
+// As if it ran now.
+void Core::explain(const Request& request, ReplySink& sink) {
+  const kv::Domain domain = domain_of(request);
+  AnswerRecord record;
+  record.prompt_tokens = request.prompt.size();
+  record.explanation =
+      scheduler_.explain(domain, request.prompt, cache_.match(domain, request.prompt),
+                         request.sampling.prompt_logprobs.has_value());
+  record.prompt_tokens_cached = record.explanation->tokens_matched;
+  record.arrived_ns = record.finished_ns = clock_.now_ns();
+  for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
+    sink.on_finish(i, FinishReason::kStop, record, {});
+  }
 }
 
 // Limits that time heals.
@@ -122,7 +145,9 @@ bool Core::launch() {
   const std::int64_t now = clock_.now_ns();
   for (sched::Task* const task : step->admitted) {
     Answer& answer = static_cast<Answer&>(*task);
-    if (answer.started_ns == 0) answer.started_ns = now;
+    if (answer.started_ns != 0) continue;
+    answer.started_ns = now;
+    counters_.misses.add(answer.explanation);
   }
   assemble(*step);
   runner_.launch({step->copies, rows_, samples_, scores_});

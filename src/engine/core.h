@@ -57,6 +57,8 @@ class Core {
 
  private:
   Status admit(const Request& request);
+  kv::Domain domain_of(const Request& request);
+  void explain(const Request& request, ReplySink& sink);
   void end_overdue();
   bool launch();
   void assemble(const sched::Step& step);

@@ -115,19 +115,22 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
   }
   counters_.preemptions += answer.preemptions;
   const std::uint64_t prompt = request.answers.front()->prompt_tokens;
-  const AnswerRecord record = {
-      .prompt_tokens = prompt,
-      .prompt_tokens_cached = answer.tokens_cached,
-      .prompt_tokens_computed = answer.prompt_rows_computed,
-      .answer_tokens = answer.tokens.empty() ? 0 : answer.tokens.size() - prompt,
-      .preemptions = answer.preemptions,
-      .seed = answer.sampling.options().seed,
-      .arrived_ns = request.arrived_ns,
-      .started_ns = answer.started_ns,
-      .first_token_ns = answer.first_token_ns,
-      .finished_ns = clock_.now_ns(),
-      .gaps = answer.gaps,
-      .retain = request.retain};
+  AnswerRecord record = {.prompt_tokens = prompt,
+                         .prompt_tokens_cached = answer.tokens_cached,
+                         .prompt_tokens_computed = answer.prompt_rows_computed,
+                         .answer_tokens = answer.tokens.empty() ? 0 : answer.tokens.size() - prompt,
+                         .preemptions = answer.preemptions,
+                         .seed = answer.sampling.options().seed,
+                         .arrived_ns = request.arrived_ns,
+                         .started_ns = answer.started_ns,
+                         .first_token_ns = answer.first_token_ns,
+                         .finished_ns = clock_.now_ns(),
+                         .gaps = answer.gaps,
+                         .retain = request.retain,
+                         .explanation = {}};
+  if (request.asked.explain && answer.started_ns != 0) {
+    record.explanation = request.answers.front()->explanation;
+  }
   request.sink->on_finish(answer.index, reason, record, message);
   if (--request.answers_left > 0) return;
   counters_.prompt_tokens += prompt;

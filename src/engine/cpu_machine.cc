@@ -20,6 +20,11 @@ std::string space_of(const CpuMachineOptions& options, const model::Decoder& dec
                      kv::memory::format_name(decoder.page_layout()));
 }
 
+// Evictions that are remembered: as many as there are blocks, in 147 KB to 9.4 MB.
+std::uint32_t departures_for(std::uint64_t blocks) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 4096, 1u << 18));
+}
+
 }  // namespace
 
 CpuMachine::CpuMachine(const model::Config& config, const model::Weights& weights,
@@ -80,6 +85,7 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
                             .quota_blocks_public = blocks_of(options.quota_share_public),
                             .retain_blocks_max = blocks_of(options.retain_share),
                             .live_curve = options.live_curve,
+                            .departures_max = departures_for(blocks),
                             .share = options.prefix_caching};
 #ifdef PAGODA_DEV_CHECKS
   cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {

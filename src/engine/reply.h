@@ -9,6 +9,7 @@
 #include "base/token_id.h"
 #include "engine/finish_reason.h"
 #include "engine/token_choice.h"
+#include "kv/explanation.h"
 
 namespace pagoda::engine {
 
@@ -39,7 +40,8 @@ struct AnswerRecord {
   std::int64_t first_token_ns = 0;
   std::int64_t finished_ns = 0;
   TokenGaps gaps;
-  std::optional<RetainOutcome> retain;  // where asked for, once the prompt was computed
+  std::optional<RetainOutcome> retain;         // where asked for, once the prompt was computed
+  std::optional<kv::Explanation> explanation;  // where asked for, once it ran
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

@@ -37,6 +37,8 @@ struct Request {
   std::uint64_t public_tokens = 0;  // of the prompt, with a salt: shared with everyone
   std::int64_t timeout_ns = 0;      // from submission; 0: none
   std::optional<RetainWish> retain;
+  bool explain = false;       // the record says why not more of the prompt was cached
+  bool explain_only = false;  // ... and nothing is computed
 };
 
 // What requests are held against, whoever asks.

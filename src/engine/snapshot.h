@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kv/miss_counters.h"
+
 namespace pagoda::engine {
 
 // Since the start.
@@ -15,6 +17,7 @@ struct Counters {
   std::uint64_t preemptions = 0;
   std::uint64_t requests_finished = 0;
   std::uint64_t requests_refused = 0;
+  kv::MissCounters misses;  // of requests that ran
 };
 
 struct Snapshot : Counters {

@@ -19,14 +19,17 @@ inline std::uint64_t mix_identity(std::uint64_t state, std::uint64_t value) {
   return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
 }
 
+inline constexpr std::uint64_t kPublicKey = 0;  // of the public region
+
 inline std::uint64_t root_identity(std::uint64_t key, NodeId root) {
   return mix_identity(key, root.value());
 }
 
-// Of the block with these tokens below a block, or a root, of identity `above`.
-inline std::uint64_t block_identity(std::uint64_t above, SaltId region,
+// Of the block with these tokens below a block, or a root, of identity `above`. `region`: the key
+// of its salt (SaltTable::key), whose number may be another's by the time it is looked for.
+inline std::uint64_t block_identity(std::uint64_t above, std::uint64_t region,
                                     std::span<const TokenId> tokens) {
-  std::uint64_t identity = mix_identity(above, region.value());
+  std::uint64_t identity = mix_identity(above, region);
   for (const TokenId token : tokens) identity = mix_identity(identity, token.value());
   return identity;
 }

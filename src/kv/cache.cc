@@ -20,7 +20,8 @@ Cache::Cache(const CacheOptions& options)
              .slices = static_cast<std::uint32_t>(options.slices.size()),
              .hash_seed = options.hash_seed}),
       created_(options.policy->reads_created ? options.blocks : 0, 0),
-      pins_(options.blocks, 0) {
+      pins_(options.blocks, 0),
+      salts_(options.hash_seed) {
   // A resident node has a page of every full slice; those that only the tier has come on top.
   const auto full =
       std::count(options.slices.begin(), options.slices.end(), memory::LayerReach{.window = 0});
@@ -38,7 +39,11 @@ Cache::Cache(const CacheOptions& options)
     curve_.emplace(LiveCurveOptions{
         .blocks = options.blocks, .slices = slices(), .block_tokens = block_tokens_weighed()});
   }
-  if (ordered_ || curve_) identities_.reserve(nodes);
+  if (options.departures_max > 0) {
+    departures_.emplace(options.departures_max);
+    used_.resize(options.blocks, 0);
+  }
+  if (keeps_identities()) identities_.reserve(nodes);
   if (options.name_blocks) names_.reserve(nodes);
   const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
   if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
@@ -56,14 +61,14 @@ Cache::Cache(const CacheOptions& options)
 }
 
 Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
-                             std::string_view adapter) {
+                             std::string_view adapter, OwnerId owner) {
   RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
   const auto [root, is_new] =
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
   if (is_new) root->second = new_root(adapter);
-  const SaltId region = salts_.acquire(salt);
+  const SaltId region = salts_.acquire(salt, owner);
   if (quotas_) quotas_->fit(salts_.numbers());
-  return Domain(*this, root->second, region);
+  return Domain(*this, root->second, region, owner);
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match& match,
@@ -73,7 +78,9 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
   if (cost.blocks_needed > cost.blocks_available) return cost;
   Sequence sequence(*this, domain.root(), domain.salt(), slices(), options_.block_tokens);
   salts_.hold(sequence.salt_);
+  sequence.account_ = account_of(domain.salt(), domain.owner());
   sequence.public_tokens_ = domain.public_tokens;
+  sequence.prompt_tokens_ = prompt.size();
   sequence.names_.assign(names.begin(), names.end());
   sequence.request_ = {
       .blocks_found = match.nodes.size(),
@@ -106,7 +113,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const Domain& domain, const Match&
       ++pins_[from.value()];
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
-    make_room(slices());
+    make_room(slices(), sequence.account_);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       copies[slice].to = take_block();
       sequence.tables_[slice].push_back(copies[slice].to);
@@ -167,7 +174,7 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
                                                             std::uint64_t tokens) {
   const OutOfBlocks cost = {blocks_needed(sequence, tokens), blocks_available()};
   if (cost.blocks_needed > cost.blocks_available) return cost;
-  make_room(cost.blocks_needed);
+  make_room(cost.blocks_needed, sequence.account_);
 
   const std::uint64_t blocks = blocks_for(tokens, options_.block_tokens);
   const std::uint64_t tail_block = sequence.nodes_.size();
@@ -190,7 +197,9 @@ Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
   salts_.hold(twin.salt_);
+  twin.account_ = sequence.account_;
   twin.public_tokens_ = sequence.public_tokens_;
+  twin.prompt_tokens_ = sequence.prompt_tokens_;
   twin.request_ = sequence.request_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(last_node(twin));
@@ -250,6 +259,7 @@ void Cache::release(BlockId block, Tick used) {
     pool_.rest(block, used);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
+  note_used(block);
   update_guard(*node);
   queue_node(*node);  // its other pages may have waited for this one
 }
@@ -269,10 +279,13 @@ NodeId Cache::new_root(std::string_view adapter) {
   return root;
 }
 
-NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens) {
+NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
+                       std::uint32_t prompt_end) {
   const NodeId node = tree_.insert(parent, region, tokens);
   salts_.hold(region);
   fit_tables(node);
+  tree_.set_prompt_end(node, prompt_end);
+  guards_[node.value()].was_retained = false;
   return node;
 }
 
@@ -288,7 +301,7 @@ void Cache::fit_tables(NodeId node) {
   if (node.value() < guards_.size()) return;
   guards_.resize(node.value() + 1);
   if (options_.name_blocks) names_.resize(node.value() + 1);
-  if (ordered_ || curve_) identities_.resize(node.value() + 1);
+  if (keeps_identities()) identities_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

@@ -35,6 +35,8 @@
 #include "kv/evict/linked_heaps.h"
 #include "kv/evict/order_queues.h"
 #include "kv/evict/policy.h"
+#include "kv/explain/departure_log.h"
+#include "kv/explanation.h"
 #include "kv/ids.h"
 #include "kv/memory/slices.h"
 #include "kv/names/block_name.h"
@@ -65,6 +67,8 @@ struct CacheOptions {
   std::uint64_t quota_blocks_public = 0;
   // What requests of one salt may have retained; 0: nothing. All together: half the pool.
   std::uint64_t retain_blocks_max = 0;
+  // The last so many evictions are remembered, for explain(); 0: none.
+  std::uint32_t departures_max = 0;
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
   bool live_curve = false;       // say what other sizes and policies would have given (curve.h)
@@ -129,11 +133,18 @@ class Cache {
   // part of it, and of names outside. Blocks of one namespace are never read under another. An
   // error when the salt has more than kSaltBytesMax bytes or the adapter more than
   // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
-  // refers to it.
+  // refers to it. The owner is who is told of all its salts by explain().
   Result<Domain> domain(std::string_view space, std::string_view salt,
-                        std::string_view adapter = {});
+                        std::string_view adapter = {}, OwnerId owner = kNoOwner);
 
   Match match(const Domain& domain, std::span<const TokenId> prompt) const;
+  // Why the match is not longer (README: X1 to X6). Depends on nothing that is private to others,
+  // but that they may have needed room. Costs a few searches.
+  Explanation explain(const Domain& domain, std::span<const TokenId> prompt,
+                      const Match& match) const;
+  Explanation explain(const Domain& domain, std::span<const TokenId> prompt) const {
+    return explain(domain, prompt, match(domain, prompt));
+  }
   // `names` are those of the prompt's whole blocks, where the asker computed them (name_prompt).
   std::variant<Opened, OutOfBlocks> open(const Domain& domain, const Match& match,
                                          std::span<const TokenId> prompt,
@@ -222,6 +233,34 @@ class Cache {
     std::uint32_t children = 0;  // that are guarded
     std::uint16_t blocks = 0;    // of the node that are idle and stay
     bool is_guarded = false;
+    bool was_retained = false;  // until its time was over
+  };
+
+  // Where a search looks: a Domain without its lease.
+  struct Asker {
+    NodeId root;
+    SaltId salt;
+    std::uint64_t public_tokens = 0;
+
+    bool is_public(std::uint64_t tokens) const {
+      return salt == kPublic || tokens <= public_tokens;
+    }
+  };
+  // Why blocks go: for a request of the account, or because all do.
+  struct Occasion {
+    std::uint32_t account = 0;
+    bool is_reset = false;
+  };
+  // How far the tree knows a prompt, with pages or without.
+  struct Trail {
+    NodeId end;                 // of the last whole block, or the root
+    std::vector<NodeId> nodes;  // the last one may be shared in part
+    std::uint64_t tokens = 0;
+  };
+  // How far it would, had nothing left.
+  struct Gone {
+    std::uint64_t tokens = 0;
+    std::optional<Departure> first;
   };
 
   std::uint32_t slices() const { return tree_.slices(); }
@@ -239,9 +278,32 @@ class Cache {
   bool is_available(NodeId node, std::uint32_t slice) const;
   std::uint64_t blocks_needed_to_load(std::span<const NodeId> nodes) const;
   NodeId new_root(std::string_view adapter);
-  NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens);
+  NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
+                  std::uint32_t prompt_end);
   void erase_node(NodeId node);
   void fit_tables(NodeId node);
+
+  // Finding (cache_lookup.cc)
+  Match match_as(const Asker& asker, std::span<const TokenId> prompt) const;
+  std::optional<PrefixTree::Found> child_to_follow(const Asker& asker, NodeId parent,
+                                                   std::span<const TokenId> tokens,
+                                                   bool block_is_public, SearchWork& work) const;
+
+  // Explaining (cache_explain.cc)
+  std::uint32_t account_of(SaltId salt, OwnerId owner) const;
+  bool keeps_identities() const { return ordered_ || departures_ || curve_; }
+  std::uint64_t identity_of(NodeId node) const;
+  std::uint64_t identity_below(NodeId parent, SaltId region, std::span<const TokenId> tokens) const;
+  void note_used(BlockId block);
+  void note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t block);
+  void note_departure(NodeId node, std::optional<BlockId> block, const Occasion& occasion);
+  Trail follow(const Asker& asker, std::span<const TokenId> prompt) const;
+  Gone gone_from(const Asker& asker, const Trail& trail, std::span<const TokenId> prompt) const;
+  std::optional<Departure> last_departure(const Trail& trail) const;
+  void look_elsewhere(const Domain& domain, std::span<const TokenId> prompt,
+                      Explanation& why) const;
+  std::vector<TokenId> stored_after(const Asker& asker, const Trail& trail,
+                                    std::span<const TokenId> prompt) const;
 
   // Publishing (cache_publish.cc)
   SaltId region_of(const Sequence& sequence, std::uint64_t block) const;
@@ -253,14 +315,15 @@ class Cache {
   void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
   void give_name(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);
-  bool clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens);
+  std::optional<std::uint32_t> clear_way(NodeId parent, SaltId region,
+                                         std::span<const TokenId> tokens);
   void release_behind_windows(Sequence& sequence);
 
   // Evicting (cache_eviction.cc)
-  void make_room(std::uint64_t blocks);
+  void make_room(std::uint64_t blocks, std::uint32_t account);
   std::optional<BlockId> next_victim();
   std::optional<BlockId> next_by_policy();
-  bool evict_one();
+  bool evict_one(const Occasion& occasion);
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;
@@ -298,11 +361,14 @@ class Cache {
   CacheOptions options_;
   BlockPool pool_;
   PrefixTree tree_;
-  EvictionQueue queue_;                 // when the policy is a score
-  std::optional<OrderQueues> ordered_;  // when it is an order
+  EvictionQueue queue_;                    // when the policy is a score
+  std::optional<OrderQueues> ordered_;     // when it is an order
+  std::vector<std::uint64_t> identities_;  // [node], of whole ones, if keeps_identities()
+  std::optional<DepartureLog> departures_;
+  std::vector<std::uint32_t> used_;  // [block]: when it was last held, for departures_
+  bool victim_by_quota_ = false;     // the last one
   std::optional<LiveCurve> curve_;
-  std::vector<std::uint64_t> identities_;  // [node], of whole ones, for ordered_ and curve_
-  std::vector<std::uint64_t> asked_;       // of the prompt that is opened, for curve_
+  std::vector<std::uint64_t> asked_;  // of the prompt that is opened, for curve_
   std::optional<TierTable> tier_;
   std::uint64_t offloads_running_ = 0;
   std::vector<Tick> created_;        // [block], or empty: the policy does not read it

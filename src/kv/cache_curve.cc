@@ -23,7 +23,7 @@ void Cache::note_asked(const Sequence& sequence, std::span<const TokenId> prompt
       const auto tokens = prompt.subspan(block * options_.block_tokens, options_.block_tokens);
       // Below a private block all is private.
       if (region == kPublic) region = region_of(sequence, block);
-      above = block_identity(above, region, tokens);
+      above = block_identity(above, salts_.key(region), tokens);
       asked_.push_back(above);
     }
   }

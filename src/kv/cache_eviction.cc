@@ -5,19 +5,20 @@
 
 namespace pagoda::kv {
 // The caller has made sure that so many blocks are available.
-void Cache::make_room(std::uint64_t blocks) {
+void Cache::make_room(std::uint64_t blocks, std::uint32_t account) {
   while (pool_.blocks_free() < blocks) {
-    const bool evicted = evict_one();
+    const bool evicted = evict_one({.account = account});
     ASSERT(evicted, "E6: what is available can be evicted");
   }
 }
 
 void Cache::clear() {
-  while (evict_one()) {
+  while (evict_one({.is_reset = true})) {
   }
   while (tier_) {
     const std::optional<NodeId> node = tier_->displace();
     if (!node) break;
+    note_departure(*node, std::nullopt, {.is_reset = true});
     settle(*node);
   }
 }
@@ -25,10 +26,12 @@ void Cache::clear() {
 // The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
 // the policy says, and what is retained last.
 std::optional<BlockId> Cache::next_victim() {
+  victim_by_quota_ = false;
   if (quotas_) {
     const std::optional<BlockId> block =
         quotas_->pop([this](BlockId candidate) { return pool_.last_use(candidate); },
                      [this](BlockId candidate) { return judge_unretained(candidate); });
+    victim_by_quota_ = block.has_value();
     if (block) return block;
   }
   const std::optional<BlockId> block = next_by_policy();
@@ -51,11 +54,12 @@ std::optional<BlockId> Cache::next_by_policy() {
   return block;
 }
 
-bool Cache::evict_one() {
+bool Cache::evict_one(const Occasion& occasion) {
   const std::optional<BlockId> block = next_victim();
   if (!block) return false;
   const NodeId node = pool_.owner(*block).value();
   const std::uint32_t slice = slice_of(node, *block);
+  note_departure(node, *block, occasion);
   if (options_.slices[slice].window == 0) {
     take_pages(node);  // without this page nothing here or below can be matched
     return true;
@@ -125,11 +129,9 @@ void Cache::note_created(BlockId block) {
 
 // A node that is whole now: what it will be known by when it comes back.
 void Cache::identify(NodeId node) {
-  if (!ordered_ && !curve_) return;
-  const NodeId parent = tree_.parent(node);
-  const std::uint64_t above = tree_.is_root(parent) ? root_identity(options_.hash_seed, parent)
-                                                    : identities_[parent.value()];
-  identities_[node.value()] = block_identity(above, tree_.region(node), tree_.tokens(node));
+  if (!keeps_identities()) return;
+  identities_[node.value()] =
+      identity_below(tree_.parent(node), tree_.region(node), tree_.tokens(node));
   for (std::uint32_t slice = 0; slice < slices(); ++slice) note_sealed(node, slice);
 }
 

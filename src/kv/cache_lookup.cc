@@ -37,26 +37,31 @@ class Runs {
   std::uint64_t blocks_ = 0;
 };
 
+}  // namespace
+
 // The child to follow from `parent`: of the class the block belongs to, unless the other class
 // that the asker may see shares more. Blocks of other salts are never looked at.
-std::optional<PrefixTree::Found> child_to_follow(const PrefixTree& tree, const Domain& domain,
-                                                 NodeId parent, std::span<const TokenId> tokens,
-                                                 bool block_is_public, SearchWork& work) {
-  if (tree.region(parent) != kPublic || domain.salt() == kPublic) {
-    return tree.best_child(parent, tree.region(parent), tokens, work);
+std::optional<PrefixTree::Found> Cache::child_to_follow(const Asker& asker, NodeId parent,
+                                                        std::span<const TokenId> tokens,
+                                                        bool block_is_public,
+                                                        SearchWork& work) const {
+  if (tree_.region(parent) != kPublic || asker.salt == kPublic) {
+    return tree_.best_child(parent, tree_.region(parent), tokens, work);
   }
-  const SaltId first = block_is_public ? kPublic : domain.salt();
-  const SaltId second = block_is_public ? domain.salt() : kPublic;
-  const auto found = tree.best_child(parent, first, tokens, work);
+  const SaltId first = block_is_public ? kPublic : asker.salt;
+  const SaltId second = block_is_public ? asker.salt : kPublic;
+  const auto found = tree_.best_child(parent, first, tokens, work);
   if (found && found->tokens_shared == tokens.size()) return found;
-  const auto other = tree.best_child(parent, second, tokens, work);
+  const auto other = tree_.best_child(parent, second, tokens, work);
   if (!found || (other && other->tokens_shared > found->tokens_shared)) return other;
   return found;
 }
 
-}  // namespace
-
 Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const {
+  return match_as({domain.root(), domain.salt(), domain.public_tokens}, prompt);
+}
+
+Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt) const {
   Match match;
   if (prompt.empty()) return match;
   const std::uint64_t block_tokens = options_.block_tokens;
@@ -65,12 +70,12 @@ Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const 
   Runs tier_runs = runs;
   std::uint64_t blocks_served = 0;
   std::uint64_t blocks_served_by_tiers = 0;
-  NodeId at = domain.root();
+  NodeId at = asker.root;
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
     const auto next =
         wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
-    const bool is_public = domain.salt() == kPublic || done + block_tokens <= domain.public_tokens;
-    const auto found = child_to_follow(tree_, domain, at, next, is_public, match.work);
+    const auto found =
+        child_to_follow(asker, at, next, asker.is_public(done + block_tokens), match.work);
     if (!found) break;
     const NodeId node = found->node;
     runs.add([&](std::uint32_t slice) { return tree_.page(node, slice).has_value(); });

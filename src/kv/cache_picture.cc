@@ -73,6 +73,7 @@ void Cache::check() const {
   if (heaps_) heaps_->check(first_retained_);
   if (quotas_) quotas_->check([this](SaltId region) { return blocks_charged(region); });
   if (retentions_) retentions_->check();
+  if (departures_) departures_->check();
   std::vector<std::uint64_t> charged(salts_.numbers(), 0);
   for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
     const BlockId block(i);

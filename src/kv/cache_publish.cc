@@ -52,8 +52,8 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
     }
     give_name(sequence, *node);
     identify(*node);
-  } else if (clear_way(parent, region, sequence.tail_)) {
-    node = add_node(parent, region, sequence.tail_);
+  } else if (const auto prompt_end = clear_way(parent, region, sequence.tail_)) {
+    node = add_node(parent, region, sequence.tail_, *prompt_end);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       adopt(*node, slice, sequence.tables_[slice][block], sequence.request_);
       pool_.seal(sequence.tables_[slice][block]);
@@ -65,6 +65,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
     join(sequence, *node, block, given_up);
   }
+  note_prompt_end(sequence, *node, block);
   tree_.pin(*node);
   tree_.unpin(parent);  // its child keeps it
   sequence.nodes_.push_back(*node);
@@ -164,26 +165,33 @@ void Cache::publish_tail(Sequence& sequence) {
     if (sequence.tail_.size() > known) {
       tree_.extend(*leaf, std::span(sequence.tail_).subspan(known));
     }
+    note_prompt_end(sequence, *leaf, block);
     return;
   }
   const NodeId parent = last_node(sequence);
   const SaltId region = region_of(sequence, block);
-  if (!clear_way(parent, region, sequence.tail_)) return;
-  const NodeId leaf = add_node(parent, region, sequence.tail_);
+  const auto prompt_end = clear_way(parent, region, sequence.tail_);
+  if (!prompt_end) return;
+  const NodeId leaf = add_node(parent, region, sequence.tail_, *prompt_end);
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     adopt(leaf, slice, sequence.tables_[slice][block], sequence.request_);
   }
+  note_prompt_end(sequence, leaf, block);
 }
 
-// May a child with these tokens be inserted? False when one begins with them. An open leaf that
-// they begin with makes way: they serve whoever it would have served.
-bool Cache::clear_way(NodeId parent, SaltId region, std::span<const TokenId> tokens) {
+// May a child with these tokens be inserted? Nothing when one begins with them. An open leaf that
+// they begin with makes way: they serve whoever it would have served, also the one whose prompt
+// ended in it, which is where the inserted one's does (0: no prompt ended there).
+std::optional<std::uint32_t> Cache::clear_way(NodeId parent, SaltId region,
+                                              std::span<const TokenId> tokens) {
   SearchWork work;
   const auto found = tree_.best_child(parent, region, tokens, work);
-  if (!found) return true;
-  if (found->tokens_shared == tokens.size()) return false;
-  if (found->tokens_shared == tree_.tokens(found->node).size()) take_pages(found->node);
-  return true;
+  if (!found) return 0;
+  if (found->tokens_shared == tokens.size()) return std::nullopt;
+  if (found->tokens_shared < tree_.tokens(found->node).size()) return 0;
+  const std::uint32_t prompt_end = tree_.prompt_end(found->node);
+  take_pages(found->node);
+  return prompt_end;
 }
 
 void Cache::release_behind_windows(Sequence& sequence) {

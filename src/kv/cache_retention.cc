@@ -39,7 +39,10 @@ Result<Retained> Cache::retain(const Sequence& sequence, const RetainTerms& term
         if (page) leave_heap(node, *page);
       }
     }
-    retentions_->grant(sequence.salt_, kept, nodes, [this](NodeId node) { queue_node(node); });
+    retentions_->grant(sequence.salt_, kept, nodes, [this](NodeId node) {
+      guards_[node.value()].was_retained = false;
+      queue_node(node);
+    });
   }
   return Retained{.tokens = blocks * options_.block_tokens,
                   .blocks = blocks * slices(),
@@ -52,6 +55,7 @@ void Cache::advance_time(std::int64_t now_ns) {
   for (int i = 0; i < kNodesLetGoAtOnce; ++i) {
     const std::optional<NodeId> node = retentions_->due(time_ns_);
     if (!node) return;
+    guards_[node->value()].was_retained = true;
     let_go_retained(*node);
   }
 }

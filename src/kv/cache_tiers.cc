@@ -77,7 +77,7 @@ std::variant<Load, OutOfBlocks> Cache::begin_load(const Match& match) {
                             .slice = slice});
     }
   }
-  make_room(load.moves.size());
+  make_room(load.moves.size(), account_of(tree_.region(nodes.back()), kNoOwner));
   for (Move& move : load.moves) {
     move.block = pool_.load().value();
     note_created(move.block);

@@ -12,7 +12,8 @@ Domain::Domain(Domain&& other) noexcept
       asks(other.asks),
       cache_(std::exchange(other.cache_, nullptr)),
       root_(other.root_),
-      salt_(other.salt_) {}
+      salt_(other.salt_),
+      owner_(other.owner_) {}
 
 Domain& Domain::operator=(Domain&& other) noexcept {
   if (this == &other) return *this;
@@ -23,6 +24,7 @@ Domain& Domain::operator=(Domain&& other) noexcept {
   cache_ = std::exchange(other.cache_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;
+  owner_ = other.owner_;
   return *this;
 }
 

@@ -18,6 +18,7 @@ class Domain {
 
   NodeId root() const { return root_; }
   SaltId salt() const { return salt_; }
+  OwnerId owner() const { return owner_; }
 
   // Would a block of the same tokens be the same block for both?
   bool same_region(const Domain& other) const {
@@ -34,11 +35,13 @@ class Domain {
 
  private:
   friend class Cache;
-  Domain(Cache& cache, NodeId root, SaltId salt) : cache_(&cache), root_(root), salt_(salt) {}
+  Domain(Cache& cache, NodeId root, SaltId salt, OwnerId owner)
+      : cache_(&cache), root_(root), salt_(salt), owner_(owner) {}
 
   Cache* cache_;  // nullptr: moved from
   NodeId root_;
   SaltId salt_;
+  OwnerId owner_;
 };
 
 }  // namespace pagoda::kv

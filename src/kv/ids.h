@@ -15,6 +15,11 @@ using NodeId = StrongId<struct NodeTag, std::uint32_t>;
 using SaltId = StrongId<struct SaltTag, std::uint32_t>;
 inline constexpr SaltId kPublic{0};
 
+// Who several salts belong to, as the cache's user numbers them. 0: nobody; then each salt is a
+// tenant of its own.
+using OwnerId = StrongId<struct OwnerTag, std::uint32_t>;
+inline constexpr OwnerId kNoOwner{0};
+
 // Counts what happens in the cache: a later event has a larger tick.
 using Tick = std::uint64_t;
 

@@ -1,10 +1,11 @@
 #include "kv/salt_table.h"
 
 #include "base/assert.h"
+#include "kv/block_identity.h"
 
 namespace pagoda::kv {
 
-SaltId SaltTable::acquire(std::string_view text) {
+SaltId SaltTable::acquire(std::string_view text, OwnerId owner) {
   if (text.empty()) return kPublic;
   auto known = ids_.find(text);
   if (known == ids_.end()) {
@@ -15,8 +16,12 @@ SaltId SaltTable::acquire(std::string_view text) {
     }
     known = ids_.emplace(text, unused_.back()).first;
     unused_.pop_back();
-    entries_[known->second.value()].text = known->first;
+    Entry& entry = entries_[known->second.value()];
+    entry.text = known->first;
+    entry.key = mix_identity(hash_seed_, text.size());
+    for (const char c : text) entry.key = mix_identity(entry.key, static_cast<unsigned char>(c));
   }
+  give_to(owner, known->second);
   hold(known->second);
   return known->second;
 }
@@ -31,9 +36,35 @@ void SaltTable::release(SaltId salt) {
   ASSERT(entry.references > 0, "who releases a salt holds it");
   if (--entry.references > 0) return;
   ASSERT(entry.blocks_charged == 0, "a region without nodes has no blocks");
+  take_from_owner(salt);
   ids_.erase(ids_.find(entry.text));
   entry = Entry{};
   unused_.push_back(salt);
+}
+
+void SaltTable::give_to(OwnerId owner, SaltId salt) {
+  Entry& entry = entries_[salt.value()];
+  if (owner == kNoOwner || entry.owner != kNoOwner) return;
+  entry.owner = owner;
+  const auto [newest, is_first] = newest_of_.try_emplace(owner, salt);
+  entry.older = newest->second;
+  entry.newer = is_first ? salt : entries_[newest->second.value()].newer;  // the oldest
+  entries_[entry.older.value()].newer = salt;
+  entries_[entry.newer.value()].older = salt;
+  newest->second = salt;
+}
+
+void SaltTable::take_from_owner(SaltId salt) {
+  const Entry& entry = entries_[salt.value()];
+  if (entry.owner == kNoOwner) return;
+  const auto newest = newest_of_.find(entry.owner);
+  if (entry.older == salt) {
+    newest_of_.erase(newest);
+    return;
+  }
+  if (newest->second == salt) newest->second = entry.older;
+  entries_[entry.older.value()].newer = entry.newer;
+  entries_[entry.newer.value()].older = entry.older;
 }
 
 }  // namespace pagoda::kv

@@ -2,7 +2,8 @@
 //
 // A salt is known while a domain, a sequence or a node refers to it; after the last of them it is
 // forgotten and its number used again, so that the table is as large as the cache is, however many
-// salts clients invent. The public region is always there and is not counted.
+// salts clients invent. The public region is always there and is not counted. The salts of one
+// owner are a ring.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,29 @@ namespace pagoda::kv {
 
 class SaltTable {
  public:
-  // The region of a salt, with one reference more. Empty: the public region.
-  SaltId acquire(std::string_view text);
+  explicit SaltTable(std::uint64_t hash_seed = 0) : hash_seed_(hash_seed) {}
+
+  // The region of a salt, with one reference more. Empty: the public region, which is nobody's. A
+  // salt belongs to the first owner that it is acquired for.
+  SaltId acquire(std::string_view text, OwnerId owner = kNoOwner);
   void hold(SaltId salt);
   void release(SaltId salt);
 
   std::string_view text(SaltId salt) const { return entries_[salt.value()].text; }
+  // The same for a text whatever its number: a hash under a key that clients do not know. 0:
+  // public.
+  std::uint64_t key(SaltId salt) const { return entries_[salt.value()].key; }
+  // Calls visit(SaltId) for salts of the owner, newest first, while it returns true.
+  template <class Visit>
+  void for_each_of(OwnerId owner, Visit&& visit) const {
+    const auto newest = newest_of_.find(owner);
+    if (newest == newest_of_.end()) return;
+    SaltId salt = newest->second;
+    while (visit(salt)) {
+      salt = entries_[salt.value()].older;
+      if (salt == newest->second) return;
+    }
+  }
   std::uint64_t& blocks_charged(SaltId salt) { return entries_[salt.value()].blocks_charged; }
   std::uint64_t blocks_charged(SaltId salt) const { return entries_[salt.value()].blocks_charged; }
 
@@ -35,8 +53,17 @@ class SaltTable {
     std::string_view text = {};  // the key in ids_
     std::uint64_t references = 0;
     std::uint64_t blocks_charged = 0;
+    std::uint64_t key = 0;
+    OwnerId owner = kNoOwner;
+    SaltId older = kPublic;  // in the ring of its owner
+    SaltId newer = kPublic;
   };
 
+  void give_to(OwnerId owner, SaltId salt);
+  void take_from_owner(SaltId salt);
+
+  std::uint64_t hash_seed_;
+  std::map<OwnerId, SaltId> newest_of_;
   std::map<std::string, SaltId, std::less<>> ids_;
   std::vector<Entry> entries_ = {Entry{}};  // [salt]
   std::vector<SaltId> unused_;

@@ -21,7 +21,9 @@ Sequence::Sequence(Sequence&& other) noexcept
     : cache_(std::exchange(other.cache_, nullptr)),
       root_(other.root_),
       salt_(other.salt_),
+      account_(other.account_),
       public_tokens_(other.public_tokens_),
+      prompt_tokens_(other.prompt_tokens_),
       block_tokens_(other.block_tokens_),
       request_(other.request_),
       names_(std::move(other.names_)),
@@ -36,7 +38,9 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   cache_ = std::exchange(other.cache_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;
+  account_ = other.account_;
   public_tokens_ = other.public_tokens_;
+  prompt_tokens_ = other.prompt_tokens_;
   block_tokens_ = other.block_tokens_;
   request_ = other.request_;
   names_ = std::move(other.names_);

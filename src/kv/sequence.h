@@ -53,7 +53,9 @@ class Sequence {
   Cache* cache_;  // nullptr: closed
   NodeId root_;
   SaltId salt_;
+  std::uint32_t account_ = 0;        // that room is made for
   std::uint64_t public_tokens_ = 0;  // the beginning that is shared with everyone
+  std::uint64_t prompt_tokens_ = 0;  // that it was opened with
   std::uint32_t block_tokens_;
   RequestStats request_;
   std::vector<BlockName> names_;              // of the prompt's whole blocks, or empty

@@ -1,26 +1,10 @@
 // Which waiting tasks start.
 #include <algorithm>
-#include <cstring>
 
 #include "sched/planner.h"
+#include "sched/shared_prefix.h"
 
 namespace pagoda::sched {
-namespace {
-
-// Tokens that two texts share at their beginning.
-std::uint64_t shared_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
-  static_assert(std::has_unique_object_representations_v<TokenId>);
-  constexpr std::size_t kStride = 256;
-  const std::size_t both = std::min(a.size(), b.size());
-  std::size_t at = 0;
-  while (at + kStride <= both && std::memcmp(&a[at], &b[at], kStride * sizeof(TokenId)) == 0) {
-    at += kStride;
-  }
-  while (at < both && a[at] == b[at]) ++at;
-  return at;
-}
-
-}  // namespace
 
 void Planner::plan_admissions(const Situation& now) {
   sequences_left_ = options_.sequences_max -

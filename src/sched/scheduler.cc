@@ -99,8 +99,11 @@ void Scheduler::note_unfit(const Plan& plan) {
 // task stays where it is.
 bool Scheduler::admit(const Admission& admission, Step& step) {
   Task& task = *admission.task;
-  const kv::Match match =
-      task.compute_whole_prompt ? kv::Match{} : cache_.match(*task.domain, task.tokens);
+  const kv::Match found = cache_.match(*task.domain, task.tokens);
+  const kv::Match match = task.compute_whole_prompt ? kv::Match{} : found;
+  if (task.preemptions == 0) {
+    task.explanation = explain(*task.domain, task.tokens, found, task.compute_whole_prompt);
+  }
   auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return false;

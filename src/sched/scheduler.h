@@ -59,6 +59,11 @@ class Scheduler {
   void finish(Task& task);
   void end_collect();
 
+  // Why the match is what it is, also by what running tasks are computing. With
+  // compute_whole_prompt none of it is used.
+  kv::Explanation explain(const kv::Domain& domain, std::span<const TokenId> prompt,
+                          const kv::Match& match, bool compute_whole_prompt) const;
+
   // A task whose deadline has passed, to be finished.
   Task* expired(std::int64_t now_ns) const;
   // Does no launch use the task? Then it may be destroyed once it is finished.

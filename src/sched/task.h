@@ -78,6 +78,7 @@ struct Task {
   std::uint32_t preemptions = 0;
   std::uint64_t tokens_cached = 0;  // of the prompt, reused when it first ran
   std::uint64_t prompt_rows_computed = 0;
+  kv::Explanation explanation;  // why not more of the prompt was reused when it first ran
 
   // Tokens that exist or are being chosen.
   std::uint64_t length() const { return tokens.size() + samples_in_flight; }

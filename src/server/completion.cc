@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "server/api/cache_explain.h"
 #include "server/api/retain.h"
 
 namespace pagoda::server {
@@ -122,6 +123,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
     submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
     submitted.retain = event.ending->record.retain;
+    submitted.explanation = event.ending->record.explanation;
   }
   if (answers_running_ == 0) finish(out);
 }
@@ -150,11 +152,12 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
 void Completion::finish(std::string& out) {
   finished_ = true;
   if (!streams()) return;
-  if (request_.answers.include_usage || request_.retain) {
+  if (request_.answers.include_usage || request_.retain || request_.engine.explain) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
     if (request_.answers.include_usage) last["usage"] = usage().to_json();
     if (request_.retain) last["retain"] = retained();
+    if (request_.engine.explain) last["cache_explain"] = explained();
     out += sse(last);
   }
   out += "data: [DONE]\n\n";
@@ -210,8 +213,20 @@ Json Completion::retained() const {
   return all.size() == 1 ? all.front() : all;
 }
 
+Json Completion::explained() const {
+  const std::int64_t now_ns = model_.engine.now_ns();
+  Json all = Json::array();
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    const std::optional<kv::Explanation>& why = submitted_[i].explanation;
+    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, now_ns)
+                      : Json(nullptr));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
 HttpReply Completion::reply() const {
   ASSERT(finished_ && !error_, "only a finished completion has a reply");
+  if (request_.engine.explain_only) return json_reply(explained());
   Json whole = envelope(format_->object());
   Json choices = Json::array();
   for (const Answer& answer : answers_) {
@@ -221,6 +236,7 @@ HttpReply Completion::reply() const {
   whole["choices"] = std::move(choices);
   whole["usage"] = usage().to_json();
   if (request_.retain) whole["retain"] = retained();
+  if (request_.engine.explain) whole["cache_explain"] = explained();
   whole.update(format_->extras(answers_.front().state));
   return json_reply(whole);
 }

@@ -62,6 +62,7 @@ class Completion {
     std::uint64_t seed = 0;
     std::uint64_t cached_tokens = 0;
     std::optional<engine::RetainOutcome> retain;
+    std::optional<kv::Explanation> explanation;
     std::uint32_t answers_open = 0;     // whose text goes on
     std::uint32_t answers_running = 0;  // in the engine
     std::vector<engine::TokenScore> scores;
@@ -77,6 +78,7 @@ class Completion {
   std::string event_text(const Json& choice, Json more) const;
   Usage usage() const;
   Json retained() const;
+  Json explained() const;
   Submitted& submitted_of(const Answer& answer) {
     return submitted_[answer.state.index / request_.answers_per_prompt()];
   }

@@ -85,6 +85,19 @@ Routed completions(const HttpRequest& request, const ServerState& state) {
   return std::make_unique<Completion>(model, read_text_request(read_body(request, model), model));
 }
 
+// What a completion of the same body would find in the cache; nothing is computed.
+Routed explain_cache(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  const Json body = read_body(request, model);
+  const bool is_chat = Fields(body).find("messages") != nullptr;
+  CompletionRequest asked =
+      is_chat ? read_chat_request(body, model) : read_text_request(body, model);
+  asked.engine.explain = asked.engine.explain_only = true;
+  asked.engine.sampling.n = 1;
+  asked.answers.stream = false;
+  return std::make_unique<Completion>(model, std::move(asked));
+}
+
 template <Json (*Answer)(const Json& body, const ServedModel& model)>
 Routed answer_json(const HttpRequest& request, const ServerState& state) {
   return json_reply(Answer(read_body(request, state.model()), state.model()));
@@ -102,7 +115,7 @@ Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
 
-constexpr std::array<Endpoint, 14> kEndpoints = {{
+constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
     {"GET", "/version", version, true},
@@ -115,9 +128,10 @@ constexpr std::array<Endpoint, 14> kEndpoints = {{
     {"POST", "/detokenize", answer_json<detokenize>, false},
     {"GET", "/cache/retained", retained, false},
     {"GET", "/cache/curve", curve, false},
+    {"POST", "/cache/explain", explain_cache, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
-}};
+});
 
 // HEAD is GET without the body, which the connection leaves out.
 bool takes_method(const Endpoint& endpoint, std::string_view method) {

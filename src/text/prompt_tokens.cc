@@ -26,6 +26,7 @@ PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenize
     tokens.origins.push_back(run->origin);
   }
   tokens.ids = std::move(placed.ids);
+  tokens.begins = std::move(placed.begins);
   return tokens;
 }
 

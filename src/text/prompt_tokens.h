@@ -14,7 +14,8 @@ namespace pagoda::text {
 
 struct PromptTokens {
   std::vector<TokenId> ids;
-  std::vector<Origin> origins;  // one per token: of its first byte
+  std::vector<Origin> origins;      // one per token: of its first byte
+  std::vector<std::size_t> begins;  // of each token, in bytes of the prompt
 
   std::array<std::size_t, kSourceCount> count_by_source() const;  // by Source
 };

@@ -37,6 +37,7 @@ void expect_no_allocations(const Decode& decode) {
   options.quota_blocks_public = decode.quota_blocks;
   options.retain_blocks_max = decode.quota_blocks;
   options.live_curve = decode.live_curve;
+  options.departures_max = 50;
   Desk desk(options);
   for (std::uint32_t i = 0; decode.warm && i < 20; ++i) {
     desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));

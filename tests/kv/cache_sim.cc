@@ -41,6 +41,7 @@ Simulation::Simulation(const SimOptions& options)
               .quota_blocks_private = options.quota_blocks,
               .quota_blocks_public = options.quota_blocks,
               .retain_blocks_max = options.retain_blocks,
+              .departures_max = options.departures_max,
               .tier_slots = options.tier_slots,
               .name_blocks = options.name_blocks,
               .live_curve = options.live_curve,

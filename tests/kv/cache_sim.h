@@ -10,9 +10,11 @@
 // a torn copy or a block freed too early shows as a wrong digest.
 //
 // Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
-// see, and with `exact`, where nothing is ever evicted, exactly as long. What blocks_needed() says
-// is what is granted or refused, and what it takes. Names are those of the naive chain. The live
-// curve counts what was asked for, says what may be said, and changes nothing.
+// see, and with `exact`, where nothing is ever evicted, exactly as long; what explain() says of it
+// agrees with it (its reasons are held against the truth in explain_model_test.cc). What
+// blocks_needed() says is what is granted or refused, and what it takes. Names are those of the
+// naive chain. The live curve counts what was asked for, says what may be said, and changes
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +51,7 @@ struct SimOptions {
   std::uint32_t tier_slots = 0;
   std::uint64_t quota_blocks = 0;   // of every region
   std::uint64_t retain_blocks = 0;  // of every salt
+  std::uint32_t departures_max = 0;
   bool name_blocks = false;
   bool share = true;
   bool live_curve = false;

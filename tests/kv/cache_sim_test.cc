@@ -21,6 +21,7 @@ SimOptions scenario(std::uint64_t seed) {
   options.quota_blocks = seed / 3 % 3 == 2 ? 4 + seed % 11 : 0;
   options.retain_blocks = seed / 5 % 2 == 1 ? 2 + seed % 9 : 0;
   options.live_curve = seed % 17 == 3;
+  options.departures_max = seed % 3 == 0 ? 0 : static_cast<std::uint32_t>(seed % 50);
   switch (seed % 4) {
     case 1:
       options.slices = {{0}, {6}};

@@ -19,11 +19,28 @@ Match Simulation::find(const CacheOracle::Asker& asker, const Domain& domain,
     fail("matched " + text(match.tokens) + " where " + text(longest) + " are cached");
   }
   if (swapped) match = cache_.match(domain, prompt);  // it was not noticed this time
+  verify_explanation(domain, prompt, match);
   const bool deeper = !match.nodes_in_tiers.empty();
   if (options_.name_blocks) {
     verify_names(asker, prompt, deeper ? match.nodes_in_tiers : match.nodes);
   }
   return match;
+}
+
+void Simulation::verify_explanation(const Domain& domain, std::span<const TokenId> prompt,
+                                    const Match& match) {
+  const Explanation why = cache_.explain(domain, prompt, match);
+  if (why.tokens_matched != match.tokens) fail("explained another match");
+  if (why.tokens_reachable < why.stops_at() || why.tokens_reachable >= prompt.size()) {
+    fail("explained a reach of " + text(why.tokens_reachable));
+  }
+  const bool can_be_longer = options_.share && why.stops_at() + 1 < prompt.size();
+  const bool says_why = why.reason != MissReason::kNone && why.reason != MissReason::kTooShort &&
+                        why.reason != MissReason::kSharingOff;
+  if (says_why != can_be_longer) fail("no reason, or one for nothing");
+  const bool left = why.reason == MissReason::kEvicted || why.reason == MissReason::kCleared;
+  if (why.eviction && !left) fail("what is there did not leave");
+  if (options_.exact && left) fail("nothing left");
 }
 
 // Block by block from the root's name; the salt enters where the first private block is.

@@ -220,6 +220,16 @@ class Neighbours : public testing::Test {
     for (std::uint64_t i = 0; i < 10; ++i) desk_serve(desk, desk.tenant("me", 0), prompt(i * 5));
   }
 
+  static void expect_the_same_reason(Desk& with, Desk& without, const Domain& domain_with,
+                                     const Domain& domain_without, const Tokens& prompt) {
+    const Explanation a = with.cache().explain(domain_with, prompt);
+    const Explanation b = without.cache().explain(domain_without, prompt);
+    ASSERT_EQ(reason_name(a.reason), reason_name(b.reason));
+    ASSERT_EQ(a.tokens_reachable, b.tokens_reachable);
+    ASSERT_EQ(a.eviction, b.eviction);
+    ASSERT_EQ(a.stored, b.stored);
+  }
+
   static void expect_the_same(Desk& with, Desk& without, const char* when) {
     for (std::uint64_t i = 0; i < 600; ++i) {
       for (const std::uint64_t public_tokens : {0, 4, 8, 12}) {
@@ -231,6 +241,8 @@ class Neighbours : public testing::Test {
           ASSERT_EQ(a.partial_tokens, b.partial_tokens);
           ASSERT_EQ(a.work.nodes_visited, b.work.nodes_visited) << when << ", prompt " << i;
           ASSERT_EQ(a.work.tokens_compared, b.work.tokens_compared);
+          expect_the_same_reason(with, without, with.tenant(salt, public_tokens),
+                                 without.tenant(salt, public_tokens), prompt(i));
         }
       }
     }
@@ -240,6 +252,7 @@ class Neighbours : public testing::Test {
 TEST_F(Neighbours, ChangeNeitherTheResultNorTheWorkOfASearch) {
   CacheOptions options = Desk::small(40'000);
   options.hash_seed = 4;
+  options.departures_max = 40'000;
   Desk without(options);
   move_in_myself(without);
   desk_serve(without, without.tenant("first", 8), counting(1, 8));  // what is public of them
@@ -256,6 +269,25 @@ TEST_F(Neighbours, ChangeNeitherTheResultNorTheWorkOfASearch) {
   move_in_myself(with);
   expect_the_same(with, without, "they were here before me");
   EXPECT_GT(with.cache().tree().nodes(), 10 * without.cache().tree().nodes());
+  with.cache().check();
+}
+
+// A neighbour whose blocks come and go, all above its quota: what left is remembered, and is no
+// business of mine.
+TEST_F(Neighbours, ThatLoseTheirOwnBlocksChangeNoExplanation) {
+  CacheOptions options = Desk::small(400);
+  options.hash_seed = 4;
+  options.departures_max = 100'000;
+  options.quota_blocks_private = 200;
+  Desk without(options);
+  move_in_myself(without);
+  Desk with(options);
+  move_in_myself(with);
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    desk_serve(with, with.tenant("neighbour", 8), prompt(i % 600) + counting(i, 9));
+  }
+  EXPECT_GT(with.cache().blocks_evicted(), 1000u);
+  expect_the_same(with, without, "while they go");
   with.cache().check();
 }
 

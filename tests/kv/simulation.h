@@ -109,6 +109,8 @@ class Simulation {
   void expect_granted(const Asked& asked);
   Match find(const CacheOracle::Asker& asker, const Domain& domain,
              const std::vector<TokenId>& prompt);
+  void verify_explanation(const Domain& domain, std::span<const TokenId> prompt,
+                          const Match& match);
   void verify_names(const CacheOracle::Asker& asker, std::span<const TokenId> prompt,
                     std::span<const NodeId> nodes);
   void compare(BlockId mine, BlockId existing);

@@ -4,6 +4,7 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "sim/sim_setup.h"
@@ -63,6 +64,10 @@ class Witness final : public engine::ReplySink {
       fail(answer, "more was retained than was asked for");
     }
     if (whole && given.tokens != truth_[answer]) fail(answer, "ended before its end");
+    if (record.explanation.has_value() != (request_.explain && record.started_ns != 0)) {
+      fail(answer, "explained unasked, or not");
+    }
+    if (record.explanation) check_reason(answer, record);
     if (record.answer_tokens != given.tokens.size()) fail(answer, "tokens miscounted");
     if (whole && request_.sampling.prompt_logprobs) {
       const auto rest = std::span(request_.prompt).subspan(1);
@@ -83,12 +88,27 @@ class Witness final : public engine::ReplySink {
   std::uint64_t tokens_cached() const { return tokens_cached_; }
   std::uint64_t answers_whole() const { return answers_whole_; }
   const std::optional<engine::RetainOutcome>& retain() const { return retain_; }
+  const auto& reasons() const { return reasons_; }
 
  private:
   struct Given {
     std::vector<TokenId> tokens;
     std::optional<FinishReason> reason;
   };
+
+  void check_reason(std::uint32_t answer, const engine::AnswerRecord& record) {
+    const kv::Explanation& why = *record.explanation;
+    if (why.tokens_matched != record.prompt_tokens_cached) fail(answer, "another match explained");
+    if (why.tokens_reachable < why.stops_at() || why.tokens_reachable >= why.prompt_tokens) {
+      fail(answer, "explained a reach beyond the prompt");
+    }
+    const bool scored = request_.sampling.prompt_logprobs && why.prompt_tokens > 1;
+    if ((why.reason == kv::MissReason::kPromptLogprobs) != scored &&
+        why.reason != kv::MissReason::kSharingOff) {
+      fail(answer, "a wrong reason where the whole prompt is computed");
+    }
+    ++reasons_[static_cast<std::size_t>(why.reason)];
+  }
 
   void fail(std::uint32_t answer, const std::string& what) {
     if (failure_.empty()) failure_ = fmt::format("request {} answer {}: {}", number_, answer, what);
@@ -105,6 +125,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t tokens_cached_ = 0;
   std::uint64_t answers_whole_ = 0;
   std::optional<engine::RetainOutcome> retain_;
+  std::array<std::uint64_t, kv::kMissReasons> reasons_ = {};
 };
 
 class Simulation {
@@ -227,6 +248,9 @@ class Simulation {
       outcome.answers_whole += witness->answers_whole();
       outcome.preemptions += witness->preemptions();
       outcome.tokens_cached += witness->tokens_cached();
+      for (std::size_t i = 0; i < kv::kMissReasons; ++i) {
+        outcome.reasons[i] += witness->reasons()[i];
+      }
       if (witness->retain()) {
         ++(witness->retain()->refused.empty() ? outcome.retained : outcome.retain_refused);
       }

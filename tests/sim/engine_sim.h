@@ -3,6 +3,7 @@
 // answer must equal that of its request alone, and every invariant hold after every step.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ struct SimOutcome {
   std::uint64_t forks = 0;
   std::uint64_t retained = 0;  // requests whose wish was granted
   std::uint64_t retain_refused = 0;
+  std::array<std::uint64_t, kv::kMissReasons> reasons = {};  // answers explained, by reason
   bool sabotaged = false;
 };
 

@@ -27,6 +27,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.forks += outcome.forks;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
+    for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
   }
   // The seeds must reach what they are there for.
   EXPECT_GT(all.answers_whole, all.answers / 2);
@@ -35,6 +36,12 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
   EXPECT_GT(all.forks, seeds() / 2);
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);
+  for (const kv::MissReason reason :
+       {kv::MissReason::kNone, kv::MissReason::kSharingOff, kv::MissReason::kPromptLogprobs,
+        kv::MissReason::kInWork, kv::MissReason::kEvicted, kv::MissReason::kOtherSalt,
+        kv::MissReason::kDiffers, kv::MissReason::kNeverSeen}) {
+    EXPECT_GT(all.reasons[static_cast<std::size_t>(reason)], seeds() / 100) << reason_name(reason);
+  }
 }
 
 class SabotageShows : public testing::TestWithParam<Sabotage> {};

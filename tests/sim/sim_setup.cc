@@ -25,6 +25,7 @@ void draw_machine(Dice& dice, SimSetup& setup) {
   if (dice.one_in(3)) setup.cache.quota_blocks_public = dice.between(1, setup.cache.blocks);
   if (dice.one_in(2)) setup.cache.retain_blocks_max = dice.between(1, setup.cache.blocks);
   setup.cache.live_curve = dice.one_in(4);
+  setup.cache.departures_max = static_cast<std::uint32_t>(dice.between(0, 40));
   setup.launches_ahead = dice.one_in(2) ? 1 : 0;
   setup.step_ns_max = dice.one_in(4) ? 100000 : 1000;
 
@@ -93,6 +94,7 @@ engine::Request draw_request(Dice& dice, const SimSetup& setup,
   if (!request.cache_salt.empty() && dice.one_in(2)) request.public_tokens = dice.between(0, 40);
   if (dice.one_in(8)) request.timeout_ns = static_cast<std::int64_t>(dice.between(1, 40000));
   if (dice.one_in(10)) request.sampling.prompt_logprobs = 0;
+  request.explain = !dice.one_in(4);
   if (dice.one_in(3)) {  // as much and as long as it may, now and then
     request.retain = {.tokens = dice.between(1, request.prompt.size()),
                       .time_ns = static_cast<std::int64_t>(

@@ -95,10 +95,16 @@ void PrefixTree::extend(NodeId leaf, std::span<const TokenId> more) {
 std::optional<PrefixTree::Found> PrefixTree::best_child(NodeId parent, SaltId salt,
                                                         std::span<const TokenId> tokens,
                                                         SearchWork& work) const {
+  const auto found = closest_child(parent, salt, tokens, work);
+  return found && found->tokens_shared > 0 ? found : std::nullopt;
+}
+
+std::optional<PrefixTree::Found> PrefixTree::closest_child(NodeId parent, SaltId salt,
+                                                           std::span<const TokenId> tokens,
+                                                           SearchWork& work) const {
   const Place top = class_top(parent, salt);
   if (top == kNone) return std::nullopt;
   const Exit exit = descend(top, tokens, work);
-  if (exit.tokens_shared == 0) return std::nullopt;
   return Found{NodeId(exit.child), exit.tokens_shared};
 }
 

@@ -91,6 +91,9 @@ class PrefixTree {
   // the history of this class alone decides.
   std::optional<Found> best_child(NodeId parent, SaltId salt, std::span<const TokenId> tokens,
                                   SearchWork& work) const;
+  // The same, but one that shares nothing is better than none: tokens_shared may be 0.
+  std::optional<Found> closest_child(NodeId parent, SaltId salt, std::span<const TokenId> tokens,
+                                     SearchWork& work) const;
 
   bool is_root(NodeId node) const { return at(node).parent == kNone; }
   NodeId parent(NodeId node) const { return NodeId(at(node).parent); }
@@ -102,6 +105,12 @@ class PrefixTree {
   std::uint32_t depth(NodeId node) const { return at(node).depth; }  // root: 0
   std::span<const TokenId> tokens(NodeId node) const {
     return {tokens_.data() + std::size_t{node.value()} * options_.block_tokens, at(node).tokens};
+  }
+  // With how many of the node's tokens a prompt last ended; 0: none did. The tree only remembers
+  // it.
+  std::uint32_t prompt_end(NodeId node) const { return at(node).prompt_end; }
+  void set_prompt_end(NodeId node, std::uint32_t tokens) {
+    at(node).prompt_end = static_cast<std::uint16_t>(tokens);
   }
   bool is_whole(NodeId node) const { return at(node).tokens == options_.block_tokens; }
 
@@ -142,6 +151,7 @@ class PrefixTree {
     SaltId region = kPublic;
     std::uint16_t tokens = 0;
     std::uint16_t pages = 0;
+    std::uint16_t prompt_end = 0;
     bool live = false;
   };
 

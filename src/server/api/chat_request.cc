@@ -23,11 +23,14 @@ void read_logprobs(const Fields& fields, AnswerOptions& answers) {
   }
 }
 
-Prompt to_prompt(text::PromptTokens tokens) {
+Prompt to_prompt(ChatPrompt chat) {
   Prompt prompt;
+  text::PromptTokens& tokens = chat.tokens;
   prompt.sources.reserve(tokens.origins.size());
   for (const text::Origin& origin : tokens.origins) prompt.sources.push_back(origin.source);
   prompt.tokens = std::move(tokens.ids);
+  prompt.begins = std::move(tokens.begins);
+  prompt.rendered = std::move(chat.text);
   return prompt;
 }
 
@@ -46,7 +49,7 @@ CompletionRequest read_chat_request(const Json& body, const ServedModel& model) 
   request.engine.end.max_tokens = length.tokens;
   request.engine.sampling.logprobs = request.answers.logprobs;
   request.engine.sampling.prompt_logprobs = request.answers.prompt_logprobs;
-  request.prompts.push_back(to_prompt(read_chat_prompt(body, model).tokens));
+  request.prompts.push_back(to_prompt(read_chat_prompt(body, model)));
   check_lengths(request, model, "messages", length);
   return request;
 }

@@ -121,6 +121,7 @@ void read_shared_fields(const Fields& fields, CompletionRequest& request) {
                                                  std::numeric_limits<int>::max()));
   request.engine.cache_salt = read_salt(fields);
   request.retain = read_retain(fields, request.is_chat);
+  assign(request.engine.explain, fields.boolean("cache_explain"));
   read_answer_options(fields, request.answers);
 }
 

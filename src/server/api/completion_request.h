@@ -11,6 +11,7 @@
 #include "server/json.h"
 #include "server/served_model.h"
 #include "text/origin.h"
+#include "text/origin_text.h"
 
 namespace pagoda::server {
 
@@ -18,6 +19,8 @@ struct Prompt {
   std::vector<TokenId> tokens;
   std::vector<text::Source> sources;  // one per token
   std::string text;                   // what `echo` repeats; of text completions alone
+  text::OriginText rendered;          // of a chat: its text,
+  std::vector<std::size_t> begins;    // and where in it each token begins, in bytes
 };
 
 // How answers are put into words.

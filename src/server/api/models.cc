@@ -2,6 +2,20 @@
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
+namespace {
+
+// Requests by what ended their match, and the tokens of their prompts that were computed.
+Json misses_json(const kv::MissCounters& misses) {
+  Json reasons = Json::object();
+  for (std::size_t i = 0; i < kv::kMissReasons; ++i) {
+    const auto reason = static_cast<kv::MissReason>(i);
+    reasons[std::string(kv::reason_name(reason))] = {{"requests", misses[reason].requests},
+                                                     {"tokens", misses[reason].tokens}};
+  }
+  return reasons;
+}
+
+}  // namespace
 
 Json list_models(const ServedModel& model) {
   Json data = Json::array();
@@ -40,7 +54,8 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                          {"requests_finished", now.requests_finished},
                          {"requests_refused", now.requests_refused},
                          {"blocks_evicted", now.blocks_evicted},
-                         {"blocks_joined", now.blocks_joined}};
+                         {"blocks_joined", now.blocks_joined},
+                         {"misses", misses_json(now.misses)}};
   return info;
 }
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -171,6 +172,28 @@ class Life(unittest.TestCase):
             self.assertEqual(seen["retained"]["grants"][0]["priority"], 7)
             text = subprocess.check_output(inspect, text=True, timeout=30)
             self.assertRegex(text, r"public +1 +7 +(600|59\d)\.\d")
+
+    def test_pagoda_explain_says_why_a_prompt_would_miss(self):
+        def body(name):
+            return json.dumps({"prompt": f"Once upon a time there was a girl named {name}."})
+
+        with served.Served() as server:
+            server.post("/v1/completions", {**json.loads(body("Lily")), "max_tokens": 1})
+            explain = [served.BINARY, "explain", server.url]
+            text = subprocess.check_output(explain, input=body("Mia"), text=True, timeout=30)
+            self.assertRegex(text, r"cached +\d+ of \d+ prompt tokens")
+            self.assertRegex(text, r"reason +differs")
+            self.assertRegex(text, r'where the cache has "')
+            self.assertIn("the prompt changes at character 40", text)
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                file.write(body("Lily"))
+                file.flush()
+                told = subprocess.check_output(
+                    [*explain, "--file", file.name, "--json"], timeout=30)
+            self.assertEqual(json.loads(told)["reason"], "none")
+            wrong = subprocess.run(explain, input='{"prompt": 7}', capture_output=True, text=True)
+            self.assertEqual(wrong.returncode, 1)
+            self.assertIn("gave 400: prompt", wrong.stderr)
 
     def test_the_program_is_small(self):
         self.assertLess(os.path.getsize(served.BINARY), 50_000_000)

@@ -1,0 +1,33 @@
+// Why a prompt is not all in the cache: what the cache knows, and what is being computed.
+#include "sched/scheduler.h"
+#include "sched/shared_prefix.h"
+
+namespace pagoda::sched {
+
+kv::Explanation Scheduler::explain(const kv::Domain& domain, std::span<const TokenId> prompt,
+                                   const kv::Match& match, bool compute_whole_prompt) const {
+  kv::Explanation why = cache_.explain(domain, prompt, match);
+  if (why.reason == kv::MissReason::kTooShort || why.reason == kv::MissReason::kSharingOff) {
+    return why;
+  }
+  if (compute_whole_prompt) {
+    return {.prompt_tokens = prompt.size(),
+            .reason = kv::MissReason::kPromptLogprobs,
+            .tokens_reachable = why.stops_at()};
+  }
+  const auto wanted = prompt.first(prompt.size() - 1);
+  for (const Task* const other : running_) {
+    if (!other->domain->same_region(domain)) continue;
+    const std::uint64_t shared = shared_prefix(wanted, other->tokens);
+    const bool in_work = shared > why.stops_at() && shared >= why.tokens_reachable &&
+                         other->tokens_computed() < shared;
+    if (!in_work) continue;
+    why.reason = kv::MissReason::kInWork;
+    why.tokens_reachable = shared;
+    why.eviction.reset();
+    why.stored.clear();
+  }
+  return why;
+}
+
+}  // namespace pagoda::sched

@@ -1,0 +1,169 @@
+#include "server/api/cache_explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/api/changing_text.h"
+#include "server/api/prompt_place.h"
+
+namespace pagoda::server {
+namespace {
+
+using kv::EvictionCause;
+using kv::Explanation;
+using kv::MissReason;
+
+constexpr std::uint64_t kContextTokens = 16;  // before the change, to see whole words
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+std::string text_of(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
+  std::string text;
+  for (const TokenId token : tokens) text += tokenizer.bytes_of(token);
+  return text;
+}
+
+Json token_json(TokenId token, const text::Tokenizer& tokenizer) {
+  return {{"id", token.value()}, {"text", tokenizer.bytes_of(token)}};
+}
+
+// Both texts around the place where the match stopped, and where they part.
+struct Parting {
+  std::string asked;
+  std::string stored;
+  std::size_t at = 0;     // in both
+  std::size_t bytes = 0;  // of it in the token at which the match stopped
+};
+
+Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer) {
+  const std::uint64_t stop = why.stops_at();
+  const std::uint64_t first = stop - std::min(stop, kContextTokens);
+  const auto tokens = std::span<const TokenId>(prompt.tokens);
+  const std::string before = text_of(tokens.subspan(first, stop - first), tokenizer);
+  const auto rest = tokens.subspan(stop);
+  const std::string asked =
+      text_of(rest.first(std::min(rest.size(), Explanation::kStoredTokensMax)), tokenizer);
+  const std::string stored = text_of(why.stored, tokenizer);
+  const auto parts = std::mismatch(asked.begin(), asked.end(), stored.begin(), stored.end());
+  const auto shared = static_cast<std::size_t>(parts.first - asked.begin());
+  return {before + asked, before + stored, before.size() + shared, shared};
+}
+
+std::string advise_differs(const Explanation& why, const Prompt& prompt,
+                           const text::Tokenizer& tokenizer) {
+  const Parting parting = parting_of(why, prompt, tokenizer);
+  const PromptPlace place = place_of(prompt, why.stops_at(), parting.bytes, tokenizer);
+  const ChangingText change = changing_text(parting.asked, parting.stored, parting.at);
+  std::string advice = fmt::format("{} changes at character {}",
+                                   name_place(place, !prompt.rendered.empty()), place.character);
+  if (!change.kind.empty()) advice += fmt::format(": {}", change.kind);
+  advice += fmt::format(" (\"{}\", in the cache \"{}\")", change.asked, change.stored);
+  return advice + "; only what comes before it is reused: put what changes after what stays";
+}
+
+std::string advise_evicted(const Explanation& why, std::int64_t now_ns) {
+  if (!why.eviction) return "it was evicted: a larger cache, or \"retain\", would keep it";
+  const kv::Eviction& left = *why.eviction;
+  const std::string when = fmt::format(
+      "{} tokens more were here until {:.1f} s ago, unused for {:.1f} s",
+      why.tokens_reachable - why.stops_at(), seconds(now_ns - left.left_ns), seconds(left.idle_ns));
+  switch (left.cause) {
+    case EvictionCause::kReset:
+      return when + ", when the cache was reset: this request fills it again";
+    case EvictionCause::kQuota:
+      return when + ", and made room because the tenant had more than its quota";
+    case EvictionCause::kRetained:
+      return when + ", and made room after the time of \"retain\" had ended: retain for longer";
+    case EvictionCause::kRoom:
+      break;
+  }
+  return fmt::format("{}, and made room for {}: a larger cache, or \"retain\", would keep them",
+                     when, left.for_others ? "another tenant" : "a request of your own");
+}
+
+std::string advise_never_seen(const Explanation& why, std::int64_t now_ns) {
+  std::string advice = why.stops_at() == 0
+                           ? "nothing that begins like this was in the cache"
+                           : "the cache knows the text up to here, what follows is new";
+  if (why.forgotten_until_ns) {
+    advice += fmt::format(" (what left more than {:.0f} s ago is forgotten)",
+                          seconds(now_ns - *why.forgotten_until_ns));
+  }
+  return advice + ": asked again, it will be found";
+}
+
+std::string advise(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer,
+                   std::int64_t now_ns) {
+  const auto elsewhere = [&](const char* where) {
+    return fmt::format(
+        "{} tokens of this are in the cache under another {}: ask under the same one",
+        why.tokens_reachable, where);
+  };
+  switch (why.reason) {
+    case MissReason::kNone:
+      return "nothing is missing: the last token is always computed";
+    case MissReason::kTooShort:
+      return "a prompt of one token is always computed";
+    case MissReason::kSharingOff:
+      return "prefix caching is off: start the server without --no-enable-prefix-caching";
+    case MissReason::kPromptLogprobs:
+      return fmt::format(
+          "log-probabilities of the prompt need all of it computed: without them {} tokens would "
+          "be reused",
+          why.tokens_reachable);
+    case MissReason::kInWork:
+      return fmt::format(
+          "another request is computing this: sent after its first token, {} tokens would be "
+          "reused",
+          why.tokens_reachable);
+    case MissReason::kEvicted:
+    case MissReason::kCleared:
+      return advise_evicted(why, now_ns);
+    case MissReason::kOtherAdapter:
+      return elsewhere("adapter");
+    case MissReason::kOtherFormat:
+      return elsewhere("model or KV format");
+    case MissReason::kOtherSalt:
+      return elsewhere("cache_salt of yours");
+    case MissReason::kDiffers:
+      return advise_differs(why, prompt, tokenizer);
+    case MissReason::kNeverSeen:
+      return advise_never_seen(why, now_ns);
+  }
+  return {};
+}
+
+Json stop_json(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer) {
+  const std::uint64_t stop = why.stops_at();
+  const std::size_t bytes = why.stored.empty() ? 0 : parting_of(why, prompt, tokenizer).bytes;
+  Json at = {{"token", stop}, {"asked", token_json(prompt.tokens[stop], tokenizer)}};
+  at.update(place_json(place_of(prompt, stop, bytes, tokenizer)));
+  return at;
+}
+
+Json eviction_json(const kv::Eviction& left, std::int64_t now_ns) {
+  const bool is_reset = left.cause == EvictionCause::kReset;
+  return {{"cause", kv::cause_name(left.cause)},
+          {"seconds_ago", seconds(now_ns - left.left_ns)},
+          {"idle_seconds", seconds(left.idle_ns)},
+          {"for", is_reset ? Json(nullptr) : Json(left.for_others ? "another_tenant" : "own")}};
+}
+
+}  // namespace
+
+Json explain_json(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer,
+                  std::int64_t now_ns) {
+  const bool has_stored = !why.stored.empty();
+  return {{"prompt_tokens", why.prompt_tokens},
+          {"matched_tokens", why.stops_at()},
+          {"matched_by_tier", {{"memory", why.tokens_matched}, {"tier", why.tokens_in_tier}}},
+          {"reason", kv::reason_name(why.reason)},
+          {"reachable_tokens", why.tokens_reachable},
+          {"stopped_at", stop_json(why, prompt, tokenizer)},
+          {"stored", has_stored ? token_json(why.stored.front(), tokenizer) : Json(nullptr)},
+          {"evicted", why.eviction ? eviction_json(*why.eviction, now_ns) : Json(nullptr)},
+          {"advice", advise(why, prompt, tokenizer, now_ns)}};
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,149 @@
+// Why a request's prompt was not all cached, as the engine tells it.
+#include <gtest/gtest.h>
+
+#include "engine/engine_desk.h"
+
+namespace pagoda::engine {
+namespace {
+
+using kv::MissReason;
+
+const model::TestModel& stories() {
+  static const model::TestModel kModel(model::test_model_path("stories260K.gguf"));
+  return kModel;
+}
+
+CpuMachineOptions small_machine() {
+  CpuMachineOptions options;
+  options.threads = 1;
+  options.kv_bytes = 1 << 20;
+  options.context_tokens = 256;
+  options.scheduler.sequences_max = 4;
+  options.scheduler.batched_tokens_max = 64;
+  return options;
+}
+
+class EngineExplains : public testing::Test {
+ protected:
+  static Request asked(std::uint64_t seed, std::size_t tokens = 200) {
+    Request request;
+    request.prompt = model::random_tokens(stories().config(), tokens, seed);
+    request.end.max_tokens = 2;
+    request.end.ignore_eos = true;
+    request.explain = true;
+    return request;
+  }
+  kv::Explanation serve(const Request& request) {
+    const auto heard = desk_.submit(request);
+    desk_.run();
+    return heard->answers[0].record.explanation.value();
+  }
+  kv::Explanation ask(Request request) {
+    request.explain_only = true;
+    return desk_.submit(request)->answers[0].record.explanation.value();
+  }
+  const kv::MissCounters& misses() { return desk_.core().counters().misses; }
+
+  EngineDesk desk_{stories(), small_machine(), *kernels::available_sets().back()};
+};
+
+TEST_F(EngineExplains, EveryRequestThatRanAndCountsItByItsReason) {
+  EXPECT_EQ(serve(asked(1)).reason, MissReason::kNeverSeen);
+  EXPECT_EQ(serve(asked(1)).reason, MissReason::kNone);
+  Request other = asked(1);
+  other.prompt[70] = TokenId(other.prompt[70].value() == 9 ? 8 : 9);
+  const kv::Explanation differs = serve(other);
+  EXPECT_EQ(differs.reason, MissReason::kDiffers);
+  EXPECT_EQ(differs.stops_at(), 70u);
+  EXPECT_EQ(differs.stored.front(), asked(1).prompt[70]);
+  Request quiet = asked(1);
+  quiet.explain = false;
+  const auto heard = desk_.submit(quiet);
+  desk_.run();
+  EXPECT_FALSE(heard->answers[0].record.explanation.has_value());
+  EXPECT_EQ(misses()[MissReason::kNeverSeen].requests, 1u);
+  EXPECT_EQ(misses()[MissReason::kNeverSeen].tokens, 200u);
+  EXPECT_EQ(misses()[MissReason::kNone].requests, 2u) << "counted whether asked or not";
+  EXPECT_EQ(misses()[MissReason::kNone].tokens, 2u);
+  EXPECT_EQ(misses()[MissReason::kDiffers].tokens, 130u);
+}
+
+TEST_F(EngineExplains, WithoutComputingWhereOnlyThatIsAsked) {
+  serve(asked(1));
+  const Counters before = desk_.core().counters();
+  const auto free = desk_.machine().cache().pool().blocks_free();
+  EXPECT_EQ(ask(asked(1)).reason, MissReason::kNone);
+  EXPECT_EQ(ask(asked(2)).reason, MissReason::kNeverSeen);
+  EXPECT_EQ(ask(asked(1, 1)).reason, MissReason::kTooShort);
+  desk_.run();
+  EXPECT_EQ(desk_.core().counters().rows_computed, before.rows_computed);
+  EXPECT_EQ(misses()[MissReason::kNeverSeen].requests,
+            before.misses[MissReason::kNeverSeen].requests);
+  EXPECT_EQ(desk_.machine().cache().pool().blocks_free(), free);
+  EXPECT_EQ(ask(asked(2)).reason, MissReason::kNeverSeen) << "being asked for is not being there";
+}
+
+TEST_F(EngineExplains, ThatARunningRequestIsComputingIt) {
+  const auto first = desk_.submit(asked(1));
+  desk_.step();
+  const kv::Explanation told = ask(asked(1));
+  EXPECT_EQ(told.reason, MissReason::kInWork);
+  EXPECT_EQ(told.tokens_matched, 64u) << "a step's rows";
+  EXPECT_EQ(told.tokens_reachable, 199u);
+  Request salted = asked(1);
+  salted.cache_salt = "mine";
+  EXPECT_EQ(ask(salted).tokens_reachable, 64u)
+      << "public rows are there; what is computed is not mine";
+  EXPECT_NE(ask(salted).reason, MissReason::kInWork);
+  desk_.run();
+  EXPECT_EQ(ask(asked(1)).reason, MissReason::kNone);
+}
+
+TEST_F(EngineExplains, ThatLogprobsOfThePromptNeedAllOfItComputed) {
+  serve(asked(1));
+  Request scored = asked(1);
+  scored.sampling.prompt_logprobs = 1;
+  const kv::Explanation told = serve(scored);
+  EXPECT_EQ(told.reason, MissReason::kPromptLogprobs);
+  EXPECT_EQ(told.tokens_matched, 0u);
+  EXPECT_EQ(told.tokens_reachable, 199u) << "without them";
+}
+
+TEST_F(EngineExplains, ForWhomItMadeRoom) {
+  const auto as = [](std::uint64_t seed, const char* salt) {
+    Request request = asked(seed);
+    request.cache_salt = salt;
+    return request;
+  };
+  const std::uint64_t prompts = desk_.machine().cache().pool().blocks() / 13 + 1;
+  serve(as(1, "me"));
+  for (std::uint64_t i = 0; i < prompts; ++i) serve(as(100 + i, "them"));
+  const kv::Explanation told = serve(as(1, "me"));
+  EXPECT_EQ(told.reason, MissReason::kEvicted);
+  EXPECT_TRUE(told.eviction->for_others);
+  EXPECT_EQ(told.tokens_reachable, 199u);
+  for (std::uint64_t i = 0; i < prompts; ++i) serve(as(200 + i, "me"));
+  EXPECT_FALSE(ask(as(1, "me")).eviction->for_others);
+  EXPECT_EQ(ask(as(1, "them")).reason, MissReason::kNeverSeen);
+  EXPECT_EQ(misses()[MissReason::kEvicted].requests, 1u);
+  EXPECT_EQ(misses().requests_evicted_for_others, 1u);
+}
+
+// Tenants may have several salts; one tenant is told of its own alone.
+TEST_F(EngineExplains, ThatAnotherSaltOfTheTenantHasIt) {
+  const sched::TenantId me = desk_.tenants().add("me", {});
+  const sched::TenantId you = desk_.tenants().add("you", {});
+  const auto as = [](sched::TenantId tenant, const char* salt) {
+    Request request = asked(1);
+    request.tenant = tenant;
+    request.cache_salt = salt;
+    return request;
+  };
+  serve(as(me, "a"));
+  EXPECT_EQ(ask(as(me, "b")).reason, MissReason::kOtherSalt);
+  EXPECT_EQ(ask(as(you, "b")).reason, MissReason::kNeverSeen);
+  EXPECT_EQ(ask(as(sched::TenantId(0), "c")).reason, MissReason::kNeverSeen);
+}
+
+}  // namespace
+}  // namespace pagoda::engine

@@ -1,0 +1,170 @@
+// "cache_explain" in requests, and POST /cache/explain.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/api/changing_text.h"
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kStory =
+    "Once upon a time there was a little girl named Lily who loved to play outside in the park "
+    "with her friend Tom every single day";
+
+Json text_body(const std::string& prompt) {
+  return {{"prompt", prompt}, {"max_tokens", 2}, {"temperature", 0}, {"cache_explain", true}};
+}
+
+Json chat_body(const std::string& system, const std::string& question) {
+  return {{"messages",
+           {{{"role", "system"}, {"content", system}}, {{"role", "user"}, {"content", question}}}},
+          {"max_tokens", 2},
+          {"temperature", 0},
+          {"cache_explain", true}};
+}
+
+Json told(StoryDesk& desk, const Json& body) {
+  const bool is_chat = body.contains("messages");
+  return desk.ask(is_chat ? "/v1/chat/completions" : "/v1/completions", body)["cache_explain"];
+}
+
+std::string advice_of(const Json& why) { return why["advice"].get<std::string>(); }
+
+TEST(CacheExplain, IsToldBesideAnAnswerWhereAskedFor) {
+  StoryDesk desk;
+  Json body = text_body(kStory);
+  const Json cold = told(desk, body);
+  EXPECT_EQ(cold["reason"], "never_seen");
+  EXPECT_EQ(cold["matched_tokens"], 0);
+  EXPECT_EQ(cold["matched_by_tier"], Json({{"memory", 0}, {"tier", 0}}));
+  const Json warm = told(desk, body);
+  EXPECT_EQ(warm["reason"], "none");
+  EXPECT_EQ(warm["matched_tokens"], warm["prompt_tokens"].get<int>() - 1);
+  EXPECT_EQ(warm["stored"], nullptr);
+  EXPECT_EQ(warm["evicted"], nullptr);
+  body.erase("cache_explain");
+  EXPECT_FALSE(desk.complete(body).contains("cache_explain"));
+  body["cache_explain"] = "yes";
+  EXPECT_EQ(desk.post("/v1/completions", body).status, 400);
+}
+
+TEST(CacheExplain, SaysWhereTheSystemPromptChangesAndThatItIsADate) {
+  StoryDesk desk;
+  const std::string before = "You tell stories to children. Today is ";
+  told(desk, chat_body(before + "2026-11-14. Be kind.", "Tell me one."));
+  const Json why = told(desk, chat_body(before + "2026-11-15. Be kind.", "Tell me one."));
+  EXPECT_EQ(why["reason"], "differs");
+  const Json& at = why["stopped_at"];
+  EXPECT_EQ(at["source"], "system");
+  EXPECT_EQ(at["message"], 0);
+  EXPECT_EQ(at["character"], before.size() + 9) << "the day's last digit";
+  EXPECT_EQ(at["token"], why["matched_tokens"]);
+  EXPECT_EQ(at["asked"]["text"], "5");
+  EXPECT_EQ(why["stored"]["text"], "4");
+  EXPECT_THAT(
+      advice_of(why),
+      HasSubstr("the system prompt changes at character 48: a date (\"2026-11-15.\", in the "
+                "cache \"2026-11-14.\")"));
+}
+
+TEST(CacheExplain, NamesTheMessageThatChanges) {
+  StoryDesk desk;
+  told(desk, chat_body(kStory, "Does the dog run?"));
+  const Json why = told(desk, chat_body(kStory, "Does the cat run?"));
+  EXPECT_EQ(why["reason"], "differs");
+  EXPECT_EQ(why["stopped_at"]["source"], "user");
+  EXPECT_EQ(why["stopped_at"]["message"], 1);
+  EXPECT_EQ(why["stopped_at"]["character"], std::string("Does the ").size());
+  EXPECT_THAT(advice_of(why), HasSubstr("messages[1] (user) changes at character 9 (\"cat\", in "
+                                        "the cache \"dog\")"));
+}
+
+TEST(CacheExplain, CountsCharactersOfATextFromItsBeginning) {
+  StoryDesk desk;
+  told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is red and round"));
+  const Json why =
+      told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is big and round"));
+  EXPECT_EQ(why["reason"], "differs");
+  EXPECT_EQ(why["stopped_at"]["character"], 28);
+  EXPECT_THAT(advice_of(why), HasSubstr("the prompt changes at character 28 (\"big\""));
+}
+
+TEST(CacheExplain, IsToldAtTheEndOfAStreamAndForEachPromptOfABatch) {
+  StoryDesk desk;
+  const std::vector<Json> events = desk.stream("/v1/completions", text_body(kStory));
+  EXPECT_TRUE(events.back()["choices"].empty());
+  EXPECT_EQ(events.back()["cache_explain"]["reason"], "never_seen");
+  Json body = text_body("");
+  body["prompt"] = {kStory, "Another story altogether"};
+  const Json both = told(desk, body);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0]["reason"], "none");
+  EXPECT_EQ(both[1]["stopped_at"]["token"], both[1]["matched_tokens"]);
+  EXPECT_NE(both[1]["reason"], "none");
+}
+
+TEST(CacheExplain, OfItsOwnComputesNothing) {
+  StoryDesk desk;
+  const Json body = chat_body(kStory, "Why?");
+  EXPECT_NE(desk.ask("/cache/explain", body)["reason"], "none");
+  EXPECT_NE(desk.ask("/cache/explain", body)["reason"], "none");
+  EXPECT_EQ(desk.engine().snapshot().rows_computed, 0u);
+  const Json reply = desk.ask("/v1/chat/completions", body);
+  const Json why = desk.ask("/cache/explain", body);
+  EXPECT_EQ(why["reason"], "none");
+  EXPECT_EQ(why["prompt_tokens"], reply["usage"]["prompt_tokens"]);
+  Json streamed = body;
+  streamed["stream"] = true;
+  streamed["n"] = 3;
+  EXPECT_EQ(desk.ask("/cache/explain", streamed)["reason"], "none") << "the same body will do";
+  EXPECT_EQ(desk.post("/cache/explain", {{"max_tokens", 3}}).status, 400);
+  EXPECT_EQ(desk.get("/cache/explain").status, 405);
+}
+
+TEST(CacheExplain, KnowsTheReset) {
+  StoryDesk desk;
+  told(desk, text_body(kStory));
+  desk.post_text("/reset_prefix_cache", "");
+  const Json why = told(desk, text_body(kStory));
+  EXPECT_EQ(why["reason"], "cleared");
+  EXPECT_EQ(why["reachable_tokens"], why["prompt_tokens"].get<int>() - 1);
+  EXPECT_EQ(why["evicted"]["cause"], "reset");
+  EXPECT_GE(why["evicted"]["seconds_ago"], 0.0);
+  EXPECT_THAT(advice_of(why), HasSubstr("the cache was reset"));
+}
+
+TEST(CacheExplain, CountsMissesByReason) {
+  StoryDesk desk;
+  told(desk, text_body(kStory));
+  told(desk, text_body(kStory));
+  const Json misses = Json::parse(desk.get("/server_info").body)["since_start"]["misses"];
+  EXPECT_EQ(misses["never_seen"]["requests"], 1);
+  EXPECT_EQ(misses["none"], Json({{"requests", 1}, {"tokens", 1}}));
+  EXPECT_EQ(misses["evicted"]["requests"], 0);
+}
+
+TEST(ChangingText, IsNamedWhereItIsOfAKindThatChangesByItself) {
+  const auto kind = [](const std::string& asked, const std::string& stored) {
+    const auto part = std::mismatch(asked.begin(), asked.end(), stored.begin(), stored.end());
+    return changing_text(asked, stored, static_cast<std::size_t>(part.first - asked.begin())).kind;
+  };
+  EXPECT_EQ(kind("Today is 2026-11-15.", "Today is 2026-11-14."), "a date");
+  EXPECT_EQ(kind("on 15/11/2026 we", "on 14/11/2026 we"), "a date");
+  EXPECT_EQ(kind("It is 15 November 2026", "It is 14 November 2026"), "a date");
+  EXPECT_EQ(kind("It is Sunday, and", "It is Monday, and"), "a date");
+  EXPECT_EQ(kind("at 10:42 sharp", "at 10:43 sharp"), "a time");
+  EXPECT_EQ(kind("user 17 asks", "user 18 asks"), "a number");
+  EXPECT_EQ(kind("id 3f2a77b1c0 of", "id 99ab77b1c0 of"), "an id");
+  EXPECT_EQ(kind("the cat runs", "the dog runs"), "");
+  EXPECT_EQ(kind("room 17 is", "room service is"), "") << "no two of a kind";
+  const ChangingText change = changing_text("a long word", "a lost word", 4);
+  EXPECT_EQ(change.asked, "long");
+  EXPECT_EQ(change.stored, "lost");
+  EXPECT_EQ(changing_text("ends", "", 0).stored, "");
+}
+
+}  // namespace
+}  // namespace pagoda::server
