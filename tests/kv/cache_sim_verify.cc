@@ -71,6 +71,7 @@ void Simulation::compare(BlockId mine, BlockId existing) {
 void Simulation::verify() {
   if (report_.failure) return;
   cache_.check();
+  if (ring_) follow_events();
   for (const Request& request : requests_) {
     if (request.sequence.tokens_computed() != request.tokens.size()) {
       return fail("a sequence lost count of its tokens");
