@@ -15,6 +15,7 @@
 #include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
+#include "cli/serve_events.h"
 #include "cli/serve_options.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -78,7 +79,8 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
   return std::optional<text::ChatTemplate>();
 }
 
-server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options) {
+server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options,
+                           const ServedEvents* events) {
   return {{"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
@@ -89,6 +91,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
           {"retain_budget", options.retain_budget},
           {"kv_quota", options.kv_quota},
           {"kv_quota_public", options.kv_quota_public},
+          {"kv_events", events != nullptr ? events->facts() : server::Json()},
           {"max_num_batched_tokens", options.batched_tokens_max}};
 }
 
@@ -115,6 +118,9 @@ void print_greeting(const std::string& address, const server::ServedModel& model
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
+                   ServedEvents::open(options.kv_events_config, options.block_size));
+  if (events) sizes.kv_events = &events->ring();
   StopSignal stop;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { stop.raise(signal); }));
@@ -133,9 +139,13 @@ Status serve(const ServeOptions& options) {
   server::Doorbell doorbell;
   const SteadyClock clock;
   engine::EngineOptions engine_options = {
-      .core = machine->core_options(), .tenants = {}, .after_step = [&] { doorbell.ring(); }};
+      .core = machine->core_options(), .tenants = {}, .after_step = [&] {
+        doorbell.ring();
+        if (events) events->after_step();
+      }};
   engine_options.core.requests_queued_max = options.requests_queued_max;
   engine::Engine engine(engine_options, machine->cache(), machine->runner(), clock);
+  if (events) events->start(engine, machine->cache());
   const server::ServedModel served = {.names = served_names(options),
                                       .tokenizer = tokenizer,
                                       .chat_template = std::move(chat_template),
@@ -143,7 +153,8 @@ Status serve(const ServeOptions& options) {
                                       .doorbell = doorbell,
                                       .fingerprint = machine->core_options().space,
                                       .created_s = std::time(nullptr),
-                                      .facts = machine_facts(*machine, options)};
+                                      .facts = machine_facts(*machine, options, events.get()),
+                                      .shows_tree = events != nullptr};
   stop.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *machine);
@@ -153,6 +164,7 @@ Status serve(const ServeOptions& options) {
   const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
   engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
   server->stop();
+  if (events) events->stop();
   return ok_status();
 }
 

@@ -94,11 +94,15 @@ Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(list_retained(state.model()));
 }
 
+Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(show_tree(state.model()));
+}
+
 Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
 
-constexpr std::array<Endpoint, 13> kEndpoints = {{
+constexpr std::array<Endpoint, 14> kEndpoints = {{
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
     {"GET", "/version", version, true},
@@ -110,6 +114,7 @@ constexpr std::array<Endpoint, 13> kEndpoints = {{
     {"POST", "/tokenize", answer_json<tokenize>, false},
     {"POST", "/detokenize", answer_json<detokenize>, false},
     {"GET", "/cache/retained", retained, false},
+    {"GET", "/cache/tree", cache_tree, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
 }};

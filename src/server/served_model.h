@@ -25,6 +25,7 @@ struct ServedModel {
   std::string fingerprint;      // what answers depend on besides the request
   std::int64_t created_s = 0;   // since 1970
   Json facts = Json::object();  // more of what /server_info tells
+  bool shows_tree = false;      // /cache/tree answers
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

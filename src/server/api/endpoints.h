@@ -15,6 +15,8 @@ Json detokenize(const Json& body, const ServedModel& model);
 Json render_chat(const Json& body, const ServedModel& model);
 // What requests had retained: their budget, and every grant that runs, without whose it is.
 Json list_retained(const ServedModel& model);
+// The prefix tree, depth first, its first 10,000 nodes; 404 unless the server tells events.
+Json show_tree(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold.
 Json reset_prefix_cache(const ServedModel& model);
 
