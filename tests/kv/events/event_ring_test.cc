@@ -105,7 +105,7 @@ TEST(EventRing, TwoThreadsAgreeOnEveryEvent) {
   const auto read_some = [&] {
     return ring.read(16, [&](const Event& event, std::span<const TokenId> tokens) {
       if (event.kind == EventKind::kLost) {
-        EXPECT_EQ(event.sequence, next);
+        EXPECT_GE(event.sequence, next);  // a hole may be told as it grows
         lost = true;
         return;
       }
