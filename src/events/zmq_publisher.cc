@@ -21,12 +21,6 @@ constexpr std::uint64_t kEndOfReplay = UINT64_MAX;
 
 }  // namespace
 
-Result<std::unique_ptr<Publisher>> Publisher::open(const EventsConfig& config,
-                                                   kv::EventRing& ring) {
-  ASSIGN_OR_RETURN(auto publisher, ZmqPublisher::bind(config, ring));
-  return std::unique_ptr<Publisher>(std::move(publisher));
-}
-
 Result<std::unique_ptr<ZmqPublisher>> ZmqPublisher::bind(const EventsConfig& config,
                                                          kv::EventRing& ring) {
   std::unique_ptr<ZmqPublisher> publisher(new ZmqPublisher(config, ring));
