@@ -281,6 +281,10 @@ class Events(unittest.TestCase):
             self.assertGreater(len(private), 2)
             for _, _, payload in self.until_end(subscriber):
                 self.assertNotIn(salt.encode(), payload)
+                for event in msgpack.unpackb(payload)[1]:
+                    if event.get("block_size") == 0:
+                        self.assertEqual(event["token_ids"], [])
+                        self.assertNotIn("extra_keys", event)
             # A router that knows prompt and salt finds the block by its name.
             tokens = server.post("/tokenize", {"prompt": "My own words are these: " + STORY})[1]
             name = block_name(ROOT, tokens["tokens"][:BLOCK], [salt])
