@@ -55,11 +55,13 @@ void serve(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) 
 
 // A cache full of chains of 50 blocks of random tokens, all idle.
 struct FullCache {
-  explicit FullCache(std::uint32_t blocks, bool name_blocks = false, bool remembers = false)
+  explicit FullCache(std::uint32_t blocks, bool name_blocks = false, bool remembers = false,
+                     EventRing* events = nullptr)
       : cache({.blocks = blocks,
                .block_tokens = kBlockTokens,
                .departures_max = remembers ? blocks : 0,
                .name_blocks = name_blocks,
+               .events = events,
                .on_join = {}}),
         domain(cache.domain("model", "").value()) {
     for (std::uint64_t chain = 0; chain < blocks / kChainBlocks; ++chain) {
@@ -166,6 +168,52 @@ void bench_seal(benchmark::State& state, bool name_blocks) {
   }
   set_per_item(state, "s/block", kChainBlocks);
   if (name_blocks) state.SetLabel("target: at most 500 ns a block");
+}
+
+void read_all(EventRing& ring) {
+  ring.hand_over();
+  ring.read(UINT64_MAX, [](const Event& event, std::span<const TokenId>) {
+    benchmark::DoNotOptimize(event.sequence);
+  });
+}
+
+// As bench_seal, with an event for every block; reading them is another thread's work.
+void bench_seal_told(benchmark::State& state) {
+  EventRing ring(1u << 16, kBlockTokens);
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), true, false, &ring);
+  std::uint64_t chain = 1u << 20;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const std::vector<TokenId> tokens = FullCache::chain_tokens(chain++);
+    Sequence sequence = open(full.cache, full.domain, {});
+    reserve(full.cache, sequence, tokens.size());
+    read_all(ring);
+    state.ResumeTiming();
+    for (std::uint64_t done = 0; done < tokens.size(); done += kBlockTokens) {
+      full.cache.commit(sequence, std::span(tokens).subspan(done, kBlockTokens));
+    }
+    ring.hand_over();
+    state.PauseTiming();
+    full.cache.close(sequence);
+    state.ResumeTiming();
+  }
+  set_per_item(state, "s/block", kChainBlocks);
+}
+
+// One slice of a snapshot, as a server tells it between two steps.
+void bench_snapshot_slice(benchmark::State& state) {
+  constexpr std::uint32_t kNodes = 256;
+  EventRing ring(1u << 16, kBlockTokens);
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), true, false, &ring);
+  SnapshotCursor cursor;
+  for (auto _ : state) {
+    state.PauseTiming();
+    read_all(ring);
+    if (cursor.ended) cursor = {};
+    state.ResumeTiming();
+    full.cache.tell_snapshot(cursor, kNodes);
+  }
+  set_per_item(state, "s/block", kNodes);
 }
 
 void bench_match_and_open(benchmark::State& state) {
@@ -351,6 +399,8 @@ BENCHMARK_CAPTURE(bench_evict_and_seal, remembered, false, true)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_is_new, Asked::kNew)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_left, Asked::kGone)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_is_there, Asked::kThere)->Apply(sizes);
+BENCHMARK(bench_seal_told)->Apply(sizes);
+BENCHMARK(bench_snapshot_slice)->Apply(sizes);
 BENCHMARK(bench_match_and_open)->Apply(sizes);
 BENCHMARK(bench_one_random_read)->Apply(sizes);
 BENCHMARK(bench_crowd_find)->Apply(sizes);

@@ -16,6 +16,7 @@
 #include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
+#include "cli/serve_events.h"
 #include "cli/serve_options.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -79,7 +80,8 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
   return std::optional<text::ChatTemplate>();
 }
 
-server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options) {
+server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options,
+                           const ServedEvents* events) {
   return {{"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
@@ -90,6 +92,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
           {"retain_budget", options.retain_budget},
           {"kv_quota", options.kv_quota},
           {"kv_quota_public", options.kv_quota_public},
+          {"kv_events", events != nullptr ? events->facts() : server::Json()},
           {"max_num_batched_tokens", options.batched_tokens_max}};
 }
 
@@ -116,6 +119,9 @@ void print_greeting(const std::string& address, const server::ServedModel& model
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
+                   ServedEvents::open(options.kv_events_config, options.block_size));
+  if (events) sizes.kv_events = &events->ring();
   StopSignal stop;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { stop.raise(signal); }));
@@ -134,9 +140,13 @@ Status serve(const ServeOptions& options) {
   server::Doorbell doorbell;
   const SteadyClock clock;
   engine::EngineOptions engine_options = {
-      .core = machine->core_options(), .tenants = {}, .after_step = [&] { doorbell.ring(); }};
+      .core = machine->core_options(), .tenants = {}, .after_step = [&] {
+        doorbell.ring();
+        if (events) events->after_step();
+      }};
   engine_options.core.requests_queued_max = options.requests_queued_max;
   engine::Engine engine(engine_options, machine->cache(), machine->runner(), clock);
+  if (events) events->start(engine, machine->cache());
   const server::ServedModel served = {.names = served_names(options),
                                       .tokenizer = tokenizer,
                                       .chat_template = std::move(chat_template),
@@ -144,8 +154,9 @@ Status serve(const ServeOptions& options) {
                                       .doorbell = doorbell,
                                       .fingerprint = machine->core_options().space,
                                       .created_s = std::time(nullptr),
-                                      .facts = machine_facts(*machine, options),
-                                      .block_bytes = machine->page_layout().page_bytes()};
+                                      .facts = machine_facts(*machine, options, events.get()),
+                                      .block_bytes = machine->page_layout().page_bytes(),
+                                      .shows_tree = events != nullptr};
   stop.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *machine);
@@ -156,6 +167,7 @@ Status serve(const ServeOptions& options) {
   engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
   server->stop();
   fmt::print("{}", curve_line(engine.curve()));
+  if (events) events->stop();
   return ok_status();
 }
 

@@ -87,6 +87,10 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
             "share of the cache beyond which a salt loses blocks first (default 0: none)");
   add_share("--kv-quota-public", options.kv_quota_public,
             "the same for what is public (default 0: none)");
+  command.add_option("--kv-events-config", options.kv_events_config,
+                     "JSON that publishes what the cache holds, with vLLM's fields, e.g. "
+                     "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\", "
+                     "\"replay_endpoint\": \"tcp://*:5558\"}' (default: no events)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
                    "share the KV of common beginnings (default on)");
 }

@@ -39,6 +39,7 @@ struct ServeOptions {
   double retain_budget = 0;  // shares of the cache
   double kv_quota = 0;
   double kv_quota_public = 0;
+  std::string kv_events_config;  // JSON; empty: no events
   std::uint32_t sequences_max = 64;
   std::uint32_t batched_tokens_max = 512;
   std::uint32_t long_prefill_tokens = 0;

@@ -84,8 +84,9 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
                             .quota_blocks_private = blocks_of(options.quota_share),
                             .quota_blocks_public = blocks_of(options.quota_share_public),
                             .retain_blocks_max = blocks_of(options.retain_share),
-                            .live_curve = options.live_curve,
                             .departures_max = departures_for(blocks),
+                            .live_curve = options.live_curve,
+                            .events = options.kv_events,
                             .share = options.prefix_caching};
 #ifdef PAGODA_DEV_CHECKS
   cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {

@@ -28,9 +28,10 @@ struct CpuMachineOptions {
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   bool live_curve = false;  // say what other sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
-  double retain_share = 0;        // that one tenant's requests may have retained
-  double quota_share = 0;         // beyond which a tenant loses blocks first
-  double quota_share_public = 0;  // beyond which what is public does
+  double retain_share = 0;             // that one tenant's requests may have retained
+  double quota_share = 0;              // beyond which a tenant loses blocks first
+  double quota_share_public = 0;       // beyond which what is public does
+  kv::EventRing* kv_events = nullptr;  // outlives the machine; nullptr: nobody is told
   sched::SchedulerOptions scheduler;
   std::string model_name;           // of the namespace
   std::vector<TokenId> end_tokens;  // of the model

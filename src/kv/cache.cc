@@ -15,6 +15,7 @@ std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
 
 Cache::Cache(const CacheOptions& options)
     : options_(options),
+      events_(options.events),
       pool_(options.blocks),
       tree_({.block_tokens = options.block_tokens,
              .slices = static_cast<std::uint32_t>(options.slices.size()),
@@ -44,7 +45,8 @@ Cache::Cache(const CacheOptions& options)
     used_.resize(options.blocks, 0);
   }
   if (keeps_identities()) identities_.reserve(nodes);
-  if (options.name_blocks) names_.reserve(nodes);
+  options_.name_blocks = options.name_blocks || events_ != nullptr;
+  if (options_.name_blocks) names_.reserve(nodes);
   const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
   if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
   if (has_quotas) {

@@ -31,6 +31,7 @@
 #include "kv/curve.h"
 #include "kv/curve/live_curve.h"
 #include "kv/domain.h"
+#include "kv/events/event_ring.h"
 #include "kv/evict/eviction_queue.h"
 #include "kv/evict/linked_heaps.h"
 #include "kv/evict/order_queues.h"
@@ -72,6 +73,8 @@ struct CacheOptions {
   std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
   bool name_blocks = false;      // give every whole block its name outside
   bool live_curve = false;       // say what other sizes and policies would have given (curve.h)
+  // Where changes are told; outlives the cache. Blocks are named then. nullptr: nobody asks.
+  EventRing* events = nullptr;
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
   bool share = true;
   // Called before a duplicate is given up, while both blocks are held: dev builds compare their
@@ -104,6 +107,12 @@ struct Copy {
 Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
                    std::uint64_t public_tokens, std::span<const TokenId> prompt,
                    std::uint32_t block_tokens, std::vector<BlockName>& names);
+
+// How far a snapshot has come.
+struct SnapshotCursor {
+  std::uint32_t next = 0;  // node number
+  bool ended = false;
+};
 
 // Nothing was done and nothing was evicted: blocks_needed is more than blocks_available.
 struct OutOfBlocks {
@@ -191,6 +200,11 @@ class Cache {
 
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
+
+  // A slice of a snapshot goes to the events: what the next nodes have, at most `nodes_max` of them
+  // and no more than the ring has room for. The cache may change between slices; the snapshot is as
+  // of its kSnapshotEnd.
+  void tell_snapshot(SnapshotCursor& cursor, std::uint32_t nodes_max);
 
   const BlockPool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
@@ -313,6 +327,7 @@ class Cache {
   void seal_alone(Sequence& sequence);
   void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
   void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
+  void note_whole(const Sequence& sequence, NodeId node);
   void give_name(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);
   std::optional<std::uint32_t> clear_way(NodeId parent, SaltId region,
@@ -355,10 +370,15 @@ class Cache {
   // The live curve (cache_curve.cc)
   void note_asked(const Sequence& sequence, std::span<const TokenId> prompt);
   void note_closed(const Sequence& sequence);
+  // Telling (cache_events.cc)
+  void announce(EventKind kind, Medium medium, NodeId node, std::uint32_t slice);
+  void announce_pages(EventKind kind, NodeId node);
+  void announce_cleared();
 
   NodePicture picture_of(NodeId node) const;
 
   CacheOptions options_;
+  EventRing* events_;  // nullptr: nobody is told
   BlockPool pool_;
   PrefixTree tree_;
   EvictionQueue queue_;                    // when the policy is a score

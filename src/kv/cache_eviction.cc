@@ -1,4 +1,6 @@
 // Making room: which idle blocks go, and what goes with them.
+#include <utility>
+
 #include "base/assert.h"
 #include "kv/block_identity.h"
 #include "kv/cache.h"
@@ -13,14 +15,17 @@ void Cache::make_room(std::uint64_t blocks, std::uint32_t account) {
 }
 
 void Cache::clear() {
+  EventRing* const events = std::exchange(events_, nullptr);  // told as one
   while (evict_one({.is_reset = true})) {
   }
   while (tier_) {
-    const std::optional<NodeId> node = tier_->displace();
-    if (!node) break;
-    note_departure(*node, std::nullopt, {.is_reset = true});
-    settle(*node);
+    const std::optional<TierTable::Place> copy = tier_->displace();
+    if (!copy) break;
+    note_departure(copy->node, std::nullopt, {.is_reset = true});
+    settle(copy->node);
   }
+  events_ = events;
+  announce_cleared();
 }
 
 // The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
@@ -75,6 +80,7 @@ void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
   if (ordered_) ordered_->order().left(block);
   leave_heap(node, block);
+  announce(EventKind::kRemoved, Medium::kPool, node, slice);
   tree_.set_page(node, slice, std::nullopt);
   if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   --salts_.blocks_charged(tree_.region(node));

@@ -51,10 +51,13 @@ NodePicture Cache::picture_of(NodeId node) const {
   NodePicture picture = {.depth = tree_.depth(node) - 1,
                          .tokens = {},
                          .whole = tree_.is_whole(node),
+                         .name = {},
                          .is_public = tree_.region(node) == kPublic,
                          .children = tree_.children(node),
                          .pages = tree_.pages(node),
+                         .copies = tier_ ? tier_->copies(node) : 0,
                          .references = 0};
+  if (picture.whole && options_.name_blocks) picture.name = names_[node.value()].hex();
   for (const TokenId token : tree_.tokens(node)) picture.tokens.push_back(token.value());
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     const std::optional<BlockId> page = tree_.page(node, slice);

@@ -50,16 +50,14 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       pool_.seal(sequence.tables_[slice][block]);
     }
-    give_name(sequence, *node);
-    identify(*node);
+    note_whole(sequence, *node);
   } else if (const auto prompt_end = clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_, *prompt_end);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       adopt(*node, slice, sequence.tables_[slice][block], sequence.request_);
       pool_.seal(sequence.tables_[slice][block]);
     }
-    give_name(sequence, *node);
-    identify(*node);
+    note_whole(sequence, *node);
   } else {
     SearchWork work;
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
@@ -70,6 +68,12 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
   tree_.unpin(parent);  // its child keeps it
   sequence.nodes_.push_back(*node);
   sequence.tail_.clear();
+}
+
+void Cache::note_whole(const Sequence& sequence, NodeId node) {
+  give_name(sequence, node);
+  identify(node);
+  announce_pages(EventKind::kStored, node);
 }
 
 // Without sharing no node stands for the block: it is free when its last holder lets go, and the
@@ -93,6 +97,7 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
       adopt(node, slice, mine, sequence.request_);
       pool_.seal(mine);
       note_sealed(node, slice);
+      announce(EventKind::kStored, Medium::kPool, node, slice);
       continue;
     }
     hold(*existing);

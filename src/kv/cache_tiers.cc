@@ -39,7 +39,11 @@ std::vector<Move> Cache::offload(const MigrationOptions& options) {
       release(block, pool_.last_use(block));
       break;
     }
-    if (target->displaced) settle(*target->displaced);
+    if (target->displaced) {
+      announce(EventKind::kRemoved, Medium::kTier, target->displaced->node,
+               target->displaced->slice);
+      settle(target->displaced->node);
+    }
     moves.push_back({.direction = Direction::kOut,
                      .block = block,
                      .slot = target->slot,
@@ -107,6 +111,7 @@ void Cache::moved(const MoveReport& report, Load* load) {
     --offloads_running_;
     if (report.done) {
       tier_->end_write(move.slot, move.node, move.slice, ++now_);
+      announce(EventKind::kMoved, Medium::kTier, move.node, move.slice);
     } else {
       tier_->abandon_write(move.slot);
     }
@@ -117,7 +122,9 @@ void Cache::moved(const MoveReport& report, Load* load) {
   --load->moves_running;
   tier_->end_read(move.slot, ++now_);
   if (!report.done) {
-    tier_->forget(move.slot);
+    if (tier_->forget(move.slot)) {
+      announce(EventKind::kRemoved, Medium::kTier, move.node, move.slice);
+    }
     return pool_.abandon(move.block);
   }
   BlockId page = move.block;
@@ -131,6 +138,7 @@ void Cache::moved(const MoveReport& report, Load* load) {
     pool_.loaded(page);
     adopt(move.node, move.slice, page, {});
     note_sealed(move.node, move.slice);
+    announce(EventKind::kMoved, Medium::kPool, move.node, move.slice);
   }
   load->held.push_back(page);
 }

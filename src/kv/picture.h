@@ -12,10 +12,12 @@ namespace pagoda::kv {
 struct NodePicture {
   std::uint32_t depth;  // blocks above, the namespace's root not counted
   std::vector<std::uint32_t> tokens;
-  bool whole;  // false: an open leaf
+  bool whole;        // false: an open leaf
+  std::string name;  // outside, of whole blocks when the cache names them; 64 digits
   bool is_public;
   std::uint32_t children;
   std::uint32_t pages;       // of how many slices
+  std::uint32_t copies;      // of them in another tier
   std::uint32_t references;  // of its most held page
 };
 

@@ -111,6 +111,10 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_curve(state.model()));
 }
 
+Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(show_tree(state.model()));
+}
+
 Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
@@ -129,6 +133,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/retained", retained, false},
     {"GET", "/cache/curve", curve, false},
     {"POST", "/cache/explain", explain_cache, false},
+    {"GET", "/cache/tree", cache_tree, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
 });

@@ -26,6 +26,7 @@ struct ServedModel {
   std::int64_t created_s = 0;     // since 1970
   Json facts = Json::object();    // more of what /server_info tells
   std::uint64_t block_bytes = 0;  // of the cache
+  bool shows_tree = false;        // /cache/tree answers
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

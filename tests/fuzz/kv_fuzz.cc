@@ -30,6 +30,7 @@ void run(std::span<const std::uint8_t> bytes) {
   options.tier_slots = bytes[3] % 4 * 12;
   options.share = bytes[3] / 4 % 8 != 7;
   options.name_blocks = bytes[3] >= 128;
+  options.event_ring = bytes[3] / 64 % 2 * 64;
   options.script = bytes.subspan(kSettings);
   const SimReport report = simulate(options);
   if (report.failure) std::fputs(report.failure->c_str(), stderr);

@@ -21,6 +21,7 @@ struct Decode {
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t quota_blocks = 0;
   bool live_curve = false;
+  EventRing* events = nullptr;
 };
 
 // Four requests take a token each in turn; the first two compute the same text, so that the second
@@ -38,6 +39,7 @@ void expect_no_allocations(const Decode& decode) {
   options.retain_blocks_max = decode.quota_blocks;
   options.live_curve = decode.live_curve;
   options.departures_max = 50;
+  options.events = decode.events;
   Desk desk(options);
   for (std::uint32_t i = 0; decode.warm && i < 20; ++i) {
     desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));
@@ -127,6 +129,8 @@ TEST(Allocations, OfDecodingAreNone) {
     expect_no_allocations({warm, true, true, 16, {{9}}});
     expect_no_allocations({warm, false, false, 0, {{0}, {9}}});
     expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 10});
+    EventRing events(64, 4);  // overflows on the way
+    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 0, &events});
     for (const EvictionPolicy* const policy : eviction_policies()) {
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 0});
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20});

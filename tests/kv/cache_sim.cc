@@ -33,6 +33,9 @@ extern "C" void print_history(int signal) {
 
 Simulation::Simulation(const SimOptions& options)
     : options_(options),
+      ring_(options.event_ring > 0
+                ? std::optional<EventRing>(std::in_place, options.event_ring, options.block_tokens)
+                : std::nullopt),
       cache_({.blocks = options.blocks,
               .block_tokens = options.block_tokens,
               .slices = options.slices,
@@ -45,6 +48,7 @@ Simulation::Simulation(const SimOptions& options)
               .tier_slots = options.tier_slots,
               .name_blocks = options.name_blocks,
               .live_curve = options.live_curve,
+              .events = ring_ ? &*ring_ : nullptr,
               .share = options.share,
               .on_join = [this](BlockId mine, BlockId existing) { compare(mine, existing); }}),
       memory_(options.blocks, options.tier_slots, options.block_tokens) {
@@ -62,6 +66,7 @@ SimReport Simulation::run() {
     verify();
   }
   if (!report_.failure) finish();
+  if (!report_.failure && ring_) finish_events();
   report_.blocks_evicted = cache_.blocks_evicted();
   report_.blocks_joined = cache_.blocks_joined();
   report_.history = history_ + "evicted " + text(cache_.blocks_evicted()) + "\n";
@@ -77,6 +82,7 @@ std::uint64_t Simulation::random(std::uint64_t bound) {
 void Simulation::operate() {
   if (random(4) == 0) report_copies();
   if (random(3) == 0) end_moves();
+  if (ring_ && random(3) == 0) tell_snapshot();
   const std::uint64_t dice = random(32);
   if (dice == 0 && !options_.exact) return random(3) == 0 ? clear() : squeeze();
   if (dice == 1 && !waiting_.empty()) return cancel_waiting();

@@ -14,7 +14,8 @@
 // agrees with it (its reasons are held against the truth in explain_model_test.cc). What
 // blocks_needed() says is what is granted or refused, and what it takes. Names are those of the
 // naive chain. The live curve counts what was asked for, says what may be said, and changes
-// nothing.
+// nothing. A copy of the tree that is kept by events alone, also after losses by a snapshot, is
+// the cache's picture.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,7 @@ enum class Sabotage : std::uint8_t {
   kEarlyPin,       // a copy's pin is given back before the copy has landed
   kForeignRegion,  // a match is asked for as another tenant
   kTornMove,       // a page comes back from the tier without its last row
+  kMissedEvent,    // an event does not reach the mirror
 };
 
 struct SimOptions {
@@ -53,6 +55,8 @@ struct SimOptions {
   std::uint64_t retain_blocks = 0;  // of every salt
   std::uint32_t departures_max = 0;
   bool name_blocks = false;
+  // A ring of so many events (0: none) is read now and then into a mirror (events/event_mirror.h).
+  std::uint32_t event_ring = 0;
   bool share = true;
   bool live_curve = false;
   // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
@@ -74,6 +78,11 @@ struct SimReport {
   std::uint64_t pages_in = 0;
   std::uint64_t loads_that_helped = 0;
   std::uint64_t names_verified = 0;
+  std::uint64_t mirrors_compared = 0;
+  std::uint64_t snapshots = 0;
+  std::uint64_t snapshots_that_mended = 0;  // after a loss
+  std::uint64_t pages_told_moved = 0;
+  std::uint64_t clears_told = 0;
   std::uint64_t retained = 0;
   std::uint64_t retain_refused = 0;
   std::uint64_t cancelled_with_room = 0;    // between reserve and commit

@@ -16,6 +16,7 @@ SimOptions scenario(std::uint64_t seed) {
   options.tier_slots = static_cast<std::uint32_t>(seed / 2 % 3) * 20;
   if (options.tier_slots > 0) options.operations = 200;
   options.name_blocks = seed / 6 % 2 == 1;
+  options.event_ring = seed / 7 % 3 == 0 ? 0 : seed / 21 % 2 == 0 ? 32 : 1024;
   options.share = seed % 13 != 12;
   options.policy = eviction_policies()[seed / 4 % eviction_policies().size()];
   options.quota_blocks = seed / 3 % 3 == 2 ? 4 + seed % 11 : 0;
@@ -80,6 +81,11 @@ SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t 
     sum.pages_in += report.pages_in;
     sum.loads_that_helped += report.loads_that_helped;
     sum.names_verified += report.names_verified;
+    sum.mirrors_compared += report.mirrors_compared;
+    sum.snapshots += report.snapshots;
+    sum.snapshots_that_mended += report.snapshots_that_mended;
+    sum.pages_told_moved += report.pages_told_moved;
+    sum.clears_told += report.clears_told;
     sum.retained += report.retained;
     sum.retain_refused += report.retain_refused;
     sum.cancelled_with_room += report.cancelled_with_room;
@@ -103,6 +109,11 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   EXPECT_GT(sum.pages_in, 10'000u);
   EXPECT_GT(sum.loads_that_helped, 5'000u);
   EXPECT_GT(sum.names_verified, 10'000u);
+  EXPECT_GT(sum.mirrors_compared, 100'000u);
+  EXPECT_GT(sum.snapshots, 10'000u);
+  EXPECT_GT(sum.snapshots_that_mended, 1'000u);
+  EXPECT_GT(sum.pages_told_moved, 5'000u);
+  EXPECT_GT(sum.clears_told, 1'000u);
   EXPECT_GT(sum.retained, 1'000u);
   EXPECT_GT(sum.retain_refused, 1'000u);
   EXPECT_GT(sum.cancelled_with_room, 1'000u);
@@ -149,7 +160,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Sabotaged,
                          testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
                                          Sabotage::kShiftedRows, Sabotage::kTornCopy,
                                          Sabotage::kLeakedPin, Sabotage::kEarlyPin,
-                                         Sabotage::kForeignRegion, Sabotage::kTornMove));
+                                         Sabotage::kForeignRegion, Sabotage::kTornMove,
+                                         Sabotage::kMissedEvent));
 
 }  // namespace
 }  // namespace pagoda::kv

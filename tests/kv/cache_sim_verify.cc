@@ -89,6 +89,7 @@ void Simulation::verify() {
   if (report_.failure) return;
   cache_.check();
   if (options_.live_curve && step_ % 8 == 0) verify_curve();
+  if (ring_) follow_events();
   for (const Request& request : requests_) {
     if (request.sequence.tokens_computed() != request.tokens.size()) {
       return fail("a sequence lost count of its tokens");

@@ -9,6 +9,7 @@
 
 #include "kv/cache_oracle.h"
 #include "kv/cache_sim.h"
+#include "kv/events/event_mirror.h"
 #include "kv/sim_memory.h"
 
 namespace pagoda::kv {
@@ -117,10 +118,18 @@ class Simulation {
   void verify();
   void verify_curve();
   void verify_rows(const Request& request, std::uint32_t slice);
+
+  // Events (cache_sim_events.cc)
+  void tell_snapshot();
+  void follow_events();
+  void finish_events();
   void log(const std::string& line) { history_ += text(step_) + ": " + line + "\n"; }
   void fail(const std::string& what);
 
   SimOptions options_;
+  std::optional<EventRing> ring_;
+  EventMirror mirror_;
+  SnapshotCursor snapshot_;
   Cache cache_;
   CacheOracle oracle_;
   SimMemory memory_;

@@ -26,13 +26,14 @@ const std::vector<Arrows>& arrow_table() {
       {"text/", {"base/", "gguf/"}},
       {"sched/", {"base/", "kv/"}},
       {"engine/", {"base/", "device/", "kernels/ops.h", "kv/", "model/", "sched/", "store/"}},
+      {"events/", {"base/", "kv/events/", "kv/names/", "kv/memory/slices.h"}},
       {"server/",
        {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
         "engine/snapshot.h", "engine/tenant.h", "kv/ids.h", "kv/explanation.h",
         "kv/miss_counters.h", "kv/picture.h", "kv/retention.h", "kv/event.h", "kv/curve.h"}},
       {"cli/",
-       {"base/", "device/", "engine/", "gguf/", "kernels/", "kv/", "model/", "sched/", "server/",
-        "store/", "text/"}},
+       {"base/", "device/", "engine/", "events/", "gguf/", "kernels/", "kv/", "model/", "sched/",
+        "server/", "store/", "text/"}},
       {"cli/replay", {"base/", "kv/", "cli/"}},
   };
   return kTable;

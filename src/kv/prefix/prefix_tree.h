@@ -59,6 +59,9 @@ class PrefixTree {
   std::uint32_t block_tokens() const { return options_.block_tokens; }
   std::uint32_t slices() const { return options_.slices; }
   std::uint32_t nodes() const { return nodes_live_; }  // roots included
+  // Numbers ever in use at once: those of live nodes are below it.
+  std::uint32_t node_numbers() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  bool is_live(NodeId node) const { return at(node).live; }
 
   // Takes the memory of this many nodes at once: growing by doubling would take up to twice as
   // much.

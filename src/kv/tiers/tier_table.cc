@@ -22,7 +22,7 @@ std::uint32_t TierTable::copies(NodeId node) const {
   return copies;
 }
 
-std::optional<NodeId> TierTable::displace() {
+std::optional<TierTable::Place> TierTable::displace() {
   const auto score = [this](BlockId slot) {
     return -static_cast<std::int64_t>(pool_.last_use(slot));
   };
@@ -34,14 +34,14 @@ std::optional<NodeId> TierTable::displace() {
   const std::optional<BlockId> oldest = queue_.pop(score, judge);
   if (!oldest) return std::nullopt;
   pool_.set_queued(*oldest, false);
-  const NodeId node = places_[oldest->value()]->node;
+  const Place place = places_[oldest->value()].value();
   detach(SlotId(oldest->value()));
   pool_.evict(*oldest);
-  return node;
+  return place;
 }
 
 std::optional<TierTable::Writable> TierTable::begin_write() {
-  std::optional<NodeId> displaced;
+  std::optional<Place> displaced;
   if (pool_.blocks_free() == 0) {
     displaced = displace();
     if (!displaced) return std::nullopt;
@@ -78,10 +78,11 @@ void TierTable::end_read(SlotId slot, Tick now) {
   queue(slot);
 }
 
-void TierTable::forget(SlotId slot) {
-  if (pool_.state(BlockId(slot.value())) != BlockState::kIdle) return;
+bool TierTable::forget(SlotId slot) {
+  if (pool_.state(BlockId(slot.value())) != BlockState::kIdle) return false;
   detach(slot);
   pool_.evict(BlockId(slot.value()));
+  return true;
 }
 
 void TierTable::detach(SlotId slot) {

@@ -27,14 +27,18 @@ class TierTable {
   // How many slices of the node have copies.
   std::uint32_t copies(NodeId node) const;
 
+  struct Place {
+    NodeId node;
+    std::uint32_t slice;
+  };
   // Frees the slot that was used longest ago and is not in use; whose copy it was. Nothing when
   // there is none.
-  std::optional<NodeId> displace();
+  std::optional<Place> displace();
 
   struct Writable {
     SlotId slot;
     // Whose copy made room, if any.
-    std::optional<NodeId> displaced;
+    std::optional<Place> displaced;
   };
   // Room for a new copy; nothing when every slot is being written or read.
   std::optional<Writable> begin_write();
@@ -45,17 +49,12 @@ class TierTable {
   void begin_read(SlotId slot);
   void end_read(SlotId slot, Tick now);
 
-  // A copy turned out to be bad: it goes, unless someone is still reading it.
-  void forget(SlotId slot);
+  // A copy turned out to be bad: it goes, unless someone is still reading it (false).
+  bool forget(SlotId slot);
 
   void check() const;
 
  private:
-  struct Place {
-    NodeId node;
-    std::uint32_t slice;
-  };
-
   std::size_t index(NodeId node, std::uint32_t slice) const {
     return std::size_t{node.value()} * slices_ + slice;
   }

@@ -17,6 +17,8 @@ Json render_chat(const Json& body, const ServedModel& model);
 Json list_retained(const ServedModel& model);
 // What share of the blocks asked for other sizes and policies would have found.
 Json describe_curve(const ServedModel& model);
+// The prefix tree, depth first, its first 10,000 nodes; 404 unless the server tells events.
+Json show_tree(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold.
 Json reset_prefix_cache(const ServedModel& model);
 

@@ -34,7 +34,7 @@ TEST(TierTable, TheCopyUsedLongestAgoMakesRoomAndItsNodeIsTold) {
   table.end_read(first, 3);  // node 1 was used after node 2
   const auto target = table.begin_write();
   ASSERT_TRUE(target.has_value());
-  EXPECT_EQ(target->displaced, NodeId(2));
+  EXPECT_EQ(target->displaced->node, NodeId(2));
   EXPECT_FALSE(table.find(NodeId(2), 0));
   table.abandon_write(target->slot);
   table.check();

@@ -42,11 +42,11 @@ def require_default_model(test):
 class Served:
     """A server process; `get`, `post` and `connect` talk to it with the standard library."""
 
-    def __init__(self, model=STORIES, *flags, wait=True, port=0):
+    def __init__(self, model=STORIES, *flags, wait=True, port=0, memory="64MiB"):
         self.begin = time.monotonic()
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [BINARY, "serve", model, "--port", str(port), "--kv-cache-memory-bytes", "64MiB", *flags],
+            [BINARY, "serve", model, "--port", str(port), "--kv-cache-memory-bytes", memory, *flags],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             bufsize=0,  # select sees what readline left

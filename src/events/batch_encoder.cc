@@ -1,0 +1,147 @@
+#include "events/batch_encoder.h"
+
+#include <string_view>
+
+namespace pagoda::events {
+namespace {
+
+std::string_view medium_name(kv::Medium medium) {
+  return medium == kv::Medium::kPool ? "GPU" : "CPU";
+}
+
+}  // namespace
+
+BatchEncoder::BatchEncoder(const EncoderOptions& options)
+    : options_(options), runs_(2 * options.slices.size()) {}
+
+void BatchEncoder::add(const kv::Event& event, std::span<const TokenId> tokens) {
+  ++events_;
+  switch (event.kind) {
+    case kv::EventKind::kRemoved:
+      end_runs();
+      return write_removed(event);
+    case kv::EventKind::kCleared:
+      end_runs();
+      return write_cleared();
+    default:
+      return add_stored(event, tokens);
+  }
+}
+
+void BatchEncoder::add_stored(const kv::Event& event, std::span<const TokenId> tokens) {
+  Run& run = runs_[static_cast<std::size_t>(event.medium) * options_.slices.size() + event.slice];
+  const bool goes_on = !run.names.empty() && run.names.back() == event.parent &&
+                       run.first.is_public == event.is_public;
+  if (!goes_on) {
+    end_run(run);
+    run.first = event;
+  }
+  run.names.push_back(event.name);
+  run.tokens.insert(run.tokens.end(), tokens.begin(), tokens.end());
+}
+
+void BatchEncoder::end_run(Run& run) {
+  if (run.names.empty()) return;
+  write_stored(run);
+  run.names.clear();
+  run.tokens.clear();
+}
+
+void BatchEncoder::end_runs() {
+  for (Run& run : runs_) end_run(run);
+}
+
+// The fields, in vLLM's order; a map leaves out what is null after lora_name, an array cannot.
+void BatchEncoder::write_stored(const Run& run) {
+  const bool is_array = options_.encoding == Encoding::kArrays;
+  const kv::Event& first = run.first;
+  const std::uint32_t window = options_.slices[first.slice].window;
+  const std::size_t keys_told = first.is_public ? 1 : 0;
+  begin("BlockStored", is_array ? 13 : 10 + keys_told + (window != 0 ? 1 : 0));
+  key("block_hashes");
+  body_.array(run.names.size());
+  for (const kv::BlockName& name : run.names) hash(name);
+  key("parent_block_hash");
+  first.parent == kv::root_name() ? body_.nil() : hash(first.parent);
+  key("token_ids");
+  body_.array(run.tokens.size());
+  for (const TokenId token : run.tokens) body_.number(std::uint64_t{token.value()});
+  key("block_size");
+  body_.number(std::uint64_t{first.is_public ? options_.block_tokens : 0});
+  key("lora_id");
+  body_.nil();
+  key("medium");
+  body_.text(medium_name(first.medium));
+  key("lora_name");
+  body_.nil();
+  if (first.is_public) {
+    key("extra_keys");
+    body_.array(run.names.size());
+    for (std::size_t i = 0; i < run.names.size(); ++i) body_.nil();
+  } else if (is_array) {
+    body_.nil();
+  }
+  key("group_idx");
+  body_.number(std::uint64_t{first.slice});
+  key("kv_cache_spec_kind");
+  body_.text(window != 0 ? "sliding_window" : "full_attention");
+  if (window != 0) {
+    key("kv_cache_spec_sliding_window");
+    body_.number(std::uint64_t{window});
+  } else if (is_array) {
+    body_.nil();
+  }
+  if (is_array) body_.nil();  // locality
+}
+
+void BatchEncoder::write_removed(const kv::Event& event) {
+  const bool is_array = options_.encoding == Encoding::kArrays;
+  begin("BlockRemoved", is_array ? 5 : 4);
+  key("block_hashes");
+  body_.array(1);
+  hash(event.name);
+  key("medium");
+  body_.text(medium_name(event.medium));
+  key("group_idx");
+  body_.number(std::uint64_t{event.slice});
+  if (is_array) body_.nil();  // locality
+}
+
+void BatchEncoder::write_cleared() { begin("AllBlocksCleared", 1); }
+
+// `fields` counts the type.
+void BatchEncoder::begin(std::string_view type, std::size_t fields) {
+  ++written_;
+  if (options_.encoding == Encoding::kMaps) {
+    body_.map(fields);
+    body_.text("type");
+  } else {
+    body_.array(fields);
+  }
+  body_.text(type);
+}
+
+void BatchEncoder::key(std::string_view name) {
+  if (options_.encoding == Encoding::kMaps) body_.text(name);
+}
+
+void BatchEncoder::hash(const kv::BlockName& name) {
+  options_.int_block_hashes ? body_.number(name.event_hash()) : body_.bytes(name.digest);
+}
+
+std::string BatchEncoder::finish(double time_s) {
+  end_runs();
+  MsgpackWriter batch;
+  batch.array(options_.incarnation.empty() ? 3 : 4);
+  batch.number(time_s);
+  batch.array(written_);
+  batch.append(body_);
+  batch.number(std::uint64_t{0});  // data_parallel_rank
+  if (!options_.incarnation.empty()) batch.text(options_.incarnation);
+  body_.clear();
+  written_ = 0;
+  events_ = 0;
+  return batch.take();
+}
+
+}  // namespace pagoda::events

@@ -1,0 +1,38 @@
+// The last batches, for subscribers who missed some.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+namespace pagoda::events {
+
+class ReplayBuffer {
+ public:
+  static constexpr std::uint64_t kBytesMax = 64 << 20;
+
+  explicit ReplayBuffer(std::uint64_t batches_max) : batches_max_(batches_max) {}
+
+  struct Batch {
+    std::uint64_t sequence;
+    std::string payload;
+  };
+  // Sequences only rise; the oldest make room.
+  void push(std::uint64_t sequence, std::string payload);
+
+  // Calls visit(const Batch&) for those from `sequence` on, in order, while it returns true.
+  template <class Visit>
+  void for_each_from(std::uint64_t sequence, Visit&& visit) const {
+    for (const Batch& batch : batches_) {
+      if (batch.sequence >= sequence && !visit(batch)) return;
+    }
+  }
+  std::size_t batches() const { return batches_.size(); }
+
+ private:
+  std::uint64_t batches_max_;
+  std::uint64_t bytes_ = 0;
+  std::deque<Batch> batches_;
+};
+
+}  // namespace pagoda::events

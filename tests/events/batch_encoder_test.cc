@@ -1,0 +1,163 @@
+// Batches are decoded by nlohmann's MessagePack and held against vLLM's schema.
+#include "events/batch_encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pagoda::events {
+namespace {
+
+using Json = nlohmann::json;
+
+// Names whose number in events is known: all bytes are zero but the last.
+kv::BlockName name_of(std::uint8_t number) {
+  kv::BlockName name = {};
+  name.digest.back() = std::byte{number};
+  return name;
+}
+
+kv::Event stored(std::uint8_t name, std::uint8_t parent, std::uint32_t slice = 0) {
+  return {.slice = slice,
+          .name = name_of(name),
+          .parent = parent == 0 ? kv::root_name() : name_of(parent)};
+}
+
+kv::Event removed(std::uint8_t name) {
+  return {.kind = kv::EventKind::kRemoved, .name = name_of(name)};
+}
+
+class Encoded {
+ public:
+  explicit Encoded(EncoderOptions options = {}) : encoder_(with_small_blocks(options)) {}
+
+  void add(const kv::Event& event) {
+    const std::vector<TokenId> tokens = {TokenId(7), TokenId(300)};
+    const bool tells = event.is_public && event.kind != kv::EventKind::kRemoved;
+    encoder_.add(event, tells ? std::span(tokens) : std::span<const TokenId>());
+  }
+  Json finish() { return Json::from_msgpack(encoder_.finish(12.5)); }
+
+ private:
+  static EncoderOptions with_small_blocks(EncoderOptions options) {
+    options.block_tokens = 2;
+    return options;
+  }
+  BatchEncoder encoder_;
+};
+
+TEST(BatchEncoder, WritesTimeEventsAndRank) {
+  Encoded encoded;
+  encoded.add({.kind = kv::EventKind::kCleared});
+  EXPECT_EQ(encoded.finish(), Json::parse(R"([12.5, [{"type": "AllBlocksCleared"}], 0])"));
+}
+
+TEST(BatchEncoder, ABatchBeginsAnewAfterTheLast) {
+  Encoded encoded;
+  encoded.add(stored(1, 0));
+  encoded.finish();
+  encoded.add(removed(1));
+  EXPECT_EQ(encoded.finish()[1], Json::parse(R"([{"type": "BlockRemoved", "block_hashes": [1],
+                                                  "medium": "GPU", "group_idx": 0}])"));
+}
+
+TEST(BatchEncoder, ARunOfChildrenIsOneEvent) {
+  Encoded encoded;
+  encoded.add(stored(1, 0));
+  encoded.add(stored(2, 1));
+  encoded.add(stored(3, 1));  // another child of the first
+  EXPECT_EQ(encoded.finish()[1], Json::parse(R"([
+      {"type": "BlockStored", "block_hashes": [1, 2], "parent_block_hash": null,
+       "token_ids": [7, 300, 7, 300], "block_size": 2, "lora_id": null, "medium": "GPU",
+       "lora_name": null, "extra_keys": [null, null], "group_idx": 0,
+       "kv_cache_spec_kind": "full_attention"},
+      {"type": "BlockStored", "block_hashes": [3], "parent_block_hash": 1,
+       "token_ids": [7, 300], "block_size": 2, "lora_id": null, "medium": "GPU",
+       "lora_name": null, "extra_keys": [null], "group_idx": 0,
+       "kv_cache_spec_kind": "full_attention"}])"));
+}
+
+// A block that leaves between two that come stays between them.
+TEST(BatchEncoder, OrderIsKeptAroundRemovals) {
+  Encoded encoded;
+  encoded.add(stored(1, 0));
+  encoded.add(removed(1));
+  encoded.add(stored(1, 0));
+  const Json events = encoded.finish()[1];
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["type"], "BlockStored");
+  EXPECT_EQ(events[1]["type"], "BlockRemoved");
+  EXPECT_EQ(events[2]["type"], "BlockStored");
+}
+
+TEST(BatchEncoder, SlicesAreGroupsAndTiersAreMedia) {
+  EncoderOptions options;
+  options.slices = {{0}, {6}};
+  Encoded encoded(options);
+  encoded.add(stored(1, 0, 0));
+  encoded.add(stored(1, 0, 1));
+  encoded.add(stored(2, 1, 0));
+  encoded.add(stored(2, 1, 1));
+  kv::Event out = stored(1, 0, 1);
+  out.kind = kv::EventKind::kMoved;
+  out.medium = kv::Medium::kTier;
+  encoded.add(out);
+  const Json events = encoded.finish()[1];
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["block_hashes"], Json::parse("[1, 2]"));
+  EXPECT_EQ(events[0]["kv_cache_spec_kind"], "full_attention");
+  EXPECT_FALSE(events[0].contains("kv_cache_spec_sliding_window"));
+  EXPECT_EQ(events[1]["block_hashes"], Json::parse("[1, 2]"));
+  EXPECT_EQ(events[1]["group_idx"], 1);
+  EXPECT_EQ(events[1]["kv_cache_spec_kind"], "sliding_window");
+  EXPECT_EQ(events[1]["kv_cache_spec_sliding_window"], 6);
+  EXPECT_EQ(events[2]["medium"], "CPU");
+}
+
+TEST(BatchEncoder, APrivateBlockIsItsHashAlone) {
+  Encoded encoded;
+  encoded.add(stored(1, 0));
+  kv::Event event = stored(2, 1);
+  event.is_public = false;
+  encoded.add(event);
+  const Json events = encoded.finish()[1];
+  ASSERT_EQ(events.size(), 2u) << "not in one run with what is public";
+  EXPECT_EQ(events[1], Json::parse(R"({
+      "type": "BlockStored", "block_hashes": [2], "parent_block_hash": 1, "token_ids": [],
+      "block_size": 0, "lora_id": null, "medium": "GPU", "lora_name": null, "group_idx": 0,
+      "kv_cache_spec_kind": "full_attention"})"));
+}
+
+TEST(BatchEncoder, ArraysHaveEveryFieldInOrder) {
+  EncoderOptions options;
+  options.encoding = Encoding::kArrays;
+  options.incarnation = "0123456789abcdef";
+  options.slices = {{0}, {6}};
+  Encoded encoded(options);
+  encoded.add(stored(1, 0));
+  encoded.add(removed(1));
+  kv::Event event = stored(2, 0, 1);
+  event.is_public = false;
+  encoded.add(event);
+  encoded.add({.kind = kv::EventKind::kCleared});
+  EXPECT_EQ(encoded.finish(), Json::parse(R"([12.5, [
+      ["BlockStored", [1], null, [7, 300], 2, null, "GPU", null, [null], 0, "full_attention", null,
+       null],
+      ["BlockRemoved", [1], "GPU", 0, null],
+      ["BlockStored", [2], null, [], 0, null, "GPU", null, null, 1, "sliding_window", 6, null],
+      ["AllBlocksCleared"]], 0, "0123456789abcdef"])"));
+}
+
+TEST(BatchEncoder, HashesMayBeWholeNames) {
+  EncoderOptions options;
+  options.int_block_hashes = false;
+  Encoded encoded(options);
+  encoded.add(stored(9, 0));
+  const Json hash = encoded.finish()[1][0]["block_hashes"][0];
+  ASSERT_TRUE(hash.is_binary());
+  EXPECT_EQ(hash.get_binary().size(), 32u);
+  EXPECT_EQ(hash.get_binary().back(), 9);
+}
+
+}  // namespace
+}  // namespace pagoda::events

@@ -1,0 +1,107 @@
+#include "kv/events/event_mirror.h"
+
+namespace pagoda::kv {
+
+void EventMirror::apply(const Event& event, std::span<const TokenId> tokens) {
+  switch (event.kind) {
+    case EventKind::kLost:
+      copy_.reset();
+      coming_.reset();
+      return;
+    case EventKind::kSnapshotBegin:
+      coming_.emplace();
+      return;
+    case EventKind::kSnapshotPause:
+      return;
+    case EventKind::kSnapshotEnd:
+      return end_snapshot();
+    default:
+      break;
+  }
+  pages_moved_ += event.kind == EventKind::kMoved ? 1 : 0;
+  clears_ += event.kind == EventKind::kCleared ? 1 : 0;
+  // Of the coming copy only the end is asked for: it may be told of what it has not, and twice.
+  if (coming_) apply_to(*coming_, event, tokens);
+  if (!copy_) return;
+  const auto wrong = apply_to(*copy_, event, tokens);
+  if (event.kind == EventKind::kPresent) {
+    if (!wrong) contradict("a snapshot told of a page that no event had stored");
+  } else if (wrong) {
+    contradict(*wrong);
+  }
+}
+
+bool EventMirror::add(Copy& copy, const Event& event, std::span<const TokenId> tokens) {
+  Block& block = copy[event.name.hex()];
+  block.parent = event.parent.hex();
+  block.is_public = event.is_public;
+  block.tokens.clear();
+  for (const TokenId token : tokens) block.tokens.push_back(token.value());
+  return (event.medium == Medium::kPool ? block.pages : block.copies).insert(event.slice).second;
+}
+
+bool EventMirror::remove(Copy& copy, const Event& event) {
+  const auto found = copy.find(event.name.hex());
+  if (found == copy.end()) return false;
+  Block& block = found->second;
+  const bool was_there =
+      (event.medium == Medium::kPool ? block.pages : block.copies).erase(event.slice) > 0;
+  if (block.pages.empty() && block.copies.empty()) copy.erase(found);
+  return was_there;
+}
+
+// What the copy did not expect, if anything.
+std::optional<std::string> EventMirror::apply_to(Copy& copy, const Event& event,
+                                                 std::span<const TokenId> tokens) {
+  const std::string page = event.name.hex() + " in slice " + std::to_string(event.slice);
+  switch (event.kind) {
+    case EventKind::kCleared:
+      copy.clear();
+      return std::nullopt;
+    case EventKind::kRemoved:
+      if (remove(copy, event)) return std::nullopt;
+      return page + " left and was not there";
+    default:
+      if (add(copy, event, tokens)) return std::nullopt;
+      return page + " came and was there";
+  }
+}
+
+void EventMirror::end_snapshot() {
+  if (!coming_) return;  // its begin was lost
+  ++snapshots_;
+  if (!copy_) ++recoveries_;
+  if (copy_ && *copy_ != *coming_) contradict("a snapshot differs from what events gave");
+  copy_ = std::move(coming_);
+  coming_.reset();
+}
+
+std::optional<std::string> EventMirror::difference(const Cache& cache) const {
+  const CachePicture picture = cache.picture(SIZE_MAX);
+  std::vector<std::string> above = {root_name().hex()};  // [depth]
+  std::size_t blocks = 0;
+  for (const NodePicture& node : picture.tree) {
+    if (!node.whole) continue;
+    above.resize(node.depth + 1);
+    const std::string parent = above.back();
+    above.push_back(node.name);
+    if (node.pages + node.copies == 0) continue;
+    ++blocks;
+    const auto found = copy_->find(node.name);
+    if (found == copy_->end()) return "no event told of " + node.name;
+    const Block& block = found->second;
+    if (block.pages.size() != node.pages || block.copies.size() != node.copies) {
+      return "pages of " + node.name + " differ";
+    }
+    if (block.parent != parent || block.is_public != node.is_public) {
+      return node.name + " hangs elsewhere";
+    }
+    const std::vector<std::uint32_t> told =
+        node.is_public ? node.tokens : std::vector<std::uint32_t>();
+    if (block.tokens != told) return "tokens of " + node.name + " differ";
+  }
+  if (blocks != copy_->size()) return "events told of a block that is not there";
+  return std::nullopt;
+}
+
+}  // namespace pagoda::kv
