@@ -10,6 +10,7 @@
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/fields.h"
+#include "server/metrics/metrics.h"
 
 namespace pagoda::server {
 namespace {
@@ -98,7 +99,12 @@ Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
 
-constexpr std::array<Endpoint, 13> kEndpoints = {{
+Routed metrics(const HttpRequest& request, const ServerState& state) {
+  if (state.phase() == Phase::kLoading) throw ApiError(503, "the model is loading", {}, "loading");
+  return metrics_reply(state, request.accept);
+}
+
+constexpr std::array<Endpoint, 14> kEndpoints = {{
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
     {"GET", "/version", version, true},
@@ -112,7 +118,9 @@ constexpr std::array<Endpoint, 13> kEndpoints = {{
     {"GET", "/cache/retained", retained, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
+    {"GET", "/metrics", metrics, true},
 }};
+static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 
 // HEAD is GET without the body, which the connection leaves out.
 bool takes_method(const Endpoint& endpoint, std::string_view method) {
@@ -120,13 +128,11 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
 }
 
 const Endpoint& find_endpoint(const HttpRequest& request) {
-  const auto found =
-      std::find_if(kEndpoints.begin(), kEndpoints.end(),
-                   [&](const Endpoint& endpoint) { return endpoint.path == request.path; });
-  if (found == kEndpoints.end()) {
+  const std::size_t found = endpoint_of(request.path);
+  if (found == kEndpoints.size()) {
     throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
   }
-  return *found;
+  return kEndpoints[found];
 }
 
 HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
@@ -151,6 +157,22 @@ Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
 }
 
 }  // namespace
+
+std::size_t endpoint_count() { return kEndpoints.size(); }
+
+std::size_t endpoint_of(std::string_view path) {
+  const auto found = std::find_if(kEndpoints.begin(), kEndpoints.end(),
+                                  [&](const Endpoint& endpoint) { return endpoint.path == path; });
+  return static_cast<std::size_t>(found - kEndpoints.begin());
+}
+
+std::string_view endpoint_path(std::size_t endpoint) {
+  return endpoint < kEndpoints.size() ? kEndpoints[endpoint].path : "none";
+}
+
+std::string_view endpoint_method(std::size_t endpoint) {
+  return endpoint < kEndpoints.size() ? kEndpoints[endpoint].method : "";
+}
 
 Routed route(const HttpRequest& request, const ServerState& state) {
   try {
