@@ -11,6 +11,7 @@
 #include "server/api_error.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
+#include "server/page/page.h"
 
 namespace pagoda::server {
 namespace {
@@ -104,7 +105,15 @@ Routed metrics(const HttpRequest& request, const ServerState& state) {
   return metrics_reply(state, request.accept);
 }
 
-constexpr std::array<Endpoint, 14> kEndpoints = {{
+Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(describe_map(state.model(), state.map_board()));
+}
+
+Routed page(const HttpRequest& request, const ServerState& /*state*/) {
+  return page_reply(request.path);
+}
+
+constexpr std::array<Endpoint, 18> kEndpoints = {{
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
     {"GET", "/version", version, true},
@@ -119,6 +128,10 @@ constexpr std::array<Endpoint, 14> kEndpoints = {{
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
     {"GET", "/metrics", metrics, true},
+    {"GET", "/cache/map", cache_map, false},
+    {"GET", "/", page, true},
+    {"GET", "/page.css", page, true},
+    {"GET", "/page.js", page, true},
 }};
 static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "server/cache_map.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
@@ -31,6 +32,7 @@ class ServerState {
   // Connections use these; all take any thread.
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
+  MapBoard& map_board() const { return map_board_; }
 
   // `model` must outlive every connection.
   void open(const ServedModel& model) {
@@ -43,6 +45,7 @@ class ServerState {
   std::string version_;
   mutable ServerMeters meters_;
   mutable RequestLog log_;
+  mutable MapBoard map_board_;
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };

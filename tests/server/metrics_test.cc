@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "server/metrics/exposition.h"
 #include "server/story_desk.h"
 
@@ -124,11 +126,10 @@ TEST_F(MetricsTest, TheyAreThereWhileTheServerDrains) {
 
 TEST_F(MetricsTest, ReadingThemTakesNoStepOfTheEngine) {
   desk_.complete({{"prompt", "Once"}, {"max_tokens", 1}});
-  std::mutex held;
-  std::unique_lock lock(held);
-  desk_.engine().post([&](auto&) { const std::lock_guard wait(held); });
+  std::promise<void> go_on;
+  desk_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
   for (int i = 0; i < 100; ++i) read();  // the engine's thread stands still
-  lock.unlock();
+  go_on.set_value();
 }
 
 }  // namespace
