@@ -5,6 +5,9 @@
 namespace pagoda::server {
 namespace {
 
+// Fewer than a tool that looks once would want: the engine waits meanwhile.
+constexpr kv::MapLimits kLimits = {.blocks_max = 8192, .nodes_max = 8192};
+
 Json cell_json(const kv::BlockCell& cell) {
   Json region = nullptr;
   if (cell.region != kv::BlockCell::kNoRegion) region = cell.region;
@@ -27,7 +30,7 @@ std::shared_ptr<const MapBoard::Drawn> MapBoard::read(engine::Engine& engine) {
   if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRedrawNs)) {
     shared_->asked = true;
     engine.post([shared = shared_, &engine](auto& cache) {
-      auto next = std::make_shared<const Drawn>(Drawn{draw_map(cache, {}), engine.now_ns()});
+      auto next = std::make_shared<const Drawn>(Drawn{draw_map(cache, kLimits), engine.now_ns()});
       const std::lock_guard hold(shared->mutex);
       shared->drawn.swap(next);
       shared->asked = false;
