@@ -170,7 +170,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(page.value("vllm:kv_cache_usage_perc"), 0)
 
     def test_a_queue_shows_while_it_stands(self):
-        bodies = [{"prompt": f"{i} Once upon a time", "max_tokens": 400, "ignore_eos": True} for i in range(6)]
+        bodies = [{"prompt": f"{i} Once upon a time", "max_tokens": 480, "ignore_eos": True} for i in range(16)]
         threads = [threading.Thread(target=self.complete, kwargs=body) for body in bodies]
         for thread in threads:
             thread.start()

@@ -117,8 +117,8 @@ class Page(unittest.TestCase):
         self.assertIn(f"{blocks} blocks", self.page.evaluate("document.getElementById('map-note').textContent"))
         self.page.wait("[...document.querySelectorAll('#branches li')].some(b => b.textContent.includes('user'))")
         self.page.wait("/%/.test(document.getElementById('hits').textContent)")
-        self.assertEqual(self.page.evaluate("document.getElementById('running').textContent"), "0")
-        self.assertEqual(self.page.evaluate("document.getElementById('waiting').textContent"), "0")
+        self.page.wait("document.getElementById('running').textContent === '0'")
+        self.page.wait("document.getElementById('waiting').textContent === '0'")
         self.assertRegex(self.page.evaluate("document.getElementById('usage').textContent"), r"^[\d.]+ %$")
         self.assertEqual(self.page.evaluate("document.getElementById('model').textContent"), "stories260K")
 
