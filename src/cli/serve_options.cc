@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <map>
 
 #include "base/byte_size.h"
 #include "cli/kv_element.h"
@@ -118,6 +119,18 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
                      "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
 }
 
+void add_log_options(CLI::App& command, ServeOptions& options) {
+  const std::map<std::string, server::LogFormat> formats = {{"text", server::LogFormat::kText},
+                                                            {"json", server::LogFormat::kJson},
+                                                            {"none", server::LogFormat::kNone}};
+  command
+      .add_option("--log-format", options.log.format,
+                  "a line on stderr per request: text, json or none (default text)")
+      ->transform(CLI::CheckedTransformer(formats));
+  command.add_flag("--log-prompts,!--no-log-prompts", options.log.prompts,
+                   "with the request's prompts in it (default off)");
+}
+
 }  // namespace
 
 void add_serve_options(CLI::App& command, ServeOptions& options) {
@@ -125,6 +138,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_network_options(command, options);
   add_cache_options(command, options);
   add_scheduling_options(command, options);
+  add_log_options(command, options);
 }
 
 Result<server::ServerOptions> server_options(const ServeOptions& options) {
@@ -136,6 +150,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.threads = options.http_threads;
   made.connections_max = options.connections_max;
   made.version = kVersion;
+  made.log = options.log;
   made.connection.body_bytes_max = body_bytes;
   made.connection.keep_alive = milliseconds(options.keep_alive_s);
   made.connection.request_timeout = milliseconds(options.request_timeout_s);

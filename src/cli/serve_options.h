@@ -27,6 +27,7 @@ struct ServeOptions {
   double keep_alive_s = 10;
   double request_timeout_s = 60;
   double shutdown_timeout_s = 30;
+  server::LogOptions log = {.format = server::LogFormat::kText};
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

@@ -38,6 +38,9 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   Status admitted = admit(request);
   if (!admitted.ok()) {
     ++counters_.requests_refused;
+    ++tenants_[request.tenant].use.requests_refused;
+    counters_.answers_finished[static_cast<std::size_t>(FinishReason::kRefused)] +=
+        request.sampling.n;
     AnswerRecord record;
     record.prompt_tokens = request.prompt.size();
     record.arrived_ns = open->arrived_ns;
@@ -106,11 +109,11 @@ Status Core::admit(const Request& request) {
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 
-void Core::cancel(RequestId id) {
+void Core::cancel(RequestId id, FinishReason reason) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   OpenRequest& request = *found->second;
-  end_all(request, FinishReason::kCancelled, {});
+  end_all(request, reason, {});
 }
 
 // Ends every answer that has not ended. Forks that were not born yet end with their leader.
@@ -139,21 +142,35 @@ void Core::end_overdue() {
 
 bool Core::launch() {
   if (!scheduler_.has_work()) return false;
+  const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
+  counters_.preemptions += plan.preempt.size();
   const sched::Step* const step = scheduler_.reserve(plan);
   if (step == nullptr) return !plan.preempt.empty();
-  const std::int64_t now = clock_.now_ns();
-  for (sched::Task* const task : step->admitted) {
-    Answer& answer = static_cast<Answer&>(*task);
-    if (answer.started_ns != 0) continue;
-    answer.started_ns = now;
-    counters_.misses.add(answer.explanation);
-  }
   assemble(*step);
+  const std::int64_t planned = clock_.now_ns();
+  for (sched::Task* const task : step->admitted) note_start(static_cast<Answer&>(*task), planned);
   runner_.launch({step->copies, rows_, samples_, scores_});
+  distributions_.observe_phase(StepPhase::kPlan, began, planned);
+  distributions_.observe_phase(StepPhase::kLaunch, planned, clock_.now_ns());
+  distributions_.step_rows.observe(row_count_);
   ++counters_.steps;
   counters_.rows_computed += row_count_;
+  counters_.answers_stepped += rows_.size();
   return true;
+}
+
+// A request runs for the first time: what the cache had for it is known.
+void Core::note_start(Answer& answer, std::int64_t now_ns) {
+  if (answer.started_ns != 0) return;
+  answer.started_ns = now_ns;
+  counters_.misses.add(answer.explanation);
+  if (answer.compute_whole_prompt) return;
+  LookupCounts& lookups = counters_.lookups;
+  lookups.tokens_asked += answer.prompt_tokens;
+  lookups.tokens_found += answer.tokens_cached;
+  const bool whole = answer.tokens_cached + 1 == answer.prompt_tokens;
+  ++(answer.tokens_cached == 0 ? lookups.none : whole ? lookups.whole : lookups.part);
 }
 
 void Core::assemble(const sched::Step& step) {

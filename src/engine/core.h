@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "engine/distributions.h"
 #include "engine/open_request.h"
 #include "engine/reply.h"
 #include "engine/request.h"
@@ -43,13 +44,16 @@ class Core {
   // A request that check_request() has passed. A limit that is reached for now is answered through
   // the sink, as kRefused.
   void submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink);
-  // Ends what is left of a request; unknown ids are ignored: it may have ended on its own.
-  void cancel(RequestId id);
+  // Ends what is left of a request; unknown ids are ignored: it may have ended on its own. kStop
+  // when the asker has all it wanted, else kCancelled.
+  void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
 
   // False when there is nothing to do.
   bool step();
 
   const Counters& counters() const { return counters_; }
+  // Any thread reads it.
+  const Distributions& distributions() const { return distributions_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
   std::size_t requests_open() const { return requests_.size(); }
   // Stops the program when an invariant does not hold. Linear.
@@ -61,6 +65,9 @@ class Core {
   void explain(const Request& request, ReplySink& sink);
   void end_overdue();
   bool launch();
+  void note_start(Answer& answer, std::int64_t now_ns);
+  void note_first_token(const Answer& answer);
+  void note_end(const OpenRequest& request);
   void assemble(const sched::Step& step);
   void assemble_rows(const sched::PlannedRows& rows);
   void collect();
@@ -84,6 +91,7 @@ class Core {
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   Counters counters_;
+  Distributions distributions_;
 
   // Of the launch that is assembled.
   std::vector<LaunchRows> rows_;

@@ -8,7 +8,9 @@ namespace pagoda::engine {
 
 void Core::collect() {
   const sched::Step& step = scheduler_.begin_collect();
+  const std::int64_t began = clock_.now_ns();
   const Collected collected = runner_.collect();
+  const std::int64_t collected_ns = clock_.now_ns();
   auto samples = collected.samples;
   auto scores = collected.scores;
   for (const sched::PlannedRows& rows : step.rows) {
@@ -18,6 +20,8 @@ void Core::collect() {
     samples = samples.subspan(sampled);
   }
   scheduler_.end_collect();
+  distributions_.observe_phase(StepPhase::kWait, began, collected_ns);
+  distributions_.observe_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
 }
 
 void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
@@ -80,20 +84,34 @@ void Core::add_token(Answer& answer, const TokenChoice& choice) {
   const std::int64_t now = clock_.now_ns();
   if (answer.first_token_ns == 0) {
     answer.first_token_ns = now;
+    note_first_token(answer);
   } else {
     const std::int64_t gap = now - answer.last_token_ns;
     ++answer.gaps.count;
     answer.gaps.sum_ns += gap;
     answer.gaps.max_ns = std::max(answer.gaps.max_ns, gap);
+    distributions_.token_gap_s.observe(seconds_between(answer.last_token_ns, now));
   }
   answer.last_token_ns = now;
   scheduler_.append(answer, choice.token);
   ++counters_.answer_tokens;
+  ++tenants_[answer.tenant].use.answer_tokens;
   const std::optional<FinishReason> end = end_of(answer, choice.token);
   answer.request->sink->on_token(answer.index, {.token = choice.token,
                                                 .ends = end == FinishReason::kStop,
                                                 .score = choice.score ? &*choice.score : nullptr});
   if (end) finish(answer, *end);
+}
+
+void Core::note_first_token(const Answer& answer) {
+  distributions_.first_token_s.observe(
+      seconds_between(answer.request->arrived_ns, answer.first_token_ns));
+  if (answer.index != 0) return;  // a prompt counts once
+  counters_.prompt_tokens += answer.prompt_tokens;
+  counters_.prompt_tokens_cached += answer.tokens_cached;
+  sched::TenantUse& use = tenants_[answer.tenant].use;
+  use.prompt_tokens += answer.prompt_tokens;
+  use.prompt_tokens_cached += answer.tokens_cached;
 }
 
 // Why the answer ends with the token it just got, if it does.
@@ -113,7 +131,6 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
   } else {
     answer.state = sched::TaskState::kFinished;
   }
-  counters_.preemptions += answer.preemptions;
   const std::uint64_t prompt = request.answers.front()->prompt_tokens;
   AnswerRecord record = {.prompt_tokens = prompt,
                          .prompt_tokens_cached = answer.tokens_cached,
@@ -131,14 +148,32 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
   if (request.asked.explain && answer.started_ns != 0) {
     record.explanation = request.answers.front()->explanation;
   }
+  ++counters_.answers_finished[static_cast<std::size_t>(reason)];
+  counters_.context_tokens_longest =
+      std::max<std::uint64_t>(counters_.context_tokens_longest, answer.tokens.size());
+  if (ended_well(reason) && answer.first_token_ns != 0) distributions_.observe_answer(record);
   request.sink->on_finish(answer.index, reason, record, message);
   if (--request.answers_left > 0) return;
-  counters_.prompt_tokens += prompt;
-  counters_.prompt_tokens_cached += request.answers.front()->tokens_cached;
-  ++counters_.requests_finished;
+  note_end(request);
   const auto found = requests_.find(request.id);
   finished_.push_back(std::move(found->second));
   requests_.erase(found);
+}
+
+void Core::note_end(const OpenRequest& request) {
+  ++counters_.requests_finished;
+  ++tenants_[request.asked.tenant].use.requests_finished;
+  const std::uint64_t prompt = request.answers.front()->prompt_tokens;
+  std::uint64_t longest = 0;
+  for (const auto& answer : request.answers) {
+    longest = std::max<std::uint64_t>(longest, answer->tokens.size());
+  }
+  distributions_.prompt_tokens.observe(static_cast<double>(prompt));
+  distributions_.answer_tokens_longest.observe(static_cast<double>(longest - prompt));
+  distributions_.answers_asked.observe(request.asked.sampling.n);
+  if (request.asked.end.max_tokens) {
+    distributions_.tokens_asked.observe(*request.asked.end.max_tokens);
+  }
 }
 
 // Destroys ended requests that no launch uses.

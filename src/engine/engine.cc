@@ -61,7 +61,7 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
   return id;
 }
 
-void Engine::cancel(RequestId id) { leave(id); }
+void Engine::cancel(RequestId id, FinishReason reason) { leave(Cancellation{id, reason}); }
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
@@ -113,8 +113,8 @@ bool Engine::take_messages() {
 void Engine::handle(Message& message) {
   if (auto* const submission = std::get_if<Submission>(&message)) {
     core_.submit(submission->id, std::move(submission->request), std::move(submission->sink));
-  } else if (const auto* const id = std::get_if<RequestId>(&message)) {
-    core_.cancel(*id);
+  } else if (const auto* const cancelled = std::get_if<Cancellation>(&message)) {
+    core_.cancel(cancelled->id, cancelled->reason);
   } else {
     cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);
@@ -125,6 +125,7 @@ void Engine::publish() {
   Snapshot now = {core_.counters()};
   now.answers_running = core_.scheduler().running().size();
   now.requests_waiting = core_.scheduler().tasks_waiting();
+  now.waiting_by_reason = core_.scheduler().waiting().by_reason();
   now.blocks_all = cache_.pool().blocks();
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
@@ -134,6 +135,11 @@ void Engine::publish() {
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
   if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();
+  const bool tenants_came = tenant_pictures_.size() != tenants_.size();
+  if (tenants_came || clock_.now_ns() - tenants_published_ns_ >= kTenantsEveryNs) {
+    const std::unique_lock lock(tenants_mutex_, std::try_to_lock);
+    if (lock.owns_lock()) publish_tenants();
+  }
 }
 
 // Some 100 us where something changed, once in a while.
@@ -142,6 +148,26 @@ void Engine::publish_curve() {
   if (cache_.blocks_asked() == curve_asked_) return;
   curve_asked_ = cache_.blocks_asked();
   curve_.write(cache_.curve());
+}
+
+void Engine::publish_tenants() {
+  tenants_published_ns_ = clock_.now_ns();
+  tenant_pictures_.resize(tenants_.size());
+  for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
+    const sched::Tenant& tenant = tenants_[TenantId(i)];
+    TenantPicture& picture = tenant_pictures_[i];
+    picture.name = tenant.name;
+    picture.answers_running = tenant.answers_running;
+    picture.requests_queued = tenant.requests_queued;
+    picture.kv_tokens_held = tenant.kv_tokens_held;
+    picture.rows_computed = tenant.rows_computed;
+    picture.use = tenant.use;
+  }
+}
+
+std::vector<TenantPicture> Engine::tenants() const {
+  const std::lock_guard lock(tenants_mutex_);
+  return tenant_pictures_;
 }
 
 void Engine::publish_retained() {
@@ -161,7 +187,16 @@ std::vector<kv::RetentionPicture> Engine::retained() const {
   return running;
 }
 
+std::string Engine::tenant_name(TenantId id) const {
+  const std::lock_guard lock(tenants_mutex_);
+  return id.value() < tenant_pictures_.size() ? tenant_pictures_[id.value()].name : std::string();
+}
+
 void Engine::sleep() {
+  {
+    const std::lock_guard lock(tenants_mutex_);
+    publish_tenants();
+  }
   std::unique_lock lock(mutex_);
   idle_ = true;
   finished_.notify_all();

@@ -42,14 +42,20 @@ class Engine {
 
   // An error names the field that is out of its range; everything else comes through the sink.
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
-  void cancel(RequestId id);
+  // kStop: the asker has all it wanted.
+  void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
   // Runs on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
   // No more requests are taken; true once none is left, false after `patience`.
   bool drain(std::chrono::nanoseconds patience);
 
+  // Reading these costs the engine's thread nothing.
   Snapshot snapshot() const { return snapshot_.read(); }
+  const Distributions& distributions() const { return core_.distributions(); }
+  // By TenantId; at most kTenantsEveryNs old while something runs.
+  std::vector<TenantPicture> tenants() const;
+  std::string tenant_name(TenantId id) const;
   // What requests had retained and has not ended, soonest to end first; ends are by now_ns().
   std::vector<kv::RetentionPicture> retained() const;
   std::uint64_t retain_blocks_max() const { return retain_blocks_max_; }
@@ -64,7 +70,12 @@ class Engine {
     Request request;
     std::shared_ptr<ReplySink> sink;
   };
-  using Message = std::variant<Submission, RequestId, std::function<void(kv::Cache&)>>;
+  struct Cancellation {
+    RequestId id;
+    FinishReason reason;
+  };
+  using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>>;
+  static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);
   void put(Message message);  // under mutex_
@@ -75,6 +86,7 @@ class Engine {
   void publish();
   void publish_retained();
   void publish_curve();
+  void publish_tenants();  // under tenants_mutex_
   void sleep();
 
   EngineOptions options_;
@@ -94,6 +106,10 @@ class Engine {
   std::uint64_t retained_version_ = 0;  // that is published
   mutable std::mutex retained_mutex_;   // taken by the engine's thread when something changed
   std::vector<kv::RetentionPicture> retained_;  // under retained_mutex_
+
+  std::int64_t tenants_published_ns_ = 0;
+  mutable std::mutex tenants_mutex_;            // a step only tries it
+  std::vector<TenantPicture> tenant_pictures_;  // [tenant]; others read it under tenants_mutex_
 
   std::mutex mutex_;
   std::condition_variable wake_;       // for the engine's thread

@@ -1,6 +1,7 @@
 // Why an answer ended.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -15,6 +16,14 @@ enum class FinishReason : std::uint8_t {
   kRefused,    // at the door: a limit is reached for now
   kError,      // its logits are not numbers
 };
+
+inline constexpr std::size_t kFinishReasonCount = 7;
+
+// Did the answer end by itself, with what was asked for?
+constexpr bool ended_well(FinishReason reason) {
+  return reason == FinishReason::kStop || reason == FinishReason::kLength ||
+         reason == FinishReason::kContext;
+}
 
 constexpr std::string_view finish_name(FinishReason reason) {
   switch (reason) {

@@ -1,34 +1,53 @@
 // The engine at one moment, for everyone who is not its thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
+#include "engine/finish_reason.h"
 #include "kv/miss_counters.h"
+#include "sched/wait_reason.h"
 
 namespace pagoda::engine {
+
+// What looking for a prompt's beginning gave, when its request first ran.
+struct LookupCounts {
+  std::uint64_t whole = 0;  // requests: all but the last token was there
+  std::uint64_t part = 0;
+  std::uint64_t none = 0;
+  std::uint64_t tokens_asked = 0;
+  std::uint64_t tokens_found = 0;
+};
 
 // Since the start.
 struct Counters {
   std::uint64_t steps = 0;
   std::uint64_t rows_computed = 0;
-  std::uint64_t prompt_tokens = 0;
+  std::uint64_t answers_stepped = 0;  // answers that got rows, added up over steps
+  std::uint64_t prompt_tokens = 0;    // of prompts that were computed
   std::uint64_t prompt_tokens_cached = 0;
   std::uint64_t answer_tokens = 0;
+  std::uint64_t context_tokens_longest = 0;  // prompt and answer together
   std::uint64_t preemptions = 0;
   std::uint64_t requests_finished = 0;
   std::uint64_t requests_refused = 0;
-  kv::MissCounters misses;  // of requests that ran
+  kv::MissCounters misses;                                           // of requests that ran
+  std::array<std::uint64_t, kFinishReasonCount> answers_finished{};  // [reason]
+  LookupCounts lookups;
 };
 
 struct Snapshot : Counters {
   std::uint64_t answers_running = 0;
   std::uint64_t requests_waiting = 0;
+  sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;
   std::uint64_t blocks_free = 0;
   std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
   std::uint64_t blocks_retained = 0;
   std::uint64_t blocks_evicted = 0;  // since the start
   std::uint64_t blocks_joined = 0;   // since the start
+
+  std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }
 };
 
 }  // namespace pagoda::engine

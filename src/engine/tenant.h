@@ -1,11 +1,26 @@
 // Tenants as the engine's users see them.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "sched/tenant.h"
+#include "sched/wait_reason.h"
 
 namespace pagoda::engine {
 
 using sched::TenantId;
 using sched::TenantLimits;
+using sched::WaitReason;
+
+// A tenant a moment ago.
+struct TenantPicture {
+  std::string name;
+  std::uint64_t answers_running = 0;
+  std::uint64_t requests_queued = 0;
+  std::uint64_t kv_tokens_held = 0;
+  std::uint64_t rows_computed = 0;  // since the start
+  sched::TenantUse use;
+};
 
 }  // namespace pagoda::engine

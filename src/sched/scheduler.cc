@@ -85,7 +85,7 @@ Step* Scheduler::reserve(const Plan& plan) {
 void Scheduler::note_unfit(const Plan& plan) {
   for (const Unfit& unfit : plan.unfit) {
     Task& task = *unfit.task;
-    task.waits_for = unfit.reason;
+    waiting_.note_reason(task, unfit.reason);
     if (unfit.reason == WaitReason::kPrefix) ++task.prefix_waits;
     if (unfit.reason == WaitReason::kBlocks && step_count_ >= task.look_again_step) {
       task.blocks_wanted = unfit.blocks_wanted;

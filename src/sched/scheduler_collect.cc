@@ -117,11 +117,14 @@ void Scheduler::check() const {
          "running tasks are in order");
   ASSERT(claimed == sequences_claimed_ && claimed <= options_.sequences_max,
          "sequences are counted and bounded");
+  WaitCounts by_reason{};
   waiting_.for_each([&](const Task& task) {
+    ++by_reason[static_cast<std::size_t>(task.waits_for)];
     ASSERT(task.state == TaskState::kWaiting && !task.sequence, "waiting tasks hold nothing");
     ASSERT(task.times_passed <= options_.passes_max, "nobody is passed for ever");
     ASSERT(task.prefix_waits <= options_.prefix_waits_max, "nobody waits for a prefix for ever");
   });
+  ASSERT(by_reason == waiting_.by_reason(), "who waits for what is counted");
   std::uint64_t answers = 0;
   std::uint64_t queued = 0;
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {

@@ -21,6 +21,7 @@
 #include "base/token_id.h"
 #include "kv/cache.h"
 #include "sched/tenant.h"
+#include "sched/wait_reason.h"
 
 namespace pagoda::sched {
 
@@ -28,21 +29,6 @@ namespace pagoda::sched {
 using LaunchNumber = std::uint64_t;
 
 enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kFinished };
-
-// Why a waiting task was not admitted when it was last looked at.
-enum class WaitReason : std::uint8_t {
-  kNew,           // not looked at yet
-  kSequences,     // --max-num-seqs are running
-  kBlocks,        // its tokens do not fit beside what runs
-  kTenant,        // a limit of its tenant
-  kContextClass,  // the share of its length class is taken
-  kPrefix,        // another task is computing the same prefix
-};
-
-// Would more room have helped? What waits for that ages (SchedulerOptions::passes_max).
-constexpr bool did_not_fit(WaitReason reason) {
-  return reason == WaitReason::kBlocks || reason == WaitReason::kSequences;
-}
 
 inline constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 

@@ -13,7 +13,8 @@ TenantId TenantTable::add(std::string name, const TenantLimits& limits) {
   ASSERT(limits.weight > 0, "a share has a size");
   tenants_.push_back({.name = std::move(name),
                       .limits = limits,
-                      .minute_tokens_left = static_cast<double>(limits.tokens_per_minute)});
+                      .minute_tokens_left = static_cast<double>(limits.tokens_per_minute),
+                      .use = {}});
   return TenantId(static_cast<std::uint32_t>(tenants_.size() - 1));
 }
 

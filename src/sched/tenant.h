@@ -29,6 +29,15 @@ struct TenantLimits {
   std::uint64_t output_tokens_default = 0;  // where a request does not say; 0: what fits
 };
 
+// Since the start.
+struct TenantUse {
+  std::uint64_t requests_finished = 0;
+  std::uint64_t requests_refused = 0;
+  std::uint64_t prompt_tokens = 0;  // of prompts that were computed
+  std::uint64_t prompt_tokens_cached = 0;
+  std::uint64_t answer_tokens = 0;
+};
+
 struct Tenant {
   std::string name;
   TenantLimits limits;
@@ -39,6 +48,7 @@ struct Tenant {
   double clock = 0;               // rows computed / weight
   double minute_tokens_left = 0;  // negative: overdrawn by answers
   std::int64_t minute_at_ns = 0;
+  TenantUse use;
 
   bool busy() const { return answers_running + requests_queued > 0; }
 };

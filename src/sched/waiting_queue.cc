@@ -8,6 +8,7 @@ void WaitingQueue::push(Task& task) {
   const bool inserted = lines_[{task.tenant, task.context_class}].insert(&task).second;
   ASSERT(inserted, "a task waits once");
   ++size_;
+  ++count_of(task);
 }
 
 void WaitingQueue::remove(Task& task) {
@@ -15,6 +16,13 @@ void WaitingQueue::remove(Task& task) {
   ASSERT(line != lines_.end() && line->second.erase(&task) == 1, "the task waits");
   if (line->second.empty()) lines_.erase(line);
   --size_;
+  --count_of(task);
+}
+
+void WaitingQueue::note_reason(Task& task, WaitReason reason) {
+  --count_of(task);
+  task.waits_for = reason;
+  ++count_of(task);
 }
 
 void WaitingQueue::Walk::start(const WaitingQueue& queue, const TenantTable& tenants) {

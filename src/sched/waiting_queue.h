@@ -24,8 +24,11 @@ class WaitingQueue {
  public:
   void push(Task& task);
   void remove(Task& task);
+  // A waiting task was looked at and left.
+  void note_reason(Task& task, WaitReason reason);
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  const WaitCounts& by_reason() const { return by_reason_; }
 
   template <class Visit>  // visit(const Task&), in no order that matters
   void for_each(Visit&& visit) const {
@@ -64,8 +67,13 @@ class WaitingQueue {
   };
 
  private:
+  std::uint64_t& count_of(const Task& task) {
+    return by_reason_[static_cast<std::size_t>(task.waits_for)];
+  }
+
   std::map<std::pair<TenantId, std::size_t>, Line> lines_;  // by tenant and length class
   std::size_t size_ = 0;
+  WaitCounts by_reason_{};
 };
 
 }  // namespace pagoda::sched

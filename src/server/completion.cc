@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "server/api/cache_explain.h"
 #include "server/api/retain.h"
@@ -44,7 +45,8 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
                                : make_text_format(request_, model.tokenizer)),
       id_(fmt::format("{}{:016x}", format_->id_prefix(), fresh_seed())),
       created_s_(std::time(nullptr)),
-      submitted_(request_.prompts.size()) {
+      submitted_(request_.prompts.size()),
+      begun_ns_(model.engine.now_ns()) {
   const std::uint32_t each = request_.answers_per_prompt();
   for (std::uint32_t i = 0; i < submitted_.size(); ++i) {
     const Prompt& prompt = request_.prompts[i];
@@ -53,7 +55,7 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
     for (std::uint32_t answer = 0; answer < each; ++answer) {
       const ChoiceState state = {
           .index = i * each + answer, .prompt = &prompt, .seed = submitted_[i].seed};
-      answers_.push_back({state, AnswerText(model.tokenizer, request_, prompt), {}});
+      answers_.push_back({state, AnswerText(model.tokenizer, request_, prompt), {}, {}});
     }
   }
 }
@@ -104,6 +106,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   Answer& answer = answers_[event.choice];
   Submitted& submitted = submitted_of(answer);
   answer.state.prompt_scores = submitted.scores;
+  if (event.token && first_token_ns_ == 0) first_token_ns_ = model_.engine.now_ns();
   if (event.ending) {
     --submitted.answers_running;
     --answers_running_;
@@ -117,7 +120,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
     send(answer, next_piece(answer, event), out);
     // A stop string ended it, and nobody waits for the rest of what the engine computes.
     if (answer.text.ended() && --submitted.answers_open == 0 && submitted.answers_running > 0) {
-      model_.engine.cancel(submitted.id);
+      model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
     }
   }
   if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
@@ -138,6 +141,7 @@ Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
 }
 
 void Completion::send(Answer& answer, Piece piece, std::string& out) {
+  if (!piece.finish_reason.empty()) answer.finish_reason = piece.finish_reason;
   if (!streams()) return answer.whole.append(std::move(piece));
   Json more = answer.state.opened ? Json::object() : format_->extras(answer.state);
   if (!answer.state.opened) {
@@ -151,6 +155,7 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
 
 void Completion::finish(std::string& out) {
   finished_ = true;
+  finished_ns_ = model_.engine.now_ns();
   if (!streams()) return;
   if (request_.answers.include_usage || request_.retain || request_.engine.explain) {
     Json last = envelope(format_->chunk_object());
@@ -168,6 +173,7 @@ std::string Completion::abort(const ApiError& error) {
   cancel_running();
   error_ = error;
   finished_ = true;
+  finished_ns_ = model_.engine.now_ns();
   return began_ ? sse(error_json(error)) + "data: [DONE]\n\n" : std::string();
 }
 
@@ -222,6 +228,41 @@ Json Completion::explained() const {
                       : Json(nullptr));
   }
   return all.size() == 1 ? all.front() : all;
+}
+
+LogEntry Completion::log_entry(bool with_prompts) const {
+  const Usage cost = usage();
+  const std::int64_t end_ns = finished_ ? finished_ns_ : model_.engine.now_ns();
+  LogEntry entry = {.id = id_,
+                    .path = {},
+                    .tenant = model_.engine.tenant_name(request_.engine.tenant),
+                    .model = model_.name(),
+                    .stream = streams(),
+                    .prompt_tokens = cost.prompt_tokens(),
+                    .cached_tokens = {},
+                    .answer_tokens = cost.completion_tokens(),
+                    .first_token_s = {},
+                    .total_s = seconds_between(begun_ns_, end_ns),
+                    .finish = std::string(answers_.front().finish_reason),
+                    .status = 200,
+                    .error = {},
+                    .prompts = {}};
+  if (first_token_ns_ != 0) entry.first_token_s = seconds_between(begun_ns_, first_token_ns_);
+  if (error_) {
+    entry.status = error_->status;
+    entry.error = error_->code;
+    entry.finish = "error";
+  } else if (finished_) {
+    entry.cached_tokens = cost.cached_tokens();
+  } else {
+    entry.status = LogEntry::kClientGone;
+    entry.finish = "cancelled";
+  }
+  if (!with_prompts) return entry;
+  for (const Prompt& prompt : request_.prompts) {
+    entry.prompts.push_back(model_.tokenizer.decode(prompt.tokens, true).value());
+  }
+  return entry;
 }
 
 HttpReply Completion::reply() const {

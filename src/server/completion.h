@@ -22,6 +22,7 @@
 #include "server/api_error.h"
 #include "server/http_reply.h"
 #include "server/reply_queue.h"
+#include "server/request_log.h"
 
 namespace pagoda::server {
 
@@ -51,11 +52,17 @@ class Completion {
   // Finished and without an error.
   HttpReply reply() const;
 
+  // What it cost so far; cached tokens are known when it has finished.
+  Usage usage() const;
+  // What is known of it, for the log. Prompts only where asked for.
+  LogEntry log_entry(bool with_prompts) const;
+
  private:
   struct Answer {
     ChoiceState state;
     AnswerText text;
     Piece whole;  // without a stream
+    std::string_view finish_reason = {};
   };
   struct Submitted {
     engine::RequestId id;
@@ -76,7 +83,6 @@ class Completion {
   void cancel_running();
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
-  Usage usage() const;
   Json retained() const;
   Json explained() const;
   Submitted& submitted_of(const Answer& answer) {
@@ -93,7 +99,10 @@ class Completion {
   std::vector<Answer> answers_;       // [choice]
   std::optional<ApiError> error_;
   std::uint64_t answers_running_ = 0;  // in the engine
-  bool began_ = false;                 // a stream that has sent something
+  std::int64_t begun_ns_;
+  std::int64_t first_token_ns_ = 0;
+  std::int64_t finished_ns_ = 0;
+  bool began_ = false;  // a stream that has sent something
   bool finished_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/completion_log.h"
 #include "server/router.h"
 
 namespace pagoda::server {
@@ -142,6 +143,7 @@ awaitable<Connection::Read> Connection::read_request() {
   const std::string_view target(message.target().data(), message.target().size());
   incoming.request.path = std::string(target.substr(0, target.find('?')));
   incoming.request.content_type = std::string(message[http::field::content_type]);
+  incoming.request.accept = std::string(message[http::field::accept]);
   incoming.request.body = std::move(parser.get().body());
   co_return Read(std::move(incoming));
 }
@@ -150,6 +152,7 @@ awaitable<Connection::Read> Connection::read_request() {
 awaitable<bool> Connection::answer(const Incoming& incoming) {
   Routed routed = route(incoming.request, state_);
   if (const auto* const reply = std::get_if<HttpReply>(&routed)) {
+    log_refusal(incoming.request, *reply, state_);
     co_return co_await send(incoming, *reply);
   }
   Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
@@ -157,10 +160,13 @@ awaitable<bool> Connection::answer(const Incoming& incoming) {
   try {
     completion.start(waker());
   } catch (const ApiError& error) {
+    completion.abort(error);
     refusal = error_reply(error);
   }
-  if (refusal) co_return co_await send(incoming, *refusal);
-  co_return co_await answer_completion(incoming, completion);
+  const bool usable = refusal ? co_await send(incoming, *refusal)
+                              : co_await answer_completion(incoming, completion);
+  log_completion(incoming.request, completion, state_);
+  co_return usable;
 }
 
 // A client that goes away meanwhile has no more wishes: its completion is destroyed, and with that
@@ -219,6 +225,7 @@ bool Connection::keeps_alive(const Incoming& incoming) const {
 }
 
 awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& reply) {
+  state_.meters().count_reply(endpoint_of(incoming.request.path), reply.status);
   const auto status = static_cast<http::status>(reply.status);
   http::response<http::string_body> response(status, incoming.version);
   set_headers(response, reply, keeps_alive(incoming));
@@ -229,6 +236,7 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
 }
 
 awaitable<bool> Connection::send_stream_header(const Incoming& incoming) {
+  state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
   http::response<http::empty_body> response(http::status::ok, incoming.version);
   const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
                             .headers = {{"Cache-Control", "no-cache"}}};

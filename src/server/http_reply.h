@@ -13,6 +13,7 @@ struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // without the query
   std::string content_type = {};
+  std::string accept = {};
   std::string body = {};
 };
 

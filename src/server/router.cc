@@ -10,6 +10,8 @@
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/fields.h"
+#include "server/metrics/metrics.h"
+#include "server/page/page.h"
 
 namespace pagoda::server {
 namespace {
@@ -119,6 +121,19 @@ Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model()));
 }
 
+Routed metrics(const HttpRequest& request, const ServerState& state) {
+  if (state.phase() == Phase::kLoading) throw ApiError(503, "the model is loading", {}, "loading");
+  return metrics_reply(state, request.accept);
+}
+
+Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(describe_map(state.model(), state.map_board()));
+}
+
+Routed page(const HttpRequest& request, const ServerState& /*state*/) {
+  return page_reply(request.path);
+}
+
 constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/health", health, true},
     {"GET", "/ready", ready, true},
@@ -136,7 +151,13 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/tree", cache_tree, false},
     {"POST", "/reset_prefix_cache", reset_cache, false},
     {"GET", "/ping", health, true},
+    {"GET", "/metrics", metrics, true},
+    {"GET", "/cache/map", cache_map, false},
+    {"GET", "/", page, true},
+    {"GET", "/page.css", page, true},
+    {"GET", "/page.js", page, true},
 });
+static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 
 // HEAD is GET without the body, which the connection leaves out.
 bool takes_method(const Endpoint& endpoint, std::string_view method) {
@@ -144,13 +165,11 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
 }
 
 const Endpoint& find_endpoint(const HttpRequest& request) {
-  const auto found =
-      std::find_if(kEndpoints.begin(), kEndpoints.end(),
-                   [&](const Endpoint& endpoint) { return endpoint.path == request.path; });
-  if (found == kEndpoints.end()) {
+  const std::size_t found = endpoint_of(request.path);
+  if (found == kEndpoints.size()) {
     throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
   }
-  return *found;
+  return kEndpoints[found];
 }
 
 HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
@@ -175,6 +194,22 @@ Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
 }
 
 }  // namespace
+
+std::size_t endpoint_count() { return kEndpoints.size(); }
+
+std::size_t endpoint_of(std::string_view path) {
+  const auto found = std::find_if(kEndpoints.begin(), kEndpoints.end(),
+                                  [&](const Endpoint& endpoint) { return endpoint.path == path; });
+  return static_cast<std::size_t>(found - kEndpoints.begin());
+}
+
+std::string_view endpoint_path(std::size_t endpoint) {
+  return endpoint < kEndpoints.size() ? kEndpoints[endpoint].path : "none";
+}
+
+std::string_view endpoint_method(std::size_t endpoint) {
+  return endpoint < kEndpoints.size() ? kEndpoints[endpoint].method : "";
+}
 
 Routed route(const HttpRequest& request, const ServerState& state) {
   try {

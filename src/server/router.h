@@ -1,7 +1,9 @@
 // From an HTTP request to its answer: which endpoint it is, and every error in OpenAI's shape.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <string_view>
 #include <variant>
 
 #include "server/completion.h"
@@ -13,5 +15,11 @@ namespace pagoda::server {
 // A whole reply, or a completion that is to be started. Never throws for what a client sent.
 using Routed = std::variant<HttpReply, std::unique_ptr<Completion>>;
 Routed route(const HttpRequest& request, const ServerState& state);
+
+// Endpoints by number, for those who count; endpoint_count() stands for paths that do not exist.
+std::size_t endpoint_count();
+std::size_t endpoint_of(std::string_view path);
+std::string_view endpoint_path(std::size_t endpoint);
+std::string_view endpoint_method(std::size_t endpoint);
 
 }  // namespace pagoda::server

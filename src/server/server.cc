@@ -42,7 +42,7 @@ Error cannot_listen(const ServerOptions& options, const error_code& error) {
 struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
-        shared(asked.version),
+        shared(asked.version, asked.log),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
         signals(acceptor.get_executor(), SIGINT, SIGTERM),

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "server/request_log.h"
+
 namespace pagoda::server {
 
 struct ConnectionOptions {
@@ -23,6 +25,7 @@ struct ServerOptions {
   std::uint32_t connections_max = 1024;  // more wait to be accepted
   std::string version;
   ConnectionOptions connection;
+  LogOptions log;
 };
 
 }  // namespace pagoda::server

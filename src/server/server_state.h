@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "server/cache_map.h"
+#include "server/request_log.h"
 #include "server/served_model.h"
+#include "server/server_meters.h"
 
 namespace pagoda::server {
 
@@ -19,12 +22,17 @@ enum class Phase : std::uint8_t {
 
 class ServerState {
  public:
-  explicit ServerState(std::string version) : version_(std::move(version)) {}
+  explicit ServerState(std::string version, const LogOptions& log = {})
+      : version_(std::move(version)), log_(log) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // From kReady on.
   const ServedModel& model() const { return *model_; }
   const std::string& version() const { return version_; }
+  // Connections use these; all take any thread.
+  ServerMeters& meters() const { return meters_; }
+  RequestLog& log() const { return log_; }
+  MapBoard& map_board() const { return map_board_; }
 
   // `model` must outlive every connection.
   void open(const ServedModel& model) {
@@ -35,6 +43,9 @@ class ServerState {
 
  private:
   std::string version_;
+  mutable ServerMeters meters_;
+  mutable RequestLog log_;
+  mutable MapBoard map_board_;
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };

@@ -81,6 +81,26 @@ TEST_F(EngineThread, ServesManyThreadsAtOnce) {
   EXPECT_EQ(engine.snapshot().answer_tokens, 1000u);
 }
 
+TEST_F(EngineThread, TenantsAreSeenFromOutside) {
+  options_.tenants = {{.name = "second", .limits = {}}};
+  Engine engine(options_, cache_, runner_, clock_);
+  EXPECT_EQ(engine.tenant_name(TenantId(0)), "default");
+  EXPECT_EQ(engine.tenant_name(TenantId(1)), "second");
+  Request asked = request(5);
+  asked.tenant = TenantId(1);
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(asked, waiter).ok());
+  EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));  // asleep, and seen to be
+  const std::vector<TenantPicture> tenants = engine.tenants();
+  ASSERT_EQ(tenants.size(), 2u);
+  EXPECT_EQ(tenants[1].name, "second");
+  EXPECT_EQ(tenants[1].answers_running, 0u);
+  EXPECT_EQ(tenants[1].use.answer_tokens, 5u);
+  EXPECT_EQ(tenants[1].use.requests_finished, 1u);
+  EXPECT_EQ(tenants[0].use.requests_finished, 0u);
+}
+
 TEST_F(EngineThread, DrainsAndThenTakesNothing) {
   Engine engine(options_, cache_, runner_, clock_);
   const auto waiter = std::make_shared<Waiter>();

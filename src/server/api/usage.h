@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "server/api/completion_request.h"
 #include "server/json.h"
@@ -12,18 +13,23 @@ namespace pagoda::server {
 
 class Usage {
  public:
-  // A prompt counts once, whatever number of answers it gets; its first `cached` tokens were there.
-  void add_prompt(const Prompt& prompt, std::uint64_t cached);
-  void add_answer(std::uint64_t tokens) { completion_tokens_ += tokens; }
-
-  Json to_json() const;
-
- private:
   struct Share {
     std::uint64_t tokens = 0;
     std::uint64_t cached = 0;
   };
 
+  // A prompt counts once, whatever number of answers it gets; its first `cached` tokens were there.
+  void add_prompt(const Prompt& prompt, std::uint64_t cached);
+  void add_answer(std::uint64_t tokens) { completion_tokens_ += tokens; }
+
+  std::uint64_t prompt_tokens() const { return prompt_tokens_; }
+  std::uint64_t cached_tokens() const { return cached_tokens_; }
+  std::uint64_t completion_tokens() const { return completion_tokens_; }
+  std::span<const Share, text::kSourceCount> by_source() const { return by_source_; }
+
+  Json to_json() const;
+
+ private:
   std::array<Share, text::kSourceCount> by_source_;
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t cached_tokens_ = 0;

@@ -73,8 +73,8 @@ class Served:
         self.port = int(re.search(r"on http://127\.0\.0\.1:(\d+)", self.greeting).group(1))
 
     def stderr(self):
-        self.errors.seek(0)
-        return self.errors.read().decode()
+        # Leaves the place where the server writes, which is the file's own, alone.
+        return os.pread(self.errors.fileno(), 1 << 20, 0).decode()
 
     @property
     def url(self):

@@ -1,0 +1,242 @@
+// The cache as people look at it: which parts of the pool are in use, and what is in the tree.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+#include "kv/cache.h"
+
+namespace pagoda::kv {
+namespace {
+
+// Which value most of a series has, in one pass (Boyer and Moore): right where one has more than
+// half.
+struct Majority {
+  std::uint32_t value = BlockCell::kNoRegion;
+  std::uint32_t lead = 0;
+
+  void add(std::uint32_t next) {
+    if (lead == 0) value = next;
+    next == value ? ++lead : --lead;
+  }
+};
+
+void count(BlockCell& cell, BlockState state) {
+  switch (state) {
+    case BlockState::kFree:
+      ++cell.free;
+      return;
+    case BlockState::kIdle:
+      ++cell.idle;
+      return;
+    case BlockState::kFilling:
+    case BlockState::kLoading:
+    case BlockState::kSealed:
+      ++cell.active;
+  }
+}
+
+// A part of the tree: nodes with all that are above them. Numbers are places in `nodes`.
+struct Grove {
+  static constexpr std::size_t kNone = SIZE_MAX;
+  struct Seen {
+    NodeId node;
+    std::size_t parent = kNone;
+    std::uint64_t blocks = 0;              // of all below, too
+    std::span<std::size_t> children = {};  // of `order`
+  };
+
+  std::vector<Seen> nodes;
+  std::vector<std::size_t> order;  // siblings stand together
+};
+
+// From every block that is looked at upwards, until something is met that was seen before: a tree
+// knows parents at once, and children only by a search.
+class GroveWalk {
+ public:
+  GroveWalk(const PrefixTree& tree, std::size_t nodes_max) : tree_(tree), nodes_max_(nodes_max) {
+    numbers_.reserve(nodes_max);
+  }
+
+  void add(NodeId node) {
+    std::size_t below = Grove::kNone;
+    for (;;) {
+      const auto [found, is_new] = numbers_.try_emplace(node.value(), grove_.nodes.size());
+      if (is_new) grove_.nodes.push_back({.node = node, .blocks = tree_.pages(node)});
+      if (below != Grove::kNone) grove_.nodes[below].parent = found->second;
+      if (!is_new || tree_.is_root(node)) return;
+      below = found->second;
+      node = tree_.parent(node);
+    }
+  }
+  // A path is never cut short: the tree's depth may be seen beyond the limit.
+  bool full() const { return grove_.nodes.size() >= nodes_max_; }
+
+  Grove finish() {
+    std::vector<Grove::Seen>& nodes = grove_.nodes;
+    std::vector<std::size_t>& order = grove_.order;
+    order.resize(nodes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return tree_.depth(nodes[a].node) > tree_.depth(nodes[b].node);
+    });
+    for (const std::size_t at : order) {
+      if (nodes[at].parent != Grove::kNone) nodes[nodes[at].parent].blocks += nodes[at].blocks;
+    }
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::tie(nodes[a].parent, a) < std::tie(nodes[b].parent, b);
+    });
+    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+      const std::size_t parent = nodes[order[first]].parent;
+      while (end < order.size() && nodes[order[end]].parent == parent) ++end;
+      if (parent != Grove::kNone) {
+        nodes[parent].children = std::span(order).subspan(first, end - first);
+      }
+    }
+    return std::move(grove_);
+  }
+
+ private:
+  const PrefixTree& tree_;
+  std::size_t nodes_max_;
+  std::unordered_map<std::uint32_t, std::size_t> numbers_;  // of nodes
+  Grove grove_;
+};
+
+class BranchList {
+ public:
+  BranchList(const Cache& cache, const Grove& grove, const MapLimits& limits)
+      : tree_(cache.tree()), pool_(cache.pool()), seen_(grove.nodes), limits_(limits) {}
+
+  // A branch has at most the blocks of what it goes on from: taking the largest takes that first.
+  std::vector<BranchPicture> largest() {
+    const auto smaller = [&](const Start& a, const Start& b) {
+      return std::tie(seen_[a.at].blocks, b.at) < std::tie(seen_[b.at].blocks, a.at);
+    };
+    std::priority_queue<Start, std::vector<Start>, decltype(smaller)> starts(smaller);
+    const auto push_children = [&](std::size_t at, std::size_t from) {
+      for (const std::size_t child : seen_[at].children) starts.push({child, from});
+    };
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      if (tree_.is_root(seen_[i].node)) push_children(i, kTop);
+    }
+    while (!starts.empty() && taken_.size() < limits_.branches_max) {
+      const Start start = starts.top();
+      starts.pop();
+      const std::size_t index = taken_.size();
+      taken_.push_back({draw(start.at), start.from});
+      push_children(end_of(start.at), index);
+    }
+    std::vector<BranchPicture> listed;
+    list_below(kTop, 0, listed);
+    return listed;
+  }
+
+ private:
+  static constexpr std::size_t kTop = SIZE_MAX;
+  struct Start {
+    std::size_t at;    // of seen_
+    std::size_t from;  // of taken_, or kTop
+  };
+  struct Taken {
+    BranchPicture picture;
+    std::size_t from;
+  };
+
+  // The last node before a fork, or a leaf.
+  std::size_t end_of(std::size_t at) const {
+    while (seen_[at].children.size() == 1) at = seen_[at].children.front();
+    return at;
+  }
+
+  BranchPicture draw(std::size_t at) const {
+    const NodeId first = seen_[at].node;
+    BranchPicture picture = {.level = 0,
+                             .tokens = {},
+                             .tokens_own = 0,
+                             .blocks = seen_[at].blocks,
+                             .is_public = tree_.region(first) == kPublic,
+                             .is_held = is_held(first)};
+    for (const std::size_t end = end_of(at);; at = seen_[at].children.front()) {
+      const std::span<const TokenId> tokens = tree_.tokens(seen_[at].node);
+      picture.tokens_own += tokens.size();
+      for (const TokenId token : tokens) {
+        if (!picture.is_public || picture.tokens.size() == limits_.tokens_max) break;
+        picture.tokens.push_back(token.value());
+      }
+      if (at == end) return picture;
+    }
+  }
+
+  bool is_held(NodeId node) const {
+    for (std::uint32_t slice = 0; slice < tree_.slices(); ++slice) {
+      const std::optional<BlockId> page = tree_.page(node, slice);
+      if (page && pool_.references(*page) > 0) return true;
+    }
+    return false;
+  }
+
+  // Depth is bounded by the number of branches taken.
+  void list_below(std::size_t from, std::uint32_t level, std::vector<BranchPicture>& listed) {
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      if (taken_[i].from != from) continue;
+      listed.push_back(std::move(taken_[i].picture));
+      listed.back().level = level;
+      list_below(i, level + 1, listed);
+    }
+  }
+
+  const PrefixTree& tree_;
+  const BlockPool& pool_;
+  const std::vector<Grove::Seen>& seen_;
+  const MapLimits& limits_;
+  std::vector<Taken> taken_;  // largest first
+};
+
+std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) { return (value + by - 1) / by; }
+
+}  // namespace
+
+CacheMap draw_map(const Cache& cache, const MapLimits& limits) {
+  const BlockPool& pool = cache.pool();
+  const std::uint32_t blocks = pool.blocks();
+  CacheMap map;
+  map.blocks_per_cell = std::max(1u, divided_up(blocks, limits.cells_max));
+  const std::uint32_t stride =
+      std::min(map.blocks_per_cell, std::max(1u, divided_up(blocks, limits.blocks_max)));
+  std::map<std::uint32_t, std::uint64_t> regions;
+  GroveWalk walk(cache.tree(), limits.nodes_max);
+  for (std::uint32_t first = 0; first < blocks; first += map.blocks_per_cell) {
+    BlockCell cell;
+    Majority region;
+    const std::uint32_t end = std::min(blocks, first + map.blocks_per_cell);
+    for (std::uint32_t i = first; i < end; i += stride) {
+      const BlockState state = pool.state(BlockId(i));
+      count(cell, state);
+      const std::optional<NodeId> node =
+          state == BlockState::kFree ? std::nullopt : pool.owner(BlockId(i));
+      if (!node) continue;
+      region.add(cache.tree().region(*node).value());
+      if (!walk.full()) walk.add(*node);
+    }
+    cell.region = region.value;
+    map.cells.push_back(cell);
+    if (cell.region != BlockCell::kNoRegion) {
+      regions[cell.region] = cache.blocks_charged(SaltId(cell.region));
+    }
+  }
+  for (const auto& [region, charged] : regions) map.regions.push_back({region, charged});
+  std::stable_sort(
+      map.regions.begin(), map.regions.end(),
+      [](const RegionPicture& a, const RegionPicture& b) { return a.blocks > b.blocks; });
+
+  const Grove grove = walk.finish();
+  map.branches = BranchList(cache, grove, limits).largest();
+  map.nodes = cache.tree().nodes();
+  map.nodes_seen = grove.nodes.size();
+  return map;
+}
+
+}  // namespace pagoda::kv

@@ -1,0 +1,74 @@
+#include "server/cache_map.h"
+
+#include "base/clock.h"
+
+namespace pagoda::server {
+namespace {
+
+// Fewer than a tool that looks once would want: the engine waits meanwhile.
+constexpr kv::MapLimits kLimits = {.blocks_max = 8192, .nodes_max = 8192};
+
+Json cell_json(const kv::BlockCell& cell) {
+  Json region = nullptr;
+  if (cell.region != kv::BlockCell::kNoRegion) region = cell.region;
+  return Json::array({cell.free, cell.active, cell.idle, std::move(region)});
+}
+
+Json branch_json(const kv::BranchPicture& branch, const text::Tokenizer& tokenizer) {
+  std::string text;
+  for (const std::uint32_t token : branch.tokens) text += tokenizer.bytes_of(TokenId(token));
+  return {{"level", branch.level},       {"text", branch.is_public ? Json(text) : Json(nullptr)},
+          {"tokens", branch.tokens_own}, {"blocks", branch.blocks},
+          {"public", branch.is_public},  {"held", branch.is_held}};
+}
+
+}  // namespace
+
+std::shared_ptr<const MapBoard::Drawn> MapBoard::read(engine::Engine& engine) {
+  const std::lock_guard lock(shared_->mutex);
+  const std::shared_ptr<const Drawn>& last = shared_->drawn;
+  if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRedrawNs)) {
+    shared_->asked = true;
+    engine.post([shared = shared_, &engine](auto& cache) {
+      auto next = std::make_shared<const Drawn>(Drawn{draw_map(cache, kLimits), engine.now_ns()});
+      const std::lock_guard hold(shared->mutex);
+      shared->drawn.swap(next);
+      shared->asked = false;
+    });
+  }
+  return last;
+}
+
+Json describe_map(const ServedModel& model, MapBoard& board) {
+  const engine::Snapshot now = model.engine.snapshot();
+  Json map = {{"blocks",
+               {{"all", now.blocks_all},
+                {"free", now.blocks_free},
+                {"active", now.blocks_active()},
+                {"reusable", now.blocks_idle}}}};
+  const std::shared_ptr<const MapBoard::Drawn> drawn = board.read(model.engine);
+  if (!drawn) {
+    map["age_s"] = nullptr;
+    return map;
+  }
+  map["age_s"] = seconds_between(drawn->at_ns, model.engine.now_ns());
+  map["blocks_per_cell"] = drawn->map.blocks_per_cell;
+  Json cells = Json::array();
+  for (const kv::BlockCell& cell : drawn->map.cells) cells.push_back(cell_json(cell));
+  map["cells"] = std::move(cells);
+  Json regions = Json::array();
+  for (const kv::RegionPicture& region : drawn->map.regions) {
+    regions.push_back({{"region", region.region}, {"blocks", region.blocks}});
+  }
+  map["regions"] = std::move(regions);
+  Json branches = Json::array();
+  for (const kv::BranchPicture& branch : drawn->map.branches) {
+    branches.push_back(branch_json(branch, model.tokenizer));
+  }
+  map["branches"] = std::move(branches);
+  map["nodes"] = drawn->map.nodes;
+  map["nodes_seen"] = drawn->map.nodes_seen;
+  return map;
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,35 @@
+#include "server/completion_log.h"
+
+namespace pagoda::server {
+namespace {
+
+bool is_completion_path(std::string_view path) {
+  return path == "/v1/completions" || path == "/v1/chat/completions";
+}
+
+}  // namespace
+
+void log_completion(const HttpRequest& request, const Completion& completion,
+                    const ServerState& state) {
+  if (completion.finished() && !completion.error()) state.meters().count_usage(completion.usage());
+  if (!state.log().is_on()) return;
+  LogEntry entry = completion.log_entry(state.log().wants_prompts());
+  entry.path = request.path;
+  state.log().write(entry);
+}
+
+// The message is for the client alone: it may repeat what the client wrote.
+void log_refusal(const HttpRequest& request, const HttpReply& reply, const ServerState& state) {
+  if (!state.log().is_on() || !is_completion_path(request.path)) return;
+  LogEntry entry;
+  entry.path = request.path;
+  entry.status = reply.status;
+  entry.finish = "refused";
+  const Json error = Json::parse(reply.body).at("error");
+  for (const char* const member : {"code", "param"}) {
+    if (entry.error.empty() && error.at(member).is_string()) entry.error = error.at(member);
+  }
+  state.log().write(entry);
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,79 @@
+// Metrics as text: Prometheus' own format (0.0.4), or OpenMetrics 1.0 for those who ask for it.
+//
+//   page.begin(Kind::kGauge, "vllm:num_requests_waiting_by_reason", "Requests that wait, …");
+//   page.sample(3, {{"reason", "capacity"}});
+//
+// A counter's name is given without "_total", which its samples carry in both formats.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/tally.h"
+
+namespace pagoda::server {
+
+enum class ExpositionFormat : std::uint8_t { kText, kOpenMetrics };
+
+// What the Accept header of a request wants; plain text where it does not say.
+ExpositionFormat wanted_format(std::string_view accept);
+std::string_view content_type_of(ExpositionFormat format);
+
+class Exposition {
+ public:
+  enum class Kind : std::uint8_t { kCounter, kGauge, kHistogram };
+  using Label = std::pair<std::string_view, std::string_view>;
+  using Labels = std::initializer_list<Label>;
+
+  explicit Exposition(ExpositionFormat format) : format_(format) {}
+
+  // Labels of every sample that follows.
+  void set_shared_labels(Labels labels);
+
+  // Begins a family, which the samples that follow belong to.
+  void begin(Kind kind, std::string_view name, std::string_view help);
+  void sample(double value, Labels labels = {});
+  void sample(std::integral auto value, Labels labels = {}) {
+    add_sample(suffix(), labels, {}, std::to_string(value));
+  }
+  // Bounds above `bound_max` are left out, for values that never get there.
+  void sample(const Histogram::Reading& reading, Labels labels = {},
+              double bound_max = kNoBoundMax);
+
+  // Families of one sample.
+  void counter(std::string_view name, std::string_view help, auto value) {
+    begin(Kind::kCounter, name, help);
+    sample(value);
+  }
+  void gauge(std::string_view name, std::string_view help, auto value) {
+    begin(Kind::kGauge, name, help);
+    sample(value);
+  }
+  void histogram(std::string_view name, std::string_view help, const Histogram& histogram,
+                 double bound_max = kNoBoundMax) {
+    begin(Kind::kHistogram, name, help);
+    sample(histogram.read(), {}, bound_max);
+  }
+
+  // The whole text; nothing is added afterwards.
+  std::string finish();
+
+ private:
+  static constexpr double kNoBoundMax = 1e300;
+
+  std::string_view suffix() const { return kind_ == Kind::kCounter ? "_total" : ""; }
+  void add_sample(std::string_view suffix, Labels labels, std::string_view bound,
+                  std::string_view value);
+
+  ExpositionFormat format_;
+  std::string shared_;  // model_name="…",engine="0"
+  Kind kind_ = Kind::kGauge;
+  std::string name_;
+  std::string text_;
+};
+
+}  // namespace pagoda::server

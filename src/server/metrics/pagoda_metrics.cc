@@ -1,0 +1,129 @@
+// What only this server tells: what its cache did and why requests wait.
+#include "server/metrics/metrics.h"
+#include "server/router.h"
+
+namespace pagoda::server {
+namespace {
+
+using Kind = Exposition::Kind;
+
+// Everything about hits and misses; reasons of misses belong here.
+void write_lookups(Exposition& page, const Readings& readings) {
+  const engine::LookupCounts& lookups = readings.now.lookups;
+  page.begin(Kind::kCounter, "pagoda:prefix_lookups",
+             "Requests by how much of their prompt the cache had: all but a token, part, nothing.");
+  page.sample(lookups.whole, {{"found", "whole"}});
+  page.sample(lookups.part, {{"found", "part"}});
+  page.sample(lookups.none, {{"found", "none"}});
+  page.begin(Kind::kCounter, "pagoda:prompt_tokens_by_source",
+             "Prompt tokens of ended requests by who wrote them and whether the cache had them.");
+  for (std::size_t i = 0; i < text::kSourceCount; ++i) {
+    const auto source = static_cast<text::Source>(i);
+    const Usage::Share share = readings.state.meters().source(source);
+    page.sample(share.cached, {{"source", text::source_name(source)}, {"cached", "true"}});
+    page.sample(share.tokens - share.cached,
+                {{"source", text::source_name(source)}, {"cached", "false"}});
+  }
+}
+
+void write_blocks(Exposition& page, const Readings& readings) {
+  const engine::Snapshot& now = readings.now;
+  page.begin(Kind::kGauge, "pagoda:kv_blocks",
+             "KV blocks by state: free, held by running requests, cached and reusable.");
+  page.sample(now.blocks_free, {{"state", "free"}});
+  page.sample(now.blocks_active(), {{"state", "active"}});
+  page.sample(now.blocks_idle, {{"state", "reusable"}});
+  page.gauge("pagoda:kv_blocks_retained", "KV blocks that requests had retained.",
+             now.blocks_retained);
+  const std::string policy = fact_text(readings.model, "kv_eviction");
+  page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted", "Cached KV blocks given up for others.");
+  page.sample(now.blocks_evicted, {{"policy", policy}});
+  page.counter("pagoda:kv_blocks_joined",
+               "KV blocks computed twice at the same time, of which one was kept.",
+               now.blocks_joined);
+}
+
+void write_requests(Exposition& page, const engine::Snapshot& now) {
+  page.begin(Kind::kGauge, "pagoda:requests_waiting",
+             "Requests that wait, by what they waited for when last looked at.");
+  for (std::size_t i = 0; i < now.waiting_by_reason.size(); ++i) {
+    const auto reason = sched::wait_reason_name(static_cast<engine::WaitReason>(i));
+    page.sample(now.waiting_by_reason[i], {{"reason", reason}});
+  }
+  page.begin(Kind::kCounter, "pagoda:answers_finished", "Answers by how they ended.");
+  for (std::size_t i = 0; i < now.answers_finished.size(); ++i) {
+    const auto reason = engine::finish_name(static_cast<engine::FinishReason>(i));
+    page.sample(now.answers_finished[i], {{"reason", reason}});
+  }
+  page.counter("pagoda:preemptions", "Answers that lost their blocks to others.", now.preemptions);
+}
+
+void write_steps(Exposition& page, const Readings& readings) {
+  page.begin(Kind::kHistogram, "pagoda:step_seconds", "Where a step's time goes.");
+  for (std::size_t i = 0; i < engine::kStepPhaseCount; ++i) {
+    const auto phase = engine::step_phase_name(static_cast<engine::StepPhase>(i));
+    page.sample(readings.distributions.phase_s[i].read(), {{"phase", phase}});
+  }
+  page.counter("pagoda:steps", "Steps that computed something.", readings.now.steps);
+  page.counter("pagoda:rows_computed", "Tokens computed, of prompts and answers.",
+               readings.now.rows_computed);
+}
+
+void write_tenants(Exposition& page, const Readings& readings) {
+  const auto write = [&](Kind kind, std::string_view name, std::string_view help,
+                         const auto& value_of) {
+    page.begin(kind, name, help);
+    for (const engine::TenantPicture& tenant : readings.tenants) {
+      page.sample(value_of(tenant), {{"tenant", tenant.name}});
+    }
+  };
+  using Tenant = engine::TenantPicture;
+  write(Kind::kGauge, "pagoda:tenant_answers_running", "A tenant's answers that are computed.",
+        [](const Tenant& tenant) { return tenant.answers_running; });
+  write(Kind::kGauge, "pagoda:tenant_requests_waiting", "A tenant's requests that wait.",
+        [](const Tenant& tenant) { return tenant.requests_queued; });
+  write(Kind::kGauge, "pagoda:tenant_kv_tokens", "Tokens that a tenant's running answers hold.",
+        [](const Tenant& tenant) { return tenant.kv_tokens_held; });
+  write(Kind::kCounter, "pagoda:tenant_rows_computed", "Tokens computed for a tenant.",
+        [](const Tenant& tenant) { return tenant.rows_computed; });
+  write(Kind::kCounter, "pagoda:tenant_requests_finished", "A tenant's requests that ended.",
+        [](const Tenant& tenant) { return tenant.use.requests_finished; });
+  write(Kind::kCounter, "pagoda:tenant_requests_refused", "A tenant's requests over a limit.",
+        [](const Tenant& tenant) { return tenant.use.requests_refused; });
+  write(Kind::kCounter, "pagoda:tenant_prompt_tokens", "A tenant's prompt tokens.",
+        [](const Tenant& tenant) { return tenant.use.prompt_tokens; });
+  write(Kind::kCounter, "pagoda:tenant_prompt_tokens_cached", "Of them, those the cache had.",
+        [](const Tenant& tenant) { return tenant.use.prompt_tokens_cached; });
+  write(Kind::kCounter, "pagoda:tenant_generation_tokens", "Tokens chosen for a tenant.",
+        [](const Tenant& tenant) { return tenant.use.answer_tokens; });
+}
+
+// As Python's web servers name them. Paths that do not exist are one.
+void write_http(Exposition& page, const ServerMeters& meters) {
+  page.begin(Kind::kCounter, "http_requests", "Replies by endpoint and status.");
+  for (std::size_t endpoint = 0; endpoint <= endpoint_count(); ++endpoint) {
+    for (std::size_t status = 0; status < ServerMeters::kStatusClasses; ++status) {
+      const std::uint64_t replies = meters.replies(endpoint, status);
+      if (replies == 0) continue;
+      const std::string digits = std::to_string(status) + "xx";
+      page.sample(replies, {{"handler", endpoint_path(endpoint)},
+                            {"method", endpoint_method(endpoint)},
+                            {"status", digits}});
+    }
+  }
+}
+
+}  // namespace
+
+void write_pagoda_metrics(Exposition& page, const Readings& readings) {
+  write_lookups(page, readings);
+  write_blocks(page, readings);
+  write_requests(page, readings.now);
+  write_steps(page, readings);
+  write_tenants(page, readings);
+  page.begin(Kind::kGauge, "pagoda:build_info", "Which server this is.");
+  page.sample(1, {{"version", readings.state.version()}});
+  write_http(page, readings.state.meters());
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,87 @@
+#include "server/request_log.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace pagoda::server {
+namespace {
+
+std::string time_now() {
+  using std::chrono::floor;
+  const auto now = floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto seconds = floor<std::chrono::seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     (now - seconds).count());
+}
+
+double microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
+// All that is known, in the order of the line.
+Json members(const LogEntry& entry) {
+  Json all = Json::object();
+  const auto add_text = [&](const char* name, const std::string& text) {
+    if (!text.empty()) all[name] = text;
+  };
+  const auto add_number = [&](const char* name, const auto& number) {
+    if (number) all[name] = *number;
+  };
+  const auto add_seconds = [&](const char* name, const std::optional<double>& seconds) {
+    if (seconds) all[name] = microseconds(*seconds);
+  };
+  add_text("id", entry.id);
+  add_text("path", entry.path);
+  add_text("tenant", entry.tenant);
+  add_text("model", entry.model);
+  all["stream"] = entry.stream;
+  all["status"] = entry.status;
+  add_text("finish_reason", entry.finish);
+  add_number("prompt_tokens", entry.prompt_tokens);
+  add_number("cached_tokens", entry.cached_tokens);
+  add_number("completion_tokens", entry.answer_tokens);
+  add_seconds("ttft_s", entry.first_token_s);
+  add_seconds("e2e_s", entry.total_s);
+  add_text("error", entry.error);
+  if (!entry.prompts.empty()) all["prompts"] = entry.prompts;
+  return all;
+}
+
+// Words stand as they are; what would break a line or a word is quoted as in JSON.
+std::string text_value(const Json& value) {
+  if (!value.is_string()) return dump_json(value);
+  const auto& text = value.get_ref<const std::string&>();
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c < '\x7f' && c != '"' && c != '\\' && c != '=';
+  });
+  return plain ? text : dump_json(value);
+}
+
+}  // namespace
+
+std::string format_entry(const LogEntry& entry, LogFormat format, std::string_view time) {
+  const Json all = members(entry);
+  if (format == LogFormat::kJson) {
+    Json line = {{"time", time}};
+    line.update(all);
+    return dump_json(line);
+  }
+  std::string line(time);
+  for (const auto& [name, value] : all.items()) {
+    line += fmt::format(" {}={}", name, text_value(value));
+  }
+  return line;
+}
+
+void RequestLog::write(const LogEntry& entry) {
+  if (!is_on()) return;
+  const std::string line = format_entry(entry, options_.format, time_now()) + '\n';
+  const std::lock_guard lock(mutex_);
+  std::fwrite(line.data(), 1, line.size(), file_);
+  std::fflush(file_);
+}
+
+}  // namespace pagoda::server

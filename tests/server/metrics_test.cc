@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "server/metrics/exposition.h"
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+using Kind = Exposition::Kind;
+
+constexpr std::array kBounds = {0.5, 1.0, 20.0};
+
+TEST(Exposition, PlainTextCarriesTotalInNamesOfCounters) {
+  Exposition page(ExpositionFormat::kText);
+  page.set_shared_labels({{"engine", "0"}});
+  page.counter("a:b", "Help.", std::uint64_t{3});
+  page.gauge("c", "More.", 0.25);
+  EXPECT_EQ(page.finish(),
+            "# HELP a:b_total Help.\n"
+            "# TYPE a:b_total counter\n"
+            "a:b_total{engine=\"0\"} 3\n"
+            "# HELP c More.\n"
+            "# TYPE c gauge\n"
+            "c{engine=\"0\"} 0.25\n");
+}
+
+TEST(Exposition, OpenMetricsCarriesItInSamplesOnlyAndEnds) {
+  Exposition page(ExpositionFormat::kOpenMetrics);
+  page.counter("a:b", "Help.", 3);
+  EXPECT_EQ(page.finish(),
+            "# HELP a:b Help.\n"
+            "# TYPE a:b counter\n"
+            "a:b_total 3\n"
+            "# EOF\n");
+}
+
+TEST(Exposition, LabelsAndHelpAreEscaped) {
+  Exposition page(ExpositionFormat::kText);
+  page.begin(Kind::kGauge, "x", "a \\ and\na line");
+  page.sample(1, {{"name", "C:\\ \"q\"\nend"}});
+  EXPECT_EQ(page.finish(),
+            "# HELP x a \\\\ and\\na line\n"
+            "# TYPE x gauge\n"
+            "x{name=\"C:\\\\ \\\"q\\\"\\nend\"} 1\n");
+}
+
+TEST(Exposition, AHistogramIsCumulativeAndItsBoundsAreCut) {
+  Histogram histogram(kBounds);
+  for (const double value : {0.25, 0.5, 0.75, 3.0, 100.0}) histogram.observe(value);
+  Exposition page(ExpositionFormat::kText);
+  page.histogram("h", "Help.", histogram);
+  EXPECT_EQ(page.finish(),
+            "# HELP h Help.\n"
+            "# TYPE h histogram\n"
+            "h_bucket{le=\"0.5\"} 2\n"
+            "h_bucket{le=\"1.0\"} 3\n"
+            "h_bucket{le=\"20.0\"} 4\n"
+            "h_bucket{le=\"+Inf\"} 5\n"
+            "h_count 5\n"
+            "h_sum 104.5\n");
+  Exposition cut(ExpositionFormat::kText);
+  cut.histogram("h", "Help.", histogram, 5.0);
+  EXPECT_THAT(cut.finish(), testing::Not(HasSubstr("20.0")));
+}
+
+TEST(Exposition, WhoNamesOpenMetricsGetsIt) {
+  EXPECT_EQ(wanted_format(""), ExpositionFormat::kText);
+  EXPECT_EQ(wanted_format("text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), ExpositionFormat::kText);
+  EXPECT_EQ(wanted_format("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"),
+            ExpositionFormat::kOpenMetrics);
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  std::string read() {
+    const HttpReply reply = desk_.get("/metrics");
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.content_type, "text/plain; version=0.0.4; charset=utf-8");
+    return reply.body;
+  }
+
+  StoryDesk desk_;
+};
+
+TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
+  const Json body = {{"prompt", "Once upon a time"}, {"max_tokens", 5}, {"temperature", 0}};
+  const std::uint64_t prompt = desk_.complete(body)["usage"]["prompt_tokens"];
+  desk_.complete(body);
+  const std::string page = read();
+  const std::string labels = "{model_name=\"stories\",engine=\"0\"} ";
+  const auto expect = [&](const std::string& name, std::uint64_t value) {
+    EXPECT_THAT(page, HasSubstr("\n" + name + labels + std::to_string(value) + "\n"));
+  };
+  expect("vllm:prompt_tokens_total", 2 * prompt);
+  expect("vllm:prompt_tokens_cached_total", prompt - 1);
+  expect("vllm:prefix_cache_queries_total", 2 * prompt);
+  expect("vllm:prefix_cache_hits_total", prompt - 1);
+  expect("vllm:generation_tokens_total", 10);
+  expect("vllm:time_to_first_token_seconds_count", 2);
+  expect("vllm:inter_token_latency_seconds_count", 8);
+  expect("vllm:request_generation_tokens_sum", 10);
+  EXPECT_THAT(page, HasSubstr("finished_reason=\"length\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("\nllamacpp:tokens_predicted_total 10\n"));
+  EXPECT_THAT(page, HasSubstr("\nllamacpp:prompt_tokens_total " + std::to_string(prompt + 1)));
+}
+
+// The engine computes on after a stop string until it is told; the answer ended by itself.
+TEST_F(MetricsTest, AStopStringIsAStopNotAnAbort) {
+  const Json reply = desk_.complete(
+      {{"prompt", "Once upon a time"}, {"max_tokens", 60}, {"temperature", 0}, {"stop", " "}});
+  ASSERT_EQ(reply["choices"][0]["finish_reason"], "stop");
+  const std::string page = read();
+  EXPECT_THAT(page, HasSubstr("finished_reason=\"stop\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("finished_reason=\"abort\"} 0\n"));
+}
+
+TEST_F(MetricsTest, TheyAreThereWhileTheServerDrains) {
+  desk_.state().advance(Phase::kDraining);
+  EXPECT_EQ(desk_.get("/metrics").status, 200);
+  EXPECT_EQ(desk_.get("/v1/models").status, 503);
+}
+
+TEST_F(MetricsTest, ReadingThemTakesNoStepOfTheEngine) {
+  desk_.complete({{"prompt", "Once"}, {"max_tokens", 1}});
+  std::promise<void> go_on;
+  desk_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
+  for (int i = 0; i < 100; ++i) read();  // the engine's thread stands still
+  go_on.set_value();
+}
+
+}  // namespace
+}  // namespace pagoda::server

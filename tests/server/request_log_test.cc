@@ -1,0 +1,69 @@
+#include "server/request_log.h"
+
+#include <gtest/gtest.h>
+
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr std::string_view kTime = "2026-01-31T23:59:59.123Z";
+
+LogEntry whole_entry() {
+  LogEntry entry;
+  entry.id = "cmpl-1";
+  entry.path = "/v1/completions";
+  entry.tenant = "the blue team";
+  entry.model = "stories";
+  entry.stream = true;
+  entry.prompt_tokens = 7;
+  entry.cached_tokens = 6;
+  entry.answer_tokens = 3;
+  entry.first_token_s = 0.0123456;
+  entry.total_s = 1.5;
+  entry.finish = "length";
+  entry.status = 200;
+  return entry;
+}
+
+TEST(RequestLog, ATextLineHasWordsAndQuotesWhatIsNone) {
+  EXPECT_EQ(format_entry(whole_entry(), LogFormat::kText, kTime),
+            "2026-01-31T23:59:59.123Z id=cmpl-1 path=/v1/completions tenant=\"the blue team\" "
+            "model=stories stream=true status=200 finish_reason=length prompt_tokens=7 "
+            "cached_tokens=6 completion_tokens=3 ttft_s=0.012346 e2e_s=1.5");
+}
+
+TEST(RequestLog, AJsonLineIsOneObject) {
+  const std::string line = format_entry(whole_entry(), LogFormat::kJson, kTime);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_EQ(Json::parse(line), Json({{"time", kTime},
+                                     {"id", "cmpl-1"},
+                                     {"path", "/v1/completions"},
+                                     {"tenant", "the blue team"},
+                                     {"model", "stories"},
+                                     {"stream", true},
+                                     {"status", 200},
+                                     {"finish_reason", "length"},
+                                     {"prompt_tokens", 7},
+                                     {"cached_tokens", 6},
+                                     {"completion_tokens", 3},
+                                     {"ttft_s", 0.012346},
+                                     {"e2e_s", 1.5}}));
+}
+
+TEST(RequestLog, WhatWouldBreakALineIsQuoted) {
+  LogEntry entry;
+  entry.status = 400;
+  entry.tenant = "a\nb";
+  entry.prompts = {"one\ntwo \xff"};
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    const std::string line = format_entry(entry, format, kTime);
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+  EXPECT_EQ(format_entry(entry, LogFormat::kText, kTime),
+            "2026-01-31T23:59:59.123Z tenant=\"a\\nb\" stream=false status=400 "
+            "prompts=[\"one\\ntwo \xef\xbf\xbd\"]");
+}
+
+}  // namespace
+}  // namespace pagoda::server

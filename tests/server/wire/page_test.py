@@ -1,0 +1,202 @@
+"""The page at / in a real browser: a chat by keyboard, the cache's picture, a phone, the dark."""
+
+import sys
+import tempfile
+import unittest
+
+import browser
+import served
+
+ANSWER = "document.querySelector('#messages li.assistant:last-child')"
+QUESTION = "Tell me about a bird"
+
+
+def facts(page):
+    """The last answer's facts by name."""
+    pairs = page.evaluate(
+        f"[...{ANSWER}.querySelectorAll('.facts div')].map(d => [d.children[0].textContent, d.children[1].textContent])"
+    )
+    return dict(pairs)
+
+
+@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.template = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+        cls.template.write(served.STORY_TEMPLATE)
+        cls.template.flush()
+        cls.server = served.Served(served.STORIES, "--chat-template", cls.template.name)
+        cls.page = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.page.close()
+        cls.server.stop()
+        cls.template.close()
+
+    def setUp(self):
+        self.expected_error = None  # part of an error that the browser may log
+        self.page.prefer("light")
+        self.page.resize(1280, 800)
+        self.page.open(self.server.url + "/")
+        self.page.wait("document.activeElement.id === 'prompt'")
+        self.set("temperature", 0)
+
+    def tearDown(self):
+        """Whatever was done, nothing came from elsewhere and nothing broke a rule."""
+        self.page.evaluate("1")
+        for event in self.page.events:
+            if event["method"] == "Network.requestWillBeSent":
+                self.assertRegex(event["params"]["request"]["url"], rf"^({self.server.url}/|data:)")
+            if event["method"] == "Runtime.exceptionThrown":
+                self.fail(event)
+            if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+                text = event["params"]["entry"]["text"]
+                self.assertTrue(self.expected_error and self.expected_error in text, text)
+
+    def set(self, field, value):
+        self.page.evaluate(f"void (document.getElementById('{field}').value = {value!r})")
+
+    def ask(self, text, tokens=12):
+        self.set("max-tokens", tokens)
+        self.page.evaluate("document.getElementById('prompt').focus()")
+        self.page.type(text)
+        before = self.page.evaluate("document.querySelectorAll('#messages li.assistant').length")
+        self.page.press("Enter", 13, "\r")
+        self.page.wait(f"document.querySelectorAll('#messages li.assistant').length === {before + 1}")
+
+    def wait_answer(self):
+        self.page.wait(f"{ANSWER}?.dataset.done")
+        self.assertEqual(self.page.evaluate(f"{ANSWER}.dataset.done"), "true",
+                         self.page.evaluate(f"{ANSWER}.textContent"))
+        return self.page.evaluate(f"{ANSWER}.querySelector('.text').textContent")
+
+    def test_a_chat_by_keyboard_gives_the_answer_of_the_api_and_what_it_cost(self):
+        body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 12, "temperature": 0}
+        self.server.post("/reset_prefix_cache", None)
+        self.ask(QUESTION)
+        text = self.wait_answer()
+        cold = facts(self.page)
+        reply = self.server.post("/v1/chat/completions", body)[1]
+        self.assertEqual(text, reply["choices"][0]["message"]["content"])
+        self.assertEqual(cold["prompt"], f"{reply['usage']['prompt_tokens']} tokens")
+        self.assertEqual(cold["answer"], "12 tokens")
+        self.assertEqual(cold["cached"], "0 tokens")
+        self.assertRegex(cold["first token"], r"^\d+ ms$|^[\d.]+ s$")
+        self.assertRegex(cold["speed"], r"^[\d.]+ tok/s$")
+        self.assertIn("user", cold["by source"])
+        self.ask("And then?")
+        self.wait_answer()
+        warm = facts(self.page)
+        self.assertGreater(int(warm["cached"].split()[0]), reply["usage"]["prompt_tokens"])
+        self.assertIn("assistant", warm["by source"])
+
+    def test_the_explanation_of_a_miss_stands_under_the_answer(self):
+        """The reply is made up here: not every server explains."""
+        self.page.evaluate("""void (window.fetch = async (path, options) => {
+            window.sent = JSON.parse(options.body);
+            const why = {matched_tokens: 9, prompt_tokens: 90, reason: 'differs', advice: 'a date changes'};
+            const chunks = [{choices: [{delta: {content: 'Hi'}}]}, {choices: [], cache_explain: why}];
+            return new Response(chunks.map(c => 'data: ' + JSON.stringify(c) + '\\n\\n').join('') + 'data: [DONE]\\n\\n');
+        })""")
+        self.ask(QUESTION)
+        self.assertEqual(self.wait_answer(), "Hi")
+        self.assertTrue(self.page.evaluate("window.sent.cache_explain"))
+        self.assertEqual(self.page.evaluate(f"{ANSWER}.querySelector('.why').textContent"),
+                         "9 of 90 prompt tokens were in the cache: a date changes")
+
+    def test_the_strip_and_the_cache_show_what_happens(self):
+        self.ask("Once upon a time there was a fox and a very old tree in the wood")
+        self.wait_answer()
+        self.page.wait("document.querySelectorAll('#map .cell.reusable').length > 0")
+        blocks = self.server.snapshot()["now"]["blocks_all"]
+        cells = self.page.evaluate("document.querySelectorAll('#map .cell').length")
+        self.assertLessEqual(cells, 1024)
+        self.assertGreater(cells, min(blocks, 1024) / 2)
+        self.assertIn(f"{blocks} blocks", self.page.evaluate("document.getElementById('map-note').textContent"))
+        self.page.wait("[...document.querySelectorAll('#branches li')].some(b => b.textContent.includes('user'))")
+        self.page.wait("/%/.test(document.getElementById('hits').textContent)")
+        self.page.wait("document.getElementById('running').textContent === '0'")
+        self.page.wait("document.getElementById('waiting').textContent === '0'")
+        self.assertRegex(self.page.evaluate("document.getElementById('usage').textContent"), r"^[\d.]+ %$")
+        self.assertEqual(self.page.evaluate("document.getElementById('model').textContent"), "stories260K")
+
+    def test_escape_stops_an_answer_and_the_next_one_works(self):
+        self.ask(QUESTION, 450)
+        self.page.wait(f"{ANSWER}.querySelector('.text').textContent.length > 0")
+        self.page.press("Escape", 27)
+        self.page.wait(f"{ANSWER}.dataset.done")
+        self.assertIn("stopped", self.page.evaluate(f"{ANSWER}.textContent"))
+        served.wait_until(lambda: self.server.snapshot()["now"]["answers_running"] == 0)
+        self.page.evaluate("document.getElementById('fresh').click()")
+        self.ask(QUESTION)
+        self.wait_answer()
+
+    def test_an_error_is_told(self):
+        self.expected_error = "400"
+        self.ask(QUESTION, 100000)
+        self.page.wait(f"{ANSWER}?.dataset.done")
+        self.assertIn("max_tokens", self.page.evaluate(f"{ANSWER}.querySelector('.error').textContent"))
+
+    def test_every_control_is_reached_by_tab_and_shows_it(self):
+        reached = []
+        for _ in range(4):
+            reached.append(self.page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+            outline = self.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            self.assertNotEqual(outline, "none", reached)
+            self.page.press("Tab", 9)
+        self.assertEqual(reached, ["prompt", "send", "fresh", "SUMMARY"])
+
+    def test_screenshots_have_their_size_and_show_the_page(self):
+        self.ask(QUESTION)
+        self.wait_answer()
+        self.page.wait("document.querySelectorAll('#map .cell.reusable').length > 0")
+        light = self.page.screenshot()
+        self.assertEqual((light.width, light.height), (1280, 800))
+        self.assertGreater(len(light.colours()), 50)
+        self.assertGreater(light.brightness(), 180)
+        self.page.prefer("dark")
+        dark = self.page.screenshot()
+        self.assertGreater(len(dark.colours()), 50)
+        self.assertLess(dark.brightness(), 80)
+
+    def test_a_phone_has_all_of_it_in_one_column(self):
+        self.page.resize(390, 844, phone=True)
+        self.ask(QUESTION)
+        self.wait_answer()
+        self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 390)
+        chat, aside = (self.page.evaluate(f"document.querySelector('{s}').getBoundingClientRect().toJSON()")
+                       for s in ("#chat", "aside"))
+        self.assertGreaterEqual(aside["top"], chat["bottom"])
+        heights = self.page.evaluate("[...document.querySelectorAll('button')].map(b => b.offsetHeight)")
+        self.assertGreaterEqual(min(heights), 44)
+        picture = self.page.screenshot()
+        self.assertEqual((picture.width, picture.height), (390, 844))
+
+    def test_the_policy_lets_nothing_in(self):
+        for path in ("/", "/page.css", "/page.js"):
+            reply, _ = self.server.request("GET", path)
+            policy = reply.headers["Content-Security-Policy"]
+            self.assertTrue(policy.startswith("default-src 'none';"))
+            self.assertNotIn("unsafe", policy)
+            self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
+        self.expected_error = "Content Security Policy"
+        self.page.evaluate("""(() => {
+            const script = document.createElement('script');
+            script.textContent = 'window.came_in = true';
+            document.body.append(script);
+            document.body.insertAdjacentHTML('beforeend', '<p id="styled" style="color: rgb(1, 2, 3)">x</p>');
+        })()""")
+        self.assertFalse(self.page.evaluate("'came_in' in window"))
+        self.assertNotEqual(self.page.evaluate("getComputedStyle(document.getElementById('styled')).color"), "rgb(1, 2, 3)")
+
+    def test_what_a_model_writes_is_text_never_markup(self):
+        self.ask("<img src=x onerror=document.title='in'> <b>bold</b>")
+        self.wait_answer()
+        self.assertEqual(self.page.evaluate("document.querySelectorAll('#messages img, #messages b').length"), 0)
+        self.assertEqual(self.page.evaluate("document.title"), "Pagoda")
+
+
+if __name__ == "__main__":
+    served.run(sys.modules[__name__])
