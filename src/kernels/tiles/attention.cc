@@ -128,24 +128,7 @@ class Pages {
     return {target, 4 * layout_.value_dim};
   }
 
-  // Brings the keys, or the values, of a tile nearer: pages lie far apart, and nothing but the
-  // block table tells where the next one is.
-  void prefetch_keys(std::uint64_t tile) const {
-    if (key_columns_ && tile < end_) {
-      prefetch(view_.key_row(head_, tile).data, kTileKeys * layout_.key_dim);
-    }
-  }
-  void prefetch_values(std::uint64_t tile) const {
-    if (value_pairs_ && tile < end_) {
-      prefetch(view_.value_row(head_, tile).data, kTileKeys * layout_.value_dim);
-    }
-  }
-
  private:
-  void prefetch(const std::byte* from, std::size_t elements) const {
-    const std::size_t bytes = elements * kv::memory::element_bytes(layout_.element);
-    for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
-  }
   bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
   std::byte* value_place(std::uint64_t tile) const {
     return parts_.values + tile % kPairsSplit / kTileKeys * parts_.value_tile_bytes();
@@ -251,7 +234,6 @@ template <int C>
 void score_tile(const Job& job, std::uint64_t tile, float* scores) {
   const Right right = job.pages.keys(tile);
   const std::size_t steps = job.parts.steps;
-  job.pages.prefetch_keys(tile + 2 * kTileKeys);
   tile_zero<C>();
   if (steps == 2) {
     tile_load<6>(right.data, right.stride);
@@ -350,7 +332,6 @@ void add_values(const Job& job, const Right* values, std::size_t column, float* 
   for (std::uint64_t tile = job.first_tile(); tile < job.end; tile += kTileKeys) {
     const Right right = values[index++];
     const std::byte* const first = right.data + 4 * column;
-    if (column == 0) job.pages.prefetch_values(tile + 2 * kTileKeys);
     tile_load<4>(weights, kPairsSplit * 2);
     tile_load<5>(first, right.stride);
     tile_product<0, 4, 5>();
