@@ -51,7 +51,9 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     auto answer = std::make_unique<Answer>(sampling.fork(i));
     answer->request = open.get();
-    answer->domain = std::move(cache_.domain(options_.space, request.cache_salt).value());
+    answer->domain = std::move(
+        cache_.domain(options_.space, request.cache_salt, {}, kv::OwnerId(request.tenant.value()))
+            .value());
     answer->domain->public_tokens = request.public_tokens;
     answer->domain->priority = request.priority;
     answer->index = i;

@@ -43,6 +43,9 @@ class Engine {
   // An error names the field that is out of its range; everything else comes through the sink.
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
   void cancel(RequestId id);
+  // Changes limits and adds tenants for the requests that are submitted after. The list goes on
+  // where that of the options ends: nobody leaves it and nobody changes places.
+  void set_tenants(std::vector<NamedTenant> tenants);
   // Runs on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
@@ -62,7 +65,8 @@ class Engine {
     Request request;
     std::shared_ptr<ReplySink> sink;
   };
-  using Message = std::variant<Submission, RequestId, std::function<void(kv::Cache&)>>;
+  using Message = std::variant<Submission, RequestId, std::function<void(kv::Cache&)>,
+                               std::vector<NamedTenant>>;
 
   void leave(Message message);
   void put(Message message);  // under mutex_
@@ -70,6 +74,8 @@ class Engine {
   // False when these were the last: the engine is being dropped.
   bool take_messages();
   void handle(Message& message);
+  Result<TenantLimits> limits_of(TenantId tenant);
+  void take_tenants(const std::vector<NamedTenant>& tenants);
   void publish();
   void publish_retained();
   void sleep();
@@ -80,7 +86,6 @@ class Engine {
   const std::uint64_t retain_blocks_max_;
   sched::TenantTable tenants_;
   Core core_;
-  std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
   std::atomic<std::uint64_t> next_id_{1};
   Published<Snapshot> snapshot_;
 
@@ -89,15 +94,16 @@ class Engine {
   std::vector<kv::RetentionPicture> retained_;  // under retained_mutex_
 
   std::mutex mutex_;
-  std::condition_variable wake_;       // for the engine's thread
-  std::condition_variable finished_;   // for drain()
-  std::vector<Message> inbox_;         // under mutex_
-  bool draining_ = false;              // under mutex_
-  bool stopping_ = false;              // under mutex_
-  bool idle_ = false;                  // under mutex_
-  std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock
-  std::vector<Message> messages_;      // taken from the inbox
-  std::thread thread_;                 // last: starts when all else stands
+  std::condition_variable wake_;             // for the engine's thread
+  std::condition_variable finished_;         // for drain()
+  std::vector<Message> inbox_;               // under mutex_
+  std::vector<TenantLimits> tenant_limits_;  // [tenant], under mutex_
+  bool draining_ = false;                    // under mutex_
+  bool stopping_ = false;                    // under mutex_
+  bool idle_ = false;                        // under mutex_
+  std::atomic<bool> has_mail_{false};        // spares the engine's thread the lock
+  std::vector<Message> messages_;            // taken from the inbox
+  std::thread thread_;                       // last: starts when all else stands
 };
 
 }  // namespace pagoda::engine

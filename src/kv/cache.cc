@@ -52,12 +52,12 @@ Cache::Cache(const CacheOptions& options)
 }
 
 Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
-                             std::string_view adapter) {
+                             std::string_view adapter, OwnerId owner) {
   RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
   const auto [root, is_new] =
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
   if (is_new) root->second = new_root(adapter);
-  const SaltId region = salts_.acquire(salt);
+  const SaltId region = salts_.acquire(salt, owner);
   if (quotas_) quotas_->fit(salts_.numbers());
   return Domain(*this, root->second, region);
 }

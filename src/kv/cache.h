@@ -126,9 +126,9 @@ class Cache {
   // part of it, and of names outside. Blocks of one namespace are never read under another. An
   // error when the salt has more than kSaltBytesMax bytes or the adapter more than
   // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
-  // refers to it.
+  // refers to it, with the `owner` who was first to name it.
   Result<Domain> domain(std::string_view space, std::string_view salt,
-                        std::string_view adapter = {});
+                        std::string_view adapter = {}, OwnerId owner = {});
 
   Match match(const Domain& domain, std::span<const TokenId> prompt) const;
   // `names` are those of the prompt's whole blocks, where the asker computed them (name_prompt).
@@ -177,6 +177,8 @@ class Cache {
 
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
+  // The same for the private regions of one owner: nobody else's blocks are touched.
+  void clear(OwnerId owner);
 
   const BlockPool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
@@ -250,6 +252,8 @@ class Cache {
   std::optional<BlockId> next_victim();
   std::optional<BlockId> next_by_policy();
   bool evict_one();
+  void evict(BlockId block);
+  bool is_owned(NodeId node, OwnerId owner) const;
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;

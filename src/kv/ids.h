@@ -15,6 +15,9 @@ using NodeId = StrongId<struct NodeTag, std::uint32_t>;
 using SaltId = StrongId<struct SaltTag, std::uint32_t>;
 inline constexpr SaltId kPublic{0};
 
+// Whose a private region is, by the asker's own numbers. Blocks are never found by it.
+using OwnerId = StrongId<struct OwnerTag, std::uint32_t>;
+
 // Counts what happens in the cache: a later event has a larger tick.
 using Tick = std::uint64_t;
 

@@ -4,7 +4,7 @@
 
 namespace pagoda::kv {
 
-SaltId SaltTable::acquire(std::string_view text) {
+SaltId SaltTable::acquire(std::string_view text, OwnerId owner) {
   if (text.empty()) return kPublic;
   auto known = ids_.find(text);
   if (known == ids_.end()) {
@@ -15,7 +15,9 @@ SaltId SaltTable::acquire(std::string_view text) {
     }
     known = ids_.emplace(text, unused_.back()).first;
     unused_.pop_back();
-    entries_[known->second.value()].text = known->first;
+    Entry& entry = entries_[known->second.value()];
+    entry.text = known->first;
+    entry.owner = owner;
   }
   hold(known->second);
   return known->second;

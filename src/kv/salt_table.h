@@ -17,11 +17,13 @@ namespace pagoda::kv {
 
 class SaltTable {
  public:
-  // The region of a salt, with one reference more. Empty: the public region.
-  SaltId acquire(std::string_view text);
+  // The region of a salt, with one reference more. Empty: the public region. A region belongs to
+  // the owner who made it known.
+  SaltId acquire(std::string_view text, OwnerId owner = {});
   void hold(SaltId salt);
   void release(SaltId salt);
 
+  OwnerId owner(SaltId salt) const { return entries_[salt.value()].owner; }
   std::string_view text(SaltId salt) const { return entries_[salt.value()].text; }
   std::uint64_t& blocks_charged(SaltId salt) { return entries_[salt.value()].blocks_charged; }
   std::uint64_t blocks_charged(SaltId salt) const { return entries_[salt.value()].blocks_charged; }
@@ -33,6 +35,7 @@ class SaltTable {
  private:
   struct Entry {
     std::string_view text = {};  // the key in ids_
+    OwnerId owner = {};
     std::uint64_t references = 0;
     std::uint64_t blocks_charged = 0;
   };

@@ -17,6 +17,16 @@ TenantId TenantTable::add(std::string name, const TenantLimits& limits) {
   return TenantId(static_cast<std::uint32_t>(tenants_.size() - 1));
 }
 
+void TenantTable::change(TenantId id, const TenantLimits& limits) {
+  ASSERT(limits.weight > 0, "a share has a size");
+  Tenant& tenant = (*this)[id];
+  const auto whole = static_cast<double>(limits.tokens_per_minute);
+  // Without a limit there was no account.
+  tenant.minute_tokens_left =
+      tenant.limits.tokens_per_minute == 0 ? whole : std::min(tenant.minute_tokens_left, whole);
+  tenant.limits = limits;
+}
+
 Status TenantTable::admit(TenantId id, std::uint64_t prompt_tokens, std::int64_t now_ns) {
   Tenant& tenant = (*this)[id];
   const TenantLimits& limits = tenant.limits;

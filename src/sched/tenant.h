@@ -49,6 +49,8 @@ class TenantTable {
   TenantTable();
 
   TenantId add(std::string name, const TenantLimits& limits);
+  // From now on; what runs and waits stays as it is.
+  void change(TenantId id, const TenantLimits& limits);
   std::size_t size() const { return tenants_.size(); }
   Tenant& operator[](TenantId id) { return tenants_[id.value()]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id.value()]; }

@@ -16,6 +16,11 @@ std::optional<SlotId> TierTable::find(NodeId node, std::uint32_t slice) const {
   return SlotId(slot_of_[at]);
 }
 
+std::optional<NodeId> TierTable::node(SlotId slot) const {
+  const std::optional<Place>& place = places_[slot.value()];
+  return place ? std::optional(place->node) : std::nullopt;
+}
+
 std::uint32_t TierTable::copies(NodeId node) const {
   std::uint32_t copies = 0;
   for (std::uint32_t slice = 0; slice < slices_; ++slice) copies += find(node, slice) ? 1 : 0;

@@ -24,6 +24,8 @@ class TierTable {
 
   // The copy of a node's page, if there is one.
   std::optional<SlotId> find(NodeId node, std::uint32_t slice) const;
+  // Whose copy a slot holds, if any.
+  std::optional<NodeId> node(SlotId slot) const;
   // How many slices of the node have copies.
   std::uint32_t copies(NodeId node) const;
 
