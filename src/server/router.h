@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "server/completion.h"
@@ -13,5 +14,11 @@ namespace pagoda::server {
 // A whole reply, or a completion that is to be started. Never throws for what a client sent.
 using Routed = std::variant<HttpReply, std::unique_ptr<Completion>>;
 Routed route(const HttpRequest& request, const ServerState& state);
+
+// What can be refused before the body has come: a page or a caller that may not ask.
+std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state);
+
+// What every reply to the request carries besides its own headers.
+HeaderList reply_headers(const HttpRequest& request, const ServerState& state);
 
 }  // namespace pagoda::server

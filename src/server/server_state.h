@@ -1,10 +1,14 @@
-// What all connections share: is there a model to ask yet, and still?
+// What all connections share: is there a model to ask yet, and still? And who may ask.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "server/access/key_ring.h"
 #include "server/served_model.h"
 
 namespace pagoda::server {
@@ -19,12 +23,28 @@ enum class Phase : std::uint8_t {
 
 class ServerState {
  public:
-  explicit ServerState(std::string version) : version_(std::move(version)) {}
+  explicit ServerState(std::string version, std::vector<std::string> cors_origins = {},
+                       bool metrics_need_admin = false)
+      : version_(std::move(version)),
+        cors_origins_(std::move(cors_origins)),
+        metrics_need_admin_(metrics_need_admin) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // From kReady on.
   const ServedModel& model() const { return *model_; }
   const std::string& version() const { return version_; }
+  const std::vector<std::string>& cors_origins() const { return cors_origins_; }
+  bool metrics_need_admin() const { return metrics_need_admin_; }
+
+  // None: everyone may ask.
+  std::shared_ptr<const KeyRing> keys() const {
+    const std::lock_guard lock(keys_mutex_);
+    return keys_;
+  }
+  void set_keys(std::shared_ptr<const KeyRing> keys) {
+    const std::lock_guard lock(keys_mutex_);
+    keys_ = std::move(keys);
+  }
 
   // `model` must outlive every connection.
   void open(const ServedModel& model) {
@@ -35,7 +55,11 @@ class ServerState {
 
  private:
   std::string version_;
-  const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
+  std::vector<std::string> cors_origins_;
+  bool metrics_need_admin_;
+  mutable std::mutex keys_mutex_;
+  std::shared_ptr<const KeyRing> keys_;  // under keys_mutex_
+  const ServedModel* model_ = nullptr;   // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };
 

@@ -1,6 +1,7 @@
 // The endpoints that answer at once. All throw ApiError.
 #pragma once
 
+#include "server/access/key_ring.h"
 #include "server/http_reply.h"
 #include "server/json.h"
 #include "server/served_model.h"
@@ -15,7 +16,10 @@ Json detokenize(const Json& body, const ServedModel& model);
 Json render_chat(const Json& body, const ServedModel& model);
 // What requests had retained: their budget, and every grant that runs, without whose it is.
 Json list_retained(const ServedModel& model);
-// Requests that are sent after the answer find an empty cache, but for what running ones hold.
-Json reset_prefix_cache(const ServedModel& model);
+// Requests that are sent after the answer find an empty cache, but for what running ones hold: an
+// admin's reset clears everything, another's what is private to its tenant.
+Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
+// Who has keys, and the limits that were given to them. `keys` may be nullptr.
+Json list_tenants(const KeyRing* keys);
 
 }  // namespace pagoda::server
