@@ -20,13 +20,14 @@ namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
 
 // Throws what Asio, Beast and the JSON parser throw.
-Json get(const Url& url, const std::string& path) {
+Json get(const Url& url, const std::string& api_key, const std::string& path) {
   asio::io_context context;
   asio::ip::tcp::resolver resolver(context);
   asio::ip::tcp::socket socket(context);
   asio::connect(socket, resolver.resolve(url.host, url.port));
   http::request<http::empty_body> request{http::verb::get, url.path + path, 11};
   request.set(http::field::host, url.host);
+  if (!api_key.empty()) request.set(http::field::authorization, "Bearer " + api_key);
   http::write(socket, request);
   boost::beast::flat_buffer buffer;
   http::response<http::string_body> response;
@@ -66,11 +67,11 @@ std::string server_text(const std::string& url, const Json& info, const Json& re
 
 }  // namespace
 
-Status inspect_server(const std::string& url, bool json) {
+Status inspect_server(const std::string& url, const std::string& api_key, bool json) {
   ASSIGN_OR_RETURN(const Url parsed, parse_url(url, "URL"));
   try {
-    const Json info = get(parsed, "/server_info");
-    const Json retained = get(parsed, "/cache/retained");
+    const Json info = get(parsed, api_key, "/server_info");
+    const Json retained = get(parsed, api_key, "/cache/retained");
     const Json both = {{"server_info", info}, {"retained", retained}};
     fmt::print("{}", json ? both.dump(2) + "\n" : server_text(url, info, retained));
   } catch (const boost::system::system_error& trouble) {

@@ -42,7 +42,8 @@ class Folder:
     def certificate_flags(self):
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-days", "2", "-subj", "/CN=pagoda", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-nodes", "-days", "2", "-subj", "/CN=pagoda",
+             "-addext", "subjectAltName=IP:127.0.0.1",
              "-keyout", self.path("key.pem"), "-out", self.path("cert.pem")],
             check=True, capture_output=True,
         )
@@ -104,6 +105,13 @@ class Keys(unittest.TestCase):
         server = self.start("--secret-file", self.folder.path("secret"))
         self.assertEqual(server.get("/v1/models")[0], 401)
         self.assertEqual(server.get("/v1/models", bearer("from-environment"))[0], 200)
+
+    def test_pagoda_inspect_takes_an_admins_key(self):
+        server = self.start(*self.folder.key_flags())
+        inspect = [served.BINARY, "inspect", server.url]
+        self.assertIn("401", subprocess.run(inspect, capture_output=True, text=True).stderr)
+        text = subprocess.check_output([*inspect, "--api-key", "ops-key"], text=True)
+        self.assertIn("blocks", text)
 
     def test_a_bad_file_is_an_error_with_its_line(self):
         flags = self.folder.key_flags("tenant anna\nkey k nobody\n")
@@ -198,7 +206,8 @@ class Pages(unittest.TestCase):
             self.assertEqual(reply.headers["Access-Control-Allow-Origin"], "https://chat.example")
             self.assertIn("Authorization", reply.headers["Access-Control-Allow-Headers"])
             for stream in (False, True):
-                reply, _ = server.request("POST", "/v1/completions", {**BODY, "stream": stream}, good)
+                body = {**BODY, "stream": stream}
+                reply, _ = server.request("POST", "/v1/completions", body, good)
                 self.assertEqual(reply.status, 200)
                 self.assertEqual(
                     reply.headers["Access-Control-Allow-Origin"], "https://chat.example"
