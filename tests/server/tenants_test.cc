@@ -3,6 +3,7 @@
 
 #include <future>
 
+#include "server/api/caller_fields.h"
 #include "server/story_desk.h"
 
 namespace pagoda::server {
@@ -114,7 +115,7 @@ TEST_F(Tenants, ASystemMessageCanBePublished) {
   const std::uint64_t found = details["cached_tokens"];
   EXPECT_GE(found, 16u);
   EXPECT_EQ(found % 16, 0u);
-  EXPECT_EQ(details["by_source"]["user"]["cached_tokens"], 0u) << details.dump();
+  EXPECT_EQ(details["by_source"]["user"]["cached"], 0u) << details.dump();
 }
 
 TEST_F(Tenants, PublishingNeedsAKeyThatMay) {
@@ -164,14 +165,17 @@ TEST_F(Tenants, LimitsArePerTenant) {
   EXPECT_EQ(post("bert-key", "/v1/completions", wish).status, 200);
 }
 
-TEST_F(Tenants, NobodyIsMoreUrgentThanItsTenantMayBe) {
-  const auto with_priority = [](int priority) {
-    return Json{{"prompt", "Once"}, {"max_tokens", 1}, {"priority", priority}};
+TEST(BindToCaller, NobodyIsMoreUrgentThanItsTenantMayBe) {
+  const auto bound = [](std::int32_t asked, std::int32_t least) {
+    CompletionRequest request;
+    request.engine.priority = asked;
+    bind_to_caller(request, {.is_known = true, .priority_min = least});
+    return request.engine.priority;
   };
-  EXPECT_EQ(post("anna-key", "/v1/completions", with_priority(-1)).status, 400);
-  EXPECT_EQ(post("anna-key", "/v1/completions", with_priority(0)).status, 200);
-  EXPECT_EQ(post("bert-key", "/v1/completions", with_priority(0)).status, 400);
-  EXPECT_EQ(post("bert-key", "/v1/completions", with_priority(1)).status, 200);
+  EXPECT_EQ(bound(-5, 0), 0);
+  EXPECT_EQ(bound(0, 1), 1) << "also where nothing was asked";
+  EXPECT_EQ(bound(7, 1), 7);
+  EXPECT_EQ(bound(-5, INT32_MIN), -5) << "without keys";
 }
 
 TEST_F(Tenants, AreListedForAdmins) {

@@ -6,8 +6,8 @@
 
 namespace pagoda::server {
 
-// The request becomes its caller's: tenant, and the salt its blocks are kept under. Throws ApiError
-// where it asks for more than the caller may: 403 for what only others may, 400 for a priority.
+// The request becomes its caller's: tenant, the salt its blocks are kept under, and no more urgent
+// than its tenant may be. Throws ApiError (403) where it would publish and may not.
 void bind_to_caller(CompletionRequest& request, const Caller& caller);
 
 }  // namespace pagoda::server
