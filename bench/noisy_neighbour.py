@@ -76,12 +76,12 @@ def percentile(values, share):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default=served.DEFAULT_MODEL)
-    parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--question-words", type=int, default=200)
-    parser.add_argument("--flood", type=int, default=16, help="requests at once")
-    parser.add_argument("--flood-words", type=int, default=1500)
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--question-words", type=int, default=300)
+    parser.add_argument("--flood", type=int, default=8, help="requests at once")
+    parser.add_argument("--flood-words", type=int, default=1200)
     parser.add_argument("--weight", type=float, default=4, help="of the quiet tenant")
-    parser.add_argument("--batched", type=int, default=96, help="--max-num-batched-tokens")
+    parser.add_argument("--batched", type=int, default=65, help="--max-num-batched-tokens")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         keys = pathlib.Path(folder) / "keys"

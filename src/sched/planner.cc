@@ -14,11 +14,14 @@ const Task* next_to_start(const Situation& now, WaitingQueue::Walk& walk) {
   return may ? task : nullptr;
 }
 
-// Does a running prompt leave rows to a task that waits, because that one's tenant had less? Else
-// it would wait for the whole of the prompt, however long.
-bool owes_rows(const Situation& now, const Task& running, const Task& waiting) {
-  return waiting.tenant != running.tenant && waiting.priority <= running.priority &&
-         now.tenants[waiting.tenant].clock < now.tenants[running.tenant].clock;
+// The share of rows that a running prompt leaves to a task that waits, by weight, when that one's
+// tenant had less. Else it would wait for the whole of the prompt, however long.
+double share_owed(const Situation& now, const Task& running, const Task& waiting) {
+  const Tenant& ahead = now.tenants[running.tenant];
+  const Tenant& behind = now.tenants[waiting.tenant];
+  const bool owed = waiting.tenant != running.tenant && waiting.priority <= running.priority &&
+                    behind.clock < ahead.clock;
+  return owed ? behind.limits.weight / (behind.limits.weight + ahead.limits.weight) : 0;
 }
 
 }  // namespace
@@ -58,8 +61,8 @@ void Planner::plan_prefills(const Situation& now) {
   const bool may_start = !prefills_.empty() && now.sequences_claimed < options_.sequences_max;
   const Task* const next = may_start ? next_to_start(now, walk_) : nullptr;
   for (const std::size_t i : prefills_) {
-    const bool owes = next != nullptr && owes_rows(now, *now.running[i], *next);
-    const std::uint64_t kept = owes ? options_.batched_tokens_max / 2 : 0;
+    const double share = next != nullptr ? share_owed(now, *now.running[i], *next) : 0;
+    const auto kept = static_cast<std::uint64_t>(share * options_.batched_tokens_max);
     if (rows_left_ <= kept) break;
     if (fates_[i] != Fate::kOpen) continue;
     const std::uint64_t rows = chunk(now.running[i]->rows_behind(), contested);

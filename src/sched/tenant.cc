@@ -57,12 +57,14 @@ void TenantTable::enter(TenantId id, std::uint64_t prompt_tokens) {
   Tenant& tenant = (*this)[id];
   if (!tenant.busy()) {
     double least = std::numeric_limits<double>::infinity();
+    double most = 0;
     for (const Tenant& other : tenants_) {
       if (other.busy()) least = std::min(least, other.clock);
+      most = std::max(most, other.clock);
     }
-    if (least != std::numeric_limits<double>::infinity()) {
-      tenant.clock = std::max(tenant.clock, least);
-    }
+    // On an idle machine: what others had while nobody else wanted it is not held against them.
+    const bool is_first = least == std::numeric_limits<double>::infinity();
+    tenant.clock = std::max(tenant.clock, is_first ? most : least);
   }
   tenant.minute_tokens_left -= static_cast<double>(prompt_tokens);
 }

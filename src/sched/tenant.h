@@ -2,8 +2,8 @@
 //
 // Fair share is start-time fair queueing over computed tokens: a tenant's clock advances by the
 // rows computed for it divided by its weight, the tenant whose clock is behind is admitted next,
-// and one that comes back from idling starts at the clock of the most backward busy tenant, so
-// that idling earns nothing.
+// and one that comes back from idling starts at the clock of the most backward busy tenant (of the
+// most forward of all where nobody is busy), so that idling earns nothing and costs nothing.
 #pragma once
 
 #include <cstdint>

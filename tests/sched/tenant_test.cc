@@ -71,6 +71,16 @@ TEST(Tenant, IdlingEarnsNothing) {
   EXPECT_EQ(table[late].clock, 1000.0);
 }
 
+TEST(Tenant, WhatOneHadWhileNobodyElseWantedItIsNotHeldAgainstIt) {
+  TenantTable table;
+  const TenantId alone = table.add("alone", {});
+  const TenantId late = table.add("late", {});
+  table.enter(alone, 1);
+  table.charge_rows(alone, 1000);  // and ends
+  table.enter(late, 1);
+  EXPECT_EQ(table[late].clock, table[alone].clock);
+}
+
 TEST(Tenant, WeightSlowsTheClock) {
   TenantTable table;
   const TenantId heavy = table.add("heavy", {.weight = 4});
