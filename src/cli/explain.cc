@@ -35,6 +35,7 @@ constexpr std::size_t kAdviceBytesMax = 1000;
 struct ExplainOptions {
   std::string url;
   std::string file;
+  std::string api_key;
   bool json = false;
 };
 
@@ -89,7 +90,7 @@ Status explain(const ExplainOptions& options) {
   ASSIGN_OR_RETURN(const Url url, parse_url(options.url, "URL"));
   ASSIGN_OR_RETURN(const std::string body, read_body(options.file));
   try {
-    const Json told = post_json(url, "/cache/explain", body);
+    const Json told = post_json(url, options.api_key, "/cache/explain", body);
     if (options.json) {
       fmt::print("{}\n", told.dump(2));
       return ok_status();
@@ -117,6 +118,7 @@ void add_explain_command(CLI::App& app, int& exit_status) {
   command->add_option("URL", options->url, "http://host:port of a server")->required();
   command->add_option("--file", options->file,
                       "the body of a chat or text completion, as JSON; default: stdin");
+  command->add_option("--api-key", options->api_key, "a key for the server");
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
     const Status told = explain(*options);

@@ -23,12 +23,14 @@ std::string message_of(const std::string& body) {
   return parsed["error"].value("message", body);
 }
 
-Json exchange(const Url& url, http::request<http::string_body>& request) {
+Json exchange(const Url& url, const std::string& api_key,
+              http::request<http::string_body>& request) {
   asio::io_context context;
   asio::ip::tcp::resolver resolver(context);
   asio::ip::tcp::socket socket(context);
   asio::connect(socket, resolver.resolve(url.host, url.port));
   request.set(http::field::host, url.host);
+  if (!api_key.empty()) request.set(http::field::authorization, "Bearer " + api_key);
   request.prepare_payload();
   http::write(socket, request);
   boost::beast::flat_buffer buffer;
@@ -44,15 +46,16 @@ Json exchange(const Url& url, http::request<http::string_body>& request) {
 
 }  // namespace
 
-Json get_json(const Url& url, const std::string& path) {
+Json get_json(const Url& url, const std::string& api_key, const std::string& path) {
   http::request<http::string_body> request{http::verb::get, url.path + path, 11};
-  return exchange(url, request);
+  return exchange(url, api_key, request);
 }
 
-Json post_json(const Url& url, const std::string& path, const std::string& body) {
+Json post_json(const Url& url, const std::string& api_key, const std::string& path,
+               const std::string& body) {
   http::request<http::string_body> request{http::verb::post, url.path + path, 11, body};
   request.set(http::field::content_type, "application/json");
-  return exchange(url, request);
+  return exchange(url, api_key, request);
 }
 
 }  // namespace pagoda::cli

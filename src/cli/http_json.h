@@ -8,9 +8,11 @@
 
 namespace pagoda::cli {
 
-// Both throw what Asio, Beast and the JSON parser throw, and std::runtime_error with what the
-// server said where that is not 200.
-nlohmann::ordered_json get_json(const Url& url, const std::string& path);
-nlohmann::ordered_json post_json(const Url& url, const std::string& path, const std::string& body);
+// `api_key` may be empty. Both throw what Asio, Beast and the JSON parser throw, and
+// std::runtime_error with what the server said where that is not 200.
+nlohmann::ordered_json get_json(const Url& url, const std::string& api_key,
+                                const std::string& path);
+nlohmann::ordered_json post_json(const Url& url, const std::string& api_key,
+                                 const std::string& path, const std::string& body);
 
 }  // namespace pagoda::cli

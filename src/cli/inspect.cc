@@ -312,6 +312,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
+    std::string api_key;
     bool json = false;
   };
   CLI::App* const command = app.add_subcommand(
@@ -327,6 +328,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
                  "instead of a model: the kernel sets of this program, which of them this CPU runs "
                  "and which is used (PAGODA_KERNELS=NAME forces one)")
       ->excludes(model);
+  command->add_option("--api-key", options->api_key, "an admin's key for the server");
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
     if (options->kernels) {
@@ -336,7 +338,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
     }
     if (options->model.empty()) throw CLI::RequiredError("MODEL or --kernels");
     if (options->model.starts_with("http://")) {
-      const Status shown = inspect_server(options->model, options->json);
+      const Status shown = inspect_server(options->model, options->api_key, options->json);
       if (!shown.ok()) print_error(shown.error().message);
       exit_status = shown.ok() ? 0 : 1;
       return;

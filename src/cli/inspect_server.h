@@ -8,7 +8,8 @@
 
 namespace pagoda::cli {
 
-// Asks the server at `url` and prints what it says: for people, or one JSON value.
-Status inspect_server(const std::string& url, bool json);
+// Asks the server at `url` and prints what it says: for people, or one JSON value. The key, where
+// it needs one, is an admin's.
+Status inspect_server(const std::string& url, const std::string& api_key, bool json);
 
 }  // namespace pagoda::cli

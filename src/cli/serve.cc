@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -34,34 +35,68 @@ constexpr const char* kExamples =
     "  pagoda serve                                   (the default model on 127.0.0.1:8000)\n"
     "  pagoda serve model.gguf --port 9000 -c 8192 --kv-cache-memory-bytes 4GiB\n"
     "  PAGODA_MAX_NUM_SEQS=16 pagoda serve -m model.gguf --served-model-name my-model\n"
-    "SIGTERM or Ctrl-C lets running requests end; a second one stops at once.";
+    "  pagoda serve --host 0.0.0.0 --api-keys keys.txt --ssl-certfile cert.pem --ssl-keyfile "
+    "key.pem\n"
+    "SIGTERM or Ctrl-C lets running requests end; a second one stops at once. SIGHUP reads keys "
+    "and\n"
+    "certificate again.";
 
-// The first signal asks to stop, the second insists.
-class StopSignal {
+// SIGHUP asks for files to be read again. Of the others the first asks to stop, the second insists.
+class Signals {
  public:
+  enum class Wish { kReload, kStop };
+
   void raise(int signal) {
     const std::lock_guard lock(mutex_);
-    // While the model loads there is nothing to finish.
-    if (!serving_) std::_Exit(0);
-    if (raised_) std::_Exit(kSignalled + signal);
-    raised_ = true;
+    if (signal == SIGHUP) {
+      reload_ = true;
+    } else {
+      // While the model loads there is nothing to finish.
+      if (!serving_) std::_Exit(0);
+      if (stop_) std::_Exit(kSignalled + signal);
+      stop_ = true;
+    }
     changed_.notify_all();
   }
   void start_serving() {
     const std::lock_guard lock(mutex_);
     serving_ = true;
   }
-  void wait() {
+  Wish wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return raised_; });
+    changed_.wait(lock, [this] { return stop_ || reload_; });
+    reload_ = false;
+    return stop_ ? Wish::kStop : Wish::kReload;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool serving_ = false;
-  bool raised_ = false;
+  bool stop_ = false;
+  bool reload_ = false;
 };
+
+// Whatever cannot be read stays as it was.
+void reload(KeySource& source, engine::Engine& engine, server::Server& server) {
+  const auto keys = source.read();
+  if (keys.ok()) {
+    engine.set_tenants(source.tenants());  // before a key can name them
+    server.set_keys(keys.value());
+  } else {
+    print_warning(fmt::format("the old keys stay: {}", keys.error().message));
+  }
+  const Status certificate = server.reload_certificate();
+  if (!certificate.ok()) {
+    print_warning(fmt::format("the old certificate stays: {}", certificate.error().message));
+  }
+  if (keys.ok() && certificate.ok()) fmt::print("keys and certificate were read again\n");
+  std::fflush(stdout);
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 std::vector<std::string> served_names(const ServeOptions& options) {
   if (!options.served_names.empty()) return options.served_names;
@@ -97,7 +132,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::CpuMachine& machine) {
+                    const engine::CpuMachine& machine, bool has_keys) {
   if (machine.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -109,8 +144,9 @@ void print_greeting(const std::string& address, const server::ServedModel& model
              machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
              machine.threads());
   const bool chats = model.chat_template.has_value();
-  fmt::print("try: curl {}{} -H 'Content-Type: application/json' -d '{}'\n", address,
+  fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
              chats ? "/v1/chat/completions" : "/v1/completions",
+             has_keys ? " -H \"Authorization: Bearer $KEY\"" : "",
              chats ? R"({"messages": [{"role": "user", "content": "What is a pagoda?"}]})"
                    : R"({"prompt": "Once upon a time", "max_tokens": 64})");
   std::fflush(stdout);
@@ -122,9 +158,18 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
                    ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
-  StopSignal stop;
+  KeySource key_source(options.access);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
+  if (!keys && !is_loopback(options.host)) {
+    print_warning(
+        fmt::format("--host {}: whoever reaches it may ask, and is admin; give keys with "
+                    "--api-keys or --api-key",
+                    options.host));
+  }
+  Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
-                   server::Server::listen(network, [&](int signal) { stop.raise(signal); }));
+                   server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
+  server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
@@ -140,7 +185,7 @@ Status serve(const ServeOptions& options) {
   server::Doorbell doorbell;
   const SteadyClock clock;
   engine::EngineOptions engine_options = {
-      .core = machine->core_options(), .tenants = {}, .after_step = [&] {
+      .core = machine->core_options(), .tenants = key_source.tenants(), .after_step = [&] {
         doorbell.ring();
         if (events) events->after_step();
       }};
@@ -157,11 +202,11 @@ Status serve(const ServeOptions& options) {
                                       .facts = machine_facts(*machine, options, events.get()),
                                       .block_bytes = machine->page_layout().page_bytes(),
                                       .shows_tree = events != nullptr};
-  stop.start_serving();
+  signals.start_serving();
   server->open(served);
-  print_greeting(server->address(), served, *machine);
+  print_greeting(server->address(), served, *machine, keys != nullptr);
 
-  stop.wait();
+  while (signals.wait() == Signals::Wish::kReload) reload(key_source, engine, *server);
   server->drain();
   const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
   engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));

@@ -47,10 +47,18 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(1u, 64u));
   command
       .add_option("--max-connections", options.connections_max,
-                  "connections at once; more wait to be accepted (default 1024)")
+                  "connections at once; more wait to be accepted (default 4096)")
+      ->check(CLI::Range(1u, 1u << 20));
+  command
+      .add_option("--max-connections-per-client", options.connections_per_client_max,
+                  "of one address (IPv6: of one /64); more are turned away (default 1024)")
       ->check(CLI::Range(1u, 1u << 20));
   command.add_option("--max-body-bytes", options.body_bytes_max,
                      "of a request, e.g. 64MiB (default 32MiB)");
+  command.add_option("--max-header-bytes", options.header_bytes_max,
+                     "of a request (default 16KiB)");
+  command.add_option("--max-pipelined-bytes", options.ahead_bytes_max,
+                     "of the next requests, read while one is answered (default 64KiB)");
   command
       .add_option("--sse-keep-alive", options.keep_alive_s,
                   "seconds after which a silent stream gets a comment (default 10)")
@@ -58,6 +66,14 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--request-timeout", options.request_timeout_s,
                   "seconds for a request to arrive (default 60)")
+      ->check(CLI::Range(0.05, 3600.0));
+  command
+      .add_option("--idle-timeout", options.idle_timeout_s,
+                  "seconds that a connection may say nothing between requests (default 75)")
+      ->check(CLI::Range(0.05, 86400.0));
+  command
+      .add_option("--write-timeout", options.write_timeout_s,
+                  "seconds for a client to take a piece of its answer (default 30)")
       ->check(CLI::Range(0.05, 3600.0));
   command
       .add_option("--shutdown-timeout", options.shutdown_timeout_s,
@@ -136,6 +152,7 @@ void add_log_options(CLI::App& command, ServeOptions& options) {
 void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
+  add_access_options(command, options.access);
   add_cache_options(command, options);
   add_scheduling_options(command, options);
   add_log_options(command, options);
@@ -144,6 +161,17 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
 Result<server::ServerOptions> server_options(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const std::uint64_t body_bytes,
                    read_bytes("--max-body-bytes", options.body_bytes_max));
+  ASSIGN_OR_RETURN(const std::uint64_t header_bytes,
+                   read_bytes("--max-header-bytes", options.header_bytes_max));
+  ASSIGN_OR_RETURN(const std::uint64_t ahead_bytes,
+                   read_bytes("--max-pipelined-bytes", options.ahead_bytes_max));
+  constexpr std::uint64_t kHeaderBytesMax = 1 << 20;
+  if (header_bytes < 256 || header_bytes > kHeaderBytesMax || ahead_bytes > (16 << 20)) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("--max-header-bytes takes 256 to {}, --max-pipelined-bytes up to "
+                             "16MiB; they are {} and {}",
+                             kHeaderBytesMax, header_bytes, ahead_bytes)};
+  }
   server::ServerOptions made;
   made.host = options.host;
   made.port = options.port;
@@ -154,6 +182,12 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.body_bytes_max = body_bytes;
   made.connection.keep_alive = milliseconds(options.keep_alive_s);
   made.connection.request_timeout = milliseconds(options.request_timeout_s);
+  made.connections_per_client_max = options.connections_per_client_max;
+  made.connection.header_bytes_max = static_cast<std::uint32_t>(header_bytes);
+  made.connection.ahead_bytes_max = static_cast<std::uint32_t>(ahead_bytes);
+  made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
+  made.connection.write_timeout = milliseconds(options.write_timeout_s);
+  RETURN_IF_ERROR(set_access(options.access, made));
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/serve_access.h"
 #include "engine/cpu_machine.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -22,12 +23,19 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;
   std::uint32_t http_threads = 2;
-  std::uint32_t connections_max = 1024;
+  std::uint32_t connections_max = 4096;
+  std::uint32_t connections_per_client_max = 1024;
   std::string body_bytes_max = "32MiB";
+  std::string header_bytes_max = "16KiB";
+  std::string ahead_bytes_max = "64KiB";
+  double idle_timeout_s = 75;
+  double write_timeout_s = 30;
   double keep_alive_s = 10;
   double request_timeout_s = 60;
   double shutdown_timeout_s = 30;
   server::LogOptions log = {.format = server::LogFormat::kText};
+
+  AccessOptions access;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

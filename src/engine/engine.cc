@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/assert.h"
+
 namespace pagoda::engine {
 namespace {
 
@@ -44,13 +46,8 @@ Engine::~Engine() {
 }
 
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
-  if (request.tenant.value() >= tenant_limits_.size()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("tenant {} is not one of the {} that exist", request.tenant.value(),
-                             tenant_limits_.size())};
-  }
-  RETURN_IF_ERROR(
-      check_request(request, options_.core.limits, tenant_limits_[request.tenant.value()]));
+  ASSIGN_OR_RETURN(const TenantLimits tenant, limits_of(request.tenant));
+  RETURN_IF_ERROR(check_request(request, options_.core.limits, tenant));
   const RequestId id(next_id_++);
   {
     const std::lock_guard lock(mutex_);
@@ -61,7 +58,25 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
   return id;
 }
 
+Result<TenantLimits> Engine::limits_of(TenantId tenant) {
+  const std::lock_guard lock(mutex_);
+  if (tenant.value() < tenant_limits_.size()) return tenant_limits_[tenant.value()];
+  return Error{ErrorCode::kInvalidArgument, fmt::format("tenant {} is not one of the {} that exist",
+                                                        tenant.value(), tenant_limits_.size())};
+}
+
 void Engine::cancel(RequestId id, FinishReason reason) { leave(Cancellation{id, reason}); }
+
+void Engine::set_tenants(std::vector<NamedTenant> tenants) {
+  {
+    const std::lock_guard lock(mutex_);
+    ASSERT(tenants.size() + 1 >= tenant_limits_.size(), "no tenant leaves the list");
+    tenant_limits_.resize(tenants.size() + 1);
+    for (std::size_t i = 0; i < tenants.size(); ++i) tenant_limits_[i + 1] = tenants[i].limits;
+    put(std::move(tenants));
+  }
+  wake_.notify_one();
+}
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
@@ -115,9 +130,22 @@ void Engine::handle(Message& message) {
     core_.submit(submission->id, std::move(submission->request), std::move(submission->sink));
   } else if (const auto* const cancelled = std::get_if<Cancellation>(&message)) {
     core_.cancel(cancelled->id, cancelled->reason);
+  } else if (const auto* const tenants = std::get_if<std::vector<NamedTenant>>(&message)) {
+    take_tenants(*tenants);
   } else {
     cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);
+  }
+}
+
+void Engine::take_tenants(const std::vector<NamedTenant>& tenants) {
+  for (std::uint32_t i = 0; i < tenants.size(); ++i) {
+    const TenantId id(i + 1);
+    if (id.value() < tenants_.size()) {
+      tenants_.change(id, tenants[i].limits);
+    } else {
+      tenants_.add(tenants[i].name, tenants[i].limits);
+    }
   }
 }
 

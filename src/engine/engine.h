@@ -44,6 +44,9 @@ class Engine {
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
   // kStop: the asker has all it wanted.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
+  // Changes limits and adds tenants for the requests that are submitted after. The list goes on
+  // where that of the options ends: nobody leaves it and nobody changes places.
+  void set_tenants(std::vector<NamedTenant> tenants);
   // Runs on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
@@ -74,7 +77,8 @@ class Engine {
     RequestId id;
     FinishReason reason;
   };
-  using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>>;
+  using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>,
+                               std::vector<NamedTenant>>;
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);
@@ -83,6 +87,8 @@ class Engine {
   // False when these were the last: the engine is being dropped.
   bool take_messages();
   void handle(Message& message);
+  Result<TenantLimits> limits_of(TenantId tenant);
+  void take_tenants(const std::vector<NamedTenant>& tenants);
   void publish();
   void publish_retained();
   void publish_curve();
@@ -95,7 +101,6 @@ class Engine {
   const std::uint64_t retain_blocks_max_;
   sched::TenantTable tenants_;
   Core core_;
-  std::vector<TenantLimits> tenant_limits_;  // [tenant], read by all threads
   std::atomic<std::uint64_t> next_id_{1};
   Published<Snapshot> snapshot_;
 
@@ -112,15 +117,16 @@ class Engine {
   std::vector<TenantPicture> tenant_pictures_;  // [tenant]; others read it under tenants_mutex_
 
   std::mutex mutex_;
-  std::condition_variable wake_;       // for the engine's thread
-  std::condition_variable finished_;   // for drain()
-  std::vector<Message> inbox_;         // under mutex_
-  bool draining_ = false;              // under mutex_
-  bool stopping_ = false;              // under mutex_
-  bool idle_ = false;                  // under mutex_
-  std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock
-  std::vector<Message> messages_;      // taken from the inbox
-  std::thread thread_;                 // last: starts when all else stands
+  std::condition_variable wake_;             // for the engine's thread
+  std::condition_variable finished_;         // for drain()
+  std::vector<Message> inbox_;               // under mutex_
+  std::vector<TenantLimits> tenant_limits_;  // [tenant], under mutex_
+  bool draining_ = false;                    // under mutex_
+  bool stopping_ = false;                    // under mutex_
+  bool idle_ = false;                        // under mutex_
+  std::atomic<bool> has_mail_{false};        // spares the engine's thread the lock
+  std::vector<Message> messages_;            // taken from the inbox
+  std::thread thread_;                       // last: starts when all else stands
 };
 
 }  // namespace pagoda::engine

@@ -142,7 +142,8 @@ class Cache {
   // part of it, and of names outside. Blocks of one namespace are never read under another. An
   // error when the salt has more than kSaltBytesMax bytes or the adapter more than
   // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
-  // refers to it. The owner is who is told of all its salts by explain().
+  // refers to it. The owner, of those who name the salt the first, is told of all its
+  // salts by explain() and may clear them.
   Result<Domain> domain(std::string_view space, std::string_view salt,
                         std::string_view adapter = {}, OwnerId owner = kNoOwner);
 
@@ -200,6 +201,8 @@ class Cache {
 
   // Evicts every idle block and every copy in the tier that nobody reads.
   void clear();
+  // The same for the private regions of one owner: nobody else's blocks are touched.
+  void clear(OwnerId owner);
 
   // A slice of a snapshot goes to the events: what the next nodes have, at most `nodes_max` of them
   // and no more than the ring has room for. The cache may change between slices; the snapshot is as
@@ -339,6 +342,8 @@ class Cache {
   std::optional<BlockId> next_victim();
   std::optional<BlockId> next_by_policy();
   bool evict_one(const Occasion& occasion);
+  void evict(BlockId block, const Occasion& occasion);
+  bool is_owned(NodeId node, OwnerId owner) const;
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;

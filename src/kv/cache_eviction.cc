@@ -28,6 +28,41 @@ void Cache::clear() {
   announce_cleared();
 }
 
+// From every page that may go upwards, as each lets its parent's go: one round over the pool does,
+// unless window pages kept their nodes' others back.
+void Cache::clear(OwnerId owner) {
+  const auto may_go = [&](std::optional<BlockId> block) {
+    return block && pool_.state(*block) == BlockState::kIdle &&
+           is_owned(pool_.owner(*block).value(), owner) &&
+           judge(*block) == EvictionQueue::Verdict::kTake;
+  };
+  for (bool went = true; went;) {
+    went = false;
+    for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
+      std::optional<BlockId> block(i);
+      while (may_go(block)) {
+        const NodeId parent = tree_.parent(pool_.owner(*block).value());
+        const bool parent_stays = !tree_.is_root(parent) && tree_.pages(parent) > 0;
+        evict(*block, {.is_reset = true});
+        went = true;
+        block = parent_stays ? tree_.page(parent, 0) : std::nullopt;
+      }
+    }
+  }
+  for (std::uint32_t i = 0; tier_ && i < tier_->slots(); ++i) {
+    const std::optional<TierTable::Place> copy = tier_->copy_in(SlotId(i));
+    if (!copy || !is_owned(copy->node, owner) || !tier_->forget(SlotId(i))) continue;
+    announce(EventKind::kRemoved, Medium::kTier, copy->node, copy->slice);
+    note_departure(copy->node, std::nullopt, {.is_reset = true});
+    settle(copy->node);
+  }
+}
+
+bool Cache::is_owned(NodeId node, OwnerId owner) const {
+  const SaltId region = tree_.region(node);
+  return region != kPublic && salts_.owner(region) == owner;
+}
+
 // The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
 // the policy says, and what is retained last.
 std::optional<BlockId> Cache::next_victim() {
@@ -61,17 +96,18 @@ std::optional<BlockId> Cache::next_by_policy() {
 
 bool Cache::evict_one(const Occasion& occasion) {
   const std::optional<BlockId> block = next_victim();
-  if (!block) return false;
-  const NodeId node = pool_.owner(*block).value();
-  const std::uint32_t slice = slice_of(node, *block);
-  note_departure(node, *block, occasion);
-  if (options_.slices[slice].window == 0) {
-    take_pages(node);  // without this page nothing here or below can be matched
-    return true;
-  }
+  if (block) evict(*block, occasion);
+  return block.has_value();
+}
+
+void Cache::evict(BlockId block, const Occasion& occasion) {
+  const NodeId node = pool_.owner(block).value();
+  const std::uint32_t slice = slice_of(node, block);
+  note_departure(node, block, occasion);
+  // Without a page of a full slice nothing here or below can be matched.
+  if (options_.slices[slice].window == 0) return take_pages(node);
   take_page(node, slice);
   settle(node);
-  return true;
 }
 
 // The node loses its page. When nobody holds the block it is free; one that a sequence still fills

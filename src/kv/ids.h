@@ -15,8 +15,8 @@ using NodeId = StrongId<struct NodeTag, std::uint32_t>;
 using SaltId = StrongId<struct SaltTag, std::uint32_t>;
 inline constexpr SaltId kPublic{0};
 
-// Who several salts belong to, as the cache's user numbers them. 0: nobody; then each salt is a
-// tenant of its own.
+// Who several salts belong to, as the cache's user numbers them; blocks are never found by it. 0:
+// nobody; then each salt is a tenant of its own.
 using OwnerId = StrongId<struct OwnerTag, std::uint32_t>;
 inline constexpr OwnerId kNoOwner{0};
 

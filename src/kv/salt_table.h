@@ -26,6 +26,7 @@ class SaltTable {
   void hold(SaltId salt);
   void release(SaltId salt);
 
+  OwnerId owner(SaltId salt) const { return entries_[salt.value()].owner; }
   std::string_view text(SaltId salt) const { return entries_[salt.value()].text; }
   // The same for a text whatever its number: a hash under a key that clients do not know. 0:
   // public.

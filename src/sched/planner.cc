@@ -3,6 +3,28 @@
 #include <algorithm>
 
 namespace pagoda::sched {
+namespace {
+
+// The task that is next to be admitted, unless it is known that it cannot be.
+const Task* next_to_start(const Situation& now, WaitingQueue::Walk& walk) {
+  if (now.waiting.empty()) return nullptr;
+  walk.start(now.waiting, now.tenants);
+  const Task* const task = walk.next();
+  const bool may = task->waits_for == WaitReason::kNew || task->waits_for == WaitReason::kSequences;
+  return may ? task : nullptr;
+}
+
+// The share of rows that a running prompt leaves to a task that waits, by weight, when that one's
+// tenant had less. Else it would wait for the whole of the prompt, however long.
+double share_owed(const Situation& now, const Task& running, const Task& waiting) {
+  const Tenant& ahead = now.tenants[running.tenant];
+  const Tenant& behind = now.tenants[waiting.tenant];
+  const bool owed = waiting.tenant != running.tenant && waiting.priority <= running.priority &&
+                    behind.clock < ahead.clock;
+  return owed ? behind.limits.weight / (behind.limits.weight + ahead.limits.weight) : 0;
+}
+
+}  // namespace
 
 const Plan& Planner::plan(const Situation& now) {
   plan_.clear();
@@ -36,10 +58,15 @@ void Planner::plan_prefills(const Situation& now) {
   };
   std::sort(prefills_.begin(), prefills_.end(), before);
   const bool contested = prefills_.size() > 1 || !plan_.rows.empty() || !now.waiting.empty();
+  const bool may_start = !prefills_.empty() && now.sequences_claimed < options_.sequences_max;
+  const Task* const next = may_start ? next_to_start(now, walk_) : nullptr;
   for (const std::size_t i : prefills_) {
-    if (rows_left_ == 0) break;
+    const double share = next != nullptr ? share_owed(now, *now.running[i], *next) : 0;
+    const auto kept = static_cast<std::uint64_t>(share * options_.batched_tokens_max);
+    if (rows_left_ <= kept) break;
     if (fates_[i] != Fate::kOpen) continue;
-    give_rows(now, i, chunk(now.running[i]->rows_behind(), contested));
+    const std::uint64_t rows = chunk(now.running[i]->rows_behind(), contested);
+    give_rows(now, i, std::min(rows, rows_left_ - kept));
   }
 }
 

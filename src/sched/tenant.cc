@@ -18,6 +18,16 @@ TenantId TenantTable::add(std::string name, const TenantLimits& limits) {
   return TenantId(static_cast<std::uint32_t>(tenants_.size() - 1));
 }
 
+void TenantTable::change(TenantId id, const TenantLimits& limits) {
+  ASSERT(limits.weight > 0, "a share has a size");
+  Tenant& tenant = (*this)[id];
+  const auto whole = static_cast<double>(limits.tokens_per_minute);
+  // Without a limit there was no account.
+  tenant.minute_tokens_left =
+      tenant.limits.tokens_per_minute == 0 ? whole : std::min(tenant.minute_tokens_left, whole);
+  tenant.limits = limits;
+}
+
 Status TenantTable::admit(TenantId id, std::uint64_t prompt_tokens, std::int64_t now_ns) {
   Tenant& tenant = (*this)[id];
   const TenantLimits& limits = tenant.limits;
@@ -48,12 +58,14 @@ void TenantTable::enter(TenantId id, std::uint64_t prompt_tokens) {
   Tenant& tenant = (*this)[id];
   if (!tenant.busy()) {
     double least = std::numeric_limits<double>::infinity();
+    double most = 0;
     for (const Tenant& other : tenants_) {
       if (other.busy()) least = std::min(least, other.clock);
+      most = std::max(most, other.clock);
     }
-    if (least != std::numeric_limits<double>::infinity()) {
-      tenant.clock = std::max(tenant.clock, least);
-    }
+    // On an idle machine: what others had while nobody else wanted it is not held against them.
+    const bool is_first = least == std::numeric_limits<double>::infinity();
+    tenant.clock = std::max(tenant.clock, is_first ? most : least);
   }
   tenant.minute_tokens_left -= static_cast<double>(prompt_tokens);
 }

@@ -2,8 +2,8 @@
 //
 // Fair share is start-time fair queueing over computed tokens: a tenant's clock advances by the
 // rows computed for it divided by its weight, the tenant whose clock is behind is admitted next,
-// and one that comes back from idling starts at the clock of the most backward busy tenant, so
-// that idling earns nothing.
+// and one that comes back from idling starts at the clock of the most backward busy tenant (of the
+// most forward of all where nobody is busy), so that idling earns nothing and costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,8 @@ class TenantTable {
   TenantTable();
 
   TenantId add(std::string name, const TenantLimits& limits);
+  // From now on; what runs and waits stays as it is.
+  void change(TenantId id, const TenantLimits& limits);
   std::size_t size() const { return tenants_.size(); }
   Tenant& operator[](TenantId id) { return tenants_[id.value()]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id.value()]; }

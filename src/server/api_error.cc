@@ -7,6 +7,7 @@ constexpr const char* kRetryAfterSeconds = "1";
 
 std::string_view type_of(int status) {
   if (status == 429) return "rate_limit_error";
+  if (status == 403) return "permission_error";
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
@@ -50,6 +51,7 @@ HttpReply error_reply(const ApiError& error) {
   if (error.status == 429 || error.status == 503) {
     reply.headers.emplace_back("Retry-After", kRetryAfterSeconds);
   }
+  if (error.status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   return reply;
 }
 

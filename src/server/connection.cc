@@ -6,9 +6,8 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/http.hpp>
-#include <tuple>
+#include <boost/beast/http/status.hpp>
+#include <chrono>
 #include <utility>
 
 #include "server/api_error.h"
@@ -24,20 +23,18 @@ using asio::awaitable;
 using asio::experimental::awaitable_operators::operator||;
 using boost::system::error_code;
 
-using Outcome = std::tuple<error_code, std::size_t>;
-using Parser = http::request_parser<http::string_body>;
+using Outcome = Wire::Outcome;
+using Clock = std::chrono::steady_clock;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// What a client may send ahead while it waits for an answer.
-constexpr std::size_t kAheadBytesMax = 64 << 10;
 constexpr std::size_t kReadBytes = 4 << 10;
+constexpr std::size_t kBodyReadBytes = 64 << 10;
 // After a refusal: time for the client to read it before the connection is torn down.
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
 
 // The operation's outcome; nothing when it takes longer than `limit`.
-awaitable<std::optional<Outcome>> within(std::chrono::milliseconds limit,
-                                         awaitable<Outcome> operation) {
+awaitable<std::optional<Outcome>> within(Clock::duration limit, awaitable<Outcome> operation) {
   asio::steady_timer timer(co_await asio::this_coro::executor, limit);
   auto first = co_await (std::move(operation) || timer.async_wait(kTuple));
   if (first.index() == 1) co_return std::nullopt;
@@ -48,64 +45,41 @@ bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
 }
 
-ApiError parse_failure(const error_code& error, const ConnectionOptions& options) {
-  if (error == http::error::body_limit) {
-    return {413,
-            fmt::format("the body has more than {} bytes", options.body_bytes_max),
-            {},
-            "body_too_large"};
-  }
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return {431,
-            fmt::format("the header has more than {} bytes", options.header_bytes_max),
-            {},
-            "header_too_large"};
-  }
-  if (error == http::error::partial_message) {
-    return {400, "the request ends before it is complete", {}, "incomplete_request"};
-  }
-  return {400, fmt::format("this is not HTTP: {}", error.message()), {}, "bad_http"};
-}
-
-template <class Response>
-void set_headers(Response& response, const HttpReply& reply, bool keep_alive) {
-  response.set(http::field::server, "pagoda");
-  response.set(http::field::content_type, reply.content_type);
-  for (const auto& [name, value] : reply.headers) response.set(name, value);
-  response.keep_alive(keep_alive);
-}
-
 }  // namespace
 
-Connection::Connection(Socket socket, const ServerState& state, const ConnectionOptions& options)
-    : socket_(std::move(socket)), state_(state), options_(options), alarm_(socket_.get_executor()) {
+Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
+                       const ConnectionOptions& options)
+    : wire_(std::move(wire)), state_(state), options_(options), alarm_(executor()) {
   error_code ignored;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
 }
 
 awaitable<void> Connection::run() {
-  while (state_.phase() != Phase::kStopping) {
+  bool good = went_well(co_await within(options_.request_timeout, wire_->open()));
+  while (good && state_.phase() != Phase::kStopping) {
     if (!co_await wait_for_bytes()) break;
     const Read read = co_await read_request();
     if (const auto* const refused = std::get_if<Refused>(&read)) {
-      const Incoming unread;
-      if (refused->reply && co_await send(unread, *refused->reply)) co_await linger();
+      if (refused->reply && co_await send(refused->incoming, *refused->reply)) co_await linger();
       break;
     }
     const auto& incoming = std::get<Incoming>(read);
-    if (!co_await answer(incoming) || !keeps_alive(incoming)) break;
+    good = co_await answer(incoming);
+    if (!keeps_alive(incoming)) break;
   }
+  if (good) co_await within(kLinger, wire_->finish());
   error_code ignored;
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.close(ignored);
+  wire_->socket().shutdown(Wire::Socket::shutdown_both, ignored);
+  wire_->socket().close(ignored);
 }
 
 // False when the client has nothing more to say, or says nothing for too long.
 awaitable<bool> Connection::wait_for_bytes() {
   if (buffer_.size() > 0) co_return true;
+  buffer_.shrink_to_fit();  // an idle connection costs little
   idle_ = true;
-  auto reading = socket_.async_read_some(buffer_.prepare(kReadBytes), kTuple);
-  const std::optional<Outcome> outcome = co_await within(options_.idle_timeout, std::move(reading));
+  const std::optional<Outcome> outcome =
+      co_await within(options_.idle_timeout, wire_->read_some(buffer_.prepare(kReadBytes)));
   idle_ = false;
   if (!went_well(outcome)) co_return false;
   buffer_.commit(std::get<std::size_t>(*outcome));
@@ -113,39 +87,51 @@ awaitable<bool> Connection::wait_for_bytes() {
 }
 
 awaitable<Connection::Read> Connection::read_request() {
-  Parser parser;
-  parser.header_limit(options_.header_bytes_max);
-  parser.body_limit(options_.body_bytes_max);
-  auto header = http::async_read_header(socket_, buffer_, parser, kTuple);
-  std::optional<Outcome> outcome = co_await within(options_.request_timeout, std::move(header));
-  if (went_well(outcome) && parser.get()[http::field::expect] == "100-continue") {
-    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    auto writing = asio::async_write(socket_, asio::buffer(kContinue), kTuple);
-    outcome = co_await within(options_.write_timeout, std::move(writing));
+  using State = RequestReader::State;
+  const Clock::time_point deadline = Clock::now() + options_.request_timeout;
+  RequestReader reader(options_);
+  for (bool has_head = false;;) {
+    const auto bytes = buffer_.data();
+    buffer_.consume(reader.put({static_cast<const char*>(bytes.data()), bytes.size()}));
+    if (reader.state() == State::kFailed) co_return Refused{error_reply(reader.error())};
+    if (reader.state() == State::kDone) break;
+    if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
+      if (std::optional<HttpReply> refusal = co_await take_head(reader)) {
+        Incoming unread = incoming_of(reader.head(), reader);
+        unread.keep_alive = false;  // its body is still to come
+        co_return Refused{std::move(refusal), std::move(unread)};
+      }
+    }
+    const auto room = buffer_.prepare(has_head ? kBodyReadBytes : kReadBytes);
+    const std::optional<Outcome> outcome =
+        co_await within(deadline - Clock::now(), wire_->read_some(room));
+    if (!outcome) {
+      co_return Refused{error_reply(ApiError(408, "the request did not arrive in time"))};
+    }
+    const auto [error, count] = *outcome;
+    buffer_.commit(count);
+    if (error == asio::error::eof) reader.end();
+    // The connection is broken: nobody listens.
+    if (error && error != asio::error::eof) co_return Refused{};
+    if (reader.state() == State::kFailed) co_return Refused{error_reply(reader.error())};
   }
-  if (went_well(outcome) && !parser.is_done()) {
-    auto body = http::async_read(socket_, buffer_, parser, kTuple);
-    outcome = co_await within(options_.request_timeout, std::move(body));
-  }
-  if (!outcome) {
-    co_return Refused{error_reply(ApiError(408, "the request did not arrive in time"))};
-  }
-  const error_code error = std::get<error_code>(*outcome);
-  if (error && error.category() != http::make_error_code(http::error::end_of_stream).category()) {
-    co_return Refused{};  // the connection is broken: nobody listens
-  }
-  if (error) co_return Refused{error_reply(parse_failure(error, options_))};
-  Incoming incoming;
-  const auto& message = parser.get();
-  incoming.version = message.version();
-  incoming.keep_alive = message.keep_alive();
-  incoming.request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
-  incoming.request.path = std::string(target.substr(0, target.find('?')));
-  incoming.request.content_type = std::string(message[http::field::content_type]);
-  incoming.request.accept = std::string(message[http::field::accept]);
-  incoming.request.body = std::move(parser.get().body());
-  co_return Read(std::move(incoming));
+  HttpRequest request = reader.take();
+  co_return Read(incoming_of(std::move(request), reader));
+}
+
+// Whoever may not ask is told before its body comes.
+awaitable<std::optional<HttpReply>> Connection::take_head(const RequestReader& reader) {
+  const Incoming incoming = incoming_of(reader.head(), reader);
+  std::optional<HttpReply> refusal = refuse_early(incoming.request, state_);
+  if (!refusal && reader.expects_continue()) co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+  co_return refusal;
+}
+
+Connection::Incoming Connection::incoming_of(HttpRequest request,
+                                             const RequestReader& reader) const {
+  Incoming incoming = {std::move(request), reader.version(), reader.keep_alive()};
+  incoming.request.caller = identify(incoming.request.authorization, state_.keys());
+  return incoming;
 }
 
 // All answers: false when the connection is of no more use.
@@ -210,13 +196,12 @@ awaitable<bool> Connection::wait_for_wake() {
 
 // Returns when the client is gone. What it sends meanwhile is kept: it may be the next request.
 awaitable<void> Connection::watch_client() {
-  while (buffer_.size() < kAheadBytesMax) {
-    const auto [error, bytes] =
-        co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kTuple);
+  while (buffer_.size() < options_.ahead_bytes_max) {
+    const auto [error, bytes] = co_await wire_->read_some(buffer_.prepare(kReadBytes));
     if (error) co_return;
     buffer_.commit(bytes);
   }
-  asio::steady_timer forever(socket_.get_executor(), asio::steady_timer::time_point::max());
+  asio::steady_timer forever(executor(), asio::steady_timer::time_point::max());
   co_await forever.async_wait(kTuple);
 }
 
@@ -224,55 +209,72 @@ bool Connection::keeps_alive(const Incoming& incoming) const {
   return incoming.keep_alive && state_.phase() < Phase::kDraining;
 }
 
+// `framing` says how the body's end is found.
+std::string Connection::header_text(const Incoming& incoming, const HttpReply& reply,
+                                    const std::string& framing, bool keep_alive) const {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
+  std::string text = fmt::format("HTTP/1.{} {} {}\r\nServer: pagoda\r\n", incoming.version % 10,
+                                 reply.status, std::string_view(reason.data(), reason.size()));
+  const auto add = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{}: {}\r\n", name, value);
+  };
+  if (reply.status != 204) add("Content-Type", reply.content_type);
+  for (const auto& [name, value] : reply.headers) add(name, value);
+  for (const auto& [name, value] : reply_headers(incoming.request, state_)) add(name, value);
+  if (keep_alive && incoming.version < 11) add("Connection", "keep-alive");
+  if (!keep_alive && incoming.version >= 11) add("Connection", "close");
+  return text + framing + "\r\n";
+}
+
 awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& reply) {
   state_.meters().count_reply(endpoint_of(incoming.request.path), reply.status);
-  const auto status = static_cast<http::status>(reply.status);
-  http::response<http::string_body> response(status, incoming.version);
-  set_headers(response, reply, keeps_alive(incoming));
-  response.content_length(reply.body.size());
-  if (incoming.request.method != "HEAD") response.body() = reply.body;
-  auto writing = http::async_write(socket_, response, kTuple);
-  co_return went_well(co_await within(options_.write_timeout, std::move(writing)));
+  const bool has_body = reply.status != 204;
+  const std::string framing =
+      has_body ? fmt::format("Content-Length: {}\r\n", reply.body.size()) : std::string();
+  std::string bytes = header_text(incoming, reply, framing, keeps_alive(incoming));
+  if (has_body && incoming.request.method != "HEAD") bytes += reply.body;
+  co_return co_await write(std::move(bytes));
 }
 
 awaitable<bool> Connection::send_stream_header(const Incoming& incoming) {
   state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
-  http::response<http::empty_body> response(http::status::ok, incoming.version);
   const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
                             .headers = {{"Cache-Control", "no-cache"}}};
   const bool chunked = incoming.version >= 11;  // else the connection's end is the stream's
-  set_headers(response, stream, chunked && keeps_alive(incoming));
-  response.chunked(chunked);
-  http::response_serializer<http::empty_body> serializer(response);
-  auto writing = http::async_write_header(socket_, serializer, kTuple);
-  co_return went_well(co_await within(options_.write_timeout, std::move(writing)));
+  co_return co_await write(header_text(incoming, stream,
+                                       chunked ? "Transfer-Encoding: chunked\r\n" : "",
+                                       chunked && keeps_alive(incoming)));
 }
 
 awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string bytes, bool last) {
   if (incoming.version >= 11) {
     bytes = fmt::format("{:x}\r\n{}\r\n{}", bytes.size(), bytes, last ? "0\r\n\r\n" : "");
   }
-  auto writing = asio::async_write(socket_, asio::buffer(bytes), kTuple);
-  co_return went_well(co_await within(options_.write_timeout, std::move(writing)));
+  co_return co_await write(std::move(bytes));
+}
+
+// A client that does not read waits alone, and not for long.
+awaitable<bool> Connection::write(std::string bytes) {
+  co_return went_well(co_await within(options_.write_timeout, wire_->write(asio::buffer(bytes))));
 }
 
 // Closing a socket with unread bytes resets it, and the client may never see what was sent.
 awaitable<void> Connection::linger() {
   error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
-  const auto end = std::chrono::steady_clock::now() + kLinger;
+  wire_->socket().shutdown(Wire::Socket::shutdown_send, ignored);
+  const Clock::time_point end = Clock::now() + kLinger;
   std::size_t read = 0;
-  while (read < kLingerBytesMax && std::chrono::steady_clock::now() < end) {
+  while (read < kLingerBytesMax && Clock::now() < end) {
     buffer_.clear();
-    auto reading = socket_.async_read_some(buffer_.prepare(kAheadBytesMax), kTuple);
-    const std::optional<Outcome> outcome = co_await within(kLinger, std::move(reading));
+    const std::optional<Outcome> outcome =
+        co_await within(kLinger, wire_->read_some(buffer_.prepare(kBodyReadBytes)));
     if (!went_well(outcome)) co_return;
     read += std::get<std::size_t>(*outcome);
   }
 }
 
 std::function<void()> Connection::waker() {
-  return [weak = weak_from_this(), executor = socket_.get_executor()] {
+  return [weak = weak_from_this(), executor = executor()] {
     asio::post(executor, [weak] {
       if (const auto self = weak.lock()) self->wake();
     });
@@ -285,17 +287,17 @@ void Connection::wake() {
 }
 
 void Connection::stop() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(executor(), [self = shared_from_this()] {
     error_code ignored;
-    if (self->idle_) self->socket_.close(ignored);
+    if (self->idle_) self->wire_->socket().close(ignored);
     self->wake();
   });
 }
 
 void Connection::close() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(executor(), [self = shared_from_this()] {
     error_code ignored;
-    self->socket_.close(ignored);
+    self->wire_->socket().close(ignored);
     self->wake();
   });
 }

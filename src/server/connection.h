@@ -2,9 +2,7 @@
 // goes away. A coroutine on a strand of its own.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
@@ -13,17 +11,18 @@
 
 #include "server/completion.h"
 #include "server/http_reply.h"
+#include "server/request_reader.h"
 #include "server/server_options.h"
 #include "server/server_state.h"
+#include "server/wire.h"
 
 namespace pagoda::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
-
   // The socket's executor is the strand. State and options must outlive the connection.
-  Connection(Socket socket, const ServerState& state, const ConnectionOptions& options);
+  Connection(std::unique_ptr<Wire> wire, const ServerState& state,
+             const ConnectionOptions& options);
 
   // Until the client leaves, breaks a rule, or the server stops.
   boost::asio::awaitable<void> run();
@@ -43,26 +42,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What came instead of a request: an error to send before closing, or nothing to say.
   struct Refused {
     std::optional<HttpReply> reply;
+    Incoming incoming = {};  // as far as it is known
   };
   using Read = std::variant<Incoming, Refused>;
 
   boost::asio::awaitable<bool> wait_for_bytes();
   boost::asio::awaitable<Read> read_request();
+  boost::asio::awaitable<std::optional<HttpReply>> take_head(const RequestReader& reader);
   boost::asio::awaitable<bool> answer(const Incoming& incoming);
   boost::asio::awaitable<bool> answer_completion(const Incoming& incoming, Completion& completion);
   boost::asio::awaitable<bool> produce(const Incoming& incoming, Completion& completion);
   boost::asio::awaitable<bool> wait_for_wake();
   boost::asio::awaitable<void> watch_client();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);
+  boost::asio::awaitable<bool> write(std::string bytes);
   boost::asio::awaitable<bool> send_stream_header(const Incoming& incoming);
   boost::asio::awaitable<bool> send_stream(const Incoming& incoming, std::string bytes, bool last);
   boost::asio::awaitable<void> linger();
 
+  std::string header_text(const Incoming& incoming, const HttpReply& reply,
+                          const std::string& framing, bool keep_alive) const;
+  Incoming incoming_of(HttpRequest request, const RequestReader& reader) const;
   bool keeps_alive(const Incoming& incoming) const;
+  boost::asio::any_io_executor executor() { return wire_->socket().get_executor(); }
   std::function<void()> waker();
   void wake();
 
-  Socket socket_;
+  std::unique_ptr<Wire> wire_;
   const ServerState& state_;
   const ConnectionOptions& options_;
   boost::beast::flat_buffer buffer_;  // bytes read and not yet parsed

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/access/caller.h"
 #include "server/json.h"
 
 namespace pagoda::server {
@@ -15,13 +16,20 @@ struct HttpRequest {
   std::string content_type = {};
   std::string accept = {};
   std::string body = {};
+  std::string authorization = {};
+  std::string host = {};
+  std::string origin = {};  // of the page that asks, where a browser does
+  std::string id = {};      // X-Request-Id, the client's or made here
+  Caller caller = {};
 };
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpReply {
   int status = 200;
   std::string content_type = "application/json";
   std::string body = {};
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  HeaderList headers = {};
 };
 
 inline HttpReply json_reply(const Json& value, int status = 200) {

@@ -7,6 +7,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "server/access/origin.h"
+#include "server/access/rights.h"
+#include "server/api/caller_fields.h"
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/fields.h"
@@ -23,6 +26,7 @@ struct Endpoint {
   std::string_view path;
   Handler handler;
   bool always;  // answers in every phase; others need a model that takes requests
+  Who who = Who::kKey;
 };
 
 bool is_json_type(std::string_view type) {
@@ -79,12 +83,16 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  return std::make_unique<Completion>(model, read_chat_request(read_body(request, model), model));
+  CompletionRequest asked = read_chat_request(read_body(request, model), model);
+  bind_to_caller(asked, request.caller);
+  return std::make_unique<Completion>(model, std::move(asked));
 }
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  return std::make_unique<Completion>(model, read_text_request(read_body(request, model), model));
+  CompletionRequest asked = read_text_request(read_body(request, model), model);
+  bind_to_caller(asked, request.caller);
+  return std::make_unique<Completion>(model, std::move(asked));
 }
 
 // What a completion of the same body would find in the cache; nothing is computed.
@@ -94,6 +102,7 @@ Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const bool is_chat = Fields(body).find("messages") != nullptr;
   CompletionRequest asked =
       is_chat ? read_chat_request(body, model) : read_text_request(body, model);
+  bind_to_caller(asked, request.caller);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
   asked.answers.stream = false;
@@ -117,8 +126,12 @@ Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(show_tree(state.model()));
 }
 
-Routed reset_cache(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(reset_prefix_cache(state.model()));
+Routed reset_cache(const HttpRequest& request, const ServerState& state) {
+  return json_reply(reset_prefix_cache(state.model(), request.caller));
+}
+
+Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(list_tenants(state.keys().get()));
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {
@@ -134,28 +147,30 @@ Routed page(const HttpRequest& request, const ServerState& /*state*/) {
   return page_reply(request.path);
 }
 
+// A row that does not say who may ask it needs a key.
 constexpr auto kEndpoints = std::to_array<Endpoint>({
-    {"GET", "/health", health, true},
-    {"GET", "/ready", ready, true},
-    {"GET", "/version", version, true},
-    {"GET", "/v1/models", models, false},
-    {"GET", "/server_info", server_info, false},
-    {"POST", "/v1/chat/completions", chat_completions, false},
-    {"POST", "/v1/completions", completions, false},
-    {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false},
-    {"POST", "/tokenize", answer_json<tokenize>, false},
-    {"POST", "/detokenize", answer_json<detokenize>, false},
-    {"GET", "/cache/retained", retained, false},
-    {"GET", "/cache/curve", curve, false},
-    {"POST", "/cache/explain", explain_cache, false},
-    {"GET", "/cache/tree", cache_tree, false},
-    {"POST", "/reset_prefix_cache", reset_cache, false},
-    {"GET", "/ping", health, true},
-    {"GET", "/metrics", metrics, true},
-    {"GET", "/cache/map", cache_map, false},
-    {"GET", "/", page, true},
-    {"GET", "/page.css", page, true},
-    {"GET", "/page.js", page, true},
+    {"GET", "/health", health, true, Who::kAnyone},
+    {"GET", "/ready", ready, true, Who::kAnyone},
+    {"GET", "/version", version, true, Who::kAnyone},
+    {"GET", "/v1/models", models, false, Who::kKey},
+    {"GET", "/server_info", server_info, false, Who::kAdmin},
+    {"GET", "/tenants", tenants, true, Who::kAdmin},
+    {"POST", "/v1/chat/completions", chat_completions, false, Who::kKey},
+    {"POST", "/v1/completions", completions, false, Who::kKey},
+    {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Who::kKey},
+    {"POST", "/tokenize", answer_json<tokenize>, false, Who::kKey},
+    {"POST", "/detokenize", answer_json<detokenize>, false, Who::kKey},
+    {"GET", "/cache/retained", retained, false, Who::kAdmin},
+    {"GET", "/cache/curve", curve, false, Who::kAdmin},
+    {"POST", "/cache/explain", explain_cache, false, Who::kKey},
+    {"GET", "/cache/tree", cache_tree, false, Who::kAdmin},
+    {"POST", "/reset_prefix_cache", reset_cache, false, Who::kKey},
+    {"GET", "/ping", health, true, Who::kAnyone},
+    {"GET", "/metrics", metrics, true, Who::kMetrics},
+    {"GET", "/cache/map", cache_map, false, Who::kAdmin},
+    {"GET", "/", page, true, Who::kAnyone},
+    {"GET", "/page.css", page, true, Who::kAnyone},
+    {"GET", "/page.js", page, true, Who::kAnyone},
 });
 static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 
@@ -164,12 +179,28 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
   return endpoint.method == method || (endpoint.method == "GET" && method == "HEAD");
 }
 
-const Endpoint& find_endpoint(const HttpRequest& request) {
+OriginRules origin_rules(const ServerState& state) {
+  return {.allowed = state.cors_origins(), .has_keys = state.keys() != nullptr};
+}
+
+// The endpoint that is asked for, once it is known that its caller may. What there is not is told
+// to those with a key alone.
+const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   const std::size_t found = endpoint_of(request.path);
-  if (found == kEndpoints.size()) {
+  const bool exists = found < kEndpoints.size();
+  require(exists ? kEndpoints[found].who : Who::kKey, request.caller, state.metrics_need_admin());
+  if (!exists) {
     throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
   }
   return kEndpoints[found];
+}
+
+void check_origin(const HttpRequest& request, const ServerState& state) {
+  if (may_ask(request, origin_rules(state))) return;
+  throw ApiError(403,
+                 fmt::format("pages of {} may not ask here; start the server with --cors-origin {}",
+                             request.origin, request.origin),
+                 {}, "origin_not_allowed");
 }
 
 HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
@@ -181,7 +212,9 @@ HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoin
 }
 
 Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
-  const Endpoint& endpoint = find_endpoint(request);
+  check_origin(request, state);
+  if (is_preflight(request)) return preflight_reply();
+  const Endpoint& endpoint = admit(request, state);
   if (!takes_method(endpoint, request.method)) return method_not_allowed(request, endpoint);
   if (!endpoint.always) require_ready(state);
   if (!request.body.empty() && !is_json_type(request.content_type)) {
@@ -217,6 +250,22 @@ Routed route(const HttpRequest& request, const ServerState& state) {
   } catch (const ApiError& error) {
     return error_reply(error);
   }
+}
+
+std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state) {
+  try {
+    check_origin(head, state);
+    if (!is_preflight(head)) admit(head, state);
+    return std::nullopt;
+  } catch (const ApiError& error) {
+    return error_reply(error);
+  }
+}
+
+HeaderList reply_headers(const HttpRequest& request, const ServerState& state) {
+  HeaderList headers = origin_headers(request, origin_rules(state));
+  if (!request.id.empty()) headers.emplace_back("X-Request-Id", request.id);
+  return headers;
 }
 
 }  // namespace pagoda::server

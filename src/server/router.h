@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -21,5 +22,11 @@ std::size_t endpoint_count();
 std::size_t endpoint_of(std::string_view path);
 std::string_view endpoint_path(std::size_t endpoint);
 std::string_view endpoint_method(std::size_t endpoint);
+
+// What can be refused before the body has come: a page or a caller that may not ask.
+std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state);
+
+// What every reply to the request carries besides its own headers.
+HeaderList reply_headers(const HttpRequest& request, const ServerState& state);
 
 }  // namespace pagoda::server

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -11,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
@@ -18,6 +20,7 @@
 
 #include "server/connection.h"
 #include "server/server_state.h"
+#include "server/wire.h"
 
 namespace pagoda::server {
 namespace {
@@ -32,6 +35,39 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 // For last words, when the server stops.
 constexpr std::chrono::milliseconds kStopPatience{2'000};
 
+// Besides connections: the model, the terminal, the loops.
+constexpr rlim_t kOtherDescriptors = 64;
+
+// Connections are descriptors, and most systems give a program fewer than it may have.
+void raise_descriptor_limit(std::uint32_t connections) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, connections + kOtherDescriptors);
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Whose connections are counted together: an address of IPv4, a network of IPv6 (its first 64
+// bits), whose owner has as many addresses as it likes.
+asio::ip::address client_of(const asio::ip::address& address) {
+  if (!address.is_v6()) return address;
+  asio::ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
+  if (address.to_v6().is_v4_mapped()) return address;
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes);
+}
+
+// For a client with too many connections. It may not arrive.
+void turn_away(tcp::socket& socket) {
+  static constexpr std::string_view kReply =
+      "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.send(asio::buffer(kReply), 0, ignored);
+  socket.shutdown(tcp::socket::shutdown_both, ignored);
+}
+
 Error cannot_listen(const ServerOptions& options, const error_code& error) {
   return {ErrorCode::kIo,
           fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message())};
@@ -42,10 +78,10 @@ Error cannot_listen(const ServerOptions& options, const error_code& error) {
 struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
-        shared(asked.version, asked.log),
+        shared(asked.version, asked.log, asked.cors_origins, asked.metrics_need_admin),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
-        signals(acceptor.get_executor(), SIGINT, SIGTERM),
+        signals(acceptor.get_executor(), SIGINT, SIGTERM, SIGHUP),
         on_signal(std::move(signal_handler)) {}
 
   Status bind();
@@ -53,7 +89,8 @@ struct Server::State {
   asio::awaitable<void> accept_connections();
   asio::awaitable<void> await_signals();
   void serve(tcp::socket socket);
-  void forget(const std::shared_ptr<Connection>& connection);
+  bool enter(const asio::ip::address& client);
+  void forget(const std::shared_ptr<Connection>& connection, const asio::ip::address& client);
   bool is_full();
   template <class Action>
   void for_each_connection(const Action& action);
@@ -70,6 +107,8 @@ struct Server::State {
   std::mutex mutex;
   std::condition_variable all_closed;
   std::unordered_set<std::shared_ptr<Connection>> connections;  // under mutex
+  std::map<asio::ip::address, std::uint32_t> clients;           // connections of each, under mutex
+  std::shared_ptr<TlsIdentity> identity;                        // under mutex
 };
 
 Status Server::State::bind() {
@@ -121,23 +160,40 @@ asio::awaitable<void> Server::State::await_signals() {
 }
 
 void Server::State::serve(tcp::socket socket) {
+  error_code error;
+  const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
+  if (error) return;  // it is gone
+  if (!enter(client)) return turn_away(socket);
   const asio::any_io_executor strand = socket.get_executor();
-  const auto connection =
-      std::make_shared<Connection>(std::move(socket), shared, options.connection);
+  std::shared_ptr<Connection> connection;
   {
     const std::lock_guard lock(mutex);
+    connection = std::make_shared<Connection>(make_wire(std::move(socket), identity), shared,
+                                              options.connection);
     connections.insert(connection);
   }
   asio::co_spawn(strand, connection->run(),
-                 [this, connection](std::exception_ptr) { forget(connection); });
+                 [this, connection, client](std::exception_ptr) { forget(connection, client); });
 }
 
-void Server::State::forget(const std::shared_ptr<Connection>& connection) {
+// False when the client has as many connections as it may.
+bool Server::State::enter(const asio::ip::address& client) {
+  const std::lock_guard lock(mutex);
+  std::uint32_t& count = clients[client];
+  if (count == options.connections_per_client_max) return false;
+  ++count;
+  return true;
+}
+
+void Server::State::forget(const std::shared_ptr<Connection>& connection,
+                           const asio::ip::address& client) {
   const std::lock_guard lock(mutex);
   if (connections.size() == options.connections_max) {
     asio::post(acceptor.get_executor(), [this] { room.cancel(); });
   }
   connections.erase(connection);
+  const auto counted = clients.find(client);
+  if (--counted->second == 0) clients.erase(counted);
   if (connections.empty()) all_closed.notify_all();
 }
 
@@ -158,7 +214,11 @@ Server::~Server() { stop(); }
 
 Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options,
                                                std::function<void(int)> on_signal) {
+  raise_descriptor_limit(options.connections_max);
   auto state = std::make_unique<State>(options, std::move(on_signal));
+  if (options.tls) {
+    ASSIGN_OR_RETURN(state->identity, load_tls_identity(*options.tls));
+  }
   RETURN_IF_ERROR(state->bind());
   state->start();
   return std::unique_ptr<Server>(new Server(std::move(state)));
@@ -169,7 +229,19 @@ std::string Server::address() const {
   const std::string host = endpoint.address().is_v6()
                                ? fmt::format("[{}]", endpoint.address().to_string())
                                : endpoint.address().to_string();
-  return fmt::format("http://{}:{}", host, endpoint.port());
+  return fmt::format("{}://{}:{}", state_->options.tls ? "https" : "http", host, endpoint.port());
+}
+
+void Server::set_keys(std::shared_ptr<const KeyRing> keys) {
+  state_->shared.set_keys(std::move(keys));
+}
+
+Status Server::reload_certificate() {
+  if (!state_->options.tls) return ok_status();
+  ASSIGN_OR_RETURN(std::shared_ptr<TlsIdentity> identity, load_tls_identity(*state_->options.tls));
+  const std::lock_guard lock(state_->mutex);
+  state_->identity = std::move(identity);
+  return ok_status();
 }
 
 void Server::open(const ServedModel& model) { state_->shared.open(model); }

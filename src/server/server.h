@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "server/access/key_ring.h"
 #include "server/served_model.h"
 #include "server/server_options.h"
 
@@ -17,13 +18,18 @@ namespace pagoda::server {
 
 class Server {
  public:
-  // `on_signal` is called for every SIGINT and SIGTERM, on a thread of the server. An error names
-  // the address that cannot be had.
+  // `on_signal` is called for every SIGINT, SIGTERM and SIGHUP, on a thread of the server. An error
+  // names the address that cannot be had, or the file of the certificate.
   static Result<std::unique_ptr<Server>> listen(const ServerOptions& options,
                                                 std::function<void(int)> on_signal);
   ~Server();
 
   std::string address() const;  // "http://127.0.0.1:8000"
+
+  // Who may ask from now on. None: everyone.
+  void set_keys(std::shared_ptr<const KeyRing> keys);
+  // For connections from now on; after an error the old one stays. Nothing to do without TLS.
+  Status reload_certificate();
 
   void open(const ServedModel& model);
   // What runs may end; everything new is 503.

@@ -1,10 +1,14 @@
-// What all connections share: is there a model to ask yet, and still?
+// What all connections share: is there a model to ask yet, and still? And who may ask.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "server/access/key_ring.h"
 #include "server/cache_map.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
@@ -22,8 +26,12 @@ enum class Phase : std::uint8_t {
 
 class ServerState {
  public:
-  explicit ServerState(std::string version, const LogOptions& log = {})
-      : version_(std::move(version)), log_(log) {}
+  explicit ServerState(std::string version, const LogOptions& log = {},
+                       std::vector<std::string> cors_origins = {}, bool metrics_need_admin = false)
+      : version_(std::move(version)),
+        cors_origins_(std::move(cors_origins)),
+        metrics_need_admin_(metrics_need_admin),
+        log_(log) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // From kReady on.
@@ -34,6 +42,19 @@ class ServerState {
   RequestLog& log() const { return log_; }
   MapBoard& map_board() const { return map_board_; }
 
+  const std::vector<std::string>& cors_origins() const { return cors_origins_; }
+  bool metrics_need_admin() const { return metrics_need_admin_; }
+
+  // None: everyone may ask.
+  std::shared_ptr<const KeyRing> keys() const {
+    const std::lock_guard lock(keys_mutex_);
+    return keys_;
+  }
+  void set_keys(std::shared_ptr<const KeyRing> keys) {
+    const std::lock_guard lock(keys_mutex_);
+    keys_ = std::move(keys);
+  }
+
   // `model` must outlive every connection.
   void open(const ServedModel& model) {
     model_ = &model;
@@ -43,6 +64,10 @@ class ServerState {
 
  private:
   std::string version_;
+  std::vector<std::string> cors_origins_;
+  bool metrics_need_admin_;
+  mutable std::mutex keys_mutex_;
+  std::shared_ptr<const KeyRing> keys_;  // under keys_mutex_
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable MapBoard map_board_;

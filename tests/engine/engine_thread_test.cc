@@ -148,6 +148,23 @@ TEST_F(EngineThread, DroppingItAnswersWhatIsStillInTheInbox) {
   EXPECT_EQ(waiter->reason(), FinishReason::kCancelled);
 }
 
+TEST_F(EngineThread, TenantsMayComeAndChangeWhileItRuns) {
+  options_.tenants = {{"anna", {.output_tokens = 3}}};
+  Engine engine(options_, cache_, runner_, clock_);
+  Request late = request(5);
+  late.tenant = TenantId(2);
+  EXPECT_FALSE(engine.submit(late, std::make_shared<Waiter>()).ok());
+  engine.set_tenants({{"anna", {.output_tokens = 4}}, {"bert", {.requests_queued = 1}}});
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(late, waiter).ok());
+  EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+  Request first = request(4);
+  first.tenant = TenantId(1);
+  EXPECT_TRUE(engine.submit(first, std::make_shared<Waiter>()).ok());
+  first.end.max_tokens = 5;
+  EXPECT_FALSE(engine.submit(first, std::make_shared<Waiter>()).ok());
+}
+
 TEST_F(EngineThread, PostedWorkSeesTheCache) {
   Engine engine(options_, cache_, runner_, clock_);
   std::mutex mutex;

@@ -289,6 +289,35 @@ TEST(Scheduler, PrefillsOfBusyTenantsGetRowsInTurn) {
   EXPECT_NEAR(desk.tenants[TenantId(0)].clock, desk.tenants[late].clock, 16);
 }
 
+// One tenant floods with prompts of 100 steps each; another asks something short now and then.
+TEST(Scheduler, ANoisyNeighbourDelaysAShortPromptByAStepAndNoMore) {
+  SchedulerDesk desk({.scheduler = options(16, 64), .blocks = 100'000});
+  const TenantId noisy = desk.tenants.add("noisy", {});
+  const TenantId quiet = desk.tenants.add("quiet", {});
+  for (int i = 0; i < 50; ++i) desk.add(6400, 4, std::nullopt, noisy);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 7 * round % 11; ++i) desk.step();
+    Task& asked = desk.add(24, 1, std::nullopt, quiet);
+    desk.step();  // was on its way already
+    EXPECT_LE(desk.steps_until_finished(asked), 2u) << "round " << round;
+  }
+  const std::uint64_t before = desk.tenants[noisy].rows_computed;
+  for (int i = 0; i < 10; ++i) desk.step();
+  EXPECT_GE(desk.tenants[noisy].rows_computed - before, 10 * 64u - 8) << "alone it has all rows";
+}
+
+TEST(Scheduler, WhatCannotStartHoldsBackNoRows) {
+  SchedulerDesk desk({.scheduler = options(16, 64), .blocks = 2000});
+  const TenantId noisy = desk.tenants.add("noisy", {});
+  const TenantId narrow = desk.tenants.add("narrow", {.kv_tokens = 20});
+  Task& running = desk.add(6400, 4, std::nullopt, noisy);
+  desk.step();
+  desk.add(24, 1, std::nullopt, narrow);
+  desk.step();  // looks at it
+  desk.step();
+  EXPECT_EQ(SchedulerDesk::rows_of(desk.step(), running), 64u);
+}
+
 TEST(Scheduler, ARequestForTwoAnswersWaitsForTwoPlaces) {
   SchedulerDesk desk({.scheduler = options(2, 100)});
   Task& single = desk.add(4, 30);

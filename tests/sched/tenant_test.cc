@@ -46,6 +46,20 @@ TEST(Tenant, AFullQueueIsRefused) {
   EXPECT_TRUE(table.admit(id, 1, 0).ok());
 }
 
+TEST(Tenant, ChangedLimitsHoldFromThenOn) {
+  TenantTable table;
+  const TenantId id = table.add("acme", {});
+  table.enter(id, 1000);  // counts for nothing: there is no limit
+  table.change(id, {.requests_queued = 1, .tokens_per_minute = 60});
+  EXPECT_TRUE(table.admit(id, 60, 0).ok());
+  EXPECT_FALSE(table.admit(id, 61, 0).ok());
+  table.enter(id, 50);
+  table.change(id, {.tokens_per_minute = 600});
+  EXPECT_FALSE(table.admit(id, 11, 0).ok()) << "a change refills nothing";
+  table.change(id, {});
+  EXPECT_TRUE(table.admit(id, 1'000'000, 0).ok());
+}
+
 TEST(Tenant, IdlingEarnsNothing) {
   TenantTable table;
   const TenantId busy = table.add("busy", {});
@@ -55,6 +69,16 @@ TEST(Tenant, IdlingEarnsNothing) {
   table.charge_rows(busy, 1000);
   table.enter(late, 1);
   EXPECT_EQ(table[late].clock, 1000.0);
+}
+
+TEST(Tenant, WhatOneHadWhileNobodyElseWantedItIsNotHeldAgainstIt) {
+  TenantTable table;
+  const TenantId alone = table.add("alone", {});
+  const TenantId late = table.add("late", {});
+  table.enter(alone, 1);
+  table.charge_rows(alone, 1000);  // and ends
+  table.enter(late, 1);
+  EXPECT_EQ(table[late].clock, table[alone].clock);
 }
 
 TEST(Tenant, WeightSlowsTheClock) {

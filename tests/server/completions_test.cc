@@ -277,7 +277,8 @@ TEST(Completions, WhatNobodyWaitsForIsCancelled) {
   Routed routed = route({.method = "POST",
                          .path = kPath,
                          .content_type = "application/json",
-                         .body = greedy({{"max_tokens", 400}, {"ignore_eos", true}}).dump()},
+                         .body = greedy({{"max_tokens", 400}, {"ignore_eos", true}}).dump(),
+                         .caller = identify("", nullptr)},
                         desk().state());
   const std::uint64_t before = desk().engine().snapshot().requests_finished;
   std::get<std::unique_ptr<Completion>>(routed)->start([] {});

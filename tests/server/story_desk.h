@@ -71,7 +71,8 @@ class StoryDesk {
   const text::Tokenizer& tokenizer() const { return model_->tokenizer(); }
   engine::Engine& engine() { return *engine_; }
 
-  HttpReply send(const HttpRequest& request) {
+  HttpReply send(HttpRequest request) {
+    request.caller = identify(request.authorization, state_.keys());
     Routed routed = route(request, state_);
     if (auto* const reply = std::get_if<HttpReply>(&routed)) return *reply;
     Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);

@@ -31,6 +31,8 @@ class TierTable {
     NodeId node;
     std::uint32_t slice;
   };
+  // Whose copy a slot holds, if any.
+  const std::optional<Place>& copy_in(SlotId slot) const { return places_[slot.value()]; }
   // Frees the slot that was used longest ago and is not in use; whose copy it was. Nothing when
   // there is none.
   std::optional<Place> displace();

@@ -120,6 +120,10 @@ void read_shared_fields(const Fields& fields, CompletionRequest& request) {
   assign(request.engine.priority, fields.integer("priority", std::numeric_limits<int>::min(),
                                                  std::numeric_limits<int>::max()));
   request.engine.cache_salt = read_salt(fields);
+  if (const Json* const upto = fields.find("cache_public_upto")) {
+    request.public_upto =
+        read_upto(*upto, fields.path_of("cache_public_upto"), request.is_chat, false);
+  }
   request.retain = read_retain(fields, request.is_chat);
   assign(request.engine.explain, fields.boolean("cache_explain"));
   read_answer_options(fields, request.answers);

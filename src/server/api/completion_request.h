@@ -8,6 +8,7 @@
 
 #include "base/token_id.h"
 #include "engine/request.h"
+#include "server/api/upto.h"
 #include "server/json.h"
 #include "server/served_model.h"
 #include "text/origin.h"
@@ -40,12 +41,9 @@ struct AnswerOptions {
 
 // "retain" of a body: how much of each prompt is to stay in the cache.
 struct RetainField {
-  enum class Upto : std::uint8_t { kSystem, kPrompt, kTokens };
-
   double seconds = 0;
   std::uint32_t priority = 0;
-  Upto upto = Upto::kPrompt;
-  std::uint64_t tokens = 0;  // of kTokens
+  Upto upto;
 };
 
 struct CompletionRequest {
@@ -55,6 +53,7 @@ struct CompletionRequest {
   std::optional<std::uint64_t> seed;
   AnswerOptions answers;
   std::optional<RetainField> retain;
+  std::optional<Upto> public_upto;  // "cache_public_upto": shared with everyone
 
   std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
 };

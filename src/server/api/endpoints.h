@@ -1,6 +1,7 @@
 // The endpoints that answer at once. All throw ApiError.
 #pragma once
 
+#include "server/access/key_ring.h"
 #include "server/http_reply.h"
 #include "server/json.h"
 #include "server/served_model.h"
@@ -19,7 +20,10 @@ Json list_retained(const ServedModel& model);
 Json describe_curve(const ServedModel& model);
 // The prefix tree, depth first, its first 10,000 nodes; 404 unless the server tells events.
 Json show_tree(const ServedModel& model);
-// Requests that are sent after the answer find an empty cache, but for what running ones hold.
-Json reset_prefix_cache(const ServedModel& model);
+// Requests that are sent after the answer find an empty cache, but for what running ones hold: an
+// admin's reset clears everything, another's what is private to its tenant.
+Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
+// Who has keys, and the limits that were given to them. `keys` may be nullptr.
+Json list_tenants(const KeyRing* keys);
 
 }  // namespace pagoda::server

@@ -1,4 +1,5 @@
 #include "engine/snapshot.h"
+#include "kv/ids.h"
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
@@ -78,8 +79,13 @@ Json list_retained(const ServedModel& model) {
           {"grants", std::move(grants)}};
 }
 
-Json reset_prefix_cache(const ServedModel& model) {
-  model.engine.post([](auto& cache) { cache.clear(); });
+Json reset_prefix_cache(const ServedModel& model, const Caller& caller) {
+  if (caller.is_admin) {
+    model.engine.post([](auto& cache) { cache.clear(); });
+  } else {
+    const kv::OwnerId owner(caller.tenant.value());
+    model.engine.post([owner](auto& cache) { cache.clear(owner); });
+  }
   return {{"success", true}};
 }
 

@@ -44,6 +44,7 @@ class Served:
 
     def __init__(self, model=STORIES, *flags, wait=True, port=0, memory="64MiB"):
         self.begin = time.monotonic()
+        self.headers = {}  # of every request
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [BINARY, "serve", model, "--port", str(port), "--kv-cache-memory-bytes", memory, *flags],
@@ -70,7 +71,7 @@ class Served:
                 raise RuntimeError(f"the server ended: {self.stderr()}")
             self.greeting += line
         self.ready_s = time.monotonic() - self.begin
-        self.port = int(re.search(r"on http://127\.0\.0\.1:(\d+)", self.greeting).group(1))
+        self.port = int(re.search(r"on https?://127\.0\.0\.1:(\d+)", self.greeting).group(1))
 
     def stderr(self):
         # Leaves the place where the server writes, which is the file's own, alone.
@@ -91,14 +92,14 @@ class Served:
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
             headers = {"Content-Type": "application/json", **(headers or {})}
-        connection.request(method, path, body, headers or {})
+        connection.request(method, path, body, {**self.headers, **(headers or {})})
         reply = connection.getresponse()
         text = reply.read().decode()
         connection.close()
         return reply, text
 
-    def get(self, path):
-        reply, text = self.request("GET", path)
+    def get(self, path, headers=None):
+        reply, text = self.request("GET", path, None, headers)
         return reply.status, json.loads(text)
 
     def post(self, path, body, headers=None):
@@ -120,6 +121,22 @@ class Served:
 
     def snapshot(self):
         return self.get("/server_info")[1]
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def is_at_rest(self):
+        """Nothing runs or waits, and every block is free or reusable."""
+        now = self.snapshot()["now"]
+        return (
+            now["answers_running"] == 0
+            and now["requests_waiting"] == 0
+            and now["blocks_free"] + now["blocks_idle"] == now["blocks_all"]
+        )
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)

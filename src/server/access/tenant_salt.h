@@ -1,0 +1,18 @@
+// The salt that a tenant's blocks get. Neither the tenant's name nor its own cache_salt can be read
+// from it without the server's secret, and no two pairs of them have the same.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pagoda::server {
+
+// 64 hexadecimal digits: HMAC-SHA-256 under the secret of
+//
+//   "pagoda cache salt 1" | length of tenant | tenant | length of cache_salt | cache_salt
+//
+// with lengths of 8 bytes, least significant first. Without a cache_salt, the tenant's own salt.
+std::string tenant_salt(std::string_view secret, std::string_view tenant,
+                        std::string_view cache_salt);
+
+}  // namespace pagoda::server

@@ -1,0 +1,43 @@
+#include "server/api/endpoints.h"
+
+namespace pagoda::server {
+namespace {
+
+// 0 is no limit, and limits that are not there are left out.
+void add_limit(Json& tenant, const char* name, std::uint64_t limit) {
+  if (limit > 0) tenant[name] = limit;
+}
+
+Json tenant_json(const ListedTenant& tenant, std::size_t keys) {
+  const engine::TenantLimits& limits = tenant.limits;
+  Json json = {{"name", tenant.name},
+               {"keys", keys},
+               {"weight", limits.weight},
+               {"priority_min", tenant.priority_min}};
+  add_limit(json, "answers_running", limits.answers_running);
+  add_limit(json, "requests_queued", limits.requests_queued);
+  add_limit(json, "kv_tokens", limits.kv_tokens);
+  add_limit(json, "tokens_per_minute", limits.tokens_per_minute);
+  add_limit(json, "context_tokens", limits.context_tokens);
+  add_limit(json, "output_tokens", limits.output_tokens);
+  add_limit(json, "output_tokens_default", limits.output_tokens_default);
+  return json;
+}
+
+}  // namespace
+
+Json list_tenants(const KeyRing* keys) {
+  Json data = Json::array();
+  const std::size_t unnamed = keys == nullptr ? 0 : keys->keys_of(kDefaultTenant);
+  if (keys == nullptr || unnamed > 0) {
+    data.push_back({{"name", kDefaultTenant}, {"keys", unnamed}, {"weight", 1.0}});
+  }
+  if (keys != nullptr) {
+    for (const ListedTenant& tenant : keys->tenants()) {
+      data.push_back(tenant_json(tenant, keys->keys_of(tenant.name)));
+    }
+  }
+  return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+}  // namespace pagoda::server

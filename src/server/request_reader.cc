@@ -1,0 +1,196 @@
+#include "server/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include "base/assert.h"
+#include "base/random.h"
+
+namespace pagoda::server {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+// The parser gets this much at a time. The line that tells a chunk's size, with its extensions, is
+// taken whole, and so are trailers: what does not fit is too long, however its bytes arrive.
+constexpr std::size_t kWindowBytes = 4 << 10;
+constexpr std::size_t kRequestIdBytesMax = 128;
+
+ApiError bad_http(std::string_view what) {
+  return {400, fmt::format("this is not HTTP: {}", what), {}, "bad_http"};
+}
+
+ApiError header_too_large(const ConnectionOptions& limits) {
+  return {431,
+          fmt::format("the header has more than {} bytes", limits.header_bytes_max),
+          {},
+          "header_too_large"};
+}
+
+ApiError parse_failure(const error_code& error, const ConnectionOptions& limits) {
+  if (error == http::error::body_limit) {
+    return {413,
+            fmt::format("the body has more than {} bytes", limits.body_bytes_max),
+            {},
+            "body_too_large"};
+  }
+  if (error == http::error::header_limit) return header_too_large(limits);
+  return bad_http(error.message());
+}
+
+std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+// Fields that decide where a request ends, whom it is for or from: given twice, they are a riddle.
+constexpr std::array kOnce = {
+    http::field::host,          http::field::content_length, http::field::transfer_encoding,
+    http::field::authorization, http::field::content_type,   http::field::origin};
+
+std::optional<ApiError> riddle(const http::request_header<>& header) {
+  for (const http::field name : kOnce) {
+    if (header.count(name) > 1) {
+      return bad_http(fmt::format("{} comes twice", view(http::to_string(name))));
+    }
+  }
+  if (header.version() != 10 && header.version() != 11) return bad_http("bad version");
+  if (header.version() == 11 && header.count(http::field::host) == 0) {
+    return bad_http("Host is missing");
+  }
+  if (header.count(http::field::transfer_encoding) == 0) return std::nullopt;
+  const boost::beast::string_view encoding = header[http::field::transfer_encoding];
+  if (header.version() == 10 || header.count(http::field::content_length) > 0 ||
+      !boost::beast::iequals(encoding, "chunked")) {
+    return bad_http(
+        fmt::format("Transfer-Encoding is \"{}\" where only \"chunked\" by itself, "
+                    "without Content-Length, in HTTP/1.1, is taken",
+                    view(encoding)));
+  }
+  return std::nullopt;
+}
+
+// The client's, where it can stand in a header and in a log.
+std::string request_id_of(std::string_view given) {
+  const bool good =
+      !given.empty() && given.size() <= kRequestIdBytesMax &&
+      std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  return good ? std::string(given) : fmt::format("{:016x}", fresh_seed());
+}
+
+}  // namespace
+
+struct RequestReader::Parser : http::request_parser<http::string_body> {};
+
+RequestReader::RequestReader(const ConnectionOptions& limits)
+    : limits_(limits), parser_(std::make_unique<Parser>()) {
+  parser_->header_limit(limits.header_bytes_max);
+  parser_->body_limit(limits.body_bytes_max);
+}
+
+RequestReader::~RequestReader() = default;
+
+std::size_t RequestReader::put(std::string_view bytes) {
+  std::size_t taken = 0;
+  if (state_ == State::kHeader) {
+    taken = find_header_end(bytes);
+    if (taken == 0) return 0;
+    error_code error;
+    parser_->put(boost::asio::buffer(bytes.data(), taken), error);
+    if (error && error != http::error::need_more) {
+      fail(parse_failure(error, limits_));
+    } else if (!parser_->is_header_done()) {
+      fail(bad_http("a header without a request"));
+    } else {
+      read_head();
+    }
+  }
+  if (state_ == State::kBody) taken += put_body(bytes.substr(taken));
+  return taken;
+}
+
+// How long the header is; 0 when its end is not there yet, or it is none.
+std::size_t RequestReader::find_header_end(std::string_view bytes) {
+  for (; scanned_ < bytes.size(); ++scanned_) {
+    if (scanned_ >= limits_.header_bytes_max) {
+      fail(header_too_large(limits_));
+      return 0;
+    }
+    const char c = bytes[scanned_];
+    const char before = scanned_ > 0 ? bytes[scanned_ - 1] : '\0';
+    const bool line_begins = scanned_ >= 2 && before == '\n';
+    if (c == '\n' && before == '\r') {
+      if (bytes.substr(0, scanned_ + 1).ends_with("\r\n\r\n")) return ++scanned_;
+    } else if (c == '\n' || before == '\r') {
+      fail(bad_http("a line does not end in CR LF"));
+      return 0;
+    } else if (line_begins && (c == ' ' || c == '\t')) {
+      fail(bad_http("a header goes on in a second line"));
+      return 0;
+    } else if (c == '\0') {
+      fail(bad_http("a zero byte"));
+      return 0;
+    }
+  }
+  return 0;
+}
+
+void RequestReader::read_head() {
+  const auto& message = parser_->get();
+  if (std::optional<ApiError> refused = riddle(message)) return fail(std::move(*refused));
+  const std::string_view target = view(message.target());
+  request_.method = std::string(message.method_string());
+  request_.path = std::string(target.substr(0, target.find('?')));
+  request_.content_type = std::string(message[http::field::content_type]);
+  request_.accept = std::string(message[http::field::accept]);
+  request_.authorization = std::string(message[http::field::authorization]);
+  request_.host = std::string(message[http::field::host]);
+  request_.origin = std::string(message[http::field::origin]);
+  request_.id = request_id_of(view(message["X-Request-Id"]));
+  state_ = parser_->is_done() ? State::kDone : State::kBody;
+}
+
+std::size_t RequestReader::put_body(std::string_view bytes) {
+  std::size_t taken = 0;
+  while (taken < bytes.size() && state_ == State::kBody) {
+    error_code error;
+    const std::string_view rest = bytes.substr(taken, kWindowBytes);
+    const std::size_t used = parser_->put(boost::asio::buffer(rest.data(), rest.size()), error);
+    taken += used;
+    if (error && error != http::error::need_more) {
+      fail(parse_failure(error, limits_));
+    } else if (parser_->is_done()) {
+      state_ = State::kDone;
+    } else if (used == 0) {
+      if (rest.size() == kWindowBytes) fail(bad_http("a chunk's line is too long"));
+      break;
+    }
+  }
+  return taken;
+}
+
+void RequestReader::end() {
+  if (state_ == State::kDone || state_ == State::kFailed) return;
+  fail({400, "the request ends before it is complete", {}, "incomplete_request"});
+}
+
+void RequestReader::fail(ApiError error) {
+  error_ = std::move(error);
+  state_ = State::kFailed;
+}
+
+unsigned RequestReader::version() const { return parser_->get().version(); }
+bool RequestReader::keep_alive() const { return parser_->keep_alive(); }
+bool RequestReader::expects_continue() const {
+  return boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
+}
+
+HttpRequest RequestReader::take() {
+  ASSERT(state_ == State::kDone, "the request is whole");
+  request_.body = std::move(parser_->get().body());
+  return std::move(request_);
+}
+
+}  // namespace pagoda::server

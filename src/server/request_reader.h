@@ -1,0 +1,62 @@
+// Bytes to one HTTP request, by the letter of RFC 9112: what two readers could understand in two
+// ways is refused, so that nothing can be hidden from a proxy in front. Knows no socket.
+//
+//   kHeader -> kBody -> kDone
+//        `--------`----> kFailed
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "server/api_error.h"
+#include "server/http_reply.h"
+#include "server/server_options.h"
+
+namespace pagoda::server {
+
+class RequestReader {
+ public:
+  enum class State : std::uint8_t { kHeader, kBody, kDone, kFailed };
+
+  // The limits must outlive it.
+  explicit RequestReader(const ConnectionOptions& limits);
+  ~RequestReader();
+
+  // Takes what belongs to the request from the front of `bytes`; how many. What it leaves is given
+  // again, with more behind it, until it is done or has failed.
+  std::size_t put(std::string_view bytes);
+  // No more will come: what is not done has failed.
+  void end();
+
+  State state() const { return state_; }
+  // Of kFailed.
+  const ApiError& error() const { return *error_; }
+
+  // From kBody on.
+  unsigned version() const;  // 11: HTTP/1.1
+  bool keep_alive() const;
+  bool expects_continue() const;
+  // Without its body.
+  const HttpRequest& head() const { return request_; }
+  // Of kDone.
+  HttpRequest take();
+
+ private:
+  struct Parser;
+
+  std::size_t find_header_end(std::string_view bytes);
+  void read_head();
+  std::size_t put_body(std::string_view bytes);
+  void fail(ApiError error);
+
+  const ConnectionOptions& limits_;
+  std::unique_ptr<Parser> parser_;
+  State state_ = State::kHeader;
+  std::size_t scanned_ = 0;  // bytes of the header that were looked at
+  HttpRequest request_;
+  std::optional<ApiError> error_;
+};
+
+}  // namespace pagoda::server

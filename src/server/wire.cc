@@ -1,0 +1,107 @@
+#include "server/wire.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+namespace pagoda::server {
+
+namespace asio = boost::asio;
+namespace ssl = asio::ssl;
+using asio::awaitable;
+using boost::system::error_code;
+
+class TlsIdentity {
+ public:
+  ssl::context& context() { return context_; }
+
+ private:
+  ssl::context context_{ssl::context::tls_server};
+};
+
+namespace {
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+
+class PlainWire final : public Wire {
+ public:
+  explicit PlainWire(Socket socket) : socket_(std::move(socket)) {}
+
+  awaitable<Outcome> open() override { co_return Outcome(); }
+  awaitable<Outcome> read_some(asio::mutable_buffer room) override {
+    co_return co_await socket_.async_read_some(room, kTuple);
+  }
+  awaitable<Outcome> write(asio::const_buffer bytes) override {
+    co_return co_await asio::async_write(socket_, bytes, kTuple);
+  }
+  awaitable<Outcome> finish() override {
+    error_code error;
+    socket_.shutdown(Socket::shutdown_send, error);
+    co_return Outcome(error, 0);
+  }
+  Socket& socket() override { return socket_; }
+
+ private:
+  Socket socket_;
+};
+
+class TlsWire final : public Wire {
+ public:
+  TlsWire(Socket socket, std::shared_ptr<TlsIdentity> identity)
+      : identity_(std::move(identity)), stream_(std::move(socket), identity_->context()) {}
+
+  awaitable<Outcome> open() override {
+    const auto [error] = co_await stream_.async_handshake(ssl::stream_base::server, kTuple);
+    co_return Outcome(error, 0);
+  }
+  awaitable<Outcome> read_some(asio::mutable_buffer room) override {
+    co_return co_await stream_.async_read_some(room, kTuple);
+  }
+  awaitable<Outcome> write(asio::const_buffer bytes) override {
+    co_return co_await asio::async_write(stream_, bytes, kTuple);
+  }
+  awaitable<Outcome> finish() override {
+    const auto [error] = co_await stream_.async_shutdown(kTuple);
+    co_return Outcome(error, 0);
+  }
+  Socket& socket() override { return stream_.next_layer(); }
+
+ private:
+  std::shared_ptr<TlsIdentity> identity_;  // a new one serves new connections
+  ssl::stream<Socket> stream_;
+};
+
+Status failed(const std::string& path, const error_code& error) {
+  if (!error) return ok_status();
+  return Error{ErrorCode::kIo, fmt::format("{}: {}", path, error.message())};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<TlsIdentity>> load_tls_identity(const TlsFiles& files) {
+  auto identity = std::make_shared<TlsIdentity>();
+  ssl::context& context = identity->context();
+  error_code error;
+  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 |
+                          ssl::context::no_tlsv1_1 | ssl::context::no_compression,
+                      error);
+  context.use_certificate_chain_file(files.certificate, error);
+  RETURN_IF_ERROR(failed(files.certificate, error));
+  context.use_private_key_file(files.key, ssl::context::pem, error);
+  RETURN_IF_ERROR(failed(files.key, error));
+  if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
+    return Error{ErrorCode::kCorrupt, fmt::format("{}: is not the key of the certificate in {}",
+                                                  files.key, files.certificate)};
+  }
+  return identity;
+}
+
+std::unique_ptr<Wire> make_wire(Wire::Socket socket, std::shared_ptr<TlsIdentity> identity) {
+  if (!identity) return std::make_unique<PlainWire>(std::move(socket));
+  return std::make_unique<TlsWire>(std::move(socket), std::move(identity));
+}
+
+}  // namespace pagoda::server

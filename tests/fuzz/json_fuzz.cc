@@ -1,0 +1,61 @@
+// Any bytes are refused as a body with a reason, or are the value that nlohmann's own parser sees;
+// whatever value it is, reading a completion's fields from it ends in a request or in a refusal.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/assert.h"
+#include "server/api/completion_fields.h"
+#include "server/api_error.h"
+#include "server/json.h"
+
+namespace pagoda::server {
+namespace {
+
+std::size_t depth_of(const Json& value) {
+  std::size_t deepest = 0;
+  if (!value.is_structured()) return 0;
+  for (const Json& element : value) deepest = std::max(deepest, depth_of(element));
+  return deepest + 1;
+}
+
+void check_refusal(const ApiError& error) {
+  ASSERT(error.status >= 400 && error.status < 500, "the client is told");
+  ASSERT(Json::accept(dump_json(error_json(error))), "in JSON, whatever it sent");
+}
+
+void read_fields(const Json& body) {
+  for (const bool is_chat : {false, true}) {
+    try {
+      CompletionRequest request;
+      request.is_chat = is_chat;
+      read_shared_fields(Fields(body), request);
+      ASSERT(request.engine.sampling.n >= 1, "what was not refused is within its range");
+    } catch (const ApiError& error) {
+      check_refusal(error);
+    }
+  }
+}
+
+void check(std::string_view text) {
+  Json value;
+  try {
+    value = parse_json(text);
+  } catch (const ApiError& error) {
+    ASSERT(error.code == "invalid_json", "a reason for programs");
+    return check_refusal(error);
+  }
+  const Json plain = Json::parse(text, nullptr, false);
+  ASSERT(!plain.is_discarded() && plain == value, "it is the value that is there");
+  ASSERT(depth_of(value) <= kJsonDepthMax, "depth is bounded");
+  ASSERT(parse_json(dump_json(value)) == value, "what is written reads as the same");
+  read_fields(value);
+}
+
+}  // namespace
+}  // namespace pagoda::server
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  pagoda::server::check({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Writes corpus/http (a byte for the size of pieces, then requests) and corpus/json (bodies).
+
+    tests/fuzz/make_server_corpus.py
+"""
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+REQUESTS = [
+    b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/models?a=b HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\n\r\n",
+    HEAD + b"Content-Type: application/json\r\nContent-Length: 5\r\n\r\nhello",
+    HEAD + b"Authorization: Bearer k\r\nX-Request-Id: 7\r\nContent-Length: 0\r\n\r\n",
+    HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.1\r\n",
+    HEAD + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    HEAD + b"X: a\r\n b\r\n\r\n",
+    b"GET /health HTTP/1.1\nHost: x\n\n",
+    CHUNKED + b"5\r\nhello\r\n0\r\n\r\n",
+    CHUNKED + b"1;a=b\r\n{\r\n1\r\n}\r\n0\r\nX-Trailer: 1\r\n\r\n",
+    CHUNKED + b"ffffffffffffffff\r\nhello",
+    HEAD + b"X: " + b"a" * 500 + b"\r\n\r\n",
+    HEAD + b"Content-Length: 300\r\n\r\n" + b"a" * 300,
+]
+BODIES = [
+    b'{"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0.5, "seed": -1}',
+    b'{"n": 2, "stop": ["a", "b"], "stream": true, "stream_options": {"include_usage": true}}',
+    b'{"logit_bias": {"5": -100, "7": 1.5}, "stop_token_ids": [1, 2], "top_k": -1, "min_p": 0}',
+    b'{"retain": {"seconds": 600, "priority": 50, "upto": "system"}, "cache_salt": "s"}',
+    b'{"cache_public_upto": "system", "priority": -5, "prompt_logprobs": 3}',
+    b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "\\ud83d\\ude00"}]}]}',
+    b'{"response_format": {"type": "json_object"}, "tools": [], "best_of": 2}',
+    b'{"a": 1, "a": 2}',
+    b'{"a": NaN}',
+    b'{"a": 1e999}',
+    b'{"a": "\xff"}',
+    b'{"a": "\\ud800"}',
+    b"[" * 65 + b"]" * 65,
+    b"[" * 64 + b"]" * 64,
+    b"[1, -0.0, 18446744073709551616, 1E-400, true, null]",
+    b"",
+]
+
+
+def write(folder, inputs):
+    place = HERE / "corpus" / folder
+    place.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate(inputs):
+        (place / f"seed_{number:02}").write_bytes(data)
+
+
+write("http", [bytes([7 * number % 64]) + data for number, data in enumerate(REQUESTS)])
+write("json", BODIES)

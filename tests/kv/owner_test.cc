@@ -1,0 +1,124 @@
+// Clearing what one owner has: all of it, and nothing else.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/random.h"
+#include "kv/cache_desk.h"
+
+namespace pagoda::kv {
+namespace {
+
+constexpr OwnerId kAnna(1);
+constexpr OwnerId kBert(2);
+
+Domain owned(Desk& desk, std::string_view salt, OwnerId owner, std::uint64_t public_tokens = 0) {
+  Domain domain = desk.cache().domain("model", salt, {}, owner).value();
+  domain.public_tokens = public_tokens;
+  return domain;
+}
+
+void clear(Desk& desk, OwnerId owner) {
+  desk.cache().clear(owner);
+  desk.cache().check();
+}
+
+TEST(ClearOwner, TakesAllItsSaltsAndNobodyElses) {
+  Desk desk(Desk::small(64));
+  const Tokens prompt = counting(1, 12);
+  for (const char* const salt : {"anna 1", "anna 2"}) desk.serve(owned(desk, salt, kAnna), prompt);
+  desk.serve(owned(desk, "bert", kBert), prompt);
+  desk.serve(desk.everyone(), counting(50, 8));
+  clear(desk, kAnna);
+  EXPECT_EQ(desk.matched(owned(desk, "anna 1", kAnna), counting(1, 13)), 0u);
+  EXPECT_EQ(desk.matched(owned(desk, "anna 2", kAnna), counting(1, 13)), 0u);
+  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 13)), 12u);
+  EXPECT_EQ(desk.matched(desk.everyone(), counting(50, 9)), 8u);
+  EXPECT_EQ(desk.cache().pool().blocks_free(), 64u - 3u - 2u);
+}
+
+TEST(ClearOwner, LeavesWhatItPublishedAndWhatItsRequestsHold) {
+  Desk desk(Desk::small(64));
+  desk.serve(owned(desk, "anna", kAnna, 4), counting(1, 8));
+  Sequence running = desk.run(owned(desk, "anna", kAnna), counting(100, 8));
+  clear(desk, kAnna);
+  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 9)), 4u);
+  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(1, 9)), 4u);
+  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(100, 9)), 8u);
+  desk.cache().close(running);
+  clear(desk, kAnna);
+  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(100, 9)), 0u);
+}
+
+TEST(ClearOwner, TakesWhatWasRetainedAndCopiedOut) {
+  CacheOptions options = Desk::small(32);
+  options.retain_blocks_max = 8;
+  options.tier_slots = 8;
+  Desk desk(options);
+  for (const auto& [salt, owner] : {std::pair{"anna", kAnna}, std::pair{"bert", kBert}}) {
+    Sequence sequence = desk.run(owned(desk, salt, owner), counting(1, 8));
+    ASSERT_TRUE(desk.cache().retain(sequence, {.tokens = 8, .until_ns = 1'000'000}).ok());
+    desk.cache().close(sequence);
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (const Move& move : desk.cache().offload({.free_share_wanted = 1.0})) {
+      desk.cache().moved({move, true});
+    }
+  }
+  clear(desk, kAnna);
+  EXPECT_EQ(desk.cache().blocks_retained(), 2u);
+  const Match gone = desk.cache().match(owned(desk, "anna", kAnna), counting(1, 9));
+  EXPECT_EQ(gone.tokens, 0u);
+  EXPECT_TRUE(gone.nodes_in_tiers.empty());
+  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 9)), 8u);
+}
+
+// Many trees at once, under every kind of queue, with windows, and with what runs meanwhile.
+TEST(ClearOwner, ChangesNoMatchOfOthersWhateverThereIs) {
+  const std::vector<const EvictionPolicy*> policies = {
+      &lru_policy(), &s3fifo_policy(), &arc_policy(), &cost_policy(), &continuation_policy()};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::uint64_t drawn = 0;
+    const auto below = [&](std::size_t limit) {
+      return static_cast<std::uint32_t>(random_bits(seed, 0, drawn++) % limit);
+    };
+    CacheOptions options = Desk::small(96);
+    options.policy = policies[seed % policies.size()];
+    if (seed % 2 == 1) options.slices = {{0}, {6}};
+    if (seed % 3 == 1) options.quota_blocks_private = 20;
+    if (seed % 4 == 1) options.retain_blocks_max = 12;
+    Desk desk(options);
+    const std::vector<std::pair<std::string, OwnerId>> salts = {
+        {"a1", kAnna}, {"a2", kAnna}, {"b1", kBert}, {"", OwnerId(0)}};
+    std::vector<Tokens> prompts;
+    for (int i = 0; i < 24; ++i) {
+      const std::uint32_t trunk = below(3);
+      const std::uint32_t length = 2 + below(18);
+      prompts.push_back(counting(100 * trunk, 6) + counting(1000 + below(4), length));
+      const auto& [salt, owner] = salts[below(salts.size())];
+      desk.serve(owned(desk, salt, owner), prompts.back());
+    }
+    const auto matches = [&] {
+      std::vector<std::vector<std::uint64_t>> found(salts.size());
+      for (std::size_t s = 0; s < salts.size(); ++s) {
+        const Domain domain = owned(desk, salts[s].first, salts[s].second);
+        for (const Tokens& prompt : prompts) found[s].push_back(desk.matched(domain, prompt));
+      }
+      return found;
+    };
+    const auto before = matches();
+    clear(desk, kAnna);
+    const auto after = matches();
+    EXPECT_EQ(after[2], before[2]) << "seed " << seed;
+    EXPECT_EQ(after[3], before[3]) << "seed " << seed;
+    EXPECT_EQ(after[0], before[3]) << "only what is public is left, seed " << seed;
+    EXPECT_EQ(after[1], before[3]) << "seed " << seed;
+    for (const Tokens& prompt : prompts) desk.serve(owned(desk, "b1", kBert), prompt);
+    desk.cache().clear();
+    desk.cache().check();
+    EXPECT_EQ(desk.cache().pool().blocks_free(), 96u) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::kv

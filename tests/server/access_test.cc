@@ -1,0 +1,258 @@
+// Keys, salts, secrets, and whose pages may ask: pure functions of what they are given.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "server/access/key_ring.h"
+#include "server/access/origin.h"
+#include "server/access/rights.h"
+#include "server/access/secret.h"
+#include "server/access/tenant_salt.h"
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Of the four bytes "test", as sha256sum prints it.
+constexpr const char* kHashOfTest =
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+std::shared_ptr<const KeyRing> ring_of(const std::string& text, TenantRoll* roll = nullptr) {
+  TenantRoll own;
+  return KeyRing::make(parse_keys(text, "keys").value(), roll != nullptr ? *roll : own,
+                       "a secret of some length");
+}
+
+std::string error_of(const std::string& text) {
+  const auto parsed = parse_keys(text, "keys");
+  return parsed.ok() ? "" : parsed.error().message;
+}
+
+TEST(Digest, IsThatOfPublishedVectors) {
+  EXPECT_EQ(to_hex(sha256("test")), kHashOfTest);
+  // RFC 4231, test case 2.
+  EXPECT_EQ(to_hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+TEST(KeyFile, GivesTenantsTheirLimitsAndKeysTheirRights) {
+  const KeyList list = parse_keys(
+                           "# who may ask\n\n"
+                           "tenant acme weight=2.5 answers_running=16 requests_queued=7 "
+                           "kv_tokens=1000 tokens_per_minute=60000 context_tokens=512 "
+                           "output_tokens=64 output_tokens_default=32 priority_min=-3\n"
+                           "key sk-one acme   # the laptop\r\n"
+                           "\tkey sha256:" +
+                               std::string(kHashOfTest) + " acme may_publish admin\n",
+                           "keys")
+                           .value();
+  ASSERT_EQ(list.tenants.size(), 1u);
+  const engine::TenantLimits& limits = list.tenants[0].limits;
+  EXPECT_EQ(limits.weight, 2.5);
+  EXPECT_EQ(limits.answers_running, 16u);
+  EXPECT_EQ(limits.requests_queued, 7u);
+  EXPECT_EQ(limits.kv_tokens, 1000u);
+  EXPECT_EQ(limits.tokens_per_minute, 60000u);
+  EXPECT_EQ(limits.context_tokens, 512u);
+  EXPECT_EQ(limits.output_tokens, 64u);
+  EXPECT_EQ(limits.output_tokens_default, 32u);
+  EXPECT_EQ(list.tenants[0].priority_min, -3);
+  ASSERT_EQ(list.keys.size(), 2u);
+  EXPECT_EQ(list.keys[0].digest, sha256("sk-one"));
+  EXPECT_FALSE(list.keys[0].may_publish || list.keys[0].is_admin);
+  EXPECT_EQ(list.keys[1].digest, sha256("test"));
+  EXPECT_TRUE(list.keys[1].may_publish && list.keys[1].is_admin);
+}
+
+TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
+  const std::string good = "tenant a\nkey k a\n";
+  EXPECT_EQ(error_of(good), "");
+  EXPECT_THAT(error_of(good + "tenant a\n"), StartsWith("keys:3: tenant a stands on line 1"));
+  EXPECT_THAT(error_of(good + "key k a\n"), StartsWith("keys:3: the key stands on line 2"));
+  EXPECT_THAT(error_of("key k a\n"), StartsWith("keys:1: tenant a does not stand"));
+  EXPECT_THAT(error_of("tenant a wieght=2\n"), HasSubstr("\"wieght=2\" is no setting"));
+  EXPECT_THAT(error_of("tenant a weight=0\n"), StartsWith("keys:1: weight is \"0\""));
+  EXPECT_THAT(error_of("tenant a weight=nan\n"), StartsWith("keys:1: weight is \"nan\""));
+  EXPECT_THAT(error_of("tenant a kv_tokens=-1\n"), StartsWith("keys:1: kv_tokens is \"-1\""));
+  EXPECT_THAT(error_of("tenant a answers_running=4294967296\n"), HasSubstr("expected 1 to"));
+  EXPECT_THAT(error_of("tenant a/b\n"), HasSubstr("\"a/b\" is no tenant's name"));
+  EXPECT_THAT(error_of("tenant default\n"), HasSubstr("is the tenant of --api-key"));
+  EXPECT_THAT(error_of(good + "key j a root\n"), HasSubstr("\"root\" is no right of a key"));
+  EXPECT_THAT(error_of(good + "key sha256:12 a\n"), HasSubstr("64 hexadecimal digits"));
+  EXPECT_THAT(error_of(good + "key \xc3\xa9 a\n"), HasSubstr("visible ASCII"));
+  EXPECT_THAT(error_of(good + "keys\n"), HasSubstr("\"keys\" begins no line"));
+  EXPECT_THAT(error_of("tenant a\n"), HasSubstr("has no key"));
+  EXPECT_THAT(read_key_file("/nowhere/keys").error().message, StartsWith("/nowhere/keys: "));
+}
+
+TEST(KeyFile, ErrorsNeverShowAKey) {
+  for (const char* const line : {"key secret-1 nobody\n", "tenant a\nkey secret-1 a root\n",
+                                 "tenant a\nkey secret-1 a\nkey secret-1 a\n"}) {
+    EXPECT_THAT(error_of(line), testing::Not(HasSubstr("secret-1"))) << line;
+  }
+}
+
+TEST(KeyRing, KnowsItsKeysAndNothingElse) {
+  const auto ring = ring_of("tenant a\ntenant b priority_min=2\nkey ka a\nkey kb b admin\n");
+  const Caller anna = identify("Bearer ka", ring);
+  EXPECT_TRUE(anna.is_known);
+  EXPECT_FALSE(anna.is_admin);
+  EXPECT_EQ(anna.tenant_name, "a");
+  EXPECT_EQ(anna.tenant, engine::TenantId(1));
+  const Caller bert = identify("bearer  kb", ring);
+  EXPECT_TRUE(bert.is_admin);
+  EXPECT_EQ(bert.tenant, engine::TenantId(2));
+  EXPECT_EQ(bert.priority_min, 2);
+  for (const char* const wrong : {"", "ka", "Bearer", "Bearer ", "Bearer k", "Bearer kaa",
+                                  "Bearer KA", "Basic ka", "Bearer ka b"}) {
+    EXPECT_FALSE(identify(wrong, ring).is_known) << wrong;
+  }
+}
+
+TEST(KeyRing, OfTheHashOfNothingIsNotOpenToThoseWithoutAKey) {
+  const auto ring = ring_of("tenant a\nkey sha256:" + to_hex(sha256("")) + " a\n");
+  EXPECT_FALSE(identify("", ring).is_known);
+  EXPECT_FALSE(identify("Bearer ", ring).is_known);
+}
+
+TEST(KeyRing, WithoutOneEveryoneMayDoEverything) {
+  const Caller anyone = identify("", nullptr);
+  EXPECT_TRUE(anyone.is_known && anyone.is_admin && anyone.may_publish);
+  EXPECT_EQ(anyone.tenant, engine::TenantId(0));
+  EXPECT_EQ(anyone.salt(""), "");
+  EXPECT_EQ(anyone.salt("as given"), "as given");
+}
+
+TEST(KeyRing, ReadAgainTenantsKeepTheirNumbers) {
+  TenantRoll roll;
+  ring_of("tenant a\ntenant b\nkey ka a\nkey kb b\n", &roll);
+  const auto again = ring_of("tenant c\ntenant b weight=3\nkey kb b\nkey kc c\n", &roll);
+  EXPECT_EQ(identify("Bearer kb", again).tenant, engine::TenantId(2));
+  EXPECT_EQ(identify("Bearer kc", again).tenant, engine::TenantId(3));
+  EXPECT_FALSE(identify("Bearer ka", again).is_known);
+  ASSERT_EQ(roll.tenants().size(), 3u);
+  EXPECT_EQ(roll.tenants()[1].limits.weight, 3.0);
+}
+
+TEST(TenantSalt, IsAnotherForEveryPairAndSecret) {
+  const std::vector<std::string> parts = {
+      "", "a", "b", "ab", "aa", "ba", std::string(1, '\0'), std::string(9, '\0')};
+  std::set<std::string> seen;
+  for (const char* const secret : {"one secret", "another secret"}) {
+    for (const std::string& tenant : parts) {
+      for (const std::string& salt : parts) seen.insert(tenant_salt(secret, tenant, salt));
+    }
+  }
+  EXPECT_EQ(seen.size(), 2 * parts.size() * parts.size());
+}
+
+// As Python's hmac and struct modules compute it.
+TEST(TenantSalt, IsTheHmacOfItsCountedParts) {
+  EXPECT_EQ(tenant_salt("0123456789abcdef", "acme", "project 7"),
+            "7df57f035514195eac372670033c2a46c7e6509c6facee71dbe2eee8b60cd7fd");
+  EXPECT_EQ(tenant_salt("0123456789abcdef", "acme", ""),
+            "dae154db41d1dada0d9c07ca58a75bed1a71461bf8612750d673d48f0f80012d");
+}
+
+class SecretFile : public testing::Test {
+ protected:
+  SecretFile()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("pagoda_secret_" + std::to_string(::getpid()))) {}
+  ~SecretFile() override { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ / "made" / "secret"; }
+  std::filesystem::path folder_;
+};
+
+TEST_F(SecretFile, IsMadeOnceForItsOwnerAlone) {
+  const std::string secret = read_or_make_secret(path()).value();
+  EXPECT_EQ(secret.size(), 64u);
+  EXPECT_EQ(read_or_make_secret(path()).value(), secret);
+  struct stat status = {};
+  ASSERT_EQ(::stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  std::filesystem::remove(path());
+  EXPECT_NE(read_or_make_secret(path()).value(), secret);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "made"), {}), 1)
+      << "no draft is left";
+}
+
+TEST_F(SecretFile, IsTheSameForAllWhoStartAtOnce) {
+  std::vector<std::string> secrets(8);
+  std::vector<std::thread> threads;
+  for (std::string& secret : secrets) {
+    threads.emplace_back([&] { secret = read_or_make_secret(path()).value(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(secrets.begin(), secrets.end()).size(), 1u);
+}
+
+TEST_F(SecretFile, ThatIsTooShortOrCannotBeMadeIsAnError) {
+  std::filesystem::create_directories(folder_ / "made");
+  std::ofstream(path()) << "fifteen letters\n";
+  EXPECT_THAT(read_or_make_secret(path()).error().message, HasSubstr("16 to 4096 bytes"));
+  EXPECT_THAT(read_or_make_secret(path() + "/below").error().message, StartsWith(path()));
+}
+
+int status_of(Who who, const Caller& caller, bool metrics_need_admin = false) {
+  try {
+    require(who, caller, metrics_need_admin);
+    return 200;
+  } catch (const ApiError& error) {
+    return error.status;
+  }
+}
+
+TEST(Rights, AreThoseOfTheTable) {
+  const Caller nobody;
+  const Caller tenant = {.is_known = true};
+  const Caller admin = {.is_known = true, .is_admin = true};
+  EXPECT_EQ(status_of(Who::kAnyone, nobody), 200);
+  EXPECT_EQ(status_of(Who::kKey, nobody), 401);
+  EXPECT_EQ(status_of(Who::kKey, tenant), 200);
+  EXPECT_EQ(status_of(Who::kAdmin, nobody), 401);
+  EXPECT_EQ(status_of(Who::kAdmin, tenant), 403);
+  EXPECT_EQ(status_of(Who::kAdmin, admin), 200);
+  EXPECT_EQ(status_of(Who::kMetrics, nobody), 200);
+  EXPECT_EQ(status_of(Who::kMetrics, nobody, true), 401);
+  EXPECT_EQ(status_of(Who::kMetrics, tenant, true), 403);
+  EXPECT_EQ(status_of(Who::kMetrics, admin, true), 200);
+}
+
+bool asks(const std::string& host, const std::string& origin, const OriginRules& rules = {}) {
+  return may_ask({.method = "POST", .path = "/", .host = host, .origin = origin}, rules);
+}
+
+TEST(Origin, OnlyOwnAndListedPagesMayAsk) {
+  EXPECT_TRUE(asks("x", "")) << "no browser";
+  EXPECT_TRUE(asks("127.0.0.1:8000", "http://127.0.0.1:8000"));
+  EXPECT_TRUE(asks("[::1]:8000", "http://[::1]:8000"));
+  EXPECT_TRUE(asks("localhost:8000", "http://localhost:8000"));
+  EXPECT_FALSE(asks("127.0.0.1:8000", "http://127.0.0.1:9000"));
+  EXPECT_FALSE(asks("127.0.0.1:8000", "https://evil.example"));
+  EXPECT_FALSE(asks("127.0.0.1:8000", "null"));
+  EXPECT_FALSE(asks("", "http://"));
+  const OriginRules listed = {.allowed = {"https://chat.example"}};
+  EXPECT_TRUE(asks("x", "https://chat.example", listed));
+  EXPECT_FALSE(asks("x", "https://chat.example.evil", listed));
+  EXPECT_FALSE(asks("x", "http://chat.example", listed));
+  EXPECT_TRUE(asks("x", "https://any.example", {.allowed = {"*"}}));
+}
+
+TEST(Origin, ANameThatPointsHereIsNotOursUnlessKeysProtectUs) {
+  EXPECT_FALSE(asks("evil.example:8000", "http://evil.example:8000"));
+  EXPECT_TRUE(asks("ours.example", "https://ours.example", {.has_keys = true}));
+}
+
+}  // namespace
+}  // namespace pagoda::server

@@ -1,0 +1,208 @@
+// Tenants through the API: what one has computed is nobody else's, unless it was published.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "server/api/caller_fields.h"
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr const char* kKeys =
+    "tenant anna requests_queued=5 output_tokens=40\n"
+    "tenant bert priority_min=1\n"
+    "tenant ops\n"
+    "key anna-key anna\n"
+    "key anna-other anna\n"
+    "key bert-key bert\n"
+    "key press-key bert may_publish\n"
+    "key ops-key ops admin may_publish\n";
+
+const std::string kStory =
+    "Once upon a time there was a little girl who loved to play outside in the park with her dog "
+    "and her best friend, and one day they found a big red ball under the old tree.";
+
+class Tenants : public testing::Test {
+ protected:
+  Tenants() {
+    TenantRoll roll;
+    const auto ring =
+        KeyRing::make(parse_keys(kKeys, "keys").value(), roll, "a secret of some length");
+    desk_.engine().set_tenants(roll.tenants());
+    desk_.state().set_keys(ring);
+  }
+
+  HttpReply post(const std::string& key, const std::string& path, const Json& body) {
+    return desk_.send({.method = "POST",
+                       .path = path,
+                       .content_type = "application/json",
+                       .body = body.dump(),
+                       .authorization = "Bearer " + key});
+  }
+  int get(const std::string& key, const std::string& path) {
+    const std::string authorization = key.empty() ? "" : "Bearer " + key;
+    return desk_.send({.method = "GET", .path = path, .authorization = authorization}).status;
+  }
+  Json complete(const std::string& key, Json more = Json::object()) {
+    Json body = {{"prompt", kStory}, {"max_tokens", 2}, {"temperature", 0}};
+    body.update(more);
+    const HttpReply reply = post(key, "/v1/completions", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return Json::parse(reply.body);
+  }
+  std::uint64_t cached(const std::string& key, const Json& more = Json::object()) {
+    return complete(key, more)["usage"]["prompt_tokens_details"]["cached_tokens"];
+  }
+  std::uint64_t prompt_tokens() {
+    return complete("anna-key")["usage"]["prompt_tokens"].get<std::uint64_t>();
+  }
+
+  StoryDesk desk_;
+};
+
+TEST_F(Tenants, AreIsolatedByDefaultAndSharedAmongTheirKeys) {
+  EXPECT_EQ(cached("anna-key"), 0u);
+  EXPECT_EQ(cached("anna-other"), prompt_tokens() - 1);
+  EXPECT_EQ(cached("bert-key"), 0u);
+}
+
+TEST_F(Tenants, ASaltDividesATenantAndJoinsNoTwo) {
+  const Json salted = {{"cache_salt", "same"}};
+  EXPECT_EQ(cached("anna-key", salted), 0u);
+  EXPECT_EQ(cached("anna-key", salted), prompt_tokens() - 1);
+  EXPECT_EQ(cached("bert-key", salted), 0u);
+  EXPECT_EQ(cached("anna-key", {{"cache_salt", "other"}}), 0u);
+}
+
+TEST_F(Tenants, TheSaltInTheCacheShowsNeitherNameNorSalt) {
+  complete("anna-key", {{"cache_salt", "my project"}});
+  std::promise<std::vector<std::string>> texts;
+  desk_.engine().post([&](kv::Cache& cache) {
+    std::vector<std::string> found;
+    for (std::uint32_t i = 0; i < cache.salts().numbers(); ++i) {
+      found.emplace_back(cache.salts().text(kv::SaltId(i)));
+    }
+    texts.set_value(std::move(found));
+  });
+  const std::vector<std::string> found = texts.get_future().get();
+  ASSERT_EQ(found.size(), 2u) << "the public region and one more";
+  EXPECT_EQ(found[1].size(), 64u);
+  EXPECT_EQ(found[1].find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
+TEST_F(Tenants, APublishedBeginningIsForEveryone) {
+  EXPECT_EQ(cached("press-key", {{"cache_public_upto", 33}}), 0u);
+  EXPECT_EQ(cached("anna-key"), 32u) << "whole blocks of 16";
+  EXPECT_EQ(cached("bert-key"), prompt_tokens() - 1) << "its tenant's own";
+}
+
+TEST_F(Tenants, ASystemMessageCanBePublished) {
+  const std::string rules =
+      "You are kind. You like dogs, cats and birds. You never shout. "
+      "You tell short stories about the park and the sea.";
+  const auto ask = [&](const std::string& key, const std::string& question, const Json& more) {
+    Json body = {{"messages", Json::array({{{"role", "system"}, {"content", rules}},
+                                           {{"role", "user"}, {"content", question}}})},
+                 {"max_tokens", 2}};
+    body.update(more);
+    const HttpReply reply = post(key, "/v1/chat/completions", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return Json::parse(reply.body)["usage"]["prompt_tokens_details"];
+  };
+  ask("press-key", "Who are you?", {{"cache_public_upto", "system"}});
+  const Json details = ask("anna-key", "Who are you?", Json::object());
+  const std::uint64_t found = details["cached_tokens"];
+  EXPECT_GE(found, 16u);
+  EXPECT_EQ(found % 16, 0u);
+  EXPECT_EQ(details["by_source"]["user"]["cached"], 0u) << details.dump();
+}
+
+TEST_F(Tenants, PublishingNeedsAKeyThatMay) {
+  const Json body = {{"prompt", kStory}, {"max_tokens", 1}, {"cache_public_upto", 16}};
+  const HttpReply refused = post("anna-key", "/v1/completions", body);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "cache_public_upto");
+  for (const Json& wrong : {Json("prompt"), Json("system"), Json(0), Json(true)}) {
+    Json bad = body;
+    bad["cache_public_upto"] = wrong;
+    EXPECT_EQ(post("ops-key", "/v1/completions", bad).status, 400) << wrong.dump();
+  }
+}
+
+TEST_F(Tenants, OnesResetLeavesTheOthersAlone) {
+  for (const char* const key : {"anna-key", "bert-key"}) complete(key);
+  EXPECT_EQ(post("anna-key", "/reset_prefix_cache", Json()).status, 200);
+  EXPECT_EQ(cached("anna-key"), 0u);
+  EXPECT_EQ(cached("bert-key"), prompt_tokens() - 1);
+  EXPECT_EQ(post("ops-key", "/reset_prefix_cache", Json()).status, 200);
+  EXPECT_EQ(cached("anna-key"), 0u);
+  EXPECT_EQ(cached("bert-key"), 0u);
+}
+
+TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {
+  for (const char* const path : {"/health", "/ready", "/version", "/ping"}) {
+    EXPECT_EQ(get("", path), 200) << path;
+  }
+  for (const char* const path : {"/v1/models", "/no/such/path"}) {
+    EXPECT_EQ(get("", path), 401) << path;
+    EXPECT_EQ(get("wrong", path), 401) << path;
+  }
+  EXPECT_EQ(get("anna-key", "/v1/models"), 200);
+  EXPECT_EQ(get("anna-key", "/no/such/path"), 404);
+  for (const char* const path : {"/server_info", "/tenants", "/cache/retained"}) {
+    EXPECT_EQ(get("", path), 401) << path;
+    EXPECT_EQ(get("anna-key", path), 403) << path;
+    EXPECT_EQ(get("ops-key", path), 200) << path;
+  }
+  EXPECT_EQ(post("wrong", "/v1/completions", {{"prompt", "a"}}).status, 401);
+  EXPECT_EQ(post("wrong", "/reset_prefix_cache", Json()).status, 401);
+}
+
+TEST_F(Tenants, LimitsArePerTenant) {
+  const Json wish = {{"prompt", "Once"}, {"max_tokens", 41}};
+  EXPECT_EQ(post("anna-key", "/v1/completions", wish).status, 400);
+  EXPECT_EQ(post("bert-key", "/v1/completions", wish).status, 200);
+}
+
+TEST(BindToCaller, NobodyIsMoreUrgentThanItsTenantMayBe) {
+  const auto bound = [](std::int32_t asked, std::int32_t least) {
+    CompletionRequest request;
+    request.engine.priority = asked;
+    bind_to_caller(request, {.is_known = true, .priority_min = least});
+    return request.engine.priority;
+  };
+  EXPECT_EQ(bound(-5, 0), 0);
+  EXPECT_EQ(bound(0, 1), 1) << "also where nothing was asked";
+  EXPECT_EQ(bound(7, 1), 7);
+  EXPECT_EQ(bound(-5, INT32_MIN), -5) << "without keys";
+}
+
+TEST_F(Tenants, AreListedForAdmins) {
+  const HttpReply reply =
+      desk_.send({.method = "GET", .path = "/tenants", .authorization = "Bearer ops-key"});
+  const Json data = Json::parse(reply.body)["data"];
+  ASSERT_EQ(data.size(), 3u);
+  EXPECT_EQ(data[0]["name"], "anna");
+  EXPECT_EQ(data[0]["keys"], 2);
+  EXPECT_EQ(data[0]["requests_queued"], 5);
+  EXPECT_FALSE(data[0].contains("kv_tokens"));
+}
+
+TEST(Pages, OfOthersAreRefusedBeforeAnythingHappens) {
+  StoryDesk desk;
+  HttpRequest request = {.method = "POST",
+                         .path = "/reset_prefix_cache",
+                         .host = "127.0.0.1:8000",
+                         .origin = "https://evil.example"};
+  EXPECT_EQ(desk.send(request).status, 403);
+  EXPECT_TRUE(refuse_early(request, desk.state()).has_value());
+  request.method = "OPTIONS";
+  EXPECT_EQ(desk.send(request).status, 403);
+  request.origin = "http://127.0.0.1:8000";
+  request.method = "POST";
+  EXPECT_EQ(desk.send(request).status, 200);
+}
+
+}  // namespace
+}  // namespace pagoda::server
