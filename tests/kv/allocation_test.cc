@@ -130,7 +130,7 @@ TEST(Allocations, OfDecodingAreNone) {
     expect_no_allocations({warm, false, false, 0, {{0}, {9}}});
     expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 10});
     EventRing events(64, 4);  // overflows on the way
-    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 0, &events});
+    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 0, false, &events});
     for (const EvictionPolicy* const policy : eviction_policies()) {
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 0});
       expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20});
