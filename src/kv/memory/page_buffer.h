@@ -1,5 +1,6 @@
-// The bytes of all pages, taken from the operating system at once and given back together.
-// What is untouched costs no memory, but for the rest of a large page of the system. In dev builds fill_with_nan() marks pages nobody may read.
+// The bytes of all pages, taken from the operating system at once and given back together. What is
+// untouched costs no memory, but for the rest of a large page of the system. In dev builds
+// fill_with_nan() marks pages nobody may read.
 #pragma once
 
 #include <cstddef>
