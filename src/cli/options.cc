@@ -17,6 +17,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLette
     {"-np", "--max-num-seqs"},
 }};
 
+// Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
+// `inspect --kernels` lists the sets.
+bool has_twin(const CLI::Option& option) {
+  if (option.get_lnames().empty()) return false;
+  const std::string& name = option.get_lnames().front();
+  return name != "help" && name != "kernels";
+}
+
 }  // namespace
 
 std::string environment_name(const std::string& long_flag) {
@@ -29,8 +37,7 @@ std::string environment_name(const std::string& long_flag) {
 
 void add_environment_twins(CLI::App& command) {
   for (CLI::Option* const option : command.get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
-    option->envname(environment_name(option->get_lnames().front()));
+    if (has_twin(*option)) option->envname(environment_name(option->get_lnames().front()));
   }
   for (CLI::App* const below : command.get_subcommands({})) add_environment_twins(*below);
 }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/captured_command.h"
+#include "cli/bench_command.h"
 
 namespace pagoda::cli {
 namespace {
@@ -52,6 +52,20 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
     EXPECT_THAT(wrong.err, testing::StartsWith("error: "));
     EXPECT_EQ(wrong.out, "");
   }
+}
+
+// The variable is not the twin of `inspect --kernels`, and no command takes it for one.
+TEST(Options, AKernelSetIsForcedForEveryCommand) {
+  setenv("PAGODA_KERNELS", "ref", 1);
+  const Captured listed = run_captured({"inspect", "--kernels"});
+  const Captured counted = run_captured({"inspect", story_model()});
+  const Captured measured =
+      run_captured({"bench", "cache", story_model(), "--prompt-tokens", "4", "--new-tokens", "2"});
+  unsetenv("PAGODA_KERNELS");
+  EXPECT_EQ(listed.exit_status, 0) << listed.err;
+  EXPECT_EQ(counted.exit_status, 0) << counted.err;
+  EXPECT_EQ(measured.exit_status, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("kernels ref 1"));
 }
 
 }  // namespace

@@ -86,6 +86,17 @@ class MetricsTest : public testing::Test {
   StoryDesk desk_;
 };
 
+TEST_F(MetricsTest, MissesAreCountedByReason) {
+  const Json body = {{"prompt", "Once upon a time there was a little girl"}, {"max_tokens", 1}};
+  for (int i = 0; i < 3; ++i) desk_.complete(body);
+  const std::string text = read();
+  EXPECT_THAT(text,
+              testing::ContainsRegex("pagoda:prefix_misses_total[{][^}]*never_seen[^}]*[}] 1"));
+  EXPECT_THAT(text, testing::ContainsRegex("pagoda:prefix_misses_total[{][^}]*none[^}]*[}] 2"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("pagoda:prefix_missed_tokens_total[{][^}]*evicted[^}]*[}] 0"));
+}
+
 TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
   const Json body = {{"prompt", "Once upon a time"}, {"max_tokens", 5}, {"temperature", 0}};
   const std::uint64_t prompt = desk_.complete(body)["usage"]["prompt_tokens"];

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = Exposition::Kind;
 
-// Everything about hits and misses; reasons of misses belong here.
+// Everything about hits and misses.
 void write_lookups(Exposition& page, const Readings& readings) {
   const engine::LookupCounts& lookups = readings.now.lookups;
   page.begin(Kind::kCounter, "pagoda:prefix_lookups",
@@ -15,6 +15,22 @@ void write_lookups(Exposition& page, const Readings& readings) {
   page.sample(lookups.whole, {{"found", "whole"}});
   page.sample(lookups.part, {{"found", "part"}});
   page.sample(lookups.none, {{"found", "none"}});
+  const kv::MissCounters& misses = readings.now.misses;
+  page.begin(Kind::kCounter, "pagoda:prefix_misses",
+             "Requests by what ended the match of their prompt; none: nothing was missing.");
+  for (std::size_t i = 0; i < kv::kMissReasons; ++i) {
+    const auto reason = static_cast<kv::MissReason>(i);
+    page.sample(misses[reason].requests, {{"reason", kv::reason_name(reason)}});
+  }
+  page.begin(Kind::kCounter, "pagoda:prefix_missed_tokens",
+             "Prompt tokens that were not in memory, by what ended the match.");
+  for (std::size_t i = 0; i < kv::kMissReasons; ++i) {
+    const auto reason = static_cast<kv::MissReason>(i);
+    page.sample(misses[reason].tokens, {{"reason", kv::reason_name(reason)}});
+  }
+  page.counter("pagoda:prefix_misses_evicted_for_others",
+               "Misses of what made room for another tenant's request.",
+               misses.requests_evicted_for_others);
   page.begin(Kind::kCounter, "pagoda:prompt_tokens_by_source",
              "Prompt tokens of ended requests by who wrote them and whether the cache had them.");
   for (std::size_t i = 0; i < text::kSourceCount; ++i) {
