@@ -20,7 +20,7 @@ void log_completion(const HttpRequest& request, const Completion& completion,
 
 // The message is for the client alone: it may repeat what the client wrote.
 void log_refusal(const HttpRequest& request, const HttpReply& reply, const ServerState& state) {
-  if (!state.log().is_on() || !is_completion_path(request.path)) return;
+  if (!state.log().is_on() || reply.status < 400 || !is_completion_path(request.path)) return;
   LogEntry entry;
   entry.path = request.path;
   entry.status = reply.status;

@@ -60,7 +60,9 @@ awaitable<void> Connection::run() {
     if (!co_await wait_for_bytes()) break;
     const Read read = co_await read_request();
     if (const auto* const refused = std::get_if<Refused>(&read)) {
-      if (refused->reply && co_await send(refused->incoming, *refused->reply)) co_await linger();
+      if (!refused->reply) break;
+      log_refusal(refused->incoming.request, *refused->reply, state_);
+      if (co_await send(refused->incoming, *refused->reply)) co_await linger();
       break;
     }
     const auto& incoming = std::get<Incoming>(read);

@@ -49,7 +49,7 @@ class Flat(unittest.TestCase):
         self.assertEqual(failed, [])
 
     def test_over_many_requests(self):
-        with served.Served(served.STORIES, kv="1MiB") as server:
+        with served.Served(served.STORIES, memory="1MiB") as server:
             self.ask(server, max(3000, REQUESTS // 10))
             served.wait_until(server.is_at_rest)
             self.assertGreater(server.snapshot()["since_start"]["blocks_evicted"], 0)
