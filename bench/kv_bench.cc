@@ -149,27 +149,6 @@ void bench_evict_and_seal(benchmark::State& state, bool name_blocks, bool rememb
   set_per_item(state, "s/block", kChainBlocks);
 }
 
-// Sealing alone, in a full cache: the last token of a block is committed, as when generating.
-void bench_seal(benchmark::State& state, bool name_blocks) {
-  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks);
-  std::uint64_t chain = 1u << 20;
-  for (auto _ : state) {
-    state.PauseTiming();
-    const std::vector<TokenId> tokens = FullCache::chain_tokens(chain++);
-    Sequence sequence = open(full.cache, full.domain, {});
-    reserve(full.cache, sequence, tokens.size());
-    state.ResumeTiming();
-    for (std::uint64_t done = 0; done < tokens.size(); done += kBlockTokens) {
-      full.cache.commit(sequence, std::span(tokens).subspan(done, kBlockTokens));
-    }
-    state.PauseTiming();
-    full.cache.close(sequence);
-    state.ResumeTiming();
-  }
-  set_per_item(state, "s/block", kChainBlocks);
-  if (name_blocks) state.SetLabel("target: at most 500 ns a block");
-}
-
 void read_all(EventRing& ring) {
   ring.hand_over();
   ring.read(UINT64_MAX, [](const Event& event, std::span<const TokenId>) {
@@ -177,10 +156,15 @@ void read_all(EventRing& ring) {
   });
 }
 
-// As bench_seal, with an event for every block; reading them is another thread's work.
-void bench_seal_told(benchmark::State& state) {
+// What a block that is sealed is given besides its place.
+enum class Sealed { kBare, kNamed, kTold };
+
+// Sealing alone, in a full cache: the last token of a block is committed, as when generating. The
+// reading of events is another thread's work.
+void bench_seal(benchmark::State& state, Sealed sealed) {
   EventRing ring(1u << 16, kBlockTokens);
-  FullCache full(static_cast<std::uint32_t>(state.range(0)), true, false, &ring);
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), sealed != Sealed::kBare, false,
+                 sealed == Sealed::kTold ? &ring : nullptr);
   std::uint64_t chain = 1u << 20;
   for (auto _ : state) {
     state.PauseTiming();
@@ -198,6 +182,7 @@ void bench_seal_told(benchmark::State& state) {
     state.ResumeTiming();
   }
   set_per_item(state, "s/block", kChainBlocks);
+  if (sealed == Sealed::kNamed) state.SetLabel("target: at most 500 ns a block");
 }
 
 // One slice of a snapshot, as a server tells it between two steps.
@@ -391,15 +376,15 @@ BENCHMARK_CAPTURE(bench_allocate_and_free, a_request, kChainBlocks)->Apply(sizes
 // Nothing is in any processor cache.
 BENCHMARK_CAPTURE(bench_allocate_and_free, half_the_pool, 0)->Apply(sizes);
 BENCHMARK(bench_reserve_and_close)->Apply(sizes);
-BENCHMARK_CAPTURE(bench_seal, bare, false)->Apply(sizes);
-BENCHMARK_CAPTURE(bench_seal, named, true)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_seal, bare, Sealed::kBare)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_seal, named, Sealed::kNamed)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_evict_and_seal, bare, false, false)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_evict_and_seal, named, true, false)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_evict_and_seal, remembered, false, true)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_is_new, Asked::kNew)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_left, Asked::kGone)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_is_there, Asked::kThere)->Apply(sizes);
-BENCHMARK(bench_seal_told)->Apply(sizes);
+BENCHMARK_CAPTURE(bench_seal, told, Sealed::kTold)->Apply(sizes);
 BENCHMARK(bench_snapshot_slice)->Apply(sizes);
 BENCHMARK(bench_match_and_open)->Apply(sizes);
 BENCHMARK(bench_one_random_read)->Apply(sizes);

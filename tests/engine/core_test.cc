@@ -9,11 +9,6 @@
 namespace pagoda::engine {
 namespace {
 
-const model::TestModel& stories() {
-  static const model::TestModel kModel(model::test_model_path("stories260K.gguf"));
-  return kModel;
-}
-
 CpuMachineOptions small_machine() {
   CpuMachineOptions options;
   options.threads = 1;

@@ -14,6 +14,11 @@ bool same(const TokenLogprob& a, const TokenLogprob& b) {
 
 }  // namespace
 
+const model::TestModel& stories() {
+  static const model::TestModel kModel(model::test_model_path("stories260K.gguf"));
+  return kModel;
+}
+
 bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(), [](const TokenScore& x, const TokenScore& y) {

@@ -51,6 +51,9 @@ class Heard final : public ReplySink {
 // Equal to the last bit.
 bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>& b);
 
+// stories260K, read once.
+const model::TestModel& stories();
+
 class EngineDesk {
  public:
   EngineDesk(const model::TestModel& model, const CpuMachineOptions& options,

@@ -112,23 +112,4 @@ template <class Format>
   __builtin_memcpy(y, all, bytes);
 }
 
-// What is read a few steps from now; the next rows follow the last step.
-[[gnu::always_inline]] inline void prefetch_step(const PackedWeight& weight, std::size_t row_tile,
-                                                 std::size_t step, std::size_t row_tiles) {
-  constexpr std::size_t kBytesAhead = 4096;
-  const std::size_t bytes = weight.step_bytes * row_tiles / tiles::kTilesTogether;
-  const std::byte* const soon = weight.tile(row_tile, step).codes + kBytesAhead;
-  for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(soon + at);
-}
-
-// The ways through a matrix of codes; all give the same bits. Row tiles [begin, end) of the weight.
-//
-//   by rows   a few rows of x, with one instruction for 16 outputs and four columns
-//   by tiles  16 rows of x or fewer at a time, by the matrix unit
-void multiply_by_rows(const Matmul& job, const PackedWeight& weight, std::size_t first_row,
-                      std::size_t begin, std::size_t end);
-void multiply_by_tiles(const Matmul& job, const PackedWeight& weight, std::size_t rows,
-                       std::size_t begin, std::size_t end, std::byte* scratch);
-std::size_t tiles_scratch(std::size_t columns);
-
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

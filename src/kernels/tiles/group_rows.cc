@@ -1,6 +1,7 @@
 // Group sums of a few rows of x at a time: 16 outputs are the lanes, and what is unpacked serves
 // all rows. Both digits of x are multiplied with the same codes and joined at the end of a group.
 #include "kernels/tiles/group_format.h"
+#include "kernels/tiles/group_matmul.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 namespace {
@@ -52,7 +53,7 @@ void multiply(const Matmul& job, const PackedWeight& weight, std::size_t first_r
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) sums[t][r] = broadcast(0);
   }
   for (std::size_t step = 0; step < weight.steps; ++step) {
-    prefetch_step(weight, row_tile, step, RowTiles);
+    weight.prefetch(row_tile, step, RowTiles);
     PAGODA_TILE_UNROLL for (int t = 0; t < RowTiles; ++t) {
       const PackedTile tile = weight.tile(row_tile + static_cast<std::size_t>(t), step);
       PAGODA_TILE_UNROLL for (int group = 0; group < Format::kGroups; ++group) {

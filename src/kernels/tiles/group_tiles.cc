@@ -6,6 +6,7 @@
 //             codes and the codes: one product joins the digits.
 //   bytes     16 times a code needs more than a byte: a product for each digit.
 #include "kernels/tiles/group_format.h"
+#include "kernels/tiles/group_matmul.h"
 #include "kernels/tiles/tile.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
@@ -32,7 +33,7 @@ struct UnpackedNow {
   std::byte* room;  // [2] tiles
 
   [[gnu::always_inline]] const std::byte* side(std::size_t row_tile, std::size_t step) const {
-    prefetch_step(weight, row_tile, step, 1);
+    weight.prefetch(row_tile, step, 1);
     const std::byte* const codes = weight.tile(row_tile, step).codes;
     if constexpr (!Format::kNibbles) return codes;
     std::byte* const out = room + step % 2 * kTileBytes;

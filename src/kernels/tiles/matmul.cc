@@ -1,11 +1,14 @@
 // y = x w^T: which kernel multiplies which weight with how many rows.
-#include "kernels/tiles/group_format.h"
+#include "kernels/tiles/group_matmul.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/pair_matmul.h"
-#include "kernels/tiles/tile.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 namespace {
+
+using tiles::Codes;
+using tiles::kTileRows;
+using tiles::PackedWeight;
 
 // Up to so many rows cost less one by one than by the matrix unit, whose time hardly depends on
 // their number. Without one there is no other way.

@@ -5,7 +5,6 @@
 //   many rows   rows of x are the left-hand side, as they are; weights the right-hand side: a panel
 //               of 32 outputs is transposed once and serves all rows.
 #include "kernels/tiles/pair_matmul.h"
-#include "kernels/tiles/packed_weight.h"
 #include "kernels/tiles/tile.h"
 #include "kernels/tiles/transpose.h"
 
@@ -83,13 +82,6 @@ struct FewRows {
   const PackedWeight& weight;
   const ColumnTile* columns;
 
-  // What is read a few steps from now; the next rows follow the last step.
-  [[gnu::always_inline]] void prefetch(std::size_t row_tile, std::size_t step) const {
-    constexpr std::size_t kBytesAhead = 4096;
-    const std::byte* const soon = weight.tile(row_tile, step).codes + kBytesAhead;
-    for (std::size_t at = 0; at < RowTiles * kTileBytes; at += kLine) __builtin_prefetch(soon + at);
-  }
-
   template <int R>
   [[gnu::always_inline]] void multiply_row_tile(std::size_t row_tile, std::size_t step) const {
     tile_load<4 + R % 2>(weight.tile(row_tile + R, step).codes, kLine);
@@ -134,7 +126,7 @@ struct FewRows {
     if constexpr (RowTiles * ColumnTiles > 2) tile_zero<2>();
     if constexpr (RowTiles * ColumnTiles > 3) tile_zero<3>();
     for (std::size_t step = 0; step < weight.steps; ++step) {
-      prefetch(row_tile, step);
+      weight.prefetch(row_tile, step, RowTiles);
       multiply(row_tile, step);
     }
     put<0>(row_tile);

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import tempfile
 import unittest
 
 import openai
@@ -18,10 +17,7 @@ MESSAGES = [
 class OpenAiClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.template = tempfile.NamedTemporaryFile("w", suffix=".jinja")
-        cls.template.write(served.STORY_TEMPLATE)
-        cls.template.flush()
-        cls.server = served.Served(served.STORIES, "--chat-template", cls.template.name)
+        cls.server = served.ChatServed()
         cls.options = {"base_url": cls.server.url + "/v1", "api_key": "none", "max_retries": 0}
         cls.client = openai.OpenAI(**cls.options)
 
@@ -29,7 +25,6 @@ class OpenAiClient(unittest.TestCase):
     def tearDownClass(cls):
         cls.client.close()
         cls.server.stop()
-        cls.template.close()
 
     def chat(self, **more):
         return self.client.chat.completions.create(

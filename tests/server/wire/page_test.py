@@ -1,7 +1,6 @@
 """The page at / in a real browser: a chat by keyboard, the cache's picture, a phone, the dark."""
 
 import sys
-import tempfile
 import unittest
 
 import browser
@@ -23,17 +22,13 @@ def facts(page):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.template = tempfile.NamedTemporaryFile("w", suffix=".jinja")
-        cls.template.write(served.STORY_TEMPLATE)
-        cls.template.flush()
-        cls.server = served.Served(served.STORIES, "--chat-template", cls.template.name)
+        cls.server = served.ChatServed()
         cls.page = browser.Browser()
 
     @classmethod
     def tearDownClass(cls):
         cls.page.close()
         cls.server.stop()
-        cls.template.close()
 
     def setUp(self):
         self.expected_error = None  # part of an error that the browser may log

@@ -186,3 +186,13 @@ def run(module):
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(SKIPPED if result.testsRun == len(result.skipped) else 0)
+
+
+class ChatServed(Served):
+    """The story model behind STORY_TEMPLATE: its file has no chat template."""
+
+    def __init__(self, *flags, **options):
+        self.template = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+        self.template.write(STORY_TEMPLATE)
+        self.template.flush()
+        super().__init__(STORIES, "--chat-template", self.template.name, *flags, **options)

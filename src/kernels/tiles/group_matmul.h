@@ -1,0 +1,18 @@
+// Group sums over packed weights that are codes.
+#pragma once
+
+#include "kernels/tiles/packed_weight.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+
+// The ways through a matrix of codes; all give the same bits. Row tiles [begin, end) of the weight.
+//
+//   by rows   a few rows of x, with one instruction for 16 outputs and four columns
+//   by tiles  16 rows of x or fewer at a time, by the matrix unit
+void multiply_by_rows(const Matmul& job, const tiles::PackedWeight& weight, std::size_t first_row,
+                      std::size_t begin, std::size_t end);
+void multiply_by_tiles(const Matmul& job, const tiles::PackedWeight& weight, std::size_t rows,
+                       std::size_t begin, std::size_t end, std::byte* scratch);
+std::size_t tiles_scratch(std::size_t columns);
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET
