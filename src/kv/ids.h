@@ -17,7 +17,7 @@ inline constexpr SaltId kPublic{0};
 
 // Who several salts belong to, as the cache's user numbers them; blocks are never found by it. 0:
 // nobody; then each salt is a tenant of its own.
-using OwnerId = StrongId<struct OwnerTag, std::uint32_t>;
+using OwnerId = StrongId<struct OwnerIdTag, std::uint32_t>;
 inline constexpr OwnerId kNoOwner{0};
 
 // Counts what happens in the cache: a later event has a larger tick.
