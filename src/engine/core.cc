@@ -20,6 +20,8 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
   rows_.reserve(sequences);
   samples_.reserve(sequences);
   tables_.reserve(sequences * cache.slice_reaches().size());
+  if (!options.tiers.stores.empty() && cache.shares())
+    tiers_.emplace(options_.tiers, cache_, scheduler_);
 }
 
 Core::~Core() {
@@ -69,9 +71,11 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   first.tokens = std::move(request.prompt);
   first.answers = request.sampling.n;
   first.compute_whole_prompt = request.sampling.prompt_logprobs.has_value();
+  first.names = std::move(request.names);
   open->answers_left = request.sampling.n;
   open->asked = std::move(request);
   scheduler_.enqueue(first);
+  if (tiers_) tiers_->wait(first, open->arrived_ns);
   requests_.emplace(id, std::move(open));
 }
 
@@ -126,12 +130,31 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 bool Core::step() {
   cache_.advance_time(clock_.now_ns());
   end_overdue();
+  move_pages();
   const bool launched = launch();
   const std::uint64_t ahead = launched ? runner_.launches_ahead() : 0;
   const bool collects = scheduler_.launches_running() > ahead;
   if (collects) collect();
   forget_finished();
   return launched || collects;
+}
+
+void Core::set_space(const kv::SpaceId& space) {
+  if (tiers_) tiers_->set_space(space);
+}
+
+bool Core::move_pages() {
+  const std::int64_t now_ns = clock_.now_ns();
+  scheduler_.take_requeued([&](sched::Task& task) {
+    if (tiers_) tiers_->wait(task, now_ns);
+  });
+  if (!tiers_) return false;
+  tiers_->poll(now_ns);
+  return !tiers_->is_idle();
+}
+
+void Core::keep_all() {
+  if (tiers_) tiers_->keep_all();
 }
 
 void Core::end_overdue() {
@@ -145,11 +168,15 @@ bool Core::launch() {
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
   counters_.preemptions += plan.preempt.size();
-  const sched::Step* const step = scheduler_.reserve(plan);
+  sched::Step* const step = scheduler_.reserve(plan);
   if (step == nullptr) return !plan.preempt.empty();
   assemble(*step);
   const std::int64_t planned = clock_.now_ns();
-  for (sched::Task* const task : step->admitted) note_start(static_cast<Answer&>(*task), planned);
+  for (sched::Task* const task : step->admitted) {
+    note_start(static_cast<Answer&>(*task), planned);
+    if (tiers_) tiers_->start(*task, planned);
+  }
+  step->launched_ns = planned;
   runner_.launch({step->copies, rows_, samples_, scores_});
   distributions_.observe_phase(StepPhase::kPlan, began, planned);
   distributions_.observe_phase(StepPhase::kLaunch, planned, clock_.now_ns());

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/snapshot.h"
+#include "engine/tiers/tiers.h"
 #include "kv/cache.h"
 #include "sched/scheduler.h"
 
@@ -32,6 +34,7 @@ struct CoreOptions {
   std::string space;  // the namespace: model, numerics, KV format
   std::uint32_t requests_queued_max = 10000;
   std::vector<TokenId> end_tokens;  // of the model
+  TierOptions tiers;                // outside the pool
 };
 
 class Core {
@@ -48,8 +51,16 @@ class Core {
   // when the asker has all it wanted, else kCancelled.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
 
-  // False when there is nothing to do.
+  // False when there is nothing to do, or nothing before pages have come from another tier.
   bool step();
+
+  // Pages have this address outside from now on; before, tiers are not used.
+  void set_space(const kv::SpaceId& space);
+  // Pages are moved between steps, too, as long as some are on their way; false when none is.
+  bool move_pages();
+  bool awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
+  // Nothing runs any more: everything that is worth it is to be kept in tiers.
+  void keep_all();
 
   const Counters& counters() const { return counters_; }
   // Any thread reads it.
@@ -88,6 +99,7 @@ class Core {
   Runner& runner_;
   const Clock& clock_;
   sched::Scheduler scheduler_;
+  std::optional<Tiers> tiers_;  // nothing: the pool is all there is
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   Counters counters_;
@@ -99,6 +111,7 @@ class Core {
   std::vector<LaunchScore> scores_;
   std::vector<kv::memory::BlockTable> tables_;
   std::uint32_t row_count_ = 0;
+  std::int64_t collected_before_ns_ = 0;  // when the launch before was
 };
 
 }  // namespace pagoda::engine

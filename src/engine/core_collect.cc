@@ -13,15 +13,23 @@ void Core::collect() {
   const std::int64_t collected_ns = clock_.now_ns();
   auto samples = collected.samples;
   auto scores = collected.scores;
+  std::uint64_t rows_computed = 0;
   for (const sched::PlannedRows& rows : step.rows) {
     Answer& answer = static_cast<Answer&>(*rows.task);
     const std::size_t sampled = rows.samples ? answer.answers : 0;
     collect_rows(rows, samples.first(sampled), scores);
     samples = samples.subspan(sampled);
+    rows_computed += rows.rows;
   }
   scheduler_.end_collect();
   distributions_.observe_phase(StepPhase::kWait, began, collected_ns);
   distributions_.observe_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
+  if (tiers_) {
+    // Launches are computed one after the other.
+    const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
+    tiers_->note_step(rows_computed, seconds_between(computed_from_ns, collected_ns));
+    collected_before_ns_ = collected_ns;
+  }
 }
 
 void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
@@ -33,7 +41,11 @@ void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenCh
     // What these rows hold is not to be trusted: nothing of it is published.
     return end_all(*answer.request, FinishReason::kError, samples.front().error().message);
   }
+  const std::size_t blocks_known = answer.sequence ? answer.sequence->nodes().size() : 0;
   scheduler_.commit(rows);
+  if (tiers_ && answer.sequence) {
+    tiers_->note_sealed(answer.sequence->nodes().subspan(blocks_known));
+  }
   if (samples.empty()) return;
   retain(answer);
   // Forks first: the leader may end with this token.
@@ -132,6 +144,7 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
     answer.state = sched::TaskState::kFinished;
   }
   const std::uint64_t prompt = request.answers.front()->prompt_tokens;
+  const LoadRecord load = tiers_ ? tiers_->end(answer) : LoadRecord{};
   AnswerRecord record = {.prompt_tokens = prompt,
                          .prompt_tokens_cached = answer.tokens_cached,
                          .prompt_tokens_computed = answer.prompt_rows_computed,
@@ -143,6 +156,7 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
                          .first_token_ns = answer.first_token_ns,
                          .finished_ns = clock_.now_ns(),
                          .gaps = answer.gaps,
+                         .load = load,
                          .retain = request.retain,
                          .explanation = {}};
   if (request.asked.explain && answer.started_ns != 0) {
@@ -185,7 +199,7 @@ void Core::forget_finished() {
 }
 
 void Core::check() const {
-  scheduler_.check();
+  scheduler_.check(tiers_ && !tiers_->is_idle());
   for (const auto& [id, request] : requests_) {
     ASSERT(request->id == id && request->answers_left > 0, "open requests have answers to give");
   }

@@ -13,10 +13,9 @@
 namespace pagoda::engine {
 namespace {
 
-// The numerics id and the KV format: what rows depend on besides the model and its tokens.
-std::string space_of(const CpuMachineOptions& options, const model::Decoder& decoder) {
+std::string rows_id_of(const model::Decoder& decoder) {
   const kernels::KernelSet& kernels = decoder.kernel_set();
-  return fmt::format("{} {}.{} {}", options.model_name, kernels.name, kernels.version,
+  return fmt::format("{}.{} {}", kernels.name, kernels.version,
                      kv::memory::format_name(decoder.page_layout()));
 }
 
@@ -42,14 +41,16 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::create(const model::Config& conf
                                                        const CpuMachineOptions& options) {
   std::unique_ptr<CpuMachine> machine(new CpuMachine(config, weights, kernels, options));
   RETURN_IF_ERROR(machine->take_pages(options));
+  machine->rows_id_ = rows_id_of(machine->decoder_);
   machine->core_options_ = {
       .scheduler = options.scheduler,
       .limits = {.vocabulary = config.vocabulary,
                  .context_tokens =
                      options.context_tokens > 0 ? options.context_tokens : config.context,
                  .answers_max = options.scheduler.sequences_max},
-      .space = space_of(options, machine->decoder_),
-      .end_tokens = options.end_tokens};
+      .space = fmt::format("{} {}", options.model_name, machine->rows_id_),
+      .end_tokens = options.end_tokens,
+      .tiers = {}};
   RETURN_IF_ERROR(machine->fit_context(options));
   return machine;
 }
@@ -85,6 +86,7 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
                             .quota_blocks_public = blocks_of(options.quota_share_public),
                             .retain_blocks_max = blocks_of(options.retain_share),
                             .departures_max = departures_for(blocks),
+                            .name_blocks = options.name_blocks,
                             .live_curve = options.live_curve,
                             .events = options.kv_events,
                             .share = options.prefix_caching};
@@ -126,6 +128,14 @@ Status CpuMachine::fit_context(const CpuMachineOptions& options) {
   context_asked_ = context;
   context = low;
   return ok_status();
+}
+
+void CpuMachine::use_tiers(const TierOptions& tiers) {
+  ASSERT(cache_->names_blocks(), "tiers know pages by name");
+  core_options_.tiers = tiers;
+  core_options_.tiers.page_at = [this](kv::BlockId block) {
+    return std::span(pages_->page(block), pages_->layout().page_bytes());
+  };
 }
 
 std::uint64_t CpuMachine::kv_tokens() const {

@@ -32,6 +32,7 @@ struct CpuMachineOptions {
   double quota_share = 0;              // beyond which a tenant loses blocks first
   double quota_share_public = 0;       // beyond which what is public does
   kv::EventRing* kv_events = nullptr;  // outlives the machine; nullptr: nobody is told
+  bool name_blocks = false;            // for tiers outside the pool
   sched::SchedulerOptions scheduler;
   std::string model_name;           // of the namespace
   std::vector<TokenId> end_tokens;  // of the model
@@ -46,6 +47,12 @@ class CpuMachine {
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,
                                                     const CpuMachineOptions& options);
+
+  // Pages are kept in these stores, too. Before an engine is made of the machine, which must have
+  // been made to name its blocks.
+  void use_tiers(const TierOptions& tiers);
+  // Numerics id and KV format: with the model, all that rows depend on besides their tokens.
+  const std::string& rows_id() const { return rows_id_; }
 
   // Sized to what the cache holds: its context may be shorter than was asked for.
   const CoreOptions& core_options() const { return core_options_; }
@@ -71,6 +78,7 @@ class CpuMachine {
   std::optional<kv::Cache> cache_;
   std::optional<CpuRunner> runner_;
   CoreOptions core_options_;
+  std::string rows_id_;
   std::uint64_t kv_bytes_ = 0;
   std::optional<std::uint64_t> context_asked_;
 };

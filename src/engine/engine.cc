@@ -30,6 +30,9 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
     tenant_limits_.push_back(tenants_[TenantId(i)].limits);
   }
+  for (kv::PageStore* const store : options.core.tiers.stores) {
+    store->on_report([this] { note_pages_came(); });
+  }
   publish();
   publish_curve();
   thread_ = std::thread([this] { run(); });
@@ -48,6 +51,11 @@ Engine::~Engine() {
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
   ASSIGN_OR_RETURN(const TenantLimits tenant, limits_of(request.tenant));
   RETURN_IF_ERROR(check_request(request, options_.core.limits, tenant));
+  if (cache_.names_blocks()) {
+    thread_local kv::BlockNamer namer;
+    RETURN_IF_ERROR(kv::name_prompt(namer, {}, request.cache_salt, request.public_tokens,
+                                    request.prompt, cache_.block_tokens(), request.names));
+  }
   const RequestId id(next_id_++);
   {
     const std::lock_guard lock(mutex_);
@@ -80,6 +88,23 @@ void Engine::set_tenants(std::vector<NamedTenant> tenants) {
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
+void Engine::set_space(const kv::SpaceId& space) { leave(space); }
+
+bool Engine::keep_all(std::chrono::nanoseconds patience) {
+  std::unique_lock lock(mutex_);
+  put(KeepAll{});
+  wake_.notify_one();
+  return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
+}
+
+void Engine::note_pages_came() {
+  {
+    const std::lock_guard lock(mutex_);
+    pages_came_ = true;
+  }
+  wake_.notify_one();
+}
+
 void Engine::leave(Message message) {
   {
     const std::lock_guard lock(mutex_);
@@ -105,9 +130,13 @@ void Engine::run() {
     const bool worked = core_.step();
     publish();
     if (options_.after_step) options_.after_step();
-    if (worked || core_.requests_open() > 0) continue;
-    publish_curve();
-    sleep();
+    if (worked) continue;
+    if (core_.move_pages()) {
+      nap();
+    } else if (core_.requests_open() == 0) {
+      publish_curve();
+      sleep();
+    }
   }
 }
 
@@ -132,6 +161,10 @@ void Engine::handle(Message& message) {
     core_.cancel(cancelled->id, cancelled->reason);
   } else if (const auto* const tenants = std::get_if<std::vector<NamedTenant>>(&message)) {
     take_tenants(*tenants);
+  } else if (const auto* const space = std::get_if<kv::SpaceId>(&message)) {
+    core_.set_space(*space);
+  } else if (std::holds_alternative<KeepAll>(message)) {
+    core_.keep_all();
   } else {
     cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);
@@ -218,6 +251,14 @@ std::vector<kv::RetentionPicture> Engine::retained() const {
 std::string Engine::tenant_name(TenantId id) const {
   const std::lock_guard lock(tenants_mutex_);
   return id.value() < tenant_pictures_.size() ? tenant_pictures_[id.value()].name : std::string();
+}
+
+// Pages are on their way, and nothing can be computed before they come or have taken too long.
+void Engine::nap() {
+  constexpr auto kLongest = std::chrono::milliseconds(2);
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, kLongest, [this] { return has_mail_ || pages_came_; });
+  pages_came_ = false;
 }
 
 void Engine::sleep() {

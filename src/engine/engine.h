@@ -53,6 +53,12 @@ class Engine {
   // No more requests are taken; true once none is left, false after `patience`.
   bool drain(std::chrono::nanoseconds patience);
 
+  // What pages are addressed by outside is known: tiers are used from now on.
+  void set_space(const kv::SpaceId& space);
+  // After drain(): writes what is worth keeping to the tiers, most recently used first. False when
+  // `patience` was not enough for all of it.
+  bool keep_all(std::chrono::nanoseconds patience);
+
   // Reading these costs the engine's thread nothing.
   Snapshot snapshot() const { return snapshot_.read(); }
   const Distributions& distributions() const { return core_.distributions(); }
@@ -77,8 +83,9 @@ class Engine {
     RequestId id;
     FinishReason reason;
   };
+  struct KeepAll {};
   using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>,
-                               std::vector<NamedTenant>>;
+                               std::vector<NamedTenant>, kv::SpaceId, KeepAll>;
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);
@@ -93,6 +100,8 @@ class Engine {
   void publish_retained();
   void publish_curve();
   void publish_tenants();  // under tenants_mutex_
+  void nap();
+  void note_pages_came();
   void sleep();
 
   EngineOptions options_;
@@ -124,6 +133,7 @@ class Engine {
   bool draining_ = false;                    // under mutex_
   bool stopping_ = false;                    // under mutex_
   bool idle_ = false;                        // under mutex_
+  bool pages_came_ = false;                  // under mutex_
   std::atomic<bool> has_mail_{false};        // spares the engine's thread the lock
   std::vector<Message> messages_;            // taken from the inbox
   std::thread thread_;                       // last: starts when all else stands

@@ -8,6 +8,7 @@
 
 #include "base/token_id.h"
 #include "engine/finish_reason.h"
+#include "engine/tiers/load_record.h"
 #include "engine/token_choice.h"
 #include "kv/explanation.h"
 
@@ -40,6 +41,7 @@ struct AnswerRecord {
   std::int64_t first_token_ns = 0;
   std::int64_t finished_ns = 0;
   TokenGaps gaps;
+  LoadRecord load;                             // from other tiers
   std::optional<RetainOutcome> retain;         // where asked for, once the prompt was computed
   std::optional<kv::Explanation> explanation;  // where asked for, once it ran
 

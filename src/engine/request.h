@@ -11,6 +11,7 @@
 #include "engine/end_rule.h"
 #include "engine/sampling_options.h"
 #include "engine/tenant.h"
+#include "kv/names/block_name.h"
 
 namespace pagoda::engine {
 
@@ -35,7 +36,9 @@ struct Request {
   std::int32_t priority = 0;        // lower runs first
   std::string cache_salt;           // empty: public
   std::uint64_t public_tokens = 0;  // of the prompt, with a salt: shared with everyone
-  std::int64_t timeout_ns = 0;      // from submission; 0: none
+  // Of the prompt's whole blocks, where blocks have names outside: Engine::submit() computes them.
+  std::vector<kv::BlockName> names;
+  std::int64_t timeout_ns = 0;  // from submission; 0: none
   std::optional<RetainWish> retain;
   bool explain = false;       // the record says why not more of the prompt was cached
   bool explain_only = false;  // ... and nothing is computed

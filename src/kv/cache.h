@@ -222,6 +222,8 @@ class Cache {
   std::uint64_t blocks_joined() const { return blocks_joined_; }
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
 
+  bool shares() const { return options_.share; }
+  bool names_blocks() const { return options_.name_blocks; }
   // The name outside of a whole block, when the cache names blocks.
   const BlockName& name(NodeId node) const { return names_[node.value()]; }
   // Blocks that nodes of a region have: the region's account.

@@ -49,6 +49,7 @@ bool Planner::someone_is_next() const {
 std::optional<Unfit> Planner::judge(const Situation& now, Task& task, std::uint64_t& rows_behind) {
   if (task.answers > sequences_left_) return Unfit{&task, WaitReason::kSequences};
   if (const auto limit = reached_limit(now, task)) return Unfit{&task, *limit};
+  if (task.awaits_load) return Unfit{&task, WaitReason::kLoad};
   if (now.step < task.look_again_step && task.blocks_wanted > blocks_left_) {
     return Unfit{&task, WaitReason::kBlocks, task.blocks_wanted};
   }

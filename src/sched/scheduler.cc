@@ -138,6 +138,21 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   return true;
 }
 
+void Scheduler::skip_ahead(Task& task) {
+  if (task.state != TaskState::kRunning || !quiet(task) || task.compute_whole_prompt) return;
+  kv::Match match = cache_.match(*task.domain, task.tokens);
+  match.partial.reset();  // whole blocks are shared; copying a part is no gain
+  match.partial_tokens = 0;
+  match.tokens = match.nodes.size() * std::uint64_t{cache_.block_tokens()};
+  if (match.tokens <= task.tokens_launched) return;
+  auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
+  auto* const open = std::get_if<kv::Opened>(&opened);
+  if (open == nullptr) return;
+  open->sequence.expect(task.tokens_max);
+  task.sequence = std::move(open->sequence);
+  task.tokens_launched = match.tokens;
+}
+
 void Scheduler::launch_rows(Step& step, const PlannedRows& rows) {
   Task& task = *rows.task;
   task.tokens_launched = rows.first + rows.rows;
@@ -196,6 +211,7 @@ void Scheduler::requeue(Task& task) {
   task.waits_for = WaitReason::kNew;
   ++tenants_[task.tenant].requests_queued;
   waiting_.push(task);
+  requeued_.push_back(&task);
 }
 
 }  // namespace pagoda::sched

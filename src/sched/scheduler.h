@@ -33,6 +33,7 @@ struct Step {
   std::vector<PlannedRows> rows;
   std::vector<kv::Copy> copies;  // to be done before the rows are computed
   std::vector<Task*> admitted;
+  std::int64_t launched_ns = 0;  // noted by who launches
 };
 
 class Scheduler {
@@ -48,6 +49,10 @@ class Scheduler {
   const Plan& plan();
   // What is to be launched, valid until it is collected; nullptr when no row can be computed.
   Step* reserve(const Plan& plan);
+
+  // Others have published more of a running task's prompt than it has computed: it goes on from
+  // there. Does nothing where a launch uses the task.
+  void skip_ahead(Task& task);
 
   // The oldest launch.
   Step& begin_collect();
@@ -69,13 +74,21 @@ class Scheduler {
   // Does no launch use the task? Then it may be destroyed once it is finished.
   bool quiet(const Task& task) const { return task.last_launch <= launches_collected_; }
 
+  // Calls visit(Task&) for tasks that wait again, once each; for who prepares waiting tasks.
+  template <class Visit>
+  void take_requeued(Visit&& visit) {
+    for (Task* const task : requeued_) visit(*task);
+    requeued_.clear();
+  }
+
   bool has_work() const { return !running_.empty() || !waiting_.empty() || !draining_.empty(); }
   std::uint64_t launches_running() const { return launches_ - launches_collected_; }
   std::span<Task* const> running() const { return running_; }
   std::size_t tasks_waiting() const { return waiting_.size(); }
   const WaitingQueue& waiting() const { return waiting_; }
-  // Stops the program when an invariant does not hold. Linear.
-  void check() const;
+  // Stops the program when an invariant does not hold. Linear. Who brings pages from other tiers or
+  // writes them there may hold blocks of its own.
+  void check(bool others_hold_blocks = false) const;
 
  private:
   // What a task that is gone held when it left, kept for launches that run.
@@ -105,6 +118,7 @@ class Scheduler {
   WaitingQueue waiting_;
   std::vector<Task*> running_;   // by priority, then arrival
   std::vector<Task*> draining_;  // preempted, with launches that run
+  std::vector<Task*> requeued_;  // and not asked for since
   std::vector<Leaving> leaving_;
   std::vector<GivenUp> given_up_;
   std::vector<kv::BlockId> duplicates_;  // of one commit

@@ -45,6 +45,9 @@ struct Task {
   std::optional<kv::Domain> domain;
   std::vector<kv::BlockName> names;  // of the prompt's whole blocks, when blocks have names
 
+  // Set by who brings pages from other tiers: it is worth waiting for some of its prompt.
+  bool awaits_load = false;
+
   // The scheduler's.
   TaskState state = TaskState::kWaiting;
   WaitReason waits_for = WaitReason::kNew;

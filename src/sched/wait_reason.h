@@ -15,13 +15,14 @@ enum class WaitReason : std::uint8_t {
   kTenant,        // a limit of its tenant
   kContextClass,  // the share of its length class is taken
   kPrefix,        // another task is computing the same prefix
+  kLoad,          // pages of its prompt are on their way from another tier
 };
 
-inline constexpr std::size_t kWaitReasonCount = 6;
+inline constexpr std::size_t kWaitReasonCount = 7;
 
 constexpr std::string_view wait_reason_name(WaitReason reason) {
   constexpr std::array<std::string_view, kWaitReasonCount> kNames = {
-      "new", "sequences", "blocks", "tenant", "context_class", "prefix"};
+      "new", "sequences", "blocks", "tenant", "context_class", "prefix", "load"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -55,6 +55,7 @@ class Witness final : public engine::ReplySink {
     preemptions_ += record.preemptions;
     ran_ = ran_ || record.started_ns > 0;
     tokens_cached_ += record.prompt_tokens_cached;
+    tokens_loaded_ += record.load.tokens_loaded();
     const bool whole = reason == FinishReason::kStop || reason == FinishReason::kLength ||
                        reason == FinishReason::kContext;
     answers_whole_ += whole ? 1 : 0;
@@ -86,6 +87,7 @@ class Witness final : public engine::ReplySink {
   const std::string& failure() const { return failure_; }
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t tokens_cached() const { return tokens_cached_; }
+  std::uint64_t tokens_loaded() const { return tokens_loaded_; }
   std::uint64_t answers_whole() const { return answers_whole_; }
   const std::optional<engine::RetainOutcome>& retain() const { return retain_; }
   const auto& reasons() const { return reasons_; }
@@ -123,6 +125,7 @@ class Witness final : public engine::ReplySink {
   bool ran_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t tokens_cached_ = 0;
+  std::uint64_t tokens_loaded_ = 0;
   std::uint64_t answers_whole_ = 0;
   std::optional<engine::RetainOutcome> retain_;
   std::array<std::uint64_t, kv::kMissReasons> reasons_ = {};
@@ -142,7 +145,20 @@ class Simulation {
     for (std::size_t i = 0; i < setup_.tenants.size(); ++i) {
       tenants_.add(fmt::format("tenant {}", i + 1), setup_.tenants[i]);
     }
+    for (const SimStoreOptions& store : setup_.stores) {
+      stores_.push_back(std::make_unique<SimStore>(store, options.seed + stores_.size(), clock_));
+      stores_.back()->sabotage(options.store_sabotage);
+      setup_.core.tiers.stores.push_back(stores_.back().get());
+    }
+    setup_.core.tiers.page_at = [this](kv::BlockId block) { return runner_.page(block); };
+    setup_.core.tiers.owner_tag = [](kv::OwnerId owner) {
+      return kv::OwnerTag{{static_cast<std::byte>(owner.value() + 1)}};
+    };
     core_.emplace(setup_.core, cache_, tenants_, runner_, clock_);
+  }
+
+  ~Simulation() {
+    for (const auto& store : stores_) store->hurry();
   }
 
   SimOutcome run() {
@@ -155,17 +171,24 @@ class Simulation {
         arrive(next++);
       }
       cancel_due();
+      if (!space_known_ && clock_.now_ns() >= setup_.space_known_ns) {
+        space_known_ = true;
+        core_->set_space({});
+      }
       const bool worked = core_->step();
+      const bool moving = core_->awaits_pages();
       spoil_free_blocks();
       core_->check();
       trace_step(worked);
       outcome.failure = failure();
-      if (!worked && core_->requests_open() > 0) outcome.failure = "stands still with work to do";
-      if (!worked && next == setup_.requests.size()) break;
+      if (!worked && !moving && core_->requests_open() > 0) {
+        outcome.failure = "stands still with work to do";
+      }
+      if (!worked && !moving && next == setup_.requests.size()) break;
       if (++outcome.steps > kStepsMax) outcome.failure = "does not come to an end";
       clock_.advance_ns(static_cast<std::int64_t>(
           dice_.between(1, static_cast<std::uint64_t>(setup_.step_ns_max))));
-      if (!worked && clock_.now_ns() < setup_.requests[next].arrival_ns) {
+      if (!worked && !moving && clock_.now_ns() < setup_.requests[next].arrival_ns) {
         clock_.advance_ns(setup_.requests[next].arrival_ns - clock_.now_ns());
       }
     }
@@ -248,6 +271,7 @@ class Simulation {
       outcome.answers_whole += witness->answers_whole();
       outcome.preemptions += witness->preemptions();
       outcome.tokens_cached += witness->tokens_cached();
+      outcome.tokens_loaded += witness->tokens_loaded();
       for (std::size_t i = 0; i < kv::kMissReasons; ++i) {
         outcome.reasons[i] += witness->reasons()[i];
       }
@@ -259,6 +283,12 @@ class Simulation {
       }
     }
     outcome.sabotaged = runner_.sabotaged();
+    for (const auto& store : stores_) {
+      outcome.pages_read += store->pages_read();
+      outcome.pages_written += store->pages_written();
+      outcome.tier_faults += store->faults();
+      outcome.sabotaged = outcome.sabotaged || store->sabotaged();
+    }
   }
 
   void trace(const std::string& line) const {
@@ -293,6 +323,8 @@ class Simulation {
   kv::Cache cache_;
   sched::TenantTable tenants_;
   ToyRunner runner_;
+  std::vector<std::unique_ptr<SimStore>> stores_;
+  bool space_known_ = false;
   std::map<std::size_t, std::shared_ptr<Witness>> witnesses_;
   std::optional<engine::Core> core_;
 };

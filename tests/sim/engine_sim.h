@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "engine/core.h"
+#include "sim/sim_store.h"
 #include "sim/toy_runner.h"
 
 namespace pagoda::sim {
@@ -20,6 +21,7 @@ namespace pagoda::sim {
 struct SimOptions {
   std::uint64_t seed = 0;
   Sabotage sabotage = Sabotage::kNone;
+  StoreSabotage store_sabotage = StoreSabotage::kNone;
   std::ostream* trace = nullptr;  // what happens, step by step
 };
 
@@ -34,6 +36,10 @@ struct SimOutcome {
   std::uint64_t retained = 0;  // requests whose wish was granted
   std::uint64_t retain_refused = 0;
   std::array<std::uint64_t, kv::kMissReasons> reasons = {};  // answers explained, by reason
+  std::uint64_t tokens_loaded = 0;                           // from tiers
+  std::uint64_t pages_read = 0;                              // from tiers
+  std::uint64_t pages_written = 0;
+  std::uint64_t tier_faults = 0;
   bool sabotaged = false;
 };
 

@@ -25,6 +25,10 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.preemptions += outcome.preemptions;
     all.tokens_cached += outcome.tokens_cached;
     all.forks += outcome.forks;
+    all.tokens_loaded += outcome.tokens_loaded;
+    all.pages_read += outcome.pages_read;
+    all.pages_written += outcome.pages_written;
+    all.tier_faults += outcome.tier_faults;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
     for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
@@ -34,6 +38,10 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
   EXPECT_GT(all.preemptions, seeds() / 10);
   EXPECT_GT(all.tokens_cached, seeds());
   EXPECT_GT(all.forks, seeds() / 2);
+  EXPECT_GT(all.tokens_loaded, seeds() / 2);
+  EXPECT_GT(all.pages_read, seeds() / 2);
+  EXPECT_GT(all.pages_written, seeds());
+  EXPECT_GT(all.tier_faults, seeds() / 10);
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);
   for (const kv::MissReason reason :
@@ -62,6 +70,23 @@ TEST_P(SabotageShows, InMostSeedsWhereItHappened) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SabotageShows,
                          testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
                                          Sabotage::kShiftedRows, Sabotage::kFreedTooEarly));
+
+class StoreSabotageShows : public testing::TestWithParam<StoreSabotage> {};
+
+TEST_P(StoreSabotageShows, InMostSeedsWhereItHappened) {
+  std::uint64_t happened = 0;
+  std::uint64_t seen = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const SimOutcome outcome = simulate({.seed = seed, .store_sabotage = GetParam()});
+    happened += outcome.sabotaged ? 1 : 0;
+    seen += outcome.failure.empty() ? 0 : 1;
+  }
+  EXPECT_GT(happened, 20u);
+  EXPECT_GT(seen * 10, happened * 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, StoreSabotageShows,
+                         testing::Values(StoreSabotage::kForeignPage, StoreSabotage::kTornPage));
 
 }  // namespace
 }  // namespace pagoda::sim

@@ -43,6 +43,30 @@ void draw_machine(Dice& dice, SimSetup& setup) {
   }
 }
 
+void draw_tiers(Dice& dice, SimSetup& setup) {
+  if (!dice.one_in(2)) return;
+  setup.cache.name_blocks = true;
+  for (std::uint64_t i = dice.between(1, 2); i > 0; --i) {
+    setup.stores.push_back(
+        {.pages_max = dice.between(1, 200),
+         .latency_ns_max = static_cast<std::int64_t>(dice.one_in(3) ? 100000 : 3000),
+         .asks = dice.one_in(3),
+         .one_fails_in = static_cast<std::uint32_t>(dice.one_in(3) ? 0 : dice.between(2, 30)),
+         .operations_max = static_cast<std::uint32_t>(dice.between(1, 64))});
+  }
+  engine::TierOptions& tiers = setup.core.tiers;
+  tiers.write = dice.pick(std::vector{engine::WriteMode::kUse, engine::WriteMode::kUse,
+                                      engine::WriteMode::kThrough, engine::WriteMode::kOff});
+  tiers.load = dice.one_in(2) ? engine::LoadMode::kAlways : engine::LoadMode::kAuto;
+  tiers.loads_max = static_cast<std::uint32_t>(dice.between(1, 6));
+  tiers.reads_running_max = static_cast<std::uint32_t>(dice.between(1, 20));
+  tiers.writes_running_max = static_cast<std::uint32_t>(dice.between(1, 10));
+  tiers.writes_queued_max = static_cast<std::uint32_t>(dice.between(1, 40));
+  tiers.space_wait_ns = static_cast<std::int64_t>(dice.between(0, 5000));
+  if (dice.one_in(2)) tiers.tokens_per_second = static_cast<double>(dice.between(1, 40)) * 1e6;
+  if (dice.one_in(3)) setup.space_known_ns = static_cast<std::int64_t>(dice.between(1, 20000));
+}
+
 void draw_tenants(Dice& dice, SimSetup& setup) {
   for (std::uint64_t i = dice.between(0, 2); i > 0; --i) {
     sched::TenantLimits limits;
@@ -110,6 +134,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   Dice dice(seed);
   SimSetup setup;
   draw_machine(dice, setup);
+  draw_tiers(dice, setup);
   draw_tenants(dice, setup);
   setup.core.space = "toy";
   setup.core.end_tokens = {ToyModel::kEnd};

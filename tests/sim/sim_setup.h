@@ -29,6 +29,15 @@ class Dice {
   std::uint64_t count_ = 0;
 };
 
+// A tier (sim_store.h).
+struct SimStoreOptions {
+  std::uint64_t pages_max = 100;
+  std::int64_t latency_ns_max = 5000;
+  bool asks = false;                // questions take their time as well
+  std::uint32_t one_fails_in = 20;  // 0: none
+  std::uint32_t operations_max = 64;
+};
+
 struct PlannedRequest {
   std::int64_t arrival_ns = 0;
   std::int64_t cancel_ns = 0;  // 0: never
@@ -41,6 +50,8 @@ struct SimSetup {
   engine::CoreOptions core;
   std::vector<sched::TenantLimits> tenants;  // beside tenant 0
   std::uint32_t launches_ahead = 0;
+  std::vector<SimStoreOptions> stores;  // tiers outside the pool
+  std::int64_t space_known_ns = 0;      // before that pages have no address outside
   std::int64_t step_ns_max = 1000;
   std::int64_t retain_ns_max = 100'000;
   std::vector<PlannedRequest> requests;  // by arrival

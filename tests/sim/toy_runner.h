@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "engine/runner.h"
@@ -30,6 +31,11 @@ class ToyRunner final : public engine::Runner {
   void launch(const engine::Launch& launch) override;
   engine::Collected collect() override;
 
+  // The bytes of a block's rows.
+  std::span<std::byte> page(kv::BlockId block) {
+    return std::as_writable_bytes(
+        std::span(pages_).subspan(std::size_t{block.value()} * block_tokens_, block_tokens_));
+  }
   // [block]: does a launch that is not collected read or write it?
   std::vector<bool> blocks_touched() const;
   // Nobody owns the block: its rows become garbage at once.

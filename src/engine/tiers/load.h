@@ -1,0 +1,77 @@
+// Pages of one waiting prompt on their way into the pool.
+//
+// A load is a sequence like that of a running answer, but its rows come from stores: opened at what
+// the cache has, reserved, read into, committed block by block. What it commits is found by
+// everyone, and it holds it all until its answer has opened it or has ended.
+//
+//   blocks   0 … first        first … end                       end …
+//            the pool has     some store has each               nobody has
+//
+//   Asking -> Reading -> Held
+//
+// From the front while its answer waits. Once the answer computes by itself, from the back: block
+// after block until the two meet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/tiers/tier_options.h"
+#include "kv/names/block_name.h"
+#include "kv/sequence.h"
+#include "sched/task.h"
+
+namespace pagoda::engine {
+
+enum class LoadStage : std::uint8_t {
+  kNew,     // waits for the space's id, for room, or for another load of the same blocks
+  kAsking,  // a store was asked what it has
+  kReading,
+  kHeld,  // all that comes has come
+};
+
+enum class BlockStage : std::uint8_t {
+  kWanted,
+  kReading,
+  kHere,
+  kFailed,
+};
+
+struct LoadBlock {
+  std::uint8_t store = 0;
+  BlockStage stage = BlockStage::kWanted;
+  std::uint16_t pages_running = 0;
+  bool failed = false;     // one of its pages did not come
+  bool cancelled = false;  // ... because nobody waited for it any more
+};
+
+struct Load {
+  sched::Task* task = nullptr;  // nullptr: its answer needs it no more
+  LoadStage stage = LoadStage::kNew;
+  std::vector<kv::BlockName> names;  // of the answer's whole blocks, its last token's left out
+  std::optional<kv::Sequence> sequence;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;          // what comes after it does not come, or is of no use
+  std::uint64_t committed = 0;    // blocks that everyone finds
+  std::vector<LoadBlock> blocks;  // [block - first], some beyond `end`
+  bool from_back = false;         // its answer computes
+  std::uint64_t next = 0;         // block to be read; from the back, the one after it
+  std::uint64_t pages_running = 0;
+  std::uint64_t blocks_here = 0;  // of [first, end)
+
+  // With kAsking: which store, and how many before it had nothing.
+  std::size_t store_asked = 0;
+  std::size_t stores_empty = 0;
+  kv::StoreTicket question = 0;
+
+  std::int64_t arrived_ns = 0;
+  std::int64_t heard_ns = 0;        // when it began, or its last page came
+  std::int64_t waits_since_ns = 0;  // that its answer could have run; 0: it could not
+  LoadRecord record;
+
+  LoadBlock& at(std::uint64_t block) { return blocks[block - first]; }
+  const LoadBlock& at(std::uint64_t block) const { return blocks[block - first]; }
+};
+
+}  // namespace pagoda::engine

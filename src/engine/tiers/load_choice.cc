@@ -1,0 +1,34 @@
+#include "engine/tiers/load_choice.h"
+
+#include <algorithm>
+
+namespace pagoda::engine {
+namespace {
+
+// A tier that says nothing may be slow, or gone: so much of the time that computing would take is
+// spent on finding out, at least this long, beyond what the pages on their way should need.
+constexpr double kPatienceShare = 0.02;
+constexpr double kPatienceSecondsMin = 0.005;
+constexpr double kLatenessMax = 4;
+
+}  // namespace
+
+LoadDecision choose(LoadMode mode, const LoadOutlook& outlook) {
+  const bool knows_model = outlook.tokens_per_second.has_value();
+  const double compute_s =
+      knows_model ? static_cast<double>(outlook.tokens_left) / *outlook.tokens_per_second : 0;
+  if (mode == LoadMode::kAlways) return {LoadChoice::kWait, compute_s};
+  // A request that computes its first chunk tells how fast the model is.
+  if (!knows_model) return {LoadChoice::kCompute, 0};
+  double patience_s = std::max(kPatienceSecondsMin, kPatienceShare * compute_s);
+  if (!outlook.bytes_per_second) {
+    return {outlook.silent_s < patience_s ? LoadChoice::kWait : LoadChoice::kCompute, 0};
+  }
+  patience_s +=
+      kLatenessMax * static_cast<double>(outlook.bytes_running) / *outlook.bytes_per_second;
+  const double load_s = static_cast<double>(outlook.bytes_left) / *outlook.bytes_per_second;
+  if (load_s >= compute_s || outlook.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
+  return {LoadChoice::kWait, compute_s - load_s};
+}
+
+}  // namespace pagoda::engine

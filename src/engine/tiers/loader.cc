@@ -1,0 +1,166 @@
+// Which pages of a prompt come from where.
+#include "engine/tiers/loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+
+Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
+               kv::StoreTicket& tickets)
+    : options_(options),
+      cache_(cache),
+      scheduler_(scheduler),
+      tickets_(tickets),
+      store_rates_(options.stores.size()) {
+  if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
+}
+
+void Loader::consider(sched::Task& task, std::int64_t now_ns) {
+  if (task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
+  if (const auto before = load_of_.find(&task); before != load_of_.end()) abandon(*before->second);
+  auto load = std::make_unique<Load>();
+  load->task = &task;
+  load->arrived_ns = load->heard_ns = now_ns;
+  load_of_[&task] = load.get();
+  loads_.push_back(std::move(load));
+}
+
+void Loader::begin(Load& load, std::int64_t now_ns) {
+  if (!space_ || !name_blocks(load)) return;
+  load.first = match_whole(load).nodes.size();
+  load.committed = load.end = load.first;
+  if (load.first == load.names.size()) return abandon(load);  // the pool has it all
+  if (bringing_the_same(load) != nullptr) return;
+  load.stage = LoadStage::kAsking;
+  load.heard_ns = now_ns;
+  load.blocks.clear();
+  load.store_asked = load.stores_empty = 0;
+  ask_on(load, now_ns);
+}
+
+// Prompts are named by those who submit them; answers so far, here.
+bool Loader::name_blocks(Load& load) {
+  const sched::Task& task = *load.task;
+  const std::uint64_t blocks = (task.tokens.size() - 1) / block_tokens();
+  if (load.names.size() == blocks) return true;
+  if (task.names.size() >= blocks) {
+    load.names.assign(task.names.begin(), task.names.begin() + static_cast<std::ptrdiff_t>(blocks));
+    return true;
+  }
+  const auto tokens = std::span(task.tokens).first(blocks * block_tokens());
+  const Status named =
+      kv::name_prompt(namer_, {}, cache_.salts().text(task.domain->salt()),
+                      task.domain->public_tokens, tokens, cache_.block_tokens(), load.names);
+  ASSERT(named.ok(), "the domain's salt and the block size are within the namer's limits");
+  return true;
+}
+
+// A match that ends inside a block is of no use here: the block comes whole.
+kv::Match Loader::match_whole(const Load& load) const {
+  kv::Match match = cache_.match(*load.task->domain, load.task->tokens);
+  match.partial.reset();
+  match.partial_tokens = 0;
+  match.tokens = match.nodes.size() * block_tokens();
+  return match;
+}
+
+// Another load that is about to bring this one's first block: nothing is read twice.
+const Load* Loader::bringing_the_same(const Load& load) const {
+  for (const auto& other : loads_) {
+    if (other.get() == &load || other->task == nullptr) continue;
+    const bool busy = other->stage == LoadStage::kAsking || other->stage == LoadStage::kReading;
+    const bool has = other->stage == LoadStage::kAsking || load.first < other->end;
+    if (busy && has && load.first < other->names.size() &&
+        other->names[load.first] == load.names[load.first]) {
+      return other.get();
+    }
+  }
+  return nullptr;
+}
+
+kv::OwnerTag Loader::owner_of(const Load& load, std::uint64_t block) const {
+  const kv::Domain& domain = *load.task->domain;
+  const bool is_public =
+      domain.salt() == kv::kPublic || (block + 1) * block_tokens() <= domain.public_tokens;
+  return is_public || !options_.owner_tag ? kv::OwnerTag{} : options_.owner_tag(domain.owner());
+}
+
+kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const {
+  return {.space = *space_, .name = load.names[block], .slice = slice};
+}
+
+std::vector<kv::PageKey> Loader::keys_after(const Load& load) const {
+  std::vector<kv::PageKey> keys;
+  for (std::uint64_t block = load.end; block < load.names.size(); ++block) {
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      keys.push_back(key_of(load, block, slice));
+    }
+  }
+  return keys;
+}
+
+// Stores take turns until none of them goes on from where the others end.
+void Loader::ask_on(Load& load, std::int64_t now_ns) {
+  while (load.stores_empty < options_.stores.size() && load.end < load.names.size()) {
+    const kv::StoreTicket ticket = ++tickets_;
+    const std::vector<kv::PageKey> keys = keys_after(load);
+    const std::optional<std::size_t> found = options_.stores[load.store_asked]->find(ticket, keys);
+    if (!found) {
+      load.question = ticket;
+      questions_[ticket] = &load;
+      return;
+    }
+    add_blocks(load, load.store_asked, *found);
+  }
+  open(load, now_ns);
+}
+
+void Loader::add_blocks(Load& load, std::size_t store, std::size_t keys_found) {
+  const std::size_t blocks = std::min(keys_found / slices(), load.names.size() - load.end);
+  load.blocks.resize(load.blocks.size() + blocks, {.store = static_cast<std::uint8_t>(store)});
+  load.end += blocks;
+  // The one that just answered is asked again only if another went on from there.
+  load.stores_empty = blocks > 0 ? 1 : load.stores_empty + 1;
+  load.store_asked = (store + 1) % options_.stores.size();
+}
+
+// Takes room for what will come.
+void Loader::open(Load& load, std::int64_t now_ns) {
+  load.record.tokens_offered = (load.end - load.first) * block_tokens();
+  if (load.end == load.first) return abandon(load);
+  const kv::Match match = match_whole(load);
+  load.stage = LoadStage::kNew;
+  if (someone_lacks_room() && !lacks_room(*load.task)) return;
+  if (match.nodes.size() != load.first) return;  // changed while a store was asked: once more
+  const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
+  const std::uint64_t spare = blocks_spare();
+  const std::uint64_t room = spare > woken ? (spare - woken) / slices() : 0;
+  if (room == 0) return;
+  load.end = std::min(load.end, load.first + room);
+  kv::Domain& domain = *load.task->domain;
+  const bool asks = std::exchange(domain.asks, false);  // its answer will ask
+  auto opened = cache_.open(domain, match, load.task->tokens, load.names);
+  domain.asks = asks;
+  if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return;
+  kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
+  const auto reserved = cache_.reserve(sequence, load.end * block_tokens());
+  if (std::get_if<kv::OutOfBlocks>(&reserved) != nullptr) return;
+  load.sequence = std::move(sequence);
+  load.stage = LoadStage::kReading;
+  load.heard_ns = now_ns;
+  load.from_back = load.task->state == sched::TaskState::kRunning;
+  load.next = load.from_back ? load.end : load.first;
+}
+
+// Those that run keep room to go on.
+std::uint64_t Loader::blocks_spare() const {
+  const std::uint64_t running = scheduler_.running().size();
+  if (running == 0) return cache_.blocks_available();
+  const std::uint64_t aside = running * slices() + cache_.pool().blocks() / 16;
+  return cache_.blocks_available() - std::min(cache_.blocks_available(), aside);
+}
+
+}  // namespace pagoda::engine

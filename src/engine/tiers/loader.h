@@ -1,0 +1,114 @@
+// Brings what tiers have of waiting prompts into the pool, before their turn.
+//
+// Thread rule: the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/tiers/load.h"
+#include "engine/tiers/rate_meter.h"
+#include "engine/tiers/tier_options.h"
+#include "kv/cache.h"
+#include "sched/scheduler.h"
+
+namespace pagoda::engine {
+
+class Loader {
+ public:
+  // All must outlive the loader. Tickets are drawn from a number that others draw from, too.
+  Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
+         kv::StoreTicket& tickets);
+
+  // From now on pages have an address outside.
+  void set_space(const kv::SpaceId& space) { space_ = space; }
+
+  // The task waits in the queue: what it needs is looked for.
+  void consider(sched::Task& task, std::int64_t now_ns);
+  // It runs: its load ends, or goes on from the back.
+  void started(sched::Task& task, std::int64_t now_ns);
+  // It has ended: what was loaded for it.
+  LoadRecord ended(const sched::Task& task);
+
+  // False: the report is not of a read or a question of this loader.
+  bool take(const kv::StoreReport& report, std::int64_t now_ns);
+  // Starts what can start, and says of each task whether it waits (Task::awaits_load).
+  void poll(std::int64_t now_ns);
+
+  // Rows were computed: the model's speed.
+  void note_step(std::uint64_t rows, double seconds);
+  std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
+  std::optional<double> bytes_per_second(std::size_t store) const {
+    return store_rates_[store].units_per_second();
+  }
+
+  // Does a task wait for pages?
+  bool anyone_waits() const { return anyone_waits_; }
+  bool is_empty() const { return loads_.empty(); }
+
+ private:
+  struct PendingRead {
+    Load* load;
+    std::uint64_t block;
+    std::size_t store;
+  };
+
+  // Finding (loader.cc)
+  void begin(Load& load, std::int64_t now_ns);
+  bool name_blocks(Load& load);
+  void ask_on(Load& load, std::int64_t now_ns);
+  void add_blocks(Load& load, std::size_t store, std::size_t keys_found);
+  std::vector<kv::PageKey> keys_after(const Load& load) const;
+  void open(Load& load, std::int64_t now_ns);
+  kv::Match match_whole(const Load& load) const;
+  std::uint64_t blocks_spare() const;
+  const Load* bringing_the_same(const Load& load) const;
+  kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const;
+  kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
+  std::uint64_t block_tokens() const { return cache_.block_tokens(); }
+  std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
+
+  // Reading (loader_reads.cc)
+  void read_on(Load& load, std::int64_t now_ns);
+  std::optional<std::uint64_t> next_block(Load& load) const;
+  void read_block(Load& load, std::uint64_t block, std::int64_t now_ns);
+  void settle_block(Load& load, std::uint64_t block);
+  void publish(Load& load);
+  bool has_computed(const Load& load, std::uint64_t block) const;
+  void cancel_reads(const Load& load);
+  void turn_back(Load& load);
+  void decide(Load& load, std::int64_t now_ns);
+  bool worth_waiting(const Load& load, std::int64_t now_ns) const;
+  LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
+  void abandon(Load& load);
+  void make_way();
+  static bool lacks_room(const sched::Task& task) {
+    return task.state == sched::TaskState::kWaiting && task.waits_for == sched::WaitReason::kBlocks;
+  }
+  bool someone_lacks_room() const {
+    const auto blocks = static_cast<std::size_t>(sched::WaitReason::kBlocks);
+    return scheduler_.waiting().by_reason()[blocks] > 0;
+  }
+  void forget_ended();
+
+  const TierOptions& options_;
+  kv::Cache& cache_;
+  sched::Scheduler& scheduler_;
+  kv::StoreTicket& tickets_;
+  kv::BlockNamer namer_;
+  std::optional<kv::SpaceId> space_;
+  std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
+  std::unordered_map<const sched::Task*, Load*> load_of_;
+  std::unordered_map<const sched::Task*, LoadRecord> records_;  // of loads that have ended
+  std::unordered_map<kv::StoreTicket, PendingRead> reads_;
+  std::unordered_map<kv::StoreTicket, Load*> questions_;
+  RateMeter model_rate_;                // tokens
+  std::vector<RateMeter> store_rates_;  // [store], bytes
+  bool anyone_waits_ = false;
+};
+
+}  // namespace pagoda::engine

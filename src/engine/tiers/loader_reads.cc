@@ -1,0 +1,272 @@
+// Pages on their way, and whether it is worth waiting for them.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "engine/tiers/loader.h"
+
+namespace pagoda::engine {
+
+void Loader::poll(std::int64_t now_ns) {
+  make_way();
+  std::uint32_t active = 0;
+  for (std::size_t i = 0; i < loads_.size() && active < options_.loads_max; ++i) {
+    Load& load = *loads_[i];
+    if (load.task == nullptr) continue;
+    ++active;
+    if (load.stage == LoadStage::kNew) begin(load, now_ns);
+    if (load.stage == LoadStage::kReading) publish(load);
+    if (load.task == nullptr) continue;
+    if (load.stage == LoadStage::kReading) read_on(load, now_ns);
+    decide(load, now_ns);
+  }
+  forget_ended();
+  anyone_waits_ = std::any_of(loads_.begin(), loads_.end(), [](const auto& load) {
+    return load->task != nullptr && load->task->awaits_load;
+  });
+}
+
+void Loader::read_on(Load& load, std::int64_t now_ns) {
+  while (reads_.size() < options_.reads_running_max) {
+    const std::optional<std::uint64_t> block = next_block(load);
+    if (!block) break;
+    read_block(load, *block, now_ns);
+  }
+}
+
+// From the front in order; from the back down to where the answer computes.
+std::optional<std::uint64_t> Loader::next_block(Load& load) const {
+  if (load.from_back) {
+    const std::uint64_t computing = load.task->tokens_launched / block_tokens() + 1;
+    while (load.next > std::max(load.committed, computing)) {
+      --load.next;
+      if (load.at(load.next).stage == BlockStage::kWanted) return load.next;
+    }
+    return std::nullopt;
+  }
+  if (load.next >= load.end) return std::nullopt;
+  return load.next++;
+}
+
+void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
+  LoadBlock& state = load.at(block);
+  state = {.store = state.store, .stage = BlockStage::kReading};
+  const auto tokens = std::span(load.task->tokens).subspan(block * block_tokens(), block_tokens());
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    const kv::StoreTicket ticket = ++tickets_;
+    reads_[ticket] = {&load, block, state.store};
+    ++state.pages_running;
+    ++load.pages_running;
+    store_rates_[state.store].begin(now_ns);
+    options_.stores[state.store]->read(
+        {.ticket = ticket,
+         .label = {.key = key_of(load, block, slice),
+                   .owner = owner_of(load, block),
+                   .parent = block > 0 ? load.names[block - 1] : kv::root_name(),
+                   .tokens = {tokens.begin(), tokens.end()}},
+         .page = options_.page_at(load.sequence->table(slice)[block])});
+  }
+}
+
+bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
+  if (const auto asked = questions_.find(report.ticket); asked != questions_.end()) {
+    Load& load = *asked->second;
+    questions_.erase(asked);
+    load.question = 0;
+    if (load.task == nullptr) return true;
+    const bool fine = report.fault == kv::StoreFault::kNone;
+    add_blocks(load, load.store_asked, fine ? report.keys_found : 0);
+    ask_on(load, now_ns);
+    return true;
+  }
+  const auto read = reads_.find(report.ticket);
+  if (read == reads_.end()) return false;
+  const PendingRead pending = read->second;
+  reads_.erase(read);
+  Load& load = *pending.load;
+  LoadBlock& block = load.at(pending.block);
+  const bool came = report.fault == kv::StoreFault::kNone;
+  const auto bytes = static_cast<double>(options_.page_at(kv::BlockId(0)).size());
+  store_rates_[pending.store].end(now_ns, came ? bytes : 0);
+  --load.pages_running;
+  --block.pages_running;
+  block.failed = block.failed || !came;
+  block.cancelled = block.cancelled || report.fault == kv::StoreFault::kCancelled;
+  if (came) load.heard_ns = now_ns;
+  if (block.pages_running == 0) settle_block(load, pending.block);
+  return true;
+}
+
+void Loader::settle_block(Load& load, std::uint64_t block) {
+  LoadBlock& state = load.at(block);
+  if (!state.failed) {
+    state.stage = BlockStage::kHere;
+    ++load.blocks_here;
+  } else if (state.cancelled) {
+    state.stage = BlockStage::kWanted;
+  } else {
+    state.stage = BlockStage::kFailed;
+    // From the back, its answer computes it and goes on with those behind it.
+    if (!load.from_back) load.end = std::min(load.end, block);
+  }
+}
+
+// What has come is found by everyone, in order. Blocks that the answer computed itself meanwhile
+// are joined, and it goes on behind those that came.
+void Loader::publish(Load& load) {
+  const std::uint64_t before = load.committed;
+  while (load.committed < load.end) {
+    const LoadBlock& block = load.at(load.committed);
+    const bool computed = block.stage != BlockStage::kHere && has_computed(load, load.committed);
+    if (block.pages_running > 0 || (block.stage != BlockStage::kHere && !computed)) break;
+    if (!computed) load.record.tokens[block.store] += block_tokens();
+    cache_.commit(*load.sequence, std::span<const TokenId>(load.task->tokens)
+                                      .subspan(load.committed * block_tokens(), block_tokens()));
+    ++load.committed;
+  }
+  sched::Task& task = *load.task;
+  const bool runs = task.state == sched::TaskState::kRunning;
+  if (runs && load.committed > before) scheduler_.skip_ahead(task);
+  if (load.committed < load.end) {
+    // Nothing behind where the answer is can be of use once it has come to the end.
+    if (!runs || task.tokens_launched < load.end * block_tokens()) return;
+  }
+  if (runs) return abandon(load);
+  load.stage = LoadStage::kHeld;
+}
+
+// Has the running answer this block, in every slice?
+bool Loader::has_computed(const Load& load, std::uint64_t block) const {
+  const std::optional<kv::Sequence>& sequence = load.task->sequence;
+  if (!load.from_back || !sequence || sequence->nodes().size() <= block) return false;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (!cache_.tree().page(sequence->nodes()[block], slice)) return false;
+  }
+  return true;
+}
+
+LoadOutlook Loader::outlook(const Load& load, std::int64_t now_ns) const {
+  const std::uint64_t page_bytes = options_.page_at(kv::BlockId(0)).size();
+  const bool asking = load.stage == LoadStage::kAsking;
+  const std::uint64_t blocks_left =
+      asking ? load.names.size() - load.first : load.end - load.first - load.blocks_here;
+  LoadOutlook outlook = {.tokens_left = blocks_left * block_tokens(),
+                         .bytes_left = blocks_left * slices() * page_bytes,
+                         .bytes_running = load.pages_running * page_bytes,
+                         .silent_s = seconds_between(load.heard_ns, now_ns),
+                         .tokens_per_second = model_rate_.units_per_second()};
+  if (!asking) {
+    const std::uint64_t next = std::min(load.committed, load.end - 1);
+    outlook.bytes_per_second = store_rates_[load.at(next).store].units_per_second();
+  }
+  return outlook;
+}
+
+bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
+  switch (load.stage) {
+    case LoadStage::kNew: {
+      if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
+      const Load* const other = load.names.empty() ? nullptr : bringing_the_same(load);
+      return other != nullptr && other->task->awaits_load;
+    }
+    case LoadStage::kAsking:
+    case LoadStage::kReading:
+      return !load.from_back &&
+             choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
+    case LoadStage::kHeld:
+      return false;
+  }
+  return false;
+}
+
+void Loader::decide(Load& load, std::int64_t now_ns) {
+  sched::Task& task = *load.task;
+  task.awaits_load = task.state == sched::TaskState::kWaiting && worth_waiting(load, now_ns);
+  if (task.awaits_load) {
+    const bool could_run = task.waits_for == sched::WaitReason::kLoad;
+    if (could_run && load.waits_since_ns == 0) load.waits_since_ns = now_ns;
+  } else if (load.stage == LoadStage::kReading && !load.from_back) {
+    turn_back(load);
+  }
+}
+
+// Its answer computes from the front as soon as it can.
+void Loader::turn_back(Load& load) {
+  load.from_back = true;
+  load.next = load.end;
+  cancel_reads(load);
+}
+
+void Loader::cancel_reads(const Load& load) {
+  std::vector<std::vector<kv::StoreTicket>> tickets(options_.stores.size());
+  for (const auto& [ticket, read] : reads_) {
+    if (read.load == &load) tickets[read.store].push_back(ticket);
+  }
+  for (std::size_t store = 0; store < tickets.size(); ++store) {
+    if (!tickets[store].empty()) options_.stores[store]->cancel(tickets[store]);
+  }
+}
+
+void Loader::started(sched::Task& task, std::int64_t now_ns) {
+  task.awaits_load = false;
+  const auto found = load_of_.find(&task);
+  if (found == load_of_.end()) return;
+  Load& load = *found->second;
+  if (load.waits_since_ns != 0) {
+    load.record.waited_s += seconds_between(load.waits_since_ns, now_ns);
+  }
+  if (load.stage == LoadStage::kHeld || load.stage == LoadStage::kNew) return abandon(load);
+  if (load.stage == LoadStage::kReading && !load.from_back) turn_back(load);
+}
+
+LoadRecord Loader::ended(const sched::Task& task) {
+  if (const auto found = load_of_.find(&task); found != load_of_.end()) abandon(*found->second);
+  const auto record = records_.find(&task);
+  if (record == records_.end()) return {};
+  LoadRecord ended = record->second;
+  records_.erase(record);
+  if (const auto rate = model_rate_.units_per_second()) {
+    const double computing_s = static_cast<double>(ended.tokens_loaded()) / *rate;
+    ended.saved_s = std::max(0.0, computing_s - ended.waited_s);
+  }
+  return ended;
+}
+
+// Its pages stay until no store writes to them.
+void Loader::abandon(Load& load) {
+  sched::Task& task = *load.task;
+  task.awaits_load = false;
+  LoadRecord& record = records_[&task];
+  for (std::size_t i = 0; i < kTiersMax; ++i) record.tokens[i] += load.record.tokens[i];
+  record.tokens_offered += load.record.tokens_offered;
+  record.waited_s += load.record.waited_s;
+  load_of_.erase(&task);
+  load.task = nullptr;
+  cancel_reads(load);
+}
+
+// Answers that run, and those that wait for room, come first: while they are short of it the
+// youngest load gives its room back.
+void Loader::make_way() {
+  const std::uint64_t wanted = scheduler_.running().size() * slices();
+  if (cache_.blocks_available() >= wanted && !someone_lacks_room()) return;
+  for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) {
+    const sched::Task* const task = (*load)->task;
+    if (task == nullptr || !(*load)->sequence || lacks_room(*task)) continue;
+    return abandon(**load);
+  }
+}
+
+void Loader::forget_ended() {
+  std::erase_if(loads_, [](const std::unique_ptr<Load>& load) {
+    return load->task == nullptr && load->pages_running == 0 && load->question == 0;
+  });
+}
+
+void Loader::note_step(std::uint64_t rows, double seconds) {
+  // Fewer rows say how fast answers are written, not how fast prompts are read.
+  constexpr std::uint64_t kRowsOfPrompts = 16;
+  if (rows >= kRowsOfPrompts) model_rate_.add(static_cast<double>(rows), seconds);
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,124 @@
+#include "engine/tiers/page_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+namespace {
+
+// Blocks that are looked at before they leave: as many as a step of prompts may evict.
+constexpr std::size_t kLeavingLookedAt = 64;
+
+}  // namespace
+
+std::size_t PageWriter::NameHash::operator()(const kv::BlockName& name) const {
+  std::size_t hash = 0;
+  std::memcpy(&hash, name.digest.data(), sizeof(hash));
+  return hash;
+}
+
+PageWriter::PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets)
+    : options_(options), cache_(cache), tickets_(tickets) {}
+
+// Pinned pages cannot be evicted: only a small part of the pool is at a time.
+std::size_t PageWriter::pins_max() const {
+  return std::clamp<std::size_t>(cache_.pool().blocks() / 16, 1, options_.writes_running_max);
+}
+
+void PageWriter::used(std::span<const kv::NodeId> nodes) {
+  if (options_.write == WriteMode::kOff) return;
+  for (const kv::NodeId node : nodes) want(node);
+}
+
+void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
+  if (options_.write != WriteMode::kThrough) return;
+  for (const kv::NodeId node : nodes) want(node);
+}
+
+void PageWriter::want(kv::NodeId node) {
+  if (!space_) return;
+  const kv::BlockName& name = cache_.name(node);
+  const auto keeps_all = [&](kv::PageStore* store) {
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      if (!store->keeps({.space = *space_, .name = name, .slice = slice})) return false;
+    }
+    return true;
+  };
+  // Every store is asked, so that the use counts in each.
+  const auto kept = std::count_if(options_.stores.begin(), options_.stores.end(), keeps_all);
+  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name)) return;
+  if (queue_.size() >= options_.writes_queued_max && !stopping_) {
+    ++blocks_skipped_;
+    return;
+  }
+  queue_.push_back({node, name});
+  queued_.insert(name);
+}
+
+void PageWriter::poll() {
+  if (!space_ || options_.write == WriteMode::kOff) return;
+  if (cache_.blocks_evicted() != evicted_seen_) note_leaving();
+  while (!queue_.empty() && pins_.size() < pins_max()) {
+    if (!write(queue_.front())) break;
+    queued_.erase(queue_.front().name);
+    queue_.pop_front();
+  }
+}
+
+void PageWriter::note_leaving() {
+  evicted_seen_ = cache_.blocks_evicted();
+  for (const kv::NodeId node : cache_.leaving_next(kLeavingLookedAt)) want(node);
+}
+
+// False when stores have too much to do: once more, later.
+bool PageWriter::write(const Wanted& wanted) {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    for (kv::PageStore* const store : options_.stores) {
+      const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
+      if (!store->stats().is_on || store->keeps(key)) continue;
+      const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
+      if (!block) continue;  // it left meanwhile
+      const kv::StoreTicket ticket = ++tickets_;
+      if (!store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
+        cache_.unpin_page(*block);
+        return false;
+      }
+      pins_[ticket] = {*block, wanted.name};
+    }
+  }
+  return true;
+}
+
+kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t slice) const {
+  const kv::PrefixTree& tree = cache_.tree();
+  const auto tokens = tree.tokens(node);
+  const kv::SaltId region = tree.region(node);
+  const bool is_public = region == kv::kPublic || !options_.owner_tag;
+  return {.key = {.space = *space_, .name = cache_.name(node), .slice = slice},
+          .owner = is_public ? kv::OwnerTag{} : options_.owner_tag(cache_.salts().owner(region)),
+          .parent = cache_.name(tree.parent(node)),
+          .tokens = {tokens.begin(), tokens.end()}};
+}
+
+bool PageWriter::take(const kv::StoreReport& report) {
+  const auto pin = pins_.find(report.ticket);
+  if (pin == pins_.end()) return false;
+  cache_.unpin_page(pin->second.block);
+  pins_.erase(pin);
+  return true;
+}
+
+void PageWriter::drop_queue() {
+  queue_.clear();
+  queued_.clear();
+}
+
+void PageWriter::keep_all() {
+  stopping_ = true;
+  if (options_.write == WriteMode::kOff) return;
+  for (const kv::NodeId node : cache_.whole_blocks()) want(node);
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,79 @@
+// Keeps copies of pages in tiers: of what was used twice, of what is about to be evicted, and at a
+// clean stop of as much as there is time for.
+//
+// A page is pinned while a store copies it. What finds no room in the queue is not kept: nobody
+// waits for a write. Thread rule: the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/tiers/tier_options.h"
+#include "kv/cache.h"
+
+namespace pagoda::engine {
+
+class PageWriter {
+ public:
+  // All must outlive the writer.
+  PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets);
+
+  void set_space(const kv::SpaceId& space) { space_ = space; }
+
+  // These blocks are used again.
+  void used(std::span<const kv::NodeId> nodes);
+  // These blocks are new.
+  void sealed(std::span<const kv::NodeId> nodes);
+
+  // False: the report is not of a write.
+  bool take(const kv::StoreReport& report);
+  // Writes what is queued and what is about to leave.
+  void poll();
+  // All whole blocks are to be kept, most recently used first: for a clean stop, poll()ed until
+  // is_idle().
+  void keep_all();
+  // What has not begun is not written.
+  void drop_queue();
+
+  bool is_idle() const { return queue_.empty() && pins_.empty(); }
+  std::uint64_t blocks_skipped() const { return blocks_skipped_; }
+  std::size_t pages_pinned() const { return pins_.size(); }
+
+ private:
+  struct NameHash {
+    std::size_t operator()(const kv::BlockName& name) const;
+  };
+  struct Wanted {
+    kv::NodeId node;
+    kv::BlockName name;
+  };
+  struct Pin {
+    kv::BlockId block;
+    kv::BlockName name;
+  };
+
+  void want(kv::NodeId node);
+  void note_leaving();
+  bool write(const Wanted& wanted);
+  kv::PageLabel label_of(kv::NodeId node, std::uint32_t slice) const;
+  std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
+  std::size_t pins_max() const;
+
+  const TierOptions& options_;
+  kv::Cache& cache_;
+  kv::StoreTicket& tickets_;
+  std::optional<kv::SpaceId> space_;
+  std::deque<Wanted> queue_;
+  std::unordered_set<kv::BlockName, NameHash> queued_;  // in queue_
+  std::unordered_map<kv::StoreTicket, Pin> pins_;       // being written
+  std::uint64_t evicted_seen_ = 0;                      // Cache::blocks_evicted() at the last look
+  std::uint64_t blocks_skipped_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace pagoda::engine

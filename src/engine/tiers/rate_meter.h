@@ -1,0 +1,34 @@
+// How fast something comes, measured as it comes: units per second of the time in which any was on
+// its way. What is older than the last seconds of that time counts for less and less.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace pagoda::engine {
+
+class RateMeter {
+ public:
+  // So many more are on their way.
+  void begin(std::int64_t now_ns, std::uint64_t count = 1);
+  // One of them has ended with so many units; none when it failed.
+  void end(std::int64_t now_ns, double units);
+  // For work that is not on its way but done: so many units in so many seconds.
+  void add(double units, double seconds);
+
+  // Nothing before the first unit.
+  std::optional<double> units_per_second() const;
+  std::uint64_t running() const { return running_; }
+
+ private:
+  static constexpr double kSecondsRemembered = 2.0;
+
+  void pass_time(std::int64_t now_ns);
+
+  std::uint64_t running_ = 0;
+  std::int64_t seen_ns_ = 0;  // time before it is counted
+  double units_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,53 @@
+#include "engine/tiers/tiers.h"
+
+#include <chrono>
+#include <thread>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+
+Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler)
+    : options_(options),
+      loader_(options_, cache, scheduler, tickets_),
+      writer_(options_, cache, tickets_) {
+  ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
+}
+
+// Stores may still copy from and to pages: they end what they have begun.
+Tiers::~Tiers() {
+  writer_.drop_queue();
+  for (;;) {
+    take_reports(0);
+    loader_.poll(0);
+    if (is_idle()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Tiers::set_space(const kv::SpaceId& space) {
+  loader_.set_space(space);
+  writer_.set_space(space);
+}
+
+void Tiers::start(sched::Task& task, std::int64_t now_ns) {
+  writer_.used(task.sequence->nodes());
+  loader_.started(task, now_ns);
+}
+
+void Tiers::poll(std::int64_t now_ns) {
+  take_reports(now_ns);
+  loader_.poll(now_ns);
+  writer_.poll();
+}
+
+void Tiers::take_reports(std::int64_t now_ns) {
+  reports_.clear();
+  for (kv::PageStore* const store : options_.stores) store->poll(reports_);
+  for (const kv::StoreReport& report : reports_) {
+    const bool known = loader_.take(report, now_ns) || writer_.take(report);
+    ASSERT(known, "a store reports what it was given, once");
+  }
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,58 @@
+// The tiers outside the pool, as the engine's loop sees them: pages come in before a request's turn
+// and go out when they have proved useful. Nothing here waits: poll() looks at what has ended and
+// starts what can start, between two steps.
+//
+// Thread rule: the engine's thread, but for the constructor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/tiers/loader.h"
+#include "engine/tiers/page_writer.h"
+#include "engine/tiers/tier_options.h"
+#include "kv/cache.h"
+#include "sched/scheduler.h"
+
+namespace pagoda::engine {
+
+class Tiers {
+ public:
+  // All must outlive the tiers; the cache names its blocks.
+  Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler);
+  ~Tiers();
+
+  // What pages are addressed by is known: the model's fingerprint took its time.
+  void set_space(const kv::SpaceId& space);
+
+  // A task's way: it waits, it runs, more of it is computed, it ends.
+  void wait(sched::Task& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
+  void start(sched::Task& task, std::int64_t now_ns);
+  void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
+  LoadRecord end(const sched::Task& task) { return loader_.ended(task); }
+
+  void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
+  void poll(std::int64_t now_ns);
+
+  // Does a request that could run wait for pages?
+  bool anyone_waits() const { return loader_.anyone_waits(); }
+  // Is anything on its way, in or out?
+  bool is_idle() const { return loader_.is_empty() && writer_.is_idle(); }
+
+  const Loader& loader() const { return loader_; }
+  const PageWriter& writer() const { return writer_; }
+
+  // A clean stop: keeps what is worth it until the time is up. Nothing runs any more.
+  void keep_all() { writer_.keep_all(); }
+
+ private:
+  void take_reports(std::int64_t now_ns);
+
+  TierOptions options_;
+  kv::StoreTicket tickets_ = 0;
+  Loader loader_;
+  PageWriter writer_;
+  std::vector<kv::StoreReport> reports_;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,233 @@
+#include "store/host/host_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace pagoda::store {
+
+HostStore::HostStore(const HostStoreOptions& options) : options_(options) {
+  const auto count = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(options.bytes_max / options.page_bytes, UINT32_MAX - 1));
+  bytes_.reset(
+      static_cast<std::byte*>(take_large(std::max<std::size_t>(1, count * options.page_bytes))));
+  slots_.resize(count);
+  places_.resize(count, order_.end());
+  for (std::uint32_t slot = count; slot-- > 0;) unused_.push_back(slot);
+  stats_.bytes_max = count * options.page_bytes;
+  thread_ = std::thread([this] { run(); });
+}
+
+HostStore::~HostStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void HostStore::on_report(std::function<void()> bell) {
+  const std::lock_guard lock(mutex_);
+  bell_ = std::move(bell);
+}
+
+std::optional<std::size_t> HostStore::find(kv::StoreTicket /*ticket*/,
+                                           std::span<const kv::PageKey> keys) {
+  const std::lock_guard lock(mutex_);
+  const auto absent = std::find_if(keys.begin(), keys.end(),
+                                   [&](const auto& key) { return !slot_of_.contains(key); });
+  return static_cast<std::size_t>(absent - keys.begin());
+}
+
+bool HostStore::keeps(const kv::PageKey& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = slot_of_.find(key);
+  if (found == slot_of_.end()) return false;
+  touch(found->second);
+  return true;
+}
+
+void HostStore::read(kv::PageRead read) {
+  const std::lock_guard lock(mutex_);
+  const auto found = slot_of_.find(read.label.key);
+  if (found == slot_of_.end()) return report(read.ticket, kv::StoreFault::kAbsent);
+  Slot& slot = slots_[found->second];
+  if (slot.label != read.label) return report(read.ticket, kv::StoreFault::kForeign);
+  ASSERT(read.page.size() == options_.page_bytes, "pages have one size");
+  ++slot.copies_running;
+  slot.was_read = true;
+  touch(found->second);
+  queue_.push_back({read.ticket, found->second, read.page});
+  wake_.notify_one();
+}
+
+bool HostStore::write(kv::PageWrite write) {
+  const std::lock_guard lock(mutex_);
+  if (queue_.size() >= options_.writes_queued_max) return false;
+  const auto found = slot_of_.find(write.label.key);
+  if (found != slot_of_.end()) {  // as good as written
+    report(write.ticket, kv::StoreFault::kNone);
+    return true;
+  }
+  const std::optional<std::uint32_t> slot = room();
+  if (!slot) return false;
+  ASSERT(write.page.size() == options_.page_bytes, "pages have one size");
+  slots_[*slot] = {.label = std::move(write.label), .copies_running = 1};
+  queue_.push_back({write.ticket, *slot, write.page});
+  wake_.notify_one();
+  return true;
+}
+
+void HostStore::cancel(std::span<const kv::StoreTicket> tickets) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(queue_, [&](const Copy& copy) {
+    const bool is_read = std::holds_alternative<std::span<std::byte>>(copy.page);
+    if (!is_read || std::find(tickets.begin(), tickets.end(), copy.ticket) == tickets.end()) {
+      return false;
+    }
+    if (--slots_[copy.slot].copies_running == 0 && slots_[copy.slot].is_doomed) let_go(copy.slot);
+    report(copy.ticket, kv::StoreFault::kCancelled);
+    return true;
+  });
+}
+
+void HostStore::poll(std::vector<kv::StoreReport>& reports) {
+  const std::lock_guard lock(mutex_);
+  reports.insert(reports.end(), reports_.begin(), reports_.end());
+  reports_.clear();
+}
+
+// A slot that nobody needs, or the one that was used longest ago.
+std::optional<std::uint32_t> HostStore::room() {
+  if (unused_.empty()) {
+    const auto victim = std::find_if(order_.begin(), order_.end(), [&](std::uint32_t slot) {
+      return slots_[slot].copies_running == 0;
+    });
+    if (victim == order_.end()) return std::nullopt;
+    ++stats_.pages_displaced;
+    stats_.pages_displaced_unread += slots_[*victim].was_read ? 0 : 1;
+    let_go(*victim);
+  }
+  const std::uint32_t slot = unused_.back();
+  unused_.pop_back();
+  return slot;
+}
+
+void HostStore::touch(std::uint32_t slot) { order_.splice(order_.end(), order_, places_[slot]); }
+
+void HostStore::let_go(std::uint32_t slot) {
+  const auto found = slot_of_.find(slots_[slot].label.key);
+  if (found != slot_of_.end() && found->second == slot) slot_of_.erase(found);
+  if (slots_[slot].is_written) order_.erase(places_[slot]);
+  slots_[slot] = {};
+  unused_.push_back(slot);
+}
+
+void HostStore::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Copy copy = queue_.front();
+    queue_.pop_front();
+    ++copying_;
+    lock.unlock();
+    if (const auto* const to = std::get_if<std::span<std::byte>>(&copy.page)) {
+      std::memcpy(to->data(), slot_bytes(copy.slot), to->size());
+    } else {
+      const auto from = std::get<std::span<const std::byte>>(copy.page);
+      std::memcpy(slot_bytes(copy.slot), from.data(), from.size());
+    }
+    lock.lock();
+    --copying_;
+    end(copy);
+    if (bell_) {
+      const std::function<void()> bell = bell_;
+      lock.unlock();
+      bell();
+      lock.lock();
+    }
+  }
+}
+
+void HostStore::end(const Copy& copy) {
+  Slot& slot = slots_[copy.slot];
+  --slot.copies_running;
+  if (std::holds_alternative<std::span<std::byte>>(copy.page)) {
+    ++stats_.pages_read;
+    stats_.bytes_read += options_.page_bytes;
+  } else {
+    ++stats_.pages_written;
+    stats_.bytes_written += options_.page_bytes;
+    slot.is_written = true;
+    places_[copy.slot] = order_.insert(order_.end(), copy.slot);
+    // Two writes of one page may have run at once: the first stays.
+    if (!slot_of_.try_emplace(slot.label.key, copy.slot).second) slot.is_doomed = true;
+  }
+  if (slot.copies_running == 0 && slot.is_doomed) let_go(copy.slot);
+  report(copy.ticket, kv::StoreFault::kNone);
+}
+
+void HostStore::report(kv::StoreTicket ticket, kv::StoreFault fault) {
+  ++stats_.faults[static_cast<std::size_t>(fault)];
+  reports_.push_back({.ticket = ticket, .fault = fault});
+}
+
+template <class Chosen>
+kv::Removal HostStore::remove_where(Chosen&& chosen) {
+  const std::lock_guard lock(mutex_);
+  kv::Removal removed = {.overwritten = true};
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const bool in_use = slot.is_written || slot.copies_running > 0;
+    if (!in_use || slot.is_doomed || !chosen(slot.label)) continue;
+    ++removed.pages;
+    removed.bytes += options_.page_bytes;
+    if (slot.copies_running > 0) {
+      slot.is_doomed = true;
+      removed.overwritten = false;
+      if (const auto found = slot_of_.find(slot.label.key);
+          found != slot_of_.end() && found->second == i) {
+        slot_of_.erase(found);
+      }
+      continue;
+    }
+    std::memset(slot_bytes(i), 0, options_.page_bytes);
+    let_go(i);
+  }
+  return removed;
+}
+
+Result<kv::Removal> HostStore::remove(const kv::OwnerTag& owner) {
+  return remove_where([&](const kv::PageLabel& label) { return label.owner == owner; });
+}
+
+Result<kv::Removal> HostStore::remove_all() {
+  return remove_where([](const kv::PageLabel&) { return true; });
+}
+
+Status HostStore::flush(std::int64_t timeout_ns) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  while (std::chrono::steady_clock::now() < until) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (queue_.empty() && copying_ == 0) return ok_status();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return Error{ErrorCode::kExhausted, "host tier: copies are still running"};
+}
+
+kv::StoreStats HostStore::stats() const {
+  const std::lock_guard lock(mutex_);
+  kv::StoreStats stats = stats_;
+  stats.pages = slot_of_.size();
+  stats.bytes_used = slot_of_.size() * options_.page_bytes;
+  stats.requests_queued = queue_.size() + copying_;
+  return stats;
+}
+
+}  // namespace pagoda::store

@@ -1,0 +1,102 @@
+// A tier in main memory: pages beside the pool, copied by a thread of its own.
+//
+// For devices whose own memory is the pool, and for pools that are small on purpose. The page that
+// was used longest ago makes room; one that is being copied stays.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/large_array.h"
+#include "kv/tiers/page_store.h"
+
+namespace pagoda::store {
+
+struct HostStoreOptions {
+  std::uint64_t bytes_max = 0;
+  std::uint64_t page_bytes = 0;
+  std::uint32_t writes_queued_max = 64;
+};
+
+class HostStore final : public kv::PageStore {
+ public:
+  // Takes its memory at once; what is untouched costs none.
+  explicit HostStore(const HostStoreOptions& options);
+  ~HostStore() override;
+
+  std::string_view name() const override { return "host"; }
+  std::optional<std::size_t> find(kv::StoreTicket ticket,
+                                  std::span<const kv::PageKey> keys) override;
+  bool keeps(const kv::PageKey& key) override;
+  void read(kv::PageRead read) override;
+  bool write(kv::PageWrite write) override;
+  void cancel(std::span<const kv::StoreTicket> tickets) override;
+  void poll(std::vector<kv::StoreReport>& reports) override;
+  void on_report(std::function<void()> bell) override;
+  Result<kv::Removal> remove(const kv::OwnerTag& owner) override;
+  Result<kv::Removal> remove_all() override;
+  Status flush(std::int64_t timeout_ns) override;
+  kv::StoreStats stats() const override;
+
+ private:
+  struct Slot {
+    kv::PageLabel label;
+    std::uint32_t copies_running = 0;  // that read it, or the one that writes it
+    bool is_written = false;           // else it is being written
+    bool was_read = false;
+    bool is_doomed = false;  // goes when its last copy has ended
+  };
+  using Order = std::list<std::uint32_t>;  // slots, used longest ago first
+  struct Copy {
+    kv::StoreTicket ticket;
+    std::uint32_t slot;
+    std::variant<std::span<std::byte>, std::span<const std::byte>> page;  // to it, or from it
+  };
+
+  std::byte* slot_bytes(std::uint32_t slot) { return bytes_.get() + slot * options_.page_bytes; }
+  // All under mutex_.
+  std::optional<std::uint32_t> room();
+  void touch(std::uint32_t slot);
+  void let_go(std::uint32_t slot);
+  void end(const Copy& copy);
+  void report(kv::StoreTicket ticket, kv::StoreFault fault);
+  template <class Chosen>
+  kv::Removal remove_where(Chosen&& chosen);
+
+  void run();
+
+  HostStoreOptions options_;
+  struct Give {
+    void operator()(std::byte* memory) const { give_large(memory); }
+  };
+  std::unique_ptr<std::byte, Give> bytes_;  // [slot, page_bytes]
+  std::function<void()> bell_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> unused_;
+  std::map<kv::PageKey, std::uint32_t> slot_of_;  // of written ones
+  Order order_;                                   // of written ones
+  std::vector<Order::iterator> places_;           // [slot]
+  std::deque<Copy> queue_;
+  std::vector<kv::StoreReport> reports_;
+  kv::StoreStats stats_;
+  std::uint32_t copying_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;  // last: starts when all else stands
+};
+
+}  // namespace pagoda::store
