@@ -23,12 +23,10 @@ Cache::Cache(const CacheOptions& options)
       created_(options.policy->reads_created ? options.blocks : 0, 0),
       pins_(options.blocks, 0),
       salts_(options.hash_seed) {
-  // A resident node has a page of every full slice; those that only the tier has come on top.
+  // A resident node has a page of every full slice.
   const auto full =
       std::count(options.slices.begin(), options.slices.end(), memory::LayerReach{.window = 0});
-  const std::size_t nodes =
-      options.blocks / std::max<std::size_t>(1, full) + options.tier_slots + 1;
-  if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices(), nodes);
+  const std::size_t nodes = options.blocks / std::max<std::size_t>(1, full) + 1;
   tree_.reserve(nodes);
   guards_.reserve(nodes);
   if (options.policy->make_order != nullptr) {

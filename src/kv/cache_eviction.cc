@@ -18,12 +18,6 @@ void Cache::clear() {
   EventRing* const events = std::exchange(events_, nullptr);  // told as one
   while (evict_one({.is_reset = true})) {
   }
-  while (tier_) {
-    const std::optional<TierTable::Place> copy = tier_->displace();
-    if (!copy) break;
-    note_departure(copy->node, std::nullopt, {.is_reset = true});
-    settle(copy->node);
-  }
   events_ = events;
   announce_cleared();
 }
@@ -48,13 +42,6 @@ void Cache::clear(OwnerId owner) {
         block = parent_stays ? tree_.page(parent, 0) : std::nullopt;
       }
     }
-  }
-  for (std::uint32_t i = 0; tier_ && i < tier_->slots(); ++i) {
-    const std::optional<TierTable::Place> copy = tier_->copy_in(SlotId(i));
-    if (!copy || !is_owned(copy->node, owner) || !tier_->forget(SlotId(i))) continue;
-    announce(EventKind::kRemoved, Medium::kTier, copy->node, copy->slice);
-    note_departure(copy->node, std::nullopt, {.is_reset = true});
-    settle(copy->node);
   }
 }
 
@@ -116,7 +103,7 @@ void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
   if (ordered_) ordered_->order().left(block);
   leave_heap(node, block);
-  announce(EventKind::kRemoved, Medium::kPool, node, slice);
+  announce(EventKind::kRemoved, node, slice);
   tree_.set_page(node, slice, std::nullopt);
   if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   --salts_.blocks_charged(tree_.region(node));
@@ -242,7 +229,7 @@ void Cache::take_pages(NodeId node) {
 // After a node lost something: what nothing needs any more is erased, upwards, and what may be
 // evicted now is queued.
 void Cache::settle(NodeId node) {
-  while (tree_.is_bare(node) && !(tier_ && tier_->copies(node) > 0)) {
+  while (tree_.is_bare(node)) {
     const NodeId parent = tree_.parent(node);
     erase_node(node);
     node = parent;

@@ -1,8 +1,7 @@
 // The simulation of cache_sim.h from the inside: its requests, what they ask of the cache
-// (cache_sim.cc), the tier (cache_sim_tier.cc), and what is verified (cache_sim_verify.cc).
+// (cache_sim.cc), and what is verified (cache_sim_verify.cc).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,22 +24,6 @@ struct Request {
   std::vector<std::uint64_t> digests;  // of plan
   std::uint64_t tokens_room = 0;       // reserved since the last commit, to be written
   std::vector<Copy> copies;            // not landed yet
-};
-
-// Before it opens: what the tier has of its prompt is on its way in.
-struct Waiting {
-  CacheOracle::Asker asker;
-  Domain domain;
-  std::vector<TokenId> prompt;
-  Load load;
-  std::uint64_t tokens_promised;
-  bool failed = false;     // a move of the load did
-  bool cancelled = false;  // it ends when its moves have ended
-};
-
-struct RunningMove {
-  Move move;
-  Waiting* request;  // nullptr: outward, for nobody
 };
 
 class Simulation {
@@ -94,14 +77,6 @@ class Simulation {
   void land(Request& request);
   void report_copies();
 
-  // The tier (cache_sim_tier.cc)
-  bool load(const CacheOracle::Asker& asker, Domain& domain, const Match& match,
-            const std::vector<TokenId>& prompt);
-  void offload();
-  void cancel_waiting();
-  void end_moves();
-  void open_loaded(const Waiting& ready);
-
   // Verifying (cache_sim_verify.cc)
   Asked ask(std::uint64_t needed) const {
     return {needed, cache_.blocks_available(), cache_.blocks_evicted()};
@@ -135,8 +110,6 @@ class Simulation {
   SimMemory memory_;
   BlockNamer namer_;
   std::vector<Request> requests_;
-  std::vector<std::unique_ptr<Waiting>> waiting_;
-  std::vector<RunningMove> moves_;
   std::vector<Copy> pinned_;  // landed or cancelled, not reported yet
   std::uint64_t draws_ = 0;
   std::uint64_t step_ = 0;
