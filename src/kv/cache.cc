@@ -245,11 +245,14 @@ void Cache::hold(BlockId block) {
   }
 }
 
-void Cache::release(BlockId block) { release(block, ++now_); }
+void Cache::release(BlockId block) {
+  note_used(block);
+  release(block, ++now_);
+}
 
-// `used`: when the block was last used, if this was the last holder.
+// `used`: until when. It is kept for a block that others hold, too: they may only pin it.
 void Cache::release(BlockId block, Tick used) {
-  if (pool_.references(block) > 1) return pool_.unshare(block);
+  if (pool_.references(block) > 1) return pool_.unshare(block, used);
   const std::optional<NodeId> node = pool_.owner(block);
   const bool filling = pool_.state(block) == BlockState::kFilling;
   if (filling && !node) return pool_.drop(block);
@@ -259,7 +262,6 @@ void Cache::release(BlockId block, Tick used) {
     pool_.rest(block, used);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
-  note_used(block);
   update_guard(*node);
   queue_node(*node);  // its other pages may have waited for this one
 }

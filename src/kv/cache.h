@@ -166,6 +166,20 @@ class Cache {
   // Ends the pin that a copy holds on its source.
   void copied(const Copy& copy);
 
+  // For who keeps pages outside. The whole block that is there under this name, held until
+  // unpin_page(): being copied out is not a use. Nothing when the node is not live or not whole, or
+  // has another name or no page in the slice.
+  std::optional<BlockId> pin_page(NodeId node, const BlockName& name, std::uint32_t slice);
+  void unpin_page(BlockId block);
+  // Whole blocks that would be evicted next, soonest first, at most so many; of a chain the last,
+  // before which none can go. What the policy gives another chance comes after the others. They are
+  // looked at and stay where they are; it looks at two blocks of every slice for each that is asked
+  // for, so that many open leaves among them leave fewer.
+  std::vector<NodeId> leaving_next(std::size_t nodes_max);
+  // Whole blocks that have pages, most recently used first: what a stopping server keeps first.
+  // Linear.
+  std::vector<NodeId> whole_blocks() const;
+
   // The beginning of a sequence is kept: it leaves after everything that is not retained, by
   // priority, until the time is over or its blocks are all that is left to make room with. Nothing
   // is retained in part; an error says why nothing was.
@@ -314,8 +328,8 @@ class Cache {
 
   // Evicting (cache_eviction.cc)
   void make_room(std::uint64_t blocks, std::uint32_t account);
-  std::optional<BlockId> next_victim();
-  std::optional<BlockId> next_by_policy();
+  std::optional<BlockId> next_victim(bool may_spare = true);
+  std::optional<BlockId> next_by_policy(bool may_spare);
   bool evict_one(const Occasion& occasion);
   void evict(BlockId block, const Occasion& occasion);
   bool is_owned(NodeId node, OwnerId owner) const;
@@ -370,7 +384,7 @@ class Cache {
   std::optional<LiveCurve> curve_;
   std::vector<std::uint64_t> asked_;  // of the prompt that is opened, for curve_
   std::vector<Tick> created_;         // [block], or empty: the policy does not read it
-  std::vector<std::uint32_t> pins_;   // [block]: of its references, those of copies that read it
+  std::vector<std::uint32_t> pins_;   // [block]: of its references, those of who copies it
   std::vector<Guard> guards_;         // [node]
   std::uint64_t blocks_guarded_ = 0;
   std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)

@@ -51,8 +51,9 @@ bool Cache::is_owned(NodeId node, OwnerId owner) const {
 }
 
 // The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
-// the policy says, and what is retained last.
-std::optional<BlockId> Cache::next_victim() {
+// the policy says, and what is retained last. Without `may_spare` the policy gives no block another
+// chance: for who looks and puts it back.
+std::optional<BlockId> Cache::next_victim(bool may_spare) {
   victim_by_quota_ = false;
   if (quotas_) {
     const std::optional<BlockId> block =
@@ -61,14 +62,15 @@ std::optional<BlockId> Cache::next_victim() {
     victim_by_quota_ = block.has_value();
     if (block) return block;
   }
-  const std::optional<BlockId> block = next_by_policy();
+  const std::optional<BlockId> block = next_by_policy(may_spare);
   return block || !retentions_ ? block : next_retained();
 }
 
-std::optional<BlockId> Cache::next_by_policy() {
+std::optional<BlockId> Cache::next_by_policy(bool may_spare) {
   if (ordered_) {
-    return ordered_->pop([this](BlockId block) { return stats(block); },
-                         [this](BlockId block) { return judge_unretained(block); });
+    const auto stats_of = [this](BlockId block) { return stats(block); };
+    const auto judge_one = [this](BlockId block) { return judge_unretained(block); };
+    return may_spare ? ordered_->pop(stats_of, judge_one) : ordered_->take(stats_of, judge_one);
   }
   const auto judge_and_note = [this](BlockId block) {
     const EvictionQueue::Verdict verdict = judge_unretained(block);

@@ -45,7 +45,7 @@ Simulation::Simulation(const SimOptions& options)
               .quota_blocks_public = options.quota_blocks,
               .retain_blocks_max = options.retain_blocks,
               .departures_max = options.departures_max,
-              .name_blocks = options.name_blocks,
+              .name_blocks = options.name_blocks || options.copies_out,
               .live_curve = options.live_curve,
               .events = ring_ ? &*ring_ : nullptr,
               .share = options.share,
@@ -79,6 +79,8 @@ std::uint64_t Simulation::random(std::uint64_t bound) {
 
 void Simulation::operate() {
   if (random(4) == 0) report_copies();
+  if (options_.copies_out && random(3) == 0) unpin_pages();
+  if (options_.copies_out && random(3) == 0) pin_pages();
   if (ring_ && random(3) == 0) tell_snapshot();
   const std::uint64_t dice = random(32);
   if (dice == 0 && !options_.exact) return random(3) == 0 ? clear() : squeeze();
@@ -305,6 +307,7 @@ void Simulation::squeeze() {
 
 // Nothing refers to anything any more.
 void Simulation::finish() {
+  while (!pages_out_.empty() && !report_.failure) unpin_pages();
   report_copies();
   if (!options_.share && cache_.pool().blocks_idle() != 0) fail("a block stayed without sharing");
   cache_.clear();

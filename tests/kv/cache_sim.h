@@ -2,11 +2,11 @@
 //
 // Memory is simulated: every row of every page holds a digest of all tokens up to it. Requests
 // open, reserve, compute, fork and end at random over a small pool; any of them may be cancelled
-// between any two of these; copies land late and are reported later still; beginnings are
-// retained for a while; now and then everything idle is cleared.
-// After every operation each row that an open sequence may read is compared with
-// the digest of its own tokens, and every invariant is checked. A stale, foreign or shifted block,
-// a torn copy or a block freed too early shows as a wrong digest.
+// between any two of these; copies land late and are reported later still; pages are pinned for
+// a while, to be copied out; beginnings are retained; now and then everything idle is cleared.
+// After every operation each row that an open sequence may read is compared with the digest of its
+// own tokens, and every invariant is checked. A stale, foreign or shifted block, a torn copy or a
+// block freed too early shows as a wrong digest.
 //
 // Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
 // see, and with `exact`, where nothing is ever evicted, exactly as long; what explain() says of it
@@ -36,6 +36,7 @@ enum class Sabotage : std::uint8_t {
   kTornCopy,       // a copy stops half way
   kLeakedPin,      // a copy's pin is never given back
   kEarlyPin,       // a copy's pin is given back before the copy has landed
+  kEarlyUnpin,     // a page's pin is given back before it is copied out
   kForeignRegion,  // a match is asked for as another tenant
   kMissedEvent,    // an event does not reach the mirror
 };
@@ -51,6 +52,7 @@ struct SimOptions {
   std::uint64_t quota_blocks = 0;   // of every region
   std::uint64_t retain_blocks = 0;  // of every salt
   std::uint32_t departures_max = 0;
+  bool copies_out = false;  // pages, by their names
   bool name_blocks = false;
   // A ring of so many events (0: none) is read now and then into a mirror (events/event_mirror.h).
   std::uint32_t event_ring = 0;
@@ -71,6 +73,7 @@ struct SimReport {
   std::uint64_t blocks_evicted = 0;
   std::uint64_t blocks_joined = 0;
   std::uint64_t refusals = 0;
+  std::uint64_t pages_out = 0;
   std::uint64_t names_verified = 0;
   std::uint64_t mirrors_compared = 0;
   std::uint64_t snapshots = 0;

@@ -13,7 +13,8 @@ SimOptions scenario(std::uint64_t seed) {
   options.block_tokens = 1 + static_cast<std::uint32_t>(seed % 5);
   options.blocks = 12 + static_cast<std::uint32_t>(seed % 7) * 9;
   options.tenants = seed % 2 == 1;
-  if (seed / 2 % 3 > 0) options.operations = 200;
+  options.copies_out = seed / 2 % 3 > 0;
+  if (options.copies_out) options.operations = 200;
   options.name_blocks = seed / 6 % 2 == 1;
   options.event_ring = seed / 7 % 3 == 0 ? 0 : seed / 21 % 2 == 0 ? 32 : 1024;
   options.share = seed % 13 != 12;
@@ -75,6 +76,7 @@ SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t 
     sum.blocks_evicted += report.blocks_evicted;
     sum.blocks_joined += report.blocks_joined;
     sum.refusals += report.refusals;
+    sum.pages_out += report.pages_out;
     sum.names_verified += report.names_verified;
     sum.mirrors_compared += report.mirrors_compared;
     sum.snapshots += report.snapshots;
@@ -99,6 +101,7 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   EXPECT_GT(sum.blocks_evicted, 10'000u);
   EXPECT_GT(sum.blocks_joined, 1'000u);
   EXPECT_GT(sum.refusals, 100u);
+  EXPECT_GT(sum.pages_out, 100'000u);
   EXPECT_GT(sum.names_verified, 10'000u);
   EXPECT_GT(sum.mirrors_compared, 100'000u);
   EXPECT_GT(sum.snapshots, 10'000u);
@@ -150,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Sabotaged,
                          testing::Values(Sabotage::kStaleBlock, Sabotage::kForeignBlock,
                                          Sabotage::kShiftedRows, Sabotage::kTornCopy,
                                          Sabotage::kLeakedPin, Sabotage::kEarlyPin,
-                                         Sabotage::kForeignRegion, Sabotage::kMissedEvent));
+                                         Sabotage::kEarlyUnpin, Sabotage::kForeignRegion,
+                                         Sabotage::kMissedEvent));
 
 }  // namespace
 }  // namespace pagoda::kv

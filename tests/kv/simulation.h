@@ -1,5 +1,6 @@
 // The simulation of cache_sim.h from the inside: its requests, what they ask of the cache
-// (cache_sim.cc), and what is verified (cache_sim_verify.cc).
+// (cache_sim.cc), pages that are copied out (cache_sim_pages.cc), and what is verified
+// (cache_sim_verify.cc).
 #pragma once
 
 #include <span>
@@ -24,6 +25,12 @@ struct Request {
   std::vector<std::uint64_t> digests;  // of plan
   std::uint64_t tokens_room = 0;       // reserved since the last commit, to be written
   std::vector<Copy> copies;            // not landed yet
+};
+
+// A page that is pinned, and what it holds meanwhile.
+struct PageOut {
+  BlockId block;
+  std::vector<std::uint64_t> rows;
 };
 
 class Simulation {
@@ -77,6 +84,10 @@ class Simulation {
   void land(Request& request);
   void report_copies();
 
+  // Copying out (cache_sim_pages.cc)
+  void pin_pages();
+  void unpin_pages();
+
   // Verifying (cache_sim_verify.cc)
   Asked ask(std::uint64_t needed) const {
     return {needed, cache_.blocks_available(), cache_.blocks_evicted()};
@@ -111,6 +122,7 @@ class Simulation {
   BlockNamer namer_;
   std::vector<Request> requests_;
   std::vector<Copy> pinned_;  // landed or cancelled, not reported yet
+  std::vector<PageOut> pages_out_;
   std::uint64_t draws_ = 0;
   std::uint64_t step_ = 0;
   std::string history_;

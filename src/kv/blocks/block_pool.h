@@ -55,8 +55,8 @@ class BlockPool {
 
   // Another holder of a block that is Filling or Sealed.
   void share(BlockId block);
-  // One holder less of a block that has others.
-  void unshare(BlockId block);
+  // One holder less of a block that has others; it was used until now.
+  void unshare(BlockId block, Tick now);
   // Idle -> Sealed, one reference
   void wake(BlockId block);
   // Sealed -> Idle, giving up the last reference
@@ -64,7 +64,7 @@ class BlockPool {
   // Idle -> Free
   void evict(BlockId block);
 
-  // When an Idle block was last held.
+  // When a holder last gave it up: of a block that was held at least once.
   Tick last_use(BlockId block) const { return at(block).last_use; }
 
   // The node that a block belongs to, if any; the pool only remembers it.
@@ -154,9 +154,10 @@ inline void BlockPool::share(BlockId block) {
   ++at(block).word;
 }
 
-inline void BlockPool::unshare(BlockId block) {
+inline void BlockPool::unshare(BlockId block, Tick now) {
   ASSERT(references(block) > 1, "the last holder rests, drops or leaves the block");
   --at(block).word;
+  at(block).last_use = now;
 }
 
 inline void BlockPool::wake(BlockId block) {

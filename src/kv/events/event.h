@@ -12,7 +12,7 @@
 namespace pagoda::kv {
 
 enum class EventKind : std::uint8_t {
-  kStored,         // a page was computed
+  kStored,         // a page came: computed, or out of a store
   kRemoved,        // a page left
   kCleared,        // no page is left, but for those stored after this
   kSnapshotBegin,  // who starts here starts with nothing

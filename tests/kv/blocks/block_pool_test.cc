@@ -111,17 +111,18 @@ TEST(BlockPool, SharingCountsHoldersInEveryHeldStateAndInNoOther) {
     const BlockId block = block_in(pool, state);
     if (state == BlockState::kFree || state == BlockState::kIdle) {
       EXPECT_DEATH(pool.share(block), "held") << name_of(state);
-      EXPECT_DEATH(pool.unshare(block), "last holder") << name_of(state);
+      EXPECT_DEATH(pool.unshare(block, 7), "last holder") << name_of(state);
       continue;
     }
     pool.share(block);
     pool.share(block);
     EXPECT_EQ(pool.references(block), 3u);
     EXPECT_EQ(pool.state(block), state);
-    pool.unshare(block);
-    pool.unshare(block);
+    pool.unshare(block, 5);
+    pool.unshare(block, 6);
     EXPECT_EQ(pool.references(block), 1u);
-    EXPECT_DEATH(pool.unshare(block), "last holder") << name_of(state);
+    EXPECT_EQ(pool.last_use(block), 6u);
+    EXPECT_DEATH(pool.unshare(block, 7), "last holder") << name_of(state);
     pool.check();
   }
 }
@@ -154,7 +155,7 @@ TEST(BlockPool, AnOwnerAndAPlaceInTheQueueAreRememberedBesideTheState) {
   pool.set_queued(block, true);
   pool.share(block);
   pool.seal(block);
-  pool.unshare(block);
+  pool.unshare(block, 2);
   pool.rest(block, 3);
   EXPECT_EQ(pool.owner(block), NodeId(5));
   EXPECT_TRUE(pool.queued(block));
