@@ -5,14 +5,13 @@
 namespace pagoda::events {
 namespace {
 
-std::string_view medium_name(kv::Medium medium) {
-  return medium == kv::Medium::kPool ? "GPU" : "CPU";
-}
+// Where the model computes, whatever it computes on: the word that routers know.
+constexpr std::string_view kMedium = "GPU";
 
 }  // namespace
 
 BatchEncoder::BatchEncoder(const EncoderOptions& options)
-    : options_(options), runs_(2 * options.slices.size()) {}
+    : options_(options), runs_(options.slices.size()) {}
 
 void BatchEncoder::add(const kv::Event& event, std::span<const TokenId> tokens) {
   ++events_;
@@ -29,7 +28,7 @@ void BatchEncoder::add(const kv::Event& event, std::span<const TokenId> tokens) 
 }
 
 void BatchEncoder::add_stored(const kv::Event& event, std::span<const TokenId> tokens) {
-  Run& run = runs_[static_cast<std::size_t>(event.medium) * options_.slices.size() + event.slice];
+  Run& run = runs_[event.slice];
   const bool goes_on = !run.names.empty() && run.names.back() == event.parent &&
                        run.first.is_public == event.is_public;
   if (!goes_on) {
@@ -71,7 +70,7 @@ void BatchEncoder::write_stored(const Run& run) {
   key("lora_id");
   body_.nil();
   key("medium");
-  body_.text(medium_name(first.medium));
+  body_.text(kMedium);
   key("lora_name");
   body_.nil();
   if (first.is_public) {
@@ -101,7 +100,7 @@ void BatchEncoder::write_removed(const kv::Event& event) {
   body_.array(1);
   hash(event.name);
   key("medium");
-  body_.text(medium_name(event.medium));
+  body_.text(kMedium);
   key("group_idx");
   body_.number(std::uint64_t{event.slice});
   if (is_array) body_.nil();  // locality

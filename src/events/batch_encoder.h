@@ -1,11 +1,11 @@
 // Events as vLLM writes them:
 //
 //   batch        [seconds since 1970, [event, ...], rank]   and the incarnation where it is wanted
-//   BlockStored  a run of blocks, each the child of the one before, in one slice and medium
+//   BlockStored  a run of blocks, each the child of the one before, in one slice
 //   BlockRemoved, AllBlocksCleared
 //
-// A slice is what vLLM calls a group of KV caches. Moved and present pages are told as stored ones:
-// to a reader they are. A private block is told by its hash alone, as vLLM tells blocks outside the
+// A slice is what vLLM calls a group of KV caches. Present pages are told as stored ones: to a
+// reader they are. A private block is told by its hash alone, as vLLM tells blocks outside the
 // GPU: without tokens, with a block size of 0.
 #pragma once
 
@@ -60,7 +60,7 @@ class BatchEncoder {
   void hash(const kv::BlockName& name);
 
   EncoderOptions options_;
-  std::vector<Run> runs_;  // [medium, slice]
+  std::vector<Run> runs_;  // [slice]
   MsgpackWriter body_;     // the events so far
   std::size_t written_ = 0;
   std::size_t events_ = 0;  // added

@@ -23,12 +23,10 @@ Cache::Cache(const CacheOptions& options)
       created_(options.policy->reads_created ? options.blocks : 0, 0),
       pins_(options.blocks, 0),
       salts_(options.hash_seed) {
-  // A resident node has a page of every full slice; those that only the tier has come on top.
+  // A resident node has a page of every full slice.
   const auto full =
       std::count(options.slices.begin(), options.slices.end(), memory::LayerReach{.window = 0});
-  const std::size_t nodes =
-      options.blocks / std::max<std::size_t>(1, full) + options.tier_slots + 1;
-  if (options.tier_slots > 0) tier_.emplace(options.tier_slots, slices(), nodes);
+  const std::size_t nodes = options.blocks / std::max<std::size_t>(1, full) + 1;
   tree_.reserve(nodes);
   guards_.reserve(nodes);
   if (options.policy->make_order != nullptr) {
@@ -247,11 +245,14 @@ void Cache::hold(BlockId block) {
   }
 }
 
-void Cache::release(BlockId block) { release(block, ++now_); }
+void Cache::release(BlockId block) {
+  note_used(block);
+  release(block, ++now_);
+}
 
-// `used`: when the block was last used, if this was the last holder.
+// `used`: until when. It is kept for a block that others hold, too: they may only pin it.
 void Cache::release(BlockId block, Tick used) {
-  if (pool_.references(block) > 1) return pool_.unshare(block);
+  if (pool_.references(block) > 1) return pool_.unshare(block, used);
   const std::optional<NodeId> node = pool_.owner(block);
   const bool filling = pool_.state(block) == BlockState::kFilling;
   if (filling && !node) return pool_.drop(block);
@@ -261,7 +262,6 @@ void Cache::release(BlockId block, Tick used) {
     pool_.rest(block, used);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
-  note_used(block);
   update_guard(*node);
   queue_node(*node);  // its other pages may have waited for this one
 }

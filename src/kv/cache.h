@@ -48,9 +48,6 @@
 #include "kv/retention_table.h"
 #include "kv/salt_table.h"
 #include "kv/sequence.h"
-#include "kv/tiers/migration.h"
-#include "kv/tiers/mover.h"
-#include "kv/tiers/tier_table.h"
 
 namespace pagoda::kv {
 
@@ -70,9 +67,8 @@ struct CacheOptions {
   std::uint64_t retain_blocks_max = 0;
   // The last so many evictions are remembered, for explain(); 0: none.
   std::uint32_t departures_max = 0;
-  std::uint32_t tier_slots = 0;  // of the tier outside the pool; 0: there is none
-  bool name_blocks = false;      // give every whole block its name outside
-  bool live_curve = false;       // say what other sizes and policies would have given (curve.h)
+  bool name_blocks = false;  // give every whole block its name outside
+  bool live_curve = false;   // say what other sizes and policies would have given (curve.h)
   // Where changes are told; outlives the cache. Blocks are named then. nullptr: nobody asks.
   EventRing* events = nullptr;
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
@@ -88,9 +84,6 @@ struct Match {
   std::vector<NodeId> nodes;      // whole blocks that are shared
   std::optional<NodeId> partial;  // the node whose first rows are copied
   std::uint32_t partial_tokens = 0;
-  // With what another tier has: the longest match once loaded, in whole blocks; never less than
-  // what `nodes` hold.
-  std::vector<NodeId> nodes_in_tiers;
   SearchWork work;
 };
 
@@ -118,14 +111,6 @@ struct SnapshotCursor {
 struct OutOfBlocks {
   std::uint64_t blocks_needed;
   std::uint64_t blocks_available;
-};
-
-// Pages on their way into the pool for one request, and what they need beside them.
-struct Load {
-  std::vector<Move> moves;    // for the mover
-  std::vector<BlockId> held;  // released by finish_load
-  std::uint64_t moves_running = 0;
-  std::optional<NodeId> end;  // the node of the last block
 };
 
 struct Opened {
@@ -181,14 +166,19 @@ class Cache {
   // Ends the pin that a copy holds on its source.
   void copied(const Copy& copy);
 
-  // Another tier. offload() pins what should be copied out (tiers/migration.h decides) and gives
-  // the moves to start; begin_load() takes blocks for what a match found there. Every move is
-  // reported by moved(). A load's pages stay held until finish_load(): by then its request has
-  // opened them.
-  std::vector<Move> offload(const MigrationOptions& options);
-  std::variant<Load, OutOfBlocks> begin_load(const Match& match);
-  void moved(const MoveReport& report, Load* load = nullptr);
-  void finish_load(Load& load);
+  // For who keeps pages outside. The whole block that is there under this name, held until
+  // unpin_page(): being copied out is not a use. Nothing when the node is not live or not whole, or
+  // has another name or no page in the slice.
+  std::optional<BlockId> pin_page(NodeId node, const BlockName& name, std::uint32_t slice);
+  void unpin_page(BlockId block);
+  // Whole blocks that would be evicted next, soonest first, at most so many; of a chain the last,
+  // before which none can go. What the policy gives another chance comes after the others. They are
+  // looked at and stay where they are; it looks at two blocks of every slice for each that is asked
+  // for, so that many open leaves among them leave fewer.
+  std::vector<NodeId> leaving_next(std::size_t nodes_max);
+  // Whole blocks that have pages, most recently used first: what a stopping server keeps first.
+  // Linear.
+  std::vector<NodeId> whole_blocks() const;
 
   // The beginning of a sequence is kept: it leaves after everything that is not retained, by
   // priority, until the time is over or its blocks are all that is left to make room with. Nothing
@@ -199,7 +189,7 @@ class Cache {
   void advance_time(std::int64_t now_ns);
   std::int64_t time_ns() const { return time_ns_; }
 
-  // Evicts every idle block and every copy in the tier that nobody reads.
+  // Evicts every idle block.
   void clear();
   // The same for the private regions of one owner: nobody else's blocks are touched.
   void clear(OwnerId owner);
@@ -295,7 +285,6 @@ class Cache {
   void release(BlockId block, Tick used);
   bool is_tail_shared(const Sequence& sequence) const;
   bool is_available(NodeId node, std::uint32_t slice) const;
-  std::uint64_t blocks_needed_to_load(std::span<const NodeId> nodes) const;
   NodeId new_root(std::string_view adapter);
   NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
                   std::uint32_t prompt_end);
@@ -315,7 +304,7 @@ class Cache {
   std::uint64_t identity_below(NodeId parent, SaltId region, std::span<const TokenId> tokens) const;
   void note_used(BlockId block);
   void note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t block);
-  void note_departure(NodeId node, std::optional<BlockId> block, const Occasion& occasion);
+  void note_departure(NodeId node, BlockId block, const Occasion& occasion);
   Trail follow(const Asker& asker, std::span<const TokenId> prompt) const;
   Gone gone_from(const Asker& asker, const Trail& trail, std::span<const TokenId> prompt) const;
   std::optional<Departure> last_departure(const Trail& trail) const;
@@ -341,8 +330,8 @@ class Cache {
 
   // Evicting (cache_eviction.cc)
   void make_room(std::uint64_t blocks, std::uint32_t account);
-  std::optional<BlockId> next_victim();
-  std::optional<BlockId> next_by_policy();
+  std::optional<BlockId> next_victim(bool may_spare = true);
+  std::optional<BlockId> next_by_policy(bool may_spare);
   bool evict_one(const Occasion& occasion);
   void evict(BlockId block, const Occasion& occasion);
   bool is_owned(NodeId node, OwnerId owner) const;
@@ -378,7 +367,7 @@ class Cache {
   void note_asked(const Sequence& sequence, std::span<const TokenId> prompt);
   void note_closed(const Sequence& sequence);
   // Telling (cache_events.cc)
-  void announce(EventKind kind, Medium medium, NodeId node, std::uint32_t slice);
+  void announce(EventKind kind, NodeId node, std::uint32_t slice);
   void announce_pages(EventKind kind, NodeId node);
   void announce_cleared();
 
@@ -396,11 +385,9 @@ class Cache {
   bool victim_by_quota_ = false;     // the last one
   std::optional<LiveCurve> curve_;
   std::vector<std::uint64_t> asked_;  // of the prompt that is opened, for curve_
-  std::optional<TierTable> tier_;
-  std::uint64_t offloads_running_ = 0;
-  std::vector<Tick> created_;        // [block], or empty: the policy does not read it
-  std::vector<std::uint32_t> pins_;  // [block]: of its references, those of copies that read it
-  std::vector<Guard> guards_;        // [node]
+  std::vector<Tick> created_;         // [block], or empty: the policy does not read it
+  std::vector<std::uint32_t> pins_;   // [block]: of its references, those of who copies it
+  std::vector<Guard> guards_;         // [node]
   std::uint64_t blocks_guarded_ = 0;
   std::map<std::pair<std::string, std::string>, NodeId> spaces_;  // (space, adapter)
   std::map<NodeId, std::string> adapters_;                        // of roots that have one

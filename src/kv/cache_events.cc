@@ -4,11 +4,10 @@
 namespace pagoda::kv {
 
 // Open leaves have no name outside: nothing is told of them.
-void Cache::announce(EventKind kind, Medium medium, NodeId node, std::uint32_t slice) {
+void Cache::announce(EventKind kind, NodeId node, std::uint32_t slice) {
   if (events_ == nullptr || !tree_.is_whole(node)) return;
   const bool is_public = tree_.region(node) == kPublic;
   const Event event = {.kind = kind,
-                       .medium = medium,
                        .is_public = is_public,
                        .slice = slice,
                        .sequence = 0,
@@ -20,8 +19,7 @@ void Cache::announce(EventKind kind, Medium medium, NodeId node, std::uint32_t s
 
 void Cache::announce_pages(EventKind kind, NodeId node) {
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (tree_.page(node, slice)) announce(kind, Medium::kPool, node, slice);
-    if (tier_ && tier_->find(node, slice)) announce(kind, Medium::kTier, node, slice);
+    if (tree_.page(node, slice)) announce(kind, node, slice);
   }
 }
 
@@ -39,7 +37,7 @@ void Cache::announce_cleared() {
 void Cache::tell_snapshot(SnapshotCursor& cursor, std::uint32_t nodes_max) {
   if (events_ == nullptr) return;
   if (cursor.next == 0) events_->push({.kind = EventKind::kSnapshotBegin});
-  const std::uint64_t room_for_node = 2 * std::uint64_t{slices()} + 1;
+  const std::uint64_t room_for_node = std::uint64_t{slices()} + 1;
   for (std::uint32_t nodes = 0; nodes < nodes_max; ++nodes) {
     if (cursor.next >= tree_.node_numbers() || events_->room() < room_for_node) break;
     const NodeId node(cursor.next++);

@@ -18,12 +18,6 @@ void Cache::clear() {
   EventRing* const events = std::exchange(events_, nullptr);  // told as one
   while (evict_one({.is_reset = true})) {
   }
-  while (tier_) {
-    const std::optional<TierTable::Place> copy = tier_->displace();
-    if (!copy) break;
-    note_departure(copy->node, std::nullopt, {.is_reset = true});
-    settle(copy->node);
-  }
   events_ = events;
   announce_cleared();
 }
@@ -49,13 +43,6 @@ void Cache::clear(OwnerId owner) {
       }
     }
   }
-  for (std::uint32_t i = 0; tier_ && i < tier_->slots(); ++i) {
-    const std::optional<TierTable::Place> copy = tier_->copy_in(SlotId(i));
-    if (!copy || !is_owned(copy->node, owner) || !tier_->forget(SlotId(i))) continue;
-    announce(EventKind::kRemoved, Medium::kTier, copy->node, copy->slice);
-    note_departure(copy->node, std::nullopt, {.is_reset = true});
-    settle(copy->node);
-  }
 }
 
 bool Cache::is_owned(NodeId node, OwnerId owner) const {
@@ -64,8 +51,9 @@ bool Cache::is_owned(NodeId node, OwnerId owner) const {
 }
 
 // The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
-// the policy says, and what is retained last.
-std::optional<BlockId> Cache::next_victim() {
+// the policy says, and what is retained last. Without `may_spare` the policy gives no block another
+// chance: for who looks and puts it back.
+std::optional<BlockId> Cache::next_victim(bool may_spare) {
   victim_by_quota_ = false;
   if (quotas_) {
     const std::optional<BlockId> block =
@@ -74,14 +62,15 @@ std::optional<BlockId> Cache::next_victim() {
     victim_by_quota_ = block.has_value();
     if (block) return block;
   }
-  const std::optional<BlockId> block = next_by_policy();
+  const std::optional<BlockId> block = next_by_policy(may_spare);
   return block || !retentions_ ? block : next_retained();
 }
 
-std::optional<BlockId> Cache::next_by_policy() {
+std::optional<BlockId> Cache::next_by_policy(bool may_spare) {
   if (ordered_) {
-    return ordered_->pop([this](BlockId block) { return stats(block); },
-                         [this](BlockId block) { return judge_unretained(block); });
+    const auto stats_of = [this](BlockId block) { return stats(block); };
+    const auto judge_one = [this](BlockId block) { return judge_unretained(block); };
+    return may_spare ? ordered_->pop(stats_of, judge_one) : ordered_->take(stats_of, judge_one);
   }
   const auto judge_and_note = [this](BlockId block) {
     const EvictionQueue::Verdict verdict = judge_unretained(block);
@@ -116,7 +105,7 @@ void Cache::take_page(NodeId node, std::uint32_t slice) {
   const BlockId block = tree_.page(node, slice).value();
   if (ordered_) ordered_->order().left(block);
   leave_heap(node, block);
-  announce(EventKind::kRemoved, Medium::kPool, node, slice);
+  announce(EventKind::kRemoved, node, slice);
   tree_.set_page(node, slice, std::nullopt);
   if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   --salts_.blocks_charged(tree_.region(node));
@@ -242,7 +231,7 @@ void Cache::take_pages(NodeId node) {
 // After a node lost something: what nothing needs any more is erased, upwards, and what may be
 // evicted now is queued.
 void Cache::settle(NodeId node) {
-  while (tree_.is_bare(node) && !(tier_ && tier_->copies(node) > 0)) {
+  while (tree_.is_bare(node)) {
     const NodeId parent = tree_.parent(node);
     erase_node(node);
     node = parent;

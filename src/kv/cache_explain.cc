@@ -53,11 +53,8 @@ std::optional<GoneBlock> part_gone(const DepartureLog& log, std::uint64_t above,
 
 Explanation Cache::explain(const Domain& domain, std::span<const TokenId> prompt,
                            const Match& match) const {
-  const std::uint64_t in_tier = match.nodes_in_tiers.size() * std::uint64_t{options_.block_tokens};
-  Explanation why = {.prompt_tokens = prompt.size(),
-                     .tokens_matched = match.tokens,
-                     .tokens_in_tier = in_tier > match.tokens ? in_tier - match.tokens : 0};
-  const std::uint64_t reached = why.stops_at();
+  const std::uint64_t reached = match.tokens;
+  Explanation why = {.prompt_tokens = prompt.size(), .tokens_matched = reached};
   why.tokens_reachable = reached;
   if (prompt.size() < 2) {
     why.reason = MissReason::kTooShort;
@@ -251,10 +248,11 @@ void Cache::note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t
 }
 
 // A page of the node goes. Constant time: what it takes to name a block.
-void Cache::note_departure(NodeId node, std::optional<BlockId> block, const Occasion& occasion) {
+void Cache::note_departure(NodeId node, BlockId block, const Occasion& occasion) {
   if (!departures_) return;
-  Departure left = {.left_ns = time_ns_, .account = occasion.account};
-  if (block) left.idle = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs) - used_[block->value()];
+  const auto now = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs);
+  Departure left = {
+      .left_ns = time_ns_, .idle = now - used_[block.value()], .account = occasion.account};
   if (guards_[node.value()].was_retained) left.cause = EvictionCause::kRetained;
   if (victim_by_quota_) left.cause = EvictionCause::kQuota;
   if (occasion.is_reset) left.cause = EvictionCause::kReset;

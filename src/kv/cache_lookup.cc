@@ -67,9 +67,7 @@ Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt) const
   const std::uint64_t block_tokens = options_.block_tokens;
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
   Runs runs(options_.slices, options_.block_tokens);
-  Runs tier_runs = runs;
   std::uint64_t blocks_served = 0;
-  std::uint64_t blocks_served_by_tiers = 0;
   NodeId at = asker.root;
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
     const auto next =
@@ -97,15 +95,6 @@ Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt) const
       match.tokens = tokens;
       blocks_served = match.nodes.size();
     }
-    if (!tier_) continue;
-    tier_runs.add([&](std::uint32_t slice) {
-      return tree_.page(node, slice).has_value() || tier_->find(node, slice).has_value();
-    });
-    if (tier_runs.serve(tokens)) blocks_served_by_tiers = match.nodes.size();
-  }
-  if (blocks_served_by_tiers > blocks_served) {
-    const auto path = std::span(match.nodes).first(blocks_served_by_tiers);
-    match.nodes_in_tiers.assign(path.begin(), path.end());
   }
   match.nodes.resize(blocks_served, NodeId());
   return match;

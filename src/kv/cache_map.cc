@@ -32,7 +32,6 @@ void count(BlockCell& cell, BlockState state) {
       ++cell.idle;
       return;
     case BlockState::kFilling:
-    case BlockState::kLoading:
     case BlockState::kSealed:
       ++cell.active;
   }

@@ -17,9 +17,6 @@ CachePicture Cache::picture(std::size_t nodes_max) const {
       case BlockState::kFilling:
         ++picture.blocks.filling;
         break;
-      case BlockState::kLoading:
-        ++picture.blocks.loading;
-        break;
       case BlockState::kSealed:
         ++picture.blocks.sealed;
         break;
@@ -55,7 +52,6 @@ NodePicture Cache::picture_of(NodeId node) const {
                          .is_public = tree_.region(node) == kPublic,
                          .children = tree_.children(node),
                          .pages = tree_.pages(node),
-                         .copies = tier_ ? tier_->copies(node) : 0,
                          .references = 0};
   if (picture.whole && options_.name_blocks) picture.name = names_[node.value()].hex();
   for (const TokenId token : tree_.tokens(node)) picture.tokens.push_back(token.value());
@@ -69,7 +65,6 @@ NodePicture Cache::picture_of(NodeId node) const {
 void Cache::check() const {
   pool_.check();
   tree_.check();
-  if (tier_) tier_->check();
   if (ordered_) ordered_->order().check();
   // Its size does not shrink with the cache's: it is looked at now and then.
   if (curve_ && now_ % 64 == 0) curve_->check();

@@ -97,7 +97,7 @@ void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
       adopt(node, slice, mine, sequence.request_);
       pool_.seal(mine);
       note_sealed(node, slice);
-      announce(EventKind::kStored, Medium::kPool, node, slice);
+      announce(EventKind::kStored, node, slice);
       continue;
     }
     hold(*existing);

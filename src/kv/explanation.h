@@ -65,7 +65,7 @@ struct Explanation {
 
   std::uint64_t prompt_tokens = 0;
   std::uint64_t tokens_matched = 0;  // in memory
-  std::uint64_t tokens_in_tier = 0;  // after those, in another tier
+  std::uint64_t tokens_in_tier = 0;  // after those, in another tier: for who knows it to say
   MissReason reason = MissReason::kNone;
   // What would have been matched but for the reason; at least what was.
   std::uint64_t tokens_reachable = 0;

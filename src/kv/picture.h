@@ -17,7 +17,6 @@ struct NodePicture {
   bool is_public;
   std::uint32_t children;
   std::uint32_t pages;       // of how many slices
-  std::uint32_t copies;      // of them in another tier
   std::uint32_t references;  // of its most held page
 };
 
@@ -26,7 +25,6 @@ struct CachePicture {
     std::uint64_t all = 0;
     std::uint64_t free = 0;
     std::uint64_t filling = 0;
-    std::uint64_t loading = 0;
     std::uint64_t sealed = 0;
     std::uint64_t idle = 0;
   };

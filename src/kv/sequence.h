@@ -42,6 +42,8 @@ class Sequence {
   // nothing here.
   void expect(std::uint64_t tokens);
 
+  // Of the whole blocks, from the first; without sharing they are all the root.
+  std::span<const NodeId> nodes() const { return nodes_; }
   // Entry b: the page of block b in the slice. Entries that left the slice's window are stale.
   std::span<const BlockId> table(std::uint32_t slice) const { return tables_[slice]; }
 

@@ -90,7 +90,7 @@ TEST(BatchEncoder, OrderIsKeptAroundRemovals) {
   EXPECT_EQ(events[2]["type"], "BlockStored");
 }
 
-TEST(BatchEncoder, SlicesAreGroupsAndTiersAreMedia) {
+TEST(BatchEncoder, SlicesAreGroups) {
   EncoderOptions options;
   options.slices = {{0}, {6}};
   Encoded encoded(options);
@@ -98,12 +98,8 @@ TEST(BatchEncoder, SlicesAreGroupsAndTiersAreMedia) {
   encoded.add(stored(1, 0, 1));
   encoded.add(stored(2, 1, 0));
   encoded.add(stored(2, 1, 1));
-  kv::Event out = stored(1, 0, 1);
-  out.kind = kv::EventKind::kMoved;
-  out.medium = kv::Medium::kTier;
-  encoded.add(out);
   const Json events = encoded.finish()[1];
-  ASSERT_EQ(events.size(), 3u);
+  ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0]["block_hashes"], Json::parse("[1, 2]"));
   EXPECT_EQ(events[0]["kv_cache_spec_kind"], "full_attention");
   EXPECT_FALSE(events[0].contains("kv_cache_spec_sliding_window"));
@@ -111,7 +107,6 @@ TEST(BatchEncoder, SlicesAreGroupsAndTiersAreMedia) {
   EXPECT_EQ(events[1]["group_idx"], 1);
   EXPECT_EQ(events[1]["kv_cache_spec_kind"], "sliding_window");
   EXPECT_EQ(events[1]["kv_cache_spec_sliding_window"], 6);
-  EXPECT_EQ(events[2]["medium"], "CPU");
 }
 
 TEST(BatchEncoder, APrivateBlockIsItsHashAlone) {

@@ -27,7 +27,7 @@ void run(std::span<const std::uint8_t> bytes) {
   options.slices = kSlices[bytes[1] % kSlices.size()];
   options.tenants = bytes[1] >= 128;
   options.blocks = 4 + bytes[2] % 64;
-  options.tier_slots = bytes[3] % 4 * 12;
+  options.copies_out = bytes[3] % 2 == 1;
   options.share = bytes[3] / 4 % 8 != 7;
   options.name_blocks = bytes[3] >= 128;
   options.event_ring = bytes[3] / 64 % 2 * 64;

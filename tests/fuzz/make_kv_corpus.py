@@ -7,7 +7,7 @@ import pathlib
 import random
 
 FOLDER = pathlib.Path(__file__).parent / "corpus" / "kv"
-RUNS = {  # name: (block tokens - 1, policy; slices, tenants; blocks - 4; tier, no sharing, names)
+RUNS = {  # name: (block tokens - 1, policy; slices, tenants; blocks - 4; pages out, no sharing, names)
     "full_lru": (3, 0, 20, 0),
     "full_fifo": (128 + 3, 0, 20, 0),
     "window_and_full": (3, 1, 30, 0),
@@ -16,9 +16,9 @@ RUNS = {  # name: (block tokens - 1, policy; slices, tenants; blocks - 4; tier, 
     "window_of_one": (4, 4, 20, 0),
     "tenants": (3, 130, 40, 0),
     "tenants_small_blocks": (0, 131, 60, 0),
-    "tier": (1, 0, 12, 3),
-    "tier_window_and_full": (1, 1, 20, 2),
-    "names_of_tenants_in_a_tier": (0, 130, 30, 128 + 3),
+    "pages_out": (1, 0, 12, 1),
+    "pages_out_window_and_full": (1, 1, 20, 1),
+    "names_of_tenants": (0, 130, 30, 128 + 1),
     "no_sharing": (2, 1, 20, 4 * 7),
 }
 

@@ -16,7 +16,6 @@ struct Decode {
   bool warm;  // the pool is full of what was served before, and room comes from evicting it
   bool name_blocks;
   bool share;
-  std::uint32_t tier_slots;
   std::vector<memory::LayerReach> slices;
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t quota_blocks = 0;
@@ -31,7 +30,6 @@ void expect_no_allocations(const Decode& decode) {
   CacheOptions options = Desk::small(static_cast<std::uint32_t>(100 * decode.slices.size()));
   options.name_blocks = decode.name_blocks;
   options.share = decode.share;
-  options.tier_slots = decode.tier_slots;
   options.slices = decode.slices;
   options.policy = decode.policy;
   options.quota_blocks_private = decode.quota_blocks;
@@ -124,17 +122,17 @@ TEST(Allocations, OfClosingWithTheLiveCurveAreNone) {
 
 TEST(Allocations, OfDecodingAreNone) {
   for (const bool warm : {false, true}) {
-    expect_no_allocations({warm, false, true, 0, {{0}}});
-    expect_no_allocations({warm, true, true, 0, {{0}, {9}}});
-    expect_no_allocations({warm, true, true, 16, {{9}}});
-    expect_no_allocations({warm, false, false, 0, {{0}, {9}}});
-    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 10});
+    expect_no_allocations({warm, false, true, {{0}}});
+    expect_no_allocations({warm, true, true, {{0}, {9}}});
+    expect_no_allocations({warm, true, true, {{9}}});
+    expect_no_allocations({warm, false, false, {{0}, {9}}});
+    expect_no_allocations({warm, false, true, {{0}, {9}}, &lru_policy(), 10});
     EventRing events(64, 4);  // overflows on the way
-    expect_no_allocations({warm, false, true, 0, {{0}, {9}}, &lru_policy(), 0, false, &events});
+    expect_no_allocations({warm, false, true, {{0}, {9}}, &lru_policy(), 0, false, &events});
     for (const EvictionPolicy* const policy : eviction_policies()) {
-      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 0});
-      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20});
-      expect_no_allocations({warm, false, true, 0, {{0}}, policy, 20, true});
+      expect_no_allocations({warm, false, true, {{0}}, policy, 0});
+      expect_no_allocations({warm, false, true, {{0}}, policy, 20});
+      expect_no_allocations({warm, false, true, {{0}}, policy, 20, true});
     }
   }
 }

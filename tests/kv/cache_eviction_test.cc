@@ -162,20 +162,6 @@ TEST(Eviction, TakesNoPageOfANodeWhileAnotherOfItsPagesIsRead) {
   EXPECT_EQ(desk.cache().pool().blocks_free(), 16u);
 }
 
-TEST(Eviction, ABlockThatWasCopiedOutLeavesNoLater) {
-  CacheOptions options = Desk::small(8);
-  options.tier_slots = 8;
-  Desk desk(options);
-  desk.serve(counting(100, 12));
-  desk.serve(counting(200, 12));
-  const auto moves = desk.cache().offload({.free_share_wanted = 1.0, .moves_running_max = 1});
-  ASSERT_EQ(moves.size(), 1u);
-  desk.cache().moved({.move = moves[0], .done = true});
-  desk.serve(counting(300, 12));  // two blocks are free, one must go
-  EXPECT_EQ(desk.matched(counting(200, 13)), 12u);
-  EXPECT_EQ(desk.matched(counting(100, 13)), 8u) << "the older tail, though it was copied last";
-}
-
 TEST(Eviction, OfOneBranchLeavesTheTrunk) {
   Desk desk(Desk::small(4));
   desk.serve(counting(1, 4) + counting(100, 4));

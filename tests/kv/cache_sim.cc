@@ -45,13 +45,12 @@ Simulation::Simulation(const SimOptions& options)
               .quota_blocks_public = options.quota_blocks,
               .retain_blocks_max = options.retain_blocks,
               .departures_max = options.departures_max,
-              .tier_slots = options.tier_slots,
-              .name_blocks = options.name_blocks,
+              .name_blocks = options.name_blocks || options.copies_out,
               .live_curve = options.live_curve,
               .events = ring_ ? &*ring_ : nullptr,
               .share = options.share,
               .on_join = [this](BlockId mine, BlockId existing) { compare(mine, existing); }}),
-      memory_(options.blocks, options.tier_slots, options.block_tokens) {
+      memory_(options.blocks, options.block_tokens) {
   history_ = "seed " + text(options.seed) + "\n";
 }
 
@@ -60,9 +59,8 @@ SimReport Simulation::run() {
     operate();
     verify();
   }
-  while ((!requests_.empty() || !waiting_.empty()) && !report_.failure) {
-    end_moves();
-    if (!requests_.empty()) close(requests_.size() - 1);
+  while (!requests_.empty() && !report_.failure) {
+    close(requests_.size() - 1);
     verify();
   }
   if (!report_.failure) finish();
@@ -81,12 +79,11 @@ std::uint64_t Simulation::random(std::uint64_t bound) {
 
 void Simulation::operate() {
   if (random(4) == 0) report_copies();
-  if (random(3) == 0) end_moves();
+  if (options_.copies_out && random(3) == 0) unpin_pages();
+  if (options_.copies_out && random(3) == 0) pin_pages();
   if (ring_ && random(3) == 0) tell_snapshot();
   const std::uint64_t dice = random(32);
   if (dice == 0 && !options_.exact) return random(3) == 0 ? clear() : squeeze();
-  if (dice == 1 && !waiting_.empty()) return cancel_waiting();
-  if (options_.tier_slots > 0 && random(3) == 0) offload();
   if (options_.retain_blocks > 0 && random(2) == 0) pass_time();
   if (requests_.empty() || (dice < 8 && requests_.size() < 5)) return open();
   const std::size_t index = random(requests_.size());
@@ -132,7 +129,6 @@ void Simulation::open() {
   const std::vector<TokenId> prompt = random_tokens(1 + random(24));
   const Match match = find(asker, domain, prompt);
   if (report_.failure) return;
-  if (!match.nodes_in_tiers.empty() && random(4) != 0 && load(asker, domain, match, prompt)) return;
   admit(asker, domain, match, prompt);
 }
 
@@ -296,7 +292,7 @@ void Simulation::report_copies() {
   }
 }
 
-// All that is available can be had at once, and no more; the tier keeps what it has.
+// All that is available can be had at once, and no more.
 void Simulation::squeeze() {
   log("squeeze");
   const Domain domain = domain_of(0, 0);
@@ -311,7 +307,7 @@ void Simulation::squeeze() {
 
 // Nothing refers to anything any more.
 void Simulation::finish() {
-  while (!moves_.empty()) end_moves();
+  while (!pages_out_.empty() && !report_.failure) unpin_pages();
   report_copies();
   if (!options_.share && cache_.pool().blocks_idle() != 0) fail("a block stayed without sharing");
   cache_.clear();

@@ -2,12 +2,11 @@
 //
 // Memory is simulated: every row of every page holds a digest of all tokens up to it. Requests
 // open, reserve, compute, fork and end at random over a small pool; any of them may be cancelled
-// between any two of these; copies land late and are reported later still; pages are copied out to
-// a tier and loaded back by moves that end late or fail; beginnings are retained for a while; now
-// and then everything idle is cleared.
-// After every operation each row that an open sequence may read is compared with
-// the digest of its own tokens, and every invariant is checked. A stale, foreign or shifted block,
-// a torn copy or a block freed too early shows as a wrong digest.
+// between any two of these; copies land late and are reported later still; pages are pinned for
+// a while, to be copied out; beginnings are retained; now and then everything idle is cleared.
+// After every operation each row that an open sequence may read is compared with the digest of its
+// own tokens, and every invariant is checked. A stale, foreign or shifted block, a torn copy or a
+// block freed too early shows as a wrong digest.
 //
 // Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
 // see, and with `exact`, where nothing is ever evicted, exactly as long; what explain() says of it
@@ -37,8 +36,8 @@ enum class Sabotage : std::uint8_t {
   kTornCopy,       // a copy stops half way
   kLeakedPin,      // a copy's pin is never given back
   kEarlyPin,       // a copy's pin is given back before the copy has landed
+  kEarlyUnpin,     // a page's pin is given back before it is copied out
   kForeignRegion,  // a match is asked for as another tenant
-  kTornMove,       // a page comes back from the tier without its last row
   kMissedEvent,    // an event does not reach the mirror
 };
 
@@ -50,10 +49,10 @@ struct SimOptions {
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t operations = 80;
   bool tenants = false;
-  std::uint32_t tier_slots = 0;
   std::uint64_t quota_blocks = 0;   // of every region
   std::uint64_t retain_blocks = 0;  // of every salt
   std::uint32_t departures_max = 0;
+  bool copies_out = false;  // pages, by their names
   bool name_blocks = false;
   // A ring of so many events (0: none) is read now and then into a mirror (events/event_mirror.h).
   std::uint32_t event_ring = 0;
@@ -75,13 +74,10 @@ struct SimReport {
   std::uint64_t blocks_joined = 0;
   std::uint64_t refusals = 0;
   std::uint64_t pages_out = 0;
-  std::uint64_t pages_in = 0;
-  std::uint64_t loads_that_helped = 0;
   std::uint64_t names_verified = 0;
   std::uint64_t mirrors_compared = 0;
   std::uint64_t snapshots = 0;
   std::uint64_t snapshots_that_mended = 0;  // after a loss
-  std::uint64_t pages_told_moved = 0;
   std::uint64_t clears_told = 0;
   std::uint64_t retained = 0;
   std::uint64_t retain_refused = 0;

@@ -37,7 +37,6 @@ void Simulation::finish_events() {
   if (difference) fail("events: " + *difference);
   report_.snapshots = mirror_.snapshots();
   report_.snapshots_that_mended = mirror_.recoveries();
-  report_.pages_told_moved = mirror_.pages_moved();
   report_.clears_told = mirror_.clears();
 }
 

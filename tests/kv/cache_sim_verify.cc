@@ -20,10 +20,7 @@ Match Simulation::find(const CacheOracle::Asker& asker, const Domain& domain,
   }
   if (swapped) match = cache_.match(domain, prompt);  // it was not noticed this time
   verify_explanation(domain, prompt, match);
-  const bool deeper = !match.nodes_in_tiers.empty();
-  if (options_.name_blocks) {
-    verify_names(asker, prompt, deeper ? match.nodes_in_tiers : match.nodes);
-  }
+  if (options_.name_blocks) verify_names(asker, prompt, match.nodes);
   return match;
 }
 

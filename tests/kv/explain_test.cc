@@ -211,24 +211,6 @@ TEST(Explain, KnowsAWindowsPageThatLeft) {
   EXPECT_TRUE(found);
 }
 
-TEST(Explain, CountsWhatAnotherTierHasAndGoesOnFromThere) {
-  CacheOptions options = remembering(4);
-  options.tier_slots = 8;
-  Desk desk(options);
-  Cache& cache = desk.cache();
-  desk.serve(counting(1, 4));
-  for (const Move& move : cache.offload({.free_share_wanted = 1.0})) {
-    cache.moved({.move = move, .done = true});
-  }
-  desk.serve(counting(100, 16));
-  const Explanation told = why(desk, counting(1, 8));
-  EXPECT_EQ(told.tokens_matched, 0u);
-  EXPECT_EQ(told.tokens_in_tier, 4u);
-  EXPECT_EQ(told.reason, MissReason::kNeverSeen) << "of what follows";
-  cache.clear();
-  EXPECT_EQ(why(desk, counting(1, 8)).reason, MissReason::kCleared);
-}
-
 TEST(Explain, AdmitsWhatIsForgotten) {
   CacheOptions options = Desk::small(2);
   options.departures_max = 2;

@@ -1,8 +1,8 @@
 // The simulation of cache_sim.h from the inside: its requests, what they ask of the cache
-// (cache_sim.cc), the tier (cache_sim_tier.cc), and what is verified (cache_sim_verify.cc).
+// (cache_sim.cc), pages that are copied out (cache_sim_pages.cc), and what is verified
+// (cache_sim_verify.cc).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,20 +27,10 @@ struct Request {
   std::vector<Copy> copies;            // not landed yet
 };
 
-// Before it opens: what the tier has of its prompt is on its way in.
-struct Waiting {
-  CacheOracle::Asker asker;
-  Domain domain;
-  std::vector<TokenId> prompt;
-  Load load;
-  std::uint64_t tokens_promised;
-  bool failed = false;     // a move of the load did
-  bool cancelled = false;  // it ends when its moves have ended
-};
-
-struct RunningMove {
-  Move move;
-  Waiting* request;  // nullptr: outward, for nobody
+// A page that is pinned, and what it holds meanwhile.
+struct PageOut {
+  BlockId block;
+  std::vector<std::uint64_t> rows;
 };
 
 class Simulation {
@@ -94,13 +84,9 @@ class Simulation {
   void land(Request& request);
   void report_copies();
 
-  // The tier (cache_sim_tier.cc)
-  bool load(const CacheOracle::Asker& asker, Domain& domain, const Match& match,
-            const std::vector<TokenId>& prompt);
-  void offload();
-  void cancel_waiting();
-  void end_moves();
-  void open_loaded(const Waiting& ready);
+  // Copying out (cache_sim_pages.cc)
+  void pin_pages();
+  void unpin_pages();
 
   // Verifying (cache_sim_verify.cc)
   Asked ask(std::uint64_t needed) const {
@@ -135,9 +121,8 @@ class Simulation {
   SimMemory memory_;
   BlockNamer namer_;
   std::vector<Request> requests_;
-  std::vector<std::unique_ptr<Waiting>> waiting_;
-  std::vector<RunningMove> moves_;
   std::vector<Copy> pinned_;  // landed or cancelled, not reported yet
+  std::vector<PageOut> pages_out_;
   std::uint64_t draws_ = 0;
   std::uint64_t step_ = 0;
   std::string history_;

@@ -15,8 +15,7 @@ void BlockPool::check() const {
   std::uint32_t idle = 0;
   for (std::uint32_t i = 0; i < blocks(); ++i) {
     const BlockId block(i);
-    const bool held = state(block) == BlockState::kFilling ||
-                      state(block) == BlockState::kLoading || state(block) == BlockState::kSealed;
+    const bool held = state(block) == BlockState::kFilling || state(block) == BlockState::kSealed;
     ASSERT(held == (references(block) > 0), "B1: held blocks and only they have references");
     free += state(block) == BlockState::kFree ? 1 : 0;
     idle += state(block) == BlockState::kIdle ? 1 : 0;

@@ -2,15 +2,12 @@
 //
 //            fill                seal              rest
 //   Free ------------> Filling --------> Sealed <--------> Idle
-//    ^ ^                 | |              ^         wake     | ^
+//    ^ ^                 | |                        wake     | ^
 //    | +---- drop -------+ +----------- leave_open ----------|-+
-//    |                                    |                  |
-//    +---- abandon ---- Loading -- loaded +                  |
 //    +------------------------- evict -----------------------+
 //
 // Free     nobody's; its bytes mean nothing
-// Filling  one holder writes rows into it
-// Loading  its bytes are on their way from another tier
+// Filling  one holder writes rows into it, computed or from a store outside
 // Sealed   immutable and held by someone (references > 0)
 // Idle     immutable or an open leaf nobody holds: reusable until evicted
 //
@@ -33,7 +30,7 @@
 
 namespace pagoda::kv {
 
-enum class BlockState : std::uint8_t { kFree, kFilling, kLoading, kSealed, kIdle };
+enum class BlockState : std::uint8_t { kFree, kFilling, kSealed, kIdle };
 
 class BlockPool {
  public:
@@ -56,17 +53,10 @@ class BlockPool {
   // Filling -> Idle, giving up the last reference: an open leaf stays behind
   void leave_open(BlockId block, Tick now);
 
-  // Free -> Loading, one reference; nothing when no block is free.
-  std::optional<BlockId> load();
-  // Loading -> Sealed
-  void loaded(BlockId block);
-  // Loading -> Free
-  void abandon(BlockId block);
-
   // Another holder of a block that is Filling or Sealed.
   void share(BlockId block);
-  // One holder less of a block that has others.
-  void unshare(BlockId block);
+  // One holder less of a block that has others; it was used until now.
+  void unshare(BlockId block, Tick now);
   // Idle -> Sealed, one reference
   void wake(BlockId block);
   // Sealed -> Idle, giving up the last reference
@@ -74,7 +64,7 @@ class BlockPool {
   // Idle -> Free
   void evict(BlockId block);
 
-  // When an Idle block was last held.
+  // When a holder last gave it up: of a block that was held at least once.
   Tick last_use(BlockId block) const { return at(block).last_use; }
 
   // The node that a block belongs to, if any; the pool only remembers it.
@@ -89,14 +79,14 @@ class BlockPool {
   void check() const;
 
  private:
-  static constexpr std::uint32_t kStateShift = 29;
-  static constexpr std::uint32_t kQueuedBit = 1u << 28;
+  static constexpr std::uint32_t kStateShift = 30;
+  static constexpr std::uint32_t kQueuedBit = 1u << 29;
   static constexpr std::uint32_t kReferencesMask = kQueuedBit - 1;
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint32_t kLanes = 8;
 
   struct Record {
-    std::uint32_t word = 0;      // state (3 bits), queued (1), references (28)
+    std::uint32_t word = 0;      // state (2 bits), queued (1), references (29)
     std::uint32_t link = kNone;  // Free: the next in its lane; else the owner node; or kNone
     Tick last_use = 0;
   };
@@ -106,7 +96,6 @@ class BlockPool {
   Record& at(BlockId block) { return records_[block.value()]; }
   std::uint32_t word(BlockId block) const { return at(block).word; }
   void set_state(BlockId block, BlockState from, BlockState to, std::uint32_t references);
-  std::optional<BlockId> take_free(BlockState state);
   void give_free(BlockId block);
 
   LargeArray<Record> records_;
@@ -126,14 +115,14 @@ inline void BlockPool::set_state(BlockId block, BlockState from, BlockState to,
       static_cast<std::uint32_t>(to) << kStateShift | (word(block) & kQueuedBit) | references;
 }
 
-inline std::optional<BlockId> BlockPool::take_free(BlockState state) {
+inline std::optional<BlockId> BlockPool::fill() {
   if (blocks_free_ == 0) return std::nullopt;
   std::uint32_t& first = first_free_[--blocks_free_ % kLanes];
   const BlockId block(first);
   first = at(block).link;
   if (first != kNone) __builtin_prefetch(&records_[first], 1);
   at(block).link = kNone;
-  set_state(block, BlockState::kFree, state, 1);
+  set_state(block, BlockState::kFree, BlockState::kFilling, 1);
   return block;
 }
 
@@ -142,8 +131,6 @@ inline void BlockPool::give_free(BlockId block) {
   at(block).link = first;
   first = block.value();
 }
-
-inline std::optional<BlockId> BlockPool::fill() { return take_free(BlockState::kFilling); }
 
 inline void BlockPool::seal(BlockId block) {
   set_state(block, BlockState::kFilling, BlockState::kSealed, references(block));
@@ -162,26 +149,15 @@ inline void BlockPool::leave_open(BlockId block, Tick now) {
   ++blocks_idle_;
 }
 
-inline std::optional<BlockId> BlockPool::load() { return take_free(BlockState::kLoading); }
-
-inline void BlockPool::loaded(BlockId block) {
-  set_state(block, BlockState::kLoading, BlockState::kSealed, references(block));
-}
-
-inline void BlockPool::abandon(BlockId block) {
-  ASSERT(references(block) == 1, "others still wait for the block");
-  set_state(block, BlockState::kLoading, BlockState::kFree, 0);
-  give_free(block);
-}
-
 inline void BlockPool::share(BlockId block) {
   ASSERT(references(block) > 0 && references(block) < kReferencesMask, "held, and not too often");
   ++at(block).word;
 }
 
-inline void BlockPool::unshare(BlockId block) {
+inline void BlockPool::unshare(BlockId block, Tick now) {
   ASSERT(references(block) > 1, "the last holder rests, drops or leaves the block");
   --at(block).word;
+  at(block).last_use = now;
 }
 
 inline void BlockPool::wake(BlockId block) {

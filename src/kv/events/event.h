@@ -1,6 +1,6 @@
 // What changes in the cache, for those who keep a copy of its tree outside.
 //
-// An event is about one page: a whole block, in one slice, in one medium. Applied in order they
+// An event is about one page: a whole block, in one slice. Applied in order they
 // give the set of pages that are there; each says which page by its name outside, so that nothing
 // of the inside (numbers of nodes and blocks, which are used again) is needed to follow.
 #pragma once
@@ -12,10 +12,9 @@
 namespace pagoda::kv {
 
 enum class EventKind : std::uint8_t {
-  kStored,         // a page was computed
-  kMoved,          // a copy of a page arrived in a medium; the one it came from still has it
-  kRemoved,        // a page left its medium
-  kCleared,        // no page is left in any medium, but for those stored after this
+  kStored,         // a page came: computed, or out of a store
+  kRemoved,        // a page left
+  kCleared,        // no page is left, but for those stored after this
   kSnapshotBegin,  // who starts here starts with nothing
   kPresent,        // a page that is there, told for the snapshot
   kSnapshotPause,  // the snapshot goes on with another slice
@@ -23,16 +22,10 @@ enum class EventKind : std::uint8_t {
   kLost,           // the reader was too slow: events are missing here
 };
 
-enum class Medium : std::uint8_t {
-  kPool,  // where kernels read it
-  kTier,  // outside
-};
-
 // The tokens of a block come with it where they are told at all: those of a private block stay in
 // the cache, as its salt does.
 struct Event {
   EventKind kind = EventKind::kStored;
-  Medium medium = Medium::kPool;
   bool is_public = true;
   std::uint32_t slice = 0;
   std::uint64_t sequence = 0;  // +1 an event, lost ones too

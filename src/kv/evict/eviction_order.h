@@ -62,9 +62,11 @@ class EvictionOrder {
   // True: first_of() chooses instead, one of the heads that there are.
   virtual bool compares_heads() const { return false; }
   virtual std::uint32_t first_of(std::span<const std::optional<Head>> /*heads*/) const { return 0; }
-  // Asked of a victim: true when it stays after all, at a place further back. A block is spared
-  // only so often as it was used.
-  virtual bool spares(BlockId /*block*/) { return false; }
+  // Asked of a victim: does it stay after all, at a place further back? A block is spared only so
+  // often as it was used.
+  virtual bool spares(BlockId /*block*/) const { return false; }
+  // It does, and goes there.
+  virtual void spare(BlockId /*block*/) {}
 
   // Stops the program when what it remembers contradicts itself. Linear.
   virtual void check() const = 0;

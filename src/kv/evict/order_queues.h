@@ -42,13 +42,21 @@ class OrderQueues {
   template <class Stats, class Judge>
   std::optional<BlockId> pop(Stats&& stats, Judge&& judge) {
     for (;;) {
-      const std::optional<std::uint32_t> at = next_queue(stats, judge);
-      if (!at) return std::nullopt;
-      const BlockId victim = queues_[*at].take_top();
-      entries_[victim.value()] &= static_cast<std::uint8_t>(~bit(*at));
-      if (!order_->spares(victim)) return victim;
-      push(victim, stats(victim));
+      const std::optional<BlockId> victim = take(stats, judge);
+      if (!victim || !order_->spares(*victim)) return victim;
+      order_->spare(*victim);
+      push(*victim, stats(*victim));
     }
+  }
+
+  // The block whose turn it is, taken out, whether the order would spare it or not.
+  template <class Stats, class Judge>
+  std::optional<BlockId> take(Stats&& stats, Judge&& judge) {
+    const std::optional<std::uint32_t> at = next_queue(stats, judge);
+    if (!at) return std::nullopt;
+    const BlockId block = queues_[*at].take_top();
+    entries_[block.value()] &= static_cast<std::uint8_t>(~bit(*at));
+    return block;
   }
 
  private:

@@ -45,18 +45,20 @@ std::uint32_t S3Fifo::first_queue() const {
   return main_ > records_.size() - small_max_ ? kMain : kSmall;
 }
 
-bool S3Fifo::spares(BlockId block) {
+bool S3Fifo::spares(BlockId block) const {
+  const Record& record = records_[block.value()];
+  return record.uses >= (record.is_main ? 1 : kUsesToStay);
+}
+
+void S3Fifo::spare(BlockId block) {
   Record& record = records_[block.value()];
   if (record.is_main) {
-    if (record.uses == 0) return false;
     --record.uses;
     record.arrival = ++arrivals_;
-    return true;
+    return;
   }
-  if (record.uses < kUsesToStay) return false;
   record.uses = 0;
   move_to_main(record);
-  return true;
 }
 
 void S3Fifo::move_to_main(Record& record) {

@@ -27,7 +27,8 @@ class S3Fifo final : public EvictionOrder {
   void left(BlockId block) override;
   Place place(BlockId block, const BlockStats& stats) const override;
   std::uint32_t first_queue() const override;
-  bool spares(BlockId block) override;
+  bool spares(BlockId block) const override;
+  void spare(BlockId block) override;
   void check() const override;
 
  private:

@@ -78,7 +78,7 @@ class PrefixTree {
   // A sequence stands on the node of its last whole block: the node stays, even without pages.
   void pin(NodeId node) { ++at(node).pins; }
   void unpin(NodeId node);
-  // Nothing here needs the node; a copy in another tier may.
+  // Nothing needs the node.
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
   }

@@ -14,10 +14,9 @@ constexpr std::chrono::seconds kPatience{10};  // a step ends before
 
 // Tokens of a private node are its tenant's.
 Json node_json(const kv::NodePicture& node) {
-  Json json = {{"depth", node.depth},       {"name", node.name},
-               {"whole", node.whole},       {"public", node.is_public},
-               {"children", node.children}, {"pages", node.pages},
-               {"copies", node.copies},     {"references", node.references}};
+  Json json = {{"depth", node.depth},          {"name", node.name},         {"whole", node.whole},
+               {"public", node.is_public},     {"children", node.children}, {"pages", node.pages},
+               {"references", node.references}};
   if (node.is_public) json["tokens"] = node.tokens;
   return json;
 }
@@ -43,7 +42,6 @@ Json show_tree(const ServedModel& model) {
            {{"all", cache.blocks.all},
             {"free", cache.blocks.free},
             {"filling", cache.blocks.filling},
-            {"loading", cache.blocks.loading},
             {"sealed", cache.blocks.sealed},
             {"idle", cache.blocks.idle}}},
           {"nodes", cache.nodes},

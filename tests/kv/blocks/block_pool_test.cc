@@ -13,9 +13,8 @@
 namespace pagoda::kv {
 namespace {
 
-constexpr std::array<BlockState, 5> kStates = {BlockState::kFree, BlockState::kFilling,
-                                               BlockState::kLoading, BlockState::kSealed,
-                                               BlockState::kIdle};
+constexpr std::array<BlockState, 4> kStates = {BlockState::kFree, BlockState::kFilling,
+                                               BlockState::kSealed, BlockState::kIdle};
 
 std::string name_of(BlockState state) {
   switch (state) {
@@ -23,8 +22,6 @@ std::string name_of(BlockState state) {
       return "Free";
     case BlockState::kFilling:
       return "Filling";
-    case BlockState::kLoading:
-      return "Loading";
     case BlockState::kSealed:
       return "Sealed";
     case BlockState::kIdle:
@@ -35,7 +32,6 @@ std::string name_of(BlockState state) {
 
 // A block in the given state, held once where the state is a held one.
 BlockId block_in(BlockPool& pool, BlockState state) {
-  if (state == BlockState::kLoading) return pool.load().value();
   const BlockId block = pool.fill().value();
   if (state == BlockState::kFree) pool.drop(block);
   if (state == BlockState::kSealed || state == BlockState::kIdle) pool.seal(block);
@@ -58,8 +54,6 @@ const std::vector<Arrow>& arrows() {
       {"seal", [](BlockPool& p, BlockId b) { p.seal(b); }, {kFilling}, kSealed, 1},
       {"drop", [](BlockPool& p, BlockId b) { p.drop(b); }, {kFilling}, kFree, 0},
       {"leave_open", [](BlockPool& p, BlockId b) { p.leave_open(b, 7); }, {kFilling}, kIdle, 0},
-      {"loaded", [](BlockPool& p, BlockId b) { p.loaded(b); }, {kLoading}, kSealed, 1},
-      {"abandon", [](BlockPool& p, BlockId b) { p.abandon(b); }, {kLoading}, kFree, 0},
       {"wake", [](BlockPool& p, BlockId b) { p.wake(b); }, {kIdle}, kSealed, 1},
       {"rest", [](BlockPool& p, BlockId b) { p.rest(b, 7); }, {kSealed}, kIdle, 0},
       {"evict", [](BlockPool& p, BlockId b) { p.evict(b); }, {kIdle}, kFree, 0},
@@ -108,7 +102,7 @@ TEST_P(EveryArrow, ThatGivesUpTheLastReferenceStopsWhenOthersHoldTheBlock) {
   EXPECT_DEATH(arrow().go(pool, block), "others still") << arrow().name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Picture, EveryArrow, testing::Range<std::size_t>(0, 8),
+INSTANTIATE_TEST_SUITE_P(Picture, EveryArrow, testing::Range<std::size_t>(0, 6),
                          [](const auto& test) { return std::string(arrows()[test.param].name); });
 
 TEST(BlockPool, SharingCountsHoldersInEveryHeldStateAndInNoOther) {
@@ -117,44 +111,40 @@ TEST(BlockPool, SharingCountsHoldersInEveryHeldStateAndInNoOther) {
     const BlockId block = block_in(pool, state);
     if (state == BlockState::kFree || state == BlockState::kIdle) {
       EXPECT_DEATH(pool.share(block), "held") << name_of(state);
-      EXPECT_DEATH(pool.unshare(block), "last holder") << name_of(state);
+      EXPECT_DEATH(pool.unshare(block, 7), "last holder") << name_of(state);
       continue;
     }
     pool.share(block);
     pool.share(block);
     EXPECT_EQ(pool.references(block), 3u);
     EXPECT_EQ(pool.state(block), state);
-    pool.unshare(block);
-    pool.unshare(block);
+    pool.unshare(block, 5);
+    pool.unshare(block, 6);
     EXPECT_EQ(pool.references(block), 1u);
-    EXPECT_DEATH(pool.unshare(block), "last holder") << name_of(state);
+    EXPECT_EQ(pool.last_use(block), 6u);
+    EXPECT_DEATH(pool.unshare(block, 7), "last holder") << name_of(state);
     pool.check();
   }
 }
 
-TEST(BlockPool, SealingAndLoadingKeepTheHolders) {
+TEST(BlockPool, SealingKeepsTheHolders) {
   BlockPool pool(2);
   const BlockId filled = pool.fill().value();
-  const BlockId fetched = pool.load().value();
   pool.share(filled);
-  pool.share(fetched);
   pool.seal(filled);
-  pool.loaded(fetched);
   EXPECT_EQ(pool.references(filled), 2u);
-  EXPECT_EQ(pool.references(fetched), 2u);
 }
 
 TEST(BlockPool, RunningOutIsAValue) {
   BlockPool pool(2);
   const BlockId first = pool.fill().value();
-  const BlockId second = pool.load().value();
+  const BlockId second = pool.fill().value();
   EXPECT_NE(first, second);
   EXPECT_EQ(pool.fill(), std::nullopt);
-  EXPECT_EQ(pool.load(), std::nullopt);
   EXPECT_EQ(pool.blocks_free(), 0u);
   pool.check();
   pool.drop(first);
-  EXPECT_EQ(pool.load(), first);
+  EXPECT_EQ(pool.fill(), first);
 }
 
 TEST(BlockPool, AnOwnerAndAPlaceInTheQueueAreRememberedBesideTheState) {
@@ -165,7 +155,7 @@ TEST(BlockPool, AnOwnerAndAPlaceInTheQueueAreRememberedBesideTheState) {
   pool.set_queued(block, true);
   pool.share(block);
   pool.seal(block);
-  pool.unshare(block);
+  pool.unshare(block, 2);
   pool.rest(block, 3);
   EXPECT_EQ(pool.owner(block), NodeId(5));
   EXPECT_TRUE(pool.queued(block));
@@ -191,11 +181,11 @@ TEST(BlockPool, AgreesWithANaiveReferenceOverRandomSteps) {
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t dice = random_bits(3, 0, draws++);
     if (dice % 3 == 0) {
-      const auto fresh = dice % 2 == 0 ? pool.fill() : pool.load();
+      const auto fresh = pool.fill();
       ASSERT_EQ(fresh.has_value(), held.size() < kBlocks);
       if (fresh) {
         ASSERT_FALSE(held.contains(*fresh)) << "a block is given to one taker at a time";
-        held[*fresh] = dice % 2 == 0 ? BlockState::kFilling : BlockState::kLoading;
+        held[*fresh] = BlockState::kFilling;
       }
     } else if (!held.empty()) {
       const auto at = std::next(held.begin(), static_cast<std::ptrdiff_t>(dice / 8 % held.size()));

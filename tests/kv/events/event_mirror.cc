@@ -18,7 +18,6 @@ void EventMirror::apply(const Event& event, std::span<const TokenId> tokens) {
     default:
       break;
   }
-  pages_moved_ += event.kind == EventKind::kMoved ? 1 : 0;
   clears_ += event.kind == EventKind::kCleared ? 1 : 0;
   // Of the coming copy only the end is asked for: it may be told of what it has not, and twice.
   if (coming_) apply_to(*coming_, event, tokens);
@@ -37,16 +36,15 @@ bool EventMirror::add(Copy& copy, const Event& event, std::span<const TokenId> t
   block.is_public = event.is_public;
   block.tokens.clear();
   for (const TokenId token : tokens) block.tokens.push_back(token.value());
-  return (event.medium == Medium::kPool ? block.pages : block.copies).insert(event.slice).second;
+  return block.pages.insert(event.slice).second;
 }
 
 bool EventMirror::remove(Copy& copy, const Event& event) {
   const auto found = copy.find(event.name.hex());
   if (found == copy.end()) return false;
   Block& block = found->second;
-  const bool was_there =
-      (event.medium == Medium::kPool ? block.pages : block.copies).erase(event.slice) > 0;
-  if (block.pages.empty() && block.copies.empty()) copy.erase(found);
+  const bool was_there = block.pages.erase(event.slice) > 0;
+  if (block.pages.empty()) copy.erase(found);
   return was_there;
 }
 
@@ -85,14 +83,12 @@ std::optional<std::string> EventMirror::difference(const Cache& cache) const {
     above.resize(node.depth + 1);
     const std::string parent = above.back();
     above.push_back(node.name);
-    if (node.pages + node.copies == 0) continue;
+    if (node.pages == 0) continue;
     ++blocks;
     const auto found = copy_->find(node.name);
     if (found == copy_->end()) return "no event told of " + node.name;
     const Block& block = found->second;
-    if (block.pages.size() != node.pages || block.copies.size() != node.copies) {
-      return "pages of " + node.name + " differ";
-    }
+    if (block.pages.size() != node.pages) return "pages of " + node.name + " differ";
     if (block.parent != parent || block.is_public != node.is_public) {
       return node.name + " hangs elsewhere";
     }

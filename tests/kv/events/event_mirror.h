@@ -30,7 +30,6 @@ class EventMirror {
 
   std::uint64_t snapshots() const { return snapshots_; }
   std::uint64_t recoveries() const { return recoveries_; }
-  std::uint64_t pages_moved() const { return pages_moved_; }
   std::uint64_t clears() const { return clears_; }
 
  private:
@@ -38,8 +37,7 @@ class EventMirror {
     std::string parent;
     bool is_public = true;
     std::vector<std::uint32_t> tokens;
-    std::set<std::uint32_t> pages;   // slices
-    std::set<std::uint32_t> copies;  // slices, in the tier
+    std::set<std::uint32_t> pages;  // slices
 
     bool operator==(const Block&) const = default;
   };
@@ -59,7 +57,6 @@ class EventMirror {
   std::optional<std::string> contradiction_;
   std::uint64_t snapshots_ = 0;
   std::uint64_t recoveries_ = 0;
-  std::uint64_t pages_moved_ = 0;
   std::uint64_t clears_ = 0;
 };
 

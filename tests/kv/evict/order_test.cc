@@ -87,11 +87,10 @@ class Scripted : public EvictionOrder {
     }
     return *best;
   }
-  bool spares(BlockId block) override {
-    if (!spared[block.value()]) return false;
+  bool spares(BlockId block) const override { return spared[block.value()]; }
+  void spare(BlockId block) override {
     spared[block.value()] = false;
     use(block.value());
-    return true;
   }
   void check() const override {}
   void use(std::uint32_t block) { places[block].score = -++clock_; }

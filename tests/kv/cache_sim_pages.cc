@@ -1,0 +1,39 @@
+// Pages that are copied out: held for a while, whatever else goes on.
+#include "kv/simulation.h"
+
+namespace pagoda::kv {
+
+void Simulation::pin_pages() {
+  const std::vector<NodeId> nodes =
+      random(2) == 0 ? cache_.leaving_next(1 + random(4)) : cache_.whole_blocks();
+  if (nodes.empty()) return;
+  for (std::uint64_t pages = 1 + random(3); pages-- > 0;) {
+    const NodeId node = nodes[random(nodes.size())];
+    const auto slice = static_cast<std::uint32_t>(random(options_.slices.size()));
+    const std::optional<BlockId> page = cache_.pin_page(node, cache_.name(node), slice);
+    if (page != cache_.tree().page(node, slice)) return fail("pinned another page than is there");
+    if (!page) continue;
+    log("pin " + text(page->value()));
+    PageOut out = {.block = *page, .rows = {}};
+    for (std::uint32_t t = 0; t < options_.block_tokens; ++t) out.rows.push_back(row(*page, t));
+    pages_out_.push_back(std::move(out));
+    if (options_.sabotage == Sabotage::kEarlyUnpin) cache_.unpin_page(*page);
+  }
+}
+
+// Some are out, in any order: as they were when they were pinned.
+void Simulation::unpin_pages() {
+  for (std::size_t i = pages_out_.size(); i-- > 0;) {
+    if (random(2) != 0) continue;
+    const PageOut out = pages_out_[i];
+    pages_out_.erase(pages_out_.begin() + static_cast<std::ptrdiff_t>(i));
+    log("unpin " + text(out.block.value()));
+    for (std::uint32_t t = 0; t < options_.block_tokens; ++t) {
+      if (row(out.block, t) != out.rows[t]) return fail("a page changed while it was copied out");
+    }
+    ++report_.pages_out;
+    if (options_.sabotage != Sabotage::kEarlyUnpin) cache_.unpin_page(out.block);
+  }
+}
+
+}  // namespace pagoda::kv
