@@ -259,10 +259,10 @@ TEST_P(UnderEveryPolicy, PinningNeverChangesWhichBlockLeavesNext) {
 TEST_P(UnderEveryPolicy, LookingAtWhatLeavesNextChangesNothing) {
   std::uint64_t evicted = 0;
   std::uint64_t seen = 0;
-  for (std::uint64_t seed = 0; seed < 15 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
     Twins twins(seed, *GetParam());
     for (int step = 0; step < 80 && !HasFailure(); ++step) {
-      seen += twins.watched().leaving_next(twins.below(20)).size();
+      seen += twins.watched().leaving_next(twins.below(40)).size();
       twins.serve_one();
       twins.expect_the_same();
     }

@@ -1,8 +1,8 @@
 // What changes in the cache, for those who keep a copy of its tree outside.
 //
-// An event is about one page: a whole block, in one slice. Applied in order they
-// give the set of pages that are there; each says which page by its name outside, so that nothing
-// of the inside (numbers of nodes and blocks, which are used again) is needed to follow.
+// An event is about one page: a whole block, in one slice. Applied in order they give the set of
+// pages that are there; each says which page by its name outside, so that nothing of the inside
+// (numbers of nodes and blocks, which are used again) is needed to follow.
 #pragma once
 
 #include <cstdint>

@@ -133,7 +133,7 @@ TEST(OrderQueues, EveryPopIsWhatAScanGives) {
     for (int i = 0; i < 300; ++i) {
       const auto block = static_cast<std::uint32_t>(draws.below(kBlocks));
       EvictionOrder::Place& place = order.places[block];
-      switch (draws.below(4)) {
+      switch (draws.below(5)) {
         case 0:  // used, and may stand in another queue from now on
           order.use(block);
           if (draws.below(3) == 0) place.queue = static_cast<std::uint32_t>(draws.below(3));
@@ -146,6 +146,13 @@ TEST(OrderQueues, EveryPopIsWhatAScanGives) {
         case 2:
           order.spared[block] = true;
           break;
+        case 3: {  // looked at and put back: none is spared for it
+          const std::optional<std::uint32_t> expected = scan();
+          const auto next = queues.take(stats, judge);
+          ASSERT_EQ(next ? std::optional(next->value()) : std::nullopt, expected) << seed;
+          if (next) queues.push(*next, {});
+          break;
+        }
         default: {
           std::optional<std::uint32_t> expected = scan();
           while (expected && order.spared[*expected]) {
