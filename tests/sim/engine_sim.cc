@@ -175,6 +175,8 @@ class Simulation {
         space_known_ = true;
         core_->set_space({});
       }
+      // What is idle goes, as in a restart: only tiers have it then.
+      if (!stores_.empty() && dice_.one_in(6)) cache_.clear();
       const bool worked = core_->step();
       const bool moving = core_->awaits_pages();
       spoil_free_blocks();

@@ -55,7 +55,7 @@ void draw_tiers(Dice& dice, SimSetup& setup) {
          .operations_max = static_cast<std::uint32_t>(dice.between(1, 64))});
   }
   engine::TierOptions& tiers = setup.core.tiers;
-  tiers.write = dice.pick(std::vector{engine::WriteMode::kUse, engine::WriteMode::kUse,
+  tiers.write = dice.pick(std::vector{engine::WriteMode::kUse, engine::WriteMode::kThrough,
                                       engine::WriteMode::kThrough, engine::WriteMode::kOff});
   tiers.load = dice.one_in(2) ? engine::LoadMode::kAlways : engine::LoadMode::kAuto;
   tiers.loads_max = static_cast<std::uint32_t>(dice.between(1, 6));
@@ -152,7 +152,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   }
   std::int64_t now = 0;
   const bool burst = dice.one_in(3);
-  for (std::uint64_t i = dice.between(1, 24); i > 0; --i) {
+  for (std::uint64_t i = dice.between(1, setup.stores.empty() ? 24 : 40); i > 0; --i) {
     if (!burst) now += static_cast<std::int64_t>(dice.between(0, 4000));
     const std::int64_t cancel =
         dice.one_in(6) ? now + static_cast<std::int64_t>(dice.between(1, 20000)) : 0;

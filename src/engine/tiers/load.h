@@ -56,6 +56,7 @@ struct Load {
   std::uint64_t committed = 0;    // blocks that everyone finds
   std::vector<LoadBlock> blocks;  // [block - first], some beyond `end`
   bool from_back = false;         // its answer computes
+  bool was_refused = false;       // there was no room: its answer waits for it no more
   std::uint64_t next = 0;         // block to be read; from the back, the one after it
   std::uint64_t pages_running = 0;
   std::uint64_t blocks_here = 0;  // of [first, end)

@@ -29,7 +29,8 @@ void Loader::consider(sched::Task& task, std::int64_t now_ns) {
 }
 
 void Loader::begin(Load& load, std::int64_t now_ns) {
-  if (!space_ || !name_blocks(load)) return;
+  if (!space_ || (load.was_refused && someone_lacks_room())) return;
+  name_blocks(load);
   load.first = match_whole(load).nodes.size();
   load.committed = load.end = load.first;
   if (load.first == load.names.size()) return abandon(load);  // the pool has it all
@@ -42,20 +43,19 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
 }
 
 // Prompts are named by those who submit them; answers so far, here.
-bool Loader::name_blocks(Load& load) {
+void Loader::name_blocks(Load& load) {
   const sched::Task& task = *load.task;
   const std::uint64_t blocks = (task.tokens.size() - 1) / block_tokens();
-  if (load.names.size() == blocks) return true;
+  if (load.names.size() == blocks) return;
   if (task.names.size() >= blocks) {
     load.names.assign(task.names.begin(), task.names.begin() + static_cast<std::ptrdiff_t>(blocks));
-    return true;
+    return;
   }
   const auto tokens = std::span(task.tokens).first(blocks * block_tokens());
   const Status named =
       kv::name_prompt(namer_, {}, cache_.salts().text(task.domain->salt()),
                       task.domain->public_tokens, tokens, cache_.block_tokens(), load.names);
   ASSERT(named.ok(), "the domain's salt and the block size are within the namer's limits");
-  return true;
 }
 
 // A match that ends inside a block is of no use here: the block comes whole.
@@ -85,7 +85,8 @@ kv::OwnerTag Loader::owner_of(const Load& load, std::uint64_t block) const {
   const kv::Domain& domain = *load.task->domain;
   const bool is_public =
       domain.salt() == kv::kPublic || (block + 1) * block_tokens() <= domain.public_tokens;
-  return is_public || !options_.owner_tag ? kv::OwnerTag{} : options_.owner_tag(domain.owner());
+  if (is_public || !options_.owner_tag) return {};
+  return options_.owner_tag(cache_.salts().owner(domain.salt()));
 }
 
 kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const {
@@ -133,6 +134,7 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   if (load.end == load.first) return abandon(load);
   const kv::Match match = match_whole(load);
   load.stage = LoadStage::kNew;
+  load.was_refused = true;  // unless all goes well
   if (someone_lacks_room() && !lacks_room(*load.task)) return;
   if (match.nodes.size() != load.first) return;  // changed while a store was asked: once more
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
@@ -150,6 +152,7 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   if (std::get_if<kv::OutOfBlocks>(&reserved) != nullptr) return;
   load.sequence = std::move(sequence);
   load.stage = LoadStage::kReading;
+  load.was_refused = false;
   load.heard_ns = now_ns;
   load.from_back = load.task->state == sched::TaskState::kRunning;
   load.next = load.from_back ? load.end : load.first;

@@ -59,7 +59,7 @@ class Loader {
 
   // Finding (loader.cc)
   void begin(Load& load, std::int64_t now_ns);
-  bool name_blocks(Load& load);
+  void name_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
   void add_blocks(Load& load, std::size_t store, std::size_t keys_found);
   std::vector<kv::PageKey> keys_after(const Load& load) const;

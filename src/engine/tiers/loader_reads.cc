@@ -163,6 +163,7 @@ LoadOutlook Loader::outlook(const Load& load, std::int64_t now_ns) const {
 }
 
 bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
+  if (load.was_refused) return false;
   switch (load.stage) {
     case LoadStage::kNew: {
       if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
@@ -250,9 +251,12 @@ void Loader::abandon(Load& load) {
 void Loader::make_way() {
   const std::uint64_t wanted = scheduler_.running().size() * slices();
   if (cache_.blocks_available() >= wanted && !someone_lacks_room()) return;
+  // Where something runs room will come, and who waits for it keeps what it has.
+  const bool room_will_come = !scheduler_.running().empty();
   for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) {
     const sched::Task* const task = (*load)->task;
-    if (task == nullptr || !(*load)->sequence || lacks_room(*task)) continue;
+    if (task == nullptr || !(*load)->sequence) continue;
+    if (room_will_come && lacks_room(*task)) continue;
     return abandon(**load);
   }
 }
