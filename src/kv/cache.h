@@ -133,6 +133,8 @@ class Cache {
                         std::string_view adapter = {}, OwnerId owner = kNoOwner);
 
   Match match(const Domain& domain, std::span<const TokenId> prompt) const;
+  // The longest match that ends with a block: for who brings or computes whole blocks behind it.
+  Match match_blocks(const Domain& domain, std::span<const TokenId> prompt) const;
   // Why the match is not longer (README: X1 to X6). Depends on nothing that is private to others,
   // but that they may have needed room. Costs a few searches.
   Explanation explain(const Domain& domain, std::span<const TokenId> prompt,
@@ -292,7 +294,8 @@ class Cache {
   void fit_tables(NodeId node);
 
   // Finding (cache_lookup.cc)
-  Match match_as(const Asker& asker, std::span<const TokenId> prompt) const;
+  Match match_as(const Asker& asker, std::span<const TokenId> prompt,
+                 bool whole_blocks_only = false) const;
   std::optional<PrefixTree::Found> child_to_follow(const Asker& asker, NodeId parent,
                                                    std::span<const TokenId> tokens,
                                                    bool block_is_public, SearchWork& work) const;

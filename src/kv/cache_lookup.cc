@@ -61,7 +61,12 @@ Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const 
   return match_as({domain.root(), domain.salt(), domain.public_tokens}, prompt);
 }
 
-Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt) const {
+Match Cache::match_blocks(const Domain& domain, std::span<const TokenId> prompt) const {
+  return match_as({domain.root(), domain.salt(), domain.public_tokens}, prompt, true);
+}
+
+Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt,
+                      bool whole_blocks_only) const {
   Match match;
   if (prompt.empty()) return match;
   const std::uint64_t block_tokens = options_.block_tokens;
@@ -81,7 +86,7 @@ Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt) const
     if (found->tokens_shared < block_tokens) {
       // Inside a block: its rows are copied. Every slice has its page, for even the shortest window
       // begins in the block that a match ends in.
-      if (runs.serve(tokens)) {
+      if (!whole_blocks_only && runs.serve(tokens)) {
         match.tokens = tokens;
         match.partial = node;
         match.partial_tokens = found->tokens_shared;

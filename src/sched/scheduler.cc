@@ -140,10 +140,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
 
 void Scheduler::skip_ahead(Task& task) {
   if (task.state != TaskState::kRunning || !quiet(task) || task.compute_whole_prompt) return;
-  kv::Match match = cache_.match(*task.domain, task.tokens);
-  match.partial.reset();  // whole blocks are shared; copying a part is no gain
-  match.partial_tokens = 0;
-  match.tokens = match.nodes.size() * std::uint64_t{cache_.block_tokens()};
+  const kv::Match match = cache_.match_blocks(*task.domain, task.tokens);
   if (match.tokens <= task.tokens_launched) return;
   auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
   auto* const open = std::get_if<kv::Opened>(&opened);

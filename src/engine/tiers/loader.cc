@@ -31,7 +31,7 @@ void Loader::consider(sched::Task& task, std::int64_t now_ns) {
 void Loader::begin(Load& load, std::int64_t now_ns) {
   if (!space_ || (load.was_refused && someone_lacks_room())) return;
   name_blocks(load);
-  load.first = match_whole(load).nodes.size();
+  load.first = cache_.match_blocks(*load.task->domain, load.task->tokens).nodes.size();
   load.committed = load.end = load.first;
   if (load.first == load.names.size()) return abandon(load);  // the pool has it all
   if (bringing_the_same(load) != nullptr) return;
@@ -56,15 +56,6 @@ void Loader::name_blocks(Load& load) {
       kv::name_prompt(namer_, {}, cache_.salts().text(task.domain->salt()),
                       task.domain->public_tokens, tokens, cache_.block_tokens(), load.names);
   ASSERT(named.ok(), "the domain's salt and the block size are within the namer's limits");
-}
-
-// A match that ends inside a block is of no use here: the block comes whole.
-kv::Match Loader::match_whole(const Load& load) const {
-  kv::Match match = cache_.match(*load.task->domain, load.task->tokens);
-  match.partial.reset();
-  match.partial_tokens = 0;
-  match.tokens = match.nodes.size() * block_tokens();
-  return match;
 }
 
 // Another load that is about to bring this one's first block: nothing is read twice.
@@ -132,7 +123,7 @@ void Loader::add_blocks(Load& load, std::size_t store, std::size_t keys_found) {
 void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered = (load.end - load.first) * block_tokens();
   if (load.end == load.first) return abandon(load);
-  const kv::Match match = match_whole(load);
+  const kv::Match match = cache_.match_blocks(*load.task->domain, load.task->tokens);
   load.stage = LoadStage::kNew;
   load.was_refused = true;  // unless all goes well
   if (someone_lacks_room() && !lacks_room(*load.task)) return;

@@ -64,7 +64,6 @@ class Loader {
   void add_blocks(Load& load, std::size_t store, std::size_t keys_found);
   std::vector<kv::PageKey> keys_after(const Load& load) const;
   void open(Load& load, std::int64_t now_ns);
-  kv::Match match_whole(const Load& load) const;
   std::uint64_t blocks_spare() const;
   const Load* bringing_the_same(const Load& load) const;
   kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const;
