@@ -55,6 +55,7 @@ void PageCourier::cancel(std::span<const kv::StoreTicket> tickets) {
 // The first always fits, however large. Writes leave room for reads, which somebody waits for.
 bool PageCourier::fits(const Errand& errand, const Exchange& exchange) {
   if (exchange.commands_in_flight() >= kCommandsInFlightMax) return false;
+  if (errand.kind == ErrandKind::kQuestion) return true;
   const std::size_t bytes = exchange.bytes_in_flight();
   const std::size_t most = options_.bytes_in_flight_max;
   return bytes == 0 ||
