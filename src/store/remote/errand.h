@@ -29,7 +29,7 @@ struct Errand {
   kv::StoreFault fault = kv::StoreFault::kNone;
   std::size_t keys_found = 0;
   std::uint64_t generation = 0;
-  std::string record = {};     // as far as it has come
+  std::string record = {};     // a read's, as far as it has come; a write's first part
   std::size_t parts_open = 0;  // without a reply
   std::string refusal = {};    // what the server said, if it refused
 

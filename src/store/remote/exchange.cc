@@ -13,7 +13,7 @@ constexpr std::size_t kRoomBytes = 256u << 10;
 // A turn ends after so much, so that deadlines and new requests are looked at.
 constexpr std::size_t kTurnBytes = 4u << 20;
 // A buffer that a burst made larger is given back.
-constexpr std::size_t kOutBytesKept = 1u << 20;
+constexpr std::size_t kOutBytesKept = 8u << 20;
 
 }  // namespace
 

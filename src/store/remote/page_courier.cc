@@ -220,21 +220,26 @@ void PageCourier::write(const Shared& errand, Exchange& exchange) {
 
 void PageCourier::write_parts(const Shared& errand, Exchange& exchange) {
   const Status written =
-      write_record(errand->label, errand->generation, errand->from, cipher_, errand->record);
+      write_record(errand->label, errand->generation, errand->from, cipher_, record_);
   if (!written.ok()) {
     errand->refusal = written.error().message;
     return finish(errand, StoreFault::kIo);
   }
-  const std::size_t parts = parts_of(errand->record.size(), exchange.dialect().item_bytes_max());
+  const std::size_t part_bytes = exchange.dialect().item_bytes_max();
+  const std::size_t parts = parts_of(record_.size(), part_bytes);
   errand->parts_open = parts;
-  if (parts == 1) return write_part(errand, 0, exchange);
-  for (std::size_t part = parts - 1; part > 0; --part) write_part(errand, part, exchange);
+  for (std::size_t part = parts - 1; part > 0; --part) {
+    write_part(errand, part, std::string_view(record_).substr(part * part_bytes, part_bytes),
+               exchange);
+  }
+  const std::string_view first = std::string_view(record_).substr(0, part_bytes);
+  if (parts == 1) return write_part(errand, 0, first, exchange);
+  errand->record = first;
 }
 
-void PageCourier::write_part(const Shared& errand, std::size_t part, Exchange& exchange) {
+void PageCourier::write_part(const Shared& errand, std::size_t part, std::string_view value,
+                             Exchange& exchange) {
   const std::size_t part_bytes = exchange.dialect().item_bytes_max();
-  const std::string_view value =
-      std::string_view(errand->record).substr(part * part_bytes, part_bytes);
   exchange.send({.verb = Verb::kSet,
                  .key = part_key(page_key(errand->label.key), part, part_bytes),
                  .value = value,
@@ -246,10 +251,11 @@ void PageCourier::write_part(const Shared& errand, std::size_t part, Exchange& e
                   const bool taken = reply.kind == ReplyKind::kDone;
                   if (!taken && errand->fault == StoreFault::kNone) errand->fault = StoreFault::kIo;
                   if (errand->fault != StoreFault::kNone) return finish(errand, errand->fault);
-                  if (errand->parts_open == 1) return write_part(errand, 0, exchange);
+                  if (errand->parts_open == 1) {
+                    return write_part(errand, 0, errand->record, exchange);
+                  }
                   if (errand->parts_open == 0) finish(errand, StoreFault::kNone);
                 });
-  if (part == 0) errand->record = {};
 }
 
 // Generations

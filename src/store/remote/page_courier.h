@@ -12,6 +12,8 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -62,7 +64,8 @@ class PageCourier {
   void hear_part(const Shared& errand, Reply& reply);
   void write(const Shared& errand, Exchange& exchange);
   void write_parts(const Shared& errand, Exchange& exchange);
-  void write_part(const Shared& errand, std::size_t part, Exchange& exchange);
+  void write_part(const Shared& errand, std::size_t part, std::string_view value,
+                  Exchange& exchange);
   // The two that an errand's pages have. A write goes on when it knows them, a read meanwhile.
   void ask_generation(const Shared& errand, Exchange& exchange);
   void hear_generation(const Shared& errand, const Reply& reply);
@@ -80,6 +83,7 @@ class PageCourier {
 
   std::array<std::deque<Shared>, kErrandKinds> waiting_;
   std::vector<Shared> begun_;
+  std::string record_;          // being written: pages are of one size, so its room is too
   std::uint32_t timeouts_ = 0;  // since the last reply
   std::uint64_t replies_ = 0;
   std::int64_t last_reply_ns_ = 0;
