@@ -34,9 +34,12 @@ int run(int count, char** words) {
   const StoreSpeed& s = speed.value();
   std::printf(
       "{\"pages\": %zu, \"page_bytes\": %zu, \"failed\": %zu, \"write_pages_s\": %.0f, "
-      "\"write_mb_s\": %.0f, \"read_pages_s\": %.0f, \"read_mb_s\": %.0f}\n",
+      "\"write_mb_s\": %.0f, \"read_pages_s\": %.0f, \"read_mb_s\": %.0f, "
+      "\"write_cpu_us\": %.1f, \"read_cpu_us\": %.1f}\n",
       s.pages, s.page_bytes, s.pages_failed, s.write_pages_per_s(), s.write_bytes_per_s() * 1e-6,
-      s.read_pages_per_s(), s.read_bytes_per_s() * 1e-6);
+      s.read_pages_per_s(), s.read_bytes_per_s() * 1e-6,
+      s.write_cpu_s * 1e6 / static_cast<double>(s.pages),
+      s.read_cpu_s * 1e6 / static_cast<double>(s.pages));
   return s.pages_failed == 0 ? 0 : 1;
 }
 

@@ -1,6 +1,7 @@
 #include "store/store_speed.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +36,12 @@ class Rings {
   bool rung_ = false;
 };
 
+double cpu_s() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 class Trial {
  public:
   Trial(kv::PageStore& store, const SpeedTrial& options)
@@ -49,13 +56,17 @@ class Trial {
   Result<StoreSpeed> run() {
     StoreSpeed speed = {.pages = options_.pages, .page_bytes = options_.page_bytes};
     const std::int64_t begin_ns = clock_.now_ns();
+    const double begin_cpu_s = cpu_s();
     end_ns_ = begin_ns + options_.timeout_ns;
     RETURN_IF_ERROR(write_all());
     RETURN_IF_ERROR(store_.flush(end_ns_ - clock_.now_ns()));
     const std::int64_t written_ns = clock_.now_ns();
+    const double written_cpu_s = cpu_s();
     RETURN_IF_ERROR(read_all());
     speed.write_s = seconds_between(begin_ns, written_ns);
     speed.read_s = seconds_between(written_ns, clock_.now_ns());
+    speed.write_cpu_s = written_cpu_s - begin_cpu_s;
+    speed.read_cpu_s = cpu_s() - written_cpu_s;
     speed.pages_failed = failed_;
     return speed;
   }

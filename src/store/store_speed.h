@@ -21,6 +21,8 @@ struct StoreSpeed {
   std::size_t page_bytes = 0;
   double write_s = 0;
   double read_s = 0;
+  double write_cpu_s = 0;  // of this process, all its threads
+  double read_cpu_s = 0;
   std::size_t pages_failed = 0;  // not written, or not read back as they were
 
   double write_pages_per_s() const { return static_cast<double>(pages) / write_s; }

@@ -263,8 +263,9 @@ void PageCourier::write_part(const Shared& errand, std::size_t part, std::string
 void PageCourier::ask_generation(const Shared& errand, Exchange& exchange) {
   exchange.send({.verb = Verb::kGeneration, .key = kGenerationOfAll}, 0,
                 [this, errand](const Reply& reply) { hear_generation(errand, reply); });
-  exchange.send({.verb = Verb::kGeneration, .key = generation_key(errand->label.owner)}, 0,
-                [this, errand, &exchange](const Reply& reply) {
+  // The bytes of a write count from here on: it goes on by itself.
+  exchange.send({.verb = Verb::kGeneration, .key = generation_key(errand->label.owner)},
+                errand->from.size(), [this, errand, &exchange](const Reply& reply) {
                   hear_generation(errand, reply);
                   if (errand->over || errand->kind == ErrandKind::kRead) return;
                   if (errand->fault != StoreFault::kNone) return finish(errand, errand->fault);

@@ -72,11 +72,13 @@ void RemoteLoop::run() {
     Result<std::unique_ptr<Exchange>> exchange = connect();
     if (exchange.ok()) {
       const std::uint64_t replies = courier_.replies();
+      const std::int64_t begin_ns = now_ns();
       desk_.turn_on();
       give_up(serve(*exchange.value()));
       exchange.value()->lose();
-      // One that only greets is no better than one that does not.
-      if (courier_.replies() != replies) pause_ns = options_.retry_first_ns;
+      // One that greets and hangs up is no better than one that is not there.
+      const bool lasted = now_ns() - begin_ns > options_.retry_last_ns;
+      if (lasted || courier_.replies() != replies) pause_ns = options_.retry_first_ns;
     } else {
       give_up(exchange.error().message);
     }
