@@ -9,6 +9,7 @@
 
 #include "store/remote/server_process.h"
 #include "store/remote/store_driver.h"
+#include "store/store_speed.h"
 
 namespace pagoda::store {
 namespace {
@@ -340,6 +341,23 @@ TEST_P(AnyServer, SealedPagesAreReadWithTheKeyAlone) {
   }
   std::filesystem::remove(keyed.key_file);
   std::filesystem::remove(other.key_file);
+}
+
+TEST_P(AnyServer, ItsSpeedIsThatOfPagesThatCameBackWhole) {
+  ServerProcess server = start();
+  StoreDriver one(options(server));
+  ASSERT_TRUE(one.connect());
+  const SpeedTrial trial = {.pages = 100, .page_bytes = 20'000, .timeout_ns = 5'000'000'000};
+  const auto speed = measure_speed(one.store(), trial);
+  ASSERT_TRUE(speed.ok()) << speed.error().message;
+  EXPECT_EQ(speed.value().pages_failed, 0u);
+  EXPECT_EQ(one.store().stats().pages_read, 100u);
+  EXPECT_EQ(one.store().stats().bytes_written, 2'000'000u);
+  EXPECT_GT(speed.value().read_bytes_per_s(), 2e6 / 5);
+  server.kill();
+  ASSERT_TRUE(one.goes_off());
+  EXPECT_FALSE(
+      measure_speed(one.store(), {.pages = 1, .page_bytes = 1, .timeout_ns = 100'000'000}).ok());
 }
 
 TEST_P(AnyServer, AServerThatIsNotThereIsOffAndTriedAgain) {

@@ -356,6 +356,7 @@ TEST(RemoteStore, CancelsReadsThatHaveNotBegunAndAnswersQuestionsFirst) {
   EXPECT_EQ(driver.await(kept).fault, StoreFault::kAbsent);
   EXPECT_EQ(driver.await(question).keys_found, 1u);
   EXPECT_EQ(driver.await(write).fault, StoreFault::kNone);
+  const std::lock_guard lock(mutex);
   EXPECT_EQ(verbs, (std::vector<std::string>{"GET", "EXISTS", "GET", "SET"}));
 }
 
