@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/wake_bell.h"
 #include "events/batch_encoder.h"
 #include "events/publisher.h"
 #include "events/replay_buffer.h"
-#include "events/wake_bell.h"
 #include "events/zmq_socket.h"
 
 namespace pagoda::events {

@@ -114,6 +114,7 @@ struct Removal {
   std::uint64_t pages = 0;
   std::uint64_t bytes = 0;
   bool overwritten = false;  // their bytes are gone from the medium, not only from the index
+  std::string note = {};     // for people: what these figures do not say, or empty
 };
 
 class PageStore {

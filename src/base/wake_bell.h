@@ -1,7 +1,7 @@
 // Wakes a thread that waits in poll(): any thread rings, without waiting.
 #pragma once
 
-namespace pagoda::events {
+namespace pagoda {
 
 class WakeBell {
  public:
@@ -19,4 +19,4 @@ class WakeBell {
   int descriptor_;
 };
 
-}  // namespace pagoda::events
+}  // namespace pagoda

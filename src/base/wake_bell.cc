@@ -1,11 +1,11 @@
-#include "events/wake_bell.h"
+#include "base/wake_bell.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 
-namespace pagoda::events {
+namespace pagoda {
 
 WakeBell::WakeBell() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   ASSERT(descriptor_ >= 0, "a process may open more than a few files");
@@ -21,4 +21,4 @@ void WakeBell::hear() {
   (void)eventfd_read(descriptor_, &rings);
 }
 
-}  // namespace pagoda::events
+}  // namespace pagoda

@@ -1,0 +1,68 @@
+// A connection with commands on their way: each gets one reply, in order. One thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/remote/dialect.h"
+#include "store/remote/remote_wire.h"
+
+namespace pagoda::store {
+
+class Exchange {
+ public:
+  // May send further commands.
+  using Handler = std::function<void(Reply& reply)>;
+
+  Exchange(std::unique_ptr<RemoteWire> wire, std::unique_ptr<Dialect> dialect);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // `value_bytes`: of the value that is sent or asked for.
+  void send(const Command& command, std::size_t value_bytes, Handler handler);
+  // What is said first. greeting() has an error once the server does not let us in.
+  void greet();
+  const Status& greeting() const { return greeting_; }
+
+  // Moves what can be moved and hands replies to their handlers. An error once it is over.
+  Status move();
+  // Every handler that waits is told kLost; nothing can be sent afterwards.
+  void lose();
+
+  const Dialect& dialect() const { return *dialect_; }
+  std::size_t bytes_in_flight() const { return bytes_in_flight_; }
+  std::size_t commands_in_flight() const { return expected_.size(); }
+  int descriptor() const { return wire_->descriptor(); }
+  short events() const;
+  // The last turn ended early: move() again without waiting for the socket.
+  bool has_more() const { return has_more_; }
+
+ private:
+  struct Expected {
+    std::size_t value_bytes;
+    Handler handler;
+  };
+
+  Status move_out();
+  Status move_in();
+  Status hand_out();
+
+  std::unique_ptr<RemoteWire> wire_;
+  std::unique_ptr<Dialect> dialect_;
+  Status greeting_ = ok_status();
+  bool lost_ = false;
+  std::string out_;
+  std::size_t sent_ = 0;  // of out_
+  std::vector<char> room_;
+  std::deque<Expected> expected_;
+  std::size_t bytes_in_flight_ = 0;
+  bool has_more_ = false;
+};
+
+}  // namespace pagoda::store

@@ -1,0 +1,63 @@
+// Removes an owner's pages, or all, from a server: by looking at every key where keys can be
+// listed, else by a new generation, under which nothing written before is read. On the store's
+// thread.
+//
+// Memcached lists its keys neither completely nor always, and its flush_all would take what is not
+// ours. So every record there carries the sum of two numbers that the server keeps, one of its
+// owner and one of all, and is absent to whoever finds another sum. Numbers are random where there
+// is none: a number that was evicted loses pages, and never brings back removed ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kv/tiers/page_store.h"
+#include "store/remote/exchange.h"
+
+namespace pagoda::store {
+
+class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
+ public:
+  using Done = std::function<void(Result<kv::Removal>)>;
+
+  // No owner: all pages. `ttl_s` is for the note.
+  PageRemoval(std::optional<kv::OwnerTag> owner, std::uint32_t ttl_s, Done done)
+      : owner_(owner), ttl_s_(ttl_s), done_(std::move(done)) {}
+
+  // Once. It lives as long as replies are expected.
+  void start(Exchange& exchange);
+
+ private:
+  struct Page {
+    std::string key;
+    bool chosen = false;
+    std::size_t bytes = 0;        // of the whole record
+    std::size_t first_bytes = 0;  // of what the key holds
+  };
+
+  void turn_generation(Exchange& exchange);
+  void list(std::uint64_t cursor, Exchange& exchange);
+  void look(Exchange& exchange);
+  void hear_head(Page& page, const Reply& reply);
+  void erase(Exchange& exchange);
+  void erase_key(const std::string& key, Exchange& exchange);
+  void go_on(Exchange& exchange);
+  // One reply fewer is open: `then` after the last. False: it has failed.
+  bool hear(const Reply& reply, ReplyKind expected);
+  void end(Result<kv::Removal> result);
+
+  std::optional<kv::OwnerTag> owner_;
+  std::uint32_t ttl_s_;
+  Done done_;
+  kv::Removal removal_;
+  std::uint64_t cursor_ = 0;
+  std::vector<Page> pages_;  // of the cursor's keys
+  std::size_t replies_open_ = 0;
+};
+
+}  // namespace pagoda::store

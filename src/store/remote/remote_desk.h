@@ -1,0 +1,87 @@
+// What callers leave for the store's thread and what it leaves for them, under one lock that nobody
+// holds for long.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/wake_bell.h"
+#include "kv/tiers/page_store.h"
+#include "store/remote/errand.h"
+#include "store/remote/remote_options.h"
+
+namespace pagoda::store {
+
+// What a caller waits for: a removal, or only that the writes before it are over.
+struct Job {
+  enum class Kind : std::uint8_t { kRemove, kRemoveAll, kFlush };
+  Kind kind = Kind::kFlush;
+  kv::OwnerTag owner = {};
+  std::uint64_t number = 0;  // writes with lower ones come first
+  std::optional<Result<kv::Removal>> result = {};
+};
+
+class RemoteDesk {
+ public:
+  // Off until turn_on().
+  explicit RemoteDesk(const RemoteOptions& options) : options_(options) {
+    stats_.is_on = false;
+    stats_.is_ready = false;
+  }
+
+  // Callers
+  // False: the store is off, or too much waits.
+  bool put(Errand errand);
+  void put_report(const kv::StoreReport& report);
+  bool is_on() const;
+  void cancel(std::span<const kv::StoreTicket> tickets);
+  void poll(std::vector<kv::StoreReport>& reports);
+  void on_report(std::function<void()> bell);
+  Result<kv::Removal> wait_for(Job job, std::int64_t timeout_ns);
+  Status await_on(std::int64_t timeout_ns);
+  kv::StoreStats stats() const;
+  void stop();
+
+  // The store's thread
+  struct Inbox {
+    std::vector<Errand> errands;
+    std::vector<kv::StoreTicket> cancelled;
+    std::vector<std::shared_ptr<Job>> jobs;
+  };
+  Inbox take();
+  void report(const Errand& errand);
+  void end(const std::shared_ptr<Job>& job, Result<kv::Removal> result);
+  void turn_on();
+  // Why, for people. What waits comes back; nothing is put afterwards.
+  Inbox turn_off(const std::string& condition);
+  // Rings if there is a report since the last time.
+  void ring_if_due();
+  bool is_stopping() const;
+  WakeBell& wake_bell() { return wake_bell_; }
+
+ private:
+  std::size_t& queued(const Errand& errand);
+  static std::size_t weight(const Errand& errand);
+
+  const RemoteOptions& options_;
+  WakeBell wake_bell_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Inbox inbox_;
+  std::vector<kv::StoreReport> reports_;
+  bool ring_due_ = false;
+  std::function<void()> bell_;
+  kv::StoreStats stats_;
+  std::size_t reads_queued_ = 0;
+  std::size_t write_bytes_queued_ = 0;
+  std::uint64_t next_number_ = 1;
+  bool stopping_ = false;
+};
+
+}  // namespace pagoda::store

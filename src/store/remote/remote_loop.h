@@ -1,0 +1,63 @@
+// The store's thread: connects, carries, gives up, tries again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/page_cipher.h"
+#include "store/remote/exchange.h"
+#include "store/remote/known_keys.h"
+#include "store/remote/page_courier.h"
+#include "store/remote/remote_desk.h"
+#include "store/remote/remote_options.h"
+#include "store/remote/tls_client.h"
+
+namespace pagoda::store {
+
+class RemoteLoop {
+ public:
+  static Result<std::unique_ptr<RemoteLoop>> start(const RemoteOptions& options);
+  ~RemoteLoop();
+
+  // Any thread
+  const RemoteOptions& options() const { return options_; }
+  RemoteDesk& desk() { return desk_; }
+  KnownKeys& known() { return known_; }
+  std::int64_t now_ns() const { return clock_.now_ns(); }
+  std::int64_t deadline_ns() const { return now_ns() + options_.request_timeout_ns; }
+
+ private:
+  RemoteLoop(const RemoteOptions& options, const std::optional<PageCipher>& cipher,
+             std::optional<TlsClient> tls);
+
+  void run();
+  Result<std::unique_ptr<Exchange>> connect();
+  Result<std::unique_ptr<Exchange>> connect_to(const RemoteWire::Address& address,
+                                               std::int64_t deadline_ns);
+  Status greet(Exchange& exchange, std::int64_t deadline_ns);
+  // Until there is nothing to carry over it any more; why.
+  std::string serve(Exchange& exchange);
+  void take_inbox(RemoteDesk::Inbox inbox);
+  void begin_jobs(Exchange& exchange);
+  void give_up(const std::string& condition);
+  // For the socket (-1: none), the bell or the time.
+  void wait(int descriptor, short events, std::int64_t until_ns);
+
+  RemoteOptions options_;
+  std::optional<PageCipher> cipher_;
+  std::optional<TlsClient> tls_;
+  SteadyClock clock_;
+  KnownKeys known_;
+  RemoteDesk desk_;
+  PageCourier courier_;
+  std::vector<std::shared_ptr<Job>> jobs_;  // that wait for writes before them
+  std::thread thread_;
+};
+
+}  // namespace pagoda::store

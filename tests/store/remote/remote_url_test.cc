@@ -1,0 +1,69 @@
+#include "store/remote/remote_url.h"
+
+#include <gtest/gtest.h>
+
+namespace pagoda::store {
+namespace {
+
+std::string error_of(const std::string& text) {
+  const auto url = parse_remote_url(text);
+  return url.ok() ? "no error" : url.error().message;
+}
+
+TEST(RemoteUrl, HasASchemeAHostAndWhatElseIsSaid) {
+  const RemoteUrl plain = parse_remote_url("redis://cache").value();
+  EXPECT_EQ(plain.host, "cache");
+  EXPECT_EQ(plain.port, "6379");
+  EXPECT_FALSE(plain.tls);
+  EXPECT_EQ(plain.kind, RemoteKind::kRedis);
+
+  const RemoteUrl full = parse_remote_url("rediss://me:s%40cr%3Aet@10.0.0.1:7000/3").value();
+  EXPECT_TRUE(full.tls);
+  EXPECT_EQ(full.user, "me");
+  EXPECT_EQ(full.password, "s@cr:et");
+  EXPECT_EQ(full.host, "10.0.0.1");
+  EXPECT_EQ(full.port, "7000");
+  EXPECT_EQ(full.database, 3u);
+
+  const RemoteUrl nameless = parse_remote_url("redis://:pw@h/").value();
+  EXPECT_EQ(nameless.user, "");
+  EXPECT_EQ(nameless.password, "pw");
+
+  const RemoteUrl memcached = parse_remote_url("memcached://[::1]:9").value();
+  EXPECT_EQ(memcached.kind, RemoteKind::kMemcached);
+  EXPECT_EQ(memcached.host, "::1");
+  EXPECT_EQ(memcached.port, "9");
+  EXPECT_EQ(parse_remote_url("memcached://m").value().port, "11211");
+}
+
+TEST(RemoteUrl, IsShownWithoutItsPassword) {
+  EXPECT_EQ(parse_remote_url("rediss://u:secret@h:1/2").value().shown(), "rediss://h:1/2");
+  EXPECT_EQ(parse_remote_url("memcached://[::1]").value().shown(), "memcached://[::1]:11211");
+}
+
+TEST(RemoteUrl, ThatIsWrongIsNamedWithWhatIsWrong) {
+  EXPECT_NE(error_of("http://h").find("\"http://h\""), std::string::npos);
+  EXPECT_NE(error_of("http://h").find("redis://"), std::string::npos);
+  for (const char* hostless : {"redis://", "redis://:6379", "redis://h:0", "redis://h:65536",
+                               "redis://h:", "redis://h:6x", "redis://[::1", "redis://[::1]x"}) {
+    EXPECT_NE(error_of(hostless).find("names no host"), std::string::npos) << hostless;
+  }
+  EXPECT_NE(error_of("redis://h/x").find("\"x\" is no database"), std::string::npos);
+  EXPECT_NE(error_of("redis://h/1000001").find("1000000"), std::string::npos);
+  EXPECT_NE(error_of("memcached://h/1").find("no databases"), std::string::npos);
+  EXPECT_NE(error_of("memcached://a:b@h").find("no user"), std::string::npos);
+  EXPECT_NE(error_of("redis://user@h").find("user:password"), std::string::npos);
+  EXPECT_NE(error_of("redis://user:@h").find("empty"), std::string::npos);
+  EXPECT_NE(error_of("redis://:%4@h").find("two hexadecimal"), std::string::npos);
+  EXPECT_NE(error_of("redis://:%zz@h").find("two hexadecimal"), std::string::npos);
+}
+
+TEST(RemoteUrl, ErrorsNeverShowAPassword) {
+  for (const char* text : {"redis://u:secret@", "redis://u:secret@h:0", "redis://u:sec@ret@h/x",
+                           "http://u:secret@h", "memcached://u:secret@h", "redis://secret@h"}) {
+    EXPECT_EQ(error_of(text).find("sec"), std::string::npos) << error_of(text);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::store
