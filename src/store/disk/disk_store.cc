@@ -1,0 +1,343 @@
+#include "store/disk/disk_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/disk/disk_lane.h"
+#include "store/disk/posix_files.h"
+
+namespace pagoda::store {
+
+using kv::StoreFault;
+
+namespace {
+
+// One ring keeps a disk busy; a second thread checks and copies while the first does.
+constexpr std::size_t kRingLanes = 2;
+constexpr std::size_t kRingDepth = 16;
+constexpr std::size_t kPlainLanes = 16;
+constexpr std::uint64_t kWriteTurn = 4;  // of so many requests one is a write, however many reads
+
+Status prepare_folder(FileLayer& layer, bool& is_read_only) {
+  const auto refused = [&](int error) {
+    return Error{ErrorCode::kIo, fmt::format("{}: {}", layer.path(), error_text(error))};
+  };
+  if (!is_read_only) {
+    const int made = layer.make_folder();
+    if (made == EROFS) is_read_only = true;
+    if (made != 0 && made != EROFS) return refused(made);
+  }
+  const int locked = layer.lock(is_read_only);
+  if (locked == EWOULDBLOCK) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{}: another process uses this store", layer.path())};
+  }
+  if (locked != 0) return refused(locked);
+  return ok_status();
+}
+
+Status check_options(const DiskOptions& options) {
+  if (options.page_bytes == 0 || options.block_tokens == 0 ||
+      options.block_tokens > kv::kBlockTokensMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: pages of {} bytes and {} tokens; at most {} tokens", options.path,
+                             options.page_bytes, options.block_tokens, kv::kBlockTokensMax)};
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DiskStore>> DiskStore::open(const DiskOptions& options) {
+  return open(options, std::make_unique<PosixFiles>(options.path));
+}
+
+Result<std::unique_ptr<DiskStore>> DiskStore::open(const DiskOptions& options,
+                                                   std::unique_ptr<FileLayer> layer) {
+  RETURN_IF_ERROR(check_options(options));
+  std::optional<SlotCipher> cipher;
+  if (!options.key_file.empty()) {
+    ASSIGN_OR_RETURN(cipher, SlotCipher::from_key_file(options.key_file));
+  }
+  bool is_read_only = options.read_only;
+  RETURN_IF_ERROR(prepare_folder(*layer, is_read_only));
+  const SlotCodec codec({options.page_bytes, options.block_tokens}, std::move(cipher));
+  ASSIGN_OR_RETURN(SlabFiles files, is_read_only
+                                        ? SlabFiles::open_read_only(*layer, codec)
+                                        : SlabFiles::open(*layer, codec, options.bytes_max));
+  auto slab = std::make_unique<Slab>(std::move(files), codec, wall_clock_us);
+  std::unique_ptr<DiskStore> store(new DiskStore(options, std::move(layer), std::move(slab)));
+  store->start();
+  return store;
+}
+
+DiskStore::DiskStore(const DiskOptions& options, std::unique_ptr<FileLayer> layer,
+                     std::unique_ptr<Slab> slab)
+    : options_(options),
+      layer_(std::move(layer)),
+      slab_(std::move(slab)),
+      throttle_(options.bytes_per_s_max),
+      reading_(options.failures_max, options.retry_after_ns),
+      writing_(options.failures_max, options.retry_after_ns),
+      syncing_(options.failures_max, options.retry_after_ns) {}
+
+void DiskStore::start() {
+  const std::size_t slot_bytes = slab_->codec().geometry().slot_bytes();
+  const std::size_t berths = std::max<std::size_t>(options_.staging_bytes_max / slot_bytes, 1);
+  std::vector<std::unique_ptr<SlotIo>> ios;
+  if (options_.use_uring && slab_->files().slab().descriptor() >= 0) {
+    while (ios.size() < std::min(kRingLanes, berths)) {
+      std::unique_ptr<SlotIo> ring = make_uring_io(kRingDepth);
+      if (ring == nullptr) break;
+      ios.push_back(std::move(ring));
+    }
+  }
+  has_uring_ = !ios.empty();
+  while (!has_uring_ && ios.size() < std::min(kPlainLanes, berths)) ios.push_back(make_plain_io());
+  const std::size_t depth = std::max<std::size_t>(berths / ios.size(), 1);
+  for (std::unique_ptr<SlotIo>& io : ios) {
+    lanes_.emplace_back(
+        [lane = std::make_shared<DiskLane>(*this, std::move(io), depth)] { lane->run(); });
+  }
+  keeper_ = std::thread([this] { keep(); });
+}
+
+DiskStore::~DiskStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  work_.notify_all();
+  upkeep_.notify_all();
+  for (std::thread& lane : lanes_) lane.join();
+  keeper_.join();
+  slab_->close();
+}
+
+std::string DiskStore::io_name() const {
+  return fmt::format("{}, {}", has_uring_ ? "io_uring" : fmt::format("{} threads", lanes_.size()),
+                     slab_->files().slab().is_direct() ? "direct" : "through the page cache");
+}
+
+bool DiskStore::is_on(bool is_write) const {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now_ns = clock_.now_ns();
+  return is_write ? can_write(now_ns) : reading_.is_on(now_ns);
+}
+
+std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
+                                           std::span<const kv::PageKey> keys) {
+  if (!slab_->is_ready()) {
+    const std::lock_guard lock(mutex_);
+    questions_.push_back({ticket, {keys.begin(), keys.end()}, clock_.now_ns()});
+    work_.notify_one();  // somebody must see that it is not answered too late
+    return std::nullopt;
+  }
+  return is_on(false) ? slab_->find(keys) : 0;
+}
+
+bool DiskStore::keeps(const kv::PageKey& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (keys_written_.contains(key)) return true;
+  }
+  return slab_->keeps(key);
+}
+
+void DiskStore::read(kv::PageRead read) {
+  ASSERT(read.page.size() == options_.page_bytes, "a store's pages have one size");
+  auto request = std::make_unique<Request>();
+  request->ticket = read.ticket;
+  request->label = std::move(read.label);
+  request->into = read.page;
+  request->asked_ns = clock_.now_ns();
+  const std::lock_guard lock(mutex_);
+  request->number = ++requests_made_;
+  reads_.push_back(std::move(request));
+  work_.notify_one();
+}
+
+bool DiskStore::write(kv::PageWrite write) {
+  ASSERT(write.page.size() == options_.page_bytes, "a store's pages have one size");
+  ASSERT(write.label.tokens.size() <= options_.block_tokens, "a store's blocks have one size");
+  const std::int64_t now_ns = clock_.now_ns();
+  if (!slab_->is_ready() || slab_->files().is_read_only()) return false;
+  const std::lock_guard lock(mutex_);
+  if (!can_write(now_ns) || writes_.size() >= options_.writes_waiting_max) return false;
+  if (full_since_ns_ != 0 && now_ns - full_since_ns_ > options_.retry_after_ns) {
+    full_since_ns_ = 0;
+    slab_->allow_growth();
+  }
+  auto request = std::make_unique<Request>();
+  request->number = ++requests_made_;
+  request->ticket = write.ticket;
+  request->label = std::move(write.label);
+  request->from = write.page;
+  request->is_write = true;
+  request->asked_ns = now_ns;
+  writes_open_.insert(request->number);
+  keys_written_.insert(request->label.key);
+  writes_.push_back(std::move(request));
+  work_.notify_one();
+  return true;
+}
+
+void DiskStore::cancel(std::span<const kv::StoreTicket> tickets) {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Request>& request : reads_) {
+    if (std::find(tickets.begin(), tickets.end(), request->ticket) != tickets.end()) {
+      request->is_cancelled = true;
+      has_cancelled_ = true;
+    }
+  }
+  work_.notify_one();
+}
+
+void DiskStore::poll(std::vector<kv::StoreReport>& reports) {
+  const std::lock_guard lock(mutex_);
+  expire(clock_.now_ns());
+  reports.insert(reports.end(), reports_.begin(), reports_.end());
+  reports_.clear();
+  needs_ring_ = false;
+}
+
+void DiskStore::on_report(std::function<void()> bell) {
+  const std::lock_guard lock(mutex_);
+  bell_ = std::move(bell);
+}
+
+DiskStore::Requests* DiskStore::next_queue() {
+  const bool can_write = !writes_.empty() && !are_writes_held_;
+  const bool is_write_turn = turns_ % kWriteTurn == 0;
+  if (can_write && (reads_.empty() || is_write_turn)) return &writes_;
+  return reads_.empty() ? nullptr : &reads_;
+}
+
+std::unique_ptr<DiskStore::Request> DiskStore::take(bool may_wait) {
+  Lock lock(mutex_);
+  while (!is_stopping_) {
+    expire(clock_.now_ns());
+    if (needs_ring_) {
+      unlock_and_ring(lock);
+      lock.lock();
+      continue;
+    }
+    if (Requests* const queue = next_queue()) {
+      ++turns_;
+      std::unique_ptr<Request> request = std::move(queue->front());
+      queue->pop_front();
+      in_flight_.insert(request.get());
+      if (request->is_write) ++writes_in_flight_;
+      if (is_keeper_resting_) upkeep_.notify_one();
+      return request;
+    }
+    if (!may_wait) return nullptr;
+    if (questions_.empty()) {
+      work_.wait(lock);
+    } else {
+      work_.wait_for(lock, std::chrono::milliseconds(50));
+    }
+  }
+  return nullptr;
+}
+
+bool DiskStore::claim_bytes(Request& request) {
+  const std::lock_guard lock(mutex_);
+  request.is_copying = !request.is_reported;
+  return request.is_copying;
+}
+
+void DiskStore::release_bytes(Request& request) {
+  const std::lock_guard lock(mutex_);
+  request.is_copying = false;
+}
+
+void DiskStore::note_health(const Request& request, StoreFault fault, int error) {
+  TierHealth& health = request.is_write ? writing_ : reading_;
+  const std::int64_t now_ns = clock_.now_ns();
+  if (fault == StoreFault::kIo || (fault == StoreFault::kNoRoom && error != 0)) {
+    health.fail(now_ns, fmt::format("{} fail: {}", request.is_write ? "writes" : "reads",
+                                    error_text(error)));
+    if (fault == StoreFault::kNoRoom) full_since_ns_ = now_ns;
+  } else if (fault == StoreFault::kNone || fault == StoreFault::kDamaged ||
+             fault == StoreFault::kForeign) {
+    health.succeed();  // the disk answered
+  }
+}
+
+void DiskStore::finish(Request& request, StoreFault fault, int error) {
+  Lock lock(mutex_);
+  in_flight_.erase(&request);
+  if (request.is_write) --writes_in_flight_;
+  note_health(request, fault, error);
+  if (fault == StoreFault::kNone) {
+    (request.is_write ? counted_.pages_written : counted_.pages_read) += 1;
+    (request.is_write ? counted_.bytes_written : counted_.bytes_read) += options_.page_bytes;
+  }
+  if (slab_->has_changes()) note_changes();
+  if (request.is_write) end_write_of(request);
+  if (!request.is_reported) push(request.ticket, fault);
+  ended_.notify_all();
+  unlock_and_ring(lock);
+}
+
+void DiskStore::end_write_of(const Request& request) {
+  writes_open_.erase(request.number);
+  keys_written_.erase(keys_written_.find(request.label.key));
+}
+
+void DiskStore::note_changes() {
+  if (changed_since_ns_ != 0 || slab_->files().is_read_only()) return;
+  changed_since_ns_ = clock_.now_ns();
+  upkeep_.notify_one();
+}
+
+void DiskStore::push(kv::StoreTicket ticket, StoreFault fault, std::size_t keys_found) {
+  reports_.push_back({ticket, fault, keys_found});
+  if (fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(fault)];
+  needs_ring_ = true;
+}
+
+void DiskStore::unlock_and_ring(Lock& lock) {
+  const bool needs_ring = std::exchange(needs_ring_, false);
+  const std::function<void()> bell = needs_ring ? bell_ : nullptr;
+  lock.unlock();
+  if (bell) bell();
+}
+
+void DiskStore::expire(Requests& queue, std::int64_t now_ns) {
+  const bool is_front_late =
+      !queue.empty() && now_ns - queue.front()->asked_ns > options_.request_limit_ns;
+  if (!is_front_late && !has_cancelled_) return;
+  std::erase_if(queue, [&](const std::unique_ptr<Request>& request) {
+    const bool is_late = now_ns - request->asked_ns > options_.request_limit_ns;
+    if (!is_late && !request->is_cancelled) return false;
+    push(request->ticket, is_late ? StoreFault::kTimeout : StoreFault::kCancelled);
+    if (request->is_write) end_write_of(*request);
+    ended_.notify_all();
+    return true;
+  });
+}
+
+void DiskStore::expire(std::int64_t now_ns) {
+  expire(reads_, now_ns);
+  expire(writes_, now_ns);
+  has_cancelled_ = false;
+  for (Request* const request : in_flight_) {
+    const bool is_late = now_ns - request->asked_ns > options_.request_limit_ns;
+    if (!is_late || request->is_copying || request->is_reported) continue;
+    request->is_reported = true;
+    push(request->ticket, StoreFault::kTimeout);
+  }
+  std::erase_if(questions_, [&](const Question& question) {
+    if (now_ns - question.asked_ns < options_.answer_limit_ns) return false;
+    push(question.ticket, StoreFault::kNone, 0);
+    return true;
+  });
+}
+
+}  // namespace pagoda::store

@@ -1,0 +1,166 @@
+// The disk tier: pages in slots of a slab file (format.h), through any crash (slab.h), by threads
+// of its own. A few lanes read and write, each many slots at once where the kernel has io_uring; a
+// keeper reads the index at start, makes writes durable within a second, and looks for damage while
+// nothing runs.
+//
+// A write is durable when flush() returned without error after its report, and by itself
+// commit_after_ns after its report plus the time that a sync takes.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "kv/tiers/page_store.h"
+#include "store/disk/disk_options.h"
+#include "store/disk/file_layer.h"
+#include "store/disk/slab.h"
+#include "store/disk/throttle.h"
+#include "store/disk/tier_health.h"
+
+namespace pagoda::store {
+
+class DiskStore final : public kv::PageStore {
+ public:
+  // Errors: no room for a page within the limit, a folder or files that cannot be used, another
+  // process that has it, a key file that is not one. Returns before the index is read. A file
+  // system that is read-only makes a store that is.
+  static Result<std::unique_ptr<DiskStore>> open(const DiskOptions& options);
+  // Over files of the caller's making.
+  static Result<std::unique_ptr<DiskStore>> open(const DiskOptions& options,
+                                                 std::unique_ptr<FileLayer> layer);
+  ~DiskStore() override;
+
+  std::string_view name() const override { return "disk"; }
+  std::optional<std::size_t> find(kv::StoreTicket ticket,
+                                  std::span<const kv::PageKey> keys) override;
+  bool keeps(const kv::PageKey& key) override;
+  void read(kv::PageRead read) override;
+  bool write(kv::PageWrite write) override;
+  void cancel(std::span<const kv::StoreTicket> tickets) override;
+  void poll(std::vector<kv::StoreReport>& reports) override;
+  void on_report(std::function<void()> bell) override;
+  Result<kv::Removal> remove(const kv::OwnerTag& owner) override;
+  Result<kv::Removal> remove_all() override;
+  Status flush(std::int64_t timeout_ns) override;
+  kv::StoreStats stats() const override;
+
+  // Nothing runs: the scrub may. Any thread.
+  void set_idle(bool is_idle);
+  // For people: "io_uring, direct".
+  std::string io_name() const;
+
+ private:
+  friend class DiskLane;
+
+  struct Request {
+    std::uint64_t number = 0;  // in the order of asking
+    kv::StoreTicket ticket = 0;
+    kv::PageLabel label;
+    std::span<std::byte> into;        // of a read
+    std::span<const std::byte> from;  // of a write
+    bool is_write = false;
+    bool is_cancelled = false;
+    bool is_copying = false;   // a lane is at the caller's bytes
+    bool is_reported = false;  // it took too long: the caller's bytes are not touched any more
+    std::int64_t asked_ns = 0;
+  };
+  struct Question {
+    kv::StoreTicket ticket = 0;
+    std::vector<kv::PageKey> keys;
+    std::int64_t asked_ns = 0;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+  using Requests = std::deque<std::unique_ptr<Request>>;
+
+  DiskStore(const DiskOptions& options, std::unique_ptr<FileLayer> layer,
+            std::unique_ptr<Slab> slab);
+  void start();
+
+  // Of lanes. The next request; nothing when there is none and it may not wait, and at the end.
+  std::unique_ptr<Request> take(bool may_wait);
+  Requests* next_queue();
+  // May the caller's bytes be touched? If so they stay where they are until release_bytes().
+  bool claim_bytes(Request& request);
+  void release_bytes(Request& request);
+  // Ends what take() gave. `error`: of the system, for people.
+  void finish(Request& request, kv::StoreFault fault, int error);
+  void note_health(const Request& request, kv::StoreFault fault, int error);
+  bool is_on(bool is_write) const;
+  bool can_write(std::int64_t now_ns) const {
+    return writing_.is_on(now_ns) && syncing_.is_on(now_ns);
+  }
+
+  // Of the keeper.
+  void keep();
+  bool load_index();
+  void answer_questions();
+  void commit_if_due(std::int64_t now_ns);
+  void scrub_if_due(std::int64_t now_ns);
+  std::int64_t next_wake_ns() const;
+
+  int commit();
+  Result<kv::Removal> remove_pages(const std::optional<kv::OwnerTag>& owner);
+  // These with mutex_ held. Reports what has waited too long or was cancelled.
+  void expire(std::int64_t now_ns);
+  void expire(Requests& queue, std::int64_t now_ns);
+  void push(kv::StoreTicket ticket, kv::StoreFault fault, std::size_t keys_found = 0);
+  void end_write_of(const Request& request);
+  void note_changes();
+  // Lets go of mutex_, and tells who waits for reports.
+  void unlock_and_ring(Lock& lock);
+
+  const DiskOptions options_;
+  const SteadyClock clock_;
+  std::unique_ptr<FileLayer> layer_;  // before slab_: the lock is let go after its files
+  std::unique_ptr<Slab> slab_;
+  Throttle throttle_;
+  std::function<void()> bell_;
+  bool has_uring_ = false;
+
+  std::timed_mutex slow_;  // commit, removal and scrub, one at a time; taken before mutex_
+
+  mutable std::mutex mutex_;        // guards what follows
+  std::condition_variable work_;    // for lanes
+  std::condition_variable upkeep_;  // for the keeper
+  std::condition_variable ended_;   // for flush() and remove()
+  bool is_stopping_ = false;
+  bool is_idle_ = false;
+  bool are_writes_held_ = false;
+  bool needs_ring_ = false;
+  bool has_cancelled_ = false;
+  bool is_keeper_resting_ = false;  // without an end
+  std::uint64_t requests_made_ = 0;
+  std::uint64_t turns_ = 0;
+  Requests reads_;
+  Requests writes_;
+  std::set<Request*> in_flight_;
+  std::size_t writes_in_flight_ = 0;
+  std::set<std::uint64_t> writes_open_;      // numbers of those not ended
+  std::multiset<kv::PageKey> keys_written_;  // theirs
+  std::vector<Question> questions_;
+  std::vector<kv::StoreReport> reports_;
+  TierHealth reading_;
+  TierHealth writing_;
+  TierHealth syncing_;
+  std::uint64_t syncs_failed_ = 0;  // that flush() knows of
+  std::string load_error_;
+  std::int64_t full_since_ns_ = 0;     // 0: the disk is not full
+  std::int64_t changed_since_ns_ = 0;  // 0: nothing waits for a commit
+  std::int64_t scrub_due_ns_ = 0;
+  SlotNumber scrub_next_ = 0;
+  kv::StoreStats counted_;
+
+  std::vector<std::thread> lanes_;
+  std::thread keeper_;
+};
+
+}  // namespace pagoda::store

@@ -1,0 +1,73 @@
+// A slab and its index as files: opened, checked, mended, read and written. It holds no page's
+// state; SlotIndex does.
+//
+// Thread rule: slots from any thread; records, load() and the closed mark from one at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "store/disk/file_layer.h"
+#include "store/disk/format.h"
+#include "store/disk/slot_codec.h"
+#include "store/disk/slot_index.h"
+
+namespace pagoda::store {
+
+class SlabFiles {
+ public:
+  // Makes what is missing. All files of the folder together take at most `bytes_max`: slabs of
+  // other page sizes are cut to half of it, the longest unused first. Errors: a limit without room
+  // for a slot, files that are not ours or of another key, and what the system refuses.
+  static Result<SlabFiles> open(FileLayer& layer, const SlotCodec& codec, std::uint64_t bytes_max);
+  // What is there, as it is. A missing slab is an error. `any_key`: sums are all that is checked,
+  // so that the codec's key need not be the slab's.
+  static Result<SlabFiles> open_read_only(FileLayer& layer, const SlotCodec& codec,
+                                          bool any_key = false);
+
+  bool is_read_only() const { return is_read_only_; }
+  bool was_closed() const { return was_closed_; }
+  std::size_t slots_max() const { return slots_max_; }
+  std::uint64_t other_bytes() const { return other_bytes_; }  // slabs of other page sizes
+  // Bytes of a store in which so many slots are used.
+  std::uint64_t bytes_with(std::uint64_t slots_used) const;
+
+  // Reads the whole index into `index`; `breathe` is called now and then.
+  int load(SlotIndex& index, const std::function<void()>& breathe);
+
+  File& slab() const { return *slab_; }
+  std::uint64_t offset_of(SlotNumber slot) const { return std::uint64_t{slot} * slot_bytes_; }
+  IoResult read_slot(SlotNumber slot, std::span<std::byte> bytes) const {
+    return read_all(*slab_, offset_of(slot), bytes);
+  }
+  IoResult write_slot(SlotNumber slot, std::span<const std::byte> bytes) const {
+    return write_all(*slab_, offset_of(slot), bytes);
+  }
+  int write_records(std::span<const SlotChange> changes) const;
+  int sync_slab() const { return slab_->sync(); }
+  int sync_index() const { return index_->sync(); }
+  // Durable when it returns 0.
+  int set_closed(bool closed) const;
+
+ private:
+  explicit SlabFiles(const SlotCodec& codec);
+
+  Status open_files(FileLayer& layer, OpenMode slab_mode, OpenMode index_mode);
+  Status check_header(FileLayer& layer, const SlotCodec& codec, bool any_key);
+  Status fit(FileLayer& layer, const SlotCodec& codec, std::uint64_t bytes_max);
+
+  SlotGeometry geometry_;
+  std::size_t slot_bytes_;
+  RecordCodec records_;
+  std::unique_ptr<File> slab_;
+  std::unique_ptr<File> index_;
+  std::size_t slots_max_ = 0;
+  std::size_t slots_found_ = 0;  // whole in the slab when it was opened
+  std::uint64_t other_bytes_ = 0;
+  bool was_closed_ = false;
+  bool is_read_only_ = false;
+};
+
+}  // namespace pagoda::store

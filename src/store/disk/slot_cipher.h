@@ -1,0 +1,51 @@
+// Secrecy at rest: AES-256-GCM for slots, and digests of keys that nobody without the key file can
+// compute from a guessed prompt.
+//
+// Thread rule: every call may come from any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "store/disk/format.h"
+
+namespace pagoda::store {
+
+inline constexpr std::size_t kNonceBytes = 12;
+inline constexpr std::size_t kTagBytes = 16;
+
+class SlotCipher {
+ public:
+  using Secret = std::array<std::byte, 32>;
+
+  // The file holds 32 bytes, or 64 hexadecimal digits and at most a newline; nobody but its owner
+  // may read it.
+  static Result<SlotCipher> from_key_file(const std::string& path);
+  explicit SlotCipher(const Secret& key);
+
+  // Encrypts in place under a fresh random nonce, which it writes with the tag. `bound` is not
+  // encrypted, but the tag covers it. False: the library refused.
+  bool seal(std::span<const std::byte> bound, std::span<std::byte> bytes,
+            std::span<std::byte, kNonceBytes> nonce, std::span<std::byte, kTagBytes> tag) const;
+  // False: not what seal() made under this key; the bytes are then worthless.
+  bool open(std::span<const std::byte> bound, std::span<std::byte> bytes,
+            std::span<const std::byte, kNonceBytes> nonce,
+            std::span<const std::byte, kTagBytes> tag) const;
+
+  KeyDigest digest(const kv::PageKey& key) const;
+  // Says which key it is without giving it away.
+  std::array<std::byte, 16> check() const;
+
+ private:
+  Secret page_key_;
+  Secret name_key_;
+};
+
+// As SlotCipher::digest(), without a key.
+KeyDigest plain_digest(const kv::PageKey& key);
+
+}  // namespace pagoda::store

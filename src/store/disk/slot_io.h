@@ -1,0 +1,37 @@
+// Reads and writes of slots, several at once where the kernel can. One thread uses one of these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "store/disk/file_layer.h"
+
+namespace pagoda::store {
+
+struct IoDone {
+  std::size_t id = 0;  // as given to read() or write()
+  IoResult result;     // all the bytes, or an error, or the file's end
+};
+
+class SlotIo {
+ public:
+  virtual ~SlotIo() = default;
+  // At most so many may be under way; their ids are below it.
+  virtual std::size_t depth() const = 0;
+  virtual void read(std::size_t id, File& file, std::uint64_t offset,
+                    std::span<std::byte> bytes) = 0;
+  virtual void write(std::size_t id, File& file, std::uint64_t offset,
+                     std::span<const std::byte> bytes) = 0;
+  // Appends at least one that ended; something is under way.
+  virtual void wait(std::vector<IoDone>& done) = 0;
+};
+
+// One at a time, by the calls that every system has.
+std::unique_ptr<SlotIo> make_plain_io();
+// By io_uring. Nothing: not built in, or the kernel refuses.
+std::unique_ptr<SlotIo> make_uring_io(std::size_t depth);
+
+}  // namespace pagoda::store
