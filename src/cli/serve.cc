@@ -1,6 +1,7 @@
 // pagoda serve: the OpenAI API over one model.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include "cli/options.h"
 #include "cli/serve_events.h"
 #include "cli/serve_options.h"
+#include "cli/serve_tiers.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/reply_queue.h"
@@ -78,10 +80,11 @@ class Signals {
 };
 
 // Whatever cannot be read stays as it was.
-void reload(KeySource& source, engine::Engine& engine, server::Server& server) {
+void reload(KeySource& source, engine::Engine& engine, server::Server& server, StoreShelf* shelf) {
   const auto keys = source.read();
   if (keys.ok()) {
     engine.set_tenants(source.tenants());  // before a key can name them
+    if (shelf != nullptr) shelf->set_owners(source.secret(), source.tenants());
     server.set_keys(keys.value());
   } else {
     print_warning(fmt::format("the old keys stay: {}", keys.error().message));
@@ -131,8 +134,28 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
           {"max_num_batched_tokens", options.batched_tokens_max}};
 }
 
+bool is_idle(const engine::Snapshot& now) {
+  return now.answers_running == 0 && now.requests_waiting == 0;
+}
+
+Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
+                                               const engine::CpuMachine& machine,
+                                               const LoadedModel& model) {
+  if (!options.prefix_caching) return std::unique_ptr<StoreShelf>();
+  return StoreShelf::open(options.tiers, {.page_bytes = machine.page_layout().page_bytes(),
+                                          .block_tokens = machine.page_layout().block_tokens,
+                                          .rows_id = machine.rows_id(),
+                                          .model_paths = model.file().part_paths()});
+}
+
+std::vector<std::string> tier_names(const engine::Engine& engine) {
+  std::vector<std::string> names;
+  for (const engine::TierPicture& tier : engine.tiers()) names.push_back(tier.name);
+  return names;
+}
+
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::CpuMachine& machine, bool has_keys) {
+                    const engine::CpuMachine& machine, bool has_keys, const StoreShelf* shelf) {
   if (machine.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -143,6 +166,7 @@ void print_greeting(const std::string& address, const server::ServedModel& model
   fmt::print("context {} tokens, KV cache {} tokens ({}), {} threads\n", model.context_tokens(),
              machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
              machine.threads());
+  if (shelf != nullptr) fmt::print("{}", shelf->greeting());
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
              chats ? "/v1/chat/completions" : "/v1/completions",
@@ -179,19 +203,29 @@ Status serve(const ServeOptions& options) {
   sizes.model_name = served_names(options).front();
   sizes.on_pack = model->pack_progress();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
+  sizes.name_blocks = options.prefix_caching;
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::CpuMachine> machine,
                    engine::CpuMachine::create(model->config(), model->weights(), *kernels, sizes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<StoreShelf> shelf, open_shelf(options, *machine, *model));
+  if (shelf) {
+    shelf->set_owners(key_source.secret(), key_source.tenants());
+    machine->use_tiers(shelf->options());
+  }
 
   server::Doorbell doorbell;
+  std::atomic<const engine::Engine*> serving = nullptr;
   const SteadyClock clock;
   engine::EngineOptions engine_options = {
       .core = machine->core_options(), .tenants = key_source.tenants(), .after_step = [&] {
         doorbell.ring();
         if (events) events->after_step();
+        if (shelf && serving != nullptr) shelf->set_idle(is_idle(serving.load()->snapshot()));
       }};
   engine_options.core.requests_queued_max = options.requests_queued_max;
   engine::Engine engine(engine_options, machine->cache(), machine->runner(), clock);
   if (events) events->start(engine, machine->cache());
+  serving = &engine;
+  if (shelf) shelf->start(engine);
   const server::ServedModel served = {.names = served_names(options),
                                       .tokenizer = tokenizer,
                                       .chat_template = std::move(chat_template),
@@ -201,16 +235,20 @@ Status serve(const ServeOptions& options) {
                                       .created_s = std::time(nullptr),
                                       .facts = machine_facts(*machine, options, events.get()),
                                       .block_bytes = machine->page_layout().page_bytes(),
-                                      .shows_tree = events != nullptr};
+                                      .shows_tree = events != nullptr,
+                                      .tiers = tier_names(engine)};
   signals.start_serving();
   server->open(served);
-  print_greeting(server->address(), served, *machine, keys != nullptr);
+  print_greeting(server->address(), served, *machine, keys != nullptr, shelf.get());
 
-  while (signals.wait() == Signals::Wish::kReload) reload(key_source, engine, *server);
+  while (signals.wait() == Signals::Wish::kReload) {
+    reload(key_source, engine, *server, shelf.get());
+  }
   server->drain();
   const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
   engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
   server->stop();
+  if (shelf) shelf->stop(engine);
   fmt::print("{}", curve_line(engine.curve()));
   if (events) events->stop();
   return ok_status();

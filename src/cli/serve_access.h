@@ -37,6 +37,8 @@ class KeySource {
   Result<std::shared_ptr<const server::KeyRing>> read();
   // For the engine, after read().
   const std::vector<engine::NamedTenant>& tenants() const { return tenants_.tenants(); }
+  // Empty without keys.
+  const std::string& secret() const { return secret_; }
 
  private:
   const AccessOptions& options_;

@@ -154,6 +154,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_network_options(command, options);
   add_access_options(command, options.access);
   add_cache_options(command, options);
+  add_tier_options(command, options.tiers);
   add_scheduling_options(command, options);
   add_log_options(command, options);
 }

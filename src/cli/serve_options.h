@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/serve_access.h"
+#include "cli/serve_tiers.h"
 #include "engine/cpu_machine.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -36,6 +37,7 @@ struct ServeOptions {
   server::LogOptions log = {.format = server::LogFormat::kText};
 
   AccessOptions access;
+  TierFlags tiers;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

@@ -58,6 +58,7 @@ class Core {
   void set_space(const kv::SpaceId& space);
   // Pages are moved between steps, too, as long as some are on their way; false when none is.
   bool move_pages();
+  const std::optional<Tiers>& tiers() const { return tiers_; }
   bool awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
   // Nothing runs any more: everything that is worth it is to be kept in tiers.
   void keep_all();

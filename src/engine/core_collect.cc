@@ -145,6 +145,9 @@ void Core::finish(Answer& answer, FinishReason reason, const std::string& messag
   }
   const std::uint64_t prompt = request.answers.front()->prompt_tokens;
   const LoadRecord load = tiers_ ? tiers_->end(answer) : LoadRecord{};
+  for (std::size_t i = 0; i < kTiersMax; ++i) counters_.prompt_tokens_loaded[i] += load.tokens[i];
+  counters_.load_seconds_waited += load.waited_s;
+  counters_.load_seconds_saved += load.saved_s;
   AnswerRecord record = {.prompt_tokens = prompt,
                          .prompt_tokens_cached = answer.tokens_cached,
                          .prompt_tokens_computed = answer.prompt_rows_computed,

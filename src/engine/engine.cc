@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 
 #include "base/assert.h"
@@ -16,6 +17,17 @@ sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
   sched::TenantTable table;
   for (const NamedTenant& tenant : tenants) table.add(tenant.name, tenant.limits);
   return table;
+}
+
+void picture_tiers(const Tiers& tiers, Snapshot& now) {
+  const Loader& loader = tiers.loader();
+  for (std::size_t i = 0; i < loader.stores(); ++i) {
+    now.tiers[i] = {.tokens_loaded = now.prompt_tokens_loaded[i],
+                    .seconds_reading = loader.seconds_reading(i),
+                    .bytes_per_second = loader.bytes_per_second(i).value_or(0)};
+  }
+  now.prompt_tokens_per_second = loader.tokens_per_second().value_or(0);
+  now.tier_blocks_skipped = tiers.writer().blocks_skipped();
 }
 
 }  // namespace
@@ -95,6 +107,34 @@ bool Engine::keep_all(std::chrono::nanoseconds patience) {
   put(KeepAll{});
   wake_.notify_one();
   return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
+}
+
+std::vector<TierPicture> Engine::tiers() const {
+  std::vector<TierPicture> pictures;
+  for (const kv::PageStore* const store : options_.core.tiers.stores) {
+    pictures.push_back({std::string(store->name()), store->stats()});
+  }
+  return pictures;
+}
+
+std::vector<TierRemoval> Engine::remove_tenant(TenantId tenant) {
+  const kv::OwnerId owner(tenant.value());
+  std::promise<std::uint64_t> removed;
+  post([&](kv::Cache& cache) {
+    const std::uint64_t before = cache.blocks_evicted();
+    cache.clear(owner);
+    removed.set_value(cache.blocks_evicted() - before);
+  });
+  std::vector<TierRemoval> removals;
+  kv::Removal pool = {.pages = removed.get_future().get()};
+  pool.note = "blocks that running requests hold stay until they end";
+  removals.push_back({"pool", pool});
+  const TierOptions& tiers = options_.core.tiers;
+  if (!tiers.owner_tag) return removals;
+  for (kv::PageStore* const store : tiers.stores) {
+    removals.push_back({std::string(store->name()), store->remove(tiers.owner_tag(owner))});
+  }
+  return removals;
 }
 
 void Engine::note_pages_came() {
@@ -193,6 +233,7 @@ void Engine::publish() {
   now.blocks_retained = cache_.blocks_retained();
   now.blocks_evicted = cache_.blocks_evicted();
   now.blocks_joined = cache_.blocks_joined();
+  if (core_.tiers()) picture_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
   if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();

@@ -26,6 +26,17 @@ struct NamedTenant {
   TenantLimits limits;
 };
 
+struct TierPicture {
+  std::string name;
+  kv::StoreStats stats;
+};
+
+// What became of a tenant's pages in a tier.
+struct TierRemoval {
+  std::string tier;  // "pool" for the first
+  Result<kv::Removal> outcome;
+};
+
 struct EngineOptions {
   CoreOptions core;
   std::vector<NamedTenant> tenants;  // TenantId 1, 2, …; 0 has no limits
@@ -58,6 +69,12 @@ class Engine {
   // After drain(): writes what is worth keeping to the tiers, most recently used first. False when
   // `patience` was not enough for all of it.
   bool keep_all(std::chrono::nanoseconds patience);
+
+  // The tiers outside the pool, nearest first. Any thread.
+  std::vector<TierPicture> tiers() const;
+  // Removes what a tenant has, from the pool and every tier: the pool's blocks first, then the
+  // tiers in order. Takes its time.
+  std::vector<TierRemoval> remove_tenant(TenantId tenant);
 
   // Reading these costs the engine's thread nothing.
   Snapshot snapshot() const { return snapshot_.read(); }

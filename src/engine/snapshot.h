@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/finish_reason.h"
+#include "engine/tiers/load_record.h"
 #include "kv/miss_counters.h"
 #include "sched/wait_reason.h"
 
@@ -34,6 +35,16 @@ struct Counters {
   kv::MissCounters misses;                                           // of requests that ran
   std::array<std::uint64_t, kFinishReasonCount> answers_finished{};  // [reason]
   LookupCounts lookups;
+  std::array<std::uint64_t, kTiersMax> prompt_tokens_loaded{};  // [tier]
+  double load_seconds_waited = 0;                               // by requests, added up
+  double load_seconds_saved = 0;                                // an estimate
+};
+
+// What came from a tier.
+struct TierTraffic {
+  std::uint64_t tokens_loaded = 0;  // of prompts
+  double seconds_reading = 0;       // in which any page was on its way
+  double bytes_per_second = 0;      // of late; 0: unknown
 };
 
 struct Snapshot : Counters {
@@ -44,8 +55,11 @@ struct Snapshot : Counters {
   std::uint64_t blocks_free = 0;
   std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
   std::uint64_t blocks_retained = 0;
-  std::uint64_t blocks_evicted = 0;  // since the start
-  std::uint64_t blocks_joined = 0;   // since the start
+  std::uint64_t blocks_evicted = 0;            // since the start
+  std::uint64_t blocks_joined = 0;             // since the start
+  std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
+  double prompt_tokens_per_second = 0;         // that the model computes, of late; 0: unknown
+  std::uint64_t tier_blocks_skipped = 0;       // not written: too many waited
 
   std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }
 };

@@ -111,6 +111,7 @@ Result<File> File::open(const std::string& path) {
     file.bytes_ += part.mapping->bytes().size();
     RETURN_IF_ERROR(file.add_tensors(part.part.tensors, part.path));
     file.parts_.push_back(std::move(part.mapping));
+    file.part_paths_.push_back(part.path);
   }
   RETURN_IF_ERROR(file.check_tensor_count());
   return file;

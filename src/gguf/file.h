@@ -48,6 +48,7 @@ class File {
   File& operator=(File&&) noexcept;
   ~File();
 
+  const std::vector<std::string>& part_paths() const { return part_paths_; }
   const std::string& path() const { return metadata_.source(); }
   std::uint32_t version() const { return version_; }
   std::uint64_t bytes() const { return bytes_; }  // of all parts
@@ -66,6 +67,7 @@ class File {
   Status check_tensor_count() const;
 
   std::vector<std::unique_ptr<MappedFile>> parts_;
+  std::vector<std::string> part_paths_;
   Metadata metadata_;
   std::uint32_t version_ = 0;
   std::uint64_t bytes_ = 0;

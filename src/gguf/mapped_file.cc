@@ -57,8 +57,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
 
 // A refusal costs memory, nothing else.
 void MappedFile::release_pages() const {
-  static_cast<void>(
-      ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED));
+  static_cast<void>(::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED));
 }
 
 MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }

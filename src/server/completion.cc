@@ -128,6 +128,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   }
   if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
     submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
+    submitted.load = event.ending->record.load;
     submitted.retain = event.ending->record.retain;
     submitted.explanation = event.ending->record.explanation;
   }
@@ -163,7 +164,7 @@ void Completion::finish(std::string& out) {
   if (request_.answers.include_usage || request_.retain || request_.engine.explain) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
-    if (request_.answers.include_usage) last["usage"] = usage().to_json();
+    if (request_.answers.include_usage) last["usage"] = usage().to_json(model_.tiers);
     if (request_.retain) last["retain"] = retained();
     if (request_.engine.explain) last["cache_explain"] = explained();
     out += sse(last);
@@ -208,6 +209,7 @@ Usage Completion::usage() const {
   Usage usage;
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     usage.add_prompt(request_.prompts[i], submitted_[i].cached_tokens);
+    usage.add_loaded(submitted_[i].load);
   }
   for (const Answer& answer : answers_) usage.add_answer(answer.text.tokens());
   return usage;
@@ -278,7 +280,7 @@ HttpReply Completion::reply() const {
     choices.push_back(format_->whole(state, answer.whole));
   }
   whole["choices"] = std::move(choices);
-  whole["usage"] = usage().to_json();
+  whole["usage"] = usage().to_json(model_.tiers);
   if (request_.retain) whole["retain"] = retained();
   if (request_.engine.explain) whole["cache_explain"] = explained();
   whole.update(format_->extras(answers_.front().state));

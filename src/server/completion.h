@@ -68,6 +68,7 @@ class Completion {
     engine::RequestId id;
     std::uint64_t seed = 0;
     std::uint64_t cached_tokens = 0;
+    engine::LoadRecord load;
     std::optional<engine::RetainOutcome> retain;
     std::optional<kv::Explanation> explanation;
     std::uint32_t answers_open = 0;     // whose text goes on

@@ -19,6 +19,8 @@
 namespace pagoda::server {
 namespace {
 
+constexpr std::string_view kTenantPath = "/cache/tenant/";
+
 using Handler = Routed (*)(const HttpRequest& request, const ServerState& state);
 
 struct Endpoint {
@@ -134,6 +136,11 @@ Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(list_tenants(state.keys().get()));
 }
 
+Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
+  const std::string name(std::string_view(request.path).substr(kTenantPath.size()));
+  return json_reply(remove_tenant(state.model(), name));
+}
+
 Routed metrics(const HttpRequest& request, const ServerState& state) {
   if (state.phase() == Phase::kLoading) throw ApiError(503, "the model is loading", {}, "loading");
   return metrics_reply(state, request.accept);
@@ -147,7 +154,8 @@ Routed page(const HttpRequest& request, const ServerState& /*state*/) {
   return page_reply(request.path);
 }
 
-// A row that does not say who may ask it needs a key.
+// A row that does not say who may ask it needs a key. A path that ends with a slash, but the first,
+// stands for all that begin with it.
 constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/health", health, true, Who::kAnyone},
     {"GET", "/ready", ready, true, Who::kAnyone},
@@ -164,6 +172,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/curve", curve, false, Who::kAdmin},
     {"POST", "/cache/explain", explain_cache, false, Who::kKey},
     {"GET", "/cache/tree", cache_tree, false, Who::kAdmin},
+    {"DELETE", kTenantPath, tenant_in_tiers, false, Who::kAdmin},
     {"POST", "/reset_prefix_cache", reset_cache, false, Who::kKey},
     {"GET", "/ping", health, true, Who::kAnyone},
     {"GET", "/metrics", metrics, true, Who::kMetrics},
@@ -231,8 +240,11 @@ Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
 std::size_t endpoint_count() { return kEndpoints.size(); }
 
 std::size_t endpoint_of(std::string_view path) {
-  const auto found = std::find_if(kEndpoints.begin(), kEndpoints.end(),
-                                  [&](const Endpoint& endpoint) { return endpoint.path == path; });
+  const auto is_asked = [&](const Endpoint& endpoint) {
+    const bool names_many = endpoint.path.size() > 1 && endpoint.path.ends_with('/');
+    return names_many ? path.starts_with(endpoint.path) : path == endpoint.path;
+  };
+  const auto found = std::find_if(kEndpoints.begin(), kEndpoints.end(), is_asked);
   return static_cast<std::size_t>(found - kEndpoints.begin());
 }
 

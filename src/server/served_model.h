@@ -21,12 +21,13 @@ struct ServedModel {
   const text::Tokenizer& tokenizer;
   std::optional<text::ChatTemplate> chat_template;
   engine::Engine& engine;
-  Doorbell& doorbell;             // rung after each step of the engine
-  std::string fingerprint;        // what answers depend on besides the request
-  std::int64_t created_s = 0;     // since 1970
-  Json facts = Json::object();    // more of what /server_info tells
-  std::uint64_t block_bytes = 0;  // of the cache
-  bool shows_tree = false;        // /cache/tree answers
+  Doorbell& doorbell;                   // rung after each step of the engine
+  std::string fingerprint;              // what answers depend on besides the request
+  std::int64_t created_s = 0;           // since 1970
+  Json facts = Json::object();          // more of what /server_info tells
+  std::uint64_t block_bytes = 0;        // of the cache
+  bool shows_tree = false;              // /cache/tree answers
+  std::vector<std::string> tiers = {};  // outside memory, nearest first
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

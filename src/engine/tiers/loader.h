@@ -46,6 +46,9 @@ class Loader {
     return store_rates_[store].units_per_second();
   }
 
+  std::size_t stores() const { return store_rates_.size(); }
+  double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
+
   // Does a task wait for pages?
   bool anyone_waits() const { return anyone_waits_; }
   bool is_empty() const { return loads_.empty(); }

@@ -18,7 +18,9 @@ void RateMeter::end(std::int64_t now_ns, double units) {
 }
 
 void RateMeter::pass_time(std::int64_t now_ns) {
-  if (running_ > 0) seconds_ += seconds_between(seen_ns_, now_ns);
+  const double passed = running_ > 0 ? seconds_between(seen_ns_, now_ns) : 0;
+  seconds_ += passed;
+  seconds_busy_ += passed;
   seen_ns_ = now_ns;
 }
 

@@ -18,7 +18,8 @@ class RateMeter {
 
   // Nothing before the first unit.
   std::optional<double> units_per_second() const;
-  std::uint64_t running() const { return running_; }
+  // In which anything was on its way, since the start.
+  double seconds_busy() const { return seconds_busy_; }
 
  private:
   static constexpr double kSecondsRemembered = 2.0;
@@ -29,6 +30,7 @@ class RateMeter {
   std::int64_t seen_ns_ = 0;  // time before it is counted
   double units_ = 0;
   double seconds_ = 0;
+  double seconds_busy_ = 0;
 };
 
 }  // namespace pagoda::engine

@@ -32,6 +32,9 @@ struct SpaceId {
   auto operator<=>(const SpaceId&) const = default;
 };
 
+// Of a text that says it all.
+SpaceId space_id(std::string_view text);
+
 // Whose private page it is: a number that the server's secret makes of a tenant, the same after a
 // restart. All zero: public.
 struct OwnerTag {

@@ -1,5 +1,7 @@
 #include "server/access/tenant_salt.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 #include "server/access/digest.h"
@@ -21,6 +23,11 @@ std::string tenant_salt(std::string_view secret, std::string_view tenant,
   append_counted(bytes, tenant);
   append_counted(bytes, cache_salt);
   return to_hex(hmac_sha256(secret, bytes));
+}
+
+std::string tenant_tag(std::string_view secret, std::string_view tenant) {
+  const Digest digest = hmac_sha256(secret, fmt::format("pagoda tenant tag 1{}", tenant));
+  return {digest.begin(), digest.begin() + 8};
 }
 
 }  // namespace pagoda::server

@@ -15,4 +15,7 @@ namespace pagoda::server {
 std::string tenant_salt(std::string_view secret, std::string_view tenant,
                         std::string_view cache_salt);
 
+// 8 bytes that stand for a tenant in stores outside, by which its pages are removed.
+std::string tenant_tag(std::string_view secret, std::string_view tenant);
+
 }  // namespace pagoda::server

@@ -23,6 +23,9 @@ Json show_tree(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold: an
 // admin's reset clears everything, another's what is private to its tenant.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
+// Everything private of a tenant leaves memory and every tier; says what went, and which tier could
+// not be reached. 404 when there is no such tenant.
+Json remove_tenant(const ServedModel& model, const std::string& name);
 // Who has keys, and the limits that were given to them. `keys` may be nullptr.
 Json list_tenants(const KeyRing* keys);
 

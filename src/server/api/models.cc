@@ -57,6 +57,19 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                          {"blocks_evicted", now.blocks_evicted},
                          {"blocks_joined", now.blocks_joined},
                          {"misses", misses_json(now.misses)}};
+  Json tiers = Json::array();
+  for (const engine::TierPicture& tier : model.engine.tiers()) {
+    tiers.push_back({{"tier", tier.name},
+                     {"on", tier.stats.is_on},
+                     {"ready", tier.stats.is_ready},
+                     {"condition", tier.stats.condition},
+                     {"bytes", tier.stats.bytes_used},
+                     {"bytes_max", tier.stats.bytes_max},
+                     {"pages", tier.stats.pages},
+                     {"pages_read", tier.stats.pages_read},
+                     {"pages_written", tier.stats.pages_written}});
+  }
+  info["tiers"] = std::move(tiers);
   return info;
 }
 

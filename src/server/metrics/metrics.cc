@@ -20,6 +20,7 @@ HttpReply metrics_reply(const ServerState& state, std::string_view accept) {
   page.set_shared_labels({{"model_name", model.name()}, {"engine", "0"}});
   write_vllm_metrics(page, readings);
   write_pagoda_metrics(page, readings);
+  write_tier_metrics(page, readings);
   page.set_shared_labels({});
   write_llama_metrics(page, readings);
   return {.content_type = std::string(content_type_of(format)), .body = page.finish()};

@@ -31,6 +31,8 @@ void write_vllm_metrics(Exposition& page, const Readings& readings);
 void write_llama_metrics(Exposition& page, const Readings& readings);
 void write_pagoda_metrics(Exposition& page, const Readings& readings);
 
+void write_tier_metrics(Exposition& page, const Readings& readings);
+
 // A fact of the server as a label: "lru". Empty when it is not known.
 std::string fact_text(const ServedModel& model, std::string_view name);
 

@@ -13,6 +13,9 @@ import sys
 import tempfile
 import time
 
+# Servers share no disk tier with each other, nor with this machine's user, unless a test asks.
+os.environ.setdefault("PAGODA_KV_DISK", "off")
+
 BINARY = os.environ["PAGODA_BINARY"]
 SOURCE = os.environ["PAGODA_SOURCE_DIR"]
 STORIES = os.path.join(SOURCE, "tests/data/models/stories260K.gguf")

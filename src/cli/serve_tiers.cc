@@ -1,0 +1,282 @@
+#include "cli/serve_tiers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/byte_size.h"
+#include "cli/loaded_model.h"
+#include "cli/options.h"
+#include "gguf/fingerprint.h"
+#include "server/access/tenant_salt.h"
+#include "store/host/host_store.h"
+#include "store/remote/remote_store.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr std::uint64_t kDiskBytesDefault = std::uint64_t{20} << 30;
+constexpr double kDiskShareDefault = 0.1;  // of what is free
+
+// Where the server keeps what outlives it.
+std::string default_folder() {
+  return std::filesystem::path(default_model_path()).parent_path().parent_path().string();
+}
+
+Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
+  Result<std::uint64_t> bytes = parse_byte_size(text);
+  if (bytes.ok()) return bytes;
+  return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
+}
+
+Result<std::uint64_t> disk_bytes(const TierFlags& flags, const std::string& path) {
+  if (!flags.disk_size.empty()) return read_size("--kv-disk-size", flags.disk_size);
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  const std::filesystem::space_info room = std::filesystem::space(path, error);
+  if (error) return Error{ErrorCode::kIo, fmt::format("{}: {}", path, error.message())};
+  const auto share =
+      static_cast<std::uint64_t>(static_cast<double>(room.available) * kDiskShareDefault);
+  return std::min(kDiskBytesDefault, share);
+}
+
+// How fast this model was here the last time: so that the first request after a start knows.
+std::string rate_path() { return default_folder() + "/prefill_rates"; }
+
+std::map<std::string, double> read_rates() {
+  std::map<std::string, double> rates;
+  std::ifstream file(rate_path());
+  std::string key;
+  for (double rate = 0; file >> key >> rate;) rates[key] = rate;
+  return rates;
+}
+
+void write_rate(const std::string& key, double rate) {
+  constexpr std::size_t kRatesMax = 64;
+  std::map<std::string, double> rates = read_rates();
+  if (rates.size() >= kRatesMax) rates.clear();
+  rates[key] = rate;
+  const std::string fresh = fmt::format("{}.{}", rate_path(), getpid());
+  {
+    std::ofstream file(fresh, std::ios::trunc);
+    for (const auto& [name, value] : rates) file << name << ' ' << value << '\n';
+    if (!file.flush()) return;
+  }
+  std::error_code ignored;
+  std::filesystem::rename(fresh, rate_path(), ignored);
+}
+
+std::string rate_key(const TierNeeds& needs) {
+  std::string key =
+      needs.rows_id + "@" + std::filesystem::path(needs.model_paths[0]).filename().string();
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+}  // namespace
+
+void add_tier_options(CLI::App& command, TierFlags& flags) {
+  command.add_option(
+      "--kv-disk", flags.disk,
+      "folder that keeps KV over restarts, or off (default: kv in the cache folder)");
+  command.add_option("--kv-disk-size", flags.disk_size,
+                     "its limit, e.g. 50GiB (default: 20GiB, or a tenth of what is free)");
+  command.add_option("--kv-remote", flags.remote,
+                     "store that servers share: redis://[[user]:password@]host[:port][/db], "
+                     "rediss://…, memcached://host[:port] (default: none)");
+  command
+      .add_option("--kv-remote-ttl", flags.remote_ttl_s,
+                  "seconds after which what was written there is gone (default 86400)")
+      ->check(CLI::Range(1.0, 31536000.0));
+  command
+      .add_option("--kv-remote-timeout", flags.remote_timeout_s,
+                  "seconds after which it is not waited for (default 2)")
+      ->check(CLI::Range(0.001, 60.0));
+  command.add_option("--kv-remote-ca-file", flags.ca_file,
+                     "who signed its certificate (default: whom the system trusts)");
+  command.add_option("--kv-host-size", flags.host_size,
+                     "main memory beside the cache, e.g. 8GiB (default 0: none)");
+  command.add_option(
+      "--kv-store-key", flags.key_file,
+      "file of 32 bytes or 64 hexadecimal digits: what is kept on disk and in remote "
+      "stores is encrypted with it (AES-256-GCM)");
+  const std::map<std::string, engine::WriteMode> writes = {{"use", engine::WriteMode::kUse},
+                                                           {"through", engine::WriteMode::kThrough},
+                                                           {"off", engine::WriteMode::kOff}};
+  command
+      .add_option("--kv-write", flags.write,
+                  "when blocks go to tiers: use (on their second use, before they are evicted "
+                  "and at a clean stop), through (when they are computed), off (default use)")
+      ->transform(CLI::CheckedTransformer(writes));
+  const std::map<std::string, engine::LoadMode> loads = {{"auto", engine::LoadMode::kAuto},
+                                                         {"always", engine::LoadMode::kAlways}};
+  command
+      .add_option("--kv-load", flags.load,
+                  "auto: load from a tier or compute, whatever ends first; always: load "
+                  "(default auto)")
+      ->transform(CLI::CheckedTransformer(loads));
+  command
+      .add_option("--kv-stop-seconds", flags.stop_s,
+                  "to write what is worth keeping at a clean stop (default 10)")
+      ->check(CLI::Range(0.0, 3600.0));
+  command.add_option("--kv-disk-bytes-per-second", flags.disk_bytes_per_s,
+                     "makes the disk as slow as this (default 0: as fast as it is)");
+}
+
+Result<std::unique_ptr<StoreShelf>> StoreShelf::open(const TierFlags& flags,
+                                                     const TierNeeds& needs) {
+  std::unique_ptr<StoreShelf> shelf(new StoreShelf(flags, needs));
+  RETURN_IF_ERROR(shelf->open_host());
+  RETURN_IF_ERROR(shelf->open_disk());
+  RETURN_IF_ERROR(shelf->open_remote());
+  if (shelf->stores_.empty()) return std::unique_ptr<StoreShelf>();
+  return shelf;
+}
+
+StoreShelf::~StoreShelf() {
+  stopping_ = true;
+  if (fingerprinting_.joinable()) fingerprinting_.join();
+}
+
+Status StoreShelf::open_host() {
+  ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("--kv-host-size", flags_.host_size));
+  if (bytes == 0) return ok_status();
+  if (bytes < needs_.page_bytes) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("--kv-host-size: is {}, a page takes {}", bytes, needs_.page_bytes)};
+  }
+  stores_.push_back(std::make_unique<store::HostStore>(
+      store::HostStoreOptions{.bytes_max = bytes, .page_bytes = needs_.page_bytes}));
+  lines_.push_back(
+      fmt::format("KV in main memory: {}", format_byte_size(static_cast<double>(bytes))));
+  return ok_status();
+}
+
+Status StoreShelf::open_disk() {
+  if (flags_.disk == "off") return ok_status();
+  const std::string path = flags_.disk.empty() ? default_folder() + "/kv" : flags_.disk;
+  const bool asked_for = !flags_.disk.empty();
+  const Result<std::uint64_t> bytes = disk_bytes(flags_, path);
+  if (!bytes.ok() && !flags_.disk_size.empty()) return bytes.error();
+  Result<std::unique_ptr<store::DiskStore>> disk =
+      bytes.ok() ? store::DiskStore::open({.path = path,
+                                           .bytes_max = bytes.value(),
+                                           .page_bytes = needs_.page_bytes,
+                                           .block_tokens = needs_.block_tokens,
+                                           .key_file = flags_.key_file,
+                                           .bytes_per_s_max = flags_.disk_bytes_per_s})
+                 : bytes.error();
+  if (!disk.ok()) {
+    if (asked_for && disk.error().code == ErrorCode::kInvalidArgument) return disk.error();
+    print_warning(fmt::format("KV is not kept on disk: {}", disk.error().message));
+    return ok_status();
+  }
+  disk_ = disk.value().get();
+  lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); --kv-disk off for none", path,
+                               format_byte_size(static_cast<double>(bytes.value())),
+                               disk_->io_name()));
+  stores_.push_back(std::move(disk).value());
+  return ok_status();
+}
+
+Status StoreShelf::open_remote() {
+  if (flags_.remote.empty()) return ok_status();
+  store::RemoteOptions options;
+  ASSIGN_OR_RETURN(options.url, store::parse_remote_url(flags_.remote));
+  options.ttl_s = static_cast<std::uint32_t>(flags_.remote_ttl_s);
+  options.request_timeout_ns = static_cast<std::int64_t>(flags_.remote_timeout_s * 1e9);
+  options.key_file = flags_.key_file;
+  options.tls_ca_file = flags_.ca_file;
+  ASSIGN_OR_RETURN(std::unique_ptr<store::RemoteStore> remote, store::RemoteStore::open(options));
+  lines_.push_back(fmt::format("KV in {}", options.url.shown()));
+  stores_.push_back(std::move(remote));
+  return ok_status();
+}
+
+engine::TierOptions StoreShelf::options() {
+  engine::TierOptions made;
+  made.stores = stores();
+  made.write = flags_.write;
+  made.load = flags_.load;
+  made.owner_tag = [this](kv::OwnerId owner) { return owner_tag(owner); };
+  const std::map<std::string, double> rates = read_rates();
+  const auto known = rates.find(rate_key(needs_));
+  if (known != rates.end()) made.tokens_per_second = known->second;
+  return made;
+}
+
+void StoreShelf::set_owners(const std::string& secret,
+                            const std::vector<engine::NamedTenant>& tenants) {
+  const auto tag_of = [&](const std::string& name) {
+    const std::string bytes = server::tenant_tag(secret, name);
+    kv::OwnerTag tag;
+    std::memcpy(tag.bytes.data(), bytes.data(), tag.bytes.size());
+    return tag;
+  };
+  std::vector<kv::OwnerTag> owners = {tag_of("")};
+  for (const engine::NamedTenant& tenant : tenants) owners.push_back(tag_of(tenant.name));
+  const std::lock_guard lock(owners_mutex_);
+  owners_ = std::move(owners);
+}
+
+kv::OwnerTag StoreShelf::owner_tag(kv::OwnerId owner) const {
+  const std::lock_guard lock(owners_mutex_);
+  return owner.value() < owners_.size() ? owners_[owner.value()] : kv::OwnerTag{};
+}
+
+void StoreShelf::start(engine::Engine& engine) {
+  fingerprinting_ = std::thread([this, &engine] {
+    const Result<std::string> digest =
+        gguf::fingerprint(needs_.model_paths, default_folder() + "/fingerprints", stopping_);
+    if (digest.ok()) {
+      engine.set_space(kv::space_id(fmt::format("{} {}", digest.value(), needs_.rows_id)));
+    } else if (!stopping_) {
+      print_warning(fmt::format("KV is kept in memory only: {}", digest.error().message));
+    }
+  });
+}
+
+void StoreShelf::stop(engine::Engine& engine) {
+  stopping_ = true;
+  if (fingerprinting_.joinable()) fingerprinting_.join();
+  const double rate = engine.snapshot().prompt_tokens_per_second;
+  if (rate > 0) write_rate(rate_key(needs_), rate);
+  const auto began = std::chrono::steady_clock::now();
+  const auto patience = std::chrono::duration<double>(flags_.stop_s);
+  const auto patience_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
+  const bool all = engine.keep_all(patience_ns);
+  const auto left = patience_ns - (std::chrono::steady_clock::now() - began);
+  for (const auto& store : stores_) {
+    const Status durable = store->flush(std::max<std::int64_t>(left.count(), 1'000'000'000));
+    if (!durable.ok()) print_warning(durable.error().message);
+  }
+  if (!all) {
+    print_warning(fmt::format("not all KV was written within {} s; --kv-stop-seconds gives it more",
+                              flags_.stop_s));
+  }
+}
+
+std::vector<kv::PageStore*> StoreShelf::stores() const {
+  std::vector<kv::PageStore*> stores;
+  for (const auto& store : stores_) stores.push_back(store.get());
+  return stores;
+}
+
+std::string StoreShelf::greeting() const {
+  std::string text;
+  for (const std::string& line : lines_) text += line + "\n";
+  return text;
+}
+
+server::Json StoreShelf::facts() const { return server::Json(lines_); }
+
+void StoreShelf::set_idle(bool is_idle) {
+  if (disk_ != nullptr) disk_->set_idle(is_idle);
+}
+
+}  // namespace pagoda::cli

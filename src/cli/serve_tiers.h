@@ -1,0 +1,90 @@
+// The tiers of pagoda serve: its flags about memory, disk and remote stores, and the stores
+// themselves.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/cpu_machine.h"
+#include "engine/engine.h"
+#include "server/json.h"
+#include "store/disk/disk_store.h"
+
+namespace pagoda::cli {
+
+struct TierFlags {
+  std::string host_size = "0";
+  std::string disk;       // a folder, "off", or empty: the default folder
+  std::string disk_size;  // empty: the smaller of 20 GiB and a tenth of what is free
+  std::string remote;     // a URL; empty: none
+  double remote_ttl_s = 86400;
+  double remote_timeout_s = 2;
+  std::string key_file;  // AES-256-GCM; empty: none
+  std::string ca_file;   // of rediss://
+  engine::WriteMode write = engine::WriteMode::kUse;
+  engine::LoadMode load = engine::LoadMode::kAuto;
+  double stop_s = 10;
+  std::uint64_t disk_bytes_per_s = 0;  // for tests; 0: as fast as it is
+};
+
+void add_tier_options(CLI::App& command, TierFlags& flags);
+
+// What the stores are made for.
+struct TierNeeds {
+  std::uint64_t page_bytes = 0;
+  std::uint32_t block_tokens = 0;
+  std::string rows_id;                   // numerics and KV format
+  std::vector<std::string> model_paths;  // whose fingerprint is part of pages' addresses
+};
+
+// The stores that a server uses, from the start to a clean stop.
+class StoreShelf {
+ public:
+  // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
+  // without; a flag that makes no sense is an error.
+  static Result<std::unique_ptr<StoreShelf>> open(const TierFlags& flags, const TierNeeds& needs);
+  ~StoreShelf();
+
+  // For the engine's options; call set_owners() before a request comes.
+  engine::TierOptions options();
+  // By number of tenant, 0 first; the secret is the server's.
+  void set_owners(const std::string& secret, const std::vector<engine::NamedTenant>& tenants);
+
+  // Computes the model's fingerprint in the background; pages have an address then.
+  void start(engine::Engine& engine);
+  // What the engine measured is remembered, and what is worth keeping is kept.
+  void stop(engine::Engine& engine);
+
+  std::vector<kv::PageStore*> stores() const;
+  kv::OwnerTag owner_tag(kv::OwnerId owner) const;
+  // Lines for people, one a tier.
+  std::string greeting() const;
+  server::Json facts() const;
+  // Nothing runs, or something does: the scrub waits for it.
+  void set_idle(bool is_idle);
+
+ private:
+  StoreShelf(const TierFlags& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
+  Status open_host();
+  Status open_disk();
+  Status open_remote();
+
+  TierFlags flags_;
+  TierNeeds needs_;
+  std::vector<std::unique_ptr<kv::PageStore>> stores_;  // nearest first
+  store::DiskStore* disk_ = nullptr;
+  std::vector<std::string> lines_;
+  mutable std::mutex owners_mutex_;
+  std::vector<kv::OwnerTag> owners_;  // [tenant]
+  std::atomic<bool> stopping_{false};
+  std::thread fingerprinting_;
+};
+
+}  // namespace pagoda::cli
