@@ -47,7 +47,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   void erase(Exchange& exchange);
   void erase_key(const std::string& key, Exchange& exchange);
   void go_on(Exchange& exchange);
-  // One reply fewer is open: `then` after the last. False: it has failed.
+  // False: the reply is another, and the removal has failed.
   bool hear(const Reply& reply, ReplyKind expected);
   void end(Result<kv::Removal> result);
 

@@ -40,8 +40,10 @@ void* make_text(const redisReadTask* task, char* text, std::size_t bytes) {
   return attach(task, std::move(part));
 }
 
-void* make_array(const redisReadTask* task, int elements) {
-  if (elements < 0 || elements > kElementsMax) return nullptr;
+// A count is an int or a size_t, by hiredis' version.
+template <class Count>
+void* make_array(const redisReadTask* task, Count elements) {
+  if (elements < 0 || elements > Count{kElementsMax}) return nullptr;
   return attach(task, std::make_unique<Part>());
 }
 
@@ -60,8 +62,29 @@ void* make_nil(const redisReadTask* task) {
 
 void free_part(void* part) { std::unique_ptr<Part>{static_cast<Part*>(part)}.reset(); }
 
-redisReplyObjectFunctions kPartFunctions = {make_text, make_array, make_number, make_nil,
-                                            free_part};
+// What only RESP 3 has, which we do not speak.
+template <class... Arguments>
+void* refuse(const redisReadTask*, Arguments...) {
+  return nullptr;
+}
+
+template <class Functions>
+Functions part_functions() {
+  Functions functions = {};
+  functions.createString = make_text;
+  functions.createArray = make_array;
+  functions.createInteger = make_number;
+  functions.createNil = make_nil;
+  functions.freeObject = free_part;
+  if constexpr (requires { functions.createDouble; }) functions.createDouble = refuse;
+  if constexpr (requires { functions.createBool; }) functions.createBool = refuse;
+  return functions;
+}
+
+redisReplyObjectFunctions& shared_part_functions() {
+  static redisReplyObjectFunctions functions = part_functions<redisReplyObjectFunctions>();
+  return functions;
+}
 
 void append(std::initializer_list<std::string_view> words, std::string& out) {
   constexpr std::size_t kWordsMax = 8;
@@ -132,7 +155,7 @@ RedisDialect::RedisDialect(const RemoteUrl& url, std::size_t item_bytes_max)
       database_(url.database),
       item_bytes_max_(item_bytes_max == 0 ? kItemBytesDefault
                                           : std::min(item_bytes_max, kItemBytesDefault)),
-      reader_(redisReaderCreateWithFunctions(&kPartFunctions)) {
+      reader_(redisReaderCreateWithFunctions(&shared_part_functions())) {
   ASSERT(reader_ != nullptr, "memory for a parser");
   reader_->maxbuf = 0;  // values follow each other: the buffer is kept between them
 }

@@ -126,7 +126,10 @@ TEST_P(AnyServer, APageIsGoneAfterItsTime) {
 
 TEST_P(AnyServer, AServerThatStopsAnsweringCostsABoundedWaitAndThenNothing) {
   ServerProcess server = start();
-  StoreDriver one(options(server));
+  RemoteOptions hasty = options(server);
+  hasty.request_timeout_ns = 500'000'000;
+  hasty.connect_timeout_ns = 200'000'000;
+  StoreDriver one(hasty);
   ASSERT_TRUE(one.connect());
   ASSERT_EQ(one.write(1), StoreFault::kNone);
   server.pause();
@@ -192,9 +195,7 @@ TEST_P(AnyServer, AFullServerRefusesWritesOrDropsOldPagesAndServesOn) {
   const ServerProcess server =
       is_redis() ? ServerProcess::redis({"--maxmemory", "32mb", "--maxmemory-policy", "noeviction"})
                  : ServerProcess::memcached({"-m", "32", "-M"});
-  RemoteOptions large = options(server);
-  large.request_timeout_ns = 5'000'000'000;
-  StoreDriver one(large);
+  StoreDriver one(options(server));
   ASSERT_TRUE(one.connect());
   constexpr std::size_t kBytes = 400'000;
   std::uint64_t refused = 0;
@@ -235,9 +236,7 @@ TEST_P(AnyServer, ValuesAboveTheItemLimitAreCutAndJoined) {
 
 TEST_P(AnyServer, LargePagesTravelAtTheLimitTheServerHasItself) {
   const ServerProcess server = start();
-  RemoteOptions patient = options(server);
-  patient.request_timeout_ns = 10'000'000'000;
-  StoreDriver one(patient);
+  StoreDriver one(options(server));
   ASSERT_TRUE(one.connect());
   for (const std::size_t bytes : {1'047'000, 1'048'576, 5'000'000, 20'000'000}) {
     ASSERT_EQ(one.write(bytes, {}, bytes), StoreFault::kNone) << bytes;
@@ -347,13 +346,13 @@ TEST_P(AnyServer, ItsSpeedIsThatOfPagesThatCameBackWhole) {
   ServerProcess server = start();
   StoreDriver one(options(server));
   ASSERT_TRUE(one.connect());
-  const SpeedTrial trial = {.pages = 100, .page_bytes = 20'000, .timeout_ns = 5'000'000'000};
+  const SpeedTrial trial = {.pages = 100, .page_bytes = 20'000, .timeout_ns = 20'000'000'000};
   const auto speed = measure_speed(one.store(), trial);
   ASSERT_TRUE(speed.ok()) << speed.error().message;
   EXPECT_EQ(speed.value().pages_failed, 0u);
   EXPECT_EQ(one.store().stats().pages_read, 100u);
   EXPECT_EQ(one.store().stats().bytes_written, 2'000'000u);
-  EXPECT_GT(speed.value().read_bytes_per_s(), 2e6 / 5);
+  EXPECT_GT(speed.value().read_bytes_per_s(), 2e6 / 20);
   server.kill();
   ASSERT_TRUE(one.goes_off());
   EXPECT_FALSE(
@@ -365,9 +364,8 @@ TEST_P(AnyServer, AServerThatIsNotThereIsOffAndTriedAgain) {
   RemoteOptions away =
       quick_options(std::string(GetParam()) + "://127.0.0.1:" + std::to_string(port));
   StoreDriver one(away);
-  EXPECT_FALSE(one.store().await_connection(300'000'000).ok());
-  EXPECT_FALSE(one.store().stats().is_on);
-  EXPECT_NE(one.store().stats().condition.find("refused"), std::string::npos);
+  EXPECT_TRUE(one.is_off_because("refused"));
+  EXPECT_FALSE(one.store().await_connection(10'000'000).ok());
   EXPECT_EQ(one.read(1), StoreFault::kOff);
   EXPECT_FALSE(one.store().remove(sample_owner(1)).ok());
   const ServerProcess server = start(port);

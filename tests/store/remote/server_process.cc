@@ -116,7 +116,10 @@ ServerProcess::ServerProcess(ServerProcess&& other) noexcept
 
 ServerProcess::~ServerProcess() { kill(); }
 
-void ServerProcess::pause() { ::kill(process_, SIGSTOP); }
+void ServerProcess::pause() {
+  ::kill(process_, SIGSTOP);
+  waitpid(process_, nullptr, WUNTRACED);
+}
 void ServerProcess::resume() { ::kill(process_, SIGCONT); }
 
 void ServerProcess::kill() {

@@ -22,7 +22,7 @@ class ServerProcess {
 
   int port() const { return port_; }
   std::string host_and_port() const { return "127.0.0.1:" + std::to_string(port_); }
-  void pause();   // SIGSTOP
+  void pause();   // SIGSTOP, and waits until all its threads stand still
   void resume();  // SIGCONT
   void kill();    // and waits until it is gone
 

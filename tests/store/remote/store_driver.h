@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/page_samples.h"
@@ -16,15 +17,15 @@
 
 namespace pagoda::store {
 
-// Short limits, so that tests of what goes wrong are quick.
+// Limits that a busy machine does not reach, and quick attempts to connect again.
 inline RemoteOptions quick_options(const std::string& url) {
   RemoteOptions options;
   options.url = parse_remote_url(url).value();
-  options.connect_timeout_ns = 500'000'000;
-  options.request_timeout_ns = 500'000'000;
+  options.connect_timeout_ns = 5'000'000'000;
+  options.request_timeout_ns = 10'000'000'000;
   options.retry_first_ns = 10'000'000;
   options.retry_last_ns = 50'000'000;
-  options.removal_timeout_ns = 5'000'000'000;
+  options.removal_timeout_ns = 20'000'000'000;
   return options;
 }
 
@@ -44,6 +45,15 @@ class StoreDriver {
   RemoteStore& store() { return *store_; }
   bool connect(std::int64_t timeout_ns = 5'000'000'000) {
     return store_->await_connection(timeout_ns).ok();
+  }
+  // Until the store is off and says why.
+  bool is_off_because(const std::string& reason) {
+    for (int i = 0; i < 1000; ++i) {
+      const kv::StoreStats stats = store_->stats();
+      if (!stats.is_on && stats.condition.find(reason) != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
   }
   // Until the store has switched itself off.
   bool goes_off(std::int64_t timeout_ms = 5000) {
@@ -85,9 +95,8 @@ class StoreDriver {
   }
 
   kv::StoreTicket next_ticket() { return next_ticket_++; }
-  // Long after every limit of quick_options.
   kv::StoreReport await(kv::StoreTicket ticket) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (true) {
       std::unique_lock lock(mutex_);
       std::vector<kv::StoreReport> reports;
