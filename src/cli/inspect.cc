@@ -17,6 +17,7 @@
 #include "base/byte_size.h"
 #include "cli/commands.h"
 #include "cli/inspect_server.h"
+#include "cli/inspect_store.h"
 #include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/printable.h"
@@ -34,6 +35,8 @@ constexpr const char* kExamples = R"(Examples:
   pagoda inspect http://127.0.0.1:8000
       a running server: its blocks, what is retained of them, what more of them would give
   pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
+  pagoda inspect --store ~/.cache/pagoda/kv --verify
+      a disk store: what it holds, and whether every page is whole
   pagoda inspect --kernels
       the kernel sets, and which of them this CPU runs)";
 
@@ -312,12 +315,14 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
+    StoreInspection store;
     std::string api_key;
     bool json = false;
   };
   CLI::App* const command = app.add_subcommand(
       "inspect",
-      "a model file: metadata, tensors, architecture, KV bytes per token; or a running server");
+      "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
+      "disk store");
   command->footer(kExamples);
   const auto options = std::make_shared<Options>();
   CLI::Option* const model =
@@ -328,6 +333,15 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
                  "instead of a model: the kernel sets of this program, which of them this CPU runs "
                  "and which is used (PAGODA_KERNELS=NAME forces one)")
       ->excludes(model);
+  CLI::Option* const store =
+      command
+          ->add_option("--store", options->store.path,
+                       "instead of a model: the folder of a disk store (serve --kv-disk)")
+          ->excludes(model);
+  command
+      ->add_flag("--verify", options->store.verify,
+                 "reads every page of the store; status 1 when one is damaged")
+      ->needs(store);
   command->add_option("--api-key", options->api_key, "an admin's key for the server");
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
@@ -336,7 +350,14 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       exit_status = 0;
       return;
     }
-    if (options->model.empty()) throw CLI::RequiredError("MODEL or --kernels");
+    if (!options->store.path.empty()) {
+      options->store.json = options->json;
+      const Result<bool> is_whole = inspect_store(options->store);
+      if (!is_whole.ok()) print_error(is_whole.error().message);
+      exit_status = is_whole.ok() && is_whole.value() ? 0 : 1;
+      return;
+    }
+    if (options->model.empty()) throw CLI::RequiredError("MODEL, --store or --kernels");
     if (options->model.starts_with("http://")) {
       const Status shown = inspect_server(options->model, options->api_key, options->json);
       if (!shown.ok()) print_error(shown.error().message);

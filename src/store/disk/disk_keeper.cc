@@ -110,6 +110,10 @@ void DiskStore::commit_if_due(std::int64_t now_ns) {
     const bool is_due =
         changed_since_ns_ != 0 && now_ns >= changed_since_ns_ + options_.commit_after_ns;
     if (!is_due) return;
+    if (!syncing_.is_on(now_ns)) {
+      changed_since_ns_ = now_ns;
+      return;
+    }
   }
   const std::lock_guard slow(slow_);
   commit();

@@ -31,6 +31,8 @@ Status prepare_folder(FileLayer& layer, bool& is_read_only) {
     if (made == EROFS) is_read_only = true;
     if (made != 0 && made != EROFS) return refused(made);
   }
+  is_read_only =
+      is_read_only || layer.open(std::string(kLockName), OpenMode::kReadWrite).error == EROFS;
   const int locked = layer.lock(is_read_only);
   if (locked == EWOULDBLOCK) {
     return Error{ErrorCode::kExhausted,

@@ -76,9 +76,9 @@ int PosixFiles::make_folder() {
 
 int PosixFiles::lock(bool shared) {
   const std::string name = path_ + "/" + std::string(kLockName);
-  int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode);
-  if (file < 0) file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return errno;
+  const int flags = O_CLOEXEC | (shared ? O_RDONLY : O_RDWR | O_CREAT);
+  const int file = ::open(name.c_str(), flags, kFileMode);
+  if (file < 0) return shared && errno == ENOENT ? 0 : errno;  // who only looks makes nothing
   if (::flock(file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     const int error = errno;
     ::close(file);

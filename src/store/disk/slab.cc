@@ -235,8 +235,7 @@ std::uint64_t Slab::syncs_failed() const {
 Slab::Counts Slab::counts() const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t used = index_->slots_used();
-  return {used, files_.bytes_with(used), files_.bytes_with(files_.slots_max()), index_->displaced(),
-          index_->displaced_unread()};
+  return {used, files_.bytes_with(used), index_->displaced(), index_->displaced_unread()};
 }
 
 void Slab::check() const {

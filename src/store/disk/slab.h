@@ -84,7 +84,6 @@ class Slab {
   struct Counts {
     std::uint64_t pages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t bytes_max = 0;
     std::uint64_t displaced = 0;
     std::uint64_t displaced_unread = 0;
   };

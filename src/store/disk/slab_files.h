@@ -30,7 +30,6 @@ class SlabFiles {
   bool is_read_only() const { return is_read_only_; }
   bool was_closed() const { return was_closed_; }
   std::size_t slots_max() const { return slots_max_; }
-  std::uint64_t other_bytes() const { return other_bytes_; }  // slabs of other page sizes
   // Bytes of a store in which so many slots are used.
   std::uint64_t bytes_with(std::uint64_t slots_used) const;
 
@@ -64,8 +63,8 @@ class SlabFiles {
   std::unique_ptr<File> slab_;
   std::unique_ptr<File> index_;
   std::size_t slots_max_ = 0;
-  std::size_t slots_found_ = 0;  // whole in the slab when it was opened
-  std::uint64_t other_bytes_ = 0;
+  std::size_t slots_found_ = 0;    // whole in the slab when it was opened
+  std::uint64_t other_bytes_ = 0;  // of slabs of other page sizes
   bool was_closed_ = false;
   bool is_read_only_ = false;
 };

@@ -103,6 +103,23 @@ TEST(DiskTrouble, ADiskThatTurnsReadOnlyStillGivesPages) {
   EXPECT_THAT(desk.store().stats().condition, testing::HasSubstr("Read-only"));
 }
 
+TEST(DiskTrouble, AStoreOnAReadOnlyFileSystemOpensToBeRead) {
+  FaultyDisk disk(8);
+  const DiskOptions options = desk_options("/simulated");
+  {
+    StoreDesk desk(options, disk.layer());
+    desk.wait_until_ready();
+    ASSERT_EQ(desk.write(1), StoreFault::kNone);
+  }
+  disk.faults.is_read_only = true;
+  StoreDesk desk(options, disk.layer());
+  desk.wait_until_ready();
+  EXPECT_EQ(desk.read(1), StoreFault::kNone);
+  EXPECT_EQ(desk.write(2), StoreFault::kOff);
+  EXPECT_EQ(desk.store().stats().condition, "the file system is read-only");
+  EXPECT_FALSE(desk.store().remove_all().ok());
+}
+
 TEST(DiskTrouble, AFlushSaysThatASyncFailedAndWhatItCostIsNotFoundAgain) {
   FaultyDisk disk(5);
   DiskOptions options = desk_options("/simulated");

@@ -80,8 +80,12 @@ void SlabSim::step() {
     if (writing_.size() < 3) begin_write();
   } else if (choice < 55) {
     if (!writing_.empty()) end_write(draw(writing_.size()));
-  } else if (choice < 70) {
+  } else if (choice < 60) {
+    if (!writing_.empty()) write_slot(writing_[draw(writing_.size())]);
+  } else if (choice < 66) {
     read(page, false);
+  } else if (choice < 70) {
+    hold_or_end_read(page);
   } else if (choice < 74) {
     read_wrong_label(page);
   } else if (choice < 84) {
@@ -110,23 +114,32 @@ void SlabSim::begin_write() {
   const auto slot = slab_->begin_write();
   if (!slot) return;
   pages_[page].is_removed = false;
-  writing_.push_back({page, *slot, pages_[page].versions++});
+  writing_.push_back({page, *slot, pages_[page].versions++, false, std::nullopt, 0});
+}
+
+// Its I/O, which may be done long before its end: commits come in between.
+void SlabSim::write_slot(Writing& writing) {
+  if (writing.is_written) return;
+  writing.is_written = true;
+  const std::vector<std::byte> bytes =
+      sample_page(options_.seed * 1000 + writing.page, writing.version, options_.page_bytes);
+  writing.sum = slab_->codec().seal(pages_[writing.page].label, bytes, writing.slot.written_us,
+                                    buffer_->span());
+  writing.error = slab_->files().write_slot(writing.slot.slot, buffer_->span()).error;
+  if (writing.error != 0) writing.sum.reset();
 }
 
 void SlabSim::end_write(std::size_t index) {
+  write_slot(writing_[index]);
   const Writing writing = writing_[index];
   writing_.erase(writing_.begin() + static_cast<std::ptrdiff_t>(index));
   Page& page = pages_[writing.page];
-  const std::vector<std::byte> bytes =
-      sample_page(options_.seed * 1000 + writing.page, writing.version, options_.page_bytes);
-  const auto sum = slab_->codec().seal(page.label, bytes, writing.slot.written_us, buffer_->span());
-  const IoResult written = slab_->files().write_slot(writing.slot.slot, buffer_->span());
-  const bool is_placed = slab_->end_write(writing.slot, page.label,
-                                          written.error == 0 ? sum : std::nullopt, written.error);
-  if (is_placed != (written.error == 0) && slab_->syncs_failed() == 0) {
+  const bool is_placed = slab_->end_write(writing.slot, page.label, writing.sum, writing.error);
+  if (is_placed != (writing.error == 0) && slab_->syncs_failed() == 0) {
     fail("a write ends as its disk did");
   }
   if (is_placed) {
+    may_held_go_ = may_held_go_ || (held_ && held_->first == writing.page);
     page.is_placed = true;
     page.is_durable = false;  // the older copy made way, this one is not synced
   }
@@ -166,6 +179,38 @@ void SlabSim::read(std::size_t page, bool is_calm) {
   const bool may_fail = flips_ > 0 || (!is_calm && (done.error != 0 || has_crashed_));
   if (fault != StoreFault::kNone && !may_fail) {
     fail(fmt::format("page {} is {}", page, kv::name_of(fault)));
+  }
+}
+
+// What happens while a slot is being read must not change what is read.
+void SlabSim::hold_or_end_read(std::size_t page) {
+  if (!held_) {
+    const auto reading = slab_->begin_read(pages_[page].label.key);
+    if (reading) held_.emplace(page, *reading);
+    held_syncs_failed_ = slab_->syncs_failed();
+    may_held_go_ = false;
+    return;
+  }
+  const auto [held_page, reading] = *held_;
+  held_.reset();
+  const auto now = slab_->begin_read(pages_[held_page].label.key);
+  const bool is_same = now && now->slot == reading.slot && now->sum == reading.sum;
+  if (now) slab_->end_read(*now, StoreFault::kIo);
+  std::vector<std::byte> bytes(options_.page_bytes);
+  const IoResult done = slab_->files().read_slot(reading.slot, buffer_->span());
+  StoreFault fault = StoreFault::kIo;
+  if (done.error == 0) {
+    fault = slab_->codec().open(buffer_->span(), reading.sum, pages_[held_page].label, bytes);
+  }
+  fault = slab_->end_read(reading, fault);
+  if (fault == StoreFault::kNone && !is_known_page(held_page, bytes)) {
+    fail(fmt::format("page {} came back as something else", held_page));
+  }
+  const bool may_go =
+      may_held_go_ || flips_ > 0 || has_crashed_ || slab_->syncs_failed() != held_syncs_failed_;
+  if (!is_same && !may_go) fail(fmt::format("page {} made way while it was read", held_page));
+  if (is_same && done.error == 0 && fault != StoreFault::kNone && flips_ == 0 && !has_crashed_) {
+    fail(fmt::format("page {} is {}", held_page, kv::name_of(fault)));
   }
 }
 
@@ -211,6 +256,7 @@ void SlabSim::end_writes() {
 void SlabSim::remove() {
   end_writes();
   const std::uint64_t owner = draw(3);
+  may_held_go_ = true;
   const Result<kv::Removal> removed = slab_->remove(sample_owner(owner));
   const bool is_sure = removed.ok() && removed.value().overwritten;
   for (std::size_t i = owner; i < pages_.size(); i += 3) {
@@ -242,6 +288,7 @@ void SlabSim::scrub() {
 
 void SlabSim::close_and_open() {
   end_writes();
+  held_.reset();
   if (slab_->close() == 0) {
     for (Page& page : pages_) page.is_durable = page.is_placed;
   } else {
@@ -265,6 +312,7 @@ void SlabSim::crash_and_open() {
     pages_[i].is_durable = pages_[i].is_durable && is_there(i);
   }
   writing_.clear();
+  held_.reset();
   slab_.reset();
   disk_.crash();
   ++crashes;

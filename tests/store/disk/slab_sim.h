@@ -10,8 +10,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/disk/faulty_disk.h"
@@ -57,6 +59,9 @@ class SlabSim {
     std::size_t page = 0;
     Slab::Writing slot;
     std::uint64_t version = 0;
+    bool is_written = false;  // its I/O is done, with:
+    std::optional<std::uint64_t> sum;
+    int error = 0;
   };
 
   std::uint64_t draw(std::uint64_t below);
@@ -64,8 +69,10 @@ class SlabSim {
   void step();
   void open();
   void begin_write();
+  void write_slot(Writing& writing);
   void end_write(std::size_t index);
   void read(std::size_t page, bool is_calm);
+  void hold_or_end_read(std::size_t page);
   void read_wrong_label(std::size_t page);
   void commit();
   void remove();
@@ -88,6 +95,9 @@ class SlabSim {
   std::unique_ptr<Slab> slab_;
   std::vector<Page> pages_;
   std::vector<Writing> writing_;
+  std::optional<std::pair<std::size_t, Slab::Reading>> held_;  // a read that takes its time
+  std::uint64_t held_syncs_failed_ = 0;
+  bool may_held_go_ = false;  // it was removed or rewritten meanwhile
   std::unique_ptr<AlignedBytes> buffer_;
   bool has_crashed_ = false;  // entries without their pages may be in the index
   std::string broken_;

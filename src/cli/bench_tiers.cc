@@ -1,0 +1,283 @@
+// pagoda bench tiers: how fast each tier takes pages and gives them back, beside what the same
+// medium gives a plain program in the same run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "base/random.h"
+#include "cli/bench.h"
+#include "cli/child_program.h"
+#include "cli/progress_bar.h"
+#include "kv/tiers/page_store.h"
+#include "store/disk/disk_store.h"
+
+namespace pagoda::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kUnderWayMax = 128;  // reads asked for at once, as a long prompt does
+constexpr std::int64_t kFlushNs = 120'000'000'000;
+
+struct TiersOptions : BenchOptions {
+  std::string folder = ".";
+  std::uint64_t bytes = std::uint64_t{1} << 30;
+  std::uint64_t page_bytes = 368640;  // SmolLM2-135M: 16 tokens of 30 layers in 16 bits
+  std::uint32_t block_tokens = 16;
+
+  std::uint64_t pages() const { return std::max<std::uint64_t>(bytes / page_bytes, 1); }
+};
+
+struct Speed {
+  double write_s = 0;  // until durable
+  double read_s = 0;
+};
+
+// A tier to measure. To add one: a row in tiers_of().
+struct Tier {
+  std::string name;
+  std::function<Result<std::unique_ptr<kv::PageStore>>()> open;
+  std::string reference;                         // what it is compared with
+  std::function<Result<Speed>()> measure_plain;  // the same bytes without a store
+};
+
+// Removed with everything in it.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const std::string& parent)
+      : path_(fs::path(parent) / fmt::format("pagoda-bench-{:016x}", fresh_seed())) {
+    fs::create_directories(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+kv::PageLabel label_of(std::uint64_t page, std::uint32_t block_tokens) {
+  kv::PageLabel label;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const std::uint64_t bits = random_bits(1, page, i);
+    std::memcpy(label.key.name.digest.data() + 8 * i, &bits, 8);
+  }
+  label.tokens.resize(block_tokens);
+  return label;
+}
+
+// One store, used as the cache uses it: asked without waiting, then polled.
+class TierRun {
+ public:
+  TierRun(kv::PageStore& store, const TiersOptions& options, const BenchRun& run)
+      : store_(store), options_(options), run_(run), memory_(kUnderWayMax) {
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      memory_[i].resize(options.page_bytes);
+      for (std::size_t at = 0; at + 8 <= options.page_bytes; at += 8) {
+        const std::uint64_t bits = random_bits(2, i, at);
+        std::memcpy(memory_[i].data() + at, &bits, 8);
+      }
+      free_.push_back(i);
+    }
+  }
+
+  Result<Speed> measure(const std::string& name) {
+    Speed speed;
+    while (!store_.stats().is_ready) std::this_thread::yield();
+    const std::int64_t begin_ns = run_.clock().now_ns();
+    RETURN_IF_ERROR(move_all(name + ": writing", [this](std::uint64_t page, std::size_t berth) {
+      std::memcpy(memory_[berth].data(), &page, sizeof(page));
+      return store_.write({berth, label_of(page, options_.block_tokens), memory_[berth]});
+    }));
+    RETURN_IF_ERROR(store_.flush(kFlushNs));
+    const std::int64_t written_ns = run_.clock().now_ns();
+    RETURN_IF_ERROR(move_all(name + ": reading", [this](std::uint64_t page, std::size_t berth) {
+      store_.read({berth, label_of(page, options_.block_tokens), memory_[berth]});
+      return true;
+    }));
+    speed.write_s = seconds_between(begin_ns, written_ns);
+    speed.read_s = seconds_between(written_ns, run_.clock().now_ns());
+    return speed;
+  }
+
+ private:
+  Status move_all(const std::string& label,
+                  const std::function<bool(std::uint64_t page, std::size_t berth)>& ask) {
+    ProgressBar progress(label, "pages", run_.clock());
+    std::uint64_t asked = 0;
+    std::uint64_t ended = 0;
+    std::vector<kv::StoreReport> reports;
+    while (ended < options_.pages()) {
+      RETURN_IF_ERROR(run_.go_on());
+      while (asked < options_.pages() && !free_.empty() && ask(asked, free_.back())) {
+        free_.pop_back();
+        ++asked;
+      }
+      reports.clear();
+      store_.poll(reports);
+      for (const kv::StoreReport& report : reports) {
+        if (report.fault != kv::StoreFault::kNone) {
+          return Error{ErrorCode::kIo, fmt::format("{}: a page ended with \"{}\"", label,
+                                                   kv::name_of(report.fault))};
+        }
+        free_.push_back(report.ticket);
+        ++ended;
+      }
+      if (reports.empty()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      progress.show(ended, options_.pages());
+    }
+    return ok_status();
+  }
+
+  kv::PageStore& store_;
+  const TiersOptions& options_;
+  const BenchRun& run_;
+  std::vector<std::vector<std::byte>> memory_;  // a page for each request under way
+  std::vector<std::size_t> free_;
+};
+
+// The seconds that dd says it took: "… bytes (…) copied, 1.234 s, …".
+Result<double> run_dd(const std::vector<std::string>& operands, const BenchRun& run) {
+  std::vector<std::string> words = {"/usr/bin/env", "LC_ALL=C", "dd"};
+  words.insert(words.end(), operands.begin(), operands.end());
+  ASSIGN_OR_RETURN(const ProgramOutput output,
+                   run_program(words, [&run] { return run.interrupted(); }));
+  if (!output.succeeded()) return Error{ErrorCode::kIo, "dd " + output.end()};
+  const std::size_t at = output.err.find("copied, ");
+  double seconds = 0;
+  if (at == std::string::npos ||
+      std::from_chars(output.err.data() + at + 8, output.err.data() + output.err.size(), seconds)
+              .ec != std::errc{}) {
+    return Error{ErrorCode::kCorrupt, "dd does not say how long it took: " + output.err};
+  }
+  return seconds;
+}
+
+// The same number of bytes, past the page cache.
+Result<Speed> measure_dd(const fs::path& folder, const TiersOptions& options, const BenchRun& run) {
+  const std::string file = (folder / "dd").string();
+  const std::string count = fmt::format("count={}", options.pages());
+  const std::string size = fmt::format("bs={}", options.page_bytes);
+  Speed speed;
+  ASSIGN_OR_RETURN(
+      speed.write_s,
+      run_dd({"if=/dev/zero", "of=" + file, size, count, "oflag=direct", "conv=fsync"}, run));
+  ASSIGN_OR_RETURN(speed.read_s,
+                   run_dd({"if=" + file, "of=/dev/null", size, count, "iflag=direct"}, run));
+  fs::remove(file);
+  return speed;
+}
+
+std::vector<Tier> tiers_of(const TiersOptions& options, const BenchRun& run,
+                           const fs::path& folder) {
+  const auto open_disk = [&options, folder](const std::string& name, bool use_uring) {
+    return [&options, folder, name, use_uring]() -> Result<std::unique_ptr<kv::PageStore>> {
+      store::DiskOptions disk;
+      disk.path = (folder / name).string();
+      disk.page_bytes = options.page_bytes;
+      disk.block_tokens = options.block_tokens;
+      disk.bytes_max = (options.pages() + 1) * (options.page_bytes + 4 * store::kIoAlignment) +
+                       4 * store::kIoAlignment;
+      disk.use_uring = use_uring;
+      ASSIGN_OR_RETURN(std::unique_ptr<store::DiskStore> opened, store::DiskStore::open(disk));
+      return std::unique_ptr<kv::PageStore>(std::move(opened));
+    };
+  };
+  const auto dd = [&options, &run, folder] { return measure_dd(folder, options, run); };
+  return {{"disk, io_uring", open_disk("uring", true), "dd, direct", dd},
+          {"disk, threads", open_disk("threads", false), "dd, direct", dd}};
+}
+
+Result<BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run) {
+  if (options.page_bytes % store::kIoAlignment != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--page-bytes: {} is no multiple of {}, which dd needs for direct I/O",
+                             options.page_bytes, store::kIoAlignment)};
+  }
+  BenchReport report("tiers", {{"tier", "tier"},
+                               {"operation", "operation"},
+                               {"seconds", "seconds", 2},
+                               {"megabytes_per_second", "MB/s", 0},
+                               {"pages_per_second", "pages/s", 0},
+                               {"reference", "beside"},
+                               {"reference_megabytes_per_second", "MB/s", 0},
+                               {"share", "share", 2}});
+  report.add_setting("pages", options.pages());
+  report.add_setting("page_bytes", options.page_bytes);
+  const ScratchFolder scratch(options.folder);
+  const double megabytes = static_cast<double>(options.pages() * options.page_bytes) * 1e-6;
+  for (const Tier& tier : tiers_of(options, run, scratch.path())) {
+    ASSIGN_OR_RETURN(const Speed plain, tier.measure_plain());
+    Speed speed;
+    {
+      ASSIGN_OR_RETURN(const std::unique_ptr<kv::PageStore> store, tier.open());
+      ASSIGN_OR_RETURN(speed, TierRun(*store, options, run).measure(tier.name));
+      const Result<kv::Removal> removed = store->remove_all();
+      if (!removed.ok()) return removed.error();
+    }
+    for (const auto& [name, ours_s, plain_s] :
+         {std::tuple{"write, durable", speed.write_s, plain.write_s},
+          std::tuple{"read", speed.read_s, plain.read_s}}) {
+      report.add_row({tier.name, name, ours_s, megabytes / ours_s,
+                      static_cast<double>(options.pages()) / ours_s, tier.reference,
+                      megabytes / plain_s, plain_s / ours_s});
+    }
+  }
+  return report;
+}
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda bench tiers\n"
+    "  pagoda bench tiers --folder /mnt/fast --size 8GiB\n"
+    "  pagoda bench tiers --size 256MiB --page-bytes 1048576 --json\n"
+    "Writes so many bytes of pages into each tier, waits until they are durable, and reads them "
+    "back with 128 reads asked for at once. Beside it, on the same disk, dd with direct I/O and "
+    "blocks of a page's size. Everything lies in a new folder, which is removed.";
+
+}  // namespace
+
+void add_bench_tiers(const BenchCommand& bench) {
+  CLI::App* const command = bench.app.add_subcommand(
+      "tiers", "how fast each tier outside memory takes pages and gives them back");
+  const auto options = std::make_shared<TiersOptions>();
+  const auto add_size = [&](const std::string& name, std::uint64_t& value,
+                            const std::string& description) {
+    command
+        ->add_option_function<std::string>(
+            name,
+            [name, options, &value](const std::string& text) {
+              const Result<std::uint64_t> bytes = parse_byte_size(text);
+              if (!bytes.ok() || bytes.value() == 0) {
+                throw CLI::ValidationError(name,
+                                           bytes.ok() ? "must not be 0" : bytes.error().message);
+              }
+              value = bytes.value();
+            },
+            description)
+        ->type_name("SIZE");
+  };
+  command->add_option("--folder", options->folder,
+                      "on the disk to be measured (default: the current folder)");
+  add_size("--size", options->bytes, "bytes of pages (default 1GiB)");
+  add_size("--page-bytes", options->page_bytes,
+           "of a page, a multiple of 4096 (default 368640: SmolLM2, 16 tokens)");
+  command->add_flag("--json", options->json, "one JSON object on stdout instead of a table");
+  command->footer(kExamples);
+  set_benchmark(*command, bench, options,
+                [options](const BenchRun& run) { return bench_tiers(*options, run); });
+}
+
+}  // namespace pagoda::cli
