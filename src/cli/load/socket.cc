@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,23 @@ std::string tls_words() {
   return reason == nullptr ? "TLS failed" : fmt::format("TLS: {}", reason);
 }
 
+// Waits for an answer, but not for long.
+bool answers(const addrinfo& found) {
+  constexpr int kPatienceMs = 3'000;
+  const int descriptor = socket(found.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return false;
+  int error = connect(descriptor, found.ai_addr, found.ai_addrlen) == 0 ? 0 : errno;
+  pollfd watched = {.fd = descriptor, .events = POLLOUT, .revents = 0};
+  if (error == EINPROGRESS && poll(&watched, 1, kPatienceMs) == 1) {
+    socklen_t bytes = sizeof error;
+    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes);
+  }
+  close(descriptor);
+  return error == 0;
+}
+
+// A name may have several addresses of which one is served ("localhost" in two protocols): the
+// first that answers, else the first.
 Result<Dialer::Place> look_up(const cli::Url& url) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -36,8 +54,13 @@ Result<Dialer::Place> look_up(const cli::Url& url) {
                  fmt::format("{}:{}: {}", url.host, url.port, gai_strerror(error))};
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(found->ai_addr);
-  return Dialer::Place{found->ai_family, {bytes, bytes + found->ai_addrlen}};
+  const addrinfo* chosen = found->ai_next == nullptr ? found : nullptr;
+  for (const addrinfo* one = found; one != nullptr && chosen == nullptr; one = one->ai_next) {
+    if (answers(*one)) chosen = one;
+  }
+  if (chosen == nullptr) chosen = found;
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(chosen->ai_addr);
+  return Dialer::Place{chosen->ai_family, {bytes, bytes + chosen->ai_addrlen}};
 }
 
 bool is_address(const std::string& host) {

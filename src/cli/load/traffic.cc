@@ -227,7 +227,7 @@ class Sender {
     if (now_ns - last_progress_ns_ < kProgressNs) return;
     last_progress_ns_ = now_ns;
     if (events_.on_progress) {
-      events_.on_progress(traffic_.outcomes.size(), in_flight_, seconds_between(0, now_ns));
+      events_.on_progress(traffic_.outcomes.size(), seconds_between(0, now_ns));
     }
   }
 

@@ -34,7 +34,7 @@ struct Traffic {
 
 struct TrafficEvents {
   std::function<bool()> stopped;  // asked now and then
-  std::function<void(std::uint64_t ended, std::uint64_t in_flight, double seconds)> on_progress;
+  std::function<void(std::uint64_t ended, double seconds)> on_progress;
 };
 
 // An error when nothing can be sent at all: the host is not known.

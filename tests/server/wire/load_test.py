@@ -122,6 +122,11 @@ class AgainstPagoda(unittest.TestCase):
             self.assertLess(limited["requests"], 60)
             self.assertEqual(limited["goodput_share"], 0)
 
+    def test_a_name_of_two_addresses_is_found_where_it_is_served(self):
+        with served.Served() as server:
+            report = bench(f"http://localhost:{server.port}/v1", "-n", 2, "--output-tokens", 2)
+            self.assertEqual((report["answered"], report["errors"]), (2, 0))
+
     def test_what_makes_no_sense_is_said(self):
         url = "http://127.0.0.1:1"
         self.assertIn("--input-tokens", bench(url, "--input-tokens", "x", status=2))
