@@ -57,6 +57,15 @@ TEST(AnswerReaderTest, CompletionsAndReasoningAreText) {
   EXPECT_EQ(reasoning.text(), "hm");
 }
 
+TEST(AnswerReaderTest, EveryChoiceIsRead) {
+  AnswerReader answer(true);
+  answer.put(
+      "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}},{\"delta\":{\"content\":\"b\"},"
+      "\"finish_reason\":\"stop\"}]}\n\n");
+  EXPECT_EQ(answer.text(), "ab");
+  EXPECT_EQ(answer.finish_reason(), "stop");
+}
+
 TEST(AnswerReaderTest, AStreamIsCompleteWithItsReasonAndItsEndAlone) {
   const std::string reason =
       "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\n";
