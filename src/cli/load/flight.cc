@@ -19,7 +19,6 @@ void Flight::begin(Ask ask, std::string request, bool streams, const Outcome& ou
   ask_ = std::move(ask);
   request_ = std::move(request);
   written_ = 0;
-  streams_ = streams;
   reply_.emplace();
   answer_.emplace(streams);
   body_.clear();
@@ -34,24 +33,23 @@ void Flight::advance(std::span<char> room, std::vector<float>& gaps) {
     if (socket_.read(room, moved) != Socket::Progress::kBlocked) reusable_ = false;
     return;
   }
-  // A server may refuse, and say so, before it has read everything.
-  if (write_on() || busy_) read_on(room, gaps);
+  write_on();
+  read_on(room, gaps);  // also before all is written: a server may refuse what it has not read
 }
 
-bool Flight::write_on() {
+void Flight::write_on() {
   while (written_ < request_.size()) {
     std::size_t moved = 0;
     const Socket::Progress progress =
         socket_.write(std::string_view(request_).substr(written_), moved);
-    if (progress == Socket::Progress::kBlocked) return false;
+    if (progress == Socket::Progress::kBlocked) return;
     if (progress != Socket::Progress::kMoved) {
       written_ = request_.size();  // what the server said before it closed is still to be read
       failure_ = socket_.failure();
-      break;
+      return;
     }
     written_ += moved;
   }
-  return true;
 }
 
 void Flight::read_on(std::span<char> room, std::vector<float>& gaps) {
@@ -95,7 +93,7 @@ void Flight::take_text(std::uint32_t pieces, std::vector<float>& gaps) {
 void Flight::end_reply() {
   if (reply_->status() == 200) answer_->end();
   const Ending ending = judge();
-  reusable_ = reply_->keeps_alive() && written_ == request_.size();
+  reusable_ = reply_->keeps_alive() && written_ == request_.size() && failure_.empty();
   end(ending);
 }
 

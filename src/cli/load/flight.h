@@ -56,7 +56,7 @@ class Flight {
   int descriptor() const { return socket_.descriptor(); }
 
  private:
-  bool write_on();  // true: all is written
+  void write_on();
   void read_on(std::span<char> room, std::vector<float>& gaps);
   void take_text(std::uint32_t pieces, std::vector<float>& gaps);
   void end_reply();
@@ -73,7 +73,6 @@ class Flight {
   Ask ask_;
   std::string request_;
   std::size_t written_ = 0;
-  bool streams_ = true;
   std::optional<ReplyReader> reply_;
   std::optional<AnswerReader> answer_;
   std::string body_;  // bytes of the body that were just read; of a refusal: all
