@@ -23,6 +23,7 @@ void add_bench_command(CLI::App& app, const std::string& command_line, int& exit
   add_bench_kernels(bench);
   add_bench_perplexity(bench);
   add_bench_tiers(bench);
+  add_bench_serve(bench);
 }
 
 }  // namespace pagoda::cli

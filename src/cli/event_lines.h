@@ -13,6 +13,8 @@ class EventLines {
   std::vector<std::string> push(std::string_view bytes);
 
  private:
+  void end_line(std::vector<std::string>& events);
+
   std::string line_;
   std::string data_;
   bool has_data_ = false;

@@ -89,21 +89,27 @@ class Lines {
 
 struct Line {
   std::uint64_t input_tokens = 0;
+  double output_tokens = 0;
+  double timestamp_ms = 0;
   std::vector<std::uint64_t> ids;
 };
 
 Error malformed(std::string reason) { return {ErrorCode::kCorrupt, std::move(reason)}; }
 
-// Only the input matters to the cache. What else a line says of itself must be a number.
+// A line must say its input; what else it says of itself must be a number.
 Result<Line> parse_line(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return malformed("not a JSON value");
   if (!json.is_object()) return malformed("not a JSON object");
-  for (const char* const name : {"timestamp", "output_length"}) {
+  Line line;
+  for (const auto& [name, value] : {std::pair{"timestamp", &line.timestamp_ms},
+                                    std::pair{"output_length", &line.output_tokens}}) {
     const auto found = json.find(name);
-    if (found != json.end() && !(found->is_number() && found->get<double>() >= 0)) {
+    if (found == json.end()) continue;
+    if (!found->is_number() || found->get<double>() < 0) {
       return malformed(fmt::format("{} is not a number from 0", name));
     }
+    *value = found->get<double>();
   }
   const auto length = json.find("input_length");
   if (length == json.end()) return malformed("no input_length");
@@ -113,7 +119,7 @@ Result<Line> parse_line(std::string_view text) {
   const auto ids = json.find("hash_ids");
   if (ids == json.end()) return malformed("no hash_ids");
   if (!ids->is_array()) return malformed("hash_ids is not an array");
-  Line line = {.input_tokens = length->get<std::uint64_t>(), .ids = {}};
+  line.input_tokens = length->get<std::uint64_t>();
   line.ids.reserve(ids->size());
   for (const Json& id : *ids) {
     if (!id.is_number_unsigned()) {
@@ -155,7 +161,12 @@ Result<Trace> read_trace(const std::string& path, const TraceEvents& events) {
       continue;
     }
     const std::vector<std::uint64_t>& ids = line.value().ids;
-    trace.requests.push_back({trace.ids.size(), ids.size(), line.value().input_tokens});
+    trace.requests.push_back(
+        {.first = trace.ids.size(),
+         .blocks = ids.size(),
+         .input_tokens = line.value().input_tokens,
+         .output_tokens = static_cast<std::uint64_t>(std::min(line.value().output_tokens, 1e18)),
+         .timestamp_ms = line.value().timestamp_ms});
     for (const std::uint64_t id : ids) {
       const auto fresh = static_cast<std::uint32_t>(numbers.size());
       trace.ids.emplace_back(numbers.try_emplace(id, fresh).first->second);

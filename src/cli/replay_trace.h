@@ -22,6 +22,8 @@ struct TraceRequest {
   std::uint64_t first = 0;   // in Trace::ids
   std::uint64_t blocks = 0;  // without the entry that ends it
   std::uint64_t input_tokens = 0;
+  std::uint64_t output_tokens = 0;  // 0 where the line does not say
+  double timestamp_ms = 0;          // likewise
 };
 
 struct Trace {

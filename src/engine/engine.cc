@@ -48,6 +48,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
   publish();
   publish_curve();
   thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "engine");  // for top and perf
 }
 
 Engine::~Engine() {

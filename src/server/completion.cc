@@ -147,6 +147,7 @@ Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
 void Completion::send(Answer& answer, Piece piece, std::string& out) {
   if (!piece.finish_reason.empty()) answer.finish_reason = piece.finish_reason;
   if (!streams()) return answer.whole.append(std::move(piece));
+  if (send_plain(answer, piece, out)) return;
   Json more = answer.state.opened ? Json::object() : format_->extras(answer.state);
   if (!answer.state.opened) {
     const Json opening = format_->opening(answer.state);
@@ -155,6 +156,23 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
   out += event_text(format_->chunk(answer.state, piece), std::move(more));
   answer.state.opened = true;
   began_ = true;
+}
+
+// Nearly every piece is only text in the middle of an answer.
+bool Completion::send_plain(Answer& answer, const Piece& piece, std::string& out) const {
+  const AnswerOptions& asked = request_.answers;
+  if (!answer.state.opened || !piece.finish_reason.empty() || asked.logprobs ||
+      asked.return_token_ids) {
+    return false;
+  }
+  if (!answer.mould) {
+    Piece marked;
+    marked.text = EventMould::kMark;
+    answer.mould = EventMould::of(event_text(format_->chunk(answer.state, marked), Json::object()));
+    if (!answer.mould) return false;
+  }
+  answer.mould->cast(piece.text, out);
+  return true;
 }
 
 void Completion::finish(std::string& out) {

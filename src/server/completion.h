@@ -20,6 +20,7 @@
 #include "server/api/completion_request.h"
 #include "server/api/usage.h"
 #include "server/api_error.h"
+#include "server/event_mould.h"
 #include "server/http_reply.h"
 #include "server/reply_queue.h"
 #include "server/request_log.h"
@@ -63,6 +64,7 @@ class Completion {
     AnswerText text;
     Piece whole;  // without a stream
     std::string_view finish_reason = {};
+    std::optional<EventMould> mould = {};  // for pieces of nothing but text
   };
   struct Submitted {
     engine::RequestId id;
@@ -80,6 +82,7 @@ class Completion {
   void handle(const ReplyEvent& event, std::string& out);
   Piece next_piece(Answer& answer, const ReplyEvent& event) const;
   void send(Answer& answer, Piece piece, std::string& out);
+  bool send_plain(Answer& answer, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
   void cancel_running();
   Json envelope(std::string_view object) const;

@@ -33,14 +33,6 @@ constexpr std::size_t kBodyReadBytes = 64 << 10;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
 
-// The operation's outcome; nothing when it takes longer than `limit`.
-awaitable<std::optional<Outcome>> within(Clock::duration limit, awaitable<Outcome> operation) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, limit);
-  auto first = co_await (std::move(operation) || timer.async_wait(kTuple));
-  if (first.index() == 1) co_return std::nullopt;
-  co_return std::get<0>(first);
-}
-
 bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
 }
@@ -49,7 +41,11 @@ bool went_well(const std::optional<Outcome>& outcome) {
 
 Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
                        const ConnectionOptions& options)
-    : wire_(std::move(wire)), state_(state), options_(options), alarm_(executor()) {
+    : wire_(std::move(wire)),
+      state_(state),
+      options_(options),
+      deadline_(executor()),
+      alarm_(executor()) {
   error_code ignored;
   wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
 }
@@ -73,6 +69,27 @@ awaitable<void> Connection::run() {
   error_code ignored;
   wire_->socket().shutdown(Wire::Socket::shutdown_both, ignored);
   wire_->socket().close(ignored);
+}
+
+// A timer beside the operation, not a coroutine beside it: this is on every request's way, and an
+// idle connection waits in it.
+awaitable<std::optional<Outcome>> Connection::within(Clock::duration limit,
+                                                     awaitable<Outcome> operation) {
+  const std::uint64_t number = ++operations_;
+  late_ = false;
+  deadline_.expires_after(limit);
+  deadline_.async_wait([weak = weak_from_this(), number](const error_code& cancelled) {
+    const auto self = weak.lock();
+    if (cancelled || !self || self->operations_ != number) return;
+    self->late_ = true;
+    error_code ignored;
+    self->wire_->socket().cancel(ignored);
+  });
+  const Outcome outcome = co_await std::move(operation);
+  ++operations_;
+  deadline_.cancel();
+  if (late_) co_return std::nullopt;
+  co_return outcome;
 }
 
 // False when the client has nothing more to say, or says nothing for too long.
@@ -257,7 +274,10 @@ awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string by
 
 // A client that does not read waits alone, and not for long.
 awaitable<bool> Connection::write(std::string bytes) {
-  co_return went_well(co_await within(options_.write_timeout, wire_->write(asio::buffer(bytes))));
+  const asio::const_buffer all = asio::buffer(bytes);
+  const asio::const_buffer rest = all + wire_->write_now(all);  // mostly nothing
+  if (rest.size() == 0) co_return true;
+  co_return went_well(co_await within(options_.write_timeout, wire_->write(rest)));
 }
 
 // Closing a socket with unread bytes resets it, and the client may never see what was sent.

@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   using Read = std::variant<Incoming, Refused>;
 
+  // The operation's outcome; nothing when it takes longer than `limit` and was cancelled. One at a
+  // time.
+  boost::asio::awaitable<std::optional<Wire::Outcome>> within(
+      std::chrono::steady_clock::duration limit, boost::asio::awaitable<Wire::Outcome> operation);
   boost::asio::awaitable<bool> wait_for_bytes();
   boost::asio::awaitable<Read> read_request();
   boost::asio::awaitable<std::optional<HttpReply>> take_head(const RequestReader& reader);
@@ -71,8 +76,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Wire> wire_;
   const ServerState& state_;
   const ConnectionOptions& options_;
-  boost::beast::flat_buffer buffer_;  // bytes read and not yet parsed
-  boost::asio::steady_timer alarm_;   // waits for wake()
+  boost::beast::flat_buffer buffer_;    // bytes read and not yet parsed
+  boost::asio::steady_timer deadline_;  // of the operation that is within()
+  std::uint64_t operations_ = 0;        // begun and ended: the deadline of one is not another's
+  bool late_ = false;                   // the deadline has passed
+  boost::asio::steady_timer alarm_;     // waits for wake()
   bool woken_ = false;
   bool idle_ = false;  // between requests
 };

@@ -130,7 +130,10 @@ Status Server::State::bind() {
 void Server::State::start() {
   asio::co_spawn(acceptor.get_executor(), accept_connections(), asio::detached);
   asio::co_spawn(acceptor.get_executor(), await_signals(), asio::detached);
-  for (std::uint32_t i = 0; i < options.threads; ++i) threads.emplace_back([this] { io.run(); });
+  for (std::uint32_t i = 0; i < options.threads; ++i) {
+    threads.emplace_back([this] { io.run(); });
+    pthread_setname_np(threads.back().native_handle(), "http");  // for top and perf
+  }
 }
 
 asio::awaitable<void> Server::State::accept_connections() {

@@ -28,11 +28,18 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 class PlainWire final : public Wire {
  public:
-  explicit PlainWire(Socket socket) : socket_(std::move(socket)) {}
+  explicit PlainWire(Socket socket) : socket_(std::move(socket)) {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);  // for write_now
+  }
 
   awaitable<Outcome> open() override { co_return Outcome(); }
   awaitable<Outcome> read_some(asio::mutable_buffer room) override {
     co_return co_await socket_.async_read_some(room, kTuple);
+  }
+  std::size_t write_now(asio::const_buffer bytes) override {
+    error_code ignored;
+    return socket_.send(bytes, 0, ignored);
   }
   awaitable<Outcome> write(asio::const_buffer bytes) override {
     co_return co_await asio::async_write(socket_, bytes, kTuple);
@@ -60,6 +67,8 @@ class TlsWire final : public Wire {
   awaitable<Outcome> read_some(asio::mutable_buffer room) override {
     co_return co_await stream_.async_read_some(room, kTuple);
   }
+  // A record of TLS that was begun must be finished: none is begun here.
+  std::size_t write_now(asio::const_buffer /*bytes*/) override { return 0; }
   awaitable<Outcome> write(asio::const_buffer bytes) override {
     co_return co_await asio::async_write(stream_, bytes, kTuple);
   }

@@ -22,6 +22,9 @@ class Wire {
   // Before anything else: TLS agrees on keys.
   virtual boost::asio::awaitable<Outcome> open() = 0;
   virtual boost::asio::awaitable<Outcome> read_some(boost::asio::mutable_buffer room) = 0;
+  // As many from the front as can go at once, without waiting; how many. That may be none: write()
+  // takes the rest, and tells what is wrong.
+  virtual std::size_t write_now(boost::asio::const_buffer bytes) = 0;
   // All of them.
   virtual boost::asio::awaitable<Outcome> write(boost::asio::const_buffer bytes) = 0;
   // After the last bytes: the client learns that they were the last.

@@ -1,0 +1,240 @@
+// pagoda bench serve: load on a running server, sent whether or not it keeps up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/bench.h"
+#include "cli/bench_serve_options.h"
+#include "cli/load/probe.h"
+#include "cli/load/report.h"
+#include "cli/options.h"
+#include "cli/progress_bar.h"
+#include "kernels/select.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
+constexpr double kMilli = 1e-3;
+constexpr std::uint32_t kIdsMax = 1u << 31;
+
+Result<load::Lengths> lengths(const std::string& text, const char* argument,
+                              const load::Lengths& otherwise) {
+  if (text.empty()) return otherwise;
+  return load::Lengths::parse(text, argument);
+}
+
+Result<load::IdRange> read_ids(const std::string& text) {
+  load::IdRange ids;
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%u-%u%n", &ids.first, &ids.last, &read) == 2 &&
+      static_cast<std::size_t>(read) == text.size() && ids.first <= ids.last &&
+      ids.last < kIdsMax) {
+    return ids;
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("--token-ids: \"{}\" is not two ids with a dash between, the smaller "
+                           "first",
+                           text)};
+}
+
+Result<std::unique_ptr<load::Workload>> read_trace_workload(const ServeLoadOptions& options,
+                                                            const load::WorkloadOptions& shared) {
+  if (options.trace.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--workload trace needs --trace FILE"};
+  }
+  ASSIGN_OR_RETURN(Trace trace, read_trace(options.trace, {}));
+  if (trace.lines_malformed > 0) {
+    print_warning(
+        fmt::format("{}: {} lines are no requests", options.trace, trace.lines_malformed));
+  }
+  return load::make_workload(shared, load::TraceReplay{.trace = std::move(trace),
+                                                       .speed = options.speed,
+                                                       .block_tokens = options.block_tokens,
+                                                       .scale = options.length_scale});
+}
+
+Result<std::unique_ptr<load::Workload>> make_workload(const ServeLoadOptions& options) {
+  const bool long_text = options.workload == WorkloadKind::kRandom;
+  const bool sharegpt = options.workload == WorkloadKind::kShareGpt;
+  const std::uint32_t usual = long_text ? 128 : 32;
+  ASSIGN_OR_RETURN(
+      const load::Lengths input,
+      lengths(options.input_tokens, "--input-tokens",
+              sharegpt ? load::sharegpt_inputs() : load::Lengths::between(usual, usual)));
+  ASSIGN_OR_RETURN(const load::Lengths output,
+                   lengths(options.output_tokens, "--output-tokens",
+                           sharegpt ? load::sharegpt_outputs() : load::Lengths::between(64, 64)));
+  const load::WorkloadOptions shared = {.arrivals = {.kind = options.arrivals,
+                                                     .rate = options.rate,
+                                                     .burst = options.burst,
+                                                     .seed = options.seed},
+                                        .count = options.requests,
+                                        .seed = options.seed};
+  switch (options.workload) {
+    case WorkloadKind::kRandom:
+    case WorkloadKind::kShareGpt:
+      return load::make_workload(shared, load::RandomText{input, output});
+    case WorkloadKind::kPrefix:
+      return load::make_workload(
+          shared, load::SharedPrefixes{options.prefixes, options.prefix_tokens, input, output});
+    case WorkloadKind::kConversation:
+      return load::make_workload(
+          shared, load::Conversations{options.turns, options.think_s, input, output});
+    case WorkloadKind::kTrace:
+      return read_trace_workload(options, shared);
+    case WorkloadKind::kFixed:
+      break;
+  }
+  if (options.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--workload fixed needs --prompt TEXT"};
+  }
+  return load::make_workload(shared, load::FixedPrompt{options.prompt, output.draw(0, 0, 0)});
+}
+
+Result<load::CompletionForm> make_form(const ServeLoadOptions& options,
+                                       const load::Target& target) {
+  load::CompletionForm form = {.chat = options.chat,
+                               .stream = options.stream,
+                               .ignore_eos = options.ignore_eos,
+                               .temperature = options.temperature,
+                               .model = options.model};
+  ASSIGN_OR_RETURN(form.ids, read_ids(options.token_ids));
+  if (form.model.empty()) {
+    ASSIGN_OR_RETURN(form.model, load::first_model(target));
+  }
+  const bool speaks =
+      options.workload == WorkloadKind::kConversation || options.workload == WorkloadKind::kFixed;
+  if (options.chat) {
+    form.prompts = load::PromptForm::kMessages;
+  } else if (options.prompts == PromptChoice::kIds ||
+             (options.prompts == PromptChoice::kAuto && !speaks &&
+              load::takes_ids(target, form.model, form.ids))) {
+    form.prompts = load::PromptForm::kIds;
+  }
+  return form;
+}
+
+const char* prompts_name(load::PromptForm form) {
+  switch (form) {
+    case load::PromptForm::kIds:
+      return "token ids";
+    case load::PromptForm::kWords:
+      return "words";
+    case load::PromptForm::kMessages:
+      return "messages";
+  }
+  return "";
+}
+
+void add_settings(BenchReport& report, const ServeLoadOptions& options,
+                  const load::CompletionForm& form) {
+  report.add_setting("url", options.url);
+  report.add_setting("model", form.model);
+  report.add_setting("workload", workload_name(options.workload));
+  report.add_setting("prompts", prompts_name(form.prompts));
+  report.add_setting("stream", form.stream);
+  if (options.workload == WorkloadKind::kTrace) {
+    report.add_setting("speed", options.speed);
+    report.add_setting("length_scale", options.length_scale);
+  } else {
+    report.add_setting("rate", options.rate > 0 ? nlohmann::ordered_json(options.rate)
+                                                : nlohmann::ordered_json("none"));
+  }
+  report.add_setting("concurrency", options.concurrency > 0
+                                        ? nlohmann::ordered_json(options.concurrency)
+                                        : nlohmann::ordered_json("any"));
+  report.add_setting("seed", options.seed);
+}
+
+std::uint64_t whole_seconds(double seconds) {
+  return static_cast<std::uint64_t>(std::ceil(seconds));
+}
+
+Result<BenchReport> bench_serve(const ServeLoadOptions& options, const Interrupt& interrupt,
+                                bool& answered) {
+  ASSIGN_OR_RETURN(load::Target target, load::parse_target(options.url, "--url"));
+  target.api_key = options.api_key;
+  target.verify = !options.insecure;
+  ASSIGN_OR_RETURN(const std::unique_ptr<load::Workload> workload, make_workload(options));
+  ASSIGN_OR_RETURN(const load::CompletionForm form, make_form(options, target));
+  const bool has_times = options.rate > 0 || options.workload == WorkloadKind::kTrace;
+  const load::TrafficOptions sending = {.concurrency_max = options.concurrency,
+                                        .closed_loop = !has_times && options.concurrency > 0,
+                                        .duration_s = options.duration_s,
+                                        .timeout_s = options.timeout_s};
+  const load::Slo slo = {
+      .first_token_s =
+          options.slo_first_ms > 0 ? std::optional(options.slo_first_ms * kMilli) : std::nullopt,
+      .gap_s = options.slo_gap_ms > 0 ? std::optional(options.slo_gap_ms * kMilli) : std::nullopt};
+  const SteadyClock clock;
+  const bool timed = options.duration_s > 0;
+  ProgressBar progress("load", timed ? "s" : "requests", clock);
+  const load::TrafficEvents events = {
+      .stopped = [&] { return interrupt.requested(); },
+      .on_progress =
+          [&](std::uint64_t ended, double seconds) {
+            if (timed) {
+              const double shown = std::min(seconds, options.duration_s);
+              progress.show(static_cast<std::uint64_t>(shown), whole_seconds(options.duration_s));
+            } else {
+              progress.show(ended, workload->count());
+            }
+          }};
+  ASSIGN_OR_RETURN(const load::Traffic traffic,
+                   load::send_traffic(target, form, *workload, sending, events, clock));
+  progress.clear();
+  const load::Summary summary = load::summarise(traffic, slo);
+  answered = summary.first_token_due.count > 0;
+  BenchReport report =
+      load::report_load(traffic, summary, slo, has_times && options.concurrency == 0);
+  add_settings(report, options, form);
+  return report;
+}
+
+int run_serve_load(const BenchCommand& bench, const ServeLoadOptions& options) {
+  const Result<const kernels::KernelSet*> kernels = kernels::select_set();
+  if (!kernels.ok()) {
+    print_error(kernels.error().message);
+    return 1;
+  }
+  const Interrupt interrupt;
+  bool answered = false;
+  const Result<BenchReport> report = bench_serve(options, interrupt, answered);
+  if (!report.ok()) {
+    print_error(report.error().message);
+    return report.error().code == ErrorCode::kInvalidArgument ? 2 : 1;
+  }
+  const BenchMachine machine = describe_machine(*kernels.value());
+  fmt::print("{}", options.json ? report.value().json(machine, bench.command_line).dump(2) + "\n"
+                                : report.value().text(machine, bench.command_line));
+  std::fflush(stdout);
+  if (interrupt.requested()) return kInterrupted;
+  return answered ? 0 : 1;
+}
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda bench serve --url http://127.0.0.1:8000 --rate 10 -n 200\n"
+    "  pagoda bench serve --rate 4 --duration 60 --workload sharegpt --slo-ttft 500 --slo-itl 50\n"
+    "  pagoda bench serve --concurrency 64 --workload prefix --prefixes 8 --prefix-tokens 1000\n"
+    "  pagoda bench serve --chat --workload conversation -n 20 --turns 6 --think 2 --rate 1\n"
+    "  pagoda bench serve --workload trace --trace trace.jsonl.gz --speed 10 --length-scale 0.1\n"
+    "  pagoda bench serve --url https://api.example.com/v1 --api-key $KEY --no-ignore-eos --chat\n"
+    "With --rate the loop is open: requests are sent when they are due, and times are shown both "
+    "from then and from when they were sent. Ctrl-C prints what was seen so far.";
+
+}  // namespace
+
+void add_bench_serve(const BenchCommand& bench) {
+  CLI::App* const command =
+      bench.app.add_subcommand("serve", "load on a running OpenAI-compatible server");
+  const auto options = std::make_shared<ServeLoadOptions>();
+  add_serve_load_options(*command, *options);
+  command->footer(kExamples);
+  command->callback([bench, options] { bench.exit_status = run_serve_load(bench, *options); });
+}
+
+}  // namespace pagoda::cli

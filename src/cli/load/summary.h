@@ -1,0 +1,66 @@
+// What a load came to: distributions, rates, goodput, errors by kind.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cli/load/traffic.h"
+
+namespace pagoda::load {
+
+// Seconds. Percentiles are nearest ranks: times that were measured, not computed between two.
+struct Distribution {
+  std::uint64_t count = 0;
+  double mean = 0;
+  double p50 = 0;
+  double p95 = 0;
+  double p99 = 0;
+  double max = 0;
+};
+
+Distribution distribution_of(std::vector<float> samples);
+
+// What a user would be content with. Unset: anything.
+struct Slo {
+  std::optional<double> first_token_s = {};  // from when the request should have been sent
+  std::optional<double> gap_s = {};          // mean time from one token of an answer to the next
+};
+
+bool meets(const Outcome& outcome, const Slo& slo);
+
+// Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 when all are equal, 1 / n when one has all.
+double fairness(const std::vector<double>& shares);
+
+struct Summary {
+  // From when a request should have been sent, and from when it was. Of answered requests.
+  Distribution first_token_due;
+  Distribution first_token_sent;
+  Distribution whole_due;
+  Distribution whole_sent;
+  Distribution gap;
+  Distribution late;  // sent after it was due; of all requests
+
+  std::uint64_t requests = 0;  // that were sent
+  std::array<std::uint64_t, kEndings> by_ending{};
+  std::map<int, std::uint64_t> by_status;  // of those whose ending is kStatus
+  std::uint64_t errors = 0;
+
+  std::uint64_t output_tokens = 0;  // of answered requests, as the other sums
+  std::optional<std::uint64_t> prompt_tokens;
+  std::optional<std::uint64_t> cached_tokens;
+  std::uint64_t answers_different = 0;
+  double stream_fairness = 1;  // of tokens a second, from when sent to the end
+
+  double seconds = 0;
+  double requests_per_s = 0;  // answered
+  double output_tokens_per_s = 0;
+  double goodput_per_s = 0;  // answered within the objective
+  std::uint64_t good = 0;
+};
+
+Summary summarise(const Traffic& traffic, const Slo& slo);
+
+}  // namespace pagoda::load

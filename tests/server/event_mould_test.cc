@@ -1,0 +1,45 @@
+#include "server/event_mould.h"
+
+#include <gtest/gtest.h>
+
+#include "server/json.h"
+#include "server/json_string.h"
+
+namespace pagoda::server {
+namespace {
+
+std::string event(std::string_view text, std::string_view model = "tiny") {
+  const Json value = {{"id", "cmpl-1"},
+                      {"model", model},
+                      {"choices", Json::array({{{"index", 0}, {"text", text}}})}};
+  return "data: " + dump_json(value) + "\n\n";
+}
+
+TEST(EventMouldTest, ACastEventIsTheEventThatWouldHaveBeenWritten) {
+  const auto mould = EventMould::of(event(EventMould::kMark));
+  ASSERT_TRUE(mould.has_value());
+  for (const std::string_view text :
+       {"", " and", "\"quoted\" \\ back", "\n\t\x01", "\x01\x02", "caf\xc3\xa9", "\xc3", "\x7f",
+        "\xf0\x9f\x98\x80 ok", "</script>"}) {
+    std::string out = "before ";
+    mould->cast(text, out);
+    EXPECT_EQ(out, "before " + event(text));
+  }
+}
+
+TEST(EventMouldTest, EveryByteIsEscapedAsInAnyOtherJson) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string text = std::string("a") + static_cast<char>(byte) + "b";
+    std::string out;
+    append_json_string(text, out);
+    EXPECT_EQ(out, dump_json(text)) << byte;
+  }
+}
+
+TEST(EventMouldTest, AMarkElsewhereIsNoPlaceForText) {
+  EXPECT_FALSE(EventMould::of(event(EventMould::kMark, EventMould::kMark)).has_value());
+  EXPECT_FALSE(EventMould::of(event("no mark")).has_value());
+}
+
+}  // namespace
+}  // namespace pagoda::server
