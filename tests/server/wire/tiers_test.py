@@ -1,0 +1,321 @@
+"""KV that outlives memory and the process: disk, host memory and Redis behind pagoda serve."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import served
+
+BLOCK = 16
+PROMPT = [(7 * i * i + 3 * i) % 500 + 3 for i in range(300)]
+WHOLE = (len(PROMPT) - 1) // BLOCK * BLOCK
+
+
+def ask(server, prompt=PROMPT, key=None, **fields):
+    """An answer: its text and the log-probabilities that it was chosen by, and its usage."""
+    body = {"prompt": prompt, "max_tokens": 12, "temperature": 0, "logprobs": 2, **fields}
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    status, reply = server.post("/v1/completions", body, headers)
+    assert status == 200, reply
+    choice = reply["choices"][0]
+    return (choice["text"], choice["logprobs"]), reply["usage"]["prompt_tokens_details"]
+
+
+def wait_written(server, pages, key=None, tier=0):
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    served.wait_until(
+        lambda: server.get("/server_info", headers)[1]["tiers"][tier]["pages_written"] >= pages
+    )
+
+
+def metric(server, name, **labels):
+    text = server.request("GET", "/metrics")[1]
+    for line in text.splitlines():
+        if line.startswith(name + "{") and all(f'{k}="{v}"' in line for k, v in labels.items()):
+            return float(line.rsplit(" ", 1)[1])
+    raise AssertionError(f"no {name} with {labels}")
+
+
+class Tiers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.cache = self.path("cache")
+        os.makedirs(self.cache)
+        # Fingerprints and speeds are remembered here; the default model is not asked for.
+        self.addCleanup(self.restore, "XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME"))
+        os.environ["XDG_CACHE_HOME"] = self.cache
+
+    @staticmethod
+    def restore(name, value):
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def serve(self, *flags, **options):
+        return served.Served(served.STORIES, *flags, **options)
+
+    def disk(self, *flags, **options):
+        return self.serve("--kv-disk", self.path("kv"), "--kv-disk-size", "200MB",
+                          "--kv-load", "always", *flags, **options)
+
+
+class Disk(Tiers):
+    def test_a_clean_stop_keeps_what_was_computed(self):
+        with self.disk() as server:
+            first, details = ask(server)
+            self.assertEqual(details["cached_tokens"], 0)
+        with self.disk() as server:
+            again, details = ask(server)
+            self.assertEqual(again, first)
+            self.assertEqual(details["cached_tokens"], WHOLE)
+            self.assertEqual(details["cached_tokens_by_tier"], {"memory": 0, "disk": WHOLE})
+            pages = metric(server, "pagoda:tier_pages_read_total", tier="disk")
+            self.assertEqual(pages, WHOLE / BLOCK)
+            # It is in memory now.
+            third, details = ask(server)
+            self.assertEqual(third, first)
+            self.assertEqual(details["cached_tokens_by_tier"]["disk"], 0)
+
+    def test_what_was_used_twice_survives_a_kill(self):
+        with self.disk() as server:
+            first, _ = ask(server)
+            ask(server)
+            wait_written(server, WHOLE // BLOCK)
+            time.sleep(1)  # durable within a second
+            server.signal(signal.SIGKILL)
+            server.wait()
+        with self.disk() as server:
+            again, details = ask(server)
+            self.assertEqual(again, first)
+            self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
+
+    def test_through_keeps_what_was_computed_once(self):
+        with self.disk("--kv-write", "through") as server:
+            first, _ = ask(server)
+            wait_written(server, WHOLE // BLOCK)
+            time.sleep(1)
+            server.signal(signal.SIGKILL)
+            server.wait()
+        with self.disk() as server:
+            again, details = ask(server)
+            self.assertEqual(again, first)
+            self.assertEqual(details["cached_tokens"], WHOLE)
+
+    def test_another_kernel_set_and_another_block_size_find_nothing(self):
+        with self.disk() as server:
+            ask(server)
+        os.environ["PAGODA_KERNELS"] = "ref"
+        self.addCleanup(os.environ.pop, "PAGODA_KERNELS", None)
+        with self.disk() as server:
+            _, details = ask(server)
+            self.assertEqual(details["cached_tokens"], 0)
+        del os.environ["PAGODA_KERNELS"]
+        with self.disk("--block-size", "8") as server:
+            _, details = ask(server)
+            self.assertEqual(details["cached_tokens"], 0)
+
+    def test_damage_is_a_miss_with_a_reason_and_never_an_answer(self):
+        with self.disk() as server:
+            first, _ = ask(server)
+        slabs = [name for name in os.listdir(self.path("kv")) if name.endswith(".slab")]
+        self.assertEqual(len(slabs), 1)
+        with open(os.path.join(self.path("kv"), slabs[0]), "r+b") as slab:
+            size = slab.seek(0, os.SEEK_END)
+            for at in range(5000, size, 7919):  # every slot is hit
+                slab.seek(at)
+                byte = slab.read(1)
+                slab.seek(at)
+                slab.write(bytes([byte[0] ^ 0x10]))
+        with self.disk() as server:
+            again, details = ask(server)
+            self.assertEqual(again, first)
+            self.assertLess(details["cached_tokens"], WHOLE)
+            damaged = metric(server, "pagoda:tier_failures_total", tier="disk", reason="damaged")
+            self.assertGreater(damaged, 0)
+
+    def test_a_second_process_serves_without_it_and_says_so(self):
+        with self.disk() as first, self.disk() as second:
+            self.assertIn("KV on disk", first.greeting)
+            self.assertNotIn("KV on disk", second.greeting)
+            self.assertIn("not kept on disk", second.stderr())
+            self.assertEqual(ask(first)[0], ask(second)[0])
+
+    def test_an_encrypted_store_shows_no_tokens_and_needs_its_key(self):
+        key = self.path("key")
+        with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write("ab" * 32)
+        tokens = b"".join(token.to_bytes(4, "little") for token in PROMPT[:BLOCK])
+        with self.disk() as server:
+            first, _ = ask(server)
+        self.assertTrue(self.in_slab(tokens))
+        shutil.rmtree(self.path("kv"))
+        with self.disk("--kv-store-key", key) as server:
+            self.assertEqual(ask(server)[0], first)
+        self.assertFalse(self.in_slab(tokens))
+        with self.disk("--kv-store-key", key) as server:
+            again, details = ask(server)
+            self.assertEqual((again, details["cached_tokens"]), (first, WHOLE))
+        with self.disk() as server:  # without the key: refused, and served without
+            again, details = ask(server)
+            self.assertEqual((again, details["cached_tokens"]), (first, 0))
+
+    def in_slab(self, needle):
+        for name in os.listdir(self.path("kv")):
+            with open(os.path.join(self.path("kv"), name), "rb") as file:
+                if needle in file.read():
+                    return True
+        return False
+
+    def test_a_slow_disk_changes_no_answer(self):
+        with self.disk() as server:
+            first, _ = ask(server)
+        slow = ["--kv-disk-bytes-per-second", "200000"]
+        with self.serve("--kv-disk", self.path("kv"), "--kv-disk-size", "200MB", *slow) as server:
+            for _ in range(3):
+                self.assertEqual(ask(server)[0], first)
+
+    def test_is_off_when_asked_and_on_by_default(self):
+        with self.serve("--kv-disk", "off") as server:
+            self.assertNotIn("KV on disk", server.greeting)
+            self.assertEqual(server.get("/server_info")[1]["tiers"], [])
+        self.addCleanup(self.restore, "PAGODA_KV_DISK", os.environ.get("PAGODA_KV_DISK"))
+        os.environ.pop("PAGODA_KV_DISK", None)
+        with self.serve() as server:
+            place = os.path.join(self.cache, "pagoda/kv")
+            self.assertIn(place, server.greeting)
+            self.assertEqual(os.stat(place).st_mode & 0o777, 0o700)
+
+
+class Removal(Tiers):
+    def test_a_tenant_leaves_every_tier_and_nobody_else_does(self):
+        keys = self.path("keys")
+        with open(keys, "w") as file:
+            file.write("tenant anna\nkey anna-key anna\ntenant bert\nkey bert-key bert\n"
+                       "tenant ops\nkey ops-key ops admin\n")
+        flags = ["--api-keys", keys, "--secret-file", self.path("secret")]
+        with self.disk(*flags) as server:
+            for key in ("anna-key", "bert-key"):
+                ask(server, key=key)
+                _, details = ask(server, key=key)
+                self.assertEqual(details["cached_tokens"], len(PROMPT) - 1)
+            wait_written(server, 2 * (WHOLE // BLOCK), key="ops-key")
+            reply, _ = server.request("DELETE", "/cache/tenant/anna", None,
+                                      {"Authorization": "Bearer bert-key"})
+            self.assertEqual(reply.status, 403)
+            reply, _ = server.request("DELETE", "/cache/tenant/nobody", None,
+                                      {"Authorization": "Bearer ops-key"})
+            self.assertEqual(reply.status, 404)
+            headers = {"Authorization": "Bearer ops-key"}
+            reply, text = server.request("DELETE", "/cache/tenant/anna", None, headers)
+            self.assertEqual(reply.status, 200, text)
+            told = json.loads(text)
+            self.assertTrue(told["removed_everywhere"], told)
+            by_tier = {tier["tier"]: tier for tier in told["tiers"]}
+            self.assertGreaterEqual(by_tier["pool"]["blocks"], WHOLE // BLOCK)
+            self.assertGreaterEqual(by_tier["disk"]["blocks"], WHOLE // BLOCK)
+            self.assertTrue(by_tier["disk"]["overwritten"])
+            _, details = ask(server, key="anna-key", max_tokens=1)
+            self.assertEqual(details["cached_tokens"], 0)
+            _, details = ask(server, key="bert-key")
+            self.assertEqual(details["cached_tokens"], len(PROMPT) - 1)
+            server.request("DELETE", "/cache/tenant/anna", None, headers)
+        with self.disk(*flags) as server:
+            _, details = ask(server, key="anna-key", max_tokens=1)
+            self.assertEqual(details["cached_tokens"], 0)
+            _, details = ask(server, key="bert-key")
+            self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
+
+
+class HostMemory(Tiers):
+    def test_what_a_small_pool_evicts_comes_back_from_main_memory(self):
+        flags = ["--kv-host-size", "64MiB", "--kv-load", "always", "--max-model-len", "400"]
+        with self.serve(*flags, memory="1MiB") as server:
+            prompts = [[(token + 31 * i) % 500 + 3 for token in PROMPT] for i in range(12)]
+            first = [ask(server, prompt)[0] for prompt in prompts]
+            loaded = 0
+            for prompt, answer in zip(prompts, first):
+                again, details = ask(server, prompt)
+                self.assertEqual(again, answer)
+                loaded += details["cached_tokens_by_tier"]["host"]
+            self.assertGreater(loaded, 0)
+            served.wait_until(server.is_at_rest)
+
+
+@unittest.skipUnless(shutil.which("redis-server"), "redis-server is not here")
+class Redis(Tiers):
+    def setUp(self):
+        super().setUp()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.redis = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "no", "--dir", self.folder.name],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(self.stop_redis)
+        served.wait_until(self.answers)
+
+    def answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as redis:
+                redis.sendall(b"PING\r\n")
+                return redis.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def stop_redis(self):
+        if self.redis.poll() is None:
+            self.redis.kill()
+        self.redis.wait()
+
+    def remote(self, *flags):
+        server = self.serve("--kv-disk", "off", "--kv-remote", f"redis://127.0.0.1:{self.port}",
+                            "--kv-load", "always", *flags)
+        served.wait_until(lambda: server.get("/server_info")[1]["tiers"][0]["on"])
+        return server
+
+    def test_two_servers_give_each_other_hits(self):
+        with self.remote() as first, self.remote() as second:
+            answer, _ = ask(first)
+            ask(first)
+            wait_written(first, WHOLE // BLOCK)
+            again, details = ask(second)
+            self.assertEqual(again, answer)
+            self.assertEqual(details["cached_tokens_by_tier"], {"memory": 0, "redis": WHOLE})
+            other = PROMPT[100:] + PROMPT[:100]
+            answer, _ = ask(second, other)
+            ask(second, other)
+            wait_written(second, WHOLE // BLOCK)
+            again, details = ask(first, other)
+            self.assertEqual((again, details["cached_tokens_by_tier"]["redis"]), (answer, WHOLE))
+
+    def test_a_store_that_goes_away_costs_nothing_but_its_hits(self):
+        with self.remote() as server:
+            first, _ = ask(server)
+            ask(server)
+            wait_written(server, WHOLE // BLOCK)
+            server.post("/reset_prefix_cache", {})
+            self.redis.send_signal(signal.SIGSTOP)
+            again, _ = ask(server)  # waits its limit, then computes
+            self.assertEqual(again, first)
+            self.stop_redis()
+            server.post("/reset_prefix_cache", {})
+            again, details = ask(server)
+            self.assertEqual((again, details["cached_tokens"]), (first, 0))
+            served.wait_until(server.is_at_rest)
+
+
+if __name__ == "__main__":
+    served.run(sys.modules[__name__])
