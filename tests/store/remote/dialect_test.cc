@@ -54,7 +54,8 @@ std::vector<Exchanged> all_kinds() {
        "*2\r\n$2\r\n17\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\n0\r\n*0\r\n"s,
        "done\nvalue a\r\nb\0\nvalue\nabsent\nnumber 1\nnumber 0\n"
        "no room OOM command not allowed\nrefused NOAUTH Authentication required.\n"
-       "refused WRONGPASS invalid\nrefused LOADING in memory\nabsent\nlist [17] [a] [b]\nlist [0]\n"s},
+       "refused WRONGPASS invalid\n"
+       "refused LOADING in memory\nabsent\nlist [17] [a] [b]\nlist [0]\n"s},
       {"memcached://h",
        "HD\r\nVA 5 f0\r\na\r\nb\0\r\nVA 0\r\n\r\nEN\r\nNF\r\nMN\r\nNS\r\n"
        "SERVER_ERROR out of memory storing object\r\nSERVER_ERROR object too large for cache\r\n"
