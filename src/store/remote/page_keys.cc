@@ -30,6 +30,8 @@ std::string part_key(std::string_view page_key, std::size_t part, std::size_t pa
   return part == 0 ? std::string(page_key) : fmt::format("{}.{}x{}", page_key, part, part_bytes);
 }
 
+std::string_view page_of_key(std::string_view key) { return key.substr(0, key.find('.')); }
+
 bool is_part_key(std::string_view key) { return key.find('.') != std::string_view::npos; }
 
 std::string generation_key(const kv::OwnerTag& owner) {

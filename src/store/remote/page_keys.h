@@ -24,6 +24,8 @@ std::string page_key(const kv::PageKey& key);
 // Part 0 has the page's own key.
 std::string part_key(std::string_view page_key, std::size_t part, std::size_t part_bytes);
 bool is_part_key(std::string_view key);
+// The page's own key, of that of any of its parts.
+std::string_view page_of_key(std::string_view key);
 std::string generation_key(const kv::OwnerTag& owner);
 
 inline std::size_t parts_of(std::size_t bytes, std::size_t part_bytes) {

@@ -28,6 +28,10 @@ bool PageRemoval::hear(const Reply& reply, ReplyKind expected) {
   return false;
 }
 
+bool PageRemoval::hear_if_any(const Reply& reply, ReplyKind expected) {
+  return hear(reply, reply.kind == ReplyKind::kAbsent ? ReplyKind::kAbsent : expected);
+}
+
 void PageRemoval::turn_generation(Exchange& exchange) {
   const std::string key = owner_ ? generation_key(*owner_) : std::string(kGenerationOfAll);
   exchange.send({.verb = Verb::kGeneration, .key = key, .number = fresh_seed() | 1}, 0,
@@ -52,65 +56,58 @@ void PageRemoval::list(std::uint64_t cursor, Exchange& exchange) {
         if (error != std::errc() || at != end) {
           return self->end(Error{ErrorCode::kCorrupt, fmt::format("\"{}\" is no cursor", next)});
         }
-        self->pages_.clear();
+        self->keys_.clear();
         for (std::size_t i = 1; i < reply.items.size(); ++i) {
-          if (self->owner_ && is_part_key(reply.items[i])) continue;
-          self->pages_.push_back({.key = std::move(reply.items[i])});
+          self->keys_.push_back({.text = std::move(reply.items[i])});
         }
         self->look(exchange);
       });
 }
 
-// Head and length of every page; a part has no head of its own, and goes with its page.
+// The head of every key's page, and the key's own length. A part goes with its page, and also when
+// its page is gone: nobody can read it any more.
 void PageRemoval::look(Exchange& exchange) {
-  replies_open_ = 2 * pages_.size();
-  if (pages_.empty()) return go_on(exchange);
-  for (Page& page : pages_) {
-    exchange.send({.verb = Verb::kHead, .key = page.key, .number = kRecordHeadBytes},
-                  kRecordHeadBytes, [self = shared_from_this(), &page](const Reply& reply) {
+  replies_open_ = 2 * keys_.size();
+  if (keys_.empty()) return go_on(exchange);
+  for (Key& key : keys_) {
+    exchange.send({.verb = Verb::kHead, .key = page_of_key(key.text), .number = kRecordHeadBytes},
+                  kRecordHeadBytes, [self = shared_from_this(), &key](const Reply& reply) {
                     --self->replies_open_;
-                    if (self->hear(reply, ReplyKind::kValue)) self->hear_head(page, reply);
+                    if (self->hear_if_any(reply, ReplyKind::kValue)) self->choose(key, reply.text);
                   });
-    exchange.send({.verb = Verb::kLength, .key = page.key}, 0,
-                  [self = shared_from_this(), &page, &exchange](const Reply& reply) {
+    exchange.send({.verb = Verb::kLength, .key = key.text}, 0,
+                  [self = shared_from_this(), &key, &exchange](const Reply& reply) {
                     --self->replies_open_;
-                    if (!self->hear(reply, ReplyKind::kNumber)) return;
-                    page.first_bytes = reply.number;
+                    if (!self->hear_if_any(reply, ReplyKind::kNumber)) return;
+                    key.bytes = reply.number;
                     if (self->replies_open_ == 0) self->erase(exchange);
                   });
   }
 }
 
-void PageRemoval::hear_head(Page& page, const Reply& reply) {
-  const std::optional<RecordHead> head = read_head(reply.text);
-  if (head) page.bytes = record_bytes(head->tokens, head->page_bytes);
-  page.chosen = !owner_ || (head && head->owner == *owner_);
+void PageRemoval::choose(Key& key, std::string_view head_bytes) const {
+  const std::optional<RecordHead> head = read_head(head_bytes);
+  key.chosen = !owner_ || (head ? head->owner == *owner_ : is_part_key(key.text));
 }
 
 void PageRemoval::erase(Exchange& exchange) {
-  for (const Page& page : pages_) {
-    if (!page.chosen) continue;
-    if (!is_part_key(page.key)) ++removal_.pages;
-    if (!owner_) {  // parts are listed too
-      removal_.bytes += page.first_bytes;
-      erase_key(page.key, exchange);
-      continue;
-    }
-    removal_.bytes += page.bytes;
-    const std::size_t parts = page.first_bytes == 0 ? 1 : parts_of(page.bytes, page.first_bytes);
-    for (std::size_t part = 0; part < std::min(parts, kPartsMax); ++part) {
-      erase_key(part_key(page.key, part, page.first_bytes), exchange);
-    }
+  for (const Key& key : keys_) {
+    if (key.chosen) erase_key(key, exchange);
   }
   if (replies_open_ == 0) go_on(exchange);
 }
 
-void PageRemoval::erase_key(const std::string& key, Exchange& exchange) {
+// Counted is what was there: a list may name a key twice.
+void PageRemoval::erase_key(const Key& key, Exchange& exchange) {
   ++replies_open_;
-  exchange.send({.verb = Verb::kErase, .key = key}, 0,
-                [self = shared_from_this(), &exchange](const Reply& reply) {
+  exchange.send({.verb = Verb::kErase, .key = key.text}, 0,
+                [self = shared_from_this(), &key, &exchange](const Reply& reply) {
                   --self->replies_open_;
                   if (!self->hear(reply, ReplyKind::kNumber)) return;
+                  if (reply.number > 0) {
+                    self->removal_.bytes += key.bytes;
+                    if (!is_part_key(key.text)) ++self->removal_.pages;
+                  }
                   if (self->replies_open_ == 0) self->go_on(exchange);
                 });
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -33,22 +34,23 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   void start(Exchange& exchange);
 
  private:
-  struct Page {
-    std::string key;
+  struct Key {
+    std::string text;
     bool chosen = false;
-    std::size_t bytes = 0;        // of the whole record
-    std::size_t first_bytes = 0;  // of what the key holds
+    std::size_t bytes = 0;
   };
 
   void turn_generation(Exchange& exchange);
   void list(std::uint64_t cursor, Exchange& exchange);
   void look(Exchange& exchange);
-  void hear_head(Page& page, const Reply& reply);
+  void choose(Key& key, std::string_view head_bytes) const;
   void erase(Exchange& exchange);
-  void erase_key(const std::string& key, Exchange& exchange);
+  void erase_key(const Key& key, Exchange& exchange);
   void go_on(Exchange& exchange);
   // False: the reply is another, and the removal has failed.
   bool hear(const Reply& reply, ReplyKind expected);
+  // The same where the key may be gone, or hold what is no value.
+  bool hear_if_any(const Reply& reply, ReplyKind expected);
   void end(Result<kv::Removal> result);
 
   std::optional<kv::OwnerTag> owner_;
@@ -56,7 +58,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   Done done_;
   kv::Removal removal_;
   std::uint64_t cursor_ = 0;
-  std::vector<Page> pages_;  // of the cursor's keys
+  std::vector<Key> keys_;  // that the cursor brought
   std::size_t replies_open_ = 0;
 };
 

@@ -133,6 +133,10 @@ std::optional<Reply> as_reply(Part& part) {
       reply.kind = ReplyKind::kAbsent;
       return reply;
     case REDIS_REPLY_ERROR:
+      if (part.text.starts_with("WRONGTYPE ")) {  // somebody's list or set: no value
+        reply.kind = ReplyKind::kAbsent;
+        return reply;
+      }
       reply.kind = part.text.starts_with("OOM ") ? ReplyKind::kNoRoom : ReplyKind::kRefused;
       reply.text = std::move(part.text);
       return reply;

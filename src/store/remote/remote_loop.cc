@@ -129,9 +129,9 @@ Result<std::unique_ptr<Exchange>> RemoteLoop::connect_to(const RemoteWire::Addre
 Status RemoteLoop::greet(Exchange& exchange, std::int64_t deadline_ns) {
   exchange.greet();
   while (true) {
-    const Status moved = exchange.move();
-    RETURN_IF_ERROR(exchange.greeting());  // says more than that the server hung up
-    RETURN_IF_ERROR(moved);
+    Status moved = exchange.move();
+    if (!exchange.greeting().ok()) return exchange.greeting();  // says more than a lost connection
+    if (!moved.ok()) return moved;
     if (exchange.commands_in_flight() == 0) return ok_status();
     if (now_ns() >= deadline_ns || desk_.is_stopping()) {
       return Error{ErrorCode::kIo, "no answer to a greeting in time"};

@@ -50,10 +50,12 @@ std::vector<Exchanged> all_kinds() {
       {"redis://h",
        "+OK\r\n$5\r\na\r\nb\0\r\n$0\r\n\r\n$-1\r\n:1\r\n:0\r\n-OOM command not allowed\r\n"
        "-NOAUTH Authentication required.\r\n-WRONGPASS invalid\r\n-LOADING in memory\r\n"
+       "-WRONGTYPE a list\r\n"
        "*2\r\n$2\r\n17\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\n0\r\n*0\r\n"s,
        "done\nvalue a\r\nb\0\nvalue\nabsent\nnumber 1\nnumber 0\n"
        "no room OOM command not allowed\nrefused NOAUTH Authentication required.\n"
-       "refused WRONGPASS invalid\nrefused LOADING in memory\nlist [17] [a] [b]\nlist [0]\n"s},
+       "refused WRONGPASS invalid\n"
+       "refused LOADING in memory\nabsent\nlist [17] [a] [b]\nlist [0]\n"s},
       {"memcached://h",
        "HD\r\nVA 5 f0\r\na\r\nb\0\r\nVA 0\r\n\r\nEN\r\nNF\r\nMN\r\nNS\r\n"
        "SERVER_ERROR out of memory storing object\r\nSERVER_ERROR object too large for cache\r\n"
@@ -143,6 +145,8 @@ TEST(PageKeys, AreShortEnoughForMemcachedAndDifferWherePagesDo) {
   EXPECT_EQ(longest.find_first_of(" \r\n"), std::string::npos);
   EXPECT_EQ(part_key("k", 0, 10), "k");
   EXPECT_EQ(part_key("k", 2, 10), "k.2x10");
+  EXPECT_EQ(page_of_key("k.2x10"), "k");
+  EXPECT_EQ(page_of_key(page_key(key)), page_key(key));
   EXPECT_TRUE(is_part_key(longest));
   EXPECT_FALSE(is_part_key(page_key(key)));
   kv::PageKey other = key;
