@@ -37,8 +37,10 @@ Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
 Result<std::uint64_t> disk_bytes(const TierFlags& flags, const std::string& path) {
   if (!flags.disk_size.empty()) return read_size("--kv-disk-size", flags.disk_size);
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  const std::filesystem::space_info room = std::filesystem::space(path, error);
+  // The folder itself is made by the store, for its owner alone.
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  std::filesystem::create_directories(parent, error);
+  const std::filesystem::space_info room = std::filesystem::space(parent, error);
   if (error) return Error{ErrorCode::kIo, fmt::format("{}: {}", path, error.message())};
   const auto share =
       static_cast<std::uint64_t>(static_cast<double>(room.available) * kDiskShareDefault);

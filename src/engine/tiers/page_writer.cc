@@ -8,8 +8,11 @@
 namespace pagoda::engine {
 namespace {
 
-// Blocks that are looked at before they leave: as many as a step of prompts may evict.
-constexpr std::size_t kLeavingLookedAt = 64;
+// Chains whose last block may leave next, and blocks of each: a few steps of prompts evict as many.
+constexpr std::size_t kChainsLookedAt = 8;
+constexpr std::size_t kBlocksLookedAt = 64;
+// What is about to leave is looked at while less than this part of the pool is free.
+constexpr std::uint64_t kFreePart = 8;
 
 }  // namespace
 
@@ -37,8 +40,8 @@ void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
   for (const kv::NodeId node : nodes) want(node);
 }
 
-void PageWriter::want(kv::NodeId node) {
-  if (!space_) return;
+bool PageWriter::want(kv::NodeId node) {
+  if (!space_) return false;
   const kv::BlockName& name = cache_.name(node);
   const auto keeps_all = [&](kv::PageStore* store) {
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
@@ -48,18 +51,21 @@ void PageWriter::want(kv::NodeId node) {
   };
   // Every store is asked, so that the use counts in each.
   const auto kept = std::count_if(options_.stores.begin(), options_.stores.end(), keeps_all);
-  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name)) return;
+  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name)) {
+    return false;
+  }
   if (queue_.size() >= options_.writes_queued_max && !stopping_) {
     ++blocks_skipped_;
-    return;
+    return false;
   }
   queue_.push_back({node, name});
   queued_.insert(name);
+  return true;
 }
 
 void PageWriter::poll() {
   if (!space_ || options_.write == WriteMode::kOff) return;
-  if (cache_.blocks_evicted() != evicted_seen_) note_leaving();
+  if (is_short_of_room()) note_leaving();
   while (!queue_.empty() && pins_.size() < pins_max()) {
     if (!write(queue_.front())) break;
     queued_.erase(queue_.front().name);
@@ -67,9 +73,23 @@ void PageWriter::poll() {
   }
 }
 
-void PageWriter::note_leaving() {
+// Has anything changed since the last look, and is little left?
+bool PageWriter::is_short_of_room() {
+  const std::uint64_t free = cache_.pool().blocks_free();
+  const bool changed = free != free_seen_ || cache_.blocks_evicted() != evicted_seen_;
+  free_seen_ = free;
   evicted_seen_ = cache_.blocks_evicted();
-  for (const kv::NodeId node : cache_.leaving_next(kLeavingLookedAt)) want(node);
+  return changed && free * kFreePart < cache_.pool().blocks();
+}
+
+// A chain leaves from its end: what stands before its last block follows soon.
+void PageWriter::note_leaving() {
+  const kv::PrefixTree& tree = cache_.tree();
+  for (kv::NodeId node : cache_.leaving_next(kChainsLookedAt)) {
+    for (std::size_t i = 0; i < kBlocksLookedAt && !tree.is_root(node) && want(node); ++i) {
+      node = tree.parent(node);
+    }
+  }
 }
 
 // False when stores have too much to do: once more, later.

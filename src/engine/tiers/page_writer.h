@@ -57,7 +57,9 @@ class PageWriter {
     kv::BlockName name;
   };
 
-  void want(kv::NodeId node);
+  // False: every store has it, or it is queued.
+  bool want(kv::NodeId node);
+  bool is_short_of_room();
   void note_leaving();
   bool write(const Wanted& wanted);
   kv::PageLabel label_of(kv::NodeId node, std::uint32_t slice) const;
@@ -72,6 +74,7 @@ class PageWriter {
   std::unordered_set<kv::BlockName, NameHash> queued_;  // in queue_
   std::unordered_map<kv::StoreTicket, Pin> pins_;       // being written
   std::uint64_t evicted_seen_ = 0;                      // Cache::blocks_evicted() at the last look
+  std::uint64_t free_seen_ = 0;                         // blocks that were free then
   std::uint64_t blocks_skipped_ = 0;
   bool stopping_ = false;
 };

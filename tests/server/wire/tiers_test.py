@@ -166,9 +166,8 @@ class Disk(Tiers):
         with self.disk("--kv-store-key", key) as server:
             again, details = ask(server)
             self.assertEqual((again, details["cached_tokens"]), (first, WHOLE))
-        with self.disk() as server:  # without the key: refused, and served without
-            again, details = ask(server)
-            self.assertEqual((again, details["cached_tokens"]), (first, 0))
+        with self.assertRaisesRegex(RuntimeError, "written with a key, and none is given"):
+            self.disk()
 
     def in_slab(self, needle):
         for name in os.listdir(self.path("kv")):
