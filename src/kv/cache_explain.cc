@@ -255,9 +255,7 @@ void Cache::note_departure(NodeId node, std::optional<BlockId> block, const Occa
   if (!departures_) return;
   Departure left = {.left_ns = time_ns_, .account = occasion.account};
   if (block) left.idle = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs) - used_[block->value()];
-  if (guards_[node.value()].was_retained) left.cause = EvictionCause::kRetained;
-  if (victim_by_quota_) left.cause = EvictionCause::kQuota;
-  if (occasion.is_reset) left.cause = EvictionCause::kReset;
+  left.cause = cause_of(node, occasion);
   const NodeId parent = tree_.parent(node);
   const SaltId region = tree_.region(node);
   const auto tokens = tree_.tokens(node);
