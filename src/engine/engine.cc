@@ -10,6 +10,7 @@
 namespace pagoda::engine {
 namespace {
 
+constexpr std::chrono::milliseconds kPausedLook{50};
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
 
 sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
@@ -78,6 +79,10 @@ void Engine::set_tenants(std::vector<NamedTenant> tenants) {
   wake_.notify_one();
 }
 
+void Engine::nudge() {
+  leave(std::function<void(kv::Cache&)>([](kv::Cache&) {}));
+}
+
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
 void Engine::leave(Message message) {
@@ -105,7 +110,8 @@ void Engine::run() {
     const bool worked = core_.step();
     publish();
     if (options_.after_step) options_.after_step();
-    if (worked || core_.requests_open() > 0) continue;
+    const bool may_go_on = core_.requests_open() > 0 && core_.answers_paused() == 0;
+    if (worked || may_go_on) continue;
     publish_curve();
     sleep();
   }
@@ -152,6 +158,7 @@ void Engine::take_tenants(const std::vector<NamedTenant>& tenants) {
 void Engine::publish() {
   Snapshot now = {core_.counters()};
   now.answers_running = core_.scheduler().running().size();
+  now.answers_paused = core_.answers_paused();
   now.requests_waiting = core_.scheduler().tasks_waiting();
   now.waiting_by_reason = core_.scheduler().waiting().by_reason();
   now.blocks_all = cache_.pool().blocks();
@@ -159,6 +166,7 @@ void Engine::publish() {
   now.blocks_idle = cache_.pool().blocks_idle();
   now.blocks_retained = cache_.blocks_retained();
   now.blocks_evicted = cache_.blocks_evicted();
+  now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
   now.blocks_joined = cache_.blocks_joined();
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
@@ -188,6 +196,8 @@ void Engine::publish_tenants() {
     picture.answers_running = tenant.answers_running;
     picture.requests_queued = tenant.requests_queued;
     picture.kv_tokens_held = tenant.kv_tokens_held;
+    picture.blocks_cached = i == 0 ? cache_.salts().blocks_charged(kv::kPublicAccount)
+                                   : cache_.salts().blocks_charged(kv::OwnerId(i));
     picture.rows_computed = tenant.rows_computed;
     picture.use = tenant.use;
   }
@@ -226,9 +236,14 @@ void Engine::sleep() {
     publish_tenants();
   }
   std::unique_lock lock(mutex_);
+  const auto woken = [this] { return !inbox_.empty() || stopping_; };
+  if (core_.requests_open() > 0) {  // nothing moves until a reader does, or a deadline passes
+    wake_.wait_for(lock, kPausedLook, woken);
+    return;
+  }
   idle_ = true;
   finished_.notify_all();
-  wake_.wait(lock, [this] { return !inbox_.empty() || stopping_; });
+  wake_.wait(lock, woken);
 }
 
 }  // namespace pagoda::engine

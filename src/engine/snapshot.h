@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/finish_reason.h"
+#include "kv/explanation.h"
 #include "kv/miss_counters.h"
 #include "sched/wait_reason.h"
 
@@ -38,6 +39,7 @@ struct Counters {
 
 struct Snapshot : Counters {
   std::uint64_t answers_running = 0;
+  std::uint64_t answers_paused = 0;  // of them: their readers do not keep up
   std::uint64_t requests_waiting = 0;
   sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;
@@ -45,7 +47,8 @@ struct Snapshot : Counters {
   std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
   std::uint64_t blocks_retained = 0;
   std::uint64_t blocks_evicted = 0;  // since the start
-  std::uint64_t blocks_joined = 0;   // since the start
+  kv::EvictionCounts blocks_evicted_by_cause{};
+  std::uint64_t blocks_joined = 0;  // since the start
 
   std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }
 };

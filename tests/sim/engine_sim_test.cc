@@ -25,6 +25,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.preemptions += outcome.preemptions;
     all.tokens_cached += outcome.tokens_cached;
     all.forks += outcome.forks;
+    all.pauses += outcome.pauses;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
     for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
@@ -34,6 +35,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
   EXPECT_GT(all.preemptions, seeds() / 10);
   EXPECT_GT(all.tokens_cached, seeds());
   EXPECT_GT(all.forks, seeds() / 2);
+  EXPECT_GT(all.pauses, seeds());
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);
   for (const kv::MissReason reason :
