@@ -52,7 +52,10 @@ Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
     : wire_(std::move(wire)), state_(state), options_(options), alarm_(executor()) {
   error_code ignored;
   wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  state_.meters().count_connection();
 }
+
+Connection::~Connection() { state_.meters().count_disconnection(); }
 
 awaitable<void> Connection::run() {
   bool good = went_well(co_await within(options_.request_timeout, wire_->open()));

@@ -24,6 +24,6 @@ Json show_tree(const ServedModel& model);
 // admin's reset clears everything, another's what is private to its tenant.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // Who has keys, and the limits that were given to them. `keys` may be nullptr.
-Json list_tenants(const KeyRing* keys);
+Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now);
 
 }  // namespace pagoda::server

@@ -30,6 +30,7 @@ HttpReply metrics_reply(const ServerState& state, std::string_view accept);
 void write_vllm_metrics(Exposition& page, const Readings& readings);
 void write_llama_metrics(Exposition& page, const Readings& readings);
 void write_pagoda_metrics(Exposition& page, const Readings& readings);
+void write_process_metrics(Exposition& page);
 
 // A fact of the server as a label: "lru". Empty when it is not known.
 std::string fact_text(const ServedModel& model, std::string_view name);
