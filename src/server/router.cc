@@ -132,9 +132,8 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
 
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
   const bool loading = state.phase() == Phase::kLoading;
-  return json_reply(
-      list_tenants(state.keys().get(), loading ? std::vector<engine::TenantPicture>()
-                                               : state.model().engine.tenants()));
+  return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantPicture>()
+                                                             : state.model().engine.tenants()));
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {
