@@ -80,15 +80,15 @@ def main():
     parser.add_argument("--question-words", type=int, default=300)
     parser.add_argument("--flood", type=int, default=8, help="requests at once")
     parser.add_argument("--flood-words", type=int, default=1200)
-    parser.add_argument("--weight", type=float, default=4, help="of the quiet tenant")
-    parser.add_argument("--batched", type=int, default=65, help="--max-num-batched-tokens")
+    parser.add_argument("--weight", type=float, default=1, help="of the quiet tenant")
+    parser.add_argument("--flag", action="append", default=[], help="of the server, as --flag=--x=1")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         keys = pathlib.Path(folder) / "keys"
         keys.write_text(KEYS.format(weight=asked.weight))
         flags = ["--api-keys", str(keys), "--secret-file", str(pathlib.Path(folder) / "secret"),
-                 "--max-num-batched-tokens", str(asked.batched)]
-        with served.Served(asked.model, *flags, kv="512MiB") as server:
+                 *asked.flag]
+        with served.Served(asked.model, *flags, memory="512MiB") as server:
             first_token_s(server, 1, asked.question_words)
             alone = [first_token_s(server, 1000 + i, asked.question_words)
                      for i in range(asked.questions)]

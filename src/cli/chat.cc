@@ -20,7 +20,7 @@ struct ChatOptions {
   LocalChatOptions local = {.model = default_model_path(), .chat_template = {}};
   std::string url;
   std::string served_model;
-  std::string api_key;
+  ServerAccess access;
   std::string system;
   std::string prompt;
   ChatSampling sampling;
@@ -114,7 +114,7 @@ Result<int> chat(const ChatOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ChatBackend> backend,
                    options.url.empty()
                        ? open_local_chat(options.local)
-                       : open_remote_chat(options.url, options.served_model, options.api_key));
+                       : open_remote_chat(options.url, options.served_model, options.access));
   ChatSession session(*backend, options);
   if (!options.prompt.empty()) {
     RETURN_IF_ERROR(session.ask(options.prompt));
@@ -131,10 +131,10 @@ void add_chat_command(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<ChatOptions>();
   command->add_option("-m,--model", options->local.model,
                       "model file (GGUF; default: the default model in the cache folder)");
-  command->add_option("--url", options->url, "a server to chat with instead, http://HOST:PORT");
+  command->add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
   command->add_option("--served-model", options->served_model,
                       "model to ask the server for (default: the one it serves)");
-  command->add_option("--api-key", options->api_key, "key for the server");
+  add_access_options(*command, options->access, "key for the server");
   command->add_option("--system", options->system, "system message");
   command->add_option("-p,--prompt", options->prompt, "ask this once and end");
   command->add_option("--chat-template", options->local.chat_template,

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/server_access.h"
 #include "kv/evict/policy.h"
 #include "text/chat_template.h"
 
@@ -55,6 +56,6 @@ Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& opt
 // `url`: http://host[:port][/v1]. `model`: empty for whatever the server serves.
 Result<std::unique_ptr<ChatBackend>> open_remote_chat(const std::string& url,
                                                       const std::string& model,
-                                                      const std::string& api_key);
+                                                      const ServerAccess& access);
 
 }  // namespace pagoda::cli

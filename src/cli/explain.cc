@@ -35,7 +35,7 @@ constexpr std::size_t kAdviceBytesMax = 1000;
 struct ExplainOptions {
   std::string url;
   std::string file;
-  std::string api_key;
+  ServerAccess access;
   bool json = false;
 };
 
@@ -90,7 +90,7 @@ Status explain(const ExplainOptions& options) {
   ASSIGN_OR_RETURN(const Url url, parse_url(options.url, "URL"));
   ASSIGN_OR_RETURN(const std::string body, read_body(options.file));
   try {
-    const Json told = post_json(url, options.api_key, "/cache/explain", body);
+    const Json told = post_json(url, options.access, "/cache/explain", body);
     if (options.json) {
       fmt::print("{}\n", told.dump(2));
       return ok_status();
@@ -115,10 +115,10 @@ void add_explain_command(CLI::App& app, int& exit_status) {
       "explain", "why a prompt would miss the cache of a running server, and what would help");
   command->footer(kExamples);
   const auto options = std::make_shared<ExplainOptions>();
-  command->add_option("URL", options->url, "http://host:port of a server")->required();
+  command->add_option("URL", options->url, "http[s]://host:port of a server")->required();
   command->add_option("--file", options->file,
                       "the body of a chat or text completion, as JSON; default: stdin");
-  command->add_option("--api-key", options->api_key, "a key for the server");
+  add_access_options(*command, options->access, "a key for the server");
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
     const Status told = explain(*options);

@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <stdexcept>
 
+#include "cli/server_stream.h"
+
 namespace pagoda::cli {
 namespace {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
 
@@ -23,19 +21,18 @@ std::string message_of(const std::string& body) {
   return parsed["error"].value("message", body);
 }
 
-Json exchange(const Url& url, const std::string& api_key,
+Json exchange(const Url& url, const ServerAccess& access,
               http::request<http::string_body>& request) {
-  asio::io_context context;
-  asio::ip::tcp::resolver resolver(context);
-  asio::ip::tcp::socket socket(context);
-  asio::connect(socket, resolver.resolve(url.host, url.port));
+  ServerStream stream(url, access);
   request.set(http::field::host, url.host);
-  if (!api_key.empty()) request.set(http::field::authorization, "Bearer " + api_key);
+  if (!access.api_key.empty()) {
+    request.set(http::field::authorization, "Bearer " + access.api_key);
+  }
   request.prepare_payload();
-  http::write(socket, request);
+  http::write(stream, request);
   boost::beast::flat_buffer buffer;
   http::response<http::string_body> response;
-  http::read(socket, buffer, response);
+  http::read(stream, buffer, response);
   if (response.result() != http::status::ok) {
     throw std::runtime_error(fmt::format("{} {} gave {}: {}", std::string(request.method_string()),
                                          std::string(request.target()), response.result_int(),
@@ -46,16 +43,16 @@ Json exchange(const Url& url, const std::string& api_key,
 
 }  // namespace
 
-Json get_json(const Url& url, const std::string& api_key, const std::string& path) {
+Json get_json(const Url& url, const ServerAccess& access, const std::string& path) {
   http::request<http::string_body> request{http::verb::get, url.path + path, 11};
-  return exchange(url, api_key, request);
+  return exchange(url, access, request);
 }
 
-Json post_json(const Url& url, const std::string& api_key, const std::string& path,
+Json post_json(const Url& url, const ServerAccess& access, const std::string& path,
                const std::string& body) {
   http::request<http::string_body> request{http::verb::post, url.path + path, 11, body};
   request.set(http::field::content_type, "application/json");
-  return exchange(url, api_key, request);
+  return exchange(url, access, request);
 }
 
 }  // namespace pagoda::cli

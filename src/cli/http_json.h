@@ -4,15 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/server_access.h"
 #include "cli/url.h"
 
 namespace pagoda::cli {
 
-// `api_key` may be empty. Both throw what Asio, Beast and the JSON parser throw, and
+// Both throw what Asio, Beast and the JSON parser throw, and
 // std::runtime_error with what the server said where that is not 200.
-nlohmann::ordered_json get_json(const Url& url, const std::string& api_key,
+nlohmann::ordered_json get_json(const Url& url, const ServerAccess& access,
                                 const std::string& path);
-nlohmann::ordered_json post_json(const Url& url, const std::string& api_key,
+nlohmann::ordered_json post_json(const Url& url, const ServerAccess& access,
                                  const std::string& path, const std::string& body);
 
 }  // namespace pagoda::cli

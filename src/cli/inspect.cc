@@ -316,7 +316,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
     std::string model;
     bool kernels = false;
     StoreInspection store;
-    std::string api_key;
+    ServerAccess access;
     bool json = false;
   };
   CLI::App* const command = app.add_subcommand(
@@ -325,9 +325,9 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       "disk store");
   command->footer(kExamples);
   const auto options = std::make_shared<Options>();
-  CLI::Option* const model =
-      command->add_option("MODEL", options->model,
-                          "GGUF file, or any part of a split one; or http://host:port of a server");
+  CLI::Option* const model = command->add_option(
+      "MODEL", options->model,
+      "GGUF file, or any part of a split one; or http[s]://host:port of a server");
   command
       ->add_flag("--kernels", options->kernels,
                  "instead of a model: the kernel sets of this program, which of them this CPU runs "
@@ -342,7 +342,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       ->add_flag("--verify", options->store.verify,
                  "reads every page of the store; status 1 when one is damaged")
       ->needs(store);
-  command->add_option("--api-key", options->api_key, "an admin's key for the server");
+  add_access_options(*command, options->access, "an admin's key for the server");
   command->add_flag("--json", options->json, "one JSON value on stdout");
   command->callback([options, &exit_status] {
     if (options->kernels) {
@@ -358,8 +358,8 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       return;
     }
     if (options->model.empty()) throw CLI::RequiredError("MODEL, --store or --kernels");
-    if (options->model.starts_with("http://")) {
-      const Status shown = inspect_server(options->model, options->api_key, options->json);
+    if (options->model.starts_with("http://") || options->model.starts_with("https://")) {
+      const Status shown = inspect_server(options->model, options->access, options->json);
       if (!shown.ok()) print_error(shown.error().message);
       exit_status = shown.ok() ? 0 : 1;
       return;

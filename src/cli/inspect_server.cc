@@ -69,12 +69,12 @@ std::string curve_text(const Json& curve) {
 
 }  // namespace
 
-Status inspect_server(const std::string& url, const std::string& api_key, bool json) {
+Status inspect_server(const std::string& url, const ServerAccess& access, bool json) {
   ASSIGN_OR_RETURN(const Url parsed, parse_url(url, "URL"));
   try {
-    const Json info = get_json(parsed, api_key, "/server_info");
-    const Json retained = get_json(parsed, api_key, "/cache/retained");
-    const Json curve = get_json(parsed, api_key, "/cache/curve");
+    const Json info = get_json(parsed, access, "/server_info");
+    const Json retained = get_json(parsed, access, "/cache/retained");
+    const Json curve = get_json(parsed, access, "/cache/curve");
     const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
     fmt::print("{}",
                json ? all.dump(2) + "\n" : server_text(url, info, retained) + curve_text(curve));

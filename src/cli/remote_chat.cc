@@ -1,11 +1,7 @@
-// A chat with any server that speaks the OpenAI API, over plain HTTP.
+// A chat with any server that speaks the OpenAI API, over HTTP or HTTPS.
 #include <fmt/format.h>
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -13,24 +9,24 @@
 #include "base/clock.h"
 #include "cli/chat_backend.h"
 #include "cli/event_lines.h"
+#include "cli/server_stream.h"
 #include "cli/url.h"
 
 namespace pagoda::cli {
 namespace {
 
-namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
 
 class RemoteChat final : public ChatBackend {
  public:
-  RemoteChat(Url url, std::string model, std::string api_key)
-      : url_(std::move(url)), model_(std::move(model)), api_key_(std::move(api_key)) {}
+  RemoteChat(Url url, std::string model, ServerAccess access)
+      : url_(std::move(url)), model_(std::move(model)), access_(std::move(access)) {}
 
   std::string name() const override {
-    return fmt::format("{}http://{}:{}", model_.empty() ? "" : model_ + " at ", url_.host,
-                       url_.port);
+    return fmt::format("{}{}://{}:{}", model_.empty() ? "" : model_ + " at ", url_.scheme(),
+                       url_.host, url_.port);
   }
 
   Result<ChatAnswer> answer(const text::ChatJson& messages, const ChatSampling& sampling,
@@ -59,7 +55,9 @@ class RemoteChat final : public ChatBackend {
     request.set(http::field::host, url_.host);
     request.set(http::field::content_type, "application/json");
     request.set(http::field::accept, "text/event-stream");
-    if (!api_key_.empty()) request.set(http::field::authorization, "Bearer " + api_key_);
+    if (!access_.api_key.empty()) {
+      request.set(http::field::authorization, "Bearer " + access_.api_key);
+    }
     request.body() = body.dump();
     request.prepare_payload();
     return request;
@@ -69,19 +67,16 @@ class RemoteChat final : public ChatBackend {
   Result<ChatAnswer> exchange(const text::ChatJson& messages, const ChatSampling& sampling,
                               const std::function<void(std::string_view)>& on_text,
                               const std::function<bool()>& stopped) const {
-    asio::io_context context;
-    asio::ip::tcp::resolver resolver(context);
-    asio::ip::tcp::socket socket(context);
-    asio::connect(socket, resolver.resolve(url_.host, url_.port));
+    ServerStream stream(url_, access_);
     const std::int64_t sent_ns = clock_.now_ns();
-    http::write(socket, request_for(messages, sampling));
+    http::write(stream, request_for(messages, sampling));
 
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
     parser.body_limit(boost::none);
-    http::read_header(socket, buffer, parser);
+    http::read_header(stream, buffer, parser);
     if (parser.get().result() != http::status::ok) {
-      http::read(socket, buffer, parser);
+      http::read(stream, buffer, parser);
       return refusal(parser.get());
     }
     ChatAnswer answer;
@@ -91,7 +86,7 @@ class RemoteChat final : public ChatBackend {
         answer.finish_reason = "cancelled";
         break;
       }
-      http::read_some(socket, buffer, parser);
+      http::read_some(stream, buffer, parser);
       for (const std::string& event : events.push(parser.get().body())) {
         take_event(event, sent_ns, answer, on_text);
       }
@@ -139,7 +134,7 @@ class RemoteChat final : public ChatBackend {
 
   Url url_;
   std::string model_;
-  std::string api_key_;
+  ServerAccess access_;
   SteadyClock clock_;
 };
 
@@ -147,9 +142,9 @@ class RemoteChat final : public ChatBackend {
 
 Result<std::unique_ptr<ChatBackend>> open_remote_chat(const std::string& url,
                                                       const std::string& model,
-                                                      const std::string& api_key) {
+                                                      const ServerAccess& access) {
   ASSIGN_OR_RETURN(Url parsed, parse_url(url, "--url"));
-  return std::unique_ptr<ChatBackend>(new RemoteChat(std::move(parsed), model, api_key));
+  return std::unique_ptr<ChatBackend>(new RemoteChat(std::move(parsed), model, access));
 }
 
 }  // namespace pagoda::cli

@@ -98,10 +98,10 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
     command.add_option(flag, share, description)->check(CLI::Range(0.0, 1.0));
   };
   add_share("--retain-budget", options.retain_budget,
-            "share of the cache that the requests of one salt may have retained (default 0: "
+            "share of the cache that one tenant's requests may have retained (default 0: "
             "\"retain\" is refused); all together at most half");
   add_share("--kv-quota", options.kv_quota,
-            "share of the cache beyond which a salt loses blocks first (default 0: none)");
+            "share of the cache beyond which a tenant loses blocks first (default 0: none)");
   add_share("--kv-quota-public", options.kv_quota_public,
             "the same for what is public (default 0: none)");
   command.add_option("--kv-events-config", options.kv_events_config,
@@ -127,6 +127,10 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
                   "prompt tokens of one request in a step while others wait (default 0: no limit)")
       ->check(CLI::Range(0u, 1u << 16));
+  command
+      .add_option("--shared-step-tokens", options.shared_step_tokens,
+                  "prompt tokens computed in a step while several tenants are about (default 32)")
+      ->check(CLI::Range(1u, 1u << 16));
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
                   "requests that wait; more get 429 (default 10000)")
@@ -217,6 +221,7 @@ Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
   made.scheduler.sequences_max = options.sequences_max;
   made.scheduler.batched_tokens_max = options.batched_tokens_max;
   made.scheduler.long_prefill_tokens = options.long_prefill_tokens;
+  made.scheduler.shared_step_tokens = options.shared_step_tokens;
   if (!options.context_classes.empty()) {
     auto classes = sched::ContextClasses::parse(options.context_classes);
     if (!classes.ok()) {

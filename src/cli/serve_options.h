@@ -54,6 +54,7 @@ struct ServeOptions {
   std::uint32_t sequences_max = 64;
   std::uint32_t batched_tokens_max = 512;
   std::uint32_t long_prefill_tokens = 0;
+  std::uint32_t shared_step_tokens = 32;
   std::uint32_t requests_queued_max = 10000;
   std::string context_classes;
 };

@@ -8,13 +8,17 @@
 namespace pagoda::cli {
 
 Result<Url> parse_url(const std::string& text, const std::string& argument) {
-  constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: \"{}\" does not begin with http://", argument, text)};
-  }
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
   Url url;
-  const std::string rest = text.substr(kScheme.size());
+  url.tls = text.starts_with(kTls);
+  if (!url.tls && !text.starts_with(kPlain)) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: \"{}\" begins neither with http:// nor https://", argument, text)};
+  }
+  url.port = url.tls ? "443" : "80";
+  const std::string rest = text.substr((url.tls ? kTls : kPlain).size());
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string authority = rest.substr(0, slash);
   url.path = rest.substr(slash);

@@ -8,12 +8,15 @@
 namespace pagoda::cli {
 
 struct Url {
+  bool tls = false;
   std::string host;
-  std::string port = "80";
+  std::string port;  // 80, or 443 with TLS, where not said
   std::string path;  // before /v1, without a last slash
+
+  const char* scheme() const { return tls ? "https" : "http"; }
 };
 
-// http://host[:port][/path][/v1]. Errors name the argument that it was given as.
+// http[s]://host[:port][/path][/v1]. Errors name the argument that it was given as.
 Result<Url> parse_url(const std::string& text, const std::string& argument);
 
 }  // namespace pagoda::cli

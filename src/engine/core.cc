@@ -163,7 +163,16 @@ void Core::end_overdue() {
   }
 }
 
+void Core::pause_unread() {
+  answers_paused_ = 0;
+  for (sched::Task* const task : scheduler_.running()) {
+    task->paused = !static_cast<Answer*>(task)->request->sink->wants_more();
+    answers_paused_ += task->paused ? 1 : 0;
+  }
+}
+
 bool Core::launch() {
+  pause_unread();
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();

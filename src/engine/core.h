@@ -67,6 +67,8 @@ class Core {
   // Any thread reads it.
   const Distributions& distributions() const { return distributions_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
+  // Running answers that get no rows because nobody takes what they have given.
+  std::uint64_t answers_paused() const { return answers_paused_; }
   std::size_t requests_open() const { return requests_.size(); }
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
@@ -76,6 +78,7 @@ class Core {
   kv::Domain domain_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
   void end_overdue();
+  void pause_unread();
   bool launch();
   void note_start(Answer& answer, std::int64_t now_ns);
   void note_first_token(const Answer& answer);
@@ -103,6 +106,7 @@ class Core {
   std::optional<Tiers> tiers_;  // nothing: the pool is all there is
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
+  std::uint64_t answers_paused_ = 0;
   Counters counters_;
   Distributions distributions_;
 

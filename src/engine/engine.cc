@@ -11,6 +11,7 @@
 namespace pagoda::engine {
 namespace {
 
+constexpr std::chrono::milliseconds kPausedLook{50};
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
 
 sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
@@ -99,6 +100,10 @@ void Engine::set_tenants(std::vector<NamedTenant> tenants) {
   wake_.notify_one();
 }
 
+void Engine::nudge() {
+  leave(std::function<void(kv::Cache&)>([](kv::Cache&) {}));
+}
+
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
 void Engine::set_space(const kv::SpaceId& space) { leave(space); }
@@ -174,7 +179,7 @@ void Engine::run() {
     if (worked) continue;
     if (core_.move_pages()) {
       nap();
-    } else if (core_.requests_open() == 0) {
+    } else if (core_.requests_open() == 0 || core_.answers_paused() > 0) {
       publish_curve();
       sleep();
     }
@@ -226,6 +231,7 @@ void Engine::take_tenants(const std::vector<NamedTenant>& tenants) {
 void Engine::publish() {
   Snapshot now = {core_.counters()};
   now.answers_running = core_.scheduler().running().size();
+  now.answers_paused = core_.answers_paused();
   now.requests_waiting = core_.scheduler().tasks_waiting();
   now.waiting_by_reason = core_.scheduler().waiting().by_reason();
   now.blocks_all = cache_.pool().blocks();
@@ -233,6 +239,7 @@ void Engine::publish() {
   now.blocks_idle = cache_.pool().blocks_idle();
   now.blocks_retained = cache_.blocks_retained();
   now.blocks_evicted = cache_.blocks_evicted();
+  now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
   now.blocks_joined = cache_.blocks_joined();
   if (core_.tiers()) picture_tiers(*core_.tiers(), now);
   snapshot_.write(now);
@@ -263,6 +270,8 @@ void Engine::publish_tenants() {
     picture.answers_running = tenant.answers_running;
     picture.requests_queued = tenant.requests_queued;
     picture.kv_tokens_held = tenant.kv_tokens_held;
+    picture.blocks_cached = i == 0 ? cache_.salts().blocks_charged(kv::kPublicAccount)
+                                   : cache_.salts().blocks_charged(kv::OwnerId(i));
     picture.rows_computed = tenant.rows_computed;
     picture.use = tenant.use;
   }
@@ -309,9 +318,14 @@ void Engine::sleep() {
     publish_tenants();
   }
   std::unique_lock lock(mutex_);
+  const auto woken = [this] { return !inbox_.empty() || stopping_; };
+  if (core_.requests_open() > 0) {  // nothing moves until a reader does, or a deadline passes
+    wake_.wait_for(lock, kPausedLook, woken);
+    return;
+  }
   idle_ = true;
   finished_.notify_all();
-  wake_.wait(lock, [this] { return !inbox_.empty() || stopping_; });
+  wake_.wait(lock, woken);
 }
 
 }  // namespace pagoda::engine

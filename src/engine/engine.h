@@ -58,6 +58,8 @@ class Engine {
   // Changes limits and adds tenants for the requests that are submitted after. The list goes on
   // where that of the options ends: nobody leaves it and nobody changes places.
   void set_tenants(std::vector<NamedTenant> tenants);
+  // A sink that wanted no more wants more again (ReplySink::wants_more).
+  void nudge();
   // Runs on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 

@@ -65,6 +65,9 @@ struct ChosenToken {
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
+  // Asked before every step: while it is false the request's answers get no rows. Whoever makes it
+  // true again wakes the engine (Engine::nudge).
+  virtual bool wants_more() const { return true; }
   // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first answer token.
   virtual void on_prompt_scores(std::span<const TokenScore> /*scores*/) {}
   virtual void on_token(std::uint32_t answer, const ChosenToken& chosen) = 0;

@@ -6,6 +6,7 @@
 
 #include "engine/finish_reason.h"
 #include "engine/tiers/load_record.h"
+#include "kv/explanation.h"
 #include "kv/miss_counters.h"
 #include "sched/wait_reason.h"
 
@@ -49,13 +50,15 @@ struct TierTraffic {
 
 struct Snapshot : Counters {
   std::uint64_t answers_running = 0;
+  std::uint64_t answers_paused = 0;  // of them: their readers do not keep up
   std::uint64_t requests_waiting = 0;
   sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;
   std::uint64_t blocks_free = 0;
   std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
   std::uint64_t blocks_retained = 0;
-  std::uint64_t blocks_evicted = 0;            // since the start
+  std::uint64_t blocks_evicted = 0;  // since the start
+  kv::EvictionCounts blocks_evicted_by_cause{};
   std::uint64_t blocks_joined = 0;             // since the start
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
   double prompt_tokens_per_second = 0;         // that the model computes, of late; 0: unknown

@@ -19,6 +19,7 @@ struct TenantPicture {
   std::uint64_t answers_running = 0;
   std::uint64_t requests_queued = 0;
   std::uint64_t kv_tokens_held = 0;
+  std::uint64_t blocks_cached = 0;  // of its account; of tenant 0: public ones
   std::uint64_t rows_computed = 0;  // since the start
   sched::TenantUse use;
 };

@@ -67,7 +67,7 @@ Result<Domain> Cache::domain(std::string_view space, std::string_view salt,
       spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
   if (is_new) root->second = new_root(adapter);
   const SaltId region = salts_.acquire(salt, owner);
-  if (quotas_) quotas_->fit(salts_.numbers());
+  if (quotas_) quotas_->fit(salts_.account_numbers());
   return Domain(*this, root->second, region, owner);
 }
 

@@ -61,7 +61,7 @@ struct CacheOptions {
   // blocks of one token stand for more.
   std::uint32_t block_tokens_weighed = 0;
   // A region with more blocks than its quota loses blocks first. 0: no quota.
-  std::uint64_t quota_blocks_private = 0;  // of each salt's region
+  std::uint64_t quota_blocks_private = 0;  // of each account
   std::uint64_t quota_blocks_public = 0;
   // What requests of one salt may have retained; 0: nothing. All together: half the pool.
   std::uint64_t retain_blocks_max = 0;
@@ -212,13 +212,15 @@ class Cache {
   std::span<const memory::LayerReach> slice_reaches() const { return options_.slices; }
   std::uint32_t block_tokens() const { return options_.block_tokens; }
   std::uint64_t blocks_joined() const { return blocks_joined_; }
+  // All that left; those without a cause were open leaves that made way for a longer block.
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
+  const EvictionCounts& blocks_evicted_by_cause() const { return blocks_evicted_by_cause_; }
 
   bool shares() const { return options_.share; }
   bool names_blocks() const { return options_.name_blocks; }
   // The name outside of a whole block, when the cache names blocks.
   const BlockName& name(NodeId node) const { return names_[node.value()]; }
-  // Blocks that nodes of a region have: the region's account.
+  // Blocks that nodes of a region have.
   std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
   const SaltTable& salts() const { return salts_; }
   std::uint64_t blocks_retained() const { return retentions_ ? retentions_->blocks_in_all() : 0; }
@@ -335,6 +337,7 @@ class Cache {
   void make_room(std::uint64_t blocks, std::uint32_t account);
   std::optional<BlockId> next_victim(bool may_spare = true);
   std::optional<BlockId> next_by_policy(bool may_spare);
+  EvictionCause cause_of(NodeId node, const Occasion& occasion) const;
   bool evict_one(const Occasion& occasion);
   void evict(BlockId block, const Occasion& occasion);
   bool is_owned(NodeId node, OwnerId owner) const;
@@ -364,6 +367,7 @@ class Cache {
   std::optional<BlockId> next_retained();
   void leave_heap(NodeId node, BlockId block);
   void let_go_retained(NodeId node);
+  AccountId charged_account(NodeId node) const { return salts_.account(tree_.region(node)); }
   void note_charge(SaltId region);
 
   // The live curve (cache_curve.cc)
@@ -405,6 +409,7 @@ class Cache {
   std::int64_t time_ns_ = 0;
   std::uint64_t blocks_joined_ = 0;
   std::uint64_t blocks_evicted_ = 0;
+  EvictionCounts blocks_evicted_by_cause_{};
 };
 
 }  // namespace pagoda::kv

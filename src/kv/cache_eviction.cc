@@ -50,9 +50,9 @@ bool Cache::is_owned(NodeId node, OwnerId owner) const {
   return region != kPublic && salts_.owner(region) == owner;
 }
 
-// The block to be evicted next, taken out of the queue: of a region that is over its quota, else as
-// the policy says, and what is retained last. Without `may_spare` the policy gives no block another
-// chance: for who looks and puts it back.
+// The block to be evicted next, taken out of the queue: of an account that is over its quota, else
+// as the policy says, and what is retained last. Without `may_spare` the policy gives no block
+// another chance: for who looks and puts it back.
 std::optional<BlockId> Cache::next_victim(bool may_spare) {
   victim_by_quota_ = false;
   if (quotas_) {
@@ -89,14 +89,27 @@ bool Cache::evict_one(const Occasion& occasion) {
   return block.has_value();
 }
 
+EvictionCause Cache::cause_of(NodeId node, const Occasion& occasion) const {
+  if (occasion.is_reset) return EvictionCause::kReset;
+  if (victim_by_quota_) return EvictionCause::kQuota;
+  return guards_[node.value()].was_retained ? EvictionCause::kRetained : EvictionCause::kRoom;
+}
+
 void Cache::evict(BlockId block, const Occasion& occasion) {
   const NodeId node = pool_.owner(block).value();
   const std::uint32_t slice = slice_of(node, block);
+  const std::uint64_t evicted_before = blocks_evicted_;
+  std::uint64_t& evicted =
+      blocks_evicted_by_cause_[static_cast<std::size_t>(cause_of(node, occasion))];
   note_departure(node, block, occasion);
-  // Without a page of a full slice nothing here or below can be matched.
-  if (options_.slices[slice].window == 0) return take_pages(node);
-  take_page(node, slice);
-  settle(node);
+  if (options_.slices[slice].window == 0) {
+    // Without a page of a full slice nothing here or below can be matched.
+    take_pages(node);
+  } else {
+    take_page(node, slice);
+    settle(node);
+  }
+  evicted += blocks_evicted_ - evicted_before;
 }
 
 // The node loses its page. When nobody holds the block it is free; one that a sequence still fills
@@ -108,7 +121,7 @@ void Cache::take_page(NodeId node, std::uint32_t slice) {
   announce(EventKind::kRemoved, node, slice);
   tree_.set_page(node, slice, std::nullopt);
   if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
-  --salts_.blocks_charged(tree_.region(node));
+  salts_.discharge(tree_.region(node));
   note_charge(tree_.region(node));
   if (pool_.state(block) == BlockState::kIdle) {
     pool_.evict(block);
@@ -207,7 +220,7 @@ void Cache::queue_if_evictable(BlockId block) {
     if (heaps_->contains(block.value())) return;
     return heaps_->push(first_retained_, block.value(), retained_key(block));
   }
-  if (quotas_) quotas_->push(tree_.region(node), block, pool_.last_use(block));
+  if (quotas_) quotas_->push(charged_account(node), block, pool_.last_use(block));
   if (ordered_) return ordered_->push(block, stats(block));
   if (is_queued) return;
   pool_.set_queued(block, true);

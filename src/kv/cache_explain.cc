@@ -253,9 +253,7 @@ void Cache::note_departure(NodeId node, BlockId block, const Occasion& occasion)
   const auto now = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs);
   Departure left = {
       .left_ns = time_ns_, .idle = now - used_[block.value()], .account = occasion.account};
-  if (guards_[node.value()].was_retained) left.cause = EvictionCause::kRetained;
-  if (victim_by_quota_) left.cause = EvictionCause::kQuota;
-  if (occasion.is_reset) left.cause = EvictionCause::kReset;
+  left.cause = cause_of(node, occasion);
   const NodeId parent = tree_.parent(node);
   const SaltId region = tree_.region(node);
   const auto tokens = tree_.tokens(node);

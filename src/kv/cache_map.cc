@@ -217,16 +217,18 @@ CacheMap draw_map(const Cache& cache, const MapLimits& limits) {
       const std::optional<NodeId> node =
           state == BlockState::kFree ? std::nullopt : pool.owner(BlockId(i));
       if (!node) continue;
-      region.add(cache.tree().region(*node).value());
+      region.add(cache.salts().account(cache.tree().region(*node)).value());
       if (!walk.full()) walk.add(*node);
     }
     cell.region = region.value;
     map.cells.push_back(cell);
     if (cell.region != BlockCell::kNoRegion) {
-      regions[cell.region] = cache.blocks_charged(SaltId(cell.region));
+      regions[cell.region] = cache.salts().blocks_charged(AccountId(cell.region));
     }
   }
-  for (const auto& [region, charged] : regions) map.regions.push_back({region, charged});
+  for (const auto& [region, charged] : regions) {
+    map.regions.push_back({region, cache.salts().owner(AccountId(region)), charged});
+  }
   std::stable_sort(
       map.regions.begin(), map.regions.end(),
       [](const RegionPicture& a, const RegionPicture& b) { return a.blocks > b.blocks; });

@@ -69,7 +69,7 @@ void Cache::check() const {
   // Its size does not shrink with the cache's: it is looked at now and then.
   if (curve_ && now_ % 64 == 0) curve_->check();
   if (heaps_) heaps_->check(first_retained_);
-  if (quotas_) quotas_->check([this](SaltId region) { return blocks_charged(region); });
+  if (quotas_) quotas_->check([this](AccountId account) { return salts_.blocks_charged(account); });
   if (retentions_) retentions_->check();
   if (departures_) departures_->check();
   std::vector<std::uint64_t> charged(salts_.numbers(), 0);
@@ -85,9 +85,15 @@ void Cache::check() const {
     check_queued(block);
     ++charged[tree_.region(*node).value()];
   }
+  std::vector<std::uint64_t> accounts(salts_.account_numbers(), 0);
   for (std::uint32_t salt = 0; salt < charged.size(); ++salt) {
+    accounts[salts_.account(SaltId(salt)).value()] += charged[salt];
     ASSERT(charged[salt] == blocks_charged(SaltId(salt)),
            "C4: every region is charged for the blocks of its nodes");
+  }
+  for (std::uint32_t account = 0; account < accounts.size(); ++account) {
+    ASSERT(accounts[account] == salts_.blocks_charged(AccountId(account)),
+           "C4: every account is charged for the blocks of its regions");
   }
   check_guards();
 }
@@ -102,9 +108,9 @@ void Cache::check_queued(BlockId block) const {
   }
   const bool queued = ordered_ ? ordered_->holds(block, stats(block)) : pool_.queued(block);
   ASSERT(!evictable || queued, "C3: what may be evicted is in the queue");
-  const bool has_quota = quotas_ && quotas_->has_quota(tree_.region(node));
+  const bool has_quota = quotas_ && quotas_->has_quota(charged_account(node));
   ASSERT(!evictable || !has_quota || heaps_->contains(block.value()),
-         "C7: what may be evicted is known to its region's quota");
+         "C7: what may be evicted is known to its account's quota");
 }
 
 // From every held page upwards, by the definition (README: E6).

@@ -117,7 +117,7 @@ void Cache::adopt(NodeId node, std::uint32_t slice, BlockId block, const Request
   tree_.set_page(node, slice, block);
   pool_.set_owner(block, node);
   if (ordered_) ordered_->order().entered(block, use_of(node, request));
-  ++salts_.blocks_charged(tree_.region(node));
+  salts_.charge(tree_.region(node));
   note_charge(tree_.region(node));
   update_guard(node);
 }

@@ -1,4 +1,4 @@
-// What requests asked to be kept, and regions that have more than their quota.
+// What requests asked to be kept, and accounts that have more than their quota.
 #include <algorithm>
 #include <string>
 
@@ -92,18 +92,19 @@ std::optional<BlockId> Cache::next_retained() {
   return std::nullopt;
 }
 
-// The block is in no heap of its region and not among the retained.
+// The block is in no heap of its account and not among the retained.
 void Cache::leave_heap(NodeId node, BlockId block) {
   if (!heaps_ || !heaps_->contains(block.value())) return;
   if (is_retained(node)) {
     heaps_->erase(first_retained_, block.value());
   } else {
-    quotas_->erase(tree_.region(node), block);
+    quotas_->erase(charged_account(node), block);
   }
 }
 
 void Cache::note_charge(SaltId region) {
-  if (quotas_) quotas_->note_charge(region, salts_.blocks_charged(region));
+  const AccountId account = salts_.account(region);
+  if (quotas_) quotas_->note_charge(account, salts_.blocks_charged(account));
 }
 
 }  // namespace pagoda::kv

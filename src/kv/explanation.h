@@ -40,15 +40,21 @@ constexpr std::string_view reason_name(MissReason reason) {
 
 enum class EvictionCause : std::uint8_t {
   kRoom,      // a request needed its block
-  kQuota,     // ... and its region had more blocks than its quota
+  kQuota,     // ... and its account had more blocks than its quota
   kRetained,  // ... and the time for which it was retained had ended
   kReset,     // the cache was cleared
 };
 
+inline constexpr std::size_t kEvictionCauses = 4;
+
 constexpr std::string_view cause_name(EvictionCause cause) {
-  constexpr std::array<std::string_view, 4> kNames = {"room", "quota", "retention_ended", "reset"};
+  constexpr std::array<std::string_view, kEvictionCauses> kNames = {"room", "quota",
+                                                                    "retention_ended", "reset"};
   return kNames[static_cast<std::size_t>(cause)];
 }
+
+// Blocks that left, [cause].
+using EvictionCounts = std::array<std::uint64_t, kEvictionCauses>;
 
 // When what is missing left. Times are the cache's.
 struct Eviction {

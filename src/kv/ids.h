@@ -20,6 +20,11 @@ inline constexpr SaltId kPublic{0};
 using OwnerId = StrongId<struct OwnerIdTag, std::uint32_t>;
 inline constexpr OwnerId kNoOwner{0};
 
+// What quotas and budgets are counted by: all regions of one owner, or one that nobody owns.
+// Account 0 is the public region's.
+using AccountId = StrongId<struct AccountTag, std::uint32_t>;
+inline constexpr AccountId kPublicAccount{0};
+
 // Counts what happens in the cache: a later event has a larger tick.
 using Tick = std::uint64_t;
 

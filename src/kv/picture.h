@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kv/ids.h"
+
 namespace pagoda::kv {
 
 struct NodePicture {
@@ -44,11 +46,12 @@ struct BlockCell {
   std::uint32_t free = 0;
   std::uint32_t active = 0;
   std::uint32_t idle = 0;
-  std::uint32_t region = kNoRegion;  // that most of them belong to; 0 is public
+  std::uint32_t region = kNoRegion;  // the account of most of them; 0 is public
 };
 
 struct RegionPicture {
-  std::uint32_t region = 0;
+  std::uint32_t region = 0;  // an account
+  OwnerId owner = kNoOwner;
   std::uint64_t blocks = 0;
 };
 

@@ -13,8 +13,9 @@ RetentionTable::RetentionTable(const Options& options, SaltTable& salts)
   for (std::uint32_t i = kGrantsMax; i-- > 0;) unused_.push_back(i);
 }
 
-Result<std::uint64_t> RetentionTable::count_taken(SaltId account, const RetainTerms& terms,
+Result<std::uint64_t> RetentionTable::count_taken(SaltId salt, const RetainTerms& terms,
                                                   std::span<const NodeId> nodes) const {
+  const AccountId account = salts_.account(salt);
   std::uint64_t taken = 0;
   std::uint64_t new_to_account = 0;
   std::uint64_t new_to_all = 0;
@@ -53,16 +54,18 @@ bool RetentionTable::takes(const RetainTerms& terms, NodeId node) const {
   return terms.until_ns >= grant.until_ns && terms.priority >= grant.priority;
 }
 
-std::uint32_t RetentionTable::open_grant(SaltId account, const RetainTerms& terms) {
+std::uint32_t RetentionTable::open_grant(SaltId salt, const RetainTerms& terms) {
+  const AccountId account = salts_.account(salt);
   const std::uint32_t grant = unused_.back();
   unused_.pop_back();
-  grants_[grant] = {.account = account,
+  grants_[grant] = {.salt = salt,
+                    .account = account,
                     .until_ns = terms.until_ns,
                     .priority = terms.priority,
                     .first = kNone,
                     .nodes = 0,
                     .is_open = true};
-  salts_.hold(account);
+  salts_.hold(salt);
   if (account.value() >= accounts_.size()) accounts_.resize(account.value() + 1, 0);
   by_end_.push(first_to_end_, grant, -terms.until_ns);
   return grant;
@@ -71,7 +74,7 @@ std::uint32_t RetentionTable::open_grant(SaltId account, const RetainTerms& term
 void RetentionTable::close_if_empty(std::uint32_t grant) {
   if (grants_[grant].nodes > 0) return;
   by_end_.erase(first_to_end_, grant);
-  salts_.release(grants_[grant].account);
+  salts_.release(grants_[grant].salt);
   grants_[grant] = {};
   unused_.push_back(grant);
 }
@@ -112,7 +115,7 @@ std::vector<RetentionPicture> RetentionTable::picture() const {
   std::vector<RetentionPicture> grants;
   for (const Grant& grant : grants_) {
     if (!grant.is_open) continue;
-    grants.push_back({.is_public = grant.account == kPublic,
+    grants.push_back({.is_public = grant.salt == kPublic,
                       .blocks = std::uint64_t{grant.nodes} * options_.node_blocks,
                       .priority = grant.priority,
                       .until_ns = grant.until_ns});

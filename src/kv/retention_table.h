@@ -3,7 +3,7 @@
 // A **grant** is what one request was given: a list of nodes, linked through their records. A node
 // is in at most one grant; a later one that lasts at least as long with at least the priority takes
 // it over, and it is that one's account which is charged. When a grant's time is over its nodes
-// are let go a few at a time. Accounts are salts; each has a budget, and all together have half the
+// are let go a few at a time. Each account (ids.h) has a budget, and all together have half the
 // pool, so that retaining never leaves others without a cache.
 //
 // Bounded: kGrantsMax grants, 12 bytes a node.
@@ -32,7 +32,7 @@ class RetentionTable {
     std::uint32_t node_blocks = 1;  // what a node is charged for
   };
 
-  // The salts must outlive the table; a grant holds that of its account.
+  // The salts must outlive the table; a grant holds the one it was made for.
   RetentionTable(const Options& options, SaltTable& salts);
 
   void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
@@ -44,13 +44,12 @@ class RetentionTable {
   std::uint32_t priority(NodeId node) const { return grants_[nodes_[node.value()].grant].priority; }
 
   // How many of the nodes a grant would take. An error says which limit that would pass.
-  Result<std::uint64_t> count_taken(SaltId account, const RetainTerms& terms,
+  Result<std::uint64_t> count_taken(SaltId salt, const RetainTerms& terms,
                                     std::span<const NodeId> nodes) const;
   // Takes them; count_taken() has said that it may. taken(node) is called for each.
   template <class Taken>
-  void grant(SaltId account, const RetainTerms& terms, std::span<const NodeId> nodes,
-             Taken&& taken) {
-    const std::uint32_t grant = open_grant(account, terms);
+  void grant(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes, Taken&& taken) {
+    const std::uint32_t grant = open_grant(salt, terms);
     for (const NodeId node : nodes) {
       if (!takes(terms, node)) continue;
       erase(node);
@@ -64,7 +63,7 @@ class RetentionTable {
   // A node whose grant's time is over.
   std::optional<NodeId> due(std::int64_t now_ns) const;
 
-  std::uint64_t blocks(SaltId account) const {
+  std::uint64_t blocks(AccountId account) const {
     return account.value() < accounts_.size() ? accounts_[account.value()] : 0;
   }
   std::uint64_t blocks_in_all() const { return blocks_in_all_; }
@@ -79,7 +78,8 @@ class RetentionTable {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   struct Grant {
-    SaltId account;
+    SaltId salt;  // of the request that asked
+    AccountId account;
     std::int64_t until_ns = 0;
     std::uint32_t priority = 0;
     std::uint32_t first = kNone;  // of its nodes
@@ -93,7 +93,7 @@ class RetentionTable {
   };
 
   bool takes(const RetainTerms& terms, NodeId node) const;
-  std::uint32_t open_grant(SaltId account, const RetainTerms& terms);
+  std::uint32_t open_grant(SaltId salt, const RetainTerms& terms);
   void close_if_empty(std::uint32_t grant);
   void insert(std::uint32_t grant, NodeId node);
 
@@ -104,7 +104,7 @@ class RetentionTable {
   LinkedHeaps by_end_;                 // of grants that are open
   LinkedHeaps::Item first_to_end_ = LinkedHeaps::kNone;
   std::vector<Link> nodes_;              // [node]
-  std::vector<std::uint64_t> accounts_;  // [salt]: blocks charged
+  std::vector<std::uint64_t> accounts_;  // [account]: blocks charged
   std::uint64_t blocks_in_all_ = 0;
   std::uint64_t version_ = 0;
 };

@@ -19,6 +19,7 @@ SaltId SaltTable::acquire(std::string_view text, OwnerId owner) {
     Entry& entry = entries_[known->second.value()];
     entry.text = known->first;
     entry.key = mix_identity(hash_seed_, text.size());
+    entry.account = open_account(owner);
     for (const char c : text) entry.key = mix_identity(entry.key, static_cast<unsigned char>(c));
   }
   give_to(owner, known->second);
@@ -37,9 +38,50 @@ void SaltTable::release(SaltId salt) {
   if (--entry.references > 0) return;
   ASSERT(entry.blocks_charged == 0, "a region without nodes has no blocks");
   take_from_owner(salt);
+  close_account(entry.account);
   ids_.erase(ids_.find(entry.text));
   entry = Entry{};
   unused_.push_back(salt);
+}
+
+void SaltTable::charge(SaltId salt) {
+  Entry& entry = entries_[salt.value()];
+  ++entry.blocks_charged;
+  ++accounts_[entry.account.value()].blocks_charged;
+}
+
+void SaltTable::discharge(SaltId salt) {
+  Entry& entry = entries_[salt.value()];
+  --entry.blocks_charged;
+  --accounts_[entry.account.value()].blocks_charged;
+}
+
+// Of one salt more.
+AccountId SaltTable::open_account(OwnerId owner) {
+  const auto known = owner == kNoOwner ? account_of_.end() : account_of_.find(owner);
+  if (known != account_of_.end()) {
+    ++accounts_[known->second.value()].salts;
+    return known->second;
+  }
+  if (accounts_unused_.empty()) {
+    accounts_unused_.emplace_back(static_cast<std::uint32_t>(accounts_.size()));
+    accounts_.emplace_back();
+    accounts_unused_.reserve(accounts_.capacity());  // so that release() allocates nothing
+  }
+  const AccountId account = accounts_unused_.back();
+  accounts_unused_.pop_back();
+  accounts_[account.value()] = {.salts = 1, .blocks_charged = 0, .owner = owner};
+  if (owner != kNoOwner) account_of_.emplace(owner, account);
+  return account;
+}
+
+void SaltTable::close_account(AccountId account) {
+  Account& record = accounts_[account.value()];
+  if (--record.salts > 0) return;
+  ASSERT(record.blocks_charged == 0, "an account without salts has no blocks");
+  if (record.owner != kNoOwner) account_of_.erase(record.owner);
+  record = Account{};
+  accounts_unused_.push_back(account);
 }
 
 void SaltTable::give_to(OwnerId owner, SaltId salt) {

@@ -1,9 +1,10 @@
-// The salts that someone still needs, and the accounts of their regions.
+// The salts that someone still needs, and the accounts that their regions are counted by.
 //
 // A salt is known while a domain, a sequence or a node refers to it; after the last of them it is
 // forgotten and its number used again, so that the table is as large as the cache is, however many
 // salts clients invent. The public region is always there and is not counted. The salts of one
-// owner are a ring.
+// owner are a ring and share one account, which is there while one of them is; a salt that had no
+// owner when it became known has an account of its own.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +43,27 @@ class SaltTable {
       if (salt == newest->second) return;
     }
   }
-  std::uint64_t& blocks_charged(SaltId salt) { return entries_[salt.value()].blocks_charged; }
+  // A node of the region has a block more, or one less.
+  void charge(SaltId salt);
+  void discharge(SaltId salt);
   std::uint64_t blocks_charged(SaltId salt) const { return entries_[salt.value()].blocks_charged; }
+
+  OwnerId owner(AccountId account) const { return accounts_[account.value()].owner; }
+  AccountId account(SaltId salt) const { return entries_[salt.value()].account; }
+  std::uint64_t blocks_charged(AccountId account) const {
+    return accounts_[account.value()].blocks_charged;
+  }
+
+  // Of the account of an owner, who may have none by now.
+  std::uint64_t blocks_charged(OwnerId owner) const {
+    const auto known = account_of_.find(owner);
+    return known == account_of_.end() ? 0 : blocks_charged(known->second);
+  }
 
   std::size_t salts() const { return ids_.size(); }
   // Numbers ever in use at once, the public region's included.
   std::size_t numbers() const { return entries_.size(); }
+  std::size_t account_numbers() const { return accounts_.size(); }
 
  private:
   struct Entry {
@@ -56,10 +72,19 @@ class SaltTable {
     std::uint64_t blocks_charged = 0;
     std::uint64_t key = 0;
     OwnerId owner = kNoOwner;
+    AccountId account = kPublicAccount;
     SaltId older = kPublic;  // in the ring of its owner
     SaltId newer = kPublic;
   };
 
+  struct Account {
+    std::uint64_t salts = 0;
+    std::uint64_t blocks_charged = 0;
+    OwnerId owner = kNoOwner;  // who else's salts are counted here
+  };
+
+  AccountId open_account(OwnerId owner);
+  void close_account(AccountId account);
   void give_to(OwnerId owner, SaltId salt);
   void take_from_owner(SaltId salt);
 
@@ -68,6 +93,9 @@ class SaltTable {
   std::map<std::string, SaltId, std::less<>> ids_;
   std::vector<Entry> entries_ = {Entry{}};  // [salt]
   std::vector<SaltId> unused_;
+  std::map<OwnerId, AccountId> account_of_;
+  std::vector<Account> accounts_ = {Account{}};  // [account]
+  std::vector<AccountId> accounts_unused_;
 };
 
 }  // namespace pagoda::kv

@@ -3,28 +3,6 @@
 #include <algorithm>
 
 namespace pagoda::sched {
-namespace {
-
-// The task that is next to be admitted, unless it is known that it cannot be.
-const Task* next_to_start(const Situation& now, WaitingQueue::Walk& walk) {
-  if (now.waiting.empty()) return nullptr;
-  walk.start(now.waiting, now.tenants);
-  const Task* const task = walk.next();
-  const bool may = task->waits_for == WaitReason::kNew || task->waits_for == WaitReason::kSequences;
-  return may ? task : nullptr;
-}
-
-// The share of rows that a running prompt leaves to a task that waits, by weight, when that one's
-// tenant had less. Else it would wait for the whole of the prompt, however long.
-double share_owed(const Situation& now, const Task& running, const Task& waiting) {
-  const Tenant& ahead = now.tenants[running.tenant];
-  const Tenant& behind = now.tenants[waiting.tenant];
-  const bool owed = waiting.tenant != running.tenant && waiting.priority <= running.priority &&
-                    behind.clock < ahead.clock;
-  return owed ? behind.limits.weight / (behind.limits.weight + ahead.limits.weight) : 0;
-}
-
-}  // namespace
 
 const Plan& Planner::plan(const Situation& now) {
   plan_.clear();
@@ -32,8 +10,17 @@ const Plan& Planner::plan(const Situation& now) {
   rows_left_ = options_.batched_tokens_max;
   blocks_left_ = now.cache.blocks_available();
   plan_decodes(now);
+  share_rows(now);
   plan_prefills(now);
   plan_admissions(now);
+  if (plan_.rows.empty() && plan_.admit.empty() && plan_.preempt.empty()) {
+    // Rows were set aside for those who cannot start after all: a step is not to be empty for it.
+    plan_.unfit.clear();
+    blocks_left_ = now.cache.blocks_available();
+    shares_.free_all(rows_left_);
+    plan_prefills(now);
+    plan_admissions(now);
+  }
   return plan_;
 }
 
@@ -46,11 +33,46 @@ void Planner::plan_decodes(const Situation& now) {
   }
 }
 
+// Prompts get what answers leave, and no more than a step may take while others may come.
+void Planner::share_rows(const Situation& now) {
+  std::uint32_t tenants_about = 0;
+  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
+    tenants_about += is_about(now, TenantId(i)) ? 1 : 0;
+  }
+  if (tenants_about > 1) {
+    rows_left_ = std::min<std::uint64_t>(rows_left_, options_.shared_step_tokens);
+  }
+  shares_.clear(now.tenants);
+  for (const std::size_t i : prefills_) {
+    const Task& task = *now.running[i];
+    if (fates_[i] == Fate::kOpen) {
+      shares_.add(task.tenant, task.rows_behind(), task.priority, true);
+    }
+  }
+  const std::uint64_t places =
+      options_.sequences_max -
+      std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
+  now.waiting.for_each_line([&](const Task& task, std::uint64_t tokens) {
+    shares_.add(task.tenant, tokens, task.priority,
+                task.answers <= places && may_start(task.waits_for));
+  });
+  shares_.divide(now.tenants, rows_left_);
+}
+
+bool Planner::is_about(const Situation& now, TenantId id) const {
+  const Tenant& tenant = now.tenants[id];
+  const bool asked = tenant.asked_step > 0 && now.step - tenant.asked_step < options_.absence_steps;
+  return asked || tenant.busy();
+}
+
 void Planner::plan_prefills(const Situation& now) {
   const auto before = [&](std::size_t a, std::size_t b) {
     const Task& task_a = *now.running[a];
     const Task& task_b = *now.running[b];
     if (task_a.priority != task_b.priority) return task_a.priority < task_b.priority;
+    const bool little_a = shares_.wants_little(task_a.tenant);
+    const bool little_b = shares_.wants_little(task_b.tenant);
+    if (little_a != little_b) return little_a;
     const double clock_a = now.tenants[task_a.tenant].clock;
     const double clock_b = now.tenants[task_b.tenant].clock;
     if (clock_a != clock_b) return clock_a < clock_b;
@@ -58,15 +80,12 @@ void Planner::plan_prefills(const Situation& now) {
   };
   std::sort(prefills_.begin(), prefills_.end(), before);
   const bool contested = prefills_.size() > 1 || !plan_.rows.empty() || !now.waiting.empty();
-  const bool may_start = !prefills_.empty() && now.sequences_claimed < options_.sequences_max;
-  const Task* const next = may_start ? next_to_start(now, walk_) : nullptr;
   for (const std::size_t i : prefills_) {
-    const double share = next != nullptr ? share_owed(now, *now.running[i], *next) : 0;
-    const auto kept = static_cast<std::uint64_t>(share * options_.batched_tokens_max);
-    if (rows_left_ <= kept) break;
     if (fates_[i] != Fate::kOpen) continue;
-    const std::uint64_t rows = chunk(now.running[i]->rows_behind(), contested);
-    give_rows(now, i, std::min(rows, rows_left_ - kept));
+    const Task& task = *now.running[i];
+    const std::uint64_t rows =
+        std::min(chunk(task.rows_behind(), contested), shares_.left(task.tenant));
+    if (rows > 0 && give_rows(now, i, rows)) shares_.take(task.tenant, rows);
   }
 }
 
@@ -78,11 +97,11 @@ std::uint64_t Planner::chunk(std::uint64_t rows_behind, bool contested) const {
   return rows;
 }
 
-void Planner::give_rows(const Situation& now, std::size_t index, std::uint64_t rows) {
+bool Planner::give_rows(const Situation& now, std::size_t index, std::uint64_t rows) {
   Task& task = *now.running[index];
   const std::uint64_t tokens = task.tokens_launched + rows;
   const std::uint64_t blocks = now.cache.blocks_needed(*task.sequence, tokens);
-  if (blocks > blocks_left_ && !find_blocks(now, index, blocks)) return;
+  if (blocks > blocks_left_ && !find_blocks(now, index, blocks)) return false;
   fates_[index] = Fate::kRows;
   blocks_left_ -= blocks;
   rows_left_ -= rows;
@@ -90,6 +109,7 @@ void Planner::give_rows(const Situation& now, std::size_t index, std::uint64_t r
                         .first = task.tokens_launched,
                         .rows = static_cast<std::uint32_t>(rows),
                         .samples = tokens == task.length()});
+  return true;
 }
 
 // Preempts until `needy` has its blocks. False when it has to wait: it was the cheapest itself, or
@@ -111,8 +131,13 @@ bool Planner::find_blocks(const Situation& now, std::size_t needy, std::uint64_t
 }
 
 std::optional<std::size_t> Planner::cheapest_to_lose(const Situation& now) const {
-  const auto cheaper = [](const Task& a, const Task& b) {
+  const auto held = [&](const Task& task) {
+    const Tenant& tenant = now.tenants[task.tenant];
+    return static_cast<double>(tenant.kv_tokens_held) / tenant.limits.weight;
+  };
+  const auto cheaper = [&](const Task& a, const Task& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.tenant != b.tenant && held(a) != held(b)) return held(a) > held(b);
     if (a.tokens_computed() != b.tokens_computed())
       return a.tokens_computed() < b.tokens_computed();
     const std::uint64_t left_a = a.tokens_max - a.length();

@@ -5,29 +5,50 @@
 #include "sched/shared_prefix.h"
 
 namespace pagoda::sched {
+namespace {
+
+constexpr std::uint32_t kPlacesKept = 4;  // one of so many, at most
+constexpr std::uint32_t kRoomKept = 8;    // one of so many blocks
+
+}  // namespace
 
 void Planner::plan_admissions(const Situation& now) {
   sequences_left_ = options_.sequences_max -
                     std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
   // While a running task waits for blocks nobody is added.
-  if (!plan_.preempt.empty() || rows_left_ == 0 || sequences_left_ == 0) return;
+  if (!plan_.preempt.empty() || sequences_left_ == 0) return;
   if (now.waiting.empty()) return;
   const std::uint64_t aside = blocks_set_aside(now);
   blocks_left_ -= std::min(blocks_left_, aside);
   classes_.assign(now.classes.begin(), now.classes.end());
   answers_admitted_.assign(now.tenants.size(), 0);
   kv_tokens_admitted_.assign(now.tenants.size(), 0);
+  walk_waiting(now);
+}
+
+void Planner::walk_waiting(const Situation& now) {
   walk_.start(now.waiting, now.tenants);
+  walk_.prefer([&](TenantId tenant) { return shares_.wants_little(tenant); });
   for (std::uint32_t looked_at = 0; looked_at < options_.candidates_max; ++looked_at) {
-    Task* const task = rows_left_ > 0 && sequences_left_ > 0 ? walk_.next() : nullptr;
+    Task* const task = sequences_left_ > 0 ? walk_.next() : nullptr;
     if (task == nullptr) break;
+    const std::uint64_t rows_allowed = std::min(rows_left_, shares_.left(task->tenant));
+    if (rows_allowed == 0 && may_start(task->waits_for)) {
+      walk_.close_tenant();
+      continue;
+    }
     std::uint64_t rows_behind = 0;
     if (const std::optional<Unfit> unfit = judge(now, *task, rows_behind)) {
       plan_.unfit.push_back(*unfit);
       if (unfit->reason == WaitReason::kTenant) walk_.close_tenant();
       if (unfit->reason == WaitReason::kContextClass) walk_.close_class();
+    } else if (rows_allowed == 0) {
+      // What kept it is over: the next step sets rows aside for it.
+      plan_.unfit.push_back({.task = task, .reason = WaitReason::kNew});
+      walk_.close_tenant();
     } else {
-      const std::uint64_t rows = chunk(rows_behind, true);
+      const std::uint64_t rows = std::min(chunk(rows_behind, true), rows_allowed);
+      shares_.take(task->tenant, rows);
       plan_.admit.push_back({task, static_cast<std::uint32_t>(rows)});
       rows_left_ -= rows;
       walk_.count_rows(rows);
@@ -60,6 +81,10 @@ std::optional<Unfit> Planner::judge(const Situation& now, Task& task, std::uint6
   }
   blocks_judged_ = blocks_to_run(now, task, match);
   if (blocks_judged_ > blocks_left_) return Unfit{&task, WaitReason::kBlocks, blocks_judged_};
+  if (places_kept(now, task.tenant) > 0 &&
+      blocks_judged_ + now.cache.pool().blocks() / kRoomKept > blocks_left_) {
+    return Unfit{&task, WaitReason::kTenant};
+  }
   rows_behind = task.length() - match.tokens;
   return std::nullopt;
 }
@@ -76,6 +101,7 @@ std::optional<WaitReason> Planner::reached_limit(const Situation& now, const Tas
             tenant.kv_tokens_held + kv_tokens_admitted_[id] + task.length())) {
     return WaitReason::kTenant;
   }
+  if (task.answers + places_kept(now, task.tenant) > sequences_left_) return WaitReason::kTenant;
   const ContextClass& context_class = options_.context_classes[task.context_class];
   const ClassUse& use = classes_[task.context_class];
   // A class with nothing running always has its turn.
@@ -86,6 +112,21 @@ std::optional<WaitReason> Planner::reached_limit(const Situation& now, const Tas
     return WaitReason::kContextClass;
   }
   return std::nullopt;
+}
+
+bool Planner::has_a_place(const Situation& now, TenantId id) const {
+  return now.tenants[id].answers_running + answers_admitted_[id.value()] > 0;
+}
+
+// Places that the asker leaves to tenants that are about and have none. Who has none itself leaves
+// none.
+std::uint64_t Planner::places_kept(const Situation& now, TenantId asker) const {
+  if (!has_a_place(now, asker)) return 0;
+  std::uint64_t without = 0;
+  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
+    without += is_about(now, TenantId(i)) && !has_a_place(now, TenantId(i)) ? 1 : 0;
+  }
+  return std::min<std::uint64_t>(without, options_.sequences_max / kPlacesKept);
 }
 
 // Is a running task, or one admitted by this plan, about to compute more of this task's prefix

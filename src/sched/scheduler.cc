@@ -32,6 +32,7 @@ void Scheduler::enqueue(Task& task) {
   task.context_class = options_.context_classes.class_of(task.prompt_tokens);
   tenants_.enter(task.tenant, task.prompt_tokens);
   ++tenants_[task.tenant].requests_queued;
+  tenants_[task.tenant].asked_step = step_count_ + 1;
   if (task.deadline_ns != kNoDeadline) deadlines_.emplace(task.deadline_ns, &task);
   waiting_.push(task);
 }

@@ -47,6 +47,9 @@ struct Task {
 
   // Set by who brings pages from other tiers: it is worth waiting for some of its prompt.
   bool awaits_load = false;
+  // Set by the owner at any time between steps: who reads the answer does not keep up. The task
+  // keeps its place and its blocks and gets no rows.
+  bool paused = false;
 
   // The scheduler's.
   TaskState state = TaskState::kWaiting;
@@ -75,7 +78,8 @@ struct Task {
   // others fork from waits for them.
   std::uint64_t rows_behind() const {
     const bool forks_first = answers > 1 && samples_in_flight > 0;
-    return length() < tokens_max && !forks_first ? length() - tokens_launched : 0;
+    const bool may_run = length() < tokens_max && !forks_first && !paused;
+    return may_run ? length() - tokens_launched : 0;
   }
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
 };

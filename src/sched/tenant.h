@@ -43,6 +43,7 @@ struct Tenant {
   TenantLimits limits;
   std::uint64_t answers_running = 0;
   std::uint64_t requests_queued = 0;
+  std::uint64_t asked_step = 0;  // when it last asked; 0: never
   std::uint64_t kv_tokens_held = 0;
   std::uint64_t rows_computed = 0;
   double clock = 0;               // rows computed / weight

@@ -9,7 +9,7 @@
 namespace pagoda::sched {
 
 enum class WaitReason : std::uint8_t {
-  kNew,           // not looked at yet
+  kNew,           // not looked at yet, or nothing but rows
   kSequences,     // --max-num-seqs are running
   kBlocks,        // its tokens do not fit beside what runs
   kTenant,        // a limit of its tenant
@@ -24,6 +24,11 @@ constexpr std::string_view wait_reason_name(WaitReason reason) {
   constexpr std::array<std::string_view, kWaitReasonCount> kNames = {
       "new", "sequences", "blocks", "tenant", "context_class", "prefix", "load"};
   return kNames[static_cast<std::size_t>(reason)];
+}
+
+// Is there nothing known that keeps it, once there are places and rows?
+constexpr bool may_start(WaitReason reason) {
+  return reason == WaitReason::kNew || reason == WaitReason::kSequences;
 }
 
 // Would more room have helped? What waits for that ages (SchedulerOptions::passes_max).

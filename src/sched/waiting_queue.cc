@@ -5,16 +5,19 @@
 namespace pagoda::sched {
 
 void WaitingQueue::push(Task& task) {
-  const bool inserted = lines_[{task.tenant, task.context_class}].insert(&task).second;
+  Line& line = lines_[{task.tenant, task.context_class}];
+  const bool inserted = line.tasks.insert(&task).second;
   ASSERT(inserted, "a task waits once");
+  line.tokens += task.length();
   ++size_;
   ++count_of(task);
 }
 
 void WaitingQueue::remove(Task& task) {
   const auto line = lines_.find({task.tenant, task.context_class});
-  ASSERT(line != lines_.end() && line->second.erase(&task) == 1, "the task waits");
-  if (line->second.empty()) lines_.erase(line);
+  ASSERT(line != lines_.end() && line->second.tasks.erase(&task) == 1, "the task waits");
+  line->second.tokens -= task.length();
+  if (line->second.tasks.empty()) lines_.erase(line);
   --size_;
   --count_of(task);
 }
@@ -33,8 +36,8 @@ void WaitingQueue::Walk::start(const WaitingQueue& queue, const TenantTable& ten
                       .context_class = context_class,
                       .clock = tenants[tenant].clock,
                       .weight = tenants[tenant].limits.weight,
-                      .next = line.begin(),
-                      .end = line.end()});
+                      .next = line.tasks.begin(),
+                      .end = line.tasks.end()});
   }
 }
 
@@ -43,6 +46,7 @@ bool WaitingQueue::Walk::before(const Head& a, const Head& b) {
   const Task& task_a = **a.next;
   const Task& task_b = **b.next;
   if (task_a.priority != task_b.priority) return task_a.priority < task_b.priority;
+  if (a.preferred != b.preferred) return a.preferred;
   if (a.clock != b.clock) return a.clock < b.clock;
   return task_a.arrival < task_b.arrival;
 }

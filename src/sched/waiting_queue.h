@@ -1,8 +1,8 @@
-// Tasks that wait, in the order in which they should be admitted: priority (lower first), then the
-// tenant whose clock is behind, then arrival. A tenant's clock moves while its tasks wait, and a
-// limit holds back a tenant or a length class as a whole, so the tasks of one tenant and one class
-// stand in a line of their own and a walk merges the heads: a step of the walk costs one look at
-// every line.
+// Tasks that wait, in the order in which they should be admitted: priority (lower first), then
+// tenants that are preferred, then the tenant whose clock is behind, then arrival. A tenant's clock
+// moves while its tasks wait, and a limit holds back a tenant or a length class as a whole, so the
+// tasks of one tenant and one class stand in a line of their own and a walk merges the heads: a
+// step of the walk costs one look at every line.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,11 @@ class WaitingQueue {
   struct Order {
     bool operator()(const Task* a, const Task* b) const { return comes_before(a, b); }
   };
-  using Line = std::set<Task*, Order>;
+  using Tasks = std::set<Task*, Order>;
+  struct Line {
+    Tasks tasks;
+    std::uint64_t tokens = 0;  // known of all of them
+  };
 
  public:
   void push(Task& task);
@@ -33,8 +37,13 @@ class WaitingQueue {
   template <class Visit>  // visit(const Task&), in no order that matters
   void for_each(Visit&& visit) const {
     for (const auto& [name, line] : lines_) {
-      for (const Task* const task : line) visit(*task);
+      for (const Task* const task : line.tasks) visit(*task);
     }
+  }
+
+  template <class Visit>  // visit(const Task& first, tokens), for every tenant and length class
+  void for_each_line(Visit&& visit) const {
+    for (const auto& [name, line] : lines_) visit(**line.tasks.begin(), line.tokens);
   }
 
   // Visits the tasks in order. Kept by its user so that its memory is taken once; valid between
@@ -42,6 +51,11 @@ class WaitingQueue {
   class Walk {
    public:
     void start(const WaitingQueue& queue, const TenantTable& tenants);
+    // Of equal priority, tasks of such tenants come before those of others.
+    template <class Is>  // is(TenantId)
+    void prefer(Is&& is) {
+      for (Head& head : heads_) head.preferred = is(head.tenant);
+    }
     // nullptr when all were visited.
     Task* next();
     // The last task would get `rows` rows: its tenant's clock stands later on this walk.
@@ -55,10 +69,11 @@ class WaitingQueue {
     struct Head {
       TenantId tenant;
       std::size_t context_class;
+      bool preferred = false;
       double clock;
       double weight;
-      Line::const_iterator next;
-      Line::const_iterator end;
+      Tasks::const_iterator next;
+      Tasks::const_iterator end;
     };
     static bool before(const Head& a, const Head& b);
 

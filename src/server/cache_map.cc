@@ -58,7 +58,12 @@ Json describe_map(const ServedModel& model, MapBoard& board) {
   map["cells"] = std::move(cells);
   Json regions = Json::array();
   for (const kv::RegionPicture& region : drawn->map.regions) {
-    regions.push_back({{"region", region.region}, {"blocks", region.blocks}});
+    Json tenant = nullptr;
+    if (region.owner != kv::kNoOwner) {
+      tenant = model.engine.tenant_name(engine::TenantId(region.owner.value()));
+    }
+    regions.push_back(
+        {{"region", region.region}, {"tenant", std::move(tenant)}, {"blocks", region.blocks}});
   }
   map["regions"] = std::move(regions);
   Json branches = Json::array();

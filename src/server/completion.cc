@@ -88,6 +88,7 @@ std::string Completion::take() {
   std::string out;
   if (finished_) return out;
   ReplyQueue::Batch batch = queue_->take();
+  if (batch.was_full) model_.engine.nudge();
   for (PromptScores& part : batch.scores) {
     std::vector<engine::TokenScore>& scores = submitted_[part.prompt].scores;
     scores.insert(scores.end(), std::make_move_iterator(part.scores.begin()),

@@ -48,7 +48,10 @@ Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
       alarm_(executor()) {
   error_code ignored;
   wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  state_.meters().count_connection();
 }
+
+Connection::~Connection() { state_.meters().count_disconnection(); }
 
 awaitable<void> Connection::run() {
   bool good = went_well(co_await within(options_.request_timeout, wire_->open()));

@@ -24,6 +24,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The socket's executor is the strand. State and options must outlive the connection.
   Connection(std::unique_ptr<Wire> wire, const ServerState& state,
              const ConnectionOptions& options);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   // Until the client leaves, breaks a rule, or the server stops.
   boost::asio::awaitable<void> run();

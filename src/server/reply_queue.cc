@@ -7,6 +7,8 @@ class ReplyQueue::Sink : public engine::ReplySink {
   Sink(std::shared_ptr<ReplyQueue> queue, std::uint32_t prompt, std::uint32_t first_choice)
       : queue_(std::move(queue)), prompt_(prompt), first_choice_(first_choice) {}
 
+  bool wants_more() const override { return !queue_->full_.load(std::memory_order_relaxed); }
+
   void on_prompt_scores(std::span<const engine::TokenScore> scores) override {
     {
       const std::lock_guard lock(queue_->mutex_);
@@ -19,10 +21,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
     ReplyEvent event{.choice = first_choice_ + answer};
     event.token = {chosen.token, chosen.ends, {}};
     if (chosen.score != nullptr) event.token->score = *chosen.score;
-    {
-      const std::lock_guard lock(queue_->mutex_);
-      queue_->batch_.events.push_back(std::move(event));
-    }
+    queue_->add(std::move(event));
     queue_->note();
   }
 
@@ -56,8 +55,15 @@ std::shared_ptr<engine::ReplySink> ReplyQueue::sink(std::uint32_t prompt,
   return std::make_shared<Sink>(shared_from_this(), prompt, first_choice);
 }
 
+void ReplyQueue::add(ReplyEvent event) {
+  const std::lock_guard lock(mutex_);
+  batch_.events.push_back(std::move(event));
+  if (batch_.events.size() >= kEventsMax) full_ = true;
+}
+
 ReplyQueue::Batch ReplyQueue::take() {
   const std::lock_guard lock(mutex_);
+  batch_.was_full = full_.exchange(false);
   return std::exchange(batch_, {});
 }
 

@@ -5,6 +5,7 @@
 //   connection                                               | wake -> take
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,9 +59,13 @@ class Doorbell {
 // The events of one API request, whatever number of prompts it has.
 class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
  public:
+  // Events that wait to be taken; beyond these the request gets no rows until they are.
+  static constexpr std::size_t kEventsMax = 256;
+
   struct Batch {
     std::vector<ReplyEvent> events;
     std::vector<PromptScores> scores;
+    bool was_full = false;  // the engine waits to be told that it was taken
   };
 
   // `wake` is called on the engine's thread and must not block. The doorbell outlives the engine.
@@ -77,6 +82,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   friend class Doorbell;
   class Sink;
 
+  void add(ReplyEvent event);
   void note();
   void wake();
 
@@ -84,7 +90,8 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   std::function<void()> wake_;
   bool noted_ = false;  // of the engine's thread
   std::mutex mutex_;
-  Batch batch_;  // under mutex_
+  Batch batch_;                    // under mutex_
+  std::atomic<bool> full_{false};  // changes under mutex_
 };
 
 }  // namespace pagoda::server

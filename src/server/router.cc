@@ -133,7 +133,9 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(list_tenants(state.keys().get()));
+  const bool loading = state.phase() == Phase::kLoading;
+  return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantPicture>()
+                                                             : state.model().engine.tenants()));
 }
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {

@@ -1,5 +1,5 @@
-// What connections count: replies by endpoint, prompt tokens by who wrote them. Any thread adds and
-// reads; memory is fixed.
+// What connections count: themselves, replies by endpoint, prompt tokens by who wrote them. Any
+// thread adds and reads; memory is fixed.
 #pragma once
 
 #include <array>
@@ -27,6 +27,10 @@ class ServerMeters {
     }
   }
 
+  void count_connection() { add(connections_, 1); }
+  void count_disconnection() { connections_.fetch_sub(1, std::memory_order_release); }
+  std::uint64_t connections() const { return connections_.load(std::memory_order_relaxed); }
+
   std::uint64_t replies(std::size_t endpoint, std::size_t status_class) const {
     return replies_[endpoint][status_class].load(std::memory_order_relaxed);
   }
@@ -50,6 +54,7 @@ class ServerMeters {
 
   std::array<std::array<Count, kStatusClasses>, kEndpointsMax + 1> replies_{};
   std::array<Shares, text::kSourceCount> sources_{};
+  Count connections_{0};
 };
 
 }  // namespace pagoda::server

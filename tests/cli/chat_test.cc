@@ -23,7 +23,8 @@ TEST(Chat, AModelWithoutATemplateIsRefused) {
 }
 
 TEST(Chat, AUrlThatIsNoneIsRefusedByName) {
-  for (const char* const url : {"localhost:8000", "https://localhost", "http://", "http://:80"}) {
+  for (const char* const url :
+       {"localhost:8000", "ftp://localhost", "http://", "https://", "http://:80"}) {
     const Captured run = run_captured({"chat", "--url", url, "-p", "Hello"});
     EXPECT_EQ(run.exit_status, 1);
     EXPECT_NE(run.err.find("--url"), std::string::npos) << run.err;

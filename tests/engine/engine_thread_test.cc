@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -39,6 +40,26 @@ class Waiter final : public ReplySink {
   std::condition_variable ended_;
   std::optional<FinishReason> reason_;
   int tokens_ = 0;
+};
+
+// Takes no more than so many tokens until it is told to.
+class SlowReader final : public ReplySink {
+ public:
+  explicit SlowReader(std::uint64_t most) : most_(most) {}
+
+  bool wants_more() const override { return tokens_ < most_; }
+  void on_token(std::uint32_t, const ChosenToken&) override { ++tokens_; }
+  void on_finish(std::uint32_t, FinishReason, const AnswerRecord&, const std::string&) override {
+    ended_ = true;
+  }
+  void read_all() { most_ = UINT64_MAX; }
+  std::uint64_t tokens() const { return tokens_; }
+  bool ended() const { return ended_; }
+
+ private:
+  std::atomic<std::uint64_t> most_;
+  std::atomic<std::uint64_t> tokens_{0};
+  std::atomic<bool> ended_{false};
 };
 
 class EngineThread : public testing::Test {
@@ -180,6 +201,25 @@ TEST_F(EngineThread, PostedWorkSeesTheCache) {
   EXPECT_EQ(blocks, 4096u);
 }
 
+TEST_F(EngineThread, WhoDoesNotReadPausesAloneAndGoesOnWhenItReads) {
+  Engine engine(options_, cache_, runner_, clock_);
+  const auto slow = std::make_shared<SlowReader>(10);
+  ASSERT_TRUE(engine.submit(request(100), slow).ok());
+  while (engine.snapshot().answers_paused == 0) std::this_thread::yield();
+  EXPECT_EQ(slow->tokens(), 10u);
+  for (int i = 0; i < 20; ++i) {
+    const auto other = std::make_shared<Waiter>();
+    ASSERT_TRUE(engine.submit(request(50), other).ok());
+    EXPECT_EQ(other->wait(), FinishReason::kLength);
+  }
+  EXPECT_EQ(slow->tokens(), 10u);
+  EXPECT_FALSE(engine.drain(std::chrono::milliseconds(100))) << "it has not ended";
+  slow->read_all();
+  engine.nudge();
+  while (!slow->ended()) std::this_thread::yield();
+  EXPECT_EQ(slow->tokens(), 100u);
+}
+
 double cpu_seconds() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -196,6 +236,21 @@ TEST_F(EngineThread, IdleCostsNoCpu) {
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_LT(cpu_seconds() - before, 0.05);
+}
+
+TEST_F(EngineThread, AReaderThatIsWaitedForCostsNoCpuAndItsTimeRunsOut) {
+  Engine engine(options_, cache_, runner_, clock_);
+  const auto slow = std::make_shared<SlowReader>(10);
+  Request asked = request(100);
+  asked.timeout_ns = 600'000'000;
+  ASSERT_TRUE(engine.submit(asked, slow).ok());
+  while (engine.snapshot().answers_paused == 0) std::this_thread::yield();
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_seconds() - before, 0.05);
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));
+  EXPECT_TRUE(slow->ended());
+  EXPECT_EQ(slow->tokens(), 10u);
 }
 
 }  // namespace

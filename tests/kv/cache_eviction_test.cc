@@ -22,6 +22,32 @@ TEST(OutOfBlocks, IsAValueAndChangesNothing) {
   EXPECT_TRUE(desk.feed(big, counting(10, 4))) << "what fits still fits";
 }
 
+TEST(Evictions, AreCountedByTheirCause) {
+  CacheOptions options = Desk::small(8);
+  options.quota_blocks_private = 3;
+  options.retain_blocks_max = 2;
+  Desk desk(options);
+  const auto expect = [&](std::uint64_t room, std::uint64_t quota, std::uint64_t retained,
+                          std::uint64_t reset) {
+    EXPECT_EQ(desk.cache().blocks_evicted_by_cause(),
+              (EvictionCounts{room, quota, retained, reset}));
+  };
+  desk.serve(desk.tenant("a"), counting(1, 16));  // 4 blocks, one over the quota
+  desk.serve(counting(100, 20));                  // 5: one is missing
+  expect(0, 1, 0, 0);
+  desk.serve(counting(200, 8));  // the quota is kept: used longest ago
+  expect(2, 1, 0, 0);
+  desk.cache().clear();
+  expect(2, 1, 0, 8);
+  Sequence sequence = desk.run(counting(1, 8));
+  ASSERT_TRUE(desk.cache().retain(sequence, {.tokens = 8, .until_ns = 10}).ok());
+  desk.cache().close(sequence);
+  desk.cache().advance_time(20);
+  desk.serve(counting(300, 32));
+  expect(2, 1, 2, 8);
+  EXPECT_EQ(desk.cache().blocks_evicted(), 13u);
+}
+
 TEST(OutOfBlocks, WhenOpeningLeavesTheSourceOfTheCopyInPlace) {
   Desk desk(Desk::small(2));
   Sequence big = desk.run(counting(1, 4));

@@ -107,8 +107,8 @@ const Breakage kBreakages[] = {
     {"a block of a node with another page", "C2", [](Sound& s) { s.record(1).link = 1; }},
     {"an evictable block out of the queue", "C3",
      [](Sound& s) { s.pool().set_queued(BlockId(1), false); }},
-    {"a public block too many", "C4", [](Sound& s) { ++s.salts().blocks_charged(kPublic); }},
-    {"a private block too few", "C4", [](Sound& s) { --s.salts().blocks_charged(SaltId(1)); }},
+    {"a public block too many", "C4", [](Sound& s) { s.salts().charge(kPublic); }},
+    {"a private block too few", "C4", [](Sound& s) { s.salts().discharge(SaltId(1)); }},
     {"a guarded block too many", "C5", [](Sound& s) { ++s.blocks_guarded(); }},
     {"a held node that is not guarded", "C5", [](Sound& s) { s.guard(3).is_guarded = false; }},
 };

@@ -1,6 +1,7 @@
-// Clearing what one owner has: all of it, and nothing else.
+// What one owner has: counted together, and cleared alone.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "base/random.h"
@@ -63,6 +64,62 @@ TEST(ClearOwner, TakesWhatWasRetained) {
   EXPECT_EQ(desk.cache().blocks_retained(), 2u);
   EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(1, 9)), 0u);
   EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 9)), 8u);
+}
+
+TEST(OwnersAccount, HasOneQuotaAndOneBudgetHoweverManySaltsThereAre) {
+  CacheOptions options = Desk::small(32);
+  options.quota_blocks_private = 4;
+  options.retain_blocks_max = 3;
+  Desk desk(options);
+  desk.serve(owned(desk, "bert", kBert), counting(1, 16));
+  std::uint64_t retained = 0;
+  for (std::uint32_t i = 0; i < 20; ++i) {  // a block of 4 tokens each, under a salt of its own
+    Sequence sequence =
+        desk.run(owned(desk, "anna " + std::to_string(i), kAnna), counting(100 * i, 4));
+    const RetainTerms terms = {.tokens = 4, .until_ns = 1'000'000};
+    retained += desk.cache().retain(sequence, terms).ok() ? 1 : 0;
+    desk.cache().close(sequence);
+  }
+  EXPECT_EQ(retained, 3u);
+  desk.serve(owned(desk, "bert", kBert), counting(5000, 60));  // room is needed
+  const auto blocks_of_anna = [&] {
+    std::uint64_t blocks = 0;
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      const Domain domain = owned(desk, "anna " + std::to_string(i), kAnna);
+      blocks += desk.matched(domain, counting(100 * i, 5)) / 4;
+    }
+    return blocks;
+  };
+  EXPECT_EQ(blocks_of_anna(), 13u) << "8 were free: the 7 others that were needed are hers";
+  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 17)), 16u);
+  desk.cache().clear();
+  desk.cache().advance_time(2'000'000);
+  desk.cache().clear();
+  desk.cache().check();
+}
+
+TEST(OwnersAccount, EndsWithItsLastSaltAndASaltOfNobodyHasItsOwn) {
+  SaltTable salts;
+  const SaltId a = salts.acquire("a", kAnna);
+  const SaltId b = salts.acquire("b", kAnna);
+  const SaltId c = salts.acquire("c", kBert);
+  const SaltId d = salts.acquire("d");
+  const SaltId e = salts.acquire("e");
+  EXPECT_EQ(salts.account(a), salts.account(b));
+  const std::set<AccountId> different = {kPublicAccount, salts.account(a), salts.account(c),
+                                         salts.account(d), salts.account(e)};
+  EXPECT_EQ(different.size(), 5u);
+  salts.charge(a);
+  salts.charge(b);
+  EXPECT_EQ(salts.blocks_charged(salts.account(a)), 2u);
+  salts.discharge(a);
+  salts.release(a);
+  EXPECT_EQ(salts.blocks_charged(salts.account(b)), 1u);
+  salts.discharge(b);
+  salts.release(b);
+  const std::size_t numbers = salts.account_numbers();
+  salts.acquire("f", kAnna);
+  EXPECT_EQ(salts.account_numbers(), numbers) << "the number is used again";
 }
 
 // Many trees at once, under every kind of queue, with windows, and with what runs meanwhile.

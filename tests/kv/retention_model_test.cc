@@ -21,6 +21,9 @@ struct Rules {
   std::uint64_t quota_private = 0;
   std::uint64_t quota_public = 0;
   std::uint64_t budget = 0;
+  bool one_owner = false;  // of tenants 1 and 2, which then have one account
+
+  int account(int tenant) const { return one_owner && tenant == 2 ? 1 : tenant; }
 };
 
 // A block is its tokens and the region of each of them, from the first.
@@ -68,7 +71,7 @@ class Model {
     std::uint64_t of_tenant = 0;
     for (const auto& [path, block] : cached_) {
       in_all += block.until > 0 ? 1 : 0;
-      of_tenant += block.until > 0 && block.account == tenant ? 1 : 0;
+      of_tenant += block.until > 0 && block.account == rules_.account(tenant) ? 1 : 0;
     }
     const std::size_t kept = std::min<std::size_t>(tokens, path_.size());
     for (std::size_t i = 0; i < kept; ++i) {
@@ -76,14 +79,14 @@ class Model {
       if (block.until > 0 && (until < block.until || priority < block.priority)) continue;
       taken.push_back(path_[i]);
       in_all += block.until > 0 ? 0 : 1;
-      of_tenant += block.until > 0 && block.account == tenant ? 0 : 1;
+      of_tenant += block.until > 0 && block.account == rules_.account(tenant) ? 0 : 1;
     }
     if (kept == 0 || of_tenant > rules_.budget || in_all > rules_.blocks / 2) return false;
     for (const Path& path : taken) {
       Block& block = cached_[path];
       block.until = until;
       block.priority = priority;
-      block.account = tenant;
+      block.account = rules_.account(tenant);
     }
     return true;
   }
@@ -126,10 +129,15 @@ class Model {
   }
 
   void note_count(int region) {
-    const std::uint64_t quota = region == 0 ? rules_.quota_public : rules_.quota_private;
-    const bool is_over = quota > 0 && blocks(region) > quota;
-    const auto listed = std::find(over_.begin(), over_.end(), region);
-    if (is_over && listed == over_.end()) over_.push_back(region);
+    const int account = rules_.account(region);
+    const std::uint64_t quota = account == 0 ? rules_.quota_public : rules_.quota_private;
+    std::uint64_t charged = 0;
+    for (int other = 0; other < 4; ++other) {
+      if (rules_.account(other) == account) charged += blocks(other);
+    }
+    const bool is_over = quota > 0 && charged > quota;
+    const auto listed = std::find(over_.begin(), over_.end(), account);
+    if (is_over && listed == over_.end()) over_.push_back(account);
     if (!is_over && listed != over_.end()) over_.erase(listed);
   }
 
@@ -154,10 +162,10 @@ class Model {
   void evict() {
     const auto age = [](const Block& block) { return block.last_use; };
     std::optional<Path> victim;
-    for (const int region : over_) {
+    for (const int account : over_) {
       victim = first(
           [&](const Path& path, const Block& block) {
-            return path.back().second == region && block.until == 0;
+            return rules_.account(path.back().second) == account && block.until == 0;
           },
           age);
       if (victim) break;
@@ -179,7 +187,7 @@ class Model {
   Rules rules_;
   std::map<Path, Block> cached_;
   std::vector<Path> path_;  // of the request that runs
-  std::vector<int> over_;
+  std::vector<int> over_;   // accounts
   std::uint64_t now_ = 0;
   std::uint64_t evicted_for_quota_ = 0;
   std::uint64_t evicted_retained_ = 0;
@@ -191,7 +199,8 @@ class Comparison {
     rules_ = {.blocks = 9 + below(16),
               .quota_private = below(3) == 0 ? 0 : 3 + below(8),
               .quota_public = below(2) == 0 ? 0 : 3 + below(8),
-              .budget = 1 + below(12)};
+              .budget = 1 + below(12),
+              .one_owner = seed % 2 == 1};
     CacheOptions options;
     options.blocks = static_cast<std::uint32_t>(rules_.blocks);
     options.block_tokens = 1;
@@ -203,7 +212,10 @@ class Comparison {
     // Held, so that numbers of salts stay.
     domains_.push_back(desk_->everyone());
     for (const char* const salt : {"a", "b", "c"}) {
-      domains_.push_back(desk_->tenant(salt, kPublicTokens));
+      const bool is_owned = rules_.one_owner && domains_.size() < 3;
+      domains_.push_back(
+          desk_->cache().domain("model", salt, {}, OwnerId(is_owned ? 7 : 0)).value());
+      domains_.back().public_tokens = kPublicTokens;
     }
   }
 

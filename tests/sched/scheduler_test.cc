@@ -11,6 +11,7 @@ SchedulerOptions options(std::uint32_t sequences, std::uint32_t rows) {
   SchedulerOptions options;
   options.sequences_max = sequences;
   options.batched_tokens_max = rows;
+  options.shared_step_tokens = rows;
   return options;
 }
 

@@ -52,6 +52,22 @@ TEST_F(WaitingQueueTest, TheTenantWhoseClockIsBehindGoesFirst) {
   EXPECT_EQ(order(), (Tasks{&of_b, &of_a}));
 }
 
+TEST_F(WaitingQueueTest, PreferredTenantsComeBeforeOthersOfTheSamePriority) {
+  const TenantId a = tenants_.add("a", {});
+  const TenantId b = tenants_.add("b", {});
+  tenants_.charge_rows(b, 10);
+  const Task& of_a = add(a);
+  const Task& of_b = add(b);
+  const Task& urgent = add(a, -1);
+  WaitingQueue::Walk walk;
+  walk.start(queue_, tenants_);
+  walk.prefer([&](TenantId tenant) { return tenant == b; });
+  EXPECT_EQ(walk.next(), &urgent);
+  EXPECT_EQ(walk.next(), &of_b);
+  EXPECT_EQ(walk.next(), &of_a);
+  EXPECT_EQ(walk.next(), nullptr);
+}
+
 TEST_F(WaitingQueueTest, PriorityStandsAboveFairness) {
   const TenantId a = tenants_.add("a", {});
   const TenantId b = tenants_.add("b", {});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
 #include "server/api/caller_fields.h"
 #include "server/story_desk.h"
@@ -187,6 +188,34 @@ TEST_F(Tenants, AreListedForAdmins) {
   EXPECT_EQ(data[0]["keys"], 2);
   EXPECT_EQ(data[0]["requests_queued"], 5);
   EXPECT_FALSE(data[0].contains("kv_tokens"));
+}
+
+TEST_F(Tenants, WhatTheyHaveNowIsListedAndDrawnUnderTheirNames) {
+  complete("anna-key");
+  complete("anna-key", {{"cache_salt", "another of hers"}});
+  complete("bert-key");
+  const auto ask = [&](const std::string& path) {
+    const HttpReply reply =
+        desk_.send({.method = "GET", .path = path, .authorization = "Bearer ops-key"});
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return Json::parse(reply.body);
+  };
+  const auto blocks_of = [&](std::size_t tenant) {
+    return ask("/tenants")["data"][tenant]["now"]["kv_blocks"].get<std::uint64_t>();
+  };
+  const std::uint64_t each = (prompt_tokens() + 15) / 16;
+  while (blocks_of(1) < each) std::this_thread::yield();
+  EXPECT_GE(blocks_of(0), 2 * each) << "of both salts";
+  EXPECT_EQ(blocks_of(2), 0u);
+  const Json now = ask("/tenants")["data"][0]["now"];
+  EXPECT_EQ(now["answers_running"], 0);
+  EXPECT_EQ(now["requests_waiting"], 0);
+
+  Json map = ask("/cache/map");
+  while (map["age_s"].is_null()) map = ask("/cache/map");
+  ASSERT_EQ(map["regions"].size(), 2u) << "one colour for each tenant";
+  EXPECT_EQ(map["regions"][0]["tenant"], "anna");
+  EXPECT_EQ(map["regions"][1]["tenant"], "bert");
 }
 
 TEST(Pages, OfOthersAreRefusedBeforeAnythingHappens) {

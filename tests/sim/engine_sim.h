@@ -33,6 +33,7 @@ struct SimOutcome {
   std::uint64_t preemptions = 0;
   std::uint64_t tokens_cached = 0;
   std::uint64_t forks = 0;
+  std::uint64_t pauses = 0;    // answers whose reader did not keep up, added up over steps
   std::uint64_t retained = 0;  // requests whose wish was granted
   std::uint64_t retain_refused = 0;
   std::array<std::uint64_t, kv::kMissReasons> reasons = {};  // answers explained, by reason

@@ -29,6 +29,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.pages_read += outcome.pages_read;
     all.pages_written += outcome.pages_written;
     all.tier_faults += outcome.tier_faults;
+    all.pauses += outcome.pauses;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
     for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
@@ -42,6 +43,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
   EXPECT_GT(all.pages_read, seeds() / 4);
   EXPECT_GT(all.pages_written, seeds());
   EXPECT_GT(all.tier_faults, seeds() / 10);
+  EXPECT_GT(all.pauses, seeds());
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);
   for (const kv::MissReason reason :

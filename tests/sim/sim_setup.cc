@@ -35,6 +35,9 @@ void draw_machine(Dice& dice, SimSetup& setup) {
       scheduler.sequences_max + static_cast<std::uint32_t>(dice.between(0, 40));
   scheduler.long_prefill_tokens =
       static_cast<std::uint32_t>(dice.one_in(2) ? 0 : dice.between(1, 9));
+  scheduler.shared_step_tokens = static_cast<std::uint32_t>(dice.between(1, 40));
+  scheduler.absence_steps = dice.between(0, 60);
+  scheduler.look_again_steps = static_cast<std::uint32_t>(dice.between(1, 32));
   scheduler.passes_max = static_cast<std::uint32_t>(dice.between(0, 6));
   scheduler.candidates_max = static_cast<std::uint32_t>(dice.between(1, 8));
   scheduler.prefix_waits_max = static_cast<std::uint32_t>(dice.between(0, 30));

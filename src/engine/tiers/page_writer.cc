@@ -51,7 +51,8 @@ bool PageWriter::want(kv::NodeId node) {
   };
   // Every store is asked, so that the use counts in each.
   const auto kept = std::count_if(options_.stores.begin(), options_.stores.end(), keeps_all);
-  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name)) {
+  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name) ||
+      is_being_written(name)) {
     return false;
   }
   if (queue_.size() >= options_.writes_queued_max && !stopping_) {
@@ -61,6 +62,11 @@ bool PageWriter::want(kv::NodeId node) {
   queue_.push_back({node, name});
   queued_.insert(name);
   return true;
+}
+
+bool PageWriter::is_being_written(const kv::BlockName& name) const {
+  return std::any_of(pins_.begin(), pins_.end(),
+                     [&](const auto& pin) { return pin.second.name == name; });
 }
 
 void PageWriter::poll() {

@@ -59,6 +59,7 @@ class PageWriter {
 
   // False: every store has it, or it is queued.
   bool want(kv::NodeId node);
+  bool is_being_written(const kv::BlockName& name) const;
   bool is_short_of_room();
   void note_leaving();
   bool write(const Wanted& wanted);

@@ -27,6 +27,6 @@ Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // not be reached. 404 when there is no such tenant.
 Json remove_tenant(const ServedModel& model, const std::string& name);
 // Who has keys, and the limits that were given to them. `keys` may be nullptr.
-Json list_tenants(const KeyRing* keys);
+Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now);
 
 }  // namespace pagoda::server

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
@@ -6,6 +8,17 @@ namespace {
 // 0 is no limit, and limits that are not there are left out.
 void add_limit(Json& tenant, const char* name, std::uint64_t limit) {
   if (limit > 0) tenant[name] = limit;
+}
+
+// What it has now, at most 0.1 s ago.
+void add_use(Json& tenant, const std::vector<engine::TenantPicture>& now) {
+  const auto same = [&](const engine::TenantPicture& one) { return one.name == tenant["name"]; };
+  const auto found = std::find_if(now.begin(), now.end(), same);
+  const engine::TenantPicture use = found == now.end() ? engine::TenantPicture{} : *found;
+  tenant["now"] = {{"answers_running", use.answers_running},
+                   {"requests_waiting", use.requests_queued},
+                   {"kv_tokens", use.kv_tokens_held},
+                   {"kv_blocks", use.blocks_cached}};
 }
 
 Json tenant_json(const ListedTenant& tenant, std::size_t keys) {
@@ -26,7 +39,7 @@ Json tenant_json(const ListedTenant& tenant, std::size_t keys) {
 
 }  // namespace
 
-Json list_tenants(const KeyRing* keys) {
+Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now) {
   Json data = Json::array();
   const std::size_t unnamed = keys == nullptr ? 0 : keys->keys_of(kDefaultTenant);
   if (keys == nullptr || unnamed > 0) {
@@ -37,6 +50,7 @@ Json list_tenants(const KeyRing* keys) {
       data.push_back(tenant_json(tenant, keys->keys_of(tenant.name)));
     }
   }
+  for (Json& tenant : data) add_use(tenant, now);
   return {{"object", "list"}, {"data", std::move(data)}};
 }
 

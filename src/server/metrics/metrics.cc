@@ -23,6 +23,7 @@ HttpReply metrics_reply(const ServerState& state, std::string_view accept) {
   write_tier_metrics(page, readings);
   page.set_shared_labels({});
   write_llama_metrics(page, readings);
+  write_process_metrics(page);
   return {.content_type = std::string(content_type_of(format)), .body = page.finish()};
 }
 

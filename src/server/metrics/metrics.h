@@ -30,6 +30,7 @@ HttpReply metrics_reply(const ServerState& state, std::string_view accept);
 void write_vllm_metrics(Exposition& page, const Readings& readings);
 void write_llama_metrics(Exposition& page, const Readings& readings);
 void write_pagoda_metrics(Exposition& page, const Readings& readings);
+void write_process_metrics(Exposition& page);
 
 void write_tier_metrics(Exposition& page, const Readings& readings);
 

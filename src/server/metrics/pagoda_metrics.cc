@@ -52,8 +52,15 @@ void write_blocks(Exposition& page, const Readings& readings) {
   page.gauge("pagoda:kv_blocks_retained", "KV blocks that requests had retained.",
              now.blocks_retained);
   const std::string policy = fact_text(readings.model, "kv_eviction");
-  page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted", "Cached KV blocks given up for others.");
-  page.sample(now.blocks_evicted, {{"policy", policy}});
+  page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted",
+             "Cached KV blocks given up, by policy and by what for.");
+  std::uint64_t superseded = now.blocks_evicted;
+  for (std::size_t i = 0; i < kv::kEvictionCauses; ++i) {
+    const auto cause = kv::cause_name(static_cast<kv::EvictionCause>(i));
+    page.sample(now.blocks_evicted_by_cause[i], {{"policy", policy}, {"cause", cause}});
+    superseded -= now.blocks_evicted_by_cause[i];
+  }
+  page.sample(superseded, {{"policy", policy}, {"cause", "superseded"}});
   page.counter("pagoda:kv_blocks_joined",
                "KV blocks computed twice at the same time, of which one was kept.",
                now.blocks_joined);
@@ -66,6 +73,8 @@ void write_requests(Exposition& page, const engine::Snapshot& now) {
     const auto reason = sched::wait_reason_name(static_cast<engine::WaitReason>(i));
     page.sample(now.waiting_by_reason[i], {{"reason", reason}});
   }
+  page.gauge("pagoda:answers_paused", "Answers that wait for a client to read what it has.",
+             now.answers_paused);
   page.begin(Kind::kCounter, "pagoda:answers_finished", "Answers by how they ended.");
   for (std::size_t i = 0; i < now.answers_finished.size(); ++i) {
     const auto reason = engine::finish_name(static_cast<engine::FinishReason>(i));
@@ -100,6 +109,9 @@ void write_tenants(Exposition& page, const Readings& readings) {
         [](const Tenant& tenant) { return tenant.requests_queued; });
   write(Kind::kGauge, "pagoda:tenant_kv_tokens", "Tokens that a tenant's running answers hold.",
         [](const Tenant& tenant) { return tenant.kv_tokens_held; });
+  write(Kind::kGauge, "pagoda:tenant_kv_blocks",
+        "Cached KV blocks that are a tenant's own; the default tenant's are the public ones.",
+        [](const Tenant& tenant) { return tenant.blocks_cached; });
   write(Kind::kCounter, "pagoda:tenant_rows_computed", "Tokens computed for a tenant.",
         [](const Tenant& tenant) { return tenant.rows_computed; });
   write(Kind::kCounter, "pagoda:tenant_requests_finished", "A tenant's requests that ended.",
@@ -139,6 +151,8 @@ void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_tenants(page, readings);
   page.begin(Kind::kGauge, "pagoda:build_info", "Which server this is.");
   page.sample(1, {{"version", readings.state.version()}});
+  page.gauge("pagoda:connections", "Connections that are open.",
+             readings.state.meters().connections());
   write_http(page, readings.state.meters());
 }
 

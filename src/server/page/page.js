@@ -69,11 +69,12 @@ function showMap(map) {
     `${all} blocks${each}: ${free} free, ${active} active (strong), ${reusable} reusable (pale)`;
   place.setAttribute("aria-label", `Block map: ${element("map-note").textContent}`);
   element("legend").replaceChildren(
-    ...map.regions.slice(0, 12).map(({ region, blocks }) => {
+    ...map.regions.slice(0, 12).map(({ region, tenant, blocks }) => {
       const entry = make("li");
       const colour = make("span", "cell active");
       colour.style.setProperty("--hue", hueOf(region));
-      entry.append(colour, region === 0 ? `public ${blocks}` : `tenant ${region}: ${blocks}`);
+      const name = region === 0 ? "public" : (tenant ?? `salt ${region}`);
+      entry.append(colour, `${name}: ${blocks}`);
       return entry;
     }),
   );

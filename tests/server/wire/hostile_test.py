@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import random
 import socket
 import struct
@@ -104,6 +105,37 @@ class Hostile(unittest.TestCase):
                 text += piece
             self.assertNotIn(b"[DONE]", text, "it was not dropped")
         slow.close()
+
+    def test_who_does_not_read_is_computed_no_further_until_it_reads(self):
+        def chosen():
+            _, text = self.server.request("GET", "/metrics")
+            return int(re.search(r"^llamacpp:tokens_predicted_total (\d+)$", text, re.M).group(1))
+
+        def paused():
+            _, text = self.server.request("GET", "/metrics")
+            return int(re.search(r"^pagoda:answers_paused\{.*\} (\d+)$", text, re.M).group(1))
+
+        with served.Served(served.STORIES, "--write-timeout", "60") as server, socket.socket() as slow:
+            self.server, shared = server, self.server
+            self.addCleanup(setattr, self, "server", shared)
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", server.port))
+            body = {"prompt": "Once", "max_tokens": 450, "ignore_eos": True, "n": 60, "stream": True, "logprobs": 5}
+            slow.sendall(posted(body).replace(b"Host: x\r\n", b"Host: x\r\nConnection: close\r\n"))
+            served.wait_until(lambda: paused() == 60)
+            stopped_at = chosen()
+            self.assertLess(stopped_at, 60 * 450)
+            self.check_others()
+            time.sleep(0.5)
+            self.assertEqual(paused(), 60)
+            self.assertLess(chosen() - stopped_at, 200, "those of others alone")
+            slow.settimeout(60)
+            text = b""
+            while piece := slow.recv(1 << 20):
+                text += piece
+            self.assertIn(b"[DONE]", text)
+            self.assertEqual(text.count(b'"finish_reason":"length"'), 60)
+            self.assertEqual(paused(), 0)
 
     def test_an_idle_connection_is_closed(self):
         with self.server.socket(timeout=10) as raw:

@@ -305,6 +305,33 @@ class Tls(unittest.TestCase):
             served.wait_until(lambda: "the old certificate stays" in server.stderr())
             self.assertEqual(seen(), second)
 
+    def test_our_own_clients_check_the_certificate_and_bring_a_key(self):
+        flags = [*self.folder.certificate_flags(), *self.folder.key_flags()]
+        with served.Served(served.STORIES, *flags, "--chat-template", served.STORY_TEMPLATE) as server:
+            url = f"https://127.0.0.1:{server.port}"
+            question = self.folder.write("question.json", json.dumps({"prompt": "Once upon a time"}))
+            commands = [["inspect", url], ["explain", url, "--file", question],
+                        ["chat", "--url", url, "-p", "Hello", "--max-tokens", "4"]]
+            believed = ["--ca-file", self.folder.path("cert.pem")]
+
+            def run(command, *more):
+                return subprocess.run([served.BINARY, *command, "--api-key", "ops-key", *more],
+                                      capture_output=True, text=True, timeout=60)
+
+            for command in commands:
+                unknown = run(command)
+                self.assertNotEqual(unknown.returncode, 0, command)
+                self.assertIn("certificate verify failed", unknown.stderr)
+                for trust in (believed, ["--insecure"]):
+                    good = run(command, *trust)
+                    self.assertEqual(good.returncode, 0, good.stderr)
+                    self.assertTrue(good.stdout.strip())
+                self.assertIn("401", run(command, *believed, "--api-key", "wrong").stderr)
+            elsewhere = run(["inspect", f"https://localhost:{server.port}"], *believed)
+            self.assertIn("certificate verify failed", elsewhere.stderr, "another host's name")
+            nowhere = run(["inspect", url], "--ca-file", "/nowhere.pem")
+            self.assertIn("--ca-file: /nowhere.pem", nowhere.stderr)
+
     def test_a_key_of_another_certificate_is_an_error(self):
         flags = self.folder.certificate_flags()
         os.rename(self.folder.path("key.pem"), self.folder.path("old.pem"))

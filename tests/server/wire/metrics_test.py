@@ -189,6 +189,41 @@ class Metrics(unittest.TestCase):
         self.assertEqual(reasons, page.value("vllm:num_requests_waiting"))
         self.assertGreater(page.value("vllm:kv_cache_usage_perc"), 0)
 
+    def test_the_process_tells_what_the_system_says_of_it(self):
+        page = Page(self.server)
+        pid = self.server.process.pid
+        with open(f"/proc/{pid}/status") as file:
+            resident = int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) * 1024
+        self.assertAlmostEqual(page.value("process_resident_memory_bytes") / resident, 1, delta=0.2)
+        self.assertAlmostEqual(page.value("process_open_fds"), self.server.descriptors(), delta=2)
+        started = os.stat(f"/proc/{pid}").st_mtime
+        self.assertAlmostEqual(page.value("process_start_time_seconds"), started, delta=2)
+        with open(f"/proc/{pid}/stat") as file:
+            ticks = sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+        self.assertAlmostEqual(page.value("process_cpu_seconds_total"), ticks / os.sysconf("SC_CLK_TCK"), delta=0.5)
+
+    def test_connections_are_counted_while_they_are_open(self):
+        def connections():
+            return Page(self.server).value("pagoda:connections")
+
+        before = connections()  # this one included
+        open_ones = [self.server.socket() for _ in range(5)]
+        served.wait_until(lambda: connections() == before + 5)
+        for one in open_ones:
+            one.close()
+        served.wait_until(lambda: connections() == before)
+
+    def test_evictions_have_a_cause(self):
+        def evicted(cause):
+            return Page(self.server).value("pagoda:kv_blocks_evicted_total", cause=cause, policy="lru")
+
+        self.complete()
+        before = evicted("reset")
+        reusable = Page(self.server).value("pagoda:kv_blocks", state="reusable")
+        self.server.post("/reset_prefix_cache", None)
+        served.wait_until(lambda: evicted("reset") == before + reusable)
+        self.assertEqual(evicted("quota"), 0)
+
     def test_paths_that_do_not_exist_are_one(self):
         for path in ("/nowhere", "/nowhere/else"):
             self.server.request("GET", path)
@@ -197,7 +232,7 @@ class Metrics(unittest.TestCase):
 
 
 def metric_names(text):
-    return set(re.findall(r"(?:vllm|llamacpp|pagoda):[a-z0-9_]+|http_requests_total", text))
+    return set(re.findall(r"(?:vllm|llamacpp|pagoda):[a-z0-9_]+|http_requests_total|process_[a-z_]+", text))
 
 
 class Documents(unittest.TestCase):
