@@ -46,14 +46,24 @@ TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
     const pid_t child = ::fork();
     if (child == 0) write_for_ever(options, next, told[1]);
     ::close(told[1]);
+    std::vector<std::uint64_t> durable;
+    std::uint64_t number = 0;
+    const auto hear = [&] {
+      const bool is_heard = ::read(told[0], &number, sizeof(number)) == sizeof(number);
+      if (is_heard) durable.push_back(number);
+      return is_heard;
+    };
+    // Every other time it got somewhere before its clock starts, however busy the machine.
+    if (round % 2 == 0) {
+      ASSERT_TRUE(hear());
+    }
     ::usleep(static_cast<useconds_t>(5'000 + random_bits(seed, 1, round) % 90'000));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself with " << WEXITSTATUS(status);
-    std::vector<std::uint64_t> durable;
-    std::uint64_t number = 0;
-    while (::read(told[0], &number, sizeof(number)) == sizeof(number)) durable.push_back(number);
+    while (hear()) {
+    }
     ::close(told[0]);
     durable_all += durable.size();
 
@@ -70,7 +80,7 @@ TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
       desk.read(i);  // EXPECTs that a page that comes back is the right one
     }
   }
-  EXPECT_GT(durable_all, 50u) << "the writer must get somewhere";
+  EXPECT_GE(durable_all, 39u) << "thirteen times three";
 }
 
 }  // namespace
