@@ -155,7 +155,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   }
   std::int64_t now = 0;
   const bool burst = dice.one_in(3);
-  for (std::uint64_t i = dice.between(1, setup.stores.empty() ? 24 : 40); i > 0; --i) {
+  for (std::uint64_t i = dice.between(1, setup.stores.empty() ? 24 : 60); i > 0; --i) {
     if (!burst) now += static_cast<std::int64_t>(dice.between(0, 4000));
     const std::int64_t cancel =
         dice.one_in(6) ? now + static_cast<std::int64_t>(dice.between(1, 20000)) : 0;
