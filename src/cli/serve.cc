@@ -115,9 +115,10 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
   return std::optional<text::ChatTemplate>();
 }
 
-server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options,
+server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
                            const ServedEvents* events) {
-  return {{"threads", machine.threads()},
+  return {{"device", machine.device_name()},
+          {"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
           {"kv_cache_dtype", kv_element_name(machine.page_layout().element)},
@@ -132,7 +133,7 @@ server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::CpuMachine& machine, bool has_keys) {
+                    const engine::Machine& machine, bool has_keys) {
   if (machine.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -140,9 +141,9 @@ void print_greeting(const std::string& address, const server::ServedModel& model
                     model.context_tokens(), *machine.context_asked()));
   }
   fmt::print("pagoda serves {} on {}\n", model.name(), address);
-  fmt::print("context {} tokens, KV cache {} tokens ({}), {} threads\n", model.context_tokens(),
+  fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
              machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
-             machine.threads());
+             machine.device_name());
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
              chats ? "/v1/chat/completions" : "/v1/completions",
@@ -179,8 +180,9 @@ Status serve(const ServeOptions& options) {
   sizes.model_name = served_names(options).front();
   sizes.on_pack = model->pack_progress();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::CpuMachine> machine,
-                   engine::CpuMachine::create(model->config(), model->weights(), *kernels, sizes));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<engine::Machine> machine,
+      create_machine(options.device, model->config(), model->weights(), *kernels, sizes));
 
   server::Doorbell doorbell;
   const SteadyClock clock;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/device_choice.h"
 #include "cli/serve_access.h"
 #include "engine/cpu_machine.h"
 #include "kv/evict/policy.h"
@@ -36,6 +37,7 @@ struct ServeOptions {
   server::LogOptions log = {.format = server::LogFormat::kText};
 
   AccessOptions access;
+  DeviceOptions device;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

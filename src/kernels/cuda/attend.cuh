@@ -236,9 +236,98 @@ __device__ __forceinline__ void store_partial(const AttentionSums<kDim>& sums, i
   }
 }
 
+// What a warp needs to know of its tile.
+struct TileRows {
+  SequencePlace sequence;
+  std::uint32_t kv_head;
+  std::uint32_t group;
+  QueryRow row[2];  // the thread's
+
+  // Index of a query head's row in [rows, heads].
+  __device__ __forceinline__ std::size_t head_of(const Attend& job, int r) const {
+    return std::size_t{sequence.first_row + row[r].token} * job.heads + kv_head * group +
+           row[r].head;
+  }
+};
+
+template <int kDim>
+__device__ __forceinline__ TileWalk<kDim> walk_of(const Attend& job, const AttentionItem& item,
+                                                  const TileRows& rows) {
+  const kv::memory::PageLayout& layout = job.pages.layout;
+  const std::uint32_t first_token = item.tile * kQueryRows / rows.group;
+  const std::uint32_t last_token =
+      min(rows.sequence.rows - 1, (item.tile * kQueryRows + kQueryRows - 1) / rows.group);
+  const int begin = static_cast<int>(rows.sequence.first_position);
+  const int earliest = begin + static_cast<int>(first_token);
+  const int window = static_cast<int>(job.window);
+  const auto position = [&](int r) {
+    return rows.row[r].there ? begin + static_cast<int>(rows.row[r].token) : -1;
+  };
+  return {
+      .job = job,
+      .table = job.pages.tables + rows.sequence.table,
+      .reach = {.position = {position(0), position(1)},
+                .first = window != 0 && earliest + 1 > window ? earliest + 1 - window : 0,
+                .last = begin + static_cast<int>(last_token),
+                .window = window},
+      .block_shift = 31u - static_cast<std::uint32_t>(__clz(static_cast<int>(layout.block_tokens))),
+      .page_bytes = layout.page_bytes(),
+      .key_offset = layout.key_offset(job.pages.layer, rows.kv_head, 0),
+      .value_offset = layout.value_offset(job.pages.layer, rows.kv_head, 0)};
+}
+
+// The sums of all splits so far. Values are in shared memory, [value][lane]: registers hold those
+// of one split, and both would not fit.
+template <int kDim>
+struct AttentionTotals {
+  float* values;
+  float top[2];
+  float sum[2];
+
+  __device__ __forceinline__ float& value(int r, int i) const {
+    return values[(r * (kDim / 4) + i) * 32];
+  }
+  __device__ __forceinline__ void add(const AttentionSums<kDim>& split) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const MergeFactors by = merge_factors(top[r], split.top[r]);
+#pragma unroll
+      for (int i = 0; i < kDim / 4; ++i) {
+        float& total = value(r, i);
+        total = merged(by, top[r] == kNothing ? 0.0f : total, split.values[i / 2][2 * r + i % 2]);
+      }
+      sum[r] = merged(by, sum[r], split.sum[r]);
+      top[r] = by.top;
+    }
+  }
+  // Eight dimensions at a time, 16 bytes of the operand.
+  __device__ __forceinline__ void store(const Attend& job, const TileRows& rows) const {
+    const std::uint32_t padded = operand_columns(job.heads * kDim);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (!rows.row[r].there) continue;
+      const std::uint32_t column =
+          (rows.kv_head * rows.group + rows.row[r].head) * kDim + threadIdx.x % 4 * 16;
+#pragma unroll
+      for (int part = 0; part < kDim / 32; ++part) {
+        std::uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int first = (8 * (part / 2) + 2 * i) * 2 + part % 2;
+          words[i] =
+              pack_bf16(__fdiv_rn(value(r, first), sum[r]), __fdiv_rn(value(r, first + 2), sum[r]));
+        }
+        Bf16* const to = job.operand + operand_place(rows.sequence.first_row + rows.row[r].token,
+                                                     column + part / 2 * 64 + part % 2 * 8, padded);
+        *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+      }
+    }
+  }
+};
+
 template <int kDim, bool kBrain>
 __global__ void __launch_bounds__(kAttendWarps * 32) attend(Attend job) {
-  extern __shared__ float shared[];  // totals: [warp][value][lane]
+  extern __shared__ float shared[];  // [warp] totals
   let_next_launch_begin();
   wait_for_launch_before();
   const std::uint32_t warp = threadIdx.x / 32;
@@ -246,90 +335,45 @@ __global__ void __launch_bounds__(kAttendWarps * 32) attend(Attend job) {
   const std::uint32_t index = blockIdx.x * kAttendWarps + warp;
   if (index >= *job.item_count) return;
   const AttentionItem item = job.items[index];
-  const SequencePlace sequence = job.sequences[item.sequence];
-  const kv::memory::PageLayout& layout = job.pages.layout;
-  const std::uint32_t kv_head = blockIdx.y;
-  const std::uint32_t group = job.heads / layout.kv_heads;
-  const QueryRow row[2] = {query_row(item.tile, lane / 4, group, sequence.rows),
-                           query_row(item.tile, lane / 4 + 8, group, sequence.rows)};
-  const std::uint32_t first_token = item.tile * kQueryRows / group;
-  const std::uint32_t last_token =
-      min(sequence.rows - 1, (item.tile * kQueryRows + kQueryRows - 1) / group);
-  const int first_position = static_cast<int>(sequence.first_position);
-  const int earliest = first_position + static_cast<int>(first_token);
-  const int window = static_cast<int>(job.window);
-  TileWalk<kDim> walk = {
-      .job = job,
-      .table = job.pages.tables + sequence.table,
-      .reach = {.position = {row[0].there ? first_position + static_cast<int>(row[0].token) : -1,
-                             row[1].there ? first_position + static_cast<int>(row[1].token) : -1},
-                .first = window != 0 && earliest + 1 > window ? earliest + 1 - window : 0,
-                .last = first_position + static_cast<int>(last_token),
-                .window = window},
-      .block_shift = 31u - static_cast<std::uint32_t>(__clz(static_cast<int>(layout.block_tokens))),
-      .page_bytes = layout.page_bytes(),
-      .key_offset = layout.key_offset(job.pages.layer, kv_head, 0),
-      .value_offset = layout.value_offset(job.pages.layer, kv_head, 0)};
+  const std::uint32_t kv_heads = job.pages.layout.kv_heads;
+  TileRows rows = {.sequence = job.sequences[item.sequence],
+                   .kv_head = blockIdx.y,
+                   .group = job.heads / kv_heads,
+                   .row = {}};
+  for (int r = 0; r < 2; ++r) {
+    rows.row[r] = query_row(item.tile, lane / 4 + 8 * r, rows.group, rows.sequence.rows);
+  }
+  const TileWalk<kDim> walk = walk_of<kDim>(job, item, rows);
   uint4 query[2][kDim / 32];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const std::size_t head =
-        std::size_t{sequence.first_row + row[r].token} * job.heads + kv_head * group + row[r].head;
 #pragma unroll
     for (int b = 0; b < kDim / 32; ++b) {
-      query[r][b] = load16(job.query + head * kDim + 32 * b + lane % 4 * 8, row[r].there);
+      query[r][b] = load16(job.query + rows.head_of(job, r) * kDim + 32 * b + lane % 4 * 8,
+                           rows.row[r].there);
     }
   }
   const float scale = job.scale * 1.44269504088896341f;
-  const std::uint32_t tile_rows = rows_of_tile(item.tile, group, sequence.rows);
+  const std::uint32_t tile_rows = rows_of_tile(item.tile, rows.group, rows.sequence.rows);
   AttentionSums<kDim> sums;
-  float* const totals = shared + warp * (kDim / 2) * 32 + lane;
-  float top[2] = {kNothing, kNothing};
-  float sum[2] = {0, 0};
+  AttentionTotals<kDim> totals = {
+      .values = shared + warp * (kDim / 2) * 32 + lane, .top = {kNothing, kNothing}, .sum = {0, 0}};
   for (std::uint32_t split = item.first_split; split < item.last_split; ++split) {
     attend_split<kDim, kBrain>(walk, query, scale, static_cast<int>(split), sums);
+    if (item.partial == kWhole) {
+      totals.add(sums);
+      continue;
+    }
+    const std::size_t first =
+        item.partial +
+        (std::size_t{split - item.first_split} * kv_heads + rows.kv_head) * tile_rows;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (item.partial != kWhole) {
-        const std::uint32_t place = lane / 4 + 8 * r;
-        const std::size_t at =
-            item.partial +
-            (std::size_t{split - item.first_split} * layout.kv_heads + kv_head) * tile_rows + place;
-        if (place < tile_rows) store_partial(sums, r, job.partials + at * (kDim + 2));
-        continue;
-      }
-      const MergeFactors by = merge_factors(top[r], sums.top[r]);
-#pragma unroll
-      for (int i = 0; i < kDim / 4; ++i) {
-        float& total = totals[(r * (kDim / 4) + i) * 32];
-        total = merged(by, top[r] == kNothing ? 0.0f : total, sums.values[i / 2][2 * r + i % 2]);
-      }
-      sum[r] = merged(by, sum[r], sums.sum[r]);
-      top[r] = by.top;
+      const std::uint32_t place = lane / 4 + 8 * r;
+      if (place < tile_rows) store_partial(sums, r, job.partials + (first + place) * (kDim + 2));
     }
   }
-  if (item.partial != kWhole) return;
-  const std::uint32_t padded = operand_columns(job.heads * kDim);
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    if (!row[r].there) continue;
-    const std::uint32_t column = (kv_head * group + row[r].head) * kDim + lane % 4 * 16;
-#pragma unroll
-    for (int part = 0; part < kDim / 32; ++part) {  // eight dimensions at a time
-      const int h = part / 2;
-      std::uint32_t words[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const auto value = [&](int j) {
-          return __fdiv_rn(totals[(r * (kDim / 4) + (8 * h + j) * 2 + part % 2) * 32], sum[r]);
-        };
-        words[i] = pack_bf16(value(2 * i), value(2 * i + 1));
-      }
-      Bf16* const to = job.operand + operand_place(sequence.first_row + row[r].token,
-                                                   column + 64 * h + part % 2 * 8, padded);
-      *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
-    }
-  }
+  if (item.partial == kWhole) totals.store(job, rows);
 }
 
 template <int kDim, bool kBrain>

@@ -4,7 +4,7 @@
 namespace pagoda::kernels::cuda {
 
 // Up to here a product is bound by the reading of weights, of which every row tile is read once.
-constexpr std::uint32_t kStreamRowsMax = 32;
+constexpr std::uint32_t kStreamRowsMax = 16;
 
 void launch_product(const Product& job, Stream stream) {
   switch (job.weight.form) {

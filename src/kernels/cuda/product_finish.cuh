@@ -12,30 +12,90 @@ __device__ __forceinline__ float gated(float gate, float up) {
   return __fdiv_rn(gate, grown) * up;
 }
 
-// The fragment of row tile `tile` and batch rows 8 * batch_tile to 8 * batch_tile + 7.
-__device__ __forceinline__ void finish_fragment(const Product& job, std::uint32_t tile,
-                                                std::uint32_t batch_tile, const float (&c)[4]) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t low = lane / 4;
+// Where the values of a thread's fragment go: value i + 2 * half is batch row i, weight row
+// low + 8 * half.
+struct FragmentPlace {
+  std::uint32_t row;     // of the batch, the first of two
+  std::uint32_t output;  // the first of two, 8 apart
+
+  __device__ __forceinline__ FragmentPlace(std::uint32_t tile, std::uint32_t batch_tile)
+      : row(batch_tile * 8 + threadIdx.x % 4 * 2),
+        output(tile * kTileRows + threadIdx.x % 32 / 4) {}
+
+  __device__ __forceinline__ bool there(const Product& job, int value) const {
+    return row + value % 2 < job.rows && output + value / 2 * 8 < job.weight.rows;
+  }
+  __device__ __forceinline__ float& out(const Product& job, int value) const {
+    return job.out[(row + value % 2) * job.out_stride + output + value / 2 * 8];
+  }
+};
+
+// kCount fragments side by side, of row tile `tile` and batch rows from 8 * batch_tile on. What is
+// added to is read for all before the first is written: one latency, not one for each.
+template <int kCount>
+__device__ __forceinline__ void add_to_output(const Product& job, std::uint32_t tile,
+                                              std::uint32_t batch_tile, float (*c)[4]) {
+  float before[kCount][4];
 #pragma unroll
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    const std::uint32_t row = batch_tile * 8 + lane % 4 * 2 + i;
-    if (row >= job.rows) continue;
-    if (job.finish == Finish::kGate) {
-      const std::uint32_t column = tile * 8 + low;
-      if (2 * column >= job.weight.rows) continue;
-      const std::uint32_t padded = operand_columns(job.weight.rows / 2);
-      job.operand[operand_place(row, column, padded)] = bf16_bits(gated(c[i], c[i + 2]));
-      continue;
+  for (int n = 0; n < kCount; ++n) {
+    const FragmentPlace place(tile, batch_tile + n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      before[n][i] = place.there(job, i) ? place.out(job, i) : 0.0f;
     }
+  }
 #pragma unroll
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      const std::uint32_t n = tile * kTileRows + low + 8 * half;
-      if (n >= job.weight.rows) continue;
-      float y = c[i + 2 * half];
-      if (job.bias != nullptr) y += job.bias[n];
-      float& out = job.out[row * job.out_stride + n];
-      out = job.finish == Finish::kAdd ? out + y : y;
+  for (int n = 0; n < kCount; ++n) {
+    const FragmentPlace place(tile, batch_tile + n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (!place.there(job, i)) continue;
+      const float bias = job.bias != nullptr ? job.bias[place.output + i / 2 * 8] : 0.0f;
+      place.out(job, i) = before[n][i] + (job.bias != nullptr ? c[n][i] + bias : c[n][i]);
+    }
+  }
+}
+
+__device__ __forceinline__ void store_fragment(const Product& job, std::uint32_t tile,
+                                               std::uint32_t batch_tile, const float (&c)[4]) {
+  const FragmentPlace place(tile, batch_tile);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (!place.there(job, i)) continue;
+    const float y = c[i];
+    place.out(job, i) = job.bias != nullptr ? y + job.bias[place.output + i / 2 * 8] : y;
+  }
+}
+
+__device__ __forceinline__ void gate_fragment(const Product& job, std::uint32_t tile,
+                                              std::uint32_t batch_tile, const float (&c)[4]) {
+  const FragmentPlace place(tile, batch_tile);
+  const std::uint32_t column = tile * 8 + threadIdx.x % 32 / 4;
+  const std::uint32_t padded = operand_columns(job.weight.rows / 2);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (!place.there(job, i)) continue;
+    job.operand[operand_place(place.row + i, column, padded)] = bf16_bits(gated(c[i], c[i + 2]));
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void finish_fragments(const Product& job, std::uint32_t tile,
+                                                 std::uint32_t batch_tile, float (&c)[kCount][4]) {
+  constexpr int kTogether = kCount < 16 ? kCount : 4;  // registers are few with many
+  if (job.finish == Finish::kAdd) {
+#pragma unroll
+    for (int n = 0; n < kCount; n += kTogether) {
+      add_to_output<kTogether>(job, tile, batch_tile + n, c + n);
+    }
+    return;
+  }
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) {
+    if (job.finish == Finish::kGate) {
+      gate_fragment(job, tile, batch_tile + n, c[n]);
+    } else {
+      store_fragment(job, tile, batch_tile + n, c[n]);
     }
   }
 }

@@ -186,6 +186,27 @@ struct WarpStages {
   }
 };
 
+// Where a warp is in what it streams.
+struct ChunkPlace {
+  std::uint32_t stage = 0;
+  std::uint32_t in_stage = 0;
+  std::uint32_t in_tile = 0;
+
+  __device__ __forceinline__ void advance(std::uint32_t tile_chunks, std::uint32_t stage_chunks) {
+    ++in_stage;
+    ++in_tile;
+    if (in_tile == tile_chunks || in_stage == stage_chunks) {
+      ++stage;
+      in_stage = 0;
+    }
+    if (in_tile == tile_chunks) in_tile = 0;
+  }
+};
+
+// How far ahead the operand is read: it comes from the second-level cache when a warp is the first
+// of its processor to want it, and that takes as long as several chunks.
+constexpr int operand_chunks_ahead(int tiles) { return tiles == 1 ? 6 : tiles == 2 ? 4 : 2; }
+
 template <Form kForm>
 __device__ __forceinline__ WarpStages stages_of(const Product& job, std::uint32_t warp) {
   const std::uint32_t tiles = row_tiles(job.weight.rows);
@@ -229,30 +250,36 @@ __global__ void __launch_bounds__(kStreamWarps * 32) stream_product(Product job)
   wait_for_launch_before();
 
   const std::uint32_t first_batch_tile = blockIdx.y * kTiles;
+  const std::uint32_t chunks = stages.tiles * stages.chunks;
+  constexpr int kAhead = operand_chunks_ahead(kTiles);
+  ChunkOperand<kTiles> x[kAhead];
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) x[i].load(job, first_batch_tile, i % stages.chunks, lane);
   float sum[kTiles][4] = {};
-  ChunkOperand<kTiles> next;
-  next.load(job, first_batch_tile, 0, lane);
-  std::uint32_t chunk = 0;
-  for (std::uint32_t stage = 0; stage < stages.count(); ++stage) {
-    const std::uint32_t slot = stage % kStreamStages;
-    wait_phase(&full[slot], stage / kStreamStages % 2);
+  ChunkPlace at;
+  for (std::uint32_t first = 0; first < chunks; first += kAhead) {
 #pragma unroll
-    for (std::uint32_t c = 0; c < stage_chunks(kForm); ++c) {
-      if (chunk == stages.chunks) break;
-      const ChunkOperand<kTiles> now = next;
-      ++chunk;
-      next.load(job, first_batch_tile, chunk == stages.chunks ? 0 : chunk, lane);
-      add_chunk<kForm>(sum, ring + slot * kStageBytes + c * chunk_bytes(kForm), now, lane);
+    for (int i = 0; i < kAhead; ++i) {
+      if (first + i >= chunks) break;
+      const std::uint32_t slot = at.stage % kStreamStages;
+      if (at.in_stage == 0) wait_phase(&full[slot], at.stage / kStreamStages % 2);
+      add_chunk<kForm>(sum, ring + slot * kStageBytes + at.in_stage * chunk_bytes(kForm), x[i],
+                       lane);
+      x[i].load(job, first_batch_tile, (at.in_tile + kAhead) % stages.chunks, lane);
+      const bool tile_ends = at.in_tile + 1 == stages.chunks;
+      if (tile_ends || at.in_stage + 1 == stage_chunks(kForm)) {
+        __syncwarp();
+        const std::uint32_t next = at.stage + kStreamStages;
+        if (lane == 0 && next < stages.count()) copy_stage(next);
+      }
+      if (tile_ends) {
+        finish_fragments(job, stages.tile_of(at.stage), first_batch_tile, sum);
+        for (auto& fragment : sum) {
+          for (float& value : fragment) value = 0;
+        }
+      }
+      at.advance(stages.chunks, stage_chunks(kForm));
     }
-    __syncwarp();
-    if (lane == 0 && stage + kStreamStages < stages.count()) copy_stage(stage + kStreamStages);
-    if (chunk < stages.chunks) continue;
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-      finish_fragment(job, stages.tile_of(stage), first_batch_tile + n, sum[n]);
-      for (float& value : sum[n]) value = 0;
-    }
-    chunk = 0;
   }
 }
 
@@ -269,8 +296,7 @@ template <Form kForm>
 void launch_stream_of(const Product& job, cudaStream_t stream) {
   if (job.rows <= 8) return launch_stream<kForm, 1>(job, stream);
   if (job.rows <= 16) return launch_stream<kForm, 2>(job, stream);
-  if (job.rows <= 32) return launch_stream<kForm, 4>(job, stream);
-  launch_stream<kForm, 8>(job, stream);
+  launch_stream<kForm, 4>(job, stream);
 }
 
 template <Form kForm>
@@ -279,9 +305,8 @@ cudaError_t prepare_stream() {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 stream_shared_bytes(kForm));
   };
-  for (const cudaError_t code :
-       {raise(stream_product<kForm, 1>), raise(stream_product<kForm, 2>),
-        raise(stream_product<kForm, 4>), raise(stream_product<kForm, 8>)}) {
+  for (const cudaError_t code : {raise(stream_product<kForm, 1>), raise(stream_product<kForm, 2>),
+                                 raise(stream_product<kForm, 4>)}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -101,6 +101,43 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint3
       : "memory");
 }
 
+// The same into the same place of every block of the cluster that `blocks` has a bit for, counted
+// by the barrier of each.
+__device__ __forceinline__ void copy_bulk_to_all(void* to, const void* from, std::uint32_t bytes,
+                                                 std::uint64_t* barrier, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
+      : "memory");
+}
+
+// An arrival at the barrier that stands at the same place in another block of the cluster.
+__device__ __forceinline__ void arrive_at(std::uint64_t* barrier, std::uint32_t block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+
+// All threads of all blocks of the cluster.
+__device__ __forceinline__ void meet_cluster() {
+  asm volatile(
+      "barrier.cluster.arrive.aligned;\n"
+      "barrier.cluster.wait.aligned;\n" ::
+          : "memory");
+}
+
+__device__ __forceinline__ std::uint32_t block_in_cluster() {
+  std::uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const std::uint32_t*>(&pair);

@@ -1,7 +1,9 @@
 // Products of many rows: bound by the tensor cores.
 //
 // A block computes 64 * kGroups weight rows by kBatch rows of the batch. One warp copies chunks of
-// 64 columns of both into a ring, kGroups warpgroups multiply them where they landed.
+// 64 columns of both into a ring, kGroups warpgroups multiply them where they landed. kCluster
+// blocks that share rows of the batch copy a part of them each, for all: without that the
+// second-level cache cannot feed the tensor cores.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -12,31 +14,38 @@
 
 namespace pagoda::kernels::cuda {
 
-template <int kBatch, int kGroups>
+template <int kBatch, int kGroups, int kCluster>
 struct TileShape {
   static constexpr std::uint32_t kWeightBytes = kGroups * 4 * 2048;
   static constexpr std::uint32_t kOperandBytes = kBatch / 8 * 1024;
   static constexpr std::uint32_t kStageBytes = kWeightBytes + kOperandBytes;
-  static constexpr std::uint32_t kStages = kStageBytes > 40960 ? 4 : 196608 / kStageBytes;
+  static constexpr std::uint32_t kStages = 196608 / kStageBytes;
   static constexpr std::uint32_t kSharedBytes = kStages * kStageBytes + 2 * kStages * 8 + 1024;
   static constexpr std::uint32_t kThreads = kGroups * 128 + 32;
 };
 
+struct TileRing {
+  std::byte* stages;
+  std::uint64_t* full;   // [stages]
+  std::uint64_t* empty;  // [stages]: of all blocks of the cluster
+};
+
 // The copying warp: every lane takes some of a stage's pieces.
-template <int kBatch, int kGroups>
-__device__ __forceinline__ void copy_tiles(const Product& job, std::byte* ring, std::uint64_t* full,
-                                           std::uint64_t* empty) {
-  using Shape = TileShape<kBatch, kGroups>;
+template <class Shape, int kBatch, int kGroups, int kCluster>
+__device__ __forceinline__ void copy_tiles(const Product& job, const TileRing& ring) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t chunks = chunks_of(job.weight.columns);
   const std::uint32_t first_tile = blockIdx.y * kGroups * 4;
   const std::uint32_t first_batch = blockIdx.x * (kBatch / 8);
-  const std::uint32_t tiles = min(kGroups * 4u, row_tiles(job.weight.rows) - first_tile);
+  const std::uint32_t all_tiles = row_tiles(job.weight.rows);
+  const std::uint32_t tiles =
+      first_tile < all_tiles ? min(kGroups * 4u, all_tiles - first_tile) : 0;
   const std::uint32_t eights = min(kBatch / 8u, (job.rows + 7) / 8 - first_batch);
+  const std::uint32_t rank = kCluster > 1 ? block_in_cluster() : 0;
   const auto* const x = reinterpret_cast<const std::byte*>(job.x);
   const auto copy_weights = [&](std::uint32_t chunk) {
-    std::byte* const stage = ring + chunk % Shape::kStages * Shape::kStageBytes;
-    std::uint64_t* const barrier = &full[chunk % Shape::kStages];
+    std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
+    std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
     if (lane == 0) arrive_and_expect(barrier, tiles * 2048 + eights * 1024);
     __syncwarp();
     if (lane < tiles) {
@@ -46,11 +55,16 @@ __device__ __forceinline__ void copy_tiles(const Product& job, std::byte* ring, 
     }
   };
   const auto copy_operand = [&](std::uint32_t chunk) {
-    std::byte* const stage = ring + chunk % Shape::kStages * Shape::kStageBytes;
-    for (std::uint32_t i = lane; i < eights; i += 32) {
-      copy_bulk(stage + Shape::kWeightBytes + i * 1024,
-                x + (std::size_t{first_batch + i} * chunks + chunk) * 1024, 1024,
-                &full[chunk % Shape::kStages]);
+    std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
+    std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
+    for (std::uint32_t i = lane * kCluster + rank; i < eights; i += 32 * kCluster) {
+      std::byte* const to = stage + Shape::kWeightBytes + i * 1024;
+      const std::byte* const from = x + (std::size_t{first_batch + i} * chunks + chunk) * 1024;
+      if constexpr (kCluster > 1) {
+        copy_bulk_to_all(to, from, 1024, barrier, (1u << kCluster) - 1);
+      } else {
+        copy_bulk(to, from, 1024, barrier);
+      }
     }
   };
   // Weights do not depend on the launch before.
@@ -59,42 +73,21 @@ __device__ __forceinline__ void copy_tiles(const Product& job, std::byte* ring, 
   wait_for_launch_before();
   for (std::uint32_t chunk = 0; chunk < ahead; ++chunk) copy_operand(chunk);
   for (std::uint32_t chunk = ahead; chunk < chunks; ++chunk) {
-    wait_phase(&empty[chunk % Shape::kStages], (chunk / Shape::kStages + 1) % 2);
+    wait_phase(&ring.empty[chunk % Shape::kStages], (chunk / Shape::kStages + 1) % 2);
     copy_weights(chunk);
     copy_operand(chunk);
   }
 }
 
-template <int kBatch, int kGroups>
-__global__ void __launch_bounds__(TileShape<kBatch, kGroups>::kThreads, 1)
-    tile_product(Product job) {
-  using Shape = TileShape<kBatch, kGroups>;
-  extern __shared__ std::byte raw[];
-  std::byte* const ring = raw + (1024 - shared_address(raw) % 1024) % 1024;
-  auto* const full = reinterpret_cast<std::uint64_t*>(ring + Shape::kStages * Shape::kStageBytes);
-  std::uint64_t* const empty = full + Shape::kStages;
-  if (threadIdx.x == 0) {
-    for (std::uint32_t i = 0; i < Shape::kStages; ++i) {
-      init_barrier(&full[i], 1);
-      init_barrier(&empty[i], kGroups);
-    }
-    publish_barriers();
-  }
-  __syncthreads();
-  let_next_launch_begin();
-  if (threadIdx.x >= kGroups * 128) {
-    copy_tiles<kBatch, kGroups>(job, ring, full, empty);
-    return;
-  }
-  float sum[kBatch / 8][4];
-#pragma unroll
-  for (auto& fragment : sum) {
-    for (float& value : fragment) value = 0;
-  }
+// A warpgroup: multiplies every chunk and gives its stage back, here and to the blocks that also
+// copy into it.
+template <class Shape, int kBatch, int kCluster>
+__device__ __forceinline__ void multiply_tiles(const Product& job, const TileRing& ring,
+                                               float (&sum)[kBatch / 8][4]) {
   const std::uint32_t chunks = chunks_of(job.weight.columns);
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::byte* const stage = ring + chunk % Shape::kStages * Shape::kStageBytes;
-    wait_phase(&full[chunk % Shape::kStages], chunk / Shape::kStages % 2);
+    const std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
+    wait_phase(&ring.full[chunk % Shape::kStages], chunk / Shape::kStages % 2);
     begin_products();
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
@@ -103,31 +96,70 @@ __global__ void __launch_bounds__(TileShape<kBatch, kGroups>::kThreads, 1)
     }
     commit_products();
     wait_products<1>();
-    if (chunk > 0 && threadIdx.x % 128 == 0) arrive(&empty[(chunk - 1) % Shape::kStages]);
+    if (chunk == 0 || threadIdx.x % 128 >= kCluster) continue;
+    std::uint64_t* const given = &ring.empty[(chunk - 1) % Shape::kStages];
+    if constexpr (kCluster > 1) {
+      arrive_at(given, threadIdx.x % 128);
+    } else {
+      arrive(given);
+    }
   }
   wait_products<0>();
-  wait_for_launch_before();
-  const std::uint32_t tile = blockIdx.y * kGroups * 4 + threadIdx.x / 32;
+}
+
+template <int kBatch, int kGroups, int kCluster>
+__global__ void __launch_bounds__(TileShape<kBatch, kGroups, kCluster>::kThreads, 1)
+    tile_product(Product job) {
+  using Shape = TileShape<kBatch, kGroups, kCluster>;
+  extern __shared__ std::byte raw[];
+  std::byte* const stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
+  auto* const full = reinterpret_cast<std::uint64_t*>(stages + Shape::kStages * Shape::kStageBytes);
+  const TileRing ring = {stages, full, full + Shape::kStages};
+  if (threadIdx.x == 0) {
+    for (std::uint32_t i = 0; i < Shape::kStages; ++i) {
+      init_barrier(&ring.full[i], 1);
+      init_barrier(&ring.empty[i], kGroups * kCluster);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if constexpr (kCluster > 1) meet_cluster();
+  let_next_launch_begin();
+  if (threadIdx.x >= kGroups * 128) {
+    copy_tiles<Shape, kBatch, kGroups, kCluster>(job, ring);
+  } else {
+    float sum[kBatch / 8][4];
 #pragma unroll
-  for (int n = 0; n < kBatch / 8; ++n) {
-    finish_fragment(job, tile, blockIdx.x * (kBatch / 8) + n, sum[n]);
+    for (auto& fragment : sum) {
+      for (float& value : fragment) value = 0;
+    }
+    multiply_tiles<Shape, kBatch, kCluster>(job, ring, sum);
+    wait_for_launch_before();
+    finish_fragments(job, blockIdx.y * kGroups * 4 + threadIdx.x / 32, blockIdx.x * (kBatch / 8),
+                     sum);
+  }
+  // Others may still copy here or arrive at barriers here.
+  if constexpr (kCluster > 1) {
+    __syncwarp();
+    meet_cluster();
   }
 }
 
-template <int kBatch, int kGroups>
+template <int kBatch, int kGroups, int kCluster>
 void launch_tiles(const Product& job, cudaStream_t stream) {
-  using Shape = TileShape<kBatch, kGroups>;
+  using Shape = TileShape<kBatch, kGroups, kCluster>;
+  constexpr std::uint32_t kTiles = kGroups * 4 * kCluster;
   const dim3 grid((job.rows + kBatch - 1) / kBatch,
-                  (row_tiles(job.weight.rows) + kGroups * 4 - 1) / (kGroups * 4));
-  launch_kernel(tile_product<kBatch, kGroups>, grid, Shape::kThreads, Shape::kSharedBytes, stream,
-                job);
+                  (row_tiles(job.weight.rows) + kTiles - 1) / kTiles * kCluster);
+  launch_clusters(tile_product<kBatch, kGroups, kCluster>, grid, kCluster, Shape::kThreads,
+                  Shape::kSharedBytes, stream, job);
 }
 
-template <int kBatch, int kGroups>
+template <int kBatch, int kGroups, int kCluster>
 cudaError_t prepare_tiles() {
-  return cudaFuncSetAttribute(tile_product<kBatch, kGroups>,
+  return cudaFuncSetAttribute(tile_product<kBatch, kGroups, kCluster>,
                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              TileShape<kBatch, kGroups>::kSharedBytes);
+                              TileShape<kBatch, kGroups, kCluster>::kSharedBytes);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -1,0 +1,35 @@
+// A model made ready to answer on one device, whichever: what a front door is built over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/core.h"
+#include "engine/runner.h"
+#include "kv/cache.h"
+#include "kv/memory/page_layout.h"
+
+namespace pagoda::engine {
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  // Sized to what the cache holds: its context may be shorter than was asked for.
+  virtual const CoreOptions& core_options() const = 0;
+  virtual kv::Cache& cache() = 0;
+  virtual Runner& runner() = 0;
+  virtual const kv::memory::PageLayout& page_layout() const = 0;
+  virtual std::size_t threads() const = 0;
+  // What computes, for people: "2 threads", "NVIDIA H200".
+  virtual std::string device_name() const = 0;
+  virtual std::uint64_t kv_bytes() const = 0;
+  // Tokens that the cache holds when no slice forgets any.
+  virtual std::uint64_t kv_tokens() const = 0;
+  // What the context would have been with more memory, when it was lowered.
+  virtual std::optional<std::uint64_t> context_asked() const = 0;
+};
+
+}  // namespace pagoda::engine
