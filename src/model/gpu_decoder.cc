@@ -349,6 +349,7 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                           step_at(items + 2 + layout_.merges_max * 5)),
                       .item_count = step_at(items),
                       .items_max = shape.items[place.slice],
+                      .rows = shape.rows,
                       .partials = partials_.as<float>(),
                       .operand = mixed_.as<cuda::Bf16>()};
   cuda::launch_attend(job, stream_.handle());

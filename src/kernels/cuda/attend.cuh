@@ -302,7 +302,6 @@ struct AttentionTotals {
   }
   // Eight dimensions at a time, 16 bytes of the operand.
   __device__ __forceinline__ void store(const Attend& job, const TileRows& rows) const {
-    const std::uint32_t padded = operand_columns(job.heads * kDim);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (!rows.row[r].there) continue;
@@ -317,8 +316,9 @@ struct AttentionTotals {
           words[i] =
               pack_bf16(__fdiv_rn(value(r, first), sum[r]), __fdiv_rn(value(r, first + 2), sum[r]));
         }
-        Bf16* const to = job.operand + operand_place(rows.sequence.first_row + rows.row[r].token,
-                                                     column + part / 2 * 64 + part % 2 * 8, padded);
+        Bf16* const to =
+            job.operand + operand_place(rows.sequence.first_row + rows.row[r].token,
+                                        column + part / 2 * 64 + part % 2 * 8, job.rows);
         *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
       }
     }

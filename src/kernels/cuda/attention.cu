@@ -36,8 +36,8 @@ __global__ void merge(Attend job) {
     top = by.top;
   }
   const std::uint32_t column = (kv_head * group + row.head) * dim + threadIdx.x;
-  job.operand[operand_place(sequence.first_row + row.token, column,
-                            operand_columns(job.heads * dim))] = bf16_bits(__fdiv_rn(total, sum));
+  job.operand[operand_place(sequence.first_row + row.token, column, job.rows)] =
+      bf16_bits(__fdiv_rn(total, sum));
 }
 
 }  // namespace

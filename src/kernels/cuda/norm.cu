@@ -30,9 +30,8 @@ __global__ void __launch_bounds__(kThreads) norm(Norm job) {
   }
   const float mean = __fdiv_rn(block_sum(squares), static_cast<float>(job.width));
   const float factor = __fdiv_rn(1.0f, __fsqrt_rn(mean + job.epsilon));
-  const std::uint32_t padded = operand_columns(job.width);
   for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
-    job.operand[operand_place(row, i, padded)] = bf16_bits(x[i] * factor * job.weight[i]);
+    job.operand[operand_place(row, i, job.rows)] = bf16_bits(x[i] * factor * job.weight[i]);
   }
 }
 

@@ -35,8 +35,9 @@
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
 //
-// A row of factors (an *operand*) for products stands in blocks of 8 rows by 8 columns, 128 bytes
-// each, the shape in which tensor cores read: [rows / 8][columns / 8][8][8] bf16.
+// The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
+// each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
+// copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16.
 #pragma once
 
 #include <cstddef>
@@ -59,14 +60,13 @@ inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head i
 using Stream = device::StreamHandle;
 using Bf16 = std::uint16_t;  // bits
 
-constexpr std::uint32_t operand_columns(std::size_t columns) {
-  return chunks_of(columns) * kChunkColumns;
-}
 constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
-  return (rows + 7) / 8 * 8 * operand_columns(columns);
+  return (rows + 7) / 8 * 8 * chunks_of(columns) * kChunkColumns;
 }
-constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::uint32_t padded) {
-  return ((row / 8 * (padded / 8) + column / 8) * 8 + row % 8) * 8 + column % 8;
+// Of an operand of `rows` rows.
+constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
+  const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
+  return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
 }
 
 struct Matrix {
@@ -186,6 +186,7 @@ struct Attend {
   const AttentionItem* items = nullptr;
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
+  std::uint32_t rows = 0;     // of the step
   float* partials = nullptr;  // [query rows][head_dim + 2]: values, top, sum
   Bf16* operand = nullptr;    // of heads * head_dim columns
 };

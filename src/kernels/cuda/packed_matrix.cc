@@ -19,9 +19,7 @@ struct Place {
   std::uint32_t value;
 };
 constexpr Place place_of(std::uint32_t row, std::uint32_t column) {
-  const std::uint32_t low_row = row % 8;
-  const std::uint32_t pair = column % 8 / 2;
-  return {4 * low_row + pair, 4 * (column / 8) + 2 * (row / 8) + column % 2};
+  return {4 * (row % 8) + column / 4, column % 4 / 2 * 4 + row / 8 * 2 + column % 2};
 }
 
 void put_half(std::byte* at, std::uint16_t bits) { std::memcpy(at, &bits, sizeof bits); }

@@ -5,12 +5,12 @@
 //
 // Rows and columns are filled up with zeros. A chunk of bf16 is [2][8] blocks of 8 rows by 8
 // columns, 128 bytes each, as operands are (ops.h): wgmma reads it from shared memory where it
-// landed, and ldmatrix deals it to the lanes of mma.
+// landed, and eight bytes of each row are a lane's share of mma.
 //
 // Codes are dealt already. A chunk is four *steps* of 16 columns, and lane 4 * g + t of a warp
-// holds of each step the eight values of rows g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9,
-// in the order (g, 2t) (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1) (g, 2t + 8) …: the left side of
-// mma.m16n8k16.
+// holds of each step the eight values of rows g and g + 8 at columns 4t to 4t + 3, in the order
+// (g, 4t) (g, 4t + 1) (g + 8, 4t) (g + 8, 4t + 1) (g, 4t + 2) …: the left side of mma.m16n8k16,
+// which adds up a step's columns in any order to the same bits.
 //
 //   form             a weight is               codes of a chunk, 32 lanes each       groups  bytes
 //   kBf16            a bf16                    -                                     -       2048

@@ -71,11 +71,10 @@ __device__ __forceinline__ void gate_fragment(const Product& job, std::uint32_t 
                                               std::uint32_t batch_tile, const float (&c)[4]) {
   const FragmentPlace place(tile, batch_tile);
   const std::uint32_t column = tile * 8 + threadIdx.x % 32 / 4;
-  const std::uint32_t padded = operand_columns(job.weight.rows / 2);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (!place.there(job, i)) continue;
-    job.operand[operand_place(place.row + i, column, padded)] = bf16_bits(gated(c[i], c[i + 2]));
+    job.operand[operand_place(place.row + i, column, job.rows)] = bf16_bits(gated(c[i], c[i + 2]));
   }
 }
 

@@ -33,8 +33,14 @@ template <>
 struct StepReader<Form::kBf16> {
   static __device__ __forceinline__ void read(const std::byte* chunk, int step, std::uint32_t lane,
                                               std::uint32_t (&a)[4]) {
-    const std::uint32_t block = lane / 8;  // rows 0-7 and 8-15, then the same of the next columns
-    load_blocks(chunk + block % 2 * 1024 + (2 * step + block / 2) * 128 + lane % 8 * 16, a);
+    const std::byte* const at =
+        chunk + (2 * step + lane % 4 / 2) * 128 + lane / 4 * 16 + lane % 2 * 8;
+    const uint2 low = *reinterpret_cast<const uint2*>(at);
+    const uint2 high = *reinterpret_cast<const uint2*>(at + 1024);
+    a[0] = low.x;
+    a[1] = high.x;
+    a[2] = low.y;
+    a[3] = high.y;
   }
 };
 
@@ -104,22 +110,20 @@ __device__ __forceinline__ void add_scaled(float (&sum)[kTiles][4], const float 
   }
 }
 
-// The right side of a chunk: [n][step][two registers].
+// The right side of a chunk: [n][step], two registers each.
 template <int kTiles>
 struct ChunkOperand {
-  std::uint32_t b[kTiles][8];
+  uint2 b[kTiles][4];
 
-  __device__ __forceinline__ void load(const Product& job, std::uint32_t first_tile,
-                                       std::uint32_t chunk, std::uint32_t lane) {
-    const auto* const words = reinterpret_cast<const std::uint32_t*>(job.x);
-    const std::uint32_t eights = chunks_of(job.weight.columns) * 8;
+  // `at` is the lane's place in the chunk of the first tile.
+  __device__ __forceinline__ void load(const std::byte* at, const bool (&there)[kTiles]) {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
-      const bool there = (first_tile + n) * 8 + lane / 4 < job.rows;
-      const std::uint32_t* const at =
-          words + (std::size_t{first_tile + n} * eights + chunk * 8) * 32 + lane;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) b[n][i] = there ? at[i * 32] : 0;
+      for (int step = 0; step < 4; ++step) {
+        b[n][step] = make_uint2(0, 0);
+        if (there[n]) b[n][step] = *reinterpret_cast<const uint2*>(at + n * 1024 + step * 256);
+      }
     }
   }
 };
@@ -134,7 +138,7 @@ __device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::by
       StepReader<kForm>::read(chunk, step, lane, a);
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
-        multiply_bf16(sum[n], a, x.b[n][2 * step], x.b[n][2 * step + 1]);
+        multiply_bf16(sum[n], a, x.b[n][step].x, x.b[n][step].y);
       }
     }
   } else {
@@ -152,7 +156,7 @@ __device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::by
         StepReader<kForm>::read(chunk, step, lane, a);
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) {
-          multiply_bf16(u[n], a, x.b[n][2 * step], x.b[n][2 * step + 1]);
+          multiply_bf16(u[n], a, x.b[n][step].x, x.b[n][step].y);
         }
       }
       add_scaled(sum, u, half_at(scales, group * 16 + low), half_at(scales, group * 16 + low + 8));
@@ -163,7 +167,7 @@ __device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::by
         for (int step = group * kSteps; step < (group + 1) * kSteps; ++step) {
 #pragma unroll
           for (int n = 0; n < kTiles; ++n) {
-            multiply_bf16(ones[n], kOnes, x.b[n][2 * step], x.b[n][2 * step + 1]);
+            multiply_bf16(ones[n], kOnes, x.b[n][step].x, x.b[n][step].y);
           }
         }
         add_scaled(sum, ones, half_at(scales, 32 + group * 16 + low),
@@ -173,114 +177,144 @@ __device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::by
   }
 }
 
-// The stages that one warp streams: those of its row tiles, one after the other.
-struct WarpStages {
-  std::uint32_t first_tile;
-  std::uint32_t tiles;
-  std::uint32_t chunks;  // of a row tile
-  std::uint32_t stages_a_tile;
-
-  __device__ std::uint32_t count() const { return tiles * stages_a_tile; }
-  __device__ std::uint32_t tile_of(std::uint32_t stage) const {
-    return first_tile + stage / stages_a_tile * kStreamWarps;
-  }
+// The row tiles of one warp: every kStreamWarps-th of its block's.
+struct WarpTiles {
+  std::uint32_t first;
+  std::uint32_t count;
 };
-
-// Where a warp is in what it streams.
-struct ChunkPlace {
-  std::uint32_t stage = 0;
-  std::uint32_t in_stage = 0;
-  std::uint32_t in_tile = 0;
-
-  __device__ __forceinline__ void advance(std::uint32_t tile_chunks, std::uint32_t stage_chunks) {
-    ++in_stage;
-    ++in_tile;
-    if (in_tile == tile_chunks || in_stage == stage_chunks) {
-      ++stage;
-      in_stage = 0;
-    }
-    if (in_tile == tile_chunks) in_tile = 0;
-  }
-};
-
-// How far ahead the operand is read: it comes from the second-level cache when a warp is the first
-// of its processor to want it, and that takes as long as several chunks.
-constexpr int operand_chunks_ahead(int tiles) { return tiles == 1 ? 6 : tiles == 2 ? 4 : 2; }
-
-template <Form kForm>
-__device__ __forceinline__ WarpStages stages_of(const Product& job, std::uint32_t warp) {
+__device__ __forceinline__ WarpTiles tiles_of(const Product& job, std::uint32_t warp) {
   const std::uint32_t tiles = row_tiles(job.weight.rows);
   const std::uint32_t begin = static_cast<std::uint64_t>(tiles) * blockIdx.x / gridDim.x;
   const std::uint32_t end = static_cast<std::uint64_t>(tiles) * (blockIdx.x + 1) / gridDim.x;
-  const std::uint32_t chunks = chunks_of(job.weight.columns);
-  const std::uint32_t mine =
-      end - begin > warp ? (end - begin - warp + kStreamWarps - 1) / kStreamWarps : 0;
-  return {begin + warp, mine, chunks, (chunks + stage_chunks(kForm) - 1) / stage_chunks(kForm)};
+  const bool any = end - begin > warp;
+  return {begin + warp, any ? (end - begin - warp + kStreamWarps - 1) / kStreamWarps : 0};
+}
+
+// Fills a warp's ring, stage after stage, tile after tile. One lane calls it. It counts and never
+// divides: the warp waits meanwhile.
+template <Form kForm>
+struct StreamCopier {
+  std::byte* ring;
+  std::uint64_t* full;
+  const std::byte* from;  // next chunk
+  std::size_t next_tile;  // bytes from the end of a tile to the next one's beginning
+  std::uint32_t tiles_left;
+  std::uint32_t chunks;       // of a tile
+  std::uint32_t chunks_left;  // of this tile
+  std::uint32_t slot = 0;
+
+  __device__ __forceinline__ void copy() {
+    if (tiles_left == 0) return;
+    const std::uint32_t count = min(stage_chunks(kForm), chunks_left);
+    arrive_and_expect(&full[slot], count * chunk_bytes(kForm));
+    copy_bulk(ring + slot * stage_bytes(kForm), from, count * chunk_bytes(kForm), &full[slot]);
+    from += count * chunk_bytes(kForm);
+    slot = slot + 1 == kStreamStages ? 0 : slot + 1;
+    chunks_left -= count;
+    if (chunks_left > 0) return;
+    --tiles_left;
+    chunks_left = chunks;
+    from += next_tile;
+  }
+};
+
+// Where a warp is in its ring and its tile.
+struct StreamPlace {
+  std::uint32_t slot = 0;
+  std::uint32_t phase = 0;
+  std::uint32_t in_stage = 0;
+  std::uint32_t in_tile = 0;
+
+  __device__ __forceinline__ void next_stage() {
+    in_stage = 0;
+    slot = slot + 1 == kStreamStages ? 0 : slot + 1;
+    phase ^= slot == 0 ? 1u : 0u;
+  }
+};
+
+// How many chunks ahead the operand is read: it comes from the second-level cache when a warp is
+// the first of its processor to want it, and that takes as long as several chunks.
+constexpr int operand_chunks_ahead(int tiles) { return tiles == 1 ? 4 : 2; }
+
+template <Form kForm, int kTiles>
+__device__ __forceinline__ void stream_tiles(const Product& job, const WarpTiles& tiles,
+                                             StreamCopier<kForm>& copier) {
+  constexpr int kAhead = operand_chunks_ahead(kTiles);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t batch_tile = blockIdx.y * kTiles;
+  const std::uint32_t chunks = copier.chunks;
+  const std::size_t chunk_stride = std::size_t{(job.rows + 7) / 8} * 1024;
+  const std::byte* const x = reinterpret_cast<const std::byte*>(job.x) + batch_tile * 1024 +
+                             lane % 4 / 2 * 128 + lane / 4 * 16 + lane % 2 * 8;
+  bool there[kTiles];
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) there[n] = (batch_tile + n) * 8 + lane / 4 < job.rows;
+  ChunkOperand<kTiles> ahead[kAhead];
+  std::uint32_t next = 0;  // chunk of the operand to read
+  const auto read_next = [&](ChunkOperand<kTiles>& to) {
+    to.load(x + next * chunk_stride, there);
+    next = next + 1 == chunks ? 0 : next + 1;
+  };
+#pragma unroll
+  for (auto& operand : ahead) read_next(operand);
+  float sum[kTiles][4] = {};
+  StreamPlace at;
+  std::uint32_t tile = tiles.first;
+  for (std::uint32_t left = tiles.count * chunks; left > 0;) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (left == 0) break;
+      --left;
+      if (at.in_stage == 0) wait_phase(&copier.full[at.slot], at.phase);
+      add_chunk<kForm>(
+          sum, copier.ring + at.slot * stage_bytes(kForm) + at.in_stage * chunk_bytes(kForm),
+          ahead[i], lane);
+      read_next(ahead[i]);
+      ++at.in_stage;
+      ++at.in_tile;
+      const bool tile_ends = at.in_tile == chunks;
+      if (tile_ends || at.in_stage == stage_chunks(kForm)) {
+        __syncwarp();
+        if (lane == 0) copier.copy();
+        __syncwarp();
+        at.next_stage();
+      }
+      if (!tile_ends) continue;
+      at.in_tile = 0;
+      finish_fragments(job, tile, batch_tile, sum);
+      tile += kStreamWarps;
+      for (auto& fragment : sum) {
+        for (float& value : fragment) value = 0;
+      }
+    }
+  }
 }
 
 template <Form kForm, int kTiles>
 __global__ void __launch_bounds__(kStreamWarps * 32) stream_product(Product job) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr std::uint32_t kStageBytes = stage_bytes(kForm);
+  constexpr std::uint32_t kRingBytes = kStreamStages * stage_bytes(kForm);
   const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x % 32;
-  std::byte* const ring = shared + warp * kStreamStages * kStageBytes;
-  auto* const full =
-      reinterpret_cast<std::uint64_t*>(shared + kStreamWarps * kStreamStages * kStageBytes) +
-      warp * kStreamStages;
-  const WarpStages stages = stages_of<kForm>(job, warp);
-  const auto copy_stage = [&](std::uint32_t stage) {
-    const std::uint32_t chunk = stage % stages.stages_a_tile * stage_chunks(kForm);
-    const std::uint32_t bytes =
-        min(stage_chunks(kForm), stages.chunks - chunk) * chunk_bytes(kForm);
-    const std::uint32_t slot = stage % kStreamStages;
-    arrive_and_expect(&full[slot], bytes);
-    copy_bulk(ring + slot * kStageBytes,
-              job.weight.data +
-                  (std::size_t{stages.tile_of(stage)} * stages.chunks + chunk) * chunk_bytes(kForm),
-              bytes, &full[slot]);
-  };
-  if (lane == 0) {
-    for (std::uint32_t i = 0; i < kStreamStages; ++i) init_barrier(&full[i], 1);
+  auto* const barriers = reinterpret_cast<std::uint64_t*>(shared + kStreamWarps * kRingBytes);
+  const WarpTiles tiles = tiles_of(job, warp);
+  const std::uint32_t chunks = chunks_of(job.weight.columns);
+  const std::size_t tile_bytes = std::size_t{chunks} * chunk_bytes(kForm);
+  StreamCopier<kForm> copier = {.ring = shared + warp * kRingBytes,
+                                .full = barriers + warp * kStreamStages,
+                                .from = job.weight.data + tiles.first * tile_bytes,
+                                .next_tile = (kStreamWarps - 1) * tile_bytes,
+                                .tiles_left = tiles.count,
+                                .chunks = chunks,
+                                .chunks_left = chunks};
+  if (threadIdx.x % 32 == 0) {
+    for (std::uint32_t i = 0; i < kStreamStages; ++i) init_barrier(&copier.full[i], 1);
     publish_barriers();
-    for (std::uint32_t i = 0; i < min(kStreamStages, stages.count()); ++i) copy_stage(i);
+    for (std::uint32_t i = 0; i < kStreamStages; ++i) copier.copy();
   }
   __syncwarp();
   let_next_launch_begin();
   wait_for_launch_before();
-
-  const std::uint32_t first_batch_tile = blockIdx.y * kTiles;
-  const std::uint32_t chunks = stages.tiles * stages.chunks;
-  constexpr int kAhead = operand_chunks_ahead(kTiles);
-  ChunkOperand<kTiles> x[kAhead];
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) x[i].load(job, first_batch_tile, i % stages.chunks, lane);
-  float sum[kTiles][4] = {};
-  ChunkPlace at;
-  for (std::uint32_t first = 0; first < chunks; first += kAhead) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (first + i >= chunks) break;
-      const std::uint32_t slot = at.stage % kStreamStages;
-      if (at.in_stage == 0) wait_phase(&full[slot], at.stage / kStreamStages % 2);
-      add_chunk<kForm>(sum, ring + slot * kStageBytes + at.in_stage * chunk_bytes(kForm), x[i],
-                       lane);
-      x[i].load(job, first_batch_tile, (at.in_tile + kAhead) % stages.chunks, lane);
-      const bool tile_ends = at.in_tile + 1 == stages.chunks;
-      if (tile_ends || at.in_stage + 1 == stage_chunks(kForm)) {
-        __syncwarp();
-        const std::uint32_t next = at.stage + kStreamStages;
-        if (lane == 0 && next < stages.count()) copy_stage(next);
-      }
-      if (tile_ends) {
-        finish_fragments(job, stages.tile_of(at.stage), first_batch_tile, sum);
-        for (auto& fragment : sum) {
-          for (float& value : fragment) value = 0;
-        }
-      }
-      at.advance(stages.chunks, stage_chunks(kForm));
-    }
-  }
+  stream_tiles<kForm, kTiles>(job, tiles, copier);
 }
 
 template <Form kForm, int kTiles>

@@ -39,15 +39,6 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Four blocks of 8 x 8 halves from shared memory, dealt to the lanes as a left side; lane i names
-// row i % 8 of block i / 8.
-__device__ __forceinline__ void load_blocks(const void* row, std::uint32_t (&a)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
-               : "r"(shared_address(row))
-               : "memory");
-}
-
 // A launch may begin before the one before it has ended; what that one wrote is there after this.
 __device__ __forceinline__ void wait_for_launch_before() {
   asm volatile("griddepcontrol.wait;" ::: "memory");

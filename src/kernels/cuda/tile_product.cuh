@@ -42,7 +42,6 @@ __device__ __forceinline__ void copy_tiles(const Product& job, const TileRing& r
       first_tile < all_tiles ? min(kGroups * 4u, all_tiles - first_tile) : 0;
   const std::uint32_t eights = min(kBatch / 8u, (job.rows + 7) / 8 - first_batch);
   const std::uint32_t rank = kCluster > 1 ? block_in_cluster() : 0;
-  const auto* const x = reinterpret_cast<const std::byte*>(job.x);
   const auto copy_weights = [&](std::uint32_t chunk) {
     std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
     std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
@@ -54,17 +53,22 @@ __device__ __forceinline__ void copy_tiles(const Product& job, const TileRing& r
                 barrier);
     }
   };
+  // All rows of a chunk stand together: one copy, or one by each block of the cluster for all.
+  const std::uint32_t share = (eights + kCluster - 1) / kCluster;
+  const std::uint32_t mine = min(rank * share, eights);
+  const std::uint32_t bytes = (min(mine + share, eights) - mine) * 1024;
+  const std::size_t chunk_stride = std::size_t{(job.rows + 7) / 8} * 1024;
+  const std::byte* const from =
+      reinterpret_cast<const std::byte*>(job.x) + (first_batch + mine) * 1024;
   const auto copy_operand = [&](std::uint32_t chunk) {
+    if (lane != 0 || bytes == 0) return;
     std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
     std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
-    for (std::uint32_t i = lane * kCluster + rank; i < eights; i += 32 * kCluster) {
-      std::byte* const to = stage + Shape::kWeightBytes + i * 1024;
-      const std::byte* const from = x + (std::size_t{first_batch + i} * chunks + chunk) * 1024;
-      if constexpr (kCluster > 1) {
-        copy_bulk_to_all(to, from, 1024, barrier, (1u << kCluster) - 1);
-      } else {
-        copy_bulk(to, from, 1024, barrier);
-      }
+    std::byte* const to = stage + Shape::kWeightBytes + mine * 1024;
+    if constexpr (kCluster > 1) {
+      copy_bulk_to_all(to, from + chunk * chunk_stride, bytes, barrier, (1u << kCluster) - 1);
+    } else {
+      copy_bulk(to, from + chunk * chunk_stride, bytes, barrier);
     }
   };
   // Weights do not depend on the launch before.

@@ -14,14 +14,14 @@ std::uint32_t blocks(const Product& job, std::uint32_t batch, std::uint32_t weig
 
 void tiles_bf16(const Product& job, Stream stream) {
   if (job.rows > 128 && blocks(job, 256, 128) >= kBusy) return launch_tiles<256, 2, 2>(job, stream);
-  if (job.rows > 64 && blocks(job, 128, 64) >= kBusy) return launch_tiles<128, 1, 2>(job, stream);
-  if (blocks(job, 64, 64) >= kBusy) return launch_tiles<64, 1, 4>(job, stream);
-  launch_tiles<32, 1, 4>(job, stream);
+  if (job.rows > 64 && blocks(job, 128, 64) >= kBusy) return launch_tiles<128, 1, 1>(job, stream);
+  if (blocks(job, 64, 64) >= kBusy) return launch_tiles<64, 1, 1>(job, stream);
+  launch_tiles<32, 1, 1>(job, stream);
 }
 
 cudaError_t prepare_tiles_bf16() {
-  for (const cudaError_t code : {prepare_tiles<256, 2, 2>(), prepare_tiles<128, 1, 2>(),
-                                 prepare_tiles<64, 1, 4>(), prepare_tiles<32, 1, 4>()}) {
+  for (const cudaError_t code : {prepare_tiles<256, 2, 2>(), prepare_tiles<128, 1, 1>(),
+                                 prepare_tiles<64, 1, 1>(), prepare_tiles<32, 1, 1>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

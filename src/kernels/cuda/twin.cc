@@ -39,8 +39,8 @@ Place find(Form form, const std::byte* packed, std::size_t columns, std::size_t 
   const std::size_t c = column % kStepColumns;
   return {.chunk = packed + chunk * chunk_bytes(form),
           .step = column % kChunkColumns / kStepColumns,
-          .lane = r % 8 * 4 + c % 8 / 2,
-          .value = c / 8 * 4 + r / 8 * 2 + c % 2,
+          .lane = r % 8 * 4 + c / 4,
+          .value = c % 4 / 2 * 4 + r / 8 * 2 + c % 2,
           .row = r,
           .column = column % kChunkColumns,
           .group = column % kChunkColumns / group_columns(form)};
