@@ -45,7 +45,7 @@ Result<std::unique_ptr<engine::Machine>> make_machine(const GpuOptions& options,
   shared.context_tokens = context;
   ASSIGN_OR_RETURN(const gguf::TensorType type, random_weight_type(options.weights));
   return engine::create_gpu_machine(config, engine::RandomWeights{.type = type}, run.kernels(),
-                                    {.shared = shared, .graphs = !options.no_graphs});
+                                    {.shared = shared, .blocks = {}, .graphs = !options.no_graphs});
 }
 
 // Tokens of a prompt per second until its first answer token.

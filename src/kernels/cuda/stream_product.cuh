@@ -14,15 +14,15 @@
 namespace pagoda::kernels::cuda {
 
 inline constexpr std::uint32_t kStreamWarps = 4;
-inline constexpr std::uint32_t kStreamStages = 10;
+inline constexpr std::uint32_t kStageChunks = 4;
 
-// About 4 KB: large enough for the copy engine, small enough for ten in a ring.
-constexpr std::uint32_t stage_chunks(Form form) {
-  return form == Form::kBf16 ? 2 : form == Form::kCodes4 || form == Form::kCodes4Minimum ? 7 : 4;
+// About 40 KB in a warp's ring.
+constexpr std::uint32_t stream_stages(Form form) {
+  return form == Form::kBf16 ? 5 : form == Form::kCodes8 || form == Form::kCodes8Short ? 9 : 16;
 }
-constexpr std::uint32_t stage_bytes(Form form) { return stage_chunks(form) * chunk_bytes(form); }
+constexpr std::uint32_t stage_bytes(Form form) { return kStageChunks * chunk_bytes(form); }
 constexpr std::uint32_t stream_shared_bytes(Form form) {
-  return kStreamWarps * kStreamStages * (stage_bytes(form) + 8);
+  return kStreamWarps * stream_stages(form) * (stage_bytes(form) + 8);
 }
 
 // The left side of one step of 16 columns, out of a chunk in shared memory.
@@ -128,50 +128,63 @@ struct ChunkOperand {
   }
 };
 
+// The left side of a chunk, read before it is needed: a step's four registers, and the scales of
+// rows g and g + 8 in each group.
+template <Form kForm>
+struct ChunkWeights {
+  static constexpr bool kNibbles = kForm == Form::kCodes4 || kForm == Form::kCodes4Minimum;
+  static constexpr int kGroups = kForm == Form::kBf16 ? 0 : kForm == Form::kCodes8Short ? 4 : 2;
+  static constexpr int kMinima = kForm == Form::kCodes4Minimum ? 2 : 0;
+
+  std::uint32_t a[4][4];
+  float scale[kGroups + 1][2];
+  float minimum[kMinima + 1][2];
+
+  __device__ __forceinline__ void read(const std::byte* chunk, std::uint32_t lane) {
+#pragma unroll
+    for (int step = 0; step < 4; ++step) StepReader<kForm>::read(chunk, step, lane, a[step]);
+    const std::byte* const halves = chunk + (kNibbles ? 512 : 1024) + lane / 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      scale[i][0] = half_at(halves, i * 16);
+      scale[i][1] = half_at(halves, i * 16 + 8);
+    }
+#pragma unroll
+    for (int i = 0; i < kMinima; ++i) {
+      minimum[i][0] = half_at(halves, 32 + i * 16);
+      minimum[i][1] = half_at(halves, 32 + i * 16 + 8);
+    }
+  }
+};
+
+template <int kTiles>
+__device__ __forceinline__ void multiply_step(float (&sum)[kTiles][4], const std::uint32_t (&a)[4],
+                                              const ChunkOperand<kTiles>& x, int step) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) multiply_bf16(sum[n], a, x.b[n][step].x, x.b[n][step].y);
+}
+
 template <Form kForm, int kTiles>
-__device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::byte* chunk,
-                                          const ChunkOperand<kTiles>& x, std::uint32_t lane) {
+__device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const ChunkWeights<kForm>& w,
+                                          const ChunkOperand<kTiles>& x) {
   if constexpr (kForm == Form::kBf16) {
 #pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      std::uint32_t a[4];
-      StepReader<kForm>::read(chunk, step, lane, a);
-#pragma unroll
-      for (int n = 0; n < kTiles; ++n) {
-        multiply_bf16(sum[n], a, x.b[n][step].x, x.b[n][step].y);
-      }
-    }
+    for (int step = 0; step < 4; ++step) multiply_step(sum, w.a[step], x, step);
   } else {
-    constexpr bool kNibbles = kForm == Form::kCodes4 || kForm == Form::kCodes4Minimum;
-    constexpr int kGroups = kForm == Form::kCodes8Short ? 4 : 2;
-    constexpr int kSteps = 4 / kGroups;
-    const std::byte* const scales = chunk + (kNibbles ? 512 : 1024);
-    const std::uint32_t low = lane / 4;
+    constexpr int kSteps = 4 / ChunkWeights<kForm>::kGroups;
+    constexpr std::uint32_t kOnes[4] = {0x3F803F80u, 0x3F803F80u, 0x3F803F80u, 0x3F803F80u};
 #pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
+    for (int group = 0; group < ChunkWeights<kForm>::kGroups; ++group) {
       float u[kTiles][4] = {};
+      float ones[kTiles][4] = {};
 #pragma unroll
       for (int step = group * kSteps; step < (group + 1) * kSteps; ++step) {
-        std::uint32_t a[4];
-        StepReader<kForm>::read(chunk, step, lane, a);
-#pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
-          multiply_bf16(u[n], a, x.b[n][step].x, x.b[n][step].y);
-        }
+        multiply_step(u, w.a[step], x, step);
+        if constexpr (kForm == Form::kCodes4Minimum) multiply_step(ones, kOnes, x, step);
       }
-      add_scaled(sum, u, half_at(scales, group * 16 + low), half_at(scales, group * 16 + low + 8));
+      add_scaled(sum, u, w.scale[group][0], w.scale[group][1]);
       if constexpr (kForm == Form::kCodes4Minimum) {
-        constexpr std::uint32_t kOnes[4] = {0x3F803F80u, 0x3F803F80u, 0x3F803F80u, 0x3F803F80u};
-        float ones[kTiles][4] = {};
-#pragma unroll
-        for (int step = group * kSteps; step < (group + 1) * kSteps; ++step) {
-#pragma unroll
-          for (int n = 0; n < kTiles; ++n) {
-            multiply_bf16(ones[n], kOnes, x.b[n][step].x, x.b[n][step].y);
-          }
-        }
-        add_scaled(sum, ones, half_at(scales, 32 + group * 16 + low),
-                   half_at(scales, 32 + group * 16 + low + 8));
+        add_scaled(sum, ones, w.minimum[group][0], w.minimum[group][1]);
       }
     }
   }
@@ -205,11 +218,11 @@ struct StreamCopier {
 
   __device__ __forceinline__ void copy() {
     if (tiles_left == 0) return;
-    const std::uint32_t count = min(stage_chunks(kForm), chunks_left);
+    const std::uint32_t count = min(kStageChunks, chunks_left);
     arrive_and_expect(&full[slot], count * chunk_bytes(kForm));
     copy_bulk(ring + slot * stage_bytes(kForm), from, count * chunk_bytes(kForm), &full[slot]);
     from += count * chunk_bytes(kForm);
-    slot = slot + 1 == kStreamStages ? 0 : slot + 1;
+    slot = slot + 1 == stream_stages(kForm) ? 0 : slot + 1;
     chunks_left -= count;
     if (chunks_left > 0) return;
     --tiles_left;
@@ -218,98 +231,96 @@ struct StreamCopier {
   }
 };
 
-// Where a warp is in its ring and its tile.
-struct StreamPlace {
-  std::uint32_t slot = 0;
-  std::uint32_t phase = 0;
-  std::uint32_t in_stage = 0;
-  std::uint32_t in_tile = 0;
+// The operand of a stage, read one stage ahead: it comes from the second-level cache when a warp is
+// the first of its processor to want it, and that takes as long as several chunks.
+template <int kTiles>
+struct StageOperand {
+  ChunkOperand<kTiles> chunk[kStageChunks];
 
-  __device__ __forceinline__ void next_stage() {
-    in_stage = 0;
-    slot = slot + 1 == kStreamStages ? 0 : slot + 1;
-    phase ^= slot == 0 ? 1u : 0u;
+  // Chunks from `first` on, the last one again where there are fewer.
+  __device__ __forceinline__ void load(const std::byte* x, std::size_t stride, std::uint32_t first,
+                                       std::uint32_t chunks, const bool (&there)[kTiles]) {
+#pragma unroll
+    for (std::uint32_t c = 0; c < kStageChunks; ++c) {
+      chunk[c].load(x + min(first + c, chunks - 1) * stride, there);
+    }
   }
 };
 
-// How many chunks ahead the operand is read: it comes from the second-level cache when a warp is
-// the first of its processor to want it, and that takes as long as several chunks.
-constexpr int operand_chunks_ahead(int tiles) { return tiles == 1 ? 4 : 2; }
+// All chunks of a stage. A chunk's weights are read while the one before is multiplied: a chain of
+// products waits for nothing but itself.
+template <Form kForm, int kTiles>
+__device__ __forceinline__ void add_stage(float (&sum)[kTiles][4], const std::byte* stage,
+                                          std::uint32_t count, const StageOperand<kTiles>& x) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  ChunkWeights<kForm> weights[2];
+  weights[0].read(stage, lane);
+#pragma unroll
+  for (std::uint32_t c = 0; c < kStageChunks; ++c) {
+    if (c >= count) break;
+    if (c + 1 < kStageChunks) {
+      weights[(c + 1) % 2].read(stage + (c + 1) * chunk_bytes(kForm), lane);
+    }
+    add_chunk<kForm>(sum, weights[c % 2], x.chunk[c]);
+  }
+}
 
 template <Form kForm, int kTiles>
 __device__ __forceinline__ void stream_tiles(const Product& job, const WarpTiles& tiles,
                                              StreamCopier<kForm>& copier) {
-  constexpr int kAhead = operand_chunks_ahead(kTiles);
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t batch_tile = blockIdx.y * kTiles;
   const std::uint32_t chunks = copier.chunks;
-  const std::size_t chunk_stride = std::size_t{(job.rows + 7) / 8} * 1024;
+  const std::size_t stride = std::size_t{(job.rows + 7) / 8} * 1024;
   const std::byte* const x = reinterpret_cast<const std::byte*>(job.x) + batch_tile * 1024 +
                              lane % 4 / 2 * 128 + lane / 4 * 16 + lane % 2 * 8;
   bool there[kTiles];
 #pragma unroll
   for (int n = 0; n < kTiles; ++n) there[n] = (batch_tile + n) * 8 + lane / 4 < job.rows;
-  ChunkOperand<kTiles> ahead[kAhead];
-  std::uint32_t next = 0;  // chunk of the operand to read
-  const auto read_next = [&](ChunkOperand<kTiles>& to) {
-    to.load(x + next * chunk_stride, there);
-    next = next + 1 == chunks ? 0 : next + 1;
-  };
-#pragma unroll
-  for (auto& operand : ahead) read_next(operand);
-  float sum[kTiles][4] = {};
-  StreamPlace at;
-  std::uint32_t tile = tiles.first;
-  for (std::uint32_t left = tiles.count * chunks; left > 0;) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (left == 0) break;
-      --left;
-      if (at.in_stage == 0) wait_phase(&copier.full[at.slot], at.phase);
-      add_chunk<kForm>(
-          sum, copier.ring + at.slot * stage_bytes(kForm) + at.in_stage * chunk_bytes(kForm),
-          ahead[i], lane);
-      read_next(ahead[i]);
-      ++at.in_stage;
-      ++at.in_tile;
-      const bool tile_ends = at.in_tile == chunks;
-      if (tile_ends || at.in_stage == stage_chunks(kForm)) {
-        __syncwarp();
-        if (lane == 0) copier.copy();
-        __syncwarp();
-        at.next_stage();
-      }
-      if (!tile_ends) continue;
-      at.in_tile = 0;
-      finish_fragments(job, tile, batch_tile, sum);
-      tile += kStreamWarps;
-      for (auto& fragment : sum) {
-        for (float& value : fragment) value = 0;
-      }
+  StageOperand<kTiles> next;
+  next.load(x, stride, 0, chunks, there);
+  std::uint32_t slot = 0;
+  std::uint32_t phase = 0;
+  for (std::uint32_t i = 0; i < tiles.count; ++i) {
+    float sum[kTiles][4] = {};
+    for (std::uint32_t chunk = 0; chunk < chunks; chunk += kStageChunks) {
+      const StageOperand<kTiles> now = next;
+      const bool last = chunk + kStageChunks >= chunks;
+      next.load(x, stride, last ? 0 : chunk + kStageChunks, chunks, there);
+      wait_phase(&copier.full[slot], phase);
+      add_stage<kForm, kTiles>(sum, copier.ring + slot * stage_bytes(kForm),
+                               min(kStageChunks, chunks - chunk), now);
+      __syncwarp();
+      if (lane == 0) copier.copy();
+      __syncwarp();
+      slot = slot + 1 == stream_stages(kForm) ? 0 : slot + 1;
+      phase ^= slot == 0 ? 1u : 0u;
     }
+    finish_fragments(job, tiles.first + i * kStreamWarps, batch_tile, sum);
   }
 }
 
 template <Form kForm, int kTiles>
 __global__ void __launch_bounds__(kStreamWarps * 32) stream_product(Product job) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr std::uint32_t kRingBytes = kStreamStages * stage_bytes(kForm);
+  constexpr std::uint32_t kStages = stream_stages(kForm);
+  constexpr std::uint32_t kRingBytes = kStages * stage_bytes(kForm);
   const std::uint32_t warp = threadIdx.x / 32;
   auto* const barriers = reinterpret_cast<std::uint64_t*>(shared + kStreamWarps * kRingBytes);
   const WarpTiles tiles = tiles_of(job, warp);
   const std::uint32_t chunks = chunks_of(job.weight.columns);
   const std::size_t tile_bytes = std::size_t{chunks} * chunk_bytes(kForm);
   StreamCopier<kForm> copier = {.ring = shared + warp * kRingBytes,
-                                .full = barriers + warp * kStreamStages,
+                                .full = barriers + warp * kStages,
                                 .from = job.weight.data + tiles.first * tile_bytes,
                                 .next_tile = (kStreamWarps - 1) * tile_bytes,
                                 .tiles_left = tiles.count,
                                 .chunks = chunks,
                                 .chunks_left = chunks};
   if (threadIdx.x % 32 == 0) {
-    for (std::uint32_t i = 0; i < kStreamStages; ++i) init_barrier(&copier.full[i], 1);
+    for (std::uint32_t i = 0; i < kStages; ++i) init_barrier(&copier.full[i], 1);
     publish_barriers();
-    for (std::uint32_t i = 0; i < kStreamStages; ++i) copier.copy();
+    for (std::uint32_t i = 0; i < kStages; ++i) copier.copy();
   }
   __syncwarp();
   let_next_launch_begin();
@@ -329,8 +340,7 @@ void launch_stream(const Product& job, cudaStream_t stream) {
 template <Form kForm>
 void launch_stream_of(const Product& job, cudaStream_t stream) {
   if (job.rows <= 8) return launch_stream<kForm, 1>(job, stream);
-  if (job.rows <= 16) return launch_stream<kForm, 2>(job, stream);
-  launch_stream<kForm, 4>(job, stream);
+  launch_stream<kForm, 2>(job, stream);
 }
 
 template <Form kForm>
@@ -339,8 +349,8 @@ cudaError_t prepare_stream() {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 stream_shared_bytes(kForm));
   };
-  for (const cudaError_t code : {raise(stream_product<kForm, 1>), raise(stream_product<kForm, 2>),
-                                 raise(stream_product<kForm, 4>)}) {
+  for (const cudaError_t code :
+       {raise(stream_product<kForm, 1>), raise(stream_product<kForm, 2>)}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;
