@@ -3,9 +3,9 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --output-on-failure --parallel $(JOBS)
 FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
-            'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
+            'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
 
-.PHONY: all pagoda test test-long test-x86 check format format-check lint sanitize fuzz bench clean
+.PHONY: all pagoda test test-long test-gpu test-x86 check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -25,6 +25,10 @@ test:
 
 test-long: all
 	cd build && $(CTEST)
+
+# On a machine with a GPU: kernels against their twins, whole models against the CPU, invariance.
+test-gpu: all
+	cd build && PAGODA_REQUIRE_GPU=1 ctest --output-on-failure --label-regex gpu
 
 # The quick tests as an x86-64 program under emulation, on a machine of another architecture.
 test-x86:

@@ -20,6 +20,7 @@ void add_bench_command(CLI::App& app, const std::string& command_line, int& exit
   add_bench_chunked(bench);
   add_bench_paging(bench);
   add_bench_peer(bench);
+  add_bench_gpu(bench);
   add_bench_kernels(bench);
   add_bench_perplexity(bench);
   add_bench_tiers(bench);

@@ -12,6 +12,7 @@ void add_bench_depth(const BenchCommand& bench);
 void add_bench_chunked(const BenchCommand& bench);
 void add_bench_paging(const BenchCommand& bench);
 void add_bench_peer(const BenchCommand& bench);
+void add_bench_gpu(const BenchCommand& bench);
 void add_bench_kernels(const BenchCommand& bench);
 void add_bench_perplexity(const BenchCommand& bench);
 void add_bench_tiers(const BenchCommand& bench);

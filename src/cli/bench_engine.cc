@@ -50,7 +50,12 @@ Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& mode
   return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), std::move(watcher)));
 }
 
-BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::CpuMachine> machine,
+std::unique_ptr<BenchEngine> BenchEngine::over(const BenchRun& run,
+                                               std::unique_ptr<engine::Machine> machine) {
+  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), {}));
+}
+
+BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::Machine> machine,
                          StepWatcher watcher)
     : run_(run), machine_(std::move(machine)), watcher_(std::move(watcher)) {
   engine::EngineOptions options;

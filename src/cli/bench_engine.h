@@ -38,9 +38,12 @@ class BenchEngine {
   static Result<std::unique_ptr<BenchEngine>> create(const LoadedModel& model, const BenchRun& run,
                                                      const engine::CpuMachineOptions& options,
                                                      StepWatcher watcher = {});
+  // Over a machine that is ready; the run must outlive the engine.
+  static std::unique_ptr<BenchEngine> over(const BenchRun& run,
+                                           std::unique_ptr<engine::Machine> machine);
   ~BenchEngine();
 
-  const engine::CpuMachine& machine() const { return *machine_; }
+  const engine::Machine& machine() const { return *machine_; }
   std::uint64_t context_tokens() const { return engine_->limits().context_tokens; }
   std::uint32_t vocabulary() const { return engine_->limits().vocabulary; }
   // An error that names both numbers when the cache holds fewer tokens.
@@ -56,11 +59,10 @@ class BenchEngine {
   Result<TimedAnswer> ask(engine::Request request);
 
  private:
-  BenchEngine(const BenchRun& run, std::unique_ptr<engine::CpuMachine> machine,
-              StepWatcher watcher);
+  BenchEngine(const BenchRun& run, std::unique_ptr<engine::Machine> machine, StepWatcher watcher);
 
   const BenchRun& run_;
-  std::unique_ptr<engine::CpuMachine> machine_;
+  std::unique_ptr<engine::Machine> machine_;
   StepWatcher watcher_;
   std::atomic<const engine::Engine*> watched_{nullptr};  // the engine, once it stands
   std::unique_ptr<engine::Engine> engine_;               // last: its thread uses the others

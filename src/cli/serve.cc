@@ -118,9 +118,10 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
   return std::optional<text::ChatTemplate>();
 }
 
-server::Json machine_facts(const engine::CpuMachine& machine, const ServeOptions& options,
+server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
                            const ServedEvents* events) {
-  return {{"threads", machine.threads()},
+  return {{"device", machine.device_name()},
+          {"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},
           {"kv_cache_dtype", kv_element_name(machine.page_layout().element)},
@@ -139,9 +140,16 @@ bool is_idle(const engine::Snapshot& now) {
 }
 
 Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
-                                               const engine::CpuMachine& machine,
+                                               const engine::Machine& machine,
                                                const LoadedModel& model) {
   if (!options.prefix_caching) return std::unique_ptr<StoreShelf>();
+  if (!machine.takes_tiers()) {
+    const bool asked = !options.tiers.disk.empty() && options.tiers.disk != "off";
+    if (asked || !options.tiers.remote.empty()) {
+      print_warning(fmt::format("{}: its KV is not kept in other tiers", machine.device_name()));
+    }
+    return std::unique_ptr<StoreShelf>();
+  }
   return StoreShelf::open(options.tiers, {.page_bytes = machine.page_layout().page_bytes(),
                                           .block_tokens = machine.page_layout().block_tokens,
                                           .rows_id = machine.rows_id(),
@@ -155,7 +163,7 @@ std::vector<std::string> tier_names(const engine::Engine& engine) {
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::CpuMachine& machine, bool has_keys, const StoreShelf* shelf) {
+                    const engine::Machine& machine, bool has_keys, const StoreShelf* shelf) {
   if (machine.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -163,9 +171,9 @@ void print_greeting(const std::string& address, const server::ServedModel& model
                     model.context_tokens(), *machine.context_asked()));
   }
   fmt::print("pagoda serves {} on {}\n", model.name(), address);
-  fmt::print("context {} tokens, KV cache {} tokens ({}), {} threads\n", model.context_tokens(),
+  fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
              machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
-             machine.threads());
+             machine.device_name());
   if (shelf != nullptr) fmt::print("{}", shelf->greeting());
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
@@ -204,8 +212,9 @@ Status serve(const ServeOptions& options) {
   sizes.on_pack = model->pack_progress();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
   sizes.name_blocks = options.prefix_caching;
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::CpuMachine> machine,
-                   engine::CpuMachine::create(model->config(), model->weights(), *kernels, sizes));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<engine::Machine> machine,
+      create_machine(options.device, model->config(), model->weights(), *kernels, sizes));
   ASSIGN_OR_RETURN(const std::unique_ptr<StoreShelf> shelf, open_shelf(options, *machine, *model));
   if (shelf) {
     shelf->set_owners(key_source.secret(), key_source.tenants());

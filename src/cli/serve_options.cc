@@ -157,6 +157,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
   add_access_options(command, options.access);
+  add_device_options(command, options.device);
   add_cache_options(command, options);
   add_tier_options(command, options.tiers);
   add_scheduling_options(command, options);

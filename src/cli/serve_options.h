@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/device_choice.h"
 #include "cli/serve_access.h"
 #include "cli/serve_tiers.h"
 #include "engine/cpu_machine.h"
@@ -38,6 +39,7 @@ struct ServeOptions {
 
   AccessOptions access;
   TierFlags tiers;
+  DeviceOptions device;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/byte_size.h"
-#include "base/random.h"
 #include "engine/kv_budget.h"
+#include "engine/machine_cache.h"
 
 namespace pagoda::engine {
 namespace {
@@ -17,11 +17,6 @@ std::string rows_id_of(const model::Decoder& decoder) {
   const kernels::KernelSet& kernels = decoder.kernel_set();
   return fmt::format("{}.{} {}", kernels.name, kernels.version,
                      kv::memory::format_name(decoder.page_layout()));
-}
-
-// Evictions that are remembered: as many as there are blocks, in 147 KB to 9.4 MB.
-std::uint32_t departures_for(std::uint64_t blocks) {
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 4096, 1u << 18));
 }
 
 }  // namespace
@@ -74,22 +69,8 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
   kv_bytes_ = blocks * layout.page_bytes();
   ASSIGN_OR_RETURN(pages_,
                    kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks)));
-  const auto blocks_of = [&](double share) {
-    return static_cast<std::uint64_t>(share * static_cast<double>(blocks));
-  };
-  kv::CacheOptions cache = {.blocks = static_cast<std::uint32_t>(blocks),
-                            .block_tokens = options.block_tokens,
-                            .slices = decoder_.slice_plan().slices,
-                            .policy = options.kv_eviction,
-                            .hash_seed = fresh_seed(),
-                            .quota_blocks_private = blocks_of(options.quota_share),
-                            .quota_blocks_public = blocks_of(options.quota_share_public),
-                            .retain_blocks_max = blocks_of(options.retain_share),
-                            .departures_max = departures_for(blocks),
-                            .name_blocks = options.name_blocks,
-                            .live_curve = options.live_curve,
-                            .events = options.kv_events,
-                            .share = options.prefix_caching};
+  kv::CacheOptions cache =
+      cache_options(options, static_cast<std::uint32_t>(blocks), decoder_.slice_plan().slices);
 #ifdef PAGODA_DEV_CHECKS
   cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {
     ASSERT(
@@ -107,26 +88,11 @@ Status CpuMachine::fit_context(const CpuMachineOptions& options) {
   const sched::Footprint footprint = {.slices = decoder_.slice_plan().slices,
                                       .block_tokens = options.block_tokens,
                                       .chunk_tokens_max = options.scheduler.batched_tokens_max};
-  const auto fits = [&](std::uint64_t tokens) {
-    return footprint.blocks_alone(tokens) <= cache_->pool().blocks();
-  };
   std::uint64_t& context = core_options_.limits.context_tokens;
-  if (fits(context)) return ok_status();
-  std::uint64_t low = 1;  // at least two tokens: one to read, one to write
-  std::uint64_t high = context;
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  if (low < 2) {
-    return Error{ErrorCode::kOutOfRange,
-                 fmt::format("--kv-cache-memory-bytes: {} are {} blocks, the shortest request "
-                             "needs {}",
-                             format_byte_size(static_cast<double>(kv_bytes_)),
-                             cache_->pool().blocks(), footprint.blocks_alone(2))};
-  }
-  context_asked_ = context;
-  context = low;
+  ASSIGN_OR_RETURN(const std::uint64_t fitting,
+                   fitting_context(footprint, context, cache_->pool().blocks(), kv_bytes_));
+  if (fitting < context) context_asked_ = context;
+  context = fitting;
   return ok_status();
 }
 
@@ -137,6 +103,8 @@ void CpuMachine::use_tiers(const TierOptions& tiers) {
     return std::span(pages_->page(block), pages_->layout().page_bytes());
   };
 }
+
+std::string CpuMachine::device_name() const { return fmt::format("{} threads", threads()); }
 
 std::uint64_t CpuMachine::kv_tokens() const {
   const std::uint64_t slices = decoder_.slice_plan().slices.size();

@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "engine/core.h"
 #include "engine/cpu_runner.h"
+#include "engine/machine.h"
 #include "kv/cache.h"
 #include "kv/memory/page_buffer.h"
 #include "model/decoder.h"
@@ -39,7 +40,7 @@ struct CpuMachineOptions {
   model::PackProgress on_pack = {};
 };
 
-class CpuMachine {
+class CpuMachine final : public Machine {
  public:
   // Config, weights and the kernel set must outlive the machine. An error when not even the
   // smallest context fits, with both numbers.
@@ -48,23 +49,18 @@ class CpuMachine {
                                                     const kernels::KernelSet& kernels,
                                                     const CpuMachineOptions& options);
 
-  // Pages are kept in these stores, too. Before an engine is made of the machine, which must have
-  // been made to name its blocks.
-  void use_tiers(const TierOptions& tiers);
-  // Numerics id and KV format: with the model, all that rows depend on besides their tokens.
-  const std::string& rows_id() const { return rows_id_; }
-
-  // Sized to what the cache holds: its context may be shorter than was asked for.
-  const CoreOptions& core_options() const { return core_options_; }
-  kv::Cache& cache() { return *cache_; }
-  Runner& runner() { return *runner_; }
-  const kv::memory::PageLayout& page_layout() const { return decoder_.page_layout(); }
-  std::size_t threads() const { return pool_.threads(); }
-  std::uint64_t kv_bytes() const { return kv_bytes_; }
-  // Tokens that the cache holds when no slice forgets any.
-  std::uint64_t kv_tokens() const;
-  // What the context would have been with more memory, when it was lowered.
-  std::optional<std::uint64_t> context_asked() const { return context_asked_; }
+  bool takes_tiers() const override { return true; }
+  void use_tiers(const TierOptions& tiers) override;
+  std::string rows_id() const override { return rows_id_; }
+  const CoreOptions& core_options() const override { return core_options_; }
+  kv::Cache& cache() override { return *cache_; }
+  Runner& runner() override { return *runner_; }
+  const kv::memory::PageLayout& page_layout() const override { return decoder_.page_layout(); }
+  std::size_t threads() const override { return pool_.threads(); }
+  std::string device_name() const override;
+  std::uint64_t kv_bytes() const override { return kv_bytes_; }
+  std::uint64_t kv_tokens() const override;
+  std::optional<std::uint64_t> context_asked() const override { return context_asked_; }
 
  private:
   CpuMachine(const model::Config& config, const model::Weights& weights,

@@ -1,0 +1,220 @@
+// Kernels of a GPU alone, on the Llama-3-8B shape: products over batch sizes, attention over pages.
+// One JSON object on stdout; `gpu_bench products` or `gpu_bench attention` for a part.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "kernels/cuda/ops.h"
+#include "model/attention_plan.h"
+
+namespace pagoda {
+namespace {
+
+namespace cuda = kernels::cuda;
+
+constexpr double kBytesPerSecond = 4.3e12;  // what a copy reaches on an H200
+
+template <class T>
+T value_or_exit(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "%s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+device::Buffer random_buffer(std::uint64_t bytes, float bound, device::Stream& stream) {
+  auto buffer = value_or_exit(device::Buffer::allocate(bytes, "a benchmark"));
+  cuda::launch_random_bf16(buffer.as<cuda::Bf16>(), bytes / 2, bound, bytes, stream.handle());
+  return buffer;
+}
+
+// Median seconds of one call, of several rounds of `calls` each.
+double seconds_of(device::Stream& stream, int calls, const std::function<void(int)>& call) {
+  auto begin = value_or_exit(device::Event::create());
+  auto end = value_or_exit(device::Event::create());
+  std::vector<double> seconds;
+  for (int round = 0; round < 6; ++round) {
+    value_or_exit(begin.record(stream));
+    for (int i = 0; i < calls; ++i) call(i);
+    value_or_exit(end.record(stream));
+    value_or_exit(device::last_launch());
+    value_or_exit(end.wait());
+    if (round > 0) seconds.push_back(value_or_exit(end.seconds_since(begin)) / calls);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+class Report {
+ public:
+  void add(const std::string& row) {
+    std::printf("%s\n  %s", first_ ? "[" : ",", row.c_str());
+    std::fflush(stdout);
+    first_ = false;
+  }
+  ~Report() { std::printf("\n]\n"); }
+
+ private:
+  bool first_ = true;
+};
+
+struct Shape {
+  const char* name;
+  std::uint32_t rows;
+  std::uint32_t columns;
+  cuda::Finish finish;
+};
+
+void bench_products(device::Stream& stream, Report& report) {
+  const Shape shapes[] = {{"qkv", 6144, 4096, cuda::Finish::kStore},
+                          {"attention_output", 4096, 4096, cuda::Finish::kAdd},
+                          {"gate_up", 28672, 4096, cuda::Finish::kGate},
+                          {"down", 4096, 14336, cuda::Finish::kAdd},
+                          {"output", 128256, 4096, cuda::Finish::kStore}};
+  const std::pair<const char*, cuda::Form> forms[] = {
+      {"bf16", cuda::Form::kBf16}, {"q8_0", cuda::Form::kCodes8}, {"q4_0", cuda::Form::kCodes4}};
+  const device::Buffer x = random_buffer(2 * cuda::operand_values(8192, 14336), 1.0f, stream);
+  const device::Buffer y = random_buffer(4ull * 8192 * 28672, 1.0f, stream);
+  const device::Buffer operand = random_buffer(2 * cuda::operand_values(8192, 14336), 1, stream);
+  for (const auto& [form_name, form] : forms) {
+    for (const Shape& shape : shapes) {
+      const std::uint64_t bytes = cuda::packed_bytes(form, shape.rows, shape.columns);
+      // Copies enough that none is still in the second-level cache when its turn comes again.
+      const int copies = static_cast<int>(std::max<std::uint64_t>(2, 400'000'000 / bytes + 1));
+      std::vector<device::Buffer> weights;
+      for (int i = 0; i < copies; ++i) weights.push_back(random_buffer(bytes, 0.02f, stream));
+      for (const std::uint32_t rows : {1u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 2048u, 8192u}) {
+        if (rows > 256 && (form != cuda::Form::kBf16 || shape.rows > 100000)) continue;
+        const double seconds = seconds_of(stream, rows > 512 ? copies : 4 * copies, [&](int i) {
+          cuda::launch_product(
+              {.weight = {form, weights[i % copies].data(), shape.rows, shape.columns},
+               .x = x.as<cuda::Bf16>(),
+               .rows = rows,
+               .finish = shape.finish,
+               .out = y.as<float>(),
+               .out_stride = shape.rows,
+               .operand = operand.as<cuda::Bf16>()},
+              stream.handle());
+        });
+        char row[256];
+        std::snprintf(row, sizeof row,
+                      "{\"product\": \"%s\", \"weights\": \"%s\", \"rows\": %u, \"us\": %.2f, "
+                      "\"weight_tb_s\": %.3f, \"tflop_s\": %.1f}",
+                      shape.name, form_name, rows, seconds * 1e6,
+                      static_cast<double>(bytes) / seconds * 1e-12,
+                      2e-12 * rows * shape.rows * shape.columns / seconds);
+        report.add(row);
+      }
+    }
+  }
+}
+
+struct Work {
+  std::uint32_t sequences;
+  std::uint32_t rows;      // of each
+  std::uint32_t position;  // of its first row
+};
+
+void bench_attention(device::Stream& stream, Report& report) {
+  constexpr std::uint32_t kHeads = 32;
+  constexpr std::uint32_t kKvHeads = 8;
+  constexpr std::uint32_t kDim = 128;
+  const kv::memory::PageLayout layout = {.element = kv::memory::Element::kBF16,
+                                         .block_tokens = 16,
+                                         .layers = 1,
+                                         .kv_heads = kKvHeads,
+                                         .key_dim = kDim,
+                                         .value_dim = kDim};
+  for (const Work& work : {Work{1, 1, 4095},
+                           {1, 1, 31999},
+                           {32, 1, 4095},
+                           {8, 1, 31999},
+                           {256, 1, 1023},
+                           {1, 4096, 0},
+                           {1, 16384, 0},
+                           {1, 8192, 24576}}) {
+    const std::uint32_t context = work.position + work.rows;
+    const std::uint32_t blocks = (context + 15) / 16;
+    const device::Buffer pages =
+        random_buffer(std::uint64_t{work.sequences} * blocks * layout.page_bytes(), 1, stream);
+    std::vector<cuda::SequencePlace> sequences;
+    std::vector<std::uint32_t> table;
+    for (std::uint32_t s = 0; s < work.sequences; ++s) {
+      sequences.push_back({s * work.rows, work.rows, work.position, s * blocks});
+      for (std::uint32_t b = 0; b < blocks; ++b) table.push_back(b * work.sequences + s);
+    }
+    model::AttentionPlan plan;
+    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
+    const auto send = [&](const auto& values) {
+      using Value = std::decay_t<decltype(values)>::value_type;
+      auto buffer = value_or_exit(
+          device::Buffer::allocate(std::max<std::size_t>(1, values.size()) * sizeof(Value), "it"));
+      value_or_exit(stream.copy_to_device(buffer.data(),
+                                          reinterpret_cast<const std::byte*>(values.data()),
+                                          values.size() * sizeof(Value)));
+      value_or_exit(stream.wait());
+      return buffer;
+    };
+    const device::Buffer places = send(sequences);
+    const device::Buffer tables = send(table);
+    const device::Buffer items = send(plan.items);
+    const device::Buffer merges = send(plan.merges);
+    const device::Buffer counts =
+        send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
+                                        static_cast<std::uint32_t>(plan.merges.size())});
+    const std::uint32_t rows = work.sequences * work.rows;
+    const device::Buffer query = random_buffer(2ull * rows * kHeads * kDim, 1.0f, stream);
+    const device::Buffer mixed =
+        random_buffer(2 * cuda::operand_values(rows, kHeads * kDim), 1, stream);
+    const device::Buffer partials = random_buffer(4ull * (1u << 19) * (kDim + 2), 1, stream);
+    cuda::Attend job = {.query = query.as<std::uint16_t>(),
+                        .sequences = places.as<cuda::SequencePlace>(),
+                        .pages = {pages.data(), layout, 0, tables.as<std::uint32_t>()},
+                        .heads = kHeads,
+                        .scale = 0.088f,
+                        .items = items.as<cuda::AttentionItem>(),
+                        .item_count = counts.as<std::uint32_t>(),
+                        .items_max = static_cast<std::uint32_t>(plan.items.size()),
+                        .rows = rows,
+                        .partials = partials.as<float>(),
+                        .operand = mixed.as<cuda::Bf16>()};
+    cuda::Attend merge = job;
+    merge.items = merges.as<cuda::AttentionItem>();
+    merge.item_count = counts.as<std::uint32_t>() + 1;
+    merge.items_max = static_cast<std::uint32_t>(plan.merges.size());
+    const double seconds = seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int) {
+      cuda::launch_attend(job, stream.handle());
+      if (merge.items_max > 0) cuda::launch_merge(merge, stream.handle());
+    });
+    const double keys =
+        static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
+    const double bytes = 512.0 * kKvHeads * context * work.sequences;
+    char row[256];
+    std::snprintf(row, sizeof row,
+                  "{\"attention\": \"%u x %u rows after %u\", \"us\": %.2f, \"tb_s\": %.3f, "
+                  "\"share\": %.3f, \"tflop_s\": %.1f}",
+                  work.sequences, work.rows, work.position, seconds * 1e6, bytes / seconds * 1e-12,
+                  bytes / seconds / kBytesPerSecond,
+                  4e-12 * kDim * kHeads * keys * work.sequences / seconds);
+    report.add(row);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
+
+int main(int count, char** arguments) {
+  using namespace pagoda;
+  const std::string part = count > 1 ? arguments[1] : "all";
+  value_or_exit(device::open_gpu());
+  value_or_exit(kernels::cuda::prepare_kernels());
+  device::Stream stream = value_or_exit(device::Stream::create());
+  Report report;
+  if (part != "attention") bench_products(stream, report);
+  if (part != "products") bench_attention(stream, report);
+}

@@ -1,0 +1,36 @@
+// Where a model runs: on this machine's cores or on its GPU.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "engine/cpu_machine.h"
+#include "engine/machine.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace pagoda::cli {
+
+enum class DeviceKind { kAuto, kCpu, kCuda };
+
+struct DeviceOptions {
+  DeviceKind kind = DeviceKind::kAuto;
+  double gpu_memory_utilization = 0.92;
+  std::optional<std::uint32_t> gpu_blocks;
+};
+
+// --device, --gpu-memory-utilization, --num-gpu-blocks-override
+void add_device_options(CLI::App& command, DeviceOptions& options);
+
+// A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU, with a
+// warning in builds that could use one. Config, weights and kernels must outlive the machine.
+Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
+                                                        const model::Config& config,
+                                                        const model::Weights& weights,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::CpuMachineOptions& options);
+
+}  // namespace pagoda::cli

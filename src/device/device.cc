@@ -1,0 +1,176 @@
+#include "device/device.h"
+
+#include <cuda_runtime_api.h>
+
+namespace pagoda::device {
+namespace {
+
+constexpr int kMajor = 9;  // the architecture that kernels/cuda is compiled for
+constexpr int kMinor = 0;
+
+Error error_of(cudaError_t code, const std::string& what) {
+  const bool memory = code == cudaErrorMemoryAllocation;
+  return {memory ? ErrorCode::kExhausted : ErrorCode::kIo,
+          what + ": " + cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")"};
+}
+
+Status status_of(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return ok_status();
+  return error_of(code, std::string("GPU: ") + what);
+}
+
+}  // namespace
+
+Result<DeviceFacts> open_gpu() {
+  int count = 0;
+  const cudaError_t found = cudaGetDeviceCount(&count);
+  if (found != cudaSuccess || count == 0) {
+    const char* const why = found == cudaSuccess ? "none found" : cudaGetErrorString(found);
+    return Error{ErrorCode::kNotFound, std::string("no usable NVIDIA GPU: ") + why};
+  }
+  cudaDeviceProp facts{};
+  RETURN_IF_ERROR(status_of(cudaGetDeviceProperties(&facts, 0), "reading its properties"));
+  if (facts.major != kMajor || facts.minor != kMinor) {
+    return Error{ErrorCode::kUnsupported,
+                 std::string("the GPU '") + facts.name + "' has compute capability " +
+                     std::to_string(facts.major) + "." + std::to_string(facts.minor) +
+                     ", but this program's kernels are for 9.0 (H100, H200)"};
+  }
+  RETURN_IF_ERROR(status_of(cudaSetDevice(0), "making it current"));
+  std::size_t bytes_free = 0;
+  std::size_t bytes_all = 0;
+  RETURN_IF_ERROR(status_of(cudaMemGetInfo(&bytes_free, &bytes_all), "asking for its memory"));
+  return DeviceFacts{.name = facts.name,
+                     .processors = static_cast<std::uint32_t>(facts.multiProcessorCount),
+                     .bytes_free = bytes_free,
+                     .bytes_all = bytes_all};
+}
+
+Result<std::uint64_t> gpu_bytes_free() {
+  std::size_t bytes_free = 0;
+  std::size_t bytes_all = 0;
+  RETURN_IF_ERROR(status_of(cudaMemGetInfo(&bytes_free, &bytes_all), "asking for its memory"));
+  return std::uint64_t{bytes_free};
+}
+
+Result<Buffer> Buffer::allocate(std::uint64_t bytes, const char* what) {
+  Buffer buffer;
+  void* data = nullptr;
+  const cudaError_t code = cudaMalloc(&data, bytes);
+  if (code != cudaSuccess) {
+    return error_of(
+        code, std::string("GPU memory for ") + what + ", " + std::to_string(bytes) + " bytes");
+  }
+  buffer.data_ = static_cast<std::byte*>(data);
+  buffer.bytes_ = bytes;
+  RETURN_IF_ERROR(status_of(cudaMemset(data, 0, bytes), "clearing memory"));
+  return buffer;
+}
+
+// An error while the process ends has nobody to hear it.
+Buffer::~Buffer() { static_cast<void>(cudaFree(data_)); }
+
+Result<PinnedBuffer> PinnedBuffer::allocate(std::uint64_t bytes, const char* what) {
+  PinnedBuffer buffer;
+  void* data = nullptr;
+  const cudaError_t code = cudaMallocHost(&data, bytes);
+  if (code != cudaSuccess) {
+    return error_of(
+        code, std::string("pinned memory for ") + what + ", " + std::to_string(bytes) + " bytes");
+  }
+  buffer.data_ = static_cast<std::byte*>(data);
+  buffer.bytes_ = bytes;
+  return buffer;
+}
+
+PinnedBuffer::~PinnedBuffer() { static_cast<void>(cudaFreeHost(data_)); }
+
+Graph::~Graph() {
+  if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
+}
+
+Result<Stream> Stream::create() {
+  cudaStream_t stream = nullptr;
+  RETURN_IF_ERROR(status_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream"));
+  return Stream(stream);
+}
+
+Stream::~Stream() {
+  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+Status Stream::copy_to_device(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  return status_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_),
+                   "a copy to it");
+}
+
+Status Stream::copy_to_host(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  return status_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_),
+                   "a copy from it");
+}
+
+Status Stream::copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  return status_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_),
+                   "a copy inside it");
+}
+
+Status Stream::copy_rows_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes,
+                                   std::uint64_t rows, std::uint64_t pitch) {
+  return status_of(
+      cudaMemcpy2DAsync(to, pitch, from, pitch, bytes, rows, cudaMemcpyDeviceToDevice, stream_),
+      "a copy of rows inside it");
+}
+
+Status Stream::fill(std::byte* to, int value, std::uint64_t bytes) {
+  return status_of(cudaMemsetAsync(to, value, bytes, stream_), "filling memory");
+}
+
+Status Stream::wait() { return status_of(cudaStreamSynchronize(stream_), "waiting for it"); }
+
+Status Stream::begin_capture() {
+  return status_of(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                   "beginning a graph");
+}
+
+Result<Graph> Stream::end_capture() {
+  cudaGraph_t graph = nullptr;
+  RETURN_IF_ERROR(status_of(cudaStreamEndCapture(stream_, &graph), "ending a graph"));
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&ready, graph, 0);
+  static_cast<void>(cudaGraphDestroy(graph));
+  RETURN_IF_ERROR(status_of(code, "making a graph ready"));
+  return Graph(ready);
+}
+
+Status Stream::launch(const Graph& graph) {
+  return status_of(cudaGraphLaunch(graph.graph_, stream_), "launching a graph");
+}
+
+Result<Event> Event::create() {
+  cudaEvent_t event = nullptr;
+  RETURN_IF_ERROR(status_of(cudaEventCreate(&event), "an event"));
+  return Event(event);
+}
+
+Event::~Event() {
+  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+}
+
+Status Event::record(const Stream& stream) {
+  return status_of(cudaEventRecord(event_, stream.handle()), "recording an event");
+}
+
+Status Event::wait() const {
+  return status_of(cudaEventSynchronize(event_), "waiting for an event");
+}
+
+Result<double> Event::seconds_since(const Event& earlier) const {
+  float milliseconds = 0;
+  RETURN_IF_ERROR(
+      status_of(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "reading a time"));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+Status last_launch() { return status_of(cudaGetLastError(), "launching a kernel"); }
+
+}  // namespace pagoda::device

@@ -1,0 +1,172 @@
+// The GPU's memory and clockwork: device memory, pinned host memory, streams, events, graphs.
+//
+// Everything here owns what it names and gives it back when dropped. What can fail because of the
+// machine is an Error that names what was asked for. Nothing here launches kernels; kernels/cuda
+// does, on a Stream. Compiled only where CUDA is.
+//
+// Thread rule: one thread at a time uses an object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+// The driver's own types, never looked into here.
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraphExec_st;
+
+namespace pagoda::device {
+
+using StreamHandle = CUstream_st*;
+
+struct DeviceFacts {
+  std::string name;
+  std::uint32_t processors = 0;  // multiprocessors
+  std::uint64_t bytes_free = 0;
+  std::uint64_t bytes_all = 0;
+};
+
+// Makes the first GPU current for this process and says what it is. An error names what is
+// missing: the driver, a GPU, or the architecture (compute capability 9.0) this was compiled for.
+Result<DeviceFacts> open_gpu();
+
+// What is free now.
+Result<std::uint64_t> gpu_bytes_free();
+
+// Memory of the device.
+class Buffer {
+ public:
+  Buffer() = default;
+  // Zeroed. `what` names it in the error.
+  static Result<Buffer> allocate(std::uint64_t bytes, const char* what);
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer();
+
+  std::byte* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ private:
+  void swap(Buffer& other) {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  std::byte* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// Memory of the host that the device copies from and to while both go on.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  static Result<PinnedBuffer> allocate(std::uint64_t bytes, const char* what);
+  PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PinnedBuffer();
+
+  std::byte* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ private:
+  void swap(PinnedBuffer& other) {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  std::byte* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// Work captured once and launched as one.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph& operator=(Graph&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  ~Graph();
+  bool empty() const { return graph_ == nullptr; }
+
+ private:
+  friend class Stream;
+  explicit Graph(CUgraphExec_st* graph) : graph_(graph) {}
+  CUgraphExec_st* graph_ = nullptr;
+};
+
+// Work in order. Errors of kernels surface in the first call after them.
+class Stream {
+ public:
+  static Result<Stream> create();
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  ~Stream();
+
+  StreamHandle handle() const { return stream_; }
+
+  // Asynchronous when the host side is pinned.
+  Status copy_to_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
+  Status copy_to_host(std::byte* to, const std::byte* from, std::uint64_t bytes);
+  Status copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
+  // `rows` rows of `bytes`, their beginnings `pitch` apart on both sides.
+  Status copy_rows_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes,
+                             std::uint64_t rows, std::uint64_t pitch);
+  Status fill(std::byte* to, int value, std::uint64_t bytes);
+  // Until all that was given to the stream is done.
+  Status wait();
+
+  Status begin_capture();
+  Result<Graph> end_capture();
+  Status launch(const Graph& graph);
+
+ private:
+  explicit Stream(StreamHandle stream) : stream_(stream) {}
+  StreamHandle stream_ = nullptr;
+};
+
+// A point in a stream that the host waits for, and that is read as a time.
+class Event {
+ public:
+  static Result<Event> create();
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event();
+
+  Status record(const Stream& stream);
+  Status wait() const;
+  // Both must have passed.
+  Result<double> seconds_since(const Event& earlier) const;
+
+ private:
+  explicit Event(CUevent_st* event) : event_(event) {}
+  CUevent_st* event_ = nullptr;
+};
+
+// What the last kernel launch of this thread failed by, if it did.
+Status last_launch();
+
+}  // namespace pagoda::device

@@ -1,0 +1,271 @@
+#include "engine/gpu_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+namespace {
+
+TokenScore keep(const Logprobs& logprobs) {
+  return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
+}
+
+// May the largest logit alone decide? What is forbidden or counted changes the row first.
+bool largest_decides(const SamplingState& state) {
+  const SamplingOptions& options = state.options();
+  return is_greedy(options) && !options.logprobs && options.logit_bias.empty() &&
+         !has_penalties(options) && state.end_rule().forbidden_after(state.generated()).empty();
+}
+
+std::uint32_t place_in(const std::vector<std::uint32_t>& rows, std::uint32_t row) {
+  return static_cast<std::uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+}
+
+}  // namespace
+
+GpuRunner::GpuRunner(model::GpuDecoder& decoder, std::byte* pages, ThreadPool& pool,
+                     const kernels::KernelSet& kernels)
+    : decoder_(decoder), pages_(pages), pool_(pool) {
+  for (std::size_t i = 0; i < pool.threads(); ++i) {
+    scratch_.emplace_back(kernels, decoder.config().vocabulary);
+  }
+}
+
+Result<std::unique_ptr<GpuRunner>> GpuRunner::create(model::GpuDecoder& decoder, std::byte* pages,
+                                                     ThreadPool& pool,
+                                                     const kernels::KernelSet& kernels) {
+  std::unique_ptr<GpuRunner> runner(new GpuRunner(decoder, pages, pool, kernels));
+  RETURN_IF_ERROR(runner->take_memory());
+  return runner;
+}
+
+Status GpuRunner::take_memory() {
+  const std::uint64_t rows = decoder_.logit_rows_max();
+  ASSIGN_OR_RETURN(logits_, device::PinnedBuffer::allocate(
+                                rows * decoder_.config().vocabulary * sizeof(float), "logits"));
+  for (Pending& pending : pendings_) {
+    ASSIGN_OR_RETURN(pending.choices,
+                     device::PinnedBuffer::allocate(rows * sizeof(std::uint32_t), "choices"));
+    ASSIGN_OR_RETURN(pending.done, device::Event::create());
+  }
+  rows_.reserve(decoder_.options().sequences_max);
+  decoder_.set_pages(pages_);
+  return ok_status();
+}
+
+void GpuRunner::launch(const Launch& launch) {
+  ASSERT(launched_ - collected_ < pendings_.size(), "at most one launch ahead");
+  Pending* const before =
+      launched_ > collected_ ? &pendings_[(launched_ - 1) % pendings_.size()] : nullptr;
+  Pending& pending = pendings_[launched_ % pendings_.size()];
+  ++launched_;
+  pending.samples.assign(launch.samples.begin(), launch.samples.end());
+  pending.scores.assign(launch.scores.begin(), launch.scores.end());
+  pending.chosen.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
+  pending.scored.assign(launch.scores.size(), TokenScore{});
+  pending.finished = false;
+  // The host has one place for logits.
+  if (before != nullptr && before->needs_logits) finish(*before);
+  if (failure_) return fail(pending, *failure_);
+  const Status started = start(launch, before, pending);
+  if (!started.ok()) fail(pending, started.error());
+}
+
+Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {
+  list_logit_rows(launch, pending);
+  RETURN_IF_ERROR(copy_blocks(launch.copies));
+  gather_rows(launch, before);
+  if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
+  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows));
+  device::Stream& stream = decoder_.stream();
+  RETURN_IF_ERROR(stream.copy_to_host(pending.choices.data(),
+                                      reinterpret_cast<const std::byte*>(decoder_.choices()),
+                                      pending.logit_rows.size() * sizeof(std::uint32_t)));
+  if (pending.needs_logits) {
+    RETURN_IF_ERROR(stream.copy_to_host(
+        logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
+        pending.logit_rows.size() * decoder_.config().vocabulary * sizeof(float)));
+  }
+  return pending.done->record(stream);
+}
+
+// Rows of a head begin every block_tokens rows, of all layers, keys and values alike: the first
+// rows of each are one copy in two dimensions.
+Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
+  const kv::memory::PageLayout& layout = decoder_.page_layout();
+  const std::uint64_t head_bytes = layout.block_tokens * layout.key_row_bytes();
+  for (const kv::Copy& copy : copies) {
+    RETURN_IF_ERROR(decoder_.stream().copy_rows_on_device(
+        pages_ + copy.to.value() * layout.page_bytes(),
+        pages_ + copy.from.value() * layout.page_bytes(), copy.tokens * layout.key_row_bytes(),
+        std::uint64_t{layout.layers} * layout.kv_heads * 2, head_bytes));
+  }
+  return ok_status();
+}
+
+void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
+  rows_.clear();
+  cursor_ = 0;
+  for (const LaunchRows& from : launch.rows) {
+    model::GpuRows rows = {.rows = from.rows,
+                           .first_position = from.first_position,
+                           .tokens = from.tokens,
+                           .tables = from.tables};
+    if (from.tokens.size() < from.rows) find_last_token(from, before, rows);
+    rows_.push_back(rows);
+  }
+}
+
+// What the launch before chose for `place`. Answers keep their order from launch to launch, so the
+// search goes on where the last one ended.
+void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows) {
+  ASSERT(before != nullptr, "an unknown token is one that the launch before chooses");
+  const std::size_t count = before->samples.size();
+  for (std::size_t tried = 0; tried < count; ++tried, ++cursor_) {
+    const std::size_t i = cursor_ % count;
+    if (before->samples[i].place != from.place) continue;
+    ++cursor_;
+    if (!before->finished) {
+      rows.chosen = before->sample_logit[i];
+    } else if (before->chosen[i].ok()) {
+      rows.last_token = before->chosen[i].value().token;
+    }
+    return;
+  }
+  ASSERT(false, "the launch before chose a token for this place");
+}
+
+void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
+  std::vector<std::uint32_t>& rows = pending.logit_rows;
+  rows.clear();
+  pending.on_host.clear();
+  for (const LaunchSample& sample : launch.samples) {
+    rows.push_back(sample.row);
+    pending.on_host.push_back(!largest_decides(*sample.sampling));
+  }
+  for (const LaunchScore& score : launch.scores) rows.push_back(score.row);
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  if (rows.size() > decoder_.logit_rows_max()) {
+    pending.on_host.assign(launch.samples.size(), true);
+  }
+  pending.needs_logits =
+      !launch.scores.empty() ||
+      std::find(pending.on_host.begin(), pending.on_host.end(), true) != pending.on_host.end();
+  pending.sample_logit.clear();
+  pending.score_logit.clear();
+  for (const LaunchSample& sample : launch.samples) {
+    pending.sample_logit.push_back(place_in(rows, sample.row));
+  }
+  for (const LaunchScore& score : launch.scores) {
+    pending.score_logit.push_back(place_in(rows, score.row));
+  }
+}
+
+// More rows of logits than there is memory for: computed and used some at a time, at once.
+Status GpuRunner::compute_in_groups(Pending& pending) {
+  RETURN_IF_ERROR(decoder_.forward(rows_, {}));
+  device::Stream& stream = decoder_.stream();
+  const auto all = static_cast<std::uint32_t>(pending.logit_rows.size());
+  for (std::uint32_t begin = 0; begin < all; begin += decoder_.logit_rows_max()) {
+    const std::uint32_t count = std::min(decoder_.logit_rows_max(), all - begin);
+    RETURN_IF_ERROR(stream.wait());
+    RETURN_IF_ERROR(decoder_.logits(std::span(pending.logit_rows).subspan(begin, count)));
+    RETURN_IF_ERROR(stream.copy_to_host(
+        logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
+        std::uint64_t{count} * decoder_.config().vocabulary * sizeof(float)));
+    RETURN_IF_ERROR(stream.wait());
+    use_logits(pending, begin, count);
+  }
+  pending.finished = true;
+  return ok_status();
+}
+
+// Chooses and looks up by logit_rows [begin, begin + count), which the host has.
+void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count) {
+  const std::size_t vocabulary = decoder_.config().vocabulary;
+  const auto logits_of = [&](std::uint32_t place) -> std::span<const float> {
+    if (place < begin || place >= begin + count) return {};
+    return {logits_.as<float>() + (place - begin) * vocabulary, vocabulary};
+  };
+  const std::size_t samples = pending.samples.size();
+  pool_.run(samples + pending.scores.size(), [&](WorkRange range) {
+    SamplerScratch& scratch = scratch_[range.thread];
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      if (i < samples) {
+        const auto logits = logits_of(pending.sample_logit[i]);
+        if (logits.empty() || !pending.on_host[i]) continue;
+        const LaunchSample& job = pending.samples[i];
+        const Result<Sampled> sampled = sample(logits, *job.sampling, scratch, job.position);
+        if (!sampled.ok()) {
+          pending.chosen[i] = sampled.error();
+          continue;
+        }
+        TokenChoice choice = {.token = sampled.value().token, .score = std::nullopt};
+        if (sampled.value().logprobs) choice.score = keep(*sampled.value().logprobs);
+        job.sampling->accept(choice.token);
+        pending.chosen[i] = std::move(choice);
+        continue;
+      }
+      const LaunchScore& job = pending.scores[i - samples];
+      const auto logits = logits_of(pending.score_logit[i - samples]);
+      if (logits.empty()) continue;
+      const auto found = find_logprobs(logits, job.token, job.top, scratch, 0);
+      pending.scored[i - samples] =
+          found.ok() ? keep(found.value())
+                     : TokenScore{{job.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
+    }
+  });
+}
+
+void GpuRunner::finish(Pending& pending) {
+  if (pending.finished) return;
+  const Status done = wait_and_choose(pending);
+  if (!done.ok()) return fail(pending, done.error());
+  pending.finished = true;
+}
+
+Status GpuRunner::wait_and_choose(Pending& pending) {
+  RETURN_IF_ERROR(pending.done->wait());
+  if (pending.needs_logits) {
+    use_logits(pending, 0, static_cast<std::uint32_t>(pending.logit_rows.size()));
+  }
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    if (pending.on_host[i]) continue;
+    const LaunchSample& job = pending.samples[i];
+    const std::uint32_t token = pending.choices.as<std::uint32_t>()[pending.sample_logit[i]];
+    if (token == kernels::cuda::kNoChoice) {
+      pending.chosen[i] =
+          Error{ErrorCode::kCorrupt,
+                fmt::format("a logit of the model at position {} is not finite", job.position)};
+      continue;
+    }
+    job.sampling->accept(TokenId(token));
+    pending.chosen[i] = TokenChoice{.token = TokenId(token), .score = std::nullopt};
+  }
+  return ok_status();
+}
+
+void GpuRunner::fail(Pending& pending, const Error& error) {
+  failure_ = error;
+  for (Result<TokenChoice>& choice : pending.chosen) choice = error;
+  for (std::size_t i = 0; i < pending.scores.size(); ++i) {
+    pending.scored[i] = {{pending.scores[i].token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
+  }
+  pending.needs_logits = false;
+  pending.finished = true;
+}
+
+Collected GpuRunner::collect() {
+  ASSERT(collected_ < launched_, "what is collected was launched");
+  Pending& pending = pendings_[collected_ % pendings_.size()];
+  ++collected_;
+  finish(pending);
+  return {pending.chosen, pending.scored};
+}
+
+}  // namespace pagoda::engine

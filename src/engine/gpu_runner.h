@@ -1,0 +1,80 @@
+// Computes launches on a GPU, one ahead: while a step runs the next is planned and handed over.
+//
+// Greedy answers are chosen on the GPU and one number comes back for each. Whoever asks for more
+// (temperature, penalties, log-probabilities, forbidden tokens) has its row of logits copied to the
+// host and sampled there, by the same code as on a CPU. A row that is fed a token which the launch
+// before chose takes it on the GPU; where the host chooses, the next launch waits for it.
+//
+// When the GPU fails, every answer of the launch and of all later ones ends with the error.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "device/device.h"
+#include "engine/runner.h"
+#include "model/gpu_decoder.h"
+
+namespace pagoda::engine {
+
+class GpuRunner final : public Runner {
+ public:
+  // All must outlive the runner. `kernels` samples on the host.
+  static Result<std::unique_ptr<GpuRunner>> create(model::GpuDecoder& decoder, std::byte* pages,
+                                                   ThreadPool& pool,
+                                                   const kernels::KernelSet& kernels);
+
+  std::uint32_t launches_ahead() const override { return 1; }
+  void launch(const Launch& launch) override;
+  Collected collect() override;
+
+ private:
+  // A launch until it is collected. Two of them take turns.
+  struct Pending {
+    std::vector<LaunchSample> samples;
+    std::vector<LaunchScore> scores;
+    std::vector<std::uint32_t> logit_rows;    // ascending
+    std::vector<std::uint32_t> sample_logit;  // of each sample: which of logit_rows
+    std::vector<std::uint32_t> score_logit;
+    std::vector<bool> on_host;  // of each sample: who chooses
+    bool needs_logits = false;
+    bool finished = false;  // samples are chosen
+    std::optional<device::Event> done;
+    device::PinnedBuffer choices;
+    std::vector<Result<TokenChoice>> chosen;
+    std::vector<TokenScore> scored;
+  };
+
+  GpuRunner(model::GpuDecoder& decoder, std::byte* pages, ThreadPool& pool,
+            const kernels::KernelSet& kernels);
+  Status take_memory();
+  Status start(const Launch& launch, Pending* before, Pending& pending);
+  Status copy_blocks(std::span<const kv::Copy> copies);
+  void gather_rows(const Launch& launch, Pending* before);
+  void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);
+  void list_logit_rows(const Launch& launch, Pending& pending);
+  Status compute_in_groups(Pending& pending);
+  void finish(Pending& pending);
+  Status wait_and_choose(Pending& pending);
+  void use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count);
+  void fail(Pending& pending, const Error& error);
+
+  model::GpuDecoder& decoder_;
+  std::byte* pages_;
+  ThreadPool& pool_;
+  std::array<Pending, 2> pendings_;
+  std::uint64_t launched_ = 0;
+  std::uint64_t collected_ = 0;
+  std::optional<Error> failure_;  // the GPU is lost
+
+  std::vector<model::GpuRows> rows_;
+  std::size_t cursor_ = 0;               // where the last sample of the launch before was found
+  device::PinnedBuffer logits_;          // [logit_rows_max, vocabulary]
+  std::vector<SamplerScratch> scratch_;  // [thread]
+};
+
+}  // namespace pagoda::engine

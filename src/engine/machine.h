@@ -1,0 +1,43 @@
+// A model made ready to answer on one device, whichever: what a front door is built over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/core.h"
+#include "engine/runner.h"
+#include "kv/cache.h"
+#include "kv/memory/page_layout.h"
+
+namespace pagoda::engine {
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  // Sized to what the cache holds: its context may be shorter than was asked for.
+  virtual const CoreOptions& core_options() const = 0;
+  virtual kv::Cache& cache() = 0;
+  virtual Runner& runner() = 0;
+  virtual const kv::memory::PageLayout& page_layout() const = 0;
+  virtual std::size_t threads() const = 0;
+  // What computes, for people: "2 threads", "NVIDIA H200".
+  virtual std::string device_name() const = 0;
+  virtual std::uint64_t kv_bytes() const = 0;
+  // Tokens that the cache holds when no slice forgets any.
+  virtual std::uint64_t kv_tokens() const = 0;
+  // What the context would have been with more memory, when it was lowered.
+  virtual std::optional<std::uint64_t> context_asked() const = 0;
+
+  // Can stores read and write this machine's pages? What follows is for those where they can.
+  virtual bool takes_tiers() const { return false; }
+  // Numerics id and KV format: with the model, all that rows depend on besides their tokens.
+  virtual std::string rows_id() const { return {}; }
+  // Pages are kept in these stores, too. Before an engine is made of the machine, which must have
+  // been made to name its blocks.
+  virtual void use_tiers(const TierOptions& /*tiers*/) {}
+};
+
+}  // namespace pagoda::engine

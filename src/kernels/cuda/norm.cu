@@ -1,0 +1,44 @@
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/tensor_core.cuh"
+
+namespace pagoda::kernels::cuda {
+namespace {
+
+constexpr std::uint32_t kThreads = 256;
+
+// The sum of all threads' values, in the order that ops.h states.
+__device__ float block_sum(float value) {
+  __shared__ float warps[kThreads / 32];
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = warps[0];
+  for (std::uint32_t w = 1; w < kThreads / 32; ++w) sum += warps[w];
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) norm(Norm job) {
+  let_next_launch_begin();
+  wait_for_launch_before();
+  const std::uint32_t row = blockIdx.x;
+  const std::uint32_t from = job.source != nullptr ? job.source[row] : row;
+  const float* const x = job.residual + std::size_t{from} * job.width;
+  float squares = 0;
+  for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
+    squares = __fmaf_rn(x[i], x[i], squares);
+  }
+  const float mean = __fdiv_rn(block_sum(squares), static_cast<float>(job.width));
+  const float factor = __fdiv_rn(1.0f, __fsqrt_rn(mean + job.epsilon));
+  for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
+    job.operand[operand_place(row, i, job.rows)] = bf16_bits(x[i] * factor * job.weight[i]);
+  }
+}
+
+}  // namespace
+
+void launch_norm(const Norm& job, Stream stream) {
+  launch_kernel(norm, dim3(job.rows), kThreads, 0, stream, job);
+}
+
+}  // namespace pagoda::kernels::cuda

@@ -1,0 +1,225 @@
+// The math on a Hopper GPU: contracts, and the functions that launch it.
+//
+// A call launches its kernel on a stream and returns; nothing here waits, allocates or copies to
+// the host. Sizes that a launch depends on are parameters; what changes from step to step (tokens,
+// positions, tables, items) is read on the device, so that a captured graph can be launched again.
+// No kernel's result depends on the batch: an output is a function of its own row, the weights and
+// absolute positions.
+//
+// The arithmetic, name "hopper". Its twin in plain C++ is twin.h.
+//
+//   product   The factors are bf16. A sum over K takes steps of 16 columns, in order, one chain
+//   from
+//             0: sum = step(sum), where a step adds its 16 products to the sum so far the way a
+//             tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
+//             mma.m16n8k16 and wgmma of any width give the same bits (measured), so tiles may have
+//             any shape. K is never split.
+//   codes     Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
+//             kCodes8Short) U = the product sum of the codes from 0, X = that of ones
+//             (kCodes4Minimum alone); then sum = fma(scale, U, sum), sum = fma(minimum, X, sum);
+//             groups in order.
+//   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
+//             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
+//             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
+//   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
+//   rope      in fp32 as ops.h: each product rounded, then added.
+//   attention Queries, keys, values and weights are rounded to the cache's element (fp8: fp16
+//             factors, times a token's scale). Keys are divided into splits of kSplitKeys from
+//             position 0, walked in tiles of kTileKeys. A tile: scores by product sum over the
+//             dimensions, where even steps of a block of 32 hold dimensions d with d % 8 < 4 and
+//             odd ones the others; top = max(top, score * c), c = scale * log2 e;
+//             weight = exp2(fma(score, c, -top)); weights are added by the four lanes of a quad,
+//             each in order; values by product sum in steps of 16 keys, after all sums so far were
+//             multiplied by exp2(old top - top). Splits merge left to right:
+//             top = max of both, a = exp2(left - top), b = exp2(right - top),
+//             sum = fma(left, a, right * b). At the end value sum / weight sum.
+//             exp2 is the chip's ex2.approx, within 2 ulp.
+//
+// The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
+// each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
+// copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/device.h"
+#include "kernels/cuda/packed_matrix.h"
+#include "kv/memory/page_layout.h"
+
+namespace pagoda::kernels::cuda {
+
+// The numerics id: raised whenever a result may change by a bit.
+inline constexpr const char* kArithmeticName = "hopper";
+inline constexpr std::uint32_t kArithmeticVersion = 1;
+
+inline constexpr std::uint32_t kSplitKeys = 256;
+inline constexpr std::uint32_t kTileKeys = 64;
+inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head in a tile
+
+using Stream = device::StreamHandle;
+using Bf16 = std::uint16_t;  // bits
+
+constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
+  return (rows + 7) / 8 * 8 * chunks_of(columns) * kChunkColumns;
+}
+// Of an operand of `rows` rows.
+constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
+  const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
+  return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
+}
+
+struct Matrix {
+  Form form = Form::kBf16;
+  const std::byte* data = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+};
+
+// What becomes of y[row, n], the product of operand row and weight row n.
+enum class Finish : std::uint8_t {
+  kStore,  // out = y + bias
+  kAdd,    // out += y + bias
+  kGate,   // weight rows 16i to 16i + 7 are gates, 16i + 8 to 16i + 15 their ups:
+           // operand[row, 8i + j] = gate(y[16i + j], y[16i + 8 + j])
+};
+
+struct Product {
+  Matrix weight;
+  const Bf16* x = nullptr;  // operand of weight.columns
+  std::uint32_t rows = 0;
+  Finish finish = Finish::kStore;
+  float* out = nullptr;  // [rows, out_stride]
+  std::size_t out_stride = 0;
+  const float* bias = nullptr;  // [weight.rows], or none
+  Bf16* operand = nullptr;      // kGate: of weight.rows / 2 columns
+};
+void launch_product(const Product& job, Stream stream);
+
+// What a step is about, as arrays on the device. Rows beyond those of the step have position
+// kNoPosition: they are computed and leave nothing behind.
+inline constexpr std::uint32_t kNoPosition = 0xFFFFFFFFu;
+
+struct RowPlace {
+  std::uint32_t token;     // when `chosen` is kNoChoice
+  std::uint32_t chosen;    // else: which choice of the launch before
+  std::uint32_t position;  // kNoPosition: none
+  std::uint32_t sequence;
+};
+inline constexpr std::uint32_t kNoChoice = 0xFFFFFFFFu;
+
+// Rows of one sequence. Tables of slice s begin at table + s * the step's table stride.
+struct SequencePlace {
+  std::uint32_t first_row;
+  std::uint32_t rows;
+  std::uint32_t first_position;
+  std::uint32_t table;  // index of its first block id
+};
+
+// Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
+// over splits [first_split, last_split), which leave partial results from query row `partial` on,
+// or, when that is kWhole, are all there are and leave the result.
+struct AttentionItem {
+  std::uint32_t sequence;
+  std::uint32_t tile;
+  std::uint32_t first_split;
+  std::uint32_t last_split;
+  std::uint32_t partial;  // split after split, [split][kv head][rows of the tile]
+};
+inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
+
+// residual[row] = embedding[token of the row], [rows, width]
+struct Embed {
+  const Bf16* table = nullptr;  // [vocabulary, width]
+  const RowPlace* places = nullptr;
+  const std::uint32_t* choices = nullptr;  // of the launch before
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  float* residual = nullptr;
+};
+void launch_embed(const Embed& job, Stream stream);
+
+// operand[i] = norm of residual[source ? source[i] : i]
+struct Norm {
+  const float* residual = nullptr;  // [rows, width]
+  const float* weight = nullptr;
+  const std::uint32_t* source = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  float epsilon = 0;
+  Bf16* operand = nullptr;
+};
+void launch_norm(const Norm& job, Stream stream);
+
+// The pages of one layer, and how its block tables are found.
+struct Pages {
+  std::byte* data = nullptr;
+  kv::memory::PageLayout layout;          // rows of kF16 or kBF16, block_tokens a power of two
+  std::uint32_t layer = 0;                // within the slice
+  const std::uint32_t* tables = nullptr;  // of this slice
+};
+
+// Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
+// with a value that is not finite gets a NaN key and values 0 (kernels/ops.h, store_kv).
+struct Append {
+  const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
+  const RowPlace* places = nullptr;
+  const SequencePlace* sequences = nullptr;
+  Pages pages;
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  const float* cosines = nullptr;  // [positions, pairs]
+  const float* sines = nullptr;
+  std::uint32_t pairs = 0;
+  bool adjacent = true;            // kernels::RopePairing
+  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element
+};
+void launch_append(const Append& job, Stream stream);
+
+struct Attend {
+  const std::uint16_t* query = nullptr;
+  const SequencePlace* sequences = nullptr;
+  Pages pages;
+  std::uint32_t heads = 0;
+  std::uint32_t window = 0;
+  float scale = 1;
+  const AttentionItem* items = nullptr;
+  const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
+  std::uint32_t items_max = 0;
+  std::uint32_t rows = 0;     // of the step
+  float* partials = nullptr;  // [query rows][head_dim + 2]: values, top, sum
+  Bf16* operand = nullptr;    // of heads * head_dim columns
+};
+void launch_attend(const Attend& job, Stream stream);
+
+// Merges the partial results that items left. An item here names a tile and all its splits.
+void launch_merge(const Attend& job, Stream stream);
+
+// choices[i] = the token with the largest logit of row i, of equals the lowest; kNoChoice when a
+// logit is not finite.
+struct Choose {
+  const float* logits = nullptr;  // [rows, vocabulary]
+  std::uint32_t rows = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t* choices = nullptr;
+};
+void launch_choose(const Choose& job, Stream stream);
+
+// Seeded weights in packed form, as if uniform values of the given bound had been packed: for
+// measuring without files. Codes and scales are those of a matrix with such values.
+struct RandomFill {
+  Form form = Form::kBf16;
+  std::byte* data = nullptr;
+  std::uint64_t chunks = 0;  // of all row tiles
+  float bound = 1;
+  std::uint64_t seed = 0;
+};
+void launch_random_fill(const RandomFill& job, Stream stream);
+// count values of bf16, uniform.
+void launch_random_bf16(Bf16* values, std::uint64_t count, float bound, std::uint64_t seed,
+                        Stream stream);
+
+// Raises the shared memory limits of all kernels: once, after the device is open.
+Status prepare_kernels();
+
+}  // namespace pagoda::kernels::cuda

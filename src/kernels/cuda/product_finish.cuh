@@ -1,0 +1,102 @@
+// What becomes of a 16 x 8 fragment of a product: rows of weights by rows of the batch.
+#pragma once
+
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/tensor_core.cuh"
+
+namespace pagoda::kernels::cuda {
+
+__device__ __forceinline__ float gated(float gate, float up) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  const float grown = 1.0f + exp2_fast(-gate * kLog2E);
+  return __fdiv_rn(gate, grown) * up;
+}
+
+// Where the values of a thread's fragment go: value i + 2 * half is batch row i, weight row
+// low + 8 * half.
+struct FragmentPlace {
+  std::uint32_t row;     // of the batch, the first of two
+  std::uint32_t output;  // the first of two, 8 apart
+
+  __device__ __forceinline__ FragmentPlace(std::uint32_t tile, std::uint32_t batch_tile)
+      : row(batch_tile * 8 + threadIdx.x % 4 * 2),
+        output(tile * kTileRows + threadIdx.x % 32 / 4) {}
+
+  __device__ __forceinline__ bool there(const Product& job, int value) const {
+    return row + value % 2 < job.rows && output + value / 2 * 8 < job.weight.rows;
+  }
+  __device__ __forceinline__ float& out(const Product& job, int value) const {
+    return job.out[(row + value % 2) * job.out_stride + output + value / 2 * 8];
+  }
+};
+
+// kCount fragments side by side, of row tile `tile` and batch rows from 8 * batch_tile on. What is
+// added to is read for all before the first is written: one latency, not one for each.
+template <int kCount>
+__device__ __forceinline__ void add_to_output(const Product& job, std::uint32_t tile,
+                                              std::uint32_t batch_tile, float (*c)[4]) {
+  float before[kCount][4];
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) {
+    const FragmentPlace place(tile, batch_tile + n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      before[n][i] = place.there(job, i) ? place.out(job, i) : 0.0f;
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) {
+    const FragmentPlace place(tile, batch_tile + n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (!place.there(job, i)) continue;
+      const float bias = job.bias != nullptr ? job.bias[place.output + i / 2 * 8] : 0.0f;
+      place.out(job, i) = before[n][i] + (job.bias != nullptr ? c[n][i] + bias : c[n][i]);
+    }
+  }
+}
+
+__device__ __forceinline__ void store_fragment(const Product& job, std::uint32_t tile,
+                                               std::uint32_t batch_tile, const float (&c)[4]) {
+  const FragmentPlace place(tile, batch_tile);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (!place.there(job, i)) continue;
+    const float y = c[i];
+    place.out(job, i) = job.bias != nullptr ? y + job.bias[place.output + i / 2 * 8] : y;
+  }
+}
+
+__device__ __forceinline__ void gate_fragment(const Product& job, std::uint32_t tile,
+                                              std::uint32_t batch_tile, const float (&c)[4]) {
+  const FragmentPlace place(tile, batch_tile);
+  const std::uint32_t column = tile * 8 + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (!place.there(job, i)) continue;
+    job.operand[operand_place(place.row + i, column, job.rows)] = bf16_bits(gated(c[i], c[i + 2]));
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void finish_fragments(const Product& job, std::uint32_t tile,
+                                                 std::uint32_t batch_tile, float (&c)[kCount][4]) {
+  constexpr int kTogether = kCount < 16 ? kCount : 4;  // registers are few with many
+  if (job.finish == Finish::kAdd) {
+#pragma unroll
+    for (int n = 0; n < kCount; n += kTogether) {
+      add_to_output<kTogether>(job, tile, batch_tile + n, c + n);
+    }
+    return;
+  }
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) {
+    if (job.finish == Finish::kGate) {
+      gate_fragment(job, tile, batch_tile + n, c[n]);
+    } else {
+      store_fragment(job, tile, batch_tile + n, c[n]);
+    }
+  }
+}
+
+}  // namespace pagoda::kernels::cuda

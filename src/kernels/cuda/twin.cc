@@ -1,0 +1,228 @@
+#include "kernels/cuda/twin.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/half.h"
+
+namespace pagoda::kernels::cuda::twin {
+namespace {
+
+constexpr float kLog2E = 1.44269504088896341f;
+
+std::uint16_t half_at(const std::byte* at) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+bool has_nibbles(Form form) { return form == Form::kCodes4 || form == Form::kCodes4Minimum; }
+std::size_t group_columns(Form form) { return form == Form::kCodes8Short ? 16 : 32; }
+
+// One weight's place: its chunk, and which lane and value of which step.
+struct Place {
+  const std::byte* chunk;
+  std::size_t step;
+  std::size_t lane;
+  std::size_t value;
+  std::size_t row;     // of the tile
+  std::size_t column;  // of the chunk
+  std::size_t group;   // of the chunk
+};
+
+Place find(Form form, const std::byte* packed, std::size_t columns, std::size_t row,
+           std::size_t column) {
+  const std::size_t chunk = row / kTileRows * chunks_of(columns) + column / kChunkColumns;
+  const std::size_t r = row % kTileRows;
+  const std::size_t c = column % kStepColumns;
+  return {.chunk = packed + chunk * chunk_bytes(form),
+          .step = column % kChunkColumns / kStepColumns,
+          .lane = r % 8 * 4 + c / 4,
+          .value = c % 4 / 2 * 4 + r / 8 * 2 + c % 2,
+          .row = r,
+          .column = column % kChunkColumns,
+          .group = column % kChunkColumns / group_columns(form)};
+}
+
+// What is multiplied: a bf16, or a code.
+float factor_at(Form form, const Place& at) {
+  if (form == Form::kBf16) {
+    const std::size_t block = at.row / 8 * 8 + at.column / 8;
+    return float_from_bf16(half_at(at.chunk + block * 128 + at.row % 8 * 16 + at.column % 8 * 2));
+  }
+  if (has_nibbles(form)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at.chunk + at.lane * 16 + at.step * 4, sizeof word);
+    const std::uint32_t code = word >> (at.value / 2 * 4 + at.value % 2 * 16) & 15u;
+    return static_cast<float>(code) - (form == Form::kCodes4 ? 8.0f : 0.0f);
+  }
+  const std::byte* const code =
+      at.chunk + at.step / 2 * 512 + at.lane * 16 + at.step % 2 * 8 + at.value;
+  return static_cast<float>(static_cast<std::int8_t>(*code));
+}
+
+float scale_at(Form form, const Place& at) {
+  if (form == Form::kBf16) return 1.0f;
+  const std::byte* const scales = at.chunk + (has_nibbles(form) ? 512 : 1024);
+  return float_from_fp16(half_at(scales + (at.group * kTileRows + at.row) * 2));
+}
+
+float minimum_at(Form form, const Place& at) {
+  if (form != Form::kCodes4Minimum) return 0.0f;
+  return float_from_fp16(half_at(at.chunk + 512 + ((2 + at.group) * kTileRows + at.row) * 2));
+}
+
+// A step adds its 16 products and the sum so far, and rounds once.
+template <class Term>
+float product_sum(float sum, std::size_t begin, std::size_t end, Term&& term) {
+  for (std::size_t step = begin; step < end; step += kStepColumns) {
+    double exact = static_cast<double>(sum);
+    for (std::size_t k = step; k < std::min(end, step + kStepColumns); ++k) exact += term(k);
+    sum = static_cast<float>(exact);
+  }
+  return sum;
+}
+
+float rounded(bool brain, float value) {
+  return brain ? float_from_bf16(bf16_from_float(value)) : float_from_fp16(fp16_from_float(value));
+}
+
+struct Partial {
+  float top = -std::numeric_limits<float>::infinity();
+  float sum = 0;
+  std::vector<float> values;
+};
+
+// Scores of a tile's visible keys: dimensions in steps, d % 8 < 4 first in each block of 32.
+float score_of(const Query& query, const float* key) {
+  float sum = 0;
+  for (std::size_t step = 0; step < query.dim / kStepColumns; ++step) {
+    double exact = static_cast<double>(sum);
+    for (std::size_t i = 0; i < kStepColumns; ++i) {
+      const std::size_t d = step / 2 * 32 + i / 4 * 8 + step % 2 * 4 + i % 4;
+      exact += static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
+    }
+    sum = static_cast<float>(exact);
+  }
+  return sum;
+}
+
+void add_tile(const Query& query, const float* keys, const float* values, std::uint64_t base,
+              Partial& partial) {
+  const float scale = query.scale * kLog2E;
+  const auto visible = [&](std::uint64_t key) {
+    return key >= query.first && key <= query.position;
+  };
+  float scores[kTileKeys];
+  float best = -std::numeric_limits<float>::infinity();
+  for (std::uint32_t i = 0; i < kTileKeys; ++i) {
+    if (!visible(base + i)) continue;
+    scores[i] = score_of(query, keys + (base + i) * query.dim);
+    best = std::max(best, scores[i]);
+  }
+  const float top = std::max(partial.top, best * scale);
+  const float shrink = std::exp2(partial.top - top);
+  float lanes[4] = {};
+  for (std::uint32_t i = 0; i < kTileKeys; ++i) {
+    scores[i] = visible(base + i) ? std::exp2(std::fma(scores[i], scale, -top)) : 0.0f;
+    lanes[i % 8 / 2] += scores[i];
+  }
+  const float added = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  partial.sum = std::fma(partial.sum, shrink, added);
+  partial.top = top;
+  for (std::size_t d = 0; d < query.dim; ++d) {
+    partial.values[d] = product_sum(partial.values[d] * shrink, 0, kTileKeys, [&](std::size_t i) {
+      if (!visible(base + i)) return 0.0;
+      return static_cast<double>(rounded(query.brain, scores[i])) *
+             static_cast<double>(values[(base + i) * query.dim + d]);
+    });
+  }
+}
+
+void merge(Partial& left, const Partial& right) {
+  if (std::isinf(left.top)) {
+    left = right;
+    return;
+  }
+  const float top = std::max(left.top, right.top);
+  const float a = std::exp2(left.top - top);
+  const float b = std::exp2(right.top - top);
+  left.sum = std::fma(left.sum, a, right.sum * b);
+  for (std::size_t d = 0; d < left.values.size(); ++d) {
+    left.values[d] = std::fma(left.values[d], a, right.values[d] * b);
+  }
+  left.top = top;
+}
+
+}  // namespace
+
+float weight_at(Form form, const std::byte* packed, std::size_t columns, std::size_t row,
+                std::size_t column) {
+  const Place at = find(form, packed, columns, row, column);
+  return factor_at(form, at) * scale_at(form, at) + minimum_at(form, at);
+}
+
+std::vector<float> product(Form form, const std::byte* packed, std::size_t rows,
+                           std::size_t columns, const Bf16* x) {
+  std::vector<float> y(rows);
+  const auto value = [&](std::size_t k) { return static_cast<double>(float_from_bf16(x[k])); };
+  for (std::size_t n = 0; n < rows; ++n) {
+    const auto term = [&](std::size_t k) {
+      return value(k) * static_cast<double>(factor_at(form, find(form, packed, columns, n, k)));
+    };
+    if (form == Form::kBf16) {
+      y[n] = product_sum(0, 0, columns, term);
+      continue;
+    }
+    for (std::size_t k = 0; k < columns; k += group_columns(form)) {
+      const std::size_t end = std::min(columns, k + group_columns(form));
+      const Place at = find(form, packed, columns, n, k);
+      y[n] = std::fma(scale_at(form, at), product_sum(0, k, end, term), y[n]);
+      if (form != Form::kCodes4Minimum) continue;
+      y[n] = std::fma(minimum_at(form, at), product_sum(0, k, end, value), y[n]);
+    }
+  }
+  return y;
+}
+
+void norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y) {
+  constexpr std::size_t kThreads = 256;
+  float lanes[kThreads] = {};
+  for (std::size_t i = 0; i < width; ++i) {
+    lanes[i % kThreads] = std::fma(x[i], x[i], lanes[i % kThreads]);
+  }
+  float sum = 0;
+  for (std::size_t warp = 0; warp < kThreads / 32; ++warp) {
+    float* const own = lanes + warp * 32;
+    for (std::size_t step = 16; step > 0; step /= 2) {
+      for (std::size_t i = 0; i < step; ++i) own[i] += own[i + step];
+    }
+    sum = warp == 0 ? own[0] : sum + own[0];
+  }
+  const float mean = sum / static_cast<float>(width);
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (std::size_t i = 0; i < width; ++i) y[i] = bf16_from_float(x[i] * factor * weight[i]);
+}
+
+float gate(float gate, float up) { return gate / (1.0f + std::exp2(-gate * kLog2E)) * up; }
+
+std::vector<float> attend(const Query& query, const float* keys, const float* values) {
+  Partial total;
+  for (std::uint64_t split = query.first / kSplitKeys; split <= query.position / kSplitKeys;
+       ++split) {
+    Partial partial;
+    partial.values.resize(query.dim);
+    const std::uint64_t begin = std::max(split * kSplitKeys, query.first) / kTileKeys * kTileKeys;
+    const std::uint64_t end = std::min<std::uint64_t>((split + 1) * kSplitKeys, query.position + 1);
+    for (std::uint64_t base = begin; base < end; base += kTileKeys) {
+      add_tile(query, keys, values, base, partial);
+    }
+    merge(total, partial);
+  }
+  for (float& value : total.values) value /= total.sum;
+  return total.values;
+}
+
+}  // namespace pagoda::kernels::cuda::twin

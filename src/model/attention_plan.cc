@@ -1,0 +1,81 @@
+#include "model/attention_plan.h"
+
+#include <algorithm>
+
+#include "kernels/ops.h"
+
+namespace pagoda::model {
+namespace {
+
+using kernels::cuda::AttentionItem;
+using kernels::cuda::kQueryRows;
+using kernels::cuda::kSplitKeys;
+using kernels::cuda::kWhole;
+using kernels::cuda::SequencePlace;
+
+struct TileSplits {
+  std::uint32_t first;
+  std::uint32_t last;
+  std::uint32_t rows;  // query rows of the tile
+
+  std::uint32_t count() const { return last - first; }
+};
+
+TileSplits splits_of(const SequencePlace& sequence, std::uint32_t tile,
+                     const AttentionShape& shape) {
+  const std::uint32_t group = shape.heads / shape.kv_heads;
+  const std::uint32_t first_token = tile * kQueryRows / group;
+  const std::uint32_t last_token =
+      std::min(sequence.rows - 1, (tile * kQueryRows + kQueryRows - 1) / group);
+  const std::uint64_t earliest = std::uint64_t{sequence.first_position} + first_token;
+  const std::uint64_t latest = std::uint64_t{sequence.first_position} + last_token;
+  return {
+      static_cast<std::uint32_t>(kernels::first_visible_key(earliest, shape.window) / kSplitKeys),
+      static_cast<std::uint32_t>(latest / kSplitKeys + 1),
+      std::min(kQueryRows, sequence.rows * group - tile * kQueryRows)};
+}
+
+template <class Visit>
+void for_tiles(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+               Visit&& visit) {
+  const std::uint32_t group = shape.heads / shape.kv_heads;
+  for (std::uint32_t s = 0; s < sequences.size(); ++s) {
+    // The last tiles see the most: they begin first.
+    for (std::uint32_t tile = query_tiles(sequences[s].rows, group); tile-- > 0;) {
+      visit(s, tile, splits_of(sequences[s], tile, shape));
+    }
+  }
+}
+
+}  // namespace
+
+void AttentionPlan::fill(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+                         const AttentionLimits& limits) {
+  items.clear();
+  merges.clear();
+  std::uint64_t tiles = 0;
+  std::uint64_t splits = 0;
+  std::uint64_t partial_rows = 0;
+  for_tiles(sequences, shape, [&](std::uint32_t, std::uint32_t, const TileSplits& tile) {
+    ++tiles;
+    splits += tile.count();
+    partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
+  });
+  const bool share = tiles * shape.kv_heads < limits.warps && splits > tiles &&
+                     splits <= limits.items && partial_rows <= limits.partial_rows;
+  std::uint32_t partial = 0;
+  for_tiles(sequences, shape,
+            [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
+              if (!share || tile.count() == 1) {
+                items.push_back({sequence, index, tile.first, tile.last, kWhole});
+                return;
+              }
+              merges.push_back({sequence, index, tile.first, tile.last, partial});
+              for (std::uint32_t split = tile.first; split < tile.last; ++split) {
+                items.push_back({sequence, index, split, split + 1, partial});
+                partial += tile.rows * shape.kv_heads;
+              }
+            });
+}
+
+}  // namespace pagoda::model

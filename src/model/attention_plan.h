@@ -1,0 +1,42 @@
+// Who attends to what on a GPU, and in how many pieces: a pure function of shapes and positions.
+//
+// A tile is kQueryRows query rows of a sequence. With enough tiles for the whole chip a warp takes
+// a tile through all its splits; with few, splits are shared out, leave partial results and are
+// merged in order. Either way gives the same bits: the choice is one of speed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/ops.h"
+
+namespace pagoda::model {
+
+struct AttentionShape {
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t window = 0;  // 0: all keys
+};
+
+struct AttentionLimits {
+  std::uint32_t warps = 132 * 8;          // that keep the chip busy
+  std::uint32_t items = 1u << 16;         // room for items
+  std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
+};
+
+// Memory is taken once; fill() replaces what was there.
+struct AttentionPlan {
+  std::vector<kernels::cuda::AttentionItem> items;
+  std::vector<kernels::cuda::AttentionItem> merges;
+
+  void fill(std::span<const kernels::cuda::SequencePlace> sequences, const AttentionShape& shape,
+            const AttentionLimits& limits);
+};
+
+// Tiles of a sequence with that many rows.
+constexpr std::uint32_t query_tiles(std::uint32_t rows, std::uint32_t group) {
+  return (rows * group + kernels::cuda::kQueryRows - 1) / kernels::cuda::kQueryRows;
+}
+
+}  // namespace pagoda::model

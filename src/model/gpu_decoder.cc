@@ -1,0 +1,381 @@
+#include "model/gpu_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/assert.h"
+#include "model/rope.h"
+
+namespace pagoda::model {
+
+namespace cuda = kernels::cuda;
+
+namespace {
+
+kv::memory::SlicePlan slices_of(const Config& config, const GpuDecoderOptions& options) {
+  const kv::memory::PageLayout one_layer = {.element = options.kv_element,
+                                            .block_tokens = options.block_tokens,
+                                            .layers = 1,
+                                            .kv_heads = config.kv_heads,
+                                            .key_dim = config.key_dim,
+                                            .value_dim = config.value_dim};
+  std::vector<kv::memory::LayerKind> layers;
+  for (const kv::memory::LayerReach reach : config.reach) layers.push_back({reach, one_layer});
+  return kv::memory::plan_slices(layers);
+}
+
+Status check_shape(const Config& config, const GpuDecoderOptions& options) {
+  const std::uint32_t dim = config.key_dim;
+  if ((dim != 64 && dim != 128 && dim != 256) || config.value_dim != dim) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("the GPU runs heads of 64, 128 or 256 dimensions; this model's have {} "
+                    "key and {} value dimensions: use --device cpu",
+                    dim, config.value_dim)};
+  }
+  const std::uint32_t block = options.block_tokens;
+  if (!std::has_single_bit(block) || block < 16 || block > 128) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("--block-size: is {}, but the GPU takes 16, 32, 64 or 128", block)};
+  }
+  if (options.kv_element == kv::memory::Element::kF32) {
+    return Error{ErrorCode::kUnsupported,
+                 "--kv-cache-dtype: the GPU keeps keys and values as bf16 or fp16"};
+  }
+  return ok_status();
+}
+
+// Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
+std::uint32_t bucket_of(std::uint32_t rows) {
+  if (rows <= 8) return std::bit_ceil(rows);
+  if (rows <= 256) return (rows + 7) / 8 * 8;
+  return (rows + 31) / 32 * 32;
+}
+
+}  // namespace
+
+GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream stream,
+                       const GpuDecoderOptions& options)
+    : config_(config),
+      weights_(std::move(weights)),
+      stream_(std::move(stream)),
+      options_(options),
+      slice_plan_(slices_of(config, options)),
+      page_layout_(slice_plan_.layouts.front()) {}
+
+Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, GpuWeights weights,
+                                                       std::span<const float> rope_divisors,
+                                                       const GpuDecoderOptions& options) {
+  RETURN_IF_ERROR(check_shape(config, options));
+  RETURN_IF_ERROR(cuda::prepare_kernels());
+  ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
+  std::unique_ptr<GpuDecoder> decoder(
+      new GpuDecoder(config, std::move(weights), std::move(stream), options));
+  RETURN_IF_ERROR(decoder->take_memory(rope_divisors));
+  return decoder;
+}
+
+Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
+  const std::size_t rows = bucket_of(options_.rows_max);
+  const std::size_t dim = config_.key_dim;
+  const std::size_t mixed = config_.heads * dim;
+  const std::size_t qkv = mixed + 2 * config_.kv_heads * dim;
+  const std::size_t logit_rows = bucket_of(options_.sequences_max);
+  const auto take = [](device::Buffer& to, std::uint64_t bytes, const char* what) -> Status {
+    ASSIGN_OR_RETURN(to, device::Buffer::allocate(bytes, what));
+    return ok_status();
+  };
+  RETURN_IF_ERROR(take(residual_, rows * config_.width * 4, "the residual stream"));
+  RETURN_IF_ERROR(
+      take(normed_, 2 * cuda::operand_values(std::max(rows, logit_rows), config_.width), "norms"));
+  RETURN_IF_ERROR(take(qkv_, rows * qkv * 4, "queries, keys and values"));
+  RETURN_IF_ERROR(take(query_, rows * mixed * 2, "queries"));
+  RETURN_IF_ERROR(take(mixed_, 2 * cuda::operand_values(rows, mixed), "attention"));
+  RETURN_IF_ERROR(take(hidden_, 2 * cuda::operand_values(rows, config_.hidden_width), "gates"));
+  RETURN_IF_ERROR(take(logits_, logit_rows * config_.vocabulary * 4, "logits"));
+  RETURN_IF_ERROR(take(choices_, logit_rows * 4, "choices"));
+  RETURN_IF_ERROR(take(partials_, limits_.partial_rows * (dim + 2) * 4, "partial attention"));
+
+  layout_.sequences = rows * 4;
+  layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
+  layout_.items = layout_.logit_rows + logit_rows;
+  layout_.merges_max = limits_.warps;
+  layout_.items_max = std::max<std::size_t>(
+      limits_.items, query_tiles(static_cast<std::uint32_t>(rows), config_.group()) +
+                         std::size_t{options_.sequences_max});
+  layout_.slice_items = 2 + (layout_.merges_max + layout_.items_max) * 5;
+  const std::size_t slices = slice_plan_.slices.size();
+  layout_.tables = layout_.items + slices * layout_.slice_items;
+  const std::uint64_t blocks =
+      (options_.context_tokens + options_.block_tokens - 1) / options_.block_tokens;
+  layout_.table_words = options_.sequences_max * blocks;
+  layout_.words = layout_.tables + slices * layout_.table_words;
+  RETURN_IF_ERROR(take(step_, layout_.words * 4, "step inputs"));
+  for (device::PinnedBuffer& host : step_host_) {
+    ASSIGN_OR_RETURN(host, device::PinnedBuffer::allocate(layout_.words * 4, "step inputs"));
+  }
+  plans_.resize(slices);
+  for (AttentionPlan& plan : plans_) {
+    plan.items.reserve(layout_.items_max);
+    plan.merges.reserve(layout_.merges_max);
+  }
+  sequences_.reserve(options_.sequences_max);
+  return fill_rope(rope_divisors);
+}
+
+Status GpuDecoder::fill_rope(std::span<const float> divisors) {
+  const RopeTable rope(config_.rope, divisors);
+  const std::size_t values = options_.context_tokens * rope.pairs();
+  std::vector<float> cosines(values);
+  std::vector<float> sines(values);
+  for (std::uint64_t position = 0; position < options_.context_tokens; ++position) {
+    rope.fill(position, cosines.data() + position * rope.pairs(),
+              sines.data() + position * rope.pairs());
+  }
+  const auto send = [&](device::Buffer& to, const std::vector<float>& from) -> Status {
+    ASSIGN_OR_RETURN(to, device::Buffer::allocate(values * 4, "rotations"));
+    RETURN_IF_ERROR(stream_.copy_to_device(
+        to.data(), reinterpret_cast<const std::byte*>(from.data()), values * 4));
+    return stream_.wait();
+  };
+  RETURN_IF_ERROR(send(cosines_, cosines));
+  return send(sines_, sines);
+}
+
+// Tokens, positions and tables of a step, into its memory.
+void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* words) {
+  auto* const places = reinterpret_cast<cuda::RowPlace*>(words + layout_.places);
+  sequences_.clear();
+  table_words_used_ = 0;
+  std::uint32_t row = 0;
+  for (const GpuRows& sequence : sequences) {
+    const auto index = static_cast<std::uint32_t>(sequences_.size());
+    sequences_.push_back({row, sequence.rows, static_cast<std::uint32_t>(sequence.first_position),
+                          table_words_used_});
+    for (std::uint32_t i = 0; i < sequence.rows; ++i) {
+      const bool known = i < sequence.tokens.size();
+      places[row++] = {known ? sequence.tokens[i].value() : sequence.last_token.value(),
+                       known ? cuda::kNoChoice : sequence.chosen,
+                       static_cast<std::uint32_t>(sequence.first_position) + i, index};
+    }
+    const std::uint64_t end = sequence.first_position + sequence.rows;
+    const std::uint64_t blocks = (end + options_.block_tokens - 1) / options_.block_tokens;
+    ASSERT(table_words_used_ + blocks <= layout_.table_words, "the context bounds every table");
+    for (std::size_t s = 0; s < sequence.tables.size(); ++s) {
+      std::memcpy(words + layout_.tables + s * layout_.table_words + table_words_used_,
+                  sequence.tables[s], blocks * sizeof(std::uint32_t));
+    }
+    table_words_used_ += static_cast<std::uint32_t>(blocks);
+  }
+  std::memcpy(words + layout_.sequences, sequences_.data(),
+              sequences_.size() * sizeof(cuda::SequencePlace));
+}
+
+GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
+                                             std::span<const std::uint32_t> logit_rows,
+                                             std::uint32_t* words) {
+  write_rows(sequences, words);
+  std::uint32_t rows = 0;
+  for (const GpuRows& sequence : sequences) rows += sequence.rows;
+  ASSERT(rows <= options_.rows_max, "the step has more rows than rows_max");
+  StepShape shape;
+  const bool decodes = rows == sequences.size();
+  shape.rows = decodes ? bucket_of(rows) : rows;
+  auto* const places = reinterpret_cast<cuda::RowPlace*>(words + layout_.places);
+  for (std::uint32_t i = rows; i < shape.rows; ++i) {
+    places[i] = {0, cuda::kNoChoice, cuda::kNoPosition, 0};
+  }
+  shape.logit_rows = static_cast<std::uint32_t>(logit_rows.size());
+  if (decodes) shape.logit_rows = bucket_of(std::max(1u, shape.logit_rows));
+  std::uint32_t* const wanted = words + layout_.logit_rows;
+  std::copy(logit_rows.begin(), logit_rows.end(), wanted);
+  std::fill(wanted + logit_rows.size(), wanted + shape.logit_rows, 0);
+  for (std::size_t s = 0; s < plans_.size(); ++s) {
+    AttentionPlan& plan = plans_[s];
+    plan.fill(sequences_,
+              {.heads = config_.heads,
+               .kv_heads = config_.kv_heads,
+               .window = slice_plan_.slices[s].window},
+              limits_);
+    ASSERT(plan.items.size() <= layout_.items_max && plan.merges.size() <= layout_.merges_max,
+           "a plan keeps within its limits");
+    std::uint32_t* const at = words + layout_.items + s * layout_.slice_items;
+    at[0] = static_cast<std::uint32_t>(plan.items.size());
+    at[1] = static_cast<std::uint32_t>(plan.merges.size());
+    std::memcpy(at + 2, plan.merges.data(), plan.merges.size() * sizeof(cuda::AttentionItem));
+    std::memcpy(at + 2 + layout_.merges_max * 5, plan.items.data(),
+                plan.items.size() * sizeof(cuda::AttentionItem));
+    // Graphs are for few shapes: launches are rounded up, and what is too much returns at once.
+    const auto rounded = [&](std::uint32_t count) {
+      return decodes && count > 0 ? std::bit_ceil(count) : count;
+    };
+    shape.items.push_back(rounded(at[0]));
+    shape.merges.push_back(rounded(at[1]));
+  }
+  return shape;
+}
+
+Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape) {
+  const auto send = [&](std::size_t begin, std::size_t count) {
+    return stream_.copy_to_device(step_.data() + begin * 4,
+                                  reinterpret_cast<const std::byte*>(words + begin), count * 4);
+  };
+  RETURN_IF_ERROR(send(0, std::size_t{shape.rows} * 4));
+  RETURN_IF_ERROR(send(layout_.sequences, layout_.items - layout_.sequences));
+  for (std::size_t s = 0; s < plans_.size(); ++s) {
+    const std::size_t at = layout_.items + s * layout_.slice_items;
+    RETURN_IF_ERROR(send(at, 2 + plans_[s].merges.size() * 5));
+    RETURN_IF_ERROR(send(at + 2 + layout_.merges_max * 5, plans_[s].items.size() * 5));
+    RETURN_IF_ERROR(send(layout_.tables + s * layout_.table_words, table_words_used_));
+  }
+  return ok_status();
+}
+
+Status GpuDecoder::forward(std::span<const GpuRows> sequences,
+                           std::span<const std::uint32_t> logit_rows) {
+  ASSERT(logit_rows.size() <= logit_rows_max(), "more rows of logits than memory was taken for");
+  ASSERT(pages_ != nullptr, "pages are set before the first step");
+  auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();
+  ++step_turn_;
+  const StepShape shape = write_step(sequences, logit_rows, words);
+  RETURN_IF_ERROR(send_step(words, shape));
+  std::uint32_t rows = 0;
+  for (const GpuRows& sequence : sequences) rows += sequence.rows;
+  if (!options_.graphs || rows != sequences.size()) return launch_step(shape);
+  device::Graph& graph = graphs_[shape];
+  if (graph.empty()) {
+    RETURN_IF_ERROR(stream_.begin_capture());
+    const Status launched = launch_step(shape);
+    auto captured = stream_.end_capture();
+    RETURN_IF_ERROR(launched);
+    ASSIGN_OR_RETURN(graph, std::move(captured));
+  }
+  return stream_.launch(graph);
+}
+
+Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
+  auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();
+  std::copy(rows.begin(), rows.end(), words + layout_.logit_rows);
+  RETURN_IF_ERROR(stream_.copy_to_device(
+      step_.data() + layout_.logit_rows * 4,
+      reinterpret_cast<const std::byte*>(words + layout_.logit_rows), rows.size() * 4));
+  launch_logits(static_cast<std::uint32_t>(rows.size()));
+  return device::last_launch();
+}
+
+Status GpuDecoder::launch_step(const StepShape& shape) {
+  cuda::launch_embed({.table = weights_.embedding(),
+                      .places = reinterpret_cast<const cuda::RowPlace*>(step_at(layout_.places)),
+                      .choices = choices(),
+                      .rows = shape.rows,
+                      .width = config_.width,
+                      .residual = residual_.as<float>()},
+                     stream_.handle());
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) launch_layer(layer, shape);
+  if (shape.logit_rows > 0) launch_logits(shape.logit_rows);
+  return device::last_launch();
+}
+
+void GpuDecoder::multiply(const GpuProjection& by, const device::Buffer& operand,
+                          std::uint32_t rows, cuda::Finish finish, float* out, std::size_t stride) {
+  cuda::launch_product({.weight = by.weight,
+                        .x = operand.as<cuda::Bf16>(),
+                        .rows = rows,
+                        .finish = finish,
+                        .out = out + by.column,
+                        .out_stride = stride,
+                        .bias = by.bias,
+                        .operand = hidden_.as<cuda::Bf16>()},
+                       stream_.handle());
+}
+
+void GpuDecoder::launch_layer(std::uint32_t layer, const StepShape& shape) {
+  const GpuLayer& weights = weights_.layers()[layer];
+  const auto normalise = [&](const float* weight) {
+    cuda::launch_norm({.residual = residual_.as<float>(),
+                       .weight = weight,
+                       .rows = shape.rows,
+                       .width = config_.width,
+                       .epsilon = config_.norm_epsilon,
+                       .operand = normed_.as<cuda::Bf16>()},
+                      stream_.handle());
+  };
+  normalise(weights.attention_norm);
+  const std::size_t qkv = std::size_t{config_.heads + 2 * config_.kv_heads} * config_.key_dim;
+  for (const GpuProjection& part : weights.qkv) {
+    multiply(part, normed_, shape.rows, cuda::Finish::kStore, qkv_.as<float>(), qkv);
+  }
+  launch_attention(layer, shape);
+  multiply(weights.attention_output, mixed_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
+           config_.width);
+  normalise(weights.feed_forward_norm);
+  multiply(weights.gate_up, normed_, shape.rows, cuda::Finish::kGate, nullptr, 0);
+  multiply(weights.down, hidden_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
+           config_.width);
+}
+
+void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
+  const kv::memory::LayerPlace place = slice_plan_.places[layer];
+  const std::size_t items = layout_.items + place.slice * layout_.slice_items;
+  const auto* const sequences =
+      reinterpret_cast<const cuda::SequencePlace*>(step_at(layout_.sequences));
+  const cuda::Pages pages = {.data = pages_,
+                             .layout = page_layout_,
+                             .layer = place.layer,
+                             .tables = step_at(layout_.tables + place.slice * layout_.table_words)};
+  cuda::launch_append({.qkv = qkv_.as<float>(),
+                       .places = reinterpret_cast<const cuda::RowPlace*>(step_at(layout_.places)),
+                       .sequences = sequences,
+                       .pages = pages,
+                       .rows = shape.rows,
+                       .heads = config_.heads,
+                       .cosines = cosines_.as<float>(),
+                       .sines = sines_.as<float>(),
+                       .pairs = config_.rope.dims / 2,
+                       .adjacent = config_.rope.pairing == kernels::RopePairing::kAdjacent,
+                       .query = query_.as<std::uint16_t>()},
+                      stream_.handle());
+  cuda::Attend job = {.query = query_.as<std::uint16_t>(),
+                      .sequences = sequences,
+                      .pages = pages,
+                      .heads = config_.heads,
+                      .window = slice_plan_.slices[place.slice].window,
+                      .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
+                      .items = reinterpret_cast<const cuda::AttentionItem*>(
+                          step_at(items + 2 + layout_.merges_max * 5)),
+                      .item_count = step_at(items),
+                      .items_max = shape.items[place.slice],
+                      .rows = shape.rows,
+                      .partials = partials_.as<float>(),
+                      .operand = mixed_.as<cuda::Bf16>()};
+  cuda::launch_attend(job, stream_.handle());
+  if (shape.merges[place.slice] == 0) return;
+  job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 2));
+  job.item_count = step_at(items + 1);
+  job.items_max = shape.merges[place.slice];
+  cuda::launch_merge(job, stream_.handle());
+}
+
+void GpuDecoder::launch_logits(std::uint32_t rows) {
+  cuda::launch_norm({.residual = residual_.as<float>(),
+                     .weight = weights_.output_norm(),
+                     .source = step_at(layout_.logit_rows),
+                     .rows = rows,
+                     .width = config_.width,
+                     .epsilon = config_.norm_epsilon,
+                     .operand = normed_.as<cuda::Bf16>()},
+                    stream_.handle());
+  multiply(weights_.output(), normed_, rows, cuda::Finish::kStore, logits_.as<float>(),
+           config_.vocabulary);
+  cuda::launch_choose({.logits = logits_.as<float>(),
+                       .rows = rows,
+                       .vocabulary = config_.vocabulary,
+                       .choices = choices_.as<std::uint32_t>()},
+                      stream_.handle());
+}
+
+}  // namespace pagoda::model

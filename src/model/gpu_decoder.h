@@ -1,0 +1,150 @@
+// Tokens and pages on a GPU in, choices and logits out: the llama forward pass, launched.
+//
+// forward() and logits() put work on the decoder's stream and return. A row's logits are a function
+// of the tokens up to it and the weights; the arithmetic is the one kernels/cuda/ops.h defines.
+// All memory is taken by create().
+//
+// Thread rule: one thread. What a step reads from the host is copied out of the given spans before
+// forward() returns; the buffers it travels in are two, so at most two steps may be under way.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "device/device.h"
+#include "kernels/cuda/ops.h"
+#include "kv/memory/slices.h"
+#include "kv/memory/view.h"
+#include "model/attention_plan.h"
+#include "model/config.h"
+#include "model/gpu_weights.h"
+
+namespace pagoda::model {
+
+struct GpuDecoderOptions {
+  std::uint32_t rows_max = 2048;     // of one step
+  std::uint32_t sequences_max = 64;  // of one step
+  std::uint64_t context_tokens = 0;
+  kv::memory::Element kv_element = kv::memory::Element::kBF16;
+  std::uint32_t block_tokens = 16;
+  bool graphs = true;  // decode steps are launched as one
+};
+
+// Consecutive rows of one sequence.
+struct GpuRows {
+  std::uint32_t rows = 0;
+  std::uint64_t first_position = 0;
+  std::span<const TokenId> tokens;  // [rows], or one less
+  // The last token where `tokens` lacks it: choice `chosen` of the step before, or, when there is
+  // none, `last_token`.
+  std::uint32_t chosen = kernels::cuda::kNoChoice;
+  TokenId last_token = TokenId(0);
+  std::span<const kv::memory::BlockTable> tables;  // one per slice
+};
+
+class GpuDecoder {
+ public:
+  // The device must be open. An error names what the GPU does not run (head sizes, block sizes, KV
+  // elements) or which memory was not there.
+  static Result<std::unique_ptr<GpuDecoder>> create(const Config& config, GpuWeights weights,
+                                                    std::span<const float> rope_divisors,
+                                                    const GpuDecoderOptions& options);
+
+  const Config& config() const { return config_; }
+  const GpuDecoderOptions& options() const { return options_; }
+  const kv::memory::PageLayout& page_layout() const { return page_layout_; }
+  const kv::memory::SlicePlan& slice_plan() const { return slice_plan_; }
+  std::uint64_t weight_bytes() const { return weights_.bytes(); }
+  std::uint32_t logit_rows_max() const { return options_.sequences_max; }
+  device::Stream& stream() { return stream_; }
+
+  // Where pages are; before the first forward().
+  void set_pages(std::byte* pages) { pages_ = pages; }
+
+  // Computes the rows of a step, then the logits of `logit_rows` (at most logit_rows_max,
+  // ascending) and a choice by the largest of each.
+  Status forward(std::span<const GpuRows> sequences, std::span<const std::uint32_t> logit_rows);
+  // Logits of other rows of the last forward(). The stream must have been waited for.
+  Status logits(std::span<const std::uint32_t> rows);
+
+  // [logit_rows_max, vocabulary] and [logit_rows_max], of the last logits.
+  const float* logits_data() const { return logits_.as<float>(); }
+  const std::uint32_t* choices() const { return choices_.as<std::uint32_t>(); }
+
+ private:
+  // Numbers of words (uint32) and where arrays begin in the step's memory.
+  struct StepLayout {
+    std::size_t places = 0;
+    std::size_t sequences = 0;
+    std::size_t logit_rows = 0;
+    std::size_t items = 0;  // per slice: two counts, merges, items
+    std::size_t slice_items = 0;
+    std::size_t merges_max = 0;
+    std::size_t items_max = 0;
+    std::size_t tables = 0;  // per slice: table_words
+    std::size_t table_words = 0;
+    std::size_t words = 0;
+  };
+  // What the launches of a step depend on besides the step's memory: the key of a graph.
+  struct StepShape {
+    std::uint32_t rows = 0;
+    std::uint32_t logit_rows = 0;
+    std::vector<std::uint32_t> items;   // per slice
+    std::vector<std::uint32_t> merges;  // per slice
+    auto operator<=>(const StepShape&) const = default;
+  };
+
+  GpuDecoder(const Config& config, GpuWeights weights, device::Stream stream,
+             const GpuDecoderOptions& options);
+  Status take_memory(std::span<const float> rope_divisors);
+  Status fill_rope(std::span<const float> divisors);
+  StepShape write_step(std::span<const GpuRows> sequences,
+                       std::span<const std::uint32_t> logit_rows, std::uint32_t* words);
+  void write_rows(std::span<const GpuRows> sequences, std::uint32_t* words);
+  Status send_step(const std::uint32_t* words, const StepShape& shape);
+  Status launch_step(const StepShape& shape);
+  void launch_layer(std::uint32_t layer, const StepShape& shape);
+  void launch_attention(std::uint32_t layer, const StepShape& shape);
+  void launch_logits(std::uint32_t rows);
+  void multiply(const GpuProjection& by, const device::Buffer& operand, std::uint32_t rows,
+                kernels::cuda::Finish finish, float* out, std::size_t stride);
+
+  const std::uint32_t* step_at(std::size_t word) const { return step_.as<std::uint32_t>() + word; }
+
+  const Config& config_;
+  GpuWeights weights_;
+  device::Stream stream_;
+  GpuDecoderOptions options_;
+  kv::memory::SlicePlan slice_plan_;
+  kv::memory::PageLayout page_layout_;
+  std::byte* pages_ = nullptr;
+  StepLayout layout_;
+  AttentionLimits limits_;
+  std::vector<AttentionPlan> plans_;  // per slice
+  std::vector<kernels::cuda::SequencePlace> sequences_;
+  std::uint32_t table_words_used_ = 0;
+  std::map<StepShape, device::Graph> graphs_;
+
+  device::Buffer residual_;  // [rows_max, width] fp32
+  device::Buffer normed_;    // operand of width
+  device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
+  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element
+  device::Buffer mixed_;     // operand of heads * head_dim
+  device::Buffer hidden_;    // operand of hidden_width
+  device::Buffer logits_;
+  device::Buffer choices_;
+  device::Buffer partials_;
+  device::Buffer cosines_;  // [context, pairs]
+  device::Buffer sines_;
+  device::Buffer step_;
+  device::PinnedBuffer step_host_[2];
+  std::uint32_t step_turn_ = 0;
+};
+
+}  // namespace pagoda::model

@@ -1,0 +1,257 @@
+#include "model/gpu_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace pagoda::model {
+
+using kernels::WeightMatrix;
+using kernels::cuda::Form;
+using kernels::cuda::kTileRows;
+using kernels::cuda::Matrix;
+using kernels::cuda::SourceRow;
+
+Result<std::byte*> GpuWeights::take(std::uint64_t bytes) {
+  ASSIGN_OR_RETURN(device::Buffer buffer, device::Buffer::allocate(bytes, "weights"));
+  bytes_ += bytes;
+  return buffers_.emplace_back(std::move(buffer)).data();
+}
+
+class GpuWeights::Uploader {
+ public:
+  Uploader(GpuWeights& weights, device::Stream stream, ThreadPool& pool,
+           const PackProgress& progress, std::size_t bytes_all)
+      : weights_(weights),
+        stream_(std::move(stream)),
+        pool_(pool),
+        progress_(progress),
+        bytes_all_(bytes_all) {}
+
+  Result<const float*> floats(const std::vector<float>& values) {
+    if (values.empty()) return static_cast<const float*>(nullptr);
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values.size() * sizeof(float)));
+    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
+                                           values.size() * sizeof(float)));
+    RETURN_IF_ERROR(stream_.wait());
+    return reinterpret_cast<const float*>(place);
+  }
+
+  // Rows of several matrices, in the order that `row_of(row)` says.
+  template <class RowOf>
+  Result<Matrix> matrix(Form form, std::size_t rows, std::size_t columns, RowOf&& row_of) {
+    const std::size_t bytes = kernels::cuda::packed_bytes(form, rows, columns);
+    const std::size_t tile_bytes = bytes / kernels::cuda::row_tiles(rows);
+    staging_.resize(std::max(staging_.size(), bytes));
+    pool_.run(kernels::cuda::row_tiles(rows), [&](WorkRange range) {
+      for (std::size_t tile = range.begin; tile < range.end; ++tile) {
+        SourceRow sources[kTileRows];
+        for (std::size_t r = 0; r < kTileRows; ++r) {
+          const std::size_t row = tile * kTileRows + r;
+          if (row < rows) sources[r] = row_of(row);
+        }
+        kernels::cuda::pack_row_tile(form, sources, columns, staging_.data() + tile * tile_bytes);
+      }
+    });
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes));
+    RETURN_IF_ERROR(stream_.copy_to_device(place, staging_.data(), bytes));
+    RETURN_IF_ERROR(stream_.wait());
+    bytes_done_ += rows * columns;
+    if (progress_) progress_(std::min(bytes_done_, bytes_all_), bytes_all_);
+    return Matrix{form, place, static_cast<std::uint32_t>(rows),
+                  static_cast<std::uint32_t>(columns)};
+  }
+
+  Result<GpuProjection> projection(const Projection& projection) {
+    GpuProjection made;
+    const WeightMatrix& weight = projection.weight;
+    ASSIGN_OR_RETURN(made.weight, matrix(kernels::cuda::form_of(weight.type), weight.rows,
+                                         weight.columns, [&](std::size_t row) {
+                                           return SourceRow{&weight, row};
+                                         }));
+    ASSIGN_OR_RETURN(made.bias, floats(projection.bias));
+    return made;
+  }
+
+  Result<std::vector<GpuProjection>> query_key_value(const LayerWeights& layer) {
+    const std::array<const Projection*, 3> parts = {&layer.query, &layer.key, &layer.value};
+    const auto type = layer.query.weight.type;
+    std::vector<GpuProjection> made;
+    if (layer.key.weight.type != type || layer.value.weight.type != type) {
+      std::uint32_t column = 0;
+      for (const Projection* const part : parts) {
+        ASSIGN_OR_RETURN(GpuProjection one, projection(*part));
+        one.column = column;
+        column += static_cast<std::uint32_t>(part->weight.rows);
+        made.push_back(one);
+      }
+      return made;
+    }
+    std::vector<SourceRow> rows;
+    std::vector<float> bias;
+    for (const Projection* const part : parts) {
+      for (std::size_t r = 0; r < part->weight.rows; ++r) rows.push_back({&part->weight, r});
+      bias.insert(bias.end(), part->bias.begin(), part->bias.end());
+    }
+    // A model has biases for all three or for none; where some lack one it is zero.
+    if (!bias.empty() && bias.size() != rows.size()) {
+      bias.clear();
+      for (const Projection* const part : parts) {
+        std::vector<float> own = part->bias;
+        own.resize(part->weight.rows);
+        bias.insert(bias.end(), own.begin(), own.end());
+      }
+    }
+    GpuProjection all;
+    ASSIGN_OR_RETURN(all.weight,
+                     matrix(kernels::cuda::form_of(type), rows.size(), layer.query.weight.columns,
+                            [&](std::size_t row) { return rows[row]; }));
+    ASSIGN_OR_RETURN(all.bias, floats(bias));
+    made.push_back(all);
+    return made;
+  }
+
+  Result<GpuProjection> gate_and_up(const LayerWeights& layer) {
+    const WeightMatrix& gate = layer.gate.weight;
+    const WeightMatrix& up = layer.up.weight;
+    if (!layer.gate.bias.empty() || !layer.up.bias.empty()) {
+      return Error{ErrorCode::kUnsupported,
+                   "the GPU runs no feed-forward gate with a bias; use --device cpu"};
+    }
+    const Form form = gate.type == up.type ? kernels::cuda::form_of(gate.type) : Form::kBf16;
+    // A hidden width that is no multiple of 8 ends in rows of zeros.
+    const std::size_t eights = (gate.rows + 7) / 8;
+    GpuProjection made;
+    ASSIGN_OR_RETURN(made.weight, matrix(form, eights * 16, gate.columns, [&](std::size_t row) {
+                       const std::size_t from = row / 16 * 8 + row % 8;
+                       if (from >= gate.rows) return SourceRow{};
+                       return SourceRow{row % 16 < 8 ? &gate : &up, from};
+                     }));
+    return made;
+  }
+
+  Result<const kernels::cuda::Bf16*> embedding(const WeightMatrix& table) {
+    std::vector<std::uint16_t> values(table.rows * table.columns);
+    pool_.run(table.rows, [&](WorkRange range) {
+      for (std::size_t r = range.begin; r < range.end; ++r) {
+        kernels::cuda::round_row(table, r, values.data() + r * table.columns);
+      }
+    });
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values.size() * 2));
+    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
+                                           values.size() * 2));
+    RETURN_IF_ERROR(stream_.wait());
+    return reinterpret_cast<const kernels::cuda::Bf16*>(place);
+  }
+
+ private:
+  GpuWeights& weights_;
+  device::Stream stream_;
+  ThreadPool& pool_;
+  const PackProgress& progress_;
+  std::size_t bytes_all_;
+  std::size_t bytes_done_ = 0;
+  std::vector<std::byte> staging_;
+};
+
+Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
+                                      const PackProgress& progress) {
+  GpuWeights made;
+  std::size_t values = weights.output.rows * weights.output.columns;
+  for (const LayerWeights& layer : weights.layers) {
+    for (const Projection* const part :
+         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
+          &layer.down}) {
+      values += part->weight.rows * part->weight.columns;
+    }
+  }
+  ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
+  Uploader uploader(made, std::move(stream), pool, progress, values);
+  for (const LayerWeights& layer : weights.layers) {
+    GpuLayer placed;
+    ASSIGN_OR_RETURN(placed.attention_norm, uploader.floats(layer.attention_norm));
+    ASSIGN_OR_RETURN(placed.qkv, uploader.query_key_value(layer));
+    ASSIGN_OR_RETURN(placed.attention_output, uploader.projection(layer.attention_output));
+    ASSIGN_OR_RETURN(placed.feed_forward_norm, uploader.floats(layer.feed_forward_norm));
+    ASSIGN_OR_RETURN(placed.gate_up, uploader.gate_and_up(layer));
+    ASSIGN_OR_RETURN(placed.down, uploader.projection(layer.down));
+    made.layers_.push_back(std::move(placed));
+  }
+  ASSIGN_OR_RETURN(made.embedding_, uploader.embedding(weights.embedding));
+  ASSIGN_OR_RETURN(made.output_norm_, uploader.floats(weights.output_norm));
+  ASSIGN_OR_RETURN(made.output_, uploader.projection({weights.output, {}}));
+  return made;
+}
+
+class GpuWeights::RandomMaker {
+ public:
+  RandomMaker(GpuWeights& weights, device::Stream stream, Form form, std::uint64_t seed)
+      : weights_(weights), stream_(std::move(stream)), form_(form), seed_(seed) {}
+
+  Result<GpuProjection> projection(std::size_t rows, std::size_t columns) {
+    const std::size_t bytes = kernels::cuda::packed_bytes(form_, rows, columns);
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes));
+    kernels::cuda::launch_random_fill({.form = form_,
+                                       .data = place,
+                                       .chunks = bytes / kernels::cuda::chunk_bytes(form_),
+                                       .bound = std::sqrt(3.0f / static_cast<float>(columns)),
+                                       .seed = seed_++},
+                                      stream_.handle());
+    return GpuProjection{
+        {form_, place, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)}};
+  }
+
+  Result<const kernels::cuda::Bf16*> table(std::size_t values) {
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values * 2));
+    auto* const bits = reinterpret_cast<kernels::cuda::Bf16*>(place);
+    kernels::cuda::launch_random_bf16(bits, values, 1.0f, seed_++, stream_.handle());
+    return static_cast<const kernels::cuda::Bf16*>(bits);
+  }
+
+  Result<const float*> ones(std::size_t count) {
+    const std::vector<float> values(count, 1.0f);
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(count * sizeof(float)));
+    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
+                                           count * sizeof(float)));
+    RETURN_IF_ERROR(stream_.wait());
+    return reinterpret_cast<const float*>(place);
+  }
+
+  Status finish() {
+    RETURN_IF_ERROR(device::last_launch());
+    return stream_.wait();
+  }
+
+ private:
+  GpuWeights& weights_;
+  device::Stream stream_;
+  Form form_;
+  std::uint64_t seed_;
+};
+
+Result<GpuWeights> GpuWeights::random(const Config& config, Form form, std::uint64_t seed) {
+  GpuWeights made;
+  ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
+  RandomMaker maker(made, std::move(stream), form, seed);
+  const std::size_t queries = std::size_t{config.heads} * config.key_dim;
+  const std::size_t keys = std::size_t{config.kv_heads} * config.key_dim;
+  for (std::uint32_t i = 0; i < config.layers; ++i) {
+    GpuLayer layer;
+    ASSIGN_OR_RETURN(layer.attention_norm, maker.ones(config.width));
+    ASSIGN_OR_RETURN(const GpuProjection qkv, maker.projection(queries + 2 * keys, config.width));
+    layer.qkv.push_back(qkv);
+    ASSIGN_OR_RETURN(layer.attention_output, maker.projection(config.width, queries));
+    ASSIGN_OR_RETURN(layer.feed_forward_norm, maker.ones(config.width));
+    ASSIGN_OR_RETURN(layer.gate_up,
+                     maker.projection(2 * std::size_t{config.hidden_width}, config.width));
+    ASSIGN_OR_RETURN(layer.down, maker.projection(config.width, config.hidden_width));
+    made.layers_.push_back(std::move(layer));
+  }
+  ASSIGN_OR_RETURN(made.embedding_, maker.table(std::size_t{config.vocabulary} * config.width));
+  ASSIGN_OR_RETURN(made.output_norm_, maker.ones(config.width));
+  ASSIGN_OR_RETURN(made.output_, maker.projection(config.vocabulary, config.width));
+  RETURN_IF_ERROR(maker.finish());
+  return made;
+}
+
+}  // namespace pagoda::model

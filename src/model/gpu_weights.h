@@ -1,0 +1,63 @@
+// A model's weights on the GPU, packed as its kernels read them: query, key and value as one matrix
+// where their types agree, gate and up interleaved by eight rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "device/device.h"
+#include "kernels/cuda/ops.h"
+#include "model/config.h"
+#include "model/packed_weights.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+
+struct GpuProjection {
+  kernels::cuda::Matrix weight;
+  const float* bias = nullptr;
+  std::uint32_t column = 0;  // where its outputs begin in a row
+};
+
+struct GpuLayer {
+  const float* attention_norm = nullptr;
+  std::vector<GpuProjection> qkv;  // one, or three of different types
+  GpuProjection attention_output;
+  const float* feed_forward_norm = nullptr;
+  GpuProjection gate_up;
+  GpuProjection down;
+};
+
+class GpuWeights {
+ public:
+  // An error names the tensor that the GPU cannot hold or compute with.
+  static Result<GpuWeights> upload(const Weights& weights, ThreadPool& pool,
+                                   const PackProgress& progress);
+  // Seeded values of the variance that keeps activations of one size, made on the GPU.
+  static Result<GpuWeights> random(const Config& config, kernels::cuda::Form form,
+                                   std::uint64_t seed);
+
+  const std::vector<GpuLayer>& layers() const { return layers_; }
+  const kernels::cuda::Bf16* embedding() const { return embedding_; }
+  const float* output_norm() const { return output_norm_; }
+  const GpuProjection& output() const { return output_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  class Uploader;
+  class RandomMaker;
+
+  Result<std::byte*> take(std::uint64_t bytes);
+
+  std::vector<device::Buffer> buffers_;
+  std::uint64_t bytes_ = 0;
+  std::vector<GpuLayer> layers_;
+  const kernels::cuda::Bf16* embedding_ = nullptr;  // [vocabulary, width]
+  const float* output_norm_ = nullptr;
+  GpuProjection output_;
+};
+
+}  // namespace pagoda::model

@@ -1,0 +1,270 @@
+// Every kernel on a GPU against its scalar twin, and rows alone against rows in batches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gpu/open_gpu.h"
+#include "gpu/random_matrix.h"
+#include "kernels/cuda/twin.h"
+
+namespace pagoda::gpu_test {
+namespace {
+
+namespace cuda = kernels::cuda;
+using cuda::Bf16;
+using cuda::Form;
+using gguf::TensorType;
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result.ok()) {
+    ADD_FAILURE() << result.error().message;
+    std::abort();
+  }
+  return std::move(result).value();
+}
+
+class Desk {
+ public:
+  template <class T>
+  device::Buffer send(const std::vector<T>& values) {
+    auto buffer = value_of(device::Buffer::allocate(values.size() * sizeof(T), "a test"));
+    EXPECT_TRUE(stream_
+                    .copy_to_device(buffer.data(),
+                                    reinterpret_cast<const std::byte*>(values.data()),
+                                    values.size() * sizeof(T))
+                    .ok());
+    finish();
+    return buffer;
+  }
+  // Nothing there is what a kernel would write.
+  device::Buffer spoiled(std::uint64_t bytes) {
+    auto buffer = value_of(device::Buffer::allocate(bytes, "a test"));
+    EXPECT_TRUE(stream_.fill(buffer.data(), 0xFF, bytes).ok());
+    return buffer;
+  }
+  template <class T>
+  std::vector<T> fetch(const device::Buffer& buffer, std::size_t count) {
+    std::vector<T> values(count);
+    EXPECT_TRUE(stream_
+                    .copy_to_host(reinterpret_cast<std::byte*>(values.data()), buffer.data(),
+                                  count * sizeof(T))
+                    .ok());
+    finish();
+    return values;
+  }
+  void finish() {
+    const Status launched = device::last_launch();
+    ASSERT_TRUE(launched.ok()) << launched.error().message;
+    const Status done = stream_.wait();
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+  device::Stream& stream() { return stream_; }
+
+ private:
+  device::Stream stream_ = value_of(device::Stream::create());
+};
+
+// A batch's operand: [rows] of bf16 values in blocks of 8 x 8.
+std::vector<Bf16> operand_of(const std::vector<std::vector<Bf16>>& rows, std::size_t columns) {
+  std::vector<Bf16> operand(cuda::operand_values(rows.size(), columns));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      operand[cuda::operand_place(r, c, rows.size())] = rows[r][c];
+    }
+  }
+  return operand;
+}
+
+std::vector<std::vector<Bf16>> random_rows(std::size_t rows, std::size_t columns) {
+  std::vector<std::vector<Bf16>> made(rows, std::vector<Bf16>(columns));
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      made[r][c] = bf16_from_float(uniform(r + 1, c, 2.0f));
+    }
+  }
+  return made;
+}
+
+struct PackedOnGpu {
+  std::vector<std::byte> bytes;
+  device::Buffer buffer;
+  cuda::Matrix matrix;
+};
+
+PackedOnGpu pack(Desk& desk, const RandomMatrix& from) {
+  const Form form = cuda::form_of(from.view.type);
+  PackedOnGpu made;
+  made.bytes.resize(cuda::packed_bytes(form, from.view.rows, from.view.columns));
+  const std::size_t tiles = cuda::row_tiles(from.view.rows);
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    cuda::SourceRow rows[cuda::kTileRows];
+    for (std::size_t r = 0; r < cuda::kTileRows && tile * 16 + r < from.view.rows; ++r) {
+      rows[r] = {&from.view, tile * 16 + r};
+    }
+    cuda::pack_row_tile(form, rows, from.view.columns,
+                        made.bytes.data() + tile * (made.bytes.size() / tiles));
+  }
+  made.buffer = desk.send(made.bytes);
+  made.matrix = {form, made.buffer.data(), static_cast<std::uint32_t>(from.view.rows),
+                 static_cast<std::uint32_t>(from.view.columns)};
+  return made;
+}
+
+std::vector<float> multiply(Desk& desk, const cuda::Matrix& matrix,
+                            const std::vector<std::vector<Bf16>>& rows) {
+  const device::Buffer x = desk.send(operand_of(rows, matrix.columns));
+  const device::Buffer y = desk.spoiled(rows.size() * matrix.rows * 4);
+  cuda::launch_product({.weight = matrix,
+                        .x = x.as<Bf16>(),
+                        .rows = static_cast<std::uint32_t>(rows.size()),
+                        .out = y.as<float>(),
+                        .out_stride = matrix.rows},
+                       desk.stream().handle());
+  return desk.fetch<float>(y, rows.size() * matrix.rows);
+}
+
+class ProductTest : public testing::TestWithParam<TensorType> {};
+
+// A tensor core keeps about 24 bits of the largest term of a step: K / 16 such cuts at most.
+TEST_P(ProductTest, EqualsItsTwinWithinTheTensorCoresRounding) {
+  REQUIRE_GPU();
+  Desk desk;
+  for (const auto& [outputs, columns] : {std::pair{100, 256}, {576, 768}, {2048, 1536}}) {
+    const PackedOnGpu weight = pack(desk, random_matrix(GetParam(), outputs, columns, 3));
+    const auto rows = random_rows(3, columns);
+    const std::vector<float> y = multiply(desk, weight.matrix, rows);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::vector<float> expected = cuda::twin::product(
+          weight.matrix.form, weight.bytes.data(), outputs, columns, rows[r].data());
+      for (int n = 0; n < outputs; ++n) {
+        ASSERT_NEAR(y[r * outputs + n], expected[n],
+                    (1.0f + std::abs(expected[n])) * static_cast<float>(columns / 16) * 0x1p-22f)
+            << outputs << " x " << columns << ", row " << r << ", output " << n;
+      }
+    }
+  }
+}
+
+TEST_P(ProductTest, ARowsBitsDoNotDependOnTheRowsBesideIt) {
+  REQUIRE_GPU();
+  Desk desk;
+  const std::size_t columns = 1024;
+  const PackedOnGpu weight = pack(desk, random_matrix(GetParam(), 720, columns, 4));
+  const auto rows = random_rows(300, columns);
+  const std::vector<float> alone = multiply(desk, weight.matrix, {rows[0]});
+  for (const std::size_t count : {2, 8, 9, 16, 17, 31, 64, 65, 100, 128, 200, 256, 300}) {
+    std::vector<std::vector<Bf16>> batch(rows.begin(), rows.begin() + count);
+    for (const std::size_t place : {std::size_t{0}, count / 2, count - 1}) {
+      std::swap(batch[0], batch[place]);
+      const std::vector<float> y = multiply(desk, weight.matrix, batch);
+      ASSERT_EQ(std::memcmp(y.data() + place * 720, alone.data(), 720 * 4), 0)
+          << "row " << place << " of " << count;
+      std::swap(batch[0], batch[place]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ProductTest,
+                         testing::Values(TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
+                                         TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K));
+
+TEST(ProductFinishTest, AddsBiasToWhatWasThereOrGatesByPairsOfEight) {
+  REQUIRE_GPU();
+  Desk desk;
+  const PackedOnGpu weight = pack(desk, random_matrix(TensorType::kBF16, 96, 128, 9));
+  const auto rows = random_rows(11, 128);
+  const std::vector<float> y = multiply(desk, weight.matrix, rows);
+  std::vector<float> bias(96);
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = uniform(3, i, 1.0f);
+  const device::Buffer x = desk.send(operand_of(rows, 128));
+  const device::Buffer on_gpu = desk.send(bias);
+  const std::vector<float> before(11 * 96, 0.5f);
+  const device::Buffer sums = desk.send(before);
+  cuda::Product job = {.weight = weight.matrix,
+                       .x = x.as<Bf16>(),
+                       .rows = 11,
+                       .finish = cuda::Finish::kAdd,
+                       .out = sums.as<float>(),
+                       .out_stride = 96,
+                       .bias = on_gpu.as<float>()};
+  cuda::launch_product(job, desk.stream().handle());
+  const std::vector<float> added = desk.fetch<float>(sums, 11 * 96);
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    ASSERT_EQ(added[i], 0.5f + (y[i] + bias[i % 96]));
+  }
+  const device::Buffer gated = desk.spoiled(2 * cuda::operand_values(11, 48));
+  job.finish = cuda::Finish::kGate;
+  job.bias = nullptr;
+  job.operand = gated.as<Bf16>();
+  cuda::launch_product(job, desk.stream().handle());
+  const auto operand = desk.fetch<Bf16>(gated, cuda::operand_values(11, 48));
+  for (std::size_t r = 0; r < 11; ++r) {
+    for (std::size_t c = 0; c < 48; ++c) {
+      const float gate = y[r * 96 + c / 8 * 16 + c % 8];
+      const float up = y[r * 96 + c / 8 * 16 + 8 + c % 8];
+      const float expected = cuda::twin::gate(gate, up);
+      const float got = float_from_bf16(operand[cuda::operand_place(r, c, 11)]);
+      ASSERT_NEAR(got, expected, std::abs(expected) / 128 + 1e-30f);
+    }
+  }
+}
+
+TEST(NormTest, EqualsItsTwinToTheBit) {
+  REQUIRE_GPU();
+  Desk desk;
+  for (const std::size_t width : {64, 576, 1000, 4096}) {
+    std::vector<float> x(5 * width);
+    std::vector<float> weight(width);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform(11, i, 3.0f);
+    for (std::size_t i = 0; i < width; ++i) weight[i] = uniform(12, i, 1.0f);
+    const device::Buffer residual = desk.send(x);
+    const device::Buffer weights = desk.send(weight);
+    const std::vector<std::uint32_t> order = {4, 0, 2};
+    const device::Buffer source = desk.send(order);
+    const device::Buffer operand = desk.spoiled(2 * cuda::operand_values(3, width));
+    cuda::launch_norm({.residual = residual.as<float>(),
+                       .weight = weights.as<float>(),
+                       .source = source.as<std::uint32_t>(),
+                       .rows = 3,
+                       .width = static_cast<std::uint32_t>(width),
+                       .epsilon = 1e-5f,
+                       .operand = operand.as<Bf16>()},
+                      desk.stream().handle());
+    const auto got = desk.fetch<Bf16>(operand, cuda::operand_values(3, width));
+    std::vector<Bf16> expected(width);
+    for (std::size_t r = 0; r < order.size(); ++r) {
+      cuda::twin::norm(x.data() + order[r] * width, weight.data(), 1e-5f, width, expected.data());
+      for (std::size_t c = 0; c < width; ++c) {
+        ASSERT_EQ(got[cuda::operand_place(r, c, 3)], expected[c]);
+      }
+    }
+  }
+}
+
+TEST(ChooseTest, TakesTheLargestLogitTheLowestOfEqualsAndNothingBesideANaN) {
+  REQUIRE_GPU();
+  Desk desk;
+  const std::uint32_t vocabulary = 5003;
+  std::vector<float> logits(4 * vocabulary);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = uniform(1, i, 5.0f) - 20.0f;
+  logits[777] = logits[4000] = -1.0f;
+  logits[vocabulary + 5002] = 0.0f;
+  logits[vocabulary + 5001] = -0.0f;
+  logits[2 * vocabulary + 3] = NAN;
+  logits[3 * vocabulary + 3] = INFINITY;
+  const device::Buffer rows = desk.send(logits);
+  const device::Buffer choices = desk.spoiled(4 * 4);
+  cuda::launch_choose({.logits = rows.as<float>(),
+                       .rows = 4,
+                       .vocabulary = vocabulary,
+                       .choices = choices.as<std::uint32_t>()},
+                      desk.stream().handle());
+  EXPECT_EQ(desk.fetch<std::uint32_t>(choices, 4),
+            (std::vector<std::uint32_t>{777, 5001, cuda::kNoChoice, cuda::kNoChoice}));
+}
+
+}  // namespace
+}  // namespace pagoda::gpu_test

@@ -1,0 +1,142 @@
+// Layouts and plans: what the GPU is given, checked without one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "gpu/random_matrix.h"
+#include "kernels/cuda/packed_matrix.h"
+#include "kernels/cuda/twin.h"
+#include "kernels/select.h"
+#include "model/attention_plan.h"
+
+namespace pagoda::gpu_test {
+namespace {
+
+using gguf::TensorType;
+using kernels::cuda::AttentionItem;
+using kernels::cuda::Form;
+using kernels::cuda::SourceRow;
+
+std::vector<std::byte> packed(const kernels::WeightMatrix& matrix, Form form) {
+  std::vector<std::byte> bytes(kernels::cuda::packed_bytes(form, matrix.rows, matrix.columns));
+  const std::size_t tiles = kernels::cuda::row_tiles(matrix.rows);
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    SourceRow rows[kernels::cuda::kTileRows];
+    for (std::size_t r = 0; r < kernels::cuda::kTileRows; ++r) {
+      const std::size_t row = tile * kernels::cuda::kTileRows + r;
+      if (row < matrix.rows) rows[r] = {&matrix, row};
+    }
+    kernels::cuda::pack_row_tile(form, rows, matrix.columns,
+                                 bytes.data() + tile * (bytes.size() / tiles));
+  }
+  return bytes;
+}
+
+class PackedMatrix : public testing::TestWithParam<TensorType> {};
+
+// A weight read back is what the file says, within the rounding of its form: bf16 values keep eight
+// bits, scales that are products eleven.
+TEST_P(PackedMatrix, HoldsTheWeightsOfTheFile) {
+  const RandomMatrix matrix = random_matrix(GetParam(), 37, 768, 5);
+  const Form form = kernels::cuda::form_of(GetParam());
+  const std::vector<std::byte> bytes = packed(matrix.view, form);
+  std::vector<float> row(768);
+  for (std::size_t r = 0; r < 37; ++r) {
+    kernels::ref_set().unpack_row(matrix.view, r, row.data());
+    for (std::size_t c = 0; c < 768; ++c) {
+      const float largest = std::sqrt(3.0f / 768.0f);
+      const float bound = form == Form::kBf16 ? std::abs(row[c]) / 256 : largest * 0x1p-9f;
+      ASSERT_NEAR(kernels::cuda::twin::weight_at(form, bytes.data(), 768, r, c), row[c], bound)
+          << "row " << r << ", column " << c;
+    }
+  }
+}
+
+TEST_P(PackedMatrix, RowsAndColumnsBeyondTheMatrixAreZero) {
+  const RandomMatrix matrix = random_matrix(GetParam(), 5, 256, 6);
+  const Form form = kernels::cuda::form_of(GetParam());
+  const std::vector<std::byte> bytes = packed(matrix.view, form);
+  for (std::size_t c = 0; c < 256; ++c) {
+    const float beyond = kernels::cuda::twin::weight_at(form, bytes.data(), 256, 9, c);
+    ASSERT_EQ(std::abs(beyond), 0.0f);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackedMatrix,
+                         testing::Values(TensorType::kF32, TensorType::kF16, TensorType::kBF16,
+                                         TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0,
+                                         TensorType::kQ4_K, TensorType::kQ6_K));
+
+TEST(PackedMatrixSizes, CodesTakeTheirBitsAndAScaleEach) {
+  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kBf16, 16, 64), 16u * 64 * 2);
+  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kCodes4, 32, 128), 4u * (16 * 64 / 2 + 16 * 2 * 2));
+  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kCodes8, 1, 1), 16u * 64 + 16 * 2 * 2);
+}
+
+// Every visible (query row, split) once, merges in order and over disjoint memory.
+void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
+                        const model::AttentionShape& shape, std::uint32_t warps) {
+  model::AttentionPlan plan;
+  plan.fill(sequences, shape, {.warps = warps, .items = 4096, .partial_rows = 1u << 19});
+  const std::uint32_t group = shape.heads / shape.kv_heads;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen;
+  for (const AttentionItem& item : plan.items) {
+    for (std::uint32_t s = item.first_split; s < item.last_split; ++s) {
+      ++seen[{item.sequence, item.tile, s}];
+    }
+  }
+  std::size_t expected = 0;
+  for (std::uint32_t s = 0; s < sequences.size(); ++s) {
+    for (std::uint32_t row = 0; row < sequences[s].rows * group; ++row) {
+      const std::uint64_t position = sequences[s].first_position + row / group;
+      const auto splits =
+          kernels::visible_splits(position, shape.window, kernels::cuda::kSplitKeys);
+      for (std::uint64_t split = splits.first; split < splits.last; ++split) {
+        const auto found = seen.find({s, row / 16, static_cast<std::uint32_t>(split)});
+        ASSERT_NE(found, seen.end()) << "sequence " << s << ", row " << row << ", split " << split;
+        ASSERT_EQ(found->second, 1);
+      }
+    }
+    expected += model::query_tiles(sequences[s].rows, group);
+  }
+  std::size_t whole = 0;
+  std::uint64_t next = 0;
+  for (const AttentionItem& item : plan.items) whole += item.partial == kernels::cuda::kWhole;
+  for (const AttentionItem& merge : plan.merges) {
+    EXPECT_EQ(merge.partial, next) << "partials follow each other";
+    const std::uint32_t rows =
+        std::min(16u, sequences[merge.sequence].rows * group - merge.tile * 16);
+    next += std::uint64_t{merge.last_split - merge.first_split} * rows * shape.kv_heads;
+  }
+  EXPECT_EQ(whole + plan.merges.size(), expected) << "every tile is finished once";
+}
+
+TEST(AttentionPlanTest, EverySplitOfEveryTileIsAttendedOnce) {
+  const kernels::cuda::SequencePlace sequences[] = {
+      {0, 1, 0, 0}, {1, 1, 4095, 1}, {2, 37, 700, 300}, {39, 300, 0, 400}, {339, 1, 255, 500}};
+  for (const std::uint32_t warps : {1u, 100000u}) {
+    for (const std::uint32_t window : {0u, 300u}) {
+      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 8, .window = window}, warps);
+      expect_plan_covers(sequences, {.heads = 9, .kv_heads = 3, .window = window}, warps);
+      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 1, .window = window}, warps);
+      expect_plan_covers(sequences, {.heads = 4, .kv_heads = 4, .window = window}, warps);
+    }
+  }
+}
+
+TEST(AttentionPlanTest, OneLongDecodeIsSharedAndManyShortOnesAreNot) {
+  model::AttentionPlan plan;
+  const kernels::cuda::SequencePlace one = {0, 1, 4000, 0};
+  plan.fill({&one, 1}, {.heads = 32, .kv_heads = 8}, {});
+  EXPECT_EQ(plan.items.size(), 16u);
+  EXPECT_EQ(plan.merges.size(), 1u);
+  const std::vector<kernels::cuda::SequencePlace> many(256, {0, 1, 1000, 0});
+  plan.fill(many, {.heads = 32, .kv_heads = 8}, {});
+  EXPECT_EQ(plan.items.size(), 256u);
+  EXPECT_TRUE(plan.merges.empty());
+}
+
+}  // namespace
+}  // namespace pagoda::gpu_test
