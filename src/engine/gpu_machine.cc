@@ -81,7 +81,8 @@ class GpuMachine final : public Machine {
         .space = fmt::format("{} {}.{} {}", shared.model_name, kernels::cuda::kArithmeticName,
                              kernels::cuda::kArithmeticVersion,
                              kv::memory::format_name(decoder_->page_layout())),
-        .end_tokens = shared.end_tokens};
+        .end_tokens = shared.end_tokens,
+        .tiers = {}};
     return ok_status();
   }
 
