@@ -142,7 +142,7 @@ bool is_idle(const engine::Snapshot& now) {
 Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
                                                const engine::Machine& machine,
                                                const LoadedModel& model) {
-  if (!options.prefix_caching) return std::unique_ptr<StoreShelf>();
+  if (!options.prefix_caching || !options.tiers.any()) return std::unique_ptr<StoreShelf>();
   if (!machine.takes_tiers()) {
     const bool asked = !options.tiers.disk.empty() && options.tiers.disk != "off";
     if (asked || !options.tiers.remote.empty()) {
@@ -184,6 +184,21 @@ void print_greeting(const std::string& address, const server::ServedModel& model
   std::fflush(stdout);
 }
 
+void warn_of_open_door(const std::string& host) {
+  print_warning(
+      fmt::format("--host {}: whoever reaches it may ask, and is admin; give keys with "
+                  "--api-keys or --api-key",
+                  host));
+}
+
+// What runs may end, for a while; then nothing runs any more.
+void let_end(const ServeOptions& options, server::Server& server, engine::Engine& engine) {
+  server.drain();
+  const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
+  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
+  server.stop();
+}
+
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
@@ -192,12 +207,7 @@ Status serve(const ServeOptions& options) {
   if (events) sizes.kv_events = &events->ring();
   KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
-  if (!keys && !is_loopback(options.host)) {
-    print_warning(
-        fmt::format("--host {}: whoever reaches it may ask, and is admin; give keys with "
-                    "--api-keys or --api-key",
-                    options.host));
-  }
+  if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
@@ -211,7 +221,7 @@ Status serve(const ServeOptions& options) {
   sizes.model_name = served_names(options).front();
   sizes.on_pack = model->pack_progress();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  sizes.name_blocks = options.prefix_caching;
+  sizes.name_blocks = options.prefix_caching && options.tiers.any();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<engine::Machine> machine,
       create_machine(options.device, model->config(), model->weights(), *kernels, sizes));
@@ -253,10 +263,7 @@ Status serve(const ServeOptions& options) {
   while (signals.wait() == Signals::Wish::kReload) {
     reload(key_source, engine, *server, shelf.get());
   }
-  server->drain();
-  const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
-  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
-  server->stop();
+  let_end(options, *server, engine);
   if (shelf) shelf->stop(engine);
   fmt::print("{}", curve_line(engine.curve()));
   if (events) events->stop();

@@ -32,6 +32,9 @@ struct TierFlags {
   engine::LoadMode load = engine::LoadMode::kAuto;
   double stop_s = 10;
   std::uint64_t disk_bytes_per_s = 0;  // for tests; 0: as fast as it is
+
+  // Is a tier wanted?
+  bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
 };
 
 void add_tier_options(CLI::App& command, TierFlags& flags);
