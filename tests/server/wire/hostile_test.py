@@ -108,16 +108,14 @@ class Hostile(unittest.TestCase):
 
     def test_who_does_not_read_is_computed_no_further_until_it_reads(self):
         def chosen():
-            _, text = self.server.request("GET", "/metrics")
+            _, text = server.request("GET", "/metrics")
             return int(re.search(r"^llamacpp:tokens_predicted_total (\d+)$", text, re.M).group(1))
 
         def paused():
-            _, text = self.server.request("GET", "/metrics")
+            _, text = server.request("GET", "/metrics")
             return int(re.search(r"^pagoda:answers_paused\{.*\} (\d+)$", text, re.M).group(1))
 
         with served.Served(served.STORIES, "--write-timeout", "60") as server, socket.socket() as slow:
-            self.server, shared = server, self.server
-            self.addCleanup(setattr, self, "server", shared)
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", server.port))
             body = {"prompt": "Once", "max_tokens": 450, "ignore_eos": True, "n": 60, "stream": True, "logprobs": 5}
@@ -125,7 +123,7 @@ class Hostile(unittest.TestCase):
             served.wait_until(lambda: paused() == 60)
             stopped_at = chosen()
             self.assertLess(stopped_at, 60 * 450)
-            self.check_others()
+            self.assertEqual(server.post("/v1/completions", BODY)[1]["choices"], self.expected)
             time.sleep(0.5)
             self.assertEqual(paused(), 60)
             self.assertLess(chosen() - stopped_at, 200, "those of others alone")

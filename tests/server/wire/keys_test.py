@@ -307,15 +307,15 @@ class Tls(unittest.TestCase):
 
     def test_our_own_clients_check_the_certificate_and_bring_a_key(self):
         flags = [*self.folder.certificate_flags(), *self.folder.key_flags()]
-        with served.Served(served.STORIES, *flags, "--chat-template", served.STORY_TEMPLATE) as server:
+        with served.ChatServed(*flags) as server:
             url = f"https://127.0.0.1:{server.port}"
             question = self.folder.write("question.json", json.dumps({"prompt": "Once upon a time"}))
             commands = [["inspect", url], ["explain", url, "--file", question],
                         ["chat", "--url", url, "-p", "Hello", "--max-tokens", "4"]]
             believed = ["--ca-file", self.folder.path("cert.pem")]
 
-            def run(command, *more):
-                return subprocess.run([served.BINARY, *command, "--api-key", "ops-key", *more],
+            def run(command, *more, key="ops-key"):
+                return subprocess.run([served.BINARY, *command, "--api-key", key, *more],
                                       capture_output=True, text=True, timeout=60)
 
             for command in commands:
@@ -326,7 +326,7 @@ class Tls(unittest.TestCase):
                     good = run(command, *trust)
                     self.assertEqual(good.returncode, 0, good.stderr)
                     self.assertTrue(good.stdout.strip())
-                self.assertIn("401", run(command, *believed, "--api-key", "wrong").stderr)
+                self.assertIn("401", run(command, *believed, key="wrong").stderr)
             elsewhere = run(["inspect", f"https://localhost:{server.port}"], *believed)
             self.assertIn("certificate verify failed", elsewhere.stderr, "another host's name")
             nowhere = run(["inspect", url], "--ca-file", "/nowhere.pem")
