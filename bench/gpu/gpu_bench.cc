@@ -181,6 +181,7 @@ void bench_attention(device::Stream& stream, Report& report) {
                         .item_count = counts.as<std::uint32_t>(),
                         .items_max = static_cast<std::uint32_t>(plan.items.size()),
                         .rows = rows,
+                        .share = plan.share,
                         .partials = partials.as<float>(),
                         .operand = mixed.as<cuda::Bf16>()};
     cuda::Attend merge = job;

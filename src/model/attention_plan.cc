@@ -61,8 +61,8 @@ void AttentionPlan::fill(std::span<const SequencePlace> sequences, const Attenti
     splits += tile.count();
     partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
   });
-  const bool share = tiles * shape.kv_heads < limits.warps && splits > tiles &&
-                     splits <= limits.items && partial_rows <= limits.partial_rows;
+  share = tiles * shape.kv_heads < limits.warps && splits <= limits.items &&
+          partial_rows <= limits.partial_rows;
   std::uint32_t partial = 0;
   for_tiles(sequences, shape,
             [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {

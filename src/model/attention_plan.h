@@ -29,6 +29,7 @@ struct AttentionLimits {
 struct AttentionPlan {
   std::vector<kernels::cuda::AttentionItem> items;
   std::vector<kernels::cuda::AttentionItem> merges;
+  bool share = false;  // every item is one split
 
   void fill(std::span<const kernels::cuda::SequencePlace> sequences, const AttentionShape& shape,
             const AttentionLimits& limits);
