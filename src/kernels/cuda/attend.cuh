@@ -157,12 +157,29 @@ __device__ __forceinline__ float weigh(const TileReach& reach, int r, int base, 
   return added;
 }
 
+// Weights as the left side of a product, step by step of 16 keys.
+struct TileWeights {
+  std::uint32_t a[kTileKeys / 16][4];
+};
+template <bool kBrain>
+__device__ __forceinline__ TileWeights packed_weights(const float (&weight)[kTileKeys / 8][4]) {
+  TileWeights packed;
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&pair)[4] = weight[2 * k + i / 2];
+      packed.a[k][i] = pack<kBrain>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+    }
+  }
+  return packed;
+}
+
 // Weighted values of a tile of keys, 64 dimensions from 64 * h on, from 0.
 template <int kDim, bool kBrain>
 __device__ __forceinline__ void weighted_values(const TileWalk<kDim>& walk, int base, int h,
                                                 const KeyRows (&rows)[kTileKeys / 16],
-                                                const float (&weight)[kTileKeys / 8][4],
-                                                float (&values)[8][4]) {
+                                                const TileWeights& weights, float (&values)[8][4]) {
   const int low = threadIdx.x % 32 / 4;
   const int quad = threadIdx.x % 4;
 #pragma unroll
@@ -171,10 +188,6 @@ __device__ __forceinline__ void weighted_values(const TileWalk<kDim>& walk, int 
   }
 #pragma unroll
   for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
-    const std::uint32_t a[4] = {pack<kBrain>(weight[2 * k][0], weight[2 * k][1]),
-                                pack<kBrain>(weight[2 * k][2], weight[2 * k][3]),
-                                pack<kBrain>(weight[2 * k + 1][0], weight[2 * k + 1][1]),
-                                pack<kBrain>(weight[2 * k + 1][2], weight[2 * k + 1][3])};
     std::uint32_t v[4][4];  // keys 2t, 2t + 1, 2t + 8, 2t + 9; dimensions by pairs
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -189,7 +202,7 @@ __device__ __forceinline__ void weighted_values(const TileWalk<kDim>& walk, int 
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const std::uint32_t half = j % 2 == 0 ? 0x5410u : 0x7632u;
-      multiply<kBrain>(values[j], a, __byte_perm(v[0][j / 2], v[1][j / 2], half),
+      multiply<kBrain>(values[j], weights.a[k], __byte_perm(v[0][j / 2], v[1][j / 2], half),
                        __byte_perm(v[2][j / 2], v[3][j / 2], half));
     }
   }
@@ -218,10 +231,11 @@ __device__ __forceinline__ void attend_split(const TileWalk<kDim>& walk,
           __fmaf_rn(sums.sum[r], shrink[r], weigh(walk.reach, r, base, scale, top, score));
       sums.top[r] = top;
     }
+    const TileWeights weights = packed_weights<kBrain>(score);
 #pragma unroll
     for (int h = 0; h < kDim / 64; ++h) {
       float values[8][4];
-      weighted_values<kDim, kBrain>(walk, base, h, rows, score, values);
+      weighted_values<kDim, kBrain>(walk, base, h, rows, weights, values);
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
         float& sum = sums.values[8 * h + i / 4][i % 4];
@@ -233,6 +247,20 @@ __device__ __forceinline__ void attend_split(const TileWalk<kDim>& walk,
   for (int r = 0; r < 2; ++r) {
     sums.sum[r] += __shfl_xor_sync(~0u, sums.sum[r], 1);
     sums.sum[r] += __shfl_xor_sync(~0u, sums.sum[r], 2);
+  }
+}
+
+// The sums of a thread's row r: of 64 dimensions it has 16, from 16 * quad on.
+template <int kDim>
+__device__ __forceinline__ void store_partial(const AttentionSums<kDim>& sums, int r, float* to) {
+  const int quad = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < kDim / 4; ++i) {
+    to[i / 16 * 64 + 16 * quad + i % 16] = sums.values[i / 16 * 8 + i % 8][2 * r + i % 16 / 8];
+  }
+  if (quad == 0) {
+    to[kDim] = sums.top[r];
+    to[kDim + 1] = sums.sum[r];
   }
 }
 
@@ -370,9 +398,16 @@ __global__ void __launch_bounds__(kAttendWarps * 32) attend(Attend job) {
                                   .sum = {0, 0}};
   for (std::uint32_t split = item.first_split; split < item.last_split; ++split) {
     attend_split<kDim, kBrain>(walk, query, scale, static_cast<int>(split), sums);
-    totals.add(sums);
+    if (item.partial == kWhole) totals.add(sums);
   }
-  totals.store(job, rows);
+  if (item.partial == kWhole) return totals.store(job, rows);
+  const std::uint32_t tile_rows = rows_of_tile(item.tile, rows.group, rows.sequence.rows);
+  const std::size_t first = std::size_t{item.partial} + rows.kv_head * tile_rows;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const std::uint32_t place = threadIdx.x % 32 / 4 + 8 * r;
+    if (place < tile_rows) store_partial(sums, r, job.partials + (first + place) * (kDim + 2));
+  }
 }
 
 template <int kDim, bool kBrain>

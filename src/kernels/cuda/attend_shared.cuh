@@ -30,7 +30,7 @@ __device__ __forceinline__ void attend_part(const Attend& job, const TileRows& t
   uint4 query[2][kDim / 32];
   load_query<kDim>(job, tile, query);
   KeyRows rows[kTileKeys / 16];
-  float score[kTileKeys / 8][4];
+  float score[kTileKeys / 8][4] = {};
   walk.rows_of_tile(base, rows);
   if (any) score_tile<kDim, kBrain>(walk, query, base, rows, score);
   float top[2];
@@ -47,10 +47,11 @@ __device__ __forceinline__ void attend_part(const Attend& job, const TileRows& t
     for (std::uint32_t w = 0; w < warp; ++w) top[r] = fmaxf(top[r], shared.tops[w][row]);
     shared.added[warp][quad][row] = any ? weigh(walk.reach, r, base, scale, top[r], score) : 0.0f;
   }
+  const TileWeights weights = packed_weights<kBrain>(score);
 #pragma unroll
   for (int h = 0; h < kDim / 64; ++h) {
     float values[8][4] = {};
-    if (any) weighted_values<kDim, kBrain>(walk, base, h, rows, score, values);
+    if (any) weighted_values<kDim, kBrain>(walk, base, h, rows, weights, values);
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       const int row = threadIdx.x % 32 / 4 + i % 4 / 2 * 8;

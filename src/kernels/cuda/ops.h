@@ -117,8 +117,10 @@ struct SequencePlace {
 };
 
 // Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
-// over splits [first_split, last_split), which leave partial results from query row `partial` on,
-// or, when that is kWhole, are all there are and leave the result.
+// over splits [first_split, last_split). With `partial` kWhole these are all there are and leave
+// the result; else it is one split, which leaves a partial one from query row `partial` on, [kv
+// head] [rows of the tile]. To merge, an item names all splits of a tile and where the first one's
+// are.
 struct AttentionItem {
   std::uint32_t sequence;
   std::uint32_t tile;
