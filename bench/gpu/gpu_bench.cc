@@ -120,28 +120,21 @@ struct Work {
   std::uint32_t position;  // of its first row
 };
 
-void bench_attention(device::Stream& stream, Report& report) {
-  constexpr std::uint32_t kHeads = 32;
-  constexpr std::uint32_t kKvHeads = 8;
-  constexpr std::uint32_t kDim = 128;
-  const kv::memory::PageLayout layout = {.element = kv::memory::Element::kBF16,
-                                         .block_tokens = 16,
-                                         .layers = 1,
-                                         .kv_heads = kKvHeads,
-                                         .key_dim = kDim,
-                                         .value_dim = kDim};
-  for (const Work& work : {Work{1, 1, 4095},
-                           {1, 1, 31999},
-                           {32, 1, 4095},
-                           {8, 1, 31999},
-                           {256, 1, 1023},
-                           {1, 4096, 0},
-                           {1, 16384, 0},
-                           {1, 8192, 24576}}) {
-    const std::uint32_t context = work.position + work.rows;
-    const std::uint32_t blocks = (context + 15) / 16;
-    const device::Buffer pages =
-        random_buffer(std::uint64_t{work.sequences} * blocks * layout.page_bytes(), 1, stream);
+constexpr std::uint32_t kHeads = 32;
+constexpr std::uint32_t kKvHeads = 8;
+constexpr std::uint32_t kDim = 128;
+
+// Sequences over pages that are dealt out in turn, and everything attention reads of them.
+class AttentionDesk {
+ public:
+  AttentionDesk(const Work& work, device::Stream& stream) : stream_(stream) {
+    const kv::memory::PageLayout layout = {.element = kv::memory::Element::kBF16,
+                                           .block_tokens = 16,
+                                           .layers = 1,
+                                           .kv_heads = kKvHeads,
+                                           .key_dim = kDim,
+                                           .value_dim = kDim};
+    const std::uint32_t blocks = (work.position + work.rows + 15) / 16;
     std::vector<cuda::SequencePlace> sequences;
     std::vector<std::uint32_t> table;
     for (std::uint32_t s = 0; s < work.sequences; ++s) {
@@ -150,50 +143,66 @@ void bench_attention(device::Stream& stream, Report& report) {
     }
     model::AttentionPlan plan;
     plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
-    const auto send = [&](const auto& values) {
-      using Value = std::decay_t<decltype(values)>::value_type;
-      auto buffer = value_or_exit(
-          device::Buffer::allocate(std::max<std::size_t>(1, values.size()) * sizeof(Value), "it"));
-      value_or_exit(stream.copy_to_device(buffer.data(),
-                                          reinterpret_cast<const std::byte*>(values.data()),
-                                          values.size() * sizeof(Value)));
-      value_or_exit(stream.wait());
-      return buffer;
-    };
-    const device::Buffer places = send(sequences);
-    const device::Buffer tables = send(table);
-    const device::Buffer items = send(plan.items);
-    const device::Buffer merges = send(plan.merges);
-    const device::Buffer counts =
-        send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
-                                        static_cast<std::uint32_t>(plan.merges.size())});
     const std::uint32_t rows = work.sequences * work.rows;
-    const device::Buffer query = random_buffer(2ull * rows * kHeads * kDim, 1.0f, stream);
-    const device::Buffer mixed =
-        random_buffer(2 * cuda::operand_values(rows, kHeads * kDim), 1, stream);
-    const device::Buffer partials = random_buffer(4ull * (1u << 19) * (kDim + 2), 1, stream);
-    cuda::Attend job = {.query = query.as<std::uint16_t>(),
-                        .sequences = places.as<cuda::SequencePlace>(),
-                        .pages = {pages.data(), layout, 0, tables.as<std::uint32_t>()},
-                        .heads = kHeads,
-                        .scale = 0.088f,
-                        .items = items.as<cuda::AttentionItem>(),
-                        .item_count = counts.as<std::uint32_t>(),
-                        .items_max = static_cast<std::uint32_t>(plan.items.size()),
-                        .rows = rows,
-                        .partials = partials.as<float>(),
-                        .operand = mixed.as<cuda::Bf16>()};
-    cuda::Attend merge = job;
-    merge.items = merges.as<cuda::AttentionItem>();
-    merge.item_count = counts.as<std::uint32_t>() + 1;
-    merge.items_max = static_cast<std::uint32_t>(plan.merges.size());
-    const double seconds = seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int) {
-      cuda::launch_attend(job, stream.handle());
-      if (merge.items_max > 0) cuda::launch_merge(merge, stream.handle());
-    });
+    const auto random = [&](std::uint64_t bytes) {
+      return buffers_.emplace_back(random_buffer(bytes, 1.0f, stream)).data();
+    };
+    attend_ = {.query = reinterpret_cast<std::uint16_t*>(random(2ull * rows * kHeads * kDim)),
+               .sequences = send(sequences),
+               .pages = {random(table.size() * layout.page_bytes()), layout, 0, send(table)},
+               .heads = kHeads,
+               .scale = 0.088f,
+               .items = send(plan.items),
+               .item_count = send(std::vector{static_cast<std::uint32_t>(plan.items.size())}),
+               .items_max = static_cast<std::uint32_t>(plan.items.size()),
+               .rows = rows,
+               .share = plan.share,
+               .partials = reinterpret_cast<float*>(random(4ull * (1u << 19) * (kDim + 2))),
+               .operand = reinterpret_cast<cuda::Bf16*>(
+                   random(2 * cuda::operand_values(rows, kHeads * kDim)))};
+    merge_ = attend_;
+    merge_.items = send(plan.merges);
+    merge_.item_count = send(std::vector{static_cast<std::uint32_t>(plan.merges.size())});
+    merge_.items_max = static_cast<std::uint32_t>(plan.merges.size());
+  }
+
+  void launch() const {
+    cuda::launch_attend(attend_, stream_.handle());
+    if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
+  }
+
+ private:
+  template <class T>
+  const T* send(const std::vector<T>& values) {
+    const std::uint64_t bytes = std::max<std::uint64_t>(1, values.size()) * sizeof(T);
+    buffers_.push_back(value_or_exit(device::Buffer::allocate(bytes, "a benchmark")));
+    value_or_exit(stream_.copy_to_device(buffers_.back().data(),
+                                         reinterpret_cast<const std::byte*>(values.data()),
+                                         values.size() * sizeof(T)));
+    value_or_exit(stream_.wait());
+    return buffers_.back().as<T>();
+  }
+
+  device::Stream& stream_;
+  std::vector<device::Buffer> buffers_;
+  cuda::Attend attend_;
+  cuda::Attend merge_;
+};
+
+void bench_attention(device::Stream& stream, Report& report) {
+  for (const Work& work : {Work{1, 1, 4095},
+                           {1, 1, 31999},
+                           {32, 1, 4095},
+                           {8, 1, 31999},
+                           {256, 1, 1023},
+                           {1, 4096, 0},
+                           {1, 16384, 0},
+                           {1, 8192, 24576}}) {
+    const AttentionDesk desk(work, stream);
+    const double seconds = seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int) { desk.launch(); });
     const double keys =
         static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
-    const double bytes = 512.0 * kKvHeads * context * work.sequences;
+    const double bytes = 512.0 * kKvHeads * (work.position + work.rows) * work.sequences;
     char row[256];
     std::snprintf(row, sizeof row,
                   "{\"attention\": \"%u x %u rows after %u\", \"us\": %.2f, \"tb_s\": %.3f, "

@@ -61,12 +61,13 @@ void AttentionPlan::fill(std::span<const SequencePlace> sequences, const Attenti
     splits += tile.count();
     partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
   });
-  const bool share = tiles * shape.kv_heads < limits.warps && splits > tiles &&
-                     splits <= limits.items && partial_rows <= limits.partial_rows;
+  const bool divide = tiles * shape.kv_heads < limits.warps && splits <= limits.items &&
+                      partial_rows <= limits.partial_rows;
+  share = divide && splits * shape.kv_heads <= limits.blocks;
   std::uint32_t partial = 0;
   for_tiles(sequences, shape,
             [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
-              if (!share || tile.count() == 1) {
+              if (!divide || tile.count() == 1) {
                 items.push_back({sequence, index, tile.first, tile.last, kWhole});
                 return;
               }

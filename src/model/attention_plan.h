@@ -21,6 +21,7 @@ struct AttentionShape {
 
 struct AttentionLimits {
   std::uint32_t warps = 132 * 8;          // that keep the chip busy
+  std::uint32_t blocks = 132 * 3;         // of warps that share a split, at once on the chip
   std::uint32_t items = 1u << 16;         // room for items
   std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
 };
@@ -29,6 +30,7 @@ struct AttentionLimits {
 struct AttentionPlan {
   std::vector<kernels::cuda::AttentionItem> items;
   std::vector<kernels::cuda::AttentionItem> merges;
+  bool share = false;  // every item is one split, shared by a block's warps
 
   void fill(std::span<const kernels::cuda::SequencePlace> sequences, const AttentionShape& shape,
             const AttentionLimits& limits);

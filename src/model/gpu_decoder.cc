@@ -215,6 +215,7 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     };
     shape.items.push_back(rounded(at[0]));
     shape.merges.push_back(rounded(at[1]));
+    shape.share.push_back(plan.share);
   }
   return shape;
 }
@@ -350,6 +351,7 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                       .item_count = step_at(items),
                       .items_max = shape.items[place.slice],
                       .rows = shape.rows,
+                      .share = shape.share[place.slice],
                       .partials = partials_.as<float>(),
                       .operand = mixed_.as<cuda::Bf16>()};
   cuda::launch_attend(job, stream_.handle());

@@ -97,6 +97,7 @@ class GpuDecoder {
     std::uint32_t logit_rows = 0;
     std::vector<std::uint32_t> items;   // per slice
     std::vector<std::uint32_t> merges;  // per slice
+    std::vector<bool> share;            // per slice
     auto operator<=>(const StepShape&) const = default;
   };
 

@@ -86,6 +86,10 @@ struct TileWalk {
     return {reinterpret_cast<const std::uint16_t*>(data + key_offset) + token * kDim,
             reinterpret_cast<const std::uint16_t*>(data + value_offset) + token * kDim};
   }
+  __device__ __forceinline__ void rows_of_tile(int base, KeyRows (&rows)[kTileKeys / 16]) const {
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(kTileKeys) / 16; ++i) rows[i] = rows_at(base + 16 * i);
+  }
 };
 
 __device__ __forceinline__ uint4 load16(const std::uint16_t* from, bool there) {
@@ -116,80 +120,90 @@ __device__ __forceinline__ void score_tile(const TileWalk<kDim>& walk,
   }
 }
 
-// Scores to weights; what was summed so far shrinks to the new top.
-template <int kDim>
-__device__ __forceinline__ void weigh_tile(const TileReach& reach, float scale, int base,
-                                           float (&score)[kTileKeys / 8][4],
-                                           AttentionSums<kDim>& sums) {
-  const int quad = threadIdx.x % 4;
+// The largest visible score of the thread's row r, of a tile of keys, in all lanes of a quad.
+__device__ __forceinline__ float best_score(const TileReach& reach, int r, int base,
+                                            const float (&score)[kTileKeys / 8][4]) {
+  float best = kNothing;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float best = kNothing;
+  for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
 #pragma unroll
-    for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (reach.sees(r, base + 8 * j + 2 * quad + i)) best = fmaxf(best, score[j][2 * r + i]);
-      }
-    }
-    best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
-    best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
-    const float top = fmaxf(sums.top[r], best * scale);
-    const float from = top == kNothing ? 0.0f : top;
-    const float shrink = exp2_fast(sums.top[r] - from);
-    float added = 0;
-#pragma unroll
-    for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& value = score[j][2 * r + i];
-        const bool seen = reach.sees(r, base + 8 * j + 2 * quad + i);
-        value = seen ? exp2_fast(__fmaf_rn(value, scale, -from)) : 0.0f;
-        added += value;
-      }
-    }
-    sums.sum[r] = __fmaf_rn(sums.sum[r], shrink, added);
-    sums.top[r] = top;
-#pragma unroll
-    for (auto& fragment : sums.values) {
-      fragment[2 * r] *= shrink;
-      fragment[2 * r + 1] *= shrink;
+    for (int i = 0; i < 2; ++i) {
+      const bool seen = reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
+      if (seen) best = fmaxf(best, score[j][2 * r + i]);
     }
   }
+  best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
+  return fmaxf(best, __shfl_xor_sync(~0u, best, 2));
 }
 
+// What weights are measured from: a row that has seen no key has nothing to weigh.
+__device__ __forceinline__ float weighed_from(float top) { return top == kNothing ? 0.0f : top; }
+
+// Scores of row r to weights; their sum in this lane.
+__device__ __forceinline__ float weigh(const TileReach& reach, int r, int base, float scale,
+                                       float top, float (&score)[kTileKeys / 8][4]) {
+  const float from = weighed_from(top);
+  float added = 0;
+#pragma unroll
+  for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float& value = score[j][2 * r + i];
+      const bool seen = reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
+      value = seen ? exp2_fast(__fmaf_rn(value, scale, -from)) : 0.0f;
+      added += value;
+    }
+  }
+  return added;
+}
+
+// Weights as the left side of a product, step by step of 16 keys.
+struct TileWeights {
+  std::uint32_t a[kTileKeys / 16][4];
+};
+template <bool kBrain>
+__device__ __forceinline__ TileWeights packed_weights(const float (&weight)[kTileKeys / 8][4]) {
+  TileWeights packed;
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&pair)[4] = weight[2 * k + i / 2];
+      packed.a[k][i] = pack<kBrain>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+    }
+  }
+  return packed;
+}
+
+// Weighted values of a tile of keys, 64 dimensions from 64 * h on, from 0.
 template <int kDim, bool kBrain>
-__device__ __forceinline__ void add_values(const TileWalk<kDim>& walk, int base,
-                                           const KeyRows (&rows)[kTileKeys / 16],
-                                           const float (&weight)[kTileKeys / 8][4],
-                                           AttentionSums<kDim>& sums) {
+__device__ __forceinline__ void weighted_values(const TileWalk<kDim>& walk, int base, int h,
+                                                const KeyRows (&rows)[kTileKeys / 16],
+                                                const TileWeights& weights, float (&values)[8][4]) {
   const int low = threadIdx.x % 32 / 4;
   const int quad = threadIdx.x % 4;
 #pragma unroll
+  for (auto& fragment : values) {
+    for (float& value : fragment) value = 0;
+  }
+#pragma unroll
   for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
-    const std::uint32_t a[4] = {pack<kBrain>(weight[2 * k][0], weight[2 * k][1]),
-                                pack<kBrain>(weight[2 * k][2], weight[2 * k][3]),
-                                pack<kBrain>(weight[2 * k + 1][0], weight[2 * k + 1][1]),
-                                pack<kBrain>(weight[2 * k + 1][2], weight[2 * k + 1][3])};
+    std::uint32_t v[4][4];  // keys 2t, 2t + 1, 2t + 8, 2t + 9; dimensions by pairs
 #pragma unroll
-    for (int h = 0; h < kDim / 64; ++h) {
-      std::uint32_t v[4][4];  // keys 2t, 2t + 1, 2t + 8, 2t + 9; dimensions by pairs
+    for (int i = 0; i < 4; ++i) {
+      const int key = 2 * quad + i % 2 + 8 * (i / 2);
+      const uint4 loaded = load16(rows[k].values + key * kDim + 64 * h + 8 * low,
+                                  walk.reach.loads(base + 16 * k + key));
+      v[i][0] = loaded.x;
+      v[i][1] = loaded.y;
+      v[i][2] = loaded.z;
+      v[i][3] = loaded.w;
+    }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int key = 2 * quad + i % 2 + 8 * (i / 2);
-        const uint4 loaded = load16(rows[k].values + key * kDim + 64 * h + 8 * low,
-                                    walk.reach.loads(base + 16 * k + key));
-        v[i][0] = loaded.x;
-        v[i][1] = loaded.y;
-        v[i][2] = loaded.z;
-        v[i][3] = loaded.w;
-      }
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const std::uint32_t half = j % 2 == 0 ? 0x5410u : 0x7632u;
-        multiply<kBrain>(sums.values[8 * h + j], a, __byte_perm(v[0][j / 2], v[1][j / 2], half),
-                         __byte_perm(v[2][j / 2], v[3][j / 2], half));
-      }
+    for (int j = 0; j < 8; ++j) {
+      const std::uint32_t half = j % 2 == 0 ? 0x5410u : 0x7632u;
+      multiply<kBrain>(values[j], weights.a[k], __byte_perm(v[0][j / 2], v[1][j / 2], half),
+                       __byte_perm(v[2][j / 2], v[3][j / 2], half));
     }
   }
 }
@@ -205,12 +219,29 @@ __device__ __forceinline__ void attend_split(const TileWalk<kDim>& walk,
   const int end = min((split + 1) * static_cast<int>(kSplitKeys), walk.reach.last + 1);
   for (int base = begin; base < end; base += kKeys) {
     KeyRows rows[kTileKeys / 16];
-#pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) rows[i] = walk.rows_at(base + 16 * i);
+    walk.rows_of_tile(base, rows);
     float score[kTileKeys / 8][4];
     score_tile<kDim, kBrain>(walk, query, base, rows, score);
-    weigh_tile<kDim>(walk.reach, scale, base, score, sums);
-    add_values<kDim, kBrain>(walk, base, rows, score, sums);
+    float shrink[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float top = fmaxf(sums.top[r], best_score(walk.reach, r, base, score) * scale);
+      shrink[r] = exp2_fast(sums.top[r] - weighed_from(top));
+      sums.sum[r] =
+          __fmaf_rn(sums.sum[r], shrink[r], weigh(walk.reach, r, base, scale, top, score));
+      sums.top[r] = top;
+    }
+    const TileWeights weights = packed_weights<kBrain>(score);
+#pragma unroll
+    for (int h = 0; h < kDim / 64; ++h) {
+      float values[8][4];
+      weighted_values<kDim, kBrain>(walk, base, h, rows, weights, values);
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        float& sum = sums.values[8 * h + i / 4][i % 4];
+        sum = __fmaf_rn(sum, shrink[i % 4 / 2], values[i / 4][i % 4]);
+      }
+    }
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -224,11 +255,8 @@ template <int kDim>
 __device__ __forceinline__ void store_partial(const AttentionSums<kDim>& sums, int r, float* to) {
   const int quad = threadIdx.x % 4;
 #pragma unroll
-  for (int h = 0; h < kDim / 64; ++h) {
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      to[64 * h + 16 * quad + i] = sums.values[8 * h + i % 8][2 * r + i / 8];
-    }
+  for (int i = 0; i < kDim / 4; ++i) {
+    to[i / 16 * 64 + 16 * quad + i % 16] = sums.values[i / 16 * 8 + i % 8][2 * r + i % 16 / 8];
   }
   if (quad == 0) {
     to[kDim] = sums.top[r];
@@ -325,55 +353,61 @@ struct AttentionTotals {
   }
 };
 
+__device__ __forceinline__ TileRows rows_of_item(const Attend& job, const AttentionItem& item) {
+  TileRows rows = {.sequence = job.sequences[item.sequence],
+                   .kv_head = blockIdx.y,
+                   .group = job.heads / job.pages.layout.kv_heads,
+                   .row = {}};
+  for (int r = 0; r < 2; ++r) {
+    rows.row[r] =
+        query_row(item.tile, threadIdx.x % 32 / 4 + 8 * r, rows.group, rows.sequence.rows);
+  }
+  return rows;
+}
+
+template <int kDim>
+__device__ __forceinline__ void load_query(const Attend& job, const TileRows& rows,
+                                           uint4 (&query)[2][kDim / 32]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+#pragma unroll
+    for (int b = 0; b < kDim / 32; ++b) {
+      query[r][b] = load16(job.query + rows.head_of(job, r) * kDim + 32 * b + threadIdx.x % 4 * 8,
+                           rows.row[r].there);
+    }
+  }
+}
+
 template <int kDim, bool kBrain>
 __global__ void __launch_bounds__(kAttendWarps * 32) attend(Attend job) {
   extern __shared__ float shared[];  // [warp] totals
   let_next_launch_begin();
   wait_for_launch_before();
   const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t index = blockIdx.x * kAttendWarps + warp;
   if (index >= *job.item_count) return;
   const AttentionItem item = job.items[index];
-  const std::uint32_t kv_heads = job.pages.layout.kv_heads;
-  TileRows rows = {.sequence = job.sequences[item.sequence],
-                   .kv_head = blockIdx.y,
-                   .group = job.heads / kv_heads,
-                   .row = {}};
-  for (int r = 0; r < 2; ++r) {
-    rows.row[r] = query_row(item.tile, lane / 4 + 8 * r, rows.group, rows.sequence.rows);
-  }
+  const TileRows rows = rows_of_item(job, item);
   const TileWalk<kDim> walk = walk_of<kDim>(job, item, rows);
   uint4 query[2][kDim / 32];
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-#pragma unroll
-    for (int b = 0; b < kDim / 32; ++b) {
-      query[r][b] = load16(job.query + rows.head_of(job, r) * kDim + 32 * b + lane % 4 * 8,
-                           rows.row[r].there);
-    }
-  }
-  const float scale = job.scale * 1.44269504088896341f;
-  const std::uint32_t tile_rows = rows_of_tile(item.tile, rows.group, rows.sequence.rows);
+  load_query<kDim>(job, rows, query);
+  const float scale = job.scale * kLog2E;
   AttentionSums<kDim> sums;
-  AttentionTotals<kDim> totals = {
-      .values = shared + warp * (kDim / 2) * 32 + lane, .top = {kNothing, kNothing}, .sum = {0, 0}};
+  AttentionTotals<kDim> totals = {.values = shared + warp * (kDim / 2) * 32 + threadIdx.x % 32,
+                                  .top = {kNothing, kNothing},
+                                  .sum = {0, 0}};
   for (std::uint32_t split = item.first_split; split < item.last_split; ++split) {
     attend_split<kDim, kBrain>(walk, query, scale, static_cast<int>(split), sums);
-    if (item.partial == kWhole) {
-      totals.add(sums);
-      continue;
-    }
-    const std::size_t first =
-        item.partial +
-        (std::size_t{split - item.first_split} * kv_heads + rows.kv_head) * tile_rows;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const std::uint32_t place = lane / 4 + 8 * r;
-      if (place < tile_rows) store_partial(sums, r, job.partials + (first + place) * (kDim + 2));
-    }
+    if (item.partial == kWhole) totals.add(sums);
   }
-  if (item.partial == kWhole) totals.store(job, rows);
+  if (item.partial == kWhole) return totals.store(job, rows);
+  const std::uint32_t tile_rows = rows_of_tile(item.tile, rows.group, rows.sequence.rows);
+  const std::size_t first = std::size_t{item.partial} + rows.kv_head * tile_rows;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const std::uint32_t place = threadIdx.x % 32 / 4 + 8 * r;
+    if (place < tile_rows) store_partial(sums, r, job.partials + (first + place) * (kDim + 2));
+  }
 }
 
 template <int kDim, bool kBrain>

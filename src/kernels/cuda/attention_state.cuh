@@ -9,6 +9,7 @@
 
 namespace pagoda::kernels::cuda {
 
+inline constexpr float kLog2E = 1.44269504088896341f;
 inline constexpr float kNothing = -INFINITY;  // the top of a row that has seen no key
 
 // How two partial results become one; the left one has the earlier keys.

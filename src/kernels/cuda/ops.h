@@ -29,8 +29,8 @@
 //             dimensions, where even steps of a block of 32 hold dimensions d with d % 8 < 4 and
 //             odd ones the others; top = max(top, score * c), c = scale * log2 e;
 //             weight = exp2(fma(score, c, -top)); weights are added by the four lanes of a quad,
-//             each in order; values by product sum in steps of 16 keys, after all sums so far were
-//             multiplied by exp2(old top - top). Splits merge left to right:
+//             each in order; values by product sum in steps of 16 keys, from 0. To the sums so far
+//             they are added by fma(sum, exp2(old top - top), tile's). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
@@ -117,8 +117,10 @@ struct SequencePlace {
 };
 
 // Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
-// over splits [first_split, last_split), which leave partial results from query row `partial` on,
-// or, when that is kWhole, are all there are and leave the result.
+// over splits [first_split, last_split). With `partial` kWhole these are all there are and leave
+// the result; else it is one split, which leaves a partial one from query row `partial` on, [kv
+// head] [rows of the tile]. To merge, an item names all splits of a tile and where the first one's
+// are.
 struct AttentionItem {
   std::uint32_t sequence;
   std::uint32_t tile;
@@ -187,6 +189,7 @@ struct Attend {
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
   std::uint32_t rows = 0;     // of the step
+  bool share = false;         // every item is one split, which a block's warps share
   float* partials = nullptr;  // [query rows][head_dim + 2]: values, top, sum
   Bf16* operand = nullptr;    // of heads * head_dim columns
 };

@@ -133,11 +133,12 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
   partial.sum = std::fma(partial.sum, shrink, added);
   partial.top = top;
   for (std::size_t d = 0; d < query.dim; ++d) {
-    partial.values[d] = product_sum(partial.values[d] * shrink, 0, kTileKeys, [&](std::size_t i) {
+    const float added_values = product_sum(0, 0, kTileKeys, [&](std::size_t i) {
       if (!visible(base + i)) return 0.0;
       return static_cast<double>(rounded(query.brain, scores[i])) *
              static_cast<double>(values[(base + i) * query.dim + d]);
     });
+    partial.values[d] = std::fma(partial.values[d], shrink, added_values);
   }
 }
 
