@@ -15,6 +15,7 @@ import time
 
 # Servers share no disk tier with each other, nor with this machine's user, unless a test asks.
 os.environ.setdefault("PAGODA_KV_DISK", "off")
+os.environ.setdefault("PAGODA_DEVICE", "cpu")  # and say nothing of GPUs
 
 BINARY = os.environ["PAGODA_BINARY"]
 SOURCE = os.environ["PAGODA_SOURCE_DIR"]
