@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
 
@@ -20,8 +21,9 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
   rows_.reserve(sequences);
   samples_.reserve(sequences);
   tables_.reserve(sequences * cache.slice_reaches().size());
-  if (!options.tiers.stores.empty() && cache.shares())
-    tiers_.emplace(options_.tiers, cache_, scheduler_);
+  if (!options.tiers.stores.empty() && cache.shares()) {
+    tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
+  }
 }
 
 Core::~Core() {
@@ -96,6 +98,9 @@ void Core::explain(const Request& request, ReplySink& sink) {
   record.explanation =
       scheduler_.explain(domain, request.prompt, cache_.match(domain, request.prompt),
                          request.sampling.prompt_logprobs.has_value());
+  if (tiers_ && !request.sampling.prompt_logprobs) {
+    tiers_->explain(request.prompt, request.names, *record.explanation);
+  }
   record.prompt_tokens_cached = record.explanation->tokens_matched;
   record.arrived_ns = record.finished_ns = clock_.now_ns();
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
@@ -152,6 +157,8 @@ bool Core::move_pages() {
   tiers_->poll(now_ns);
   return !tiers_->is_idle();
 }
+
+bool Core::awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
 
 void Core::keep_all() {
   if (tiers_) tiers_->keep_all();

@@ -22,11 +22,13 @@
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/snapshot.h"
-#include "engine/tiers/tiers.h"
+#include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
 #include "sched/scheduler.h"
 
 namespace pagoda::engine {
+
+class Tiers;
 
 struct CoreOptions {
   sched::SchedulerOptions scheduler;
@@ -58,8 +60,9 @@ class Core {
   void set_space(const kv::SpaceId& space);
   // Pages are moved between steps, too, as long as some are on their way; false when none is.
   bool move_pages();
-  const std::optional<Tiers>& tiers() const { return tiers_; }
-  bool awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
+  // nullptr: there are none outside the pool.
+  const Tiers* tiers() const { return tiers_.get(); }
+  bool awaits_pages() const;
   // Nothing runs any more: everything that is worth it is to be kept in tiers.
   void keep_all();
 
@@ -103,7 +106,7 @@ class Core {
   Runner& runner_;
   const Clock& clock_;
   sched::Scheduler scheduler_;
-  std::optional<Tiers> tiers_;  // nothing: the pool is all there is
+  std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is all there is
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t answers_paused_ = 0;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "engine/core.h"
+#include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/assert.h"
+#include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
 namespace {
@@ -241,7 +242,7 @@ void Engine::publish() {
   now.blocks_evicted = cache_.blocks_evicted();
   now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
   now.blocks_joined = cache_.blocks_joined();
-  if (core_.tiers()) picture_tiers(*core_.tiers(), now);
+  if (core_.tiers() != nullptr) picture_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
   if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();

@@ -110,6 +110,31 @@ void Loader::ask_on(Load& load, std::int64_t now_ns) {
   open(load, now_ns);
 }
 
+std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
+                                     std::span<const kv::BlockName> names,
+                                     std::uint64_t tokens_matched) {
+  const std::uint64_t blocks =
+      std::min<std::uint64_t>(names.size(), (prompt.size() - 1) / block_tokens());
+  std::uint64_t end = tokens_matched / block_tokens();
+  for (kv::PageStore* const store : options_.stores) {
+    if (!space_ || end >= blocks) break;
+    std::vector<kv::PageKey> keys;
+    for (std::uint64_t block = end; block < blocks; ++block) {
+      for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+        keys.push_back({.space = *space_, .name = names[block], .slice = slice});
+      }
+    }
+    const kv::StoreTicket ticket = ++tickets_;
+    const std::optional<std::size_t> found = store->find(ticket, keys);
+    if (found) {
+      end += *found / slices();
+    } else {
+      questions_[ticket] = nullptr;
+    }
+  }
+  return end * block_tokens();
+}
+
 void Loader::add_blocks(Load& load, std::size_t store, std::size_t keys_found) {
   const std::size_t blocks = std::min(keys_found / slices(), load.names.size() - load.end);
   load.blocks.resize(load.blocks.size() + blocks, {.store = static_cast<std::uint8_t>(store)});

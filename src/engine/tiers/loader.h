@@ -39,6 +39,15 @@ class Loader {
   // Starts what can start, and says of each task whether it waits (Task::awaits_load).
   void poll(std::int64_t now_ns);
 
+  // How far, in whole blocks, a prompt is known to the stores that answer at once, of which memory
+  // has `tokens_matched`.
+  std::uint64_t tokens_at_hand(std::span<const TokenId> prompt,
+                               std::span<const kv::BlockName> names, std::uint64_t tokens_matched);
+  // Does the prompt's last whole block end there, its last token left out?
+  bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
+    return tokens + block_tokens() > prompt.size() - 1;
+  }
+
   // Rows were computed: the model's speed.
   void note_step(std::uint64_t rows, double seconds);
   std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
@@ -107,9 +116,9 @@ class Loader {
   std::unordered_map<const sched::Task*, Load*> load_of_;
   std::unordered_map<const sched::Task*, LoadRecord> records_;  // of loads that have ended
   std::unordered_map<kv::StoreTicket, PendingRead> reads_;
-  std::unordered_map<kv::StoreTicket, Load*> questions_;
-  RateMeter model_rate_;                // tokens
-  std::vector<RateMeter> store_rates_;  // [store], bytes
+  std::unordered_map<kv::StoreTicket, Load*> questions_;  // nullptr: nobody waits for the answer
+  RateMeter model_rate_;                                  // tokens
+  std::vector<RateMeter> store_rates_;                    // [store], bytes
   bool anyone_waits_ = false;
 };
 

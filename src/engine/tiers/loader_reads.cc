@@ -70,8 +70,10 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
 
 bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   if (const auto asked = questions_.find(report.ticket); asked != questions_.end()) {
-    Load& load = *asked->second;
+    Load* const asker = asked->second;
     questions_.erase(asked);
+    if (asker == nullptr) return true;
+    Load& load = *asker;
     load.question = 0;
     if (load.task == nullptr) return true;
     const bool fine = report.fault == kv::StoreFault::kNone;

@@ -1,5 +1,6 @@
 #include "engine/tiers/tiers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -33,6 +34,21 @@ void Tiers::set_space(const kv::SpaceId& space) {
 void Tiers::start(sched::Task& task, std::int64_t now_ns) {
   writer_.used(task.sequence->nodes());
   loader_.started(task, now_ns);
+}
+
+void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockName> names,
+                    kv::Explanation& why) {
+  if (prompt.empty()) return;
+  const std::uint64_t end = loader_.tokens_at_hand(prompt, names, why.tokens_matched);
+  if (end <= why.tokens_matched) return;
+  why.tokens_in_tier = end - why.tokens_matched;
+  why.tokens_reachable = std::max(why.tokens_reachable, end);
+  why.stored.clear();
+  if (loader_.is_last_whole(prompt, end)) {
+    why.reason = kv::MissReason::kNone;
+  } else if (why.reason == kv::MissReason::kDiffers) {
+    why.reason = kv::MissReason::kNeverSeen;  // memory goes on otherwise, but a tier as asked
+  }
 }
 
 void Tiers::poll(std::int64_t now_ns) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/tiers/loader.h"
@@ -30,6 +31,11 @@ class Tiers {
   void start(sched::Task& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
   LoadRecord end(const sched::Task& task) { return loader_.ended(task); }
+
+  // What the tiers that answer at once have of a prompt is not missing. `names` are those of its
+  // whole blocks.
+  void explain(std::span<const TokenId> prompt, std::span<const kv::BlockName> names,
+               kv::Explanation& why);
 
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);

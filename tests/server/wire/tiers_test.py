@@ -71,11 +71,25 @@ class Tiers(unittest.TestCase):
 
 
 class Disk(Tiers):
+    @staticmethod
+    def explain(server, prompt):
+        status, reply = server.post("/cache/explain", {"prompt": prompt})
+        assert status == 200, reply
+        return reply
+
     def test_a_clean_stop_keeps_what_was_computed(self):
         with self.disk() as server:
             first, details = ask(server)
             self.assertEqual(details["cached_tokens"], 0)
         with self.disk() as server:
+            served.wait_until(lambda: self.explain(server, PROMPT)["matched_by_tier"]["tier"])
+            why = self.explain(server, PROMPT)
+            self.assertEqual(why["matched_by_tier"], {"memory": 0, "tier": WHOLE})
+            self.assertEqual(why["reason"], "none")
+            half = PROMPT[:160] + [5] * 100
+            why = self.explain(server, half)
+            self.assertEqual(why["matched_by_tier"], {"memory": 0, "tier": 160})
+            self.assertEqual(why["reason"], "never_seen")
             again, details = ask(server)
             self.assertEqual(again, first)
             self.assertEqual(details["cached_tokens"], WHOLE)
