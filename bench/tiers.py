@@ -120,9 +120,9 @@ def chat(arguments):
                          "--think", "1", "--rate", "2"]
                 done = subprocess.run(words, capture_output=True, text=True, check=True)
                 report = json.loads(done.stdout)
-                first = next(r for r in report["rows"] if r["time"] == "ttft")
-                print(f"  {name:17} first token {json.dumps(first)}")
-                print(f"  {'':17} {json.dumps({k: v for k, v in report.items() if k != 'rows'})[:600]}",
+                rows = {row["time"]: row for row in report["rows"]}
+                print(f"  {name:17} {json.dumps(rows['first token, from when sent'])}")
+                print(f"  {'':17} {json.dumps({k: v for k, v in report.items() if k != 'rows'})}",
                       flush=True)
     finally:
         if redis:
