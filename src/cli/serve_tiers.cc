@@ -275,8 +275,6 @@ std::string StoreShelf::greeting() const {
   return text;
 }
 
-server::Json StoreShelf::facts() const { return server::Json(lines_); }
-
 void StoreShelf::set_idle(bool is_idle) {
   if (disk_ != nullptr) disk_->set_idle(is_idle);
 }

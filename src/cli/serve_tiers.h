@@ -14,7 +14,6 @@
 #include "base/result.h"
 #include "engine/cpu_machine.h"
 #include "engine/engine.h"
-#include "server/json.h"
 #include "store/disk/disk_store.h"
 
 namespace pagoda::cli {
@@ -69,7 +68,6 @@ class StoreShelf {
   kv::OwnerTag owner_tag(kv::OwnerId owner) const;
   // Lines for people, one a tier.
   std::string greeting() const;
-  server::Json facts() const;
   // Nothing runs, or something does: the scrub waits for it.
   void set_idle(bool is_idle);
 

@@ -58,8 +58,6 @@ class Loader {
   std::size_t stores() const { return store_rates_.size(); }
   double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
 
-  // Does a task wait for pages?
-  bool anyone_waits() const { return anyone_waits_; }
   bool is_empty() const { return loads_.empty(); }
 
  private:
@@ -119,7 +117,6 @@ class Loader {
   std::unordered_map<kv::StoreTicket, Load*> questions_;  // nullptr: nobody waits for the answer
   RateMeter model_rate_;                                  // tokens
   std::vector<RateMeter> store_rates_;                    // [store], bytes
-  bool anyone_waits_ = false;
 };
 
 }  // namespace pagoda::engine

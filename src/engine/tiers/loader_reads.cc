@@ -21,9 +21,6 @@ void Loader::poll(std::int64_t now_ns) {
     decide(load, now_ns);
   }
   forget_ended();
-  anyone_waits_ = std::any_of(loads_.begin(), loads_.end(), [](const auto& load) {
-    return load->task != nullptr && load->task->awaits_load;
-  });
 }
 
 void Loader::read_on(Load& load, std::int64_t now_ns) {

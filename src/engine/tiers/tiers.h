@@ -40,8 +40,6 @@ class Tiers {
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);
 
-  // Does a request that could run wait for pages?
-  bool anyone_waits() const { return loader_.anyone_waits(); }
   // Is anything on its way, in or out?
   bool is_idle() const { return loader_.is_empty() && writer_.is_idle(); }
 

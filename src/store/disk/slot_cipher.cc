@@ -1,13 +1,12 @@
 #include "store/disk/slot_cipher.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstring>
 #include <fstream>
@@ -16,13 +15,6 @@
 
 namespace pagoda::store {
 namespace {
-
-struct FreeContext {
-  void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-};
-using Context = std::unique_ptr<EVP_CIPHER_CTX, FreeContext>;
-
-constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // OpenSSL counts in int
 
 unsigned char* raw(std::byte* at) { return reinterpret_cast<unsigned char*>(at); }
 const unsigned char* raw(const std::byte* at) { return reinterpret_cast<const unsigned char*>(at); }
@@ -68,7 +60,8 @@ bool decode_hex(std::string_view text, SlotCipher::Secret& key) {
 }  // namespace
 
 SlotCipher::SlotCipher(const Secret& key)
-    : page_key_(derived(key, "pagoda page v1")), name_key_(derived(key, "pagoda name v1")) {}
+    : pages_(std::bit_cast<std::array<unsigned char, 32>>(derived(key, "pagoda page v1"))),
+      name_key_(derived(key, "pagoda name v1")) {}
 
 Result<SlotCipher> SlotCipher::from_key_file(const std::string& path) {
   struct stat now = {};
@@ -97,51 +90,13 @@ Result<SlotCipher> SlotCipher::from_key_file(const std::string& path) {
 bool SlotCipher::seal(std::span<const std::byte> bound, std::span<std::byte> bytes,
                       std::span<std::byte, kNonceBytes> nonce,
                       std::span<std::byte, kTagBytes> tag) const {
-  if (RAND_bytes(raw(nonce.data()), kNonceBytes) != 1) return false;
-  const Context context(EVP_CIPHER_CTX_new());
-  int written = 0;
-  if (context == nullptr ||
-      EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, raw(page_key_.data()),
-                         raw(nonce.data())) != 1 ||
-      EVP_EncryptUpdate(context.get(), nullptr, &written, raw(bound.data()),
-                        static_cast<int>(bound.size())) != 1) {
-    return false;
-  }
-  for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-    const std::span<std::byte> piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
-    if (EVP_EncryptUpdate(context.get(), raw(piece.data()), &written, raw(piece.data()),
-                          static_cast<int>(piece.size())) != 1) {
-      return false;
-    }
-  }
-  return EVP_EncryptFinal_ex(context.get(), nullptr, &written) == 1 &&
-         EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes, tag.data()) == 1;
+  return pages_.seal(bound, bytes, nonce, tag).ok();
 }
 
 bool SlotCipher::open(std::span<const std::byte> bound, std::span<std::byte> bytes,
                       std::span<const std::byte, kNonceBytes> nonce,
                       std::span<const std::byte, kTagBytes> tag) const {
-  const Context context(EVP_CIPHER_CTX_new());
-  int written = 0;
-  if (context == nullptr ||
-      EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, raw(page_key_.data()),
-                         raw(nonce.data())) != 1 ||
-      EVP_DecryptUpdate(context.get(), nullptr, &written, raw(bound.data()),
-                        static_cast<int>(bound.size())) != 1) {
-    return false;
-  }
-  for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-    const std::span<std::byte> piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
-    if (EVP_DecryptUpdate(context.get(), raw(piece.data()), &written, raw(piece.data()),
-                          static_cast<int>(piece.size())) != 1) {
-      return false;
-    }
-  }
-  std::array<std::byte, kTagBytes> expected;
-  std::copy(tag.begin(), tag.end(), expected.begin());
-  return EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, expected.data()) ==
-             1 &&
-         EVP_DecryptFinal_ex(context.get(), nullptr, &written) == 1;
+  return pages_.open(bound, bytes, nonce, tag, bytes, {});
 }
 
 KeyDigest SlotCipher::digest(const kv::PageKey& key) const {

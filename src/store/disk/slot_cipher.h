@@ -12,11 +12,9 @@
 
 #include "base/result.h"
 #include "store/disk/format.h"
+#include "store/page_cipher.h"
 
 namespace pagoda::store {
-
-inline constexpr std::size_t kNonceBytes = 12;
-inline constexpr std::size_t kTagBytes = 16;
 
 class SlotCipher {
  public:
@@ -41,7 +39,7 @@ class SlotCipher {
   std::array<std::byte, 16> check() const;
 
  private:
-  Secret page_key_;
+  PageCipher pages_;
   Secret name_key_;
 };
 
