@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/clock.h"
 
 namespace pagoda::store {
 
@@ -173,7 +174,7 @@ void HostStore::end(const Copy& copy) {
 
 void HostStore::report(kv::StoreTicket ticket, kv::StoreFault fault) {
   ++stats_.faults[static_cast<std::size_t>(fault)];
-  reports_.push_back({.ticket = ticket, .fault = fault});
+  reports_.push_back({.ticket = ticket, .fault = fault, .ended_ns = SteadyClock().now_ns()});
 }
 
 template <class Chosen>
