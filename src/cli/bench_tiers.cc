@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -14,10 +13,12 @@
 #include "base/byte_size.h"
 #include "base/random.h"
 #include "cli/bench.h"
-#include "cli/child_program.h"
+#include "cli/bench_tiers_plain.h"
 #include "cli/progress_bar.h"
 #include "kv/tiers/page_store.h"
 #include "store/disk/disk_store.h"
+#include "store/host/host_store.h"
+#include "store/remote/remote_store.h"
 
 namespace pagoda::cli {
 namespace {
@@ -29,24 +30,22 @@ constexpr std::int64_t kFlushNs = 120'000'000'000;
 
 struct TiersOptions : BenchOptions {
   std::string folder = ".";
+  std::string remote;  // empty: none
   std::uint64_t bytes = std::uint64_t{1} << 30;
   std::uint64_t page_bytes = 368640;  // SmolLM2-135M: 16 tokens of 30 layers in 16 bits
   std::uint32_t block_tokens = 16;
 
   std::uint64_t pages() const { return std::max<std::uint64_t>(bytes / page_bytes, 1); }
-};
-
-struct Speed {
-  double write_s = 0;  // until durable
-  double read_s = 0;
+  PlainPages plain() const { return {pages(), page_bytes}; }
 };
 
 // A tier to measure. To add one: a row in tiers_of().
 struct Tier {
   std::string name;
   std::function<Result<std::unique_ptr<kv::PageStore>>()> open;
-  std::string reference;                         // what it is compared with
-  std::function<Result<Speed>()> measure_plain;  // the same bytes without a store
+  std::string reference;  // what it is compared with
+  std::function<Result<TierSpeed>()> measure_plain =
+      {};  // the same bytes without a store; or nothing
 };
 
 // Removed with everything in it.
@@ -93,8 +92,8 @@ class TierRun {
     }
   }
 
-  Result<Speed> measure(const std::string& name) {
-    Speed speed;
+  Result<TierSpeed> measure(const std::string& name) {
+    TierSpeed speed;
     while (!store_.stats().is_ready) std::this_thread::yield();
     const std::int64_t begin_ns = run_.clock().now_ns();
     RETURN_IF_ERROR(move_all(name + ": writing", [this](std::uint64_t page, std::size_t berth) {
@@ -148,40 +147,34 @@ class TierRun {
   std::vector<std::size_t> free_;
 };
 
-// The seconds that dd says it took: "… bytes (…) copied, 1.234 s, …".
-Result<double> run_dd(const std::vector<std::string>& operands, const BenchRun& run) {
-  std::vector<std::string> words = {"/usr/bin/env", "LC_ALL=C", "dd"};
-  words.insert(words.end(), operands.begin(), operands.end());
-  ASSIGN_OR_RETURN(const ProgramOutput output,
-                   run_program(words, [&run] { return run.interrupted(); }));
-  if (!output.succeeded()) return Error{ErrorCode::kIo, "dd " + output.end()};
-  const std::size_t at = output.err.find("copied, ");
-  double seconds = 0;
-  if (at == std::string::npos ||
-      std::from_chars(output.err.data() + at + 8, output.err.data() + output.err.size(), seconds)
-              .ec != std::errc{}) {
-    return Error{ErrorCode::kCorrupt, "dd does not say how long it took: " + output.err};
+Result<Tier> remote_tier(const TiersOptions& options, const BenchRun& run) {
+  store::RemoteOptions remote;
+  ASSIGN_OR_RETURN(remote.url, store::parse_remote_url(options.remote));
+  remote.request_timeout_ns = kFlushNs;
+  Tier tier = {.name = remote.url.shown(),
+               .open = [remote]() -> Result<std::unique_ptr<kv::PageStore>> {
+                 ASSIGN_OR_RETURN(std::unique_ptr<store::RemoteStore> opened,
+                                  store::RemoteStore::open(remote));
+                 return std::unique_ptr<kv::PageStore>(std::move(opened));
+               },
+               .reference = ""};
+  if (remote.url.kind == store::RemoteKind::kRedis && !remote.url.tls) {
+    tier.reference = "redis-benchmark";
+    tier.measure_plain = [url = remote.url, &options, &run] {
+      return measure_redis(url, options.plain(), run);
+    };
   }
-  return seconds;
+  return tier;
 }
 
-// The same number of bytes, past the page cache.
-Result<Speed> measure_dd(const fs::path& folder, const TiersOptions& options, const BenchRun& run) {
-  const std::string file = (folder / "dd").string();
-  const std::string count = fmt::format("count={}", options.pages());
-  const std::string size = fmt::format("bs={}", options.page_bytes);
-  Speed speed;
-  ASSIGN_OR_RETURN(
-      speed.write_s,
-      run_dd({"if=/dev/zero", "of=" + file, size, count, "oflag=direct", "conv=fsync"}, run));
-  ASSIGN_OR_RETURN(speed.read_s,
-                   run_dd({"if=" + file, "of=/dev/null", size, count, "iflag=direct"}, run));
-  fs::remove(file);
-  return speed;
-}
-
-std::vector<Tier> tiers_of(const TiersOptions& options, const BenchRun& run,
-                           const fs::path& folder) {
+Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& run,
+                                   const fs::path& folder) {
+  const auto open_host = [&options]() -> Result<std::unique_ptr<kv::PageStore>> {
+    return std::unique_ptr<kv::PageStore>(std::make_unique<store::HostStore>(
+        store::HostStoreOptions{.bytes_max = (options.pages() + 1) * options.page_bytes,
+                                .page_bytes = options.page_bytes}));
+  };
+  const auto plain_copy = [&options, &run] { return measure_memcpy(options.plain(), run); };
   const auto open_disk = [&options, folder](const std::string& name, bool use_uring) {
     return [&options, folder, name, use_uring]() -> Result<std::unique_ptr<kv::PageStore>> {
       store::DiskOptions disk;
@@ -195,9 +188,17 @@ std::vector<Tier> tiers_of(const TiersOptions& options, const BenchRun& run,
       return std::unique_ptr<kv::PageStore>(std::move(opened));
     };
   };
-  const auto dd = [&options, &run, folder] { return measure_dd(folder, options, run); };
-  return {{"disk, io_uring", open_disk("uring", true), "dd, direct", dd},
-          {"disk, threads", open_disk("threads", false), "dd, direct", dd}};
+  const auto dd = [&options, &run, folder] {
+    return measure_dd(folder.string(), options.plain(), run);
+  };
+  std::vector<Tier> tiers = {{"host memory", open_host, "memcpy", plain_copy},
+                             {"disk, io_uring", open_disk("uring", true), "dd, direct", dd},
+                             {"disk, threads", open_disk("threads", false), "dd, direct", dd}};
+  if (!options.remote.empty()) {
+    ASSIGN_OR_RETURN(Tier remote, remote_tier(options, run));
+    tiers.push_back(std::move(remote));
+  }
+  return tiers;
 }
 
 Result<BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run) {
@@ -218,9 +219,13 @@ Result<BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run
   report.add_setting("page_bytes", options.page_bytes);
   const ScratchFolder scratch(options.folder);
   const double megabytes = static_cast<double>(options.pages() * options.page_bytes) * 1e-6;
-  for (const Tier& tier : tiers_of(options, run, scratch.path())) {
-    ASSIGN_OR_RETURN(const Speed plain, tier.measure_plain());
-    Speed speed;
+  ASSIGN_OR_RETURN(const std::vector<Tier> tiers, tiers_of(options, run, scratch.path()));
+  for (const Tier& tier : tiers) {
+    TierSpeed plain;
+    if (tier.measure_plain) {
+      ASSIGN_OR_RETURN(plain, tier.measure_plain());
+    }
+    TierSpeed speed;
     {
       ASSIGN_OR_RETURN(const std::unique_ptr<kv::PageStore> store, tier.open());
       ASSIGN_OR_RETURN(speed, TierRun(*store, options, run).measure(tier.name));
@@ -230,9 +235,13 @@ Result<BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run
     for (const auto& [name, ours_s, plain_s] :
          {std::tuple{"write, durable", speed.write_s, plain.write_s},
           std::tuple{"read", speed.read_s, plain.read_s}}) {
+      const bool compared = plain_s > 0;
+      using Json = BenchReport::Json;
       report.add_row({tier.name, name, ours_s, megabytes / ours_s,
-                      static_cast<double>(options.pages()) / ours_s, tier.reference,
-                      megabytes / plain_s, plain_s / ours_s});
+                      static_cast<double>(options.pages()) / ours_s,
+                      compared ? Json(tier.reference) : Json(),
+                      compared ? Json(megabytes / plain_s) : Json(),
+                      compared ? Json(plain_s / ours_s) : Json()});
     }
   }
   return report;
@@ -243,9 +252,12 @@ constexpr const char* kExamples =
     "  pagoda bench tiers\n"
     "  pagoda bench tiers --folder /mnt/fast --size 8GiB\n"
     "  pagoda bench tiers --size 256MiB --page-bytes 1048576 --json\n"
+    "  pagoda bench tiers --remote redis://127.0.0.1:6379\n"
     "Writes so many bytes of pages into each tier, waits until they are durable, and reads them "
-    "back with 128 reads asked for at once. Beside it, on the same disk, dd with direct I/O and "
-    "blocks of a page's size. Everything lies in a new folder, which is removed.";
+    "back with 128 reads asked for at once. Beside it what the same medium gives a plain program: "
+    "memcpy; dd with direct I/O and blocks of a page's size; redis-benchmark, which checks "
+    "nothing. "
+    "Files lie in a new folder, which is removed; pages in a remote store are removed, too.";
 
 }  // namespace
 
@@ -271,6 +283,8 @@ void add_bench_tiers(const BenchCommand& bench) {
   };
   command->add_option("--folder", options->folder,
                       "on the disk to be measured (default: the current folder)");
+  command->add_option("--remote", options->remote,
+                      "a store to be measured as well: redis://… or memcached://…");
   add_size("--size", options->bytes, "bytes of pages (default 1GiB)");
   add_size("--page-bytes", options->page_bytes,
            "of a page, a multiple of 4096 (default 368640: SmolLM2, 16 tokens)");

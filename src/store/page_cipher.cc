@@ -1,14 +1,10 @@
 #include "store/page_cipher.h"
 
-#include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 namespace pagoda::store {
@@ -38,43 +34,7 @@ bool in_steps(std::span<const std::byte> in, std::byte* out, const Update& updat
   return true;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-bool from_hex(const std::string& text, std::array<unsigned char, 32>& key) {
-  if (text.size() != 2 * key.size()) return false;
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const int high = hex_digit(text[2 * i]);
-    const int low = hex_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    key[i] = static_cast<unsigned char>(high << 4 | low);
-  }
-  return true;
-}
-
 }  // namespace
-
-Result<PageCipher> PageCipher::from_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Error{ErrorCode::kIo, fmt::format("{}: cannot be read: {}", path, std::strerror(errno))};
-  }
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  std::array<unsigned char, 32> key;
-  if (text.size() == key.size()) {
-    std::copy(text.begin(), text.end(), key.begin());
-    return PageCipher(key);
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (from_hex(text, key)) return PageCipher(key);
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("{}: a key has 32 bytes or 64 hexadecimal digits; this has {} bytes",
-                           path, text.size())};
-}
 
 Status PageCipher::seal(std::span<const std::byte> open_text, std::span<std::byte> text,
                         std::span<std::byte, kNonceBytes> nonce,
@@ -86,11 +46,11 @@ Status PageCipher::seal(std::span<const std::byte> open_text, std::span<std::byt
   EVP_CIPHER_CTX* const c = context.get();
   const auto update = [c](auto... arguments) { return EVP_EncryptUpdate(c, arguments...); };
   int none = 0;
-  const bool sealed =
-      EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), nullptr, key_.data(), chars(nonce.data())) == 1 &&
-      in_steps(open_text, nullptr, update) && in_steps(text, text.data(), update) &&
-      EVP_EncryptFinal_ex(c, chars(tag.data()), &none) == 1 &&
-      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, kTagBytes, tag.data()) == 1;
+  const bool sealed = EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key_.data()),
+                                         chars(nonce.data())) == 1 &&
+                      in_steps(open_text, nullptr, update) && in_steps(text, text.data(), update) &&
+                      EVP_EncryptFinal_ex(c, chars(tag.data()), &none) == 1 &&
+                      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, kTagBytes, tag.data()) == 1;
   ASSERT(sealed, "AES-256-GCM is part of every OpenSSL 3");
   return ok_status();
 }
@@ -107,7 +67,8 @@ bool PageCipher::open(std::span<const std::byte> open_text, std::span<const std:
   std::copy(tag.begin(), tag.end(), expected.begin());
   std::array<unsigned char, kTagBytes> rest;
   int none = 0;
-  return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), nullptr, key_.data(), chars(nonce.data())) == 1 &&
+  return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key_.data()),
+                            chars(nonce.data())) == 1 &&
          in_steps(open_text, nullptr, update) &&
          in_steps(sealed.first(first.size()), first.data(), update) &&
          in_steps(sealed.subspan(first.size()), second.data(), update) &&

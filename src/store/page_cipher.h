@@ -4,12 +4,11 @@
 // Nonces are random: a key is good for 2^32 pages (NIST SP 800-38D, 8.3).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 
 #include "base/result.h"
+#include "store/key_file.h"
 
 namespace pagoda::store {
 
@@ -18,9 +17,7 @@ inline constexpr std::size_t kTagBytes = 16;
 
 class PageCipher {
  public:
-  // A file of 32 bytes, or of 64 hexadecimal digits and perhaps a line's end.
-  static Result<PageCipher> from_file(const std::string& path);
-  explicit PageCipher(const std::array<unsigned char, 32>& key) : key_(key) {}
+  explicit PageCipher(const SecretKey& key) : key_(key) {}
 
   // Encrypts `text` where it is and fills nonce and tag. `open_text` is authenticated as well.
   Status seal(std::span<const std::byte> open_text, std::span<std::byte> text,
@@ -33,7 +30,7 @@ class PageCipher {
             std::span<std::byte> second) const;
 
  private:
-  std::array<unsigned char, 32> key_;
+  SecretKey key_;
 };
 
 }  // namespace pagoda::store

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -14,8 +15,8 @@ namespace {
 using kv::StoreFault;
 
 PageCipher cipher_of(unsigned char byte) {
-  std::array<unsigned char, 32> key;
-  key.fill(byte);
+  SecretKey key;
+  key.fill(std::byte{byte});
   return PageCipher(key);
 }
 
@@ -160,11 +161,12 @@ TEST(SealedRecord, IsForeignToEveryoneWithoutItsKeyAndAnOpenOneToWhoeverHasAKey)
   EXPECT_EQ(read_back(record_of(label, page), label, 100, &cipher), StoreFault::kForeign);
 }
 
-TEST(PageCipherFile, HasThirtyTwoBytesOrSixtyFourDigits) {
+TEST(KeyFile, HasThirtyTwoBytesOrSixtyFourDigitsForItsOwnerAlone) {
   const std::string path = ::testing::TempDir() + "page_cipher_key";
   const auto with = [&](const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
-    return PageCipher::from_file(path);
+    std::filesystem::permissions(path, std::filesystem::perms(0600));
+    return read_key_file(path);
   };
   EXPECT_TRUE(with(std::string(32, '\n')).ok());
   EXPECT_TRUE(with(std::string(64, 'f') + "\r\n").ok());
@@ -175,7 +177,11 @@ TEST(PageCipherFile, HasThirtyTwoBytesOrSixtyFourDigits) {
     EXPECT_NE(cipher.error().message.find(path), std::string::npos);
     EXPECT_NE(cipher.error().message.find(std::to_string(wrong.size())), std::string::npos);
   }
-  EXPECT_FALSE(PageCipher::from_file(path + ".not").ok());
+  EXPECT_FALSE(read_key_file(path + ".not").ok());
+  EXPECT_EQ(with(std::string(62, '0') + "a5").value().back(), std::byte{0xa5});
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  ASSERT_FALSE(read_key_file(path).ok());
+  EXPECT_NE(read_key_file(path).error().message.find("640"), std::string::npos);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ class Loader {
   bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
   LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
-  void make_way();
+  void make_way(std::int64_t now_ns);
   bool room_will_come() const;
   // Where answers wait for room, only a load whose turn has come takes any.
   bool may_begin(const Load& load) const {

@@ -8,7 +8,7 @@
 namespace pagoda::engine {
 
 void Loader::poll(std::int64_t now_ns) {
-  make_way();
+  make_way(now_ns);
   std::uint32_t active = 0;
   for (const auto& each : loads_) {
     Load& load = *each;
@@ -263,7 +263,7 @@ void Loader::abandon(Load& load) {
 
 // Answers that run, and those that wait for room, come first: while they are short of it the
 // youngest load gives its room back.
-void Loader::make_way() {
+void Loader::make_way(std::int64_t now_ns) {
   const std::uint64_t wanted = scheduler_.running().size() * slices();
   const bool runs_short = cache_.blocks_available() < wanted;
   if (!runs_short && !scheduler_.someone_lacks_room()) return;
@@ -274,7 +274,10 @@ void Loader::make_way() {
     // Who waits for room keeps what it has, and nobody who waits is before one whose turn it is.
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
     if (patient && keeps) continue;
-    return abandon(load);
+    sched::Task& task = *load.task;
+    abandon(load);
+    if (patient) consider(task, now_ns);  // for when its turn comes
+    return;
   }
 }
 

@@ -64,7 +64,8 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(const DiskOptions& options,
   RETURN_IF_ERROR(check_options(options));
   std::optional<SlotCipher> cipher;
   if (!options.key_file.empty()) {
-    ASSIGN_OR_RETURN(cipher, SlotCipher::from_key_file(options.key_file));
+    ASSIGN_OR_RETURN(const SecretKey key, read_key_file(options.key_file));
+    cipher.emplace(key);
   }
   bool is_read_only = options.read_only;
   RETURN_IF_ERROR(prepare_folder(*layer, is_read_only));

@@ -18,12 +18,7 @@ namespace pagoda::store {
 
 class SlotCipher {
  public:
-  using Secret = std::array<std::byte, 32>;
-
-  // The file holds 32 bytes, or 64 hexadecimal digits and at most a newline; nobody but its owner
-  // may read it.
-  static Result<SlotCipher> from_key_file(const std::string& path);
-  explicit SlotCipher(const Secret& key);
+  explicit SlotCipher(const SecretKey& key);
 
   // Encrypts in place under a fresh random nonce, which it writes with the tag. `bound` is not
   // encrypted, but the tag covers it. False: the library refused.
@@ -40,7 +35,7 @@ class SlotCipher {
 
  private:
   PageCipher pages_;
-  Secret name_key_;
+  SecretKey name_key_;
 };
 
 // As SlotCipher::digest(), without a key.

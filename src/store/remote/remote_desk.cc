@@ -40,7 +40,6 @@ void RemoteDesk::put_report(const kv::StoreReport& report) {
   {
     const std::lock_guard lock(mutex_);
     reports_.push_back(report);
-    reports_.back().ended_ns = SteadyClock().now_ns();
     ++stats_.faults[static_cast<std::size_t>(report.fault)];
     ring_due_ = true;
   }
@@ -119,7 +118,7 @@ void RemoteDesk::report(const Errand& errand) {
   const std::lock_guard lock(mutex_);
   queued(errand) -= weight(errand);
   if (errand.kind != ErrandKind::kQuestion) --stats_.requests_queued;
-  reports_.push_back({errand.ticket, errand.fault, errand.keys_found});
+  reports_.push_back({errand.ticket, errand.fault, errand.keys_found, SteadyClock().now_ns()});
   ring_due_ = true;
   if (errand.fault == StoreFault::kNone) {
     stats_.condition.clear();

@@ -38,7 +38,8 @@ Result<std::unique_ptr<RemoteLoop>> RemoteLoop::start(const RemoteOptions& optio
   }
   std::optional<PageCipher> cipher;
   if (!options.key_file.empty()) {
-    ASSIGN_OR_RETURN(cipher, PageCipher::from_file(options.key_file));
+    ASSIGN_OR_RETURN(const SecretKey key, read_key_file(options.key_file));
+    cipher.emplace(key);
   }
   std::optional<TlsClient> tls;
   if (options.url.tls) {

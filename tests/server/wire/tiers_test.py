@@ -273,15 +273,16 @@ class HostMemory(Tiers):
         with self.serve("--max-model-len", "400") as server:
             for user in range(users):
                 alone[user], _ = self.converse(server, user, turns, asked)
-        with self.serve(*flags, memory="1MiB") as server:
+        with self.serve(*flags, memory="384KiB") as server:
             with concurrent.futures.ThreadPoolExecutor(users) as pool:
                 talks = [pool.submit(self.converse, server, user, turns, asked) for user in range(users)]
                 talks = [talk.result() for talk in talks]
             for user, (texts, _) in enumerate(talks):
                 self.assertEqual(texts, alone[user])
-            # Of a turn, all that went before but the last block can be found.
+            # Of a turn, all that went before but the last block can be found; how much of it is
+            # written in time is a matter of luck. Without room of its own a fifth is found.
             possible = users * sum(turn * asked - BLOCK for turn in range(1, turns))
-            self.assertGreater(sum(cached for _, cached in talks), possible / 2)
+            self.assertGreater(sum(cached for _, cached in talks), possible / 4)
             served.wait_until(server.is_at_rest)
 
     @staticmethod

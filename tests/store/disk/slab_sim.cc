@@ -31,7 +31,7 @@ void SlabSim::fail(const std::string& rule) {
 
 SlotCodec SlabSim::codec() const {
   std::optional<SlotCipher> cipher;
-  if (options_.is_encrypted) cipher.emplace(SlotCipher::Secret{std::byte{7}});
+  if (options_.is_encrypted) cipher.emplace(SecretKey{std::byte{7}});
   return {{options_.page_bytes, options_.block_tokens}, std::move(cipher)};
 }
 

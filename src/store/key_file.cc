@@ -1,0 +1,58 @@
+#include "store/key_file.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace pagoda::store {
+namespace {
+
+std::optional<SecretKey> from_hex(std::string_view text) {
+  SecretKey key;
+  if (text.size() != 2 * key.size()) return std::nullopt;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const char* const digits = text.data() + 2 * i;
+    std::uint8_t byte = 0;
+    const auto [end, fault] = std::from_chars(digits, digits + 2, byte, 16);
+    if (fault != std::errc{} || end != digits + 2) return std::nullopt;
+    key[i] = std::byte{byte};
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<SecretKey> read_key_file(const std::string& path) {
+  struct stat now = {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file || ::stat(path.c_str(), &now) != 0) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("key file {}: cannot be read: {}", path, std::strerror(errno))};
+  }
+  if ((now.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("key file {}: others may read it (mode {:o}); chmod 600 it", path,
+                             now.st_mode & 0777)};
+  }
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  SecretKey key;
+  if (text.size() == key.size()) {
+    std::memcpy(key.data(), text.data(), key.size());
+    return key;
+  }
+  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
+  if (const std::optional<SecretKey> digits = from_hex(text)) return *digits;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("key file {}: {} bytes; it must hold 32 bytes or 64 hexadecimal digits",
+                           path, text.size())};
+}
+
+}  // namespace pagoda::store
