@@ -110,7 +110,7 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
     scores[i] = product_sum(0, 0, query.dim, [&](std::size_t d) {
       return static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
     });
-    best = std::max(best, scores[i]);
+    best = std::max(std::max(best, -1e30f), scores[i]);
   }
   const float top = std::max(partial.top, best * scale);
   const float shrink = std::exp2(partial.top - top);
