@@ -127,8 +127,9 @@ constexpr std::uint32_t kDim = 128;
 // Sequences over pages that are dealt out in turn, and everything attention reads of them.
 class AttentionDesk {
  public:
-  AttentionDesk(const Work& work, device::Stream& stream) : stream_(stream) {
-    const kv::memory::PageLayout layout = {.element = kv::memory::Element::kBF16,
+  AttentionDesk(const Work& work, kv::memory::Element element, device::Stream& stream)
+      : stream_(stream) {
+    const kv::memory::PageLayout layout = {.element = element,
                                            .block_tokens = 16,
                                            .layers = 1,
                                            .kv_heads = kKvHeads,
@@ -141,6 +142,8 @@ class AttentionDesk {
       sequences.push_back({s * work.rows, work.rows, work.position, s * blocks});
       for (std::uint32_t b = 0; b < blocks; ++b) table.push_back(b * work.sequences + s);
     }
+    copy_bytes_ = table.size() * layout.page_bytes();
+    copies_ = 400'000'000 / copy_bytes_ + 1;
     model::AttentionPlan plan;
     plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
     const std::uint32_t rows = work.sequences * work.rows;
@@ -149,15 +152,15 @@ class AttentionDesk {
     };
     attend_ = {.query = reinterpret_cast<std::uint16_t*>(random(2ull * rows * kHeads * kDim)),
                .sequences = send(sequences),
-               .pages = {random(table.size() * layout.page_bytes()), layout, 0, send(table)},
+               .pages = {random(copies_ * copy_bytes_), layout, 0, send(table)},
                .heads = kHeads,
                .scale = 0.088f,
                .items = send(plan.items),
                .item_count = send(std::vector{static_cast<std::uint32_t>(plan.items.size())}),
                .items_max = static_cast<std::uint32_t>(plan.items.size()),
                .rows = rows,
-               .share = plan.share,
-               .partials = reinterpret_cast<float*>(random(4ull * (1u << 19) * (kDim + 2))),
+               .partials =
+                   reinterpret_cast<float*>(random(4ull * (1u << 19) * cuda::partial_floats(kDim))),
                .operand = reinterpret_cast<cuda::Bf16*>(
                    random(2 * cuda::operand_values(rows, kHeads * kDim)))};
     merge_ = attend_;
@@ -166,8 +169,11 @@ class AttentionDesk {
     merge_.items_max = static_cast<std::uint32_t>(plan.merges.size());
   }
 
-  void launch() const {
-    cuda::launch_attend(attend_, stream_.handle());
+  // Call `call` has pages of its own: none is still in the second-level cache when its turn comes.
+  void launch(int call) const {
+    cuda::Attend attend = attend_;
+    attend.pages.data += static_cast<std::uint64_t>(call) % copies_ * copy_bytes_;
+    cuda::launch_attend(attend, stream_.handle());
     if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
   }
 
@@ -185,11 +191,14 @@ class AttentionDesk {
 
   device::Stream& stream_;
   std::vector<device::Buffer> buffers_;
+  std::uint64_t copy_bytes_ = 0;
+  std::uint64_t copies_ = 1;
   cuda::Attend attend_;
   cuda::Attend merge_;
 };
 
-void bench_attention(device::Stream& stream, Report& report) {
+void bench_attention(kv::memory::Element element, device::Stream& stream, Report& report) {
+  const bool codes = element == kv::memory::Element::kE4M3;
   for (const Work& work : {Work{1, 1, 4095},
                            {1, 1, 31999},
                            {32, 1, 4095},
@@ -198,17 +207,20 @@ void bench_attention(device::Stream& stream, Report& report) {
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {
-    const AttentionDesk desk(work, stream);
-    const double seconds = seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int) { desk.launch(); });
+    const AttentionDesk desk(work, element, stream);
+    const double seconds =
+        seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int i) { desk.launch(i); });
     const double keys =
         static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
-    const double bytes = 512.0 * kKvHeads * (work.position + work.rows) * work.sequences;
+    const double row_bytes = codes ? kDim + 2 : 2 * kDim;
+    const double bytes = 2 * row_bytes * kKvHeads * (work.position + work.rows) * work.sequences;
     char row[256];
     std::snprintf(row, sizeof row,
-                  "{\"attention\": \"%u x %u rows after %u\", \"us\": %.2f, \"tb_s\": %.3f, "
+                  "{\"attention\": \"%u x %u rows after %u\", \"kv\": \"%s\", \"us\": %.2f, "
+                  "\"tb_s\": %.3f, "
                   "\"share\": %.3f, \"tflop_s\": %.1f}",
-                  work.sequences, work.rows, work.position, seconds * 1e6, bytes / seconds * 1e-12,
-                  bytes / seconds / kBytesPerSecond,
+                  work.sequences, work.rows, work.position, codes ? "fp8" : "bf16", seconds * 1e6,
+                  bytes / seconds * 1e-12, bytes / seconds / kBytesPerSecond,
                   4e-12 * kDim * kHeads * keys * work.sequences / seconds);
     report.add(row);
   }
@@ -225,5 +237,8 @@ int main(int count, char** arguments) {
   device::Stream stream = value_or_exit(device::Stream::create());
   Report report;
   if (part != "attention") bench_products(stream, report);
-  if (part != "products") bench_attention(stream, report);
+  if (part != "products") {
+    bench_attention(kv::memory::Element::kBF16, stream, report);
+    bench_attention(kv::memory::Element::kE4M3, stream, report);
+  }
 }

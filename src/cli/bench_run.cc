@@ -10,6 +10,7 @@
 #include "cli/kv_eviction.h"
 #include "cli/options.h"
 #include "kernels/select.h"
+#include "model/decoder.h"
 
 namespace pagoda::cli {
 namespace {
@@ -84,6 +85,7 @@ Status BenchRun::go_on() const {
 }
 
 Result<std::unique_ptr<LoadedModel>> BenchRun::load_model() const {
+  RETURN_IF_ERROR(model::check_kv_element(options_.kv_element));
   return LoadedModel::load(options_.model, kernels_);
 }
 

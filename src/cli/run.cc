@@ -90,6 +90,7 @@ class TextStream {
 };
 
 Result<int> run(RunOptions options) {
+  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
                    LoadedModel::load(options.model, *kernels));

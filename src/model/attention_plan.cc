@@ -1,6 +1,7 @@
 #include "model/attention_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/ops.h"
 
@@ -47,34 +48,57 @@ void for_tiles(std::span<const SequencePlace> sequences, const AttentionShape& s
   }
 }
 
+// How many splits in a row one block takes at most: few enough that all blocks of the chip have
+// something to do, and so many that they are not busy beginning, which takes as long as a split.
+std::uint32_t best_run(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+                       const AttentionLimits& limits) {
+  std::uint32_t longest = 0;
+  for_tiles(sequences, shape, [&](std::uint32_t, std::uint32_t, const TileSplits& tile) {
+    longest = std::max(longest, tile.count());
+  });
+  std::uint32_t best = longest;
+  std::uint64_t best_cost = UINT64_MAX;
+  for (std::uint32_t run = std::bit_ceil(longest); run > 0; run /= 2) {
+    std::uint64_t items = 0;
+    std::uint64_t merges = 0;
+    std::uint64_t partial_rows = 0;
+    for_tiles(sequences, shape, [&](std::uint32_t, std::uint32_t, const TileSplits& tile) {
+      items += (tile.count() + run - 1) / run;
+      if (tile.count() <= run) return;
+      ++merges;
+      partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
+    });
+    const bool fits =
+        items <= limits.items && merges <= limits.merges && partial_rows <= limits.partial_rows;
+    if (!fits) break;  // nor would shorter runs
+    const std::uint64_t rounds = (items * shape.kv_heads + limits.blocks - 1) / limits.blocks;
+    const std::uint64_t cost = rounds * (std::min(run, longest) + 1);
+    if (cost >= best_cost) continue;
+    best_cost = cost;
+    best = run;
+  }
+  return best;
+}
+
 }  // namespace
 
 void AttentionPlan::fill(std::span<const SequencePlace> sequences, const AttentionShape& shape,
                          const AttentionLimits& limits) {
   items.clear();
   merges.clear();
-  std::uint64_t tiles = 0;
-  std::uint64_t splits = 0;
-  std::uint64_t partial_rows = 0;
-  for_tiles(sequences, shape, [&](std::uint32_t, std::uint32_t, const TileSplits& tile) {
-    ++tiles;
-    splits += tile.count();
-    partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
-  });
-  const bool divide = tiles * shape.kv_heads < limits.warps && splits <= limits.items &&
-                      partial_rows <= limits.partial_rows;
-  share = divide && splits * shape.kv_heads <= limits.blocks;
+  const std::uint32_t run = best_run(sequences, shape, limits);
   std::uint32_t partial = 0;
   for_tiles(sequences, shape,
             [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
-              if (!divide || tile.count() == 1) {
+              if (tile.count() <= run) {
                 items.push_back({sequence, index, tile.first, tile.last, kWhole});
                 return;
               }
               merges.push_back({sequence, index, tile.first, tile.last, partial});
-              for (std::uint32_t split = tile.first; split < tile.last; ++split) {
-                items.push_back({sequence, index, split, split + 1, partial});
-                partial += tile.rows * shape.kv_heads;
+              for (std::uint32_t split = tile.first; split < tile.last; split += run) {
+                const std::uint32_t end = std::min(tile.last, split + run);
+                items.push_back({sequence, index, split, end, partial});
+                partial += (end - split) * tile.rows * shape.kv_heads;
               }
             });
 }

@@ -1,8 +1,8 @@
 // Who attends to what on a GPU, and in how many pieces: a pure function of shapes and positions.
 //
-// A tile is kQueryRows query rows of a sequence. With enough tiles for the whole chip a warp takes
-// a tile through all its splits; with few, splits are shared out, leave partial results and are
-// merged in order. Either way gives the same bits: the choice is one of speed.
+// A tile is kQueryRows query rows of a sequence. With enough tiles for the whole chip a block takes
+// a tile through all its splits; with few, runs of splits are shared out, leave partial results and
+// are merged in order. Either way gives the same bits: the choice is one of speed.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct AttentionShape {
 };
 
 struct AttentionLimits {
-  std::uint32_t warps = 132 * 8;          // that keep the chip busy
-  std::uint32_t blocks = 132 * 3;         // of warps that share a split, at once on the chip
+  std::uint32_t blocks = 132 * 2;         // at once on the chip
   std::uint32_t items = 1u << 16;         // room for items
+  std::uint32_t merges = 1u << 10;        // room for tiles whose splits are shared out
   std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
 };
 
@@ -30,7 +30,6 @@ struct AttentionLimits {
 struct AttentionPlan {
   std::vector<kernels::cuda::AttentionItem> items;
   std::vector<kernels::cuda::AttentionItem> merges;
-  bool share = false;  // every item is one split, shared by a block's warps
 
   void fill(std::span<const kernels::cuda::SequencePlace> sequences, const AttentionShape& shape,
             const AttentionLimits& limits);

@@ -44,7 +44,7 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
   }
   if (options.kv_element == kv::memory::Element::kF32) {
     return Error{ErrorCode::kUnsupported,
-                 "--kv-cache-dtype: the GPU keeps keys and values as bf16 or fp16"};
+                 "--kv-cache-dtype: the GPU keeps keys and values as bf16, fp16 or fp8"};
   }
   return ok_status();
 }
@@ -98,12 +98,13 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   RETURN_IF_ERROR(take(hidden_, 2 * cuda::operand_values(rows, config_.hidden_width), "gates"));
   RETURN_IF_ERROR(take(logits_, logit_rows * config_.vocabulary * 4, "logits"));
   RETURN_IF_ERROR(take(choices_, logit_rows * 4, "choices"));
-  RETURN_IF_ERROR(take(partials_, limits_.partial_rows * (dim + 2) * 4, "partial attention"));
+  RETURN_IF_ERROR(
+      take(partials_, limits_.partial_rows * cuda::partial_floats(dim) * 4, "partial attention"));
 
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
   layout_.items = layout_.logit_rows + logit_rows;
-  layout_.merges_max = limits_.warps;
+  layout_.merges_max = limits_.merges;
   layout_.items_max = std::max<std::size_t>(
       limits_.items, query_tiles(static_cast<std::uint32_t>(rows), config_.group()) +
                          std::size_t{options_.sequences_max});
@@ -215,7 +216,6 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     };
     shape.items.push_back(rounded(at[0]));
     shape.merges.push_back(rounded(at[1]));
-    shape.share.push_back(plan.share);
   }
   return shape;
 }
@@ -351,7 +351,6 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                       .item_count = step_at(items),
                       .items_max = shape.items[place.slice],
                       .rows = shape.rows,
-                      .share = shape.share[place.slice],
                       .partials = partials_.as<float>(),
                       .operand = mixed_.as<cuda::Bf16>()};
   cuda::launch_attend(job, stream_.handle());

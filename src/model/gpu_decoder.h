@@ -97,7 +97,6 @@ class GpuDecoder {
     std::uint32_t logit_rows = 0;
     std::vector<std::uint32_t> items;   // per slice
     std::vector<std::uint32_t> merges;  // per slice
-    std::vector<bool> share;            // per slice
     auto operator<=>(const StepShape&) const = default;
   };
 
@@ -135,7 +134,7 @@ class GpuDecoder {
   device::Buffer residual_;  // [rows_max, width] fp32
   device::Buffer normed_;    // operand of width
   device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
-  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element
+  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element (fp8: fp16)
   device::Buffer mixed_;     // operand of heads * head_dim
   device::Buffer hidden_;    // operand of hidden_width
   device::Buffer logits_;

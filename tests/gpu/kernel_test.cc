@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gpu/desk.h"
 #include "gpu/open_gpu.h"
 #include "gpu/random_matrix.h"
 #include "kernels/cuda/twin.h"
@@ -16,56 +17,6 @@ namespace cuda = kernels::cuda;
 using cuda::Bf16;
 using cuda::Form;
 using gguf::TensorType;
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.error().message;
-    std::abort();
-  }
-  return std::move(result).value();
-}
-
-class Desk {
- public:
-  template <class T>
-  device::Buffer send(const std::vector<T>& values) {
-    auto buffer = value_of(device::Buffer::allocate(values.size() * sizeof(T), "a test"));
-    EXPECT_TRUE(stream_
-                    .copy_to_device(buffer.data(),
-                                    reinterpret_cast<const std::byte*>(values.data()),
-                                    values.size() * sizeof(T))
-                    .ok());
-    finish();
-    return buffer;
-  }
-  // Nothing there is what a kernel would write.
-  device::Buffer spoiled(std::uint64_t bytes) {
-    auto buffer = value_of(device::Buffer::allocate(bytes, "a test"));
-    EXPECT_TRUE(stream_.fill(buffer.data(), 0xFF, bytes).ok());
-    return buffer;
-  }
-  template <class T>
-  std::vector<T> fetch(const device::Buffer& buffer, std::size_t count) {
-    std::vector<T> values(count);
-    EXPECT_TRUE(stream_
-                    .copy_to_host(reinterpret_cast<std::byte*>(values.data()), buffer.data(),
-                                  count * sizeof(T))
-                    .ok());
-    finish();
-    return values;
-  }
-  void finish() {
-    const Status launched = device::last_launch();
-    ASSERT_TRUE(launched.ok()) << launched.error().message;
-    const Status done = stream_.wait();
-    ASSERT_TRUE(done.ok()) << done.error().message;
-  }
-  device::Stream& stream() { return stream_; }
-
- private:
-  device::Stream stream_ = value_of(device::Stream::create());
-};
 
 // A batch's operand: [rows] of bf16 values in blocks of 8 x 8.
 std::vector<Bf16> operand_of(const std::vector<std::vector<Bf16>>& rows, std::size_t columns) {

@@ -107,9 +107,9 @@ TEST(TwinTest, AttentionIsASoftmaxOverTheVisibleKeys) {
 
 // Every visible (query row, split) once, merges in order and over disjoint memory.
 void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
-                        const model::AttentionShape& shape, std::uint32_t warps) {
+                        const model::AttentionShape& shape, std::uint32_t blocks) {
   model::AttentionPlan plan;
-  plan.fill(sequences, shape, {.warps = warps, .items = 4096, .partial_rows = 1u << 19});
+  plan.fill(sequences, shape, {.blocks = blocks, .items = 4096});
   const std::uint32_t group = shape.heads / shape.kv_heads;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen;
   for (const AttentionItem& item : plan.items) {
@@ -139,6 +139,11 @@ void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
     const std::uint32_t rows =
         std::min(16u, sequences[merge.sequence].rows * group - merge.tile * 16);
     next += std::uint64_t{merge.last_split - merge.first_split} * rows * shape.kv_heads;
+    for (const AttentionItem& item : plan.items) {
+      if (item.sequence != merge.sequence || item.tile != merge.tile) continue;
+      EXPECT_EQ(item.partial,
+                merge.partial + (item.first_split - merge.first_split) * rows * shape.kv_heads);
+    }
   }
   EXPECT_EQ(whole + plan.merges.size(), expected) << "every tile is finished once";
 }
@@ -146,12 +151,12 @@ void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
 TEST(AttentionPlanTest, EverySplitOfEveryTileIsAttendedOnce) {
   const kernels::cuda::SequencePlace sequences[] = {
       {0, 1, 0, 0}, {1, 1, 4095, 1}, {2, 37, 700, 300}, {39, 300, 0, 400}, {339, 1, 255, 500}};
-  for (const std::uint32_t warps : {1u, 100000u}) {
+  for (const std::uint32_t blocks : {1u, 40u, 300u, 100000u}) {
     for (const std::uint32_t window : {0u, 300u}) {
-      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 8, .window = window}, warps);
-      expect_plan_covers(sequences, {.heads = 9, .kv_heads = 3, .window = window}, warps);
-      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 1, .window = window}, warps);
-      expect_plan_covers(sequences, {.heads = 4, .kv_heads = 4, .window = window}, warps);
+      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 8, .window = window}, blocks);
+      expect_plan_covers(sequences, {.heads = 9, .kv_heads = 3, .window = window}, blocks);
+      expect_plan_covers(sequences, {.heads = 32, .kv_heads = 1, .window = window}, blocks);
+      expect_plan_covers(sequences, {.heads = 4, .kv_heads = 4, .window = window}, blocks);
     }
   }
 }

@@ -23,14 +23,15 @@
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
 //   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
 //   rope      in fp32 as ops.h: each product rounded, then added.
-//   attention Queries, keys, values and weights are rounded to the cache's element (fp8: fp16
-//             factors, times a token's scale). Keys are divided into splits of kSplitKeys from
-//             position 0, walked in tiles of kTileKeys. A tile: scores by product sum over the
-//             dimensions, where even steps of a block of 32 hold dimensions d with d % 8 < 4 and
-//             odd ones the others; top = max(top, score * c), c = scale * log2 e;
-//             weight = exp2(fma(score, c, -top)); weights are added by the four lanes of a quad,
-//             each in order; values by product sum in steps of 16 keys, from 0. To the sums so far
-//             they are added by fma(sum, exp2(old top - top), tile's). Splits merge left to right:
+//   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
+//             eight bits holds fp16 numbers (code * 2^e, kv/memory/codec.h): with them all is as in
+//             a cache of fp16. Keys are divided into splits of kSplitKeys from position 0, walked
+//             in tiles of kTileKeys. A tile: scores by product sum over the dimensions, in steps of
+//             16; top = max(top, max(-1e30, scores) * c), c = scale * log2 e: also where all are
+//             NaN; weight = exp2(fma(score, c, -top)); weights are added in four lanes, key k in
+//             lane k % 8 / 2, each in order from 0; values by product sum in steps of 16 keys, from
+//             0. To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
+//             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
@@ -51,7 +52,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 1;
+inline constexpr std::uint32_t kArithmeticVersion = 2;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
@@ -118,9 +119,8 @@ struct SequencePlace {
 
 // Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
 // over splits [first_split, last_split). With `partial` kWhole these are all there are and leave
-// the result; else it is one split, which leaves a partial one from query row `partial` on, [kv
-// head] [rows of the tile]. To merge, an item names all splits of a tile and where the first one's
-// are.
+// the result; else each leaves a partial one, from query row `partial` on. To merge, an item names
+// all splits of a tile and where the first one's are.
 struct AttentionItem {
   std::uint32_t sequence;
   std::uint32_t tile;
@@ -129,6 +129,8 @@ struct AttentionItem {
   std::uint32_t partial;  // split after split, [split][kv head][rows of the tile]
 };
 inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
+// Of a query row's partial result: values, top, sum, and room to keep rows aligned.
+constexpr std::size_t partial_floats(std::size_t head_dim) { return head_dim + 4; }
 
 // residual[row] = embedding[token of the row], [rows, width]
 struct Embed {
@@ -156,13 +158,14 @@ void launch_norm(const Norm& job, Stream stream);
 // The pages of one layer, and how its block tables are found.
 struct Pages {
   std::byte* data = nullptr;
-  kv::memory::PageLayout layout;          // rows of kF16 or kBF16, block_tokens a power of two
+  kv::memory::PageLayout layout;          // rows, not of kF32; block_tokens a power of two
   std::uint32_t layer = 0;                // within the slice
   const std::uint32_t* tables = nullptr;  // of this slice
 };
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
-// with a value that is not finite gets a NaN key and values 0 (kernels/ops.h, store_kv).
+// with a value that is not finite, or too large for its element (kE4M3: above kE4M3RowMax), gets a
+// NaN key and values 0 (kernels/ops.h, store_kv).
 struct Append {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
   const RowPlace* places = nullptr;
@@ -174,7 +177,7 @@ struct Append {
   const float* sines = nullptr;
   std::uint32_t pairs = 0;
   bool adjacent = true;            // kernels::RopePairing
-  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element
+  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element, or fp16
 };
 void launch_append(const Append& job, Stream stream);
 
@@ -189,10 +192,11 @@ struct Attend {
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
   std::uint32_t rows = 0;     // of the step
-  bool share = false;         // every item is one split, which a block's warps share
-  float* partials = nullptr;  // [query rows][head_dim + 2]: values, top, sum
+  float* partials = nullptr;  // [query rows][partial_floats(head_dim)]
   Bf16* operand = nullptr;    // of heads * head_dim columns
 };
+// Rows of the cache before a sequence's first one are read while the launch before may still run:
+// they were there when that one began.
 void launch_attend(const Attend& job, Stream stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
