@@ -2,8 +2,8 @@
 // splits. Prefill and decode are the same kernel with more or fewer tiles.
 //
 // Keys and values go from the cache to registers without shared memory: dimensions and keys are
-// dealt to the tensor core's lanes in the order in which 16-byte loads bring them. Of a block of 32
-// dimensions lane t of a quad holds 8t to 8t + 7 of queries and keys; of 64 value dimensions lane
+// dealt to the tensor core's lanes in the order in which loads bring them. Of a step of 16
+// dimensions lane t of a quad holds 4t to 4t + 3 of queries and keys; of 64 value dimensions lane
 // group g holds 8g to 8g + 7, and pairs of keys are interleaved by byte permutes.
 #pragma once
 
@@ -96,6 +96,14 @@ __device__ __forceinline__ uint4 load16(const std::uint16_t* from, bool there) {
   return there ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
 }
 
+// This lane's four dimensions of each of two steps.
+__device__ __forceinline__ uint4 load_steps(const std::uint16_t* from, bool there) {
+  if (!there) return make_uint4(0, 0, 0, 0);
+  const uint2 even = *reinterpret_cast<const uint2*>(from);
+  const uint2 odd = *reinterpret_cast<const uint2*>(from + 16);
+  return make_uint4(even.x, even.y, odd.x, odd.y);
+}
+
 // Scores of kTileKeys keys from `base` on, [key / 8][fragment].
 template <int kDim, bool kBrain>
 __device__ __forceinline__ void score_tile(const TileWalk<kDim>& walk,
@@ -107,11 +115,11 @@ __device__ __forceinline__ void score_tile(const TileWalk<kDim>& walk,
 #pragma unroll
   for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
     const bool there = walk.reach.loads(base + 8 * j + low);
-    const std::uint16_t* const row = rows[j / 2].keys + (j % 2 * 8 + low) * kDim + 8 * quad;
+    const std::uint16_t* const row = rows[j / 2].keys + (j % 2 * 8 + low) * kDim + 4 * quad;
     for (float& value : score[j]) value = 0;
 #pragma unroll
     for (int b = 0; b < kDim / 32; ++b) {
-      const uint4 key = load16(row + 32 * b, there);
+      const uint4 key = load_steps(row + 32 * b, there);
       const uint4& q0 = query[0][b];
       const uint4& q1 = query[1][b];
       multiply<kBrain>(score[j], {q0.x, q1.x, q0.y, q1.y}, key.x, key.y);
@@ -372,8 +380,9 @@ __device__ __forceinline__ void load_query(const Attend& job, const TileRows& ro
   for (int r = 0; r < 2; ++r) {
 #pragma unroll
     for (int b = 0; b < kDim / 32; ++b) {
-      query[r][b] = load16(job.query + rows.head_of(job, r) * kDim + 32 * b + threadIdx.x % 4 * 8,
-                           rows.row[r].there);
+      query[r][b] =
+          load_steps(job.query + rows.head_of(job, r) * kDim + 32 * b + threadIdx.x % 4 * 4,
+                     rows.row[r].there);
     }
   }
 }

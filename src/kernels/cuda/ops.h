@@ -26,11 +26,11 @@
 //   attention Queries, keys, values and weights are rounded to the cache's element (fp8: fp16
 //             factors, times a token's scale). Keys are divided into splits of kSplitKeys from
 //             position 0, walked in tiles of kTileKeys. A tile: scores by product sum over the
-//             dimensions, where even steps of a block of 32 hold dimensions d with d % 8 < 4 and
-//             odd ones the others; top = max(top, score * c), c = scale * log2 e;
-//             weight = exp2(fma(score, c, -top)); weights are added by the four lanes of a quad,
-//             each in order; values by product sum in steps of 16 keys, from 0. To the sums so far
-//             they are added by fma(sum, exp2(old top - top), tile's). Splits merge left to right:
+//             dimensions, in steps of 16; top = max(top, score * c), c = scale * log2 e;
+//             weight = exp2(fma(score, c, -top)); weights are added in four lanes, key k in lane
+//             k % 8 / 2, each in order from 0; values by product sum in steps of 16 keys, from 0.
+//             To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
+//             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
@@ -51,7 +51,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 1;
+inline constexpr std::uint32_t kArithmeticVersion = 2;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;

@@ -91,23 +91,10 @@ float rounded(bool brain, float value) {
 
 struct Partial {
   float top = -std::numeric_limits<float>::infinity();
-  float sum = 0;
+  float lanes[4] = {};  // of weights, until the split's end
+  float sum = 0;        // from there on
   std::vector<float> values;
 };
-
-// Scores of a tile's visible keys: dimensions in steps, d % 8 < 4 first in each block of 32.
-float score_of(const Query& query, const float* key) {
-  float sum = 0;
-  for (std::size_t step = 0; step < query.dim / kStepColumns; ++step) {
-    double exact = static_cast<double>(sum);
-    for (std::size_t i = 0; i < kStepColumns; ++i) {
-      const std::size_t d = step / 2 * 32 + i / 4 * 8 + step % 2 * 4 + i % 4;
-      exact += static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
-    }
-    sum = static_cast<float>(exact);
-  }
-  return sum;
-}
 
 void add_tile(const Query& query, const float* keys, const float* values, std::uint64_t base,
               Partial& partial) {
@@ -119,7 +106,10 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
   float best = -std::numeric_limits<float>::infinity();
   for (std::uint32_t i = 0; i < kTileKeys; ++i) {
     if (!visible(base + i)) continue;
-    scores[i] = score_of(query, keys + (base + i) * query.dim);
+    const float* const key = keys + (base + i) * query.dim;
+    scores[i] = product_sum(0, 0, query.dim, [&](std::size_t d) {
+      return static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
+    });
     best = std::max(best, scores[i]);
   }
   const float top = std::max(partial.top, best * scale);
@@ -129,8 +119,7 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
     scores[i] = visible(base + i) ? std::exp2(std::fma(scores[i], scale, -top)) : 0.0f;
     lanes[i % 8 / 2] += scores[i];
   }
-  const float added = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-  partial.sum = std::fma(partial.sum, shrink, added);
+  for (int i = 0; i < 4; ++i) partial.lanes[i] = std::fma(partial.lanes[i], shrink, lanes[i]);
   partial.top = top;
   for (std::size_t d = 0; d < query.dim; ++d) {
     const float added_values = product_sum(0, 0, kTileKeys, [&](std::size_t i) {
@@ -220,6 +209,8 @@ std::vector<float> attend(const Query& query, const float* keys, const float* va
     for (std::uint64_t base = begin; base < end; base += kTileKeys) {
       add_tile(query, keys, values, base, partial);
     }
+    const float(&lanes)[4] = partial.lanes;
+    partial.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
     merge(total, partial);
   }
   for (float& value : total.values) value /= total.sum;
