@@ -160,14 +160,13 @@ class AttentionDesk {
                .partials = reinterpret_cast<float*>(random(4ull * (1u << 19) * (kDim + 2))),
                .operand = reinterpret_cast<cuda::Bf16*>(
                    random(2 * cuda::operand_values(rows, kHeads * kDim)))};
-    merge_ = attend_;
-    merge_.items = send(plan.merges);
-    merge_.item_count = send(std::vector{static_cast<std::uint32_t>(plan.merges.size())});
-    merge_.items_max = static_cast<std::uint32_t>(plan.merges.size());
+    wide_ = with(plan.wide);
+    merge_ = with(plan.merges);
   }
 
   void launch() const {
-    cuda::launch_attend(attend_, stream_.handle());
+    if (wide_.items_max > 0) cuda::launch_attend_wide(wide_, stream_.handle());
+    if (attend_.items_max > 0) cuda::launch_attend(attend_, stream_.handle());
     if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
   }
 
@@ -183,9 +182,18 @@ class AttentionDesk {
     return buffers_.back().as<T>();
   }
 
+  cuda::Attend with(const std::vector<cuda::AttentionItem>& items) {
+    cuda::Attend job = attend_;
+    job.items_max = static_cast<std::uint32_t>(items.size());
+    job.items = send(items);
+    job.item_count = send(std::vector{job.items_max});
+    return job;
+  }
+
   device::Stream& stream_;
   std::vector<device::Buffer> buffers_;
   cuda::Attend attend_;
+  cuda::Attend wide_;
   cuda::Attend merge_;
 };
 
@@ -195,6 +203,9 @@ void bench_attention(device::Stream& stream, Report& report) {
                            {32, 1, 4095},
                            {8, 1, 31999},
                            {256, 1, 1023},
+                           {1, 128, 8064},
+                           {1, 512, 7680},
+                           {8, 512, 0},
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {
