@@ -163,17 +163,18 @@ class AttentionDesk {
                    reinterpret_cast<float*>(random(4ull * (1u << 19) * cuda::partial_floats(kDim))),
                .operand = reinterpret_cast<cuda::Bf16*>(
                    random(2 * cuda::operand_values(rows, kHeads * kDim)))};
-    merge_ = attend_;
-    merge_.items = send(plan.merges);
-    merge_.item_count = send(std::vector{static_cast<std::uint32_t>(plan.merges.size())});
-    merge_.items_max = static_cast<std::uint32_t>(plan.merges.size());
+    wide_ = with(plan.wide);
+    merge_ = with(plan.merges);
   }
 
   // Call `call` has pages of its own: none is still in the second-level cache when its turn comes.
   void launch(int call) const {
-    cuda::Attend attend = attend_;
-    attend.pages.data += static_cast<std::uint64_t>(call) % copies_ * copy_bytes_;
-    cuda::launch_attend(attend, stream_.handle());
+    const auto moved = [&](cuda::Attend job) {
+      job.pages.data += static_cast<std::uint64_t>(call) % copies_ * copy_bytes_;
+      return job;
+    };
+    if (wide_.items_max > 0) cuda::launch_attend_wide(moved(wide_), stream_.handle());
+    if (attend_.items_max > 0) cuda::launch_attend(moved(attend_), stream_.handle());
     if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
   }
 
@@ -189,11 +190,20 @@ class AttentionDesk {
     return buffers_.back().as<T>();
   }
 
+  cuda::Attend with(const std::vector<cuda::AttentionItem>& items) {
+    cuda::Attend job = attend_;
+    job.items_max = static_cast<std::uint32_t>(items.size());
+    job.items = send(items);
+    job.item_count = send(std::vector{job.items_max});
+    return job;
+  }
+
   device::Stream& stream_;
   std::vector<device::Buffer> buffers_;
   std::uint64_t copy_bytes_ = 0;
   std::uint64_t copies_ = 1;
   cuda::Attend attend_;
+  cuda::Attend wide_;
   cuda::Attend merge_;
 };
 
@@ -204,6 +214,9 @@ void bench_attention(kv::memory::Element element, device::Stream& stream, Report
                            {32, 1, 4095},
                            {8, 1, 31999},
                            {256, 1, 1023},
+                           {1, 128, 8064},
+                           {1, 512, 7680},
+                           {8, 512, 0},
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {

@@ -65,7 +65,9 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       stream_(std::move(stream)),
       options_(options),
       slice_plan_(slices_of(config, options)),
-      page_layout_(slice_plan_.layouts.front()) {}
+      page_layout_(slice_plan_.layouts.front()) {
+  if (options.element == kv::memory::Element::kE4M3) limits_.wide_blocks = kNoWideTiles;
+}
 
 Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, GpuWeights weights,
                                                        std::span<const float> rope_divisors,
@@ -105,10 +107,13 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
   layout_.items = layout_.logit_rows + logit_rows;
   layout_.merges_max = limits_.merges;
-  layout_.items_max = std::max<std::size_t>(
-      limits_.items, query_tiles(static_cast<std::uint32_t>(rows), config_.group()) +
-                         std::size_t{options_.sequences_max});
-  layout_.slice_items = 2 + (layout_.merges_max + layout_.items_max) * 5;
+  const auto tiles_max = [&](std::uint32_t tile_rows) {
+    return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +
+           std::size_t{options_.sequences_max};
+  };
+  layout_.items_max = std::max<std::size_t>(limits_.items, tiles_max(cuda::kQueryRows)) +
+                      tiles_max(cuda::wide_rows(config_.key_dim));
+  layout_.slice_items = 3 + (layout_.merges_max + layout_.items_max) * 5;
   const std::size_t slices = slice_plan_.slices.size();
   layout_.tables = layout_.items + slices * layout_.slice_items;
   const std::uint64_t blocks =
@@ -123,6 +128,7 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   for (AttentionPlan& plan : plans_) {
     plan.items.reserve(layout_.items_max);
     plan.merges.reserve(layout_.merges_max);
+    plan.wide.reserve(tiles_max(cuda::wide_rows(config_.key_dim)));
   }
   sequences_.reserve(options_.sequences_max);
   return fill_rope(rope_divisors);
@@ -200,22 +206,28 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     plan.fill(sequences_,
               {.heads = config_.heads,
                .kv_heads = config_.kv_heads,
-               .window = slice_plan_.slices[s].window},
+               .window = slice_plan_.slices[s].window,
+               .head_dim = config_.key_dim},
               limits_);
-    ASSERT(plan.items.size() <= layout_.items_max && plan.merges.size() <= layout_.merges_max,
+    ASSERT(plan.items.size() + plan.wide.size() <= layout_.items_max &&
+               plan.merges.size() <= layout_.merges_max,
            "a plan keeps within its limits");
     std::uint32_t* const at = words + layout_.items + s * layout_.slice_items;
     at[0] = static_cast<std::uint32_t>(plan.items.size());
     at[1] = static_cast<std::uint32_t>(plan.merges.size());
-    std::memcpy(at + 2, plan.merges.data(), plan.merges.size() * sizeof(cuda::AttentionItem));
-    std::memcpy(at + 2 + layout_.merges_max * 5, plan.items.data(),
-                plan.items.size() * sizeof(cuda::AttentionItem));
+    at[2] = static_cast<std::uint32_t>(plan.wide.size());
+    std::uint32_t* const items = at + 3 + layout_.merges_max * 5;
+    std::memcpy(at + 3, plan.merges.data(), plan.merges.size() * sizeof(cuda::AttentionItem));
+    std::memcpy(items, plan.items.data(), plan.items.size() * sizeof(cuda::AttentionItem));
+    std::memcpy(items + plan.items.size() * 5, plan.wide.data(),
+                plan.wide.size() * sizeof(cuda::AttentionItem));
     // Graphs are for few shapes: launches are rounded up, and what is too much returns at once.
     const auto rounded = [&](std::uint32_t count) {
       return decodes && count > 0 ? std::bit_ceil(count) : count;
     };
     shape.items.push_back(rounded(at[0]));
     shape.merges.push_back(rounded(at[1]));
+    shape.wide.push_back(at[2]);
   }
   return shape;
 }
@@ -229,8 +241,9 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   RETURN_IF_ERROR(send(layout_.sequences, layout_.items - layout_.sequences));
   for (std::size_t s = 0; s < plans_.size(); ++s) {
     const std::size_t at = layout_.items + s * layout_.slice_items;
-    RETURN_IF_ERROR(send(at, 2 + plans_[s].merges.size() * 5));
-    RETURN_IF_ERROR(send(at + 2 + layout_.merges_max * 5, plans_[s].items.size() * 5));
+    RETURN_IF_ERROR(send(at, 3 + plans_[s].merges.size() * 5));
+    RETURN_IF_ERROR(send(at + 3 + layout_.merges_max * 5,
+                         (plans_[s].items.size() + plans_[s].wide.size()) * 5));
     RETURN_IF_ERROR(send(layout_.tables + s * layout_.table_words, table_words_used_));
   }
   return ok_status();
@@ -347,15 +360,23 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                       .window = slice_plan_.slices[place.slice].window,
                       .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
                       .items = reinterpret_cast<const cuda::AttentionItem*>(
-                          step_at(items + 2 + layout_.merges_max * 5)),
+                          step_at(items + 3 + layout_.merges_max * 5)),
                       .item_count = step_at(items),
                       .items_max = shape.items[place.slice],
                       .rows = shape.rows,
                       .partials = partials_.as<float>(),
                       .operand = mixed_.as<cuda::Bf16>()};
+  if (shape.wide[place.slice] > 0) {  // in no graph: the items before them are as many as launched
+    cuda::Attend wide = job;
+    wide.items += shape.items[place.slice];
+    wide.item_count = step_at(items + 2);
+    wide.items_max = shape.wide[place.slice];
+    cuda::launch_attend_wide(wide, stream_.handle());
+  }
+  if (shape.items[place.slice] == 0) return;
   cuda::launch_attend(job, stream_.handle());
   if (shape.merges[place.slice] == 0) return;
-  job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 2));
+  job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 3));
   job.item_count = step_at(items + 1);
   job.items_max = shape.merges[place.slice];
   cuda::launch_merge(job, stream_.handle());

@@ -83,7 +83,7 @@ class GpuDecoder {
     std::size_t places = 0;
     std::size_t sequences = 0;
     std::size_t logit_rows = 0;
-    std::size_t items = 0;  // per slice: two counts, merges, items
+    std::size_t items = 0;  // per slice: three counts, merges, items, wide items
     std::size_t slice_items = 0;
     std::size_t merges_max = 0;
     std::size_t items_max = 0;
@@ -97,6 +97,7 @@ class GpuDecoder {
     std::uint32_t logit_rows = 0;
     std::vector<std::uint32_t> items;   // per slice
     std::vector<std::uint32_t> merges;  // per slice
+    std::vector<std::uint32_t> wide;    // per slice
     auto operator<=>(const StepShape&) const = default;
   };
 

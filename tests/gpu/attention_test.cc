@@ -135,7 +135,7 @@ class Step {
     model::AttentionPlan plan;
     plan.fill(sequences_,
               {.heads = case_.heads, .kv_heads = case_.kv_heads, .window = case_.window},
-              {.blocks = blocks});
+              {.blocks = blocks, .wide_blocks = model::kNoWideTiles});
     const std::uint32_t columns = case_.heads * case_.dim;
     const auto rows = static_cast<std::uint32_t>(places_.size());
     const device::Buffer operand = desk_.spoiled(2 * cuda::operand_values(rows, columns));

@@ -130,6 +130,17 @@ void launch_attend(const Attend& job, Stream stream) {
   }
 }
 
+void launch_attend_wide(const Attend& job, Stream stream) {
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return attend_wide_64(job, stream);
+    case 128:
+      return attend_wide_128(job, stream);
+    default:
+      return attend_wide_256(job, stream);
+  }
+}
+
 void launch_merge(const Attend& job, Stream stream) {
   launch_kernel(merge, dim3(job.items_max, job.pages.layout.kv_heads, kQueryRows), kMergeThreads,
                 kMergeBytes, stream, job);
@@ -139,7 +150,8 @@ cudaError_t prepare_attend() {
   const cudaError_t merges =
       cudaFuncSetAttribute(merge, cudaFuncAttributeMaxDynamicSharedMemorySize, kMergeBytes);
   for (const cudaError_t code :
-       {merges, prepare_attend_64(), prepare_attend_128(), prepare_attend_256()}) {
+       {merges, prepare_attend_64(), prepare_attend_128(), prepare_attend_256(), prepare_wide_64(),
+        prepare_wide_128(), prepare_wide_256()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -57,6 +57,8 @@ inline constexpr std::uint32_t kArithmeticVersion = 2;
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
 inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head in a tile
+// The same of a wide tile, by head size.
+constexpr std::uint32_t wide_rows(std::uint32_t head_dim) { return head_dim > 128 ? 64 : 128; }
 
 using Stream = device::StreamHandle;
 using Bf16 = std::uint16_t;  // bits
@@ -198,6 +200,8 @@ struct Attend {
 // Rows of the cache before a sequence's first one are read while the launch before may still run:
 // they were there when that one began.
 void launch_attend(const Attend& job, Stream stream);
+// Items in wide tiles, all of them kWhole; not of an eight-bit cache.
+void launch_attend_wide(const Attend& job, Stream stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge(const Attend& job, Stream stream);
