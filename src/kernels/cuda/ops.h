@@ -17,7 +17,8 @@
 //   codes     Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
 //             kCodes8Short) U = the product sum of the codes from 0, X = that of ones
 //             (kCodes4Minimum alone); then sum = fma(scale, U, sum), sum = fma(minimum, X, sum);
-//             groups in order.
+//             groups in order. K has kCodeParts parts of whole chunks, each summed from 0, and y
+//             is (part 0 + part 1) + part 2 …, left to right: as many chains may run side by side.
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
@@ -51,7 +52,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 1;
+inline constexpr std::uint32_t kArithmeticVersion = 2;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
@@ -67,6 +68,12 @@ constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
 constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
   const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
   return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
+}
+
+// Part `part` of the sums of codes is chunks [part_begin(part), part_begin(part + 1)).
+inline constexpr std::uint32_t kCodeParts = 8;
+constexpr std::uint32_t part_begin(std::uint32_t chunks, std::uint32_t part) {
+  return chunks * part / kCodeParts;
 }
 
 struct Matrix {
