@@ -434,8 +434,7 @@ void launch_attend_of(const Attend& job, cudaStream_t stream) {
 
 template <Element kElement, int kDim>
 cudaError_t prepare_attend_of() {
-  return cudaFuncSetAttribute(attend<kElement, kDim>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              sizeof(AttendShared<kElement, kDim>));
+  return allow_shared(attend<kElement, kDim>, sizeof(AttendShared<kElement, kDim>));
 }
 
 }  // namespace pagoda::kernels::cuda

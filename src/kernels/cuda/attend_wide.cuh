@@ -244,10 +244,11 @@ __device__ __forceinline__ void load_wide_queries(const Attend& job, const WideI
     const std::uint32_t token = index / item.group;
     const std::size_t row = std::size_t{item.sequence.first_row + token} * job.heads +
                             item.kv_head * item.group + index - token * item.group;
-    copy16_or_zeros(shared_address(shared.queries[own][piece / 8]) + swizzled(r, piece % 8),
-                    job.query + row * kDim + piece * 8, token < item.sequence.rows);
+    copy_chunk(shared_address(shared.queries[own][piece / 8]) + swizzled(r, piece % 8),
+               job.query + row * kDim + piece * 8, token < item.sequence.rows ? 16 : 0);
   }
-  wait_copies();
+  commit_copies();
+  wait_copies<0>();
   show_to_products();
   meet(1 + own, kSharers * 128);
 }
@@ -381,9 +382,7 @@ void launch_wide_of(const Attend& job, cudaStream_t stream) {
 
 template <int kDim, bool kBrain>
 cudaError_t prepare_wide_of() {
-  return cudaFuncSetAttribute(attend_wide<kDim, kBrain>,
-                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              sizeof(WideShared<kDim>));
+  return allow_shared(attend_wide<kDim, kBrain>, sizeof(WideShared<kDim>));
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -147,8 +147,7 @@ void launch_merge(const Attend& job, Stream stream) {
 }
 
 cudaError_t prepare_attend() {
-  const cudaError_t merges =
-      cudaFuncSetAttribute(merge, cudaFuncAttributeMaxDynamicSharedMemorySize, kMergeBytes);
+  const cudaError_t merges = allow_shared(merge, kMergeBytes);
   for (const cudaError_t code :
        {merges, prepare_attend_64(), prepare_attend_128(), prepare_attend_256(), prepare_wide_64(),
         prepare_wide_128(), prepare_wide_256()}) {

@@ -9,15 +9,15 @@
 // The arithmetic, name "hopper". Its twin in plain C++ is twin.h.
 //
 //   product   The factors are bf16. A sum over K takes steps of 16 columns, in order, one chain
-//   from
-//             0: sum = step(sum), where a step adds its 16 products to the sum so far the way a
-//             tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
+//             from 0: sum = step(sum), where a step adds its 16 products to the sum so far the way
+//             a tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
 //             mma.m16n8k16 and wgmma of any width give the same bits (measured), so tiles may have
 //             any shape. K is never split.
 //   codes     Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
 //             kCodes8Short) U = the product sum of the codes from 0, X = that of ones
 //             (kCodes4Minimum alone); then sum = fma(scale, U, sum), sum = fma(minimum, X, sum);
-//             groups in order.
+//             groups in order. K has kCodeParts parts of whole chunks, each summed from 0, and y
+//             is (part 0 + part 1) + part 2 …, left to right: as many chains may run side by side.
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
@@ -52,7 +52,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 2;
+inline constexpr std::uint32_t kArithmeticVersion = 3;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
@@ -70,6 +70,12 @@ constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
 constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
   const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
   return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
+}
+
+// Part `part` of the sums of codes is chunks [part_begin(part), part_begin(part + 1)).
+inline constexpr std::uint32_t kCodeParts = 8;
+constexpr std::uint32_t part_begin(std::uint32_t chunks, std::uint32_t part) {
+  return chunks * part / kCodeParts;
 }
 
 struct Matrix {

@@ -49,8 +49,12 @@ __device__ __forceinline__ std::uint32_t load_word(std::uint32_t from) {
   return word;
 }
 
-// 16 bytes from global to shared memory, of which all but the first `there` become 0. Copies are
-// counted by groups: those since the last commit.
+// 16 bytes from global to shared memory, without the copy engine. Copies are counted by groups:
+// those since the last commit.
+__device__ __forceinline__ void copy_chunk(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// All but the first `there` become 0.
 __device__ __forceinline__ void copy_chunk(std::uint32_t to, const void* from, int there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there)
                : "memory");
@@ -131,6 +135,12 @@ __device__ __forceinline__ void wait_phase(std::uint64_t* barrier, std::uint32_t
       : "memory");
 }
 
+// The first kThreads threads of the block, where others do something else.
+template <int kThreads>
+__device__ __forceinline__ void meet_threads() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
+}
+
 // `bytes` (a multiple of 16, both sides aligned to 16) from global to shared memory; the barrier
 // counts them when they are there.
 __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint32_t bytes,
@@ -140,43 +150,6 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint3
           "r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
-}
-
-// The same into the same place of every block of the cluster that `blocks` has a bit for, counted
-// by the barrier of each.
-__device__ __forceinline__ void copy_bulk_to_all(void* to, const void* from, std::uint32_t bytes,
-                                                 std::uint64_t* barrier, std::uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
-      : "memory");
-}
-
-// An arrival at the barrier that stands at the same place in another block of the cluster.
-__device__ __forceinline__ void arrive_at(std::uint64_t* barrier, std::uint32_t block) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(block)
-      : "memory");
-}
-
-// All threads of all blocks of the cluster.
-__device__ __forceinline__ void meet_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.aligned;\n"
-      "barrier.cluster.wait.aligned;\n" ::
-          : "memory");
-}
-
-__device__ __forceinline__ std::uint32_t block_in_cluster() {
-  std::uint32_t rank;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
 }
 
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {

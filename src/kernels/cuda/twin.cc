@@ -39,8 +39,8 @@ Place find(Form form, const std::byte* packed, std::size_t columns, std::size_t 
   const std::size_t c = column % kStepColumns;
   return {.chunk = packed + chunk * chunk_bytes(form),
           .step = column % kChunkColumns / kStepColumns,
-          .lane = r % 8 * 4 + c / 4,
-          .value = c % 4 / 2 * 4 + r / 8 * 2 + c % 2,
+          .lane = r % 8 * 4 + c % 8 / 2,
+          .value = c / 8 * 4 + r / 8 * 2 + c % 2,
           .row = r,
           .column = column % kChunkColumns,
           .group = column % kChunkColumns / group_columns(form)};
@@ -63,15 +63,20 @@ float factor_at(Form form, const Place& at) {
   return static_cast<float>(static_cast<std::int8_t>(*code));
 }
 
+std::size_t place_of_scale(Form form, const Place& at) {
+  return scale_place(form, static_cast<std::uint32_t>(at.row),
+                     static_cast<std::uint32_t>(at.group));
+}
+
 float scale_at(Form form, const Place& at) {
   if (form == Form::kBf16) return 1.0f;
   const std::byte* const scales = at.chunk + (has_nibbles(form) ? 512 : 1024);
-  return float_from_fp16(half_at(scales + (at.group * kTileRows + at.row) * 2));
+  return float_from_fp16(half_at(scales + place_of_scale(form, at) * 2));
 }
 
 float minimum_at(Form form, const Place& at) {
   if (form != Form::kCodes4Minimum) return 0.0f;
-  return float_from_fp16(half_at(at.chunk + 512 + ((2 + at.group) * kTileRows + at.row) * 2));
+  return float_from_fp16(half_at(at.chunk + 512 + (2 * kTileRows + place_of_scale(form, at)) * 2));
 }
 
 // A step adds its 16 products and the sum so far, and rounds once.
@@ -166,12 +171,20 @@ std::vector<float> product(Form form, const std::byte* packed, std::size_t rows,
       y[n] = product_sum(0, 0, columns, term);
       continue;
     }
-    for (std::size_t k = 0; k < columns; k += group_columns(form)) {
-      const std::size_t end = std::min(columns, k + group_columns(form));
-      const Place at = find(form, packed, columns, n, k);
-      y[n] = std::fma(scale_at(form, at), product_sum(0, k, end, term), y[n]);
-      if (form != Form::kCodes4Minimum) continue;
-      y[n] = std::fma(minimum_at(form, at), product_sum(0, k, end, value), y[n]);
+    for (std::uint32_t part = 0; part < kCodeParts; ++part) {
+      const std::uint32_t chunks = chunks_of(columns);
+      const std::size_t part_end =
+          std::min(columns, std::size_t{part_begin(chunks, part + 1)} * kChunkColumns);
+      float sum = 0;
+      for (std::size_t k = std::size_t{part_begin(chunks, part)} * kChunkColumns; k < part_end;
+           k += group_columns(form)) {
+        const std::size_t end = std::min(columns, k + group_columns(form));
+        const Place at = find(form, packed, columns, n, k);
+        sum = std::fma(scale_at(form, at), product_sum(0, k, end, term), sum);
+        if (form != Form::kCodes4Minimum) continue;
+        sum = std::fma(minimum_at(form, at), product_sum(0, k, end, value), sum);
+      }
+      y[n] = part == 0 ? sum : y[n] + sum;
     }
   }
   return y;

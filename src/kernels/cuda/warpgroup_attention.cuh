@@ -33,10 +33,10 @@ __device__ __forceinline__ std::uint64_t swizzled_side(std::uint32_t address) {
 #define PAGODA_NAMES32                                                                 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22," \
   "%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define PAGODA_NAMES64                                                        \
-  PAGODA_NAMES32                                                              \
-      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48," \
-      "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define PAGODA_NAMES64                                                    \
+  PAGODA_NAMES32                                                          \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48," \
+  "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
 // score (+)= a b^T: rows of both sides are summed along.
 #define PAGODA_SCORE(type)                                                            \
@@ -105,13 +105,6 @@ __device__ __forceinline__ void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// 16 bytes from global to shared memory, or zeros.
-__device__ __forceinline__ void copy16_or_zeros(std::uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(there ? 16 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 // An arrival as soon as all such copies of this thread so far are there.
 __device__ __forceinline__ void arrive_after_copies(std::uint64_t* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
@@ -121,15 +114,6 @@ __device__ __forceinline__ void arrive_after_copies(std::uint64_t* barrier) {
 // Meets the other threads that name the same barrier; of `threads`, whole warps.
 __device__ __forceinline__ void meet(std::uint32_t barrier, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
-template <int kRegisters>
-__device__ __forceinline__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void give_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -8,7 +8,6 @@
 
 namespace pagoda::kernels::cuda {
 
-inline constexpr std::uint32_t kProcessors = 132;  // of an H100 or H200; fewer or more are slower
 inline constexpr std::uint32_t kWideThreads = 3 * 128;
 inline constexpr std::uint32_t kWideWorkers = 2 * 128;  // of those, the ones that multiply
 
@@ -142,8 +141,8 @@ __device__ __forceinline__ void copy_wide(const Attend& job, const WideItem& ite
       const auto copy_rows = [&](int i, bool there) {
 #pragma unroll
         for (int part = 0; part < kDim / 64; ++part) {
-          copy16_or_zeros((to ^ i % 2 * 64) + i * 4 * kBlockRowBytes + part * 64 * kBlockRowBytes,
-                          rows + i * 4 * kRowBytes + part * kBlockRowBytes, there);
+          copy_chunk((to ^ i % 2 * 64) + i * 4 * kBlockRowBytes + part * 64 * kBlockRowBytes,
+                     rows + i * 4 * kRowBytes + part * kBlockRowBytes, there ? 16 : 0);
         }
       };
       if (all) {
