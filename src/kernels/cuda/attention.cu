@@ -6,115 +6,132 @@
 namespace pagoda::kernels::cuda {
 namespace {
 
-constexpr int kMergeThreads = 128;
 constexpr int kMergeBytes = 72 * 1024;  // of partial results at a time
 
-// [split][partial_floats] in shared memory, of one query row. Where there was room stand the
-// factors of the merge with all before: left, right.
-struct RowPartials {
-  float* data;
-  int dim;
+// A thread for every dimension, and one for the sum of weights.
+constexpr int merge_threads(int dim) { return dim + 32; }
 
-  __device__ __forceinline__ float* at(int split) const {
-    return data + split * static_cast<int>(partial_floats(dim));
+// How split i joins all before it. Where one side is nothing the other stays, bit for bit: the
+// factor of the side that counts for nothing is negative.
+struct JoinFactors {
+  float left;
+  float right;
+
+  __device__ __forceinline__ static JoinFactors of(const MergeFactors& by) {
+    if (by.right == 0.0f && by.left == 1.0f) return {1.0f, -1.0f};
+    if (by.left == 0.0f && by.right == 1.0f) return {-1.0f, 1.0f};
+    return {by.left, by.right};
   }
-  __device__ __forceinline__ float top(int split) const { return at(split)[dim]; }
-  __device__ __forceinline__ float sum(int split) const { return at(split)[dim + 1]; }
-  __device__ __forceinline__ float2& factors(int split) const {
-    return *reinterpret_cast<float2*>(at(split) + dim + 2);
-  }
-  // Of splits that are `stride` floats apart.
-  __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
-    const int lane = threadIdx.x % 32;
-    for (int split = threadIdx.x / 32; split < splits; split += kMergeThreads / 32) {
-      for (int i = 4 * lane; i < static_cast<int>(partial_floats(dim)); i += 128) {
-        copy_chunk(shared_address(at(split) + i), from + split * stride + i, 16);
-      }
-    }
-    commit_copies();
-    wait_copies<0>();
+  __device__ __forceinline__ float join(float before, float own) const {
+    const float both = __fmaf_rn(before, left, own * right);
+    return left < 0 ? own : right < 0 ? before : both;
   }
 };
 
-// The largest of all values of lower threads, and of `first`; in `all`, of all.
-__device__ __forceinline__ float largest_before(float first, float own, float& all) {
-  __shared__ float warps[kMergeThreads / 32];
+// The largest of all values of lower threads of the warp, and of `first`.
+__device__ __forceinline__ float largest_before(float first, float own) {
   const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
     const float lower = __shfl_up_sync(~0u, own, step);
     if (lane >= step) own = fmaxf(own, lower);
   }
-  if (lane == 31) warps[warp] = own;
-  __syncthreads();
   const float lower = __shfl_up_sync(~0u, own, 1);
-  float before = lane > 0 ? fmaxf(first, lower) : first;
-  all = first;
-#pragma unroll
-  for (int w = 0; w < kMergeThreads / 32; ++w) {
-    if (w < warp) before = fmaxf(before, warps[w]);
-    all = fmaxf(all, warps[w]);
-  }
-  return before;
+  return lane > 0 ? fmaxf(first, lower) : first;
 }
 
+// Partial results of one query row in shared memory, split after split. Where there was room stand
+// the factors.
+template <int kDim>
+struct RowPartials {
+  static constexpr int kFloats = static_cast<int>(partial_floats(kDim));
+  static constexpr int kRoom = kMergeBytes / (kFloats * 4);
+  float* data;
+
+  __device__ __forceinline__ float* at(int split) const { return data + split * kFloats; }
+  __device__ __forceinline__ JoinFactors& factors(int split) const {
+    return *reinterpret_cast<JoinFactors*>(at(split) + kDim + 2);
+  }
+  // Of splits that are `stride` floats apart.
+  __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
+    for (int split = threadIdx.x / 32; split < splits; split += merge_threads(kDim) / 32) {
+      const std::uint32_t to = shared_address(at(split));
+      for (int i = 4 * (threadIdx.x % 32); i < kFloats; i += 128) {
+        copy_chunk(to + i * 4, from + split * stride + i, 16);
+      }
+    }
+    commit_copies();
+    wait_copies<0>();
+  }
+  // One warp. Returns the top of all, after `top`.
+  __device__ __forceinline__ float find_factors(float top, int splits) const {
+    for (int begin = 0; begin < splits; begin += 32) {
+      const int split = begin + threadIdx.x % 32;
+      const float own = split < splits ? at(split)[kDim] : kNothing;
+      const MergeFactors by = merge_factors(largest_before(top, own), own);
+      if (split < splits) factors(split) = JoinFactors::of(by);
+      top = __shfl_sync(~0u, fmaxf(by.top, own), 31);
+    }
+    return top;
+  }
+};
+
 // One block: one query row of one KV head. All its partial results are on their way at once; what
-// follows from one another is little: tops, and then two operations a split.
-__global__ void __launch_bounds__(kMergeThreads) merge(Attend job) {
+// follows from one another is little.
+template <int kDim>
+__global__ void __launch_bounds__(merge_threads(kDim)) merge(Attend job) {
   extern __shared__ __align__(16) float raw[];
+  __shared__ float sum;
   let_next_launch_begin();
   if (blockIdx.x >= *job.item_count) return wait_for_launch_before();
   const AttentionItem item = job.items[blockIdx.x];
   const SequencePlace sequence = job.sequences[item.sequence];
-  const int dim = static_cast<int>(job.pages.layout.key_dim);
   const std::uint32_t kv_heads = job.pages.layout.kv_heads;
   const std::uint32_t group = job.heads / kv_heads;
   const std::uint32_t rows = rows_of_tile(item.tile, group, sequence.rows);
   wait_for_launch_before();
   if (blockIdx.z >= rows) return;
-  const RowPartials partials = {raw, dim};
-  const std::size_t floats = partial_floats(dim);
+  using Partials = RowPartials<kDim>;
+  const Partials partials = {raw};
   const float* const first =
-      job.partials + (item.partial + std::size_t{blockIdx.y} * rows + blockIdx.z) * floats;
-  const std::size_t stride = std::size_t{kv_heads} * rows * floats;
+      job.partials +
+      (item.partial + std::size_t{blockIdx.y} * rows + blockIdx.z) * Partials::kFloats;
+  const std::size_t stride = std::size_t{kv_heads} * rows * Partials::kFloats;
   const int all = static_cast<int>(item.last_split - item.first_split);
-  const int room = min(kMergeThreads, kMergeBytes / static_cast<int>(floats * sizeof(float)));
+  const int dimension = threadIdx.x;
+  const int column = min(dimension, kDim + 1);  // where the sum stands
   float top = kNothing;
-  float sum = 0;
-  float totals[2] = {0, 0};  // of dimensions threadIdx.x and threadIdx.x + kMergeThreads
-  for (int begin = 0; begin < all; begin += room) {
-    const int splits = min(room, all - begin);
+  float total = 0;
+  for (int begin = 0; begin < all; begin += Partials::kRoom) {
+    const int splits = min(Partials::kRoom, all - begin);
     partials.copy(first + begin * stride, stride, splits);
     __syncthreads();
-    const int own = threadIdx.x;
-    const float own_top = own < splits ? partials.top(own) : kNothing;
-    const float before = largest_before(top, own_top, top);
-    if (own < splits) {
-      const MergeFactors by = merge_factors(before, own_top);
-      partials.factors(own) = make_float2(by.left, by.right);
-    }
+    if (threadIdx.x < 32) top = partials.find_factors(top, splits);
     __syncthreads();
 #pragma unroll 8
     for (int i = 0; i < splits; ++i) {
-      const float2 factors = partials.factors(i);
-      const MergeFactors by = {top, factors.x, factors.y};
-      sum = merged(by, sum, partials.sum(i));
-      for (int d = 0; d < 2; ++d) {
-        const int dimension = threadIdx.x + d * kMergeThreads;
-        if (dimension < dim) totals[d] = merged(by, totals[d], partials.at(i)[dimension]);
-      }
+      total = partials.factors(i).join(total, partials.at(i)[column]);
     }
     __syncthreads();
   }
+  if (dimension == kDim + 1) sum = total;
+  __syncthreads();
+  if (dimension >= kDim) return;
   const QueryRow row = query_row(item.tile, blockIdx.z, group, sequence.rows);
-  for (int d = 0; d < 2; ++d) {
-    const int dimension = threadIdx.x + d * kMergeThreads;
-    if (dimension >= dim) continue;
-    const std::uint32_t column = (blockIdx.y * group + row.head) * dim + dimension;
-    job.operand[operand_place(sequence.first_row + row.token, column, job.rows)] =
-        bf16_bits(__fdiv_rn(totals[d], sum));
-  }
+  const std::uint32_t result = (blockIdx.y * group + row.head) * kDim + dimension;
+  job.operand[operand_place(sequence.first_row + row.token, result, job.rows)] =
+      bf16_bits(__fdiv_rn(total, sum));
+}
+
+template <int kDim>
+void launch_merge_of(const Attend& job, Stream stream) {
+  launch_kernel(merge<kDim>, dim3(job.items_max, job.pages.layout.kv_heads, kQueryRows),
+                merge_threads(kDim), kMergeBytes, stream, job);
+}
+
+template <int kDim>
+cudaError_t prepare_merge_of() {
+  return allow_shared(merge<kDim>, kMergeBytes);
 }
 
 }  // namespace
@@ -142,15 +159,21 @@ void launch_attend_wide(const Attend& job, Stream stream) {
 }
 
 void launch_merge(const Attend& job, Stream stream) {
-  launch_kernel(merge, dim3(job.items_max, job.pages.layout.kv_heads, kQueryRows), kMergeThreads,
-                kMergeBytes, stream, job);
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return launch_merge_of<64>(job, stream);
+    case 128:
+      return launch_merge_of<128>(job, stream);
+    default:
+      return launch_merge_of<256>(job, stream);
+  }
 }
 
 cudaError_t prepare_attend() {
-  const cudaError_t merges = allow_shared(merge, kMergeBytes);
   for (const cudaError_t code :
-       {merges, prepare_attend_64(), prepare_attend_128(), prepare_attend_256(), prepare_wide_64(),
-        prepare_wide_128(), prepare_wide_256()}) {
+       {prepare_attend_64(), prepare_attend_128(), prepare_attend_256(), prepare_wide_64(),
+        prepare_wide_128(), prepare_wide_256(), prepare_merge_of<64>(), prepare_merge_of<128>(),
+        prepare_merge_of<256>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -36,16 +36,13 @@ struct CacheRows {
   // [first, last], of 16, become 0.
   __device__ __forceinline__ static void copy(std::uint32_t stage, int row, const std::byte* from,
                                               const std::byte* scales, int first, int last) {
-    const int lane = threadIdx.x % 32;
-    const bool all = first <= 0 && last >= 15;
-#pragma unroll
-    for (int at = 0; at < 16 * kRowBytes; at += 512) {
-      const int own = (at + lane * 16) / kRowBytes;
-      const int chunk = (at + lane * 16) % kRowBytes / 16;
-      copy_chunk(stage + place(row + own, chunk), from + at + lane * 16,
-                 all || (own >= first && own <= last) ? 16 : 0);
+    if (first <= 0 && last >= 15) {
+      copy_codes<true>(stage, row, from, first, last);
+    } else {
+      copy_codes<false>(stage, row, from, first, last);
     }
     if constexpr (kCodes) {
+      const int lane = threadIdx.x % 32;
       if (lane >= 2) return;
       const int there = min(max(last + 1 - 8 * lane, 0), 8);
       copy_chunk(stage + kKeys * kRowBytes + row * kScaleBytes + lane * 16, scales + lane * 16,
@@ -161,6 +158,18 @@ struct CacheRows {
   }
 
  private:
+  template <bool kAll>
+  __device__ __forceinline__ static void copy_codes(std::uint32_t stage, int row,
+                                                    const std::byte* from, int first, int last) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int at = 0; at < 16 * kRowBytes; at += 512) {
+      const int own = (at + lane * 16) / kRowBytes;
+      const int chunk = (at + lane * 16) % kRowBytes / 16;
+      copy_chunk(stage + place(row + own, chunk), from + at + lane * 16,
+                 kAll || (own >= first && own <= last) ? 16 : 0);
+    }
+  }
   // Of this lane's two keys of eight.
   __device__ __forceinline__ static __half2 scales_at(std::uint32_t stage, int key) {
     const std::uint32_t bits =
