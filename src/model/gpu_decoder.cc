@@ -328,6 +328,17 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                              .layout = page_layout_,
                              .layer = place.layer,
                              .tables = step_at(layout_.tables + place.slice * layout_.table_words)};
+  if (weights.query_norm != nullptr) {
+    cuda::launch_head_norm({.qkv = qkv_.as<float>(),
+                            .query_weight = weights.query_norm,
+                            .key_weight = weights.key_norm,
+                            .rows = shape.rows,
+                            .heads = config_.heads,
+                            .kv_heads = config_.kv_heads,
+                            .head_dim = config_.key_dim,
+                            .epsilon = config_.norm_epsilon},
+                           stream_.handle());
+  }
   cuda::launch_append({.qkv = qkv_.as<float>(),
                        .places = reinterpret_cast<const cuda::RowPlace*>(step_at(layout_.places)),
                        .sequences = sequences,

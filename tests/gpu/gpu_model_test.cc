@@ -62,6 +62,7 @@ const Case kCases[] = {
     {"Head256One", {.heads = 4, .kv_heads = 1, .head_dim = 256}},
     {"OneKeyForTwentyFour", {.heads = 24, .kv_heads = 1, .head_dim = 64}, Element::kF16},
     {"Window", {.heads = 4, .kv_heads = 2, .head_dim = 64, .window = 100}},
+    {"HeadNorms", {.heads = 4, .kv_heads = 2, .head_dim = 128, .head_norms = true}},
     {"Q4_0", {.hidden_width = 512, .type = TensorType::kQ4_0}},
     {"Q4_1", {.hidden_width = 512, .type = TensorType::kQ4_1}},
     {"Q8_0", {.hidden_width = 512, .type = TensorType::kQ8_0}},

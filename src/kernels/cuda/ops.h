@@ -21,6 +21,9 @@
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
+//   head norm a warp each: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
+//   by
+//             16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
 //   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
 //   rope      in fp32 as ops.h: each product rounded, then added.
 //   attention Queries, keys, values and weights are rounded to the cache's element (fp8: fp16
@@ -160,6 +163,19 @@ struct Pages {
   std::uint32_t layer = 0;                // within the slice
   const std::uint32_t* tables = nullptr;  // of this slice
 };
+// Normalises the heads of queries and of keys in place.
+struct HeadNorm {
+  float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
+  const float* query_weight = nullptr;  // [head_dim]
+  const float* key_weight = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  float epsilon = 0;
+};
+void launch_head_norm(const HeadNorm& job, Stream stream);
+
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
 // with a value that is not finite gets a NaN key and values 0 (kernels/ops.h, store_kv).

@@ -22,6 +22,9 @@ std::vector<float> product(Form form, const std::byte* packed, std::size_t rows,
 // y: [width] bf16
 void norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y);
 
+// In place, [width].
+void head_norm(float* head, const float* weight, float epsilon, std::size_t width);
+
 float gate(float gate, float up);
 
 // One query over keys and values [keys, dim] as floats that the cache's element holds exactly;
