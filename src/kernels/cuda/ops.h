@@ -37,6 +37,13 @@
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
+//   draw      Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
+//             2^30 * exp_fixed((logit - best) * sharpness) to the nearest even, 0 where the
+//             exponential is below min_p; of the first top_k tokens alone. Rounds draw from a
+//             field, at first all of them: target = floor(random_unit(seed, round << 32 | sample,
+//             position) * mass of the field), the token at which weights added up by id pass it; it
+//             is the choice if what comes before it in order weighs less than top_p * the mass of
+//             all, in doubles, else that is the next field. Sums of integers have no order.
 //
 // The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
 // each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
@@ -156,13 +163,6 @@ struct Norm {
 };
 void launch_norm(const Norm& job, Stream stream);
 
-// The pages of one layer, and how its block tables are found.
-struct Pages {
-  std::byte* data = nullptr;
-  kv::memory::PageLayout layout;          // rows of kF16 or kBF16, block_tokens a power of two
-  std::uint32_t layer = 0;                // within the slice
-  const std::uint32_t* tables = nullptr;  // of this slice
-};
 // Normalises the heads of queries and of keys in place.
 struct HeadNorm {
   float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
@@ -176,6 +176,13 @@ struct HeadNorm {
 };
 void launch_head_norm(const HeadNorm& job, Stream stream);
 
+// The pages of one layer, and how its block tables are found.
+struct Pages {
+  std::byte* data = nullptr;
+  kv::memory::PageLayout layout;          // rows of kF16 or kBF16, block_tokens a power of two
+  std::uint32_t layer = 0;                // within the slice
+  const std::uint32_t* tables = nullptr;  // of this slice
+};
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
 // with a value that is not finite gets a NaN key and values 0 (kernels/ops.h, store_kv).
@@ -214,11 +221,26 @@ void launch_attend(const Attend& job, Stream stream);
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge(const Attend& job, Stream stream);
 
-// choices[i] = the token with the largest logit of row i, of equals the lowest; kNoChoice when a
-// logit is not finite.
+// How a token is chosen: as engine/sampler.h says in its steps 4 to 8, to the bit.
+struct Draw {
+  std::uint32_t row = 0;    // of the logits; kNoRow: nothing is chosen
+  float sharpness = 0;      // 1 / temperature; 0: the first in order
+  std::uint32_t top_k = 0;  // at most kTopKMax, or at least the vocabulary; 0: all
+  float top_p = 1;
+  float min_p = 0;
+  std::uint32_t seed_low = 0;
+  std::uint32_t seed_high = 0;
+  std::uint32_t sample = 0;
+  std::uint32_t position = 0;
+};
+inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kTopKMax = 1024;
+
+// choices[i] = the token that draw i gives; kNoChoice when a logit of its row is not finite.
 struct Choose {
   const float* logits = nullptr;  // [rows, vocabulary]
-  std::uint32_t rows = 0;
+  const Draw* draws = nullptr;    // [count]
+  std::uint32_t count = 0;
   std::uint32_t vocabulary = 0;
   std::uint32_t* choices = nullptr;
 };

@@ -39,4 +39,7 @@ struct Query {
 };
 std::vector<float> attend(const Query& query, const float* keys, const float* values);
 
+// To the bit.
+std::uint32_t choose(std::span<const float> logits, const Draw& draw);
+
 }  // namespace pagoda::kernels::cuda::twin
