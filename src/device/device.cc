@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
 namespace pagoda::device {
 namespace {
 
@@ -14,7 +16,19 @@ Error error_of(cudaError_t code, const std::string& what) {
           what + ": " + cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")"};
 }
 
+std::atomic<std::uint64_t> calls_to_failure{0};  // 0: none fails
+
+// Counts down to 1 and stays there.
+bool fails_by_request() {
+  std::uint64_t left = calls_to_failure.load(std::memory_order_relaxed);
+  while (left > 1) {
+    if (calls_to_failure.compare_exchange_weak(left, left - 1)) return false;
+  }
+  return left == 1;
+}
+
 Status status_of(cudaError_t code, const char* what) {
+  if (code == cudaSuccess && fails_by_request()) code = cudaErrorLaunchFailure;
   if (code == cudaSuccess) return ok_status();
   return error_of(code, std::string("GPU: ") + what);
 }
@@ -174,3 +188,5 @@ Result<double> Event::seconds_since(const Event& earlier) const {
 Status last_launch() { return status_of(cudaGetLastError(), "launching a kernel"); }
 
 }  // namespace pagoda::device
+void fail_from_call(std::uint64_t number) { calls_to_failure = number; }
+

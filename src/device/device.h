@@ -170,3 +170,7 @@ class Event {
 Status last_launch();
 
 }  // namespace pagoda::device
+// For tests: from the call with this number on (1 is the next), whatever can fail here does, as on
+// a device that is lost. 0: no more.
+void fail_from_call(std::uint64_t number);
+

@@ -277,10 +277,6 @@ Status GpuRunner::wait_and_choose(Pending& pending) {
 
 void GpuRunner::fail(Pending& pending, const Error& error) {
   failure_ = error;
-  for (Result<TokenChoice>& choice : pending.chosen) choice = error;
-  for (std::size_t i = 0; i < pending.scores.size(); ++i) {
-    pending.scored[i] = {{pending.scores[i].token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
-  }
   pending.needs_logits = false;
   pending.finished = true;
 }
@@ -290,7 +286,7 @@ Collected GpuRunner::collect() {
   Pending& pending = pendings_[collected_ % pendings_.size()];
   ++collected_;
   finish(pending);
-  return {pending.chosen, pending.scored};
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr};
 }
 
 }  // namespace pagoda::engine

@@ -6,7 +6,7 @@
 // row that is fed a token which the launch before chose takes it on the GPU; where the host
 // chooses, the next launch waits for it.
 //
-// When the GPU fails, every answer of the launch and of all later ones ends with the error.
+// When the GPU fails it is lost: nothing is launched any more, and whatever is collected says so.
 #pragma once
 
 #include <array>
