@@ -33,6 +33,10 @@ class GpuRunner final : public Runner {
   void launch(const Launch& launch) override;
   Collected collect() override;
 
+  // So far, and where they run: for whoever must come after them.
+  std::uint64_t launches() const { return launched_; }
+  const device::Stream& stream() const { return decoder_.stream(); }
+
  private:
   // A launch until it is collected. Two of them take turns.
   struct Pending {
@@ -59,11 +63,11 @@ class GpuRunner final : public Runner {
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);
   void list_logit_rows(const Launch& launch, Pending& pending);
+  void list_draws(Pending& pending);
   Status compute_in_groups(Pending& pending);
   void finish(Pending& pending);
   Status wait_and_choose(Pending& pending);
   void use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count);
-  void list_draws(Pending& pending);
   void fail(Pending& pending, const Error& error);
 
   model::GpuDecoder& decoder_;
