@@ -101,18 +101,18 @@ def chat(arguments):
     tokens = users * turns * (asked + answered)
     memory = str(tokens // 5 * 23040 * arguments.kv_scale)
     folder = tempfile.mkdtemp(prefix="pagoda_kv_")
-    rows = {"memory alone": ["--kv-disk", "off"],
-            "with disk": ["--kv-disk", folder, "--kv-disk-size", "2GiB"],
-            "with host memory": ["--kv-disk", "off", "--kv-host-size", "1GiB"]}
+    tiers = {"none": ["--kv-disk", "off"],
+             "disk": ["--kv-disk", folder, "--kv-disk-size", "2GiB"],
+             "host": ["--kv-disk", "off", "--kv-host-size", "1GiB"],
+             "redis": ["--kv-disk", "off", "--kv-remote", "redis://127.0.0.1:7399"]}
     redis = None
-    if shutil.which("redis-server"):
+    if "redis" in arguments.tiers:
         redis = subprocess.Popen(["redis-server", "--port", "7399", "--bind", "127.0.0.1", "--save", ""],
                                  stdout=subprocess.DEVNULL)
-        rows["with redis"] = ["--kv-disk", "off", "--kv-remote", "redis://127.0.0.1:7399"]
         time.sleep(1)
     try:
-        for name, flags in rows.items():
-            with served.Served(arguments.model, *flags, *QUIET, "--max-model-len", "1024",
+        for name in arguments.tiers:
+            with served.Served(arguments.model, *tiers[name], *QUIET, "--max-model-len", "1024",
                                memory=memory) as server:
                 words = [served.BINARY, "bench", "serve", "--url", server.url, "--json",
                          "--workload", "conversation", "-n", str(users), "--turns", str(turns),
@@ -121,9 +121,11 @@ def chat(arguments):
                 done = subprocess.run(words, capture_output=True, text=True, check=True)
                 report = json.loads(done.stdout)
                 rows = {row["time"]: row for row in report["rows"]}
-                print(f"  {name:17} {json.dumps(rows['first token, from when sent'])}")
-                print(f"  {'':17} {json.dumps({k: v for k, v in report.items() if k != 'rows'})}",
-                      flush=True)
+                first = rows["first token, from when sent"]
+                print(f"  {name:6} {report['seconds']:7.1f} s, {report['requests_per_s']:.3f} requests/s, "
+                      f"first token p50 {first['p50_ms'] / 1000:.2f} p95 {first['p95_ms'] / 1000:.2f} s, "
+                      f"{report['cached_tokens']} of {report['prompt_tokens']} prompt tokens cached, "
+                      f"{report['errors']} errors", flush=True)
     finally:
         if redis:
             redis.terminate()
@@ -137,6 +139,8 @@ def main():
     parser.add_argument("--model", default=served.DEFAULT_MODEL)
     parser.add_argument("--tokens", type=int, default=4000, help="of a prompt (default 4000)")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tiers", type=lambda text: text.split(","), default=["none", "disk", "host", "redis"],
+                        help="of chat, by turns (default none,disk,host,redis)")
     parser.add_argument("--kv-scale", type=int, default=1, help="of the cache in chat")
     arguments = parser.parse_args()
     if arguments.only in (None, "restart"):

@@ -189,7 +189,9 @@ bool Core::launch() {
   const sched::Plan& plan = scheduler_.plan();
   counters_.preemptions += plan.preempt.size();
   sched::Step* const step = scheduler_.reserve(plan);
-  if (step == nullptr) return !plan.preempt.empty();
+  // What was given room comes while the step is computed.
+  if (tiers_ && !plan.load.empty()) tiers_->poll(began);
+  if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
   assemble(*step);
   const std::int64_t planned = clock_.now_ns();
   for (sched::Task* const task : step->admitted) {

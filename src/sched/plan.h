@@ -36,12 +36,14 @@ struct Plan {
   std::vector<Task*> preempt;
   std::vector<PlannedRows> rows;  // of tasks that run already
   std::vector<Admission> admit;
+  std::vector<Task*> load;  // could start, but pages from another tier shall take the room first
   std::vector<Unfit> unfit;
 
   void clear() {
     preempt.clear();
     rows.clear();
     admit.clear();
+    load.clear();
     unfit.clear();
   }
 };

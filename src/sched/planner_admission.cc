@@ -42,6 +42,10 @@ void Planner::walk_waiting(const Situation& now) {
       plan_.unfit.push_back(*unfit);
       if (unfit->reason == WaitReason::kTenant) walk_.close_tenant();
       if (unfit->reason == WaitReason::kContextClass) walk_.close_class();
+    } else if (task->load_wants_room) {
+      plan_.load.push_back(task);
+      plan_.unfit.push_back({.task = task, .reason = WaitReason::kLoad});
+      count_admitted(*task, blocks_judged_);
     } else if (rows_allowed == 0) {
       // What kept it is over: the next step sets rows aside for it.
       plan_.unfit.push_back({.task = task, .reason = WaitReason::kNew});

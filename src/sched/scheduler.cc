@@ -68,6 +68,7 @@ Step* Scheduler::reserve(const Plan& plan) {
   step.admitted.clear();
   note_unfit(plan);
   for (Task* const task : plan.preempt) preempt(*task);
+  for (Task* const task : plan.load) task->load_has_room = true;
   for (const PlannedRows& rows : plan.rows) {
     auto reserved = cache_.reserve(*rows.task->sequence, rows.first + rows.rows);
     auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);

@@ -86,6 +86,9 @@ class Scheduler {
   std::span<Task* const> running() const { return running_; }
   std::size_t tasks_waiting() const { return waiting_.size(); }
   const WaitingQueue& waiting() const { return waiting_; }
+  bool someone_lacks_room() const {
+    return waiting_.by_reason()[static_cast<std::size_t>(WaitReason::kBlocks)] > 0;
+  }
   // Stops the program when an invariant does not hold. Linear. Who brings pages from other tiers or
   // writes them there may hold blocks of its own.
   void check(bool others_hold_blocks = false) const;

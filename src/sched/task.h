@@ -47,6 +47,10 @@ struct Task {
 
   // Set by who brings pages from other tiers: it is worth waiting for some of its prompt.
   bool awaits_load = false;
+  // Likewise: a tier has more of its prompt, and there was no room to bring it. When its turn comes
+  // the scheduler sets load_has_room instead of starting it.
+  bool load_wants_room = false;
+  bool load_has_room = false;
   // Set by the owner at any time between steps: who reads the answer does not keep up. The task
   // keeps its place and its blocks and gets no rows.
   bool paused = false;

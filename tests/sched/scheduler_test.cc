@@ -97,6 +97,25 @@ TEST(Scheduler, ATaskThatDoesNotFitLetsSmallerOnesPassButNotForEver) {
   EXPECT_EQ(running.state, TaskState::kFinished);
 }
 
+TEST(Scheduler, ALoadGetsTheRoomOfItsTasksTurnAndNobodyBehindTakesIt) {
+  SchedulerDesk desk({.scheduler = options(8, 100), .blocks = 20});
+  Task& running = desk.add(40, 10);  // 10 blocks, 3 more to come
+  desk.step();
+  Task& loading = desk.add(44, 1);  // 11 blocks: when the first has ended
+  loading.load_wants_room = true;
+  Task& behind = desk.add(40, 1);
+  while (running.state != TaskState::kFinished) {
+    EXPECT_FALSE(loading.load_has_room) << "it does not fit yet";
+    desk.step();
+  }
+  EXPECT_TRUE(desk.step().empty());
+  EXPECT_TRUE(loading.load_has_room);
+  EXPECT_EQ(loading.waits_for, WaitReason::kLoad);
+  EXPECT_EQ(behind.state, TaskState::kWaiting);
+  loading.load_wants_room = false;  // it has come
+  EXPECT_EQ(SchedulerDesk::rows_of(desk.step(), loading), 44u);
+}
+
 TEST(Scheduler, PreemptsTheCheapestToLoseAndResumesIt) {
   SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
   Task& old = desk.add(40, 40, std::nullopt, TenantId(0), 0);    // 10 blocks, 20 at its end

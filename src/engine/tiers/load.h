@@ -57,6 +57,8 @@ struct Load {
   std::vector<LoadBlock> blocks;  // [block - first], some beyond `end`
   bool from_back = false;         // its answer computes
   bool was_refused = false;       // there was no room: its answer waits for it no more
+  bool has_turn = false;          // its answer could start, and leaves it its room
+  std::uint32_t turns_lost = 0;   // ... which did not suffice
   std::uint64_t next = 0;         // block to be read; from the back, the one after it
   std::uint64_t pages_running = 0;
   std::uint64_t blocks_here = 0;  // of [first, end)

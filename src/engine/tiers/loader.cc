@@ -29,7 +29,9 @@ void Loader::consider(sched::Task& task, std::int64_t now_ns) {
 }
 
 void Loader::begin(Load& load, std::int64_t now_ns) {
-  if (!space_ || (load.was_refused && someone_lacks_room())) return;
+  if (!space_) return;
+  load.has_turn = std::exchange(load.task->load_has_room, false);
+  load.was_refused = load.was_refused && !load.has_turn;
   name_blocks(load);
   load.first = cache_.match_blocks(*load.task->domain, load.task->tokens).nodes.size();
   load.committed = load.end = load.first;
@@ -149,23 +151,21 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered = (load.end - load.first) * block_tokens();
   if (load.end == load.first) return abandon(load);
   const kv::Match match = cache_.match_blocks(*load.task->domain, load.task->tokens);
-  load.stage = LoadStage::kNew;
-  load.was_refused = true;  // unless all goes well
-  if (someone_lacks_room() && !lacks_room(*load.task)) return;
-  if (match.nodes.size() != load.first) return;  // changed while a store was asked: once more
+  if (!load.has_turn && scheduler_.someone_lacks_room()) return refuse(load);
+  if (match.nodes.size() != load.first) return refuse(load);  // changed while a store was asked
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
-  const std::uint64_t spare = blocks_spare();
+  const std::uint64_t spare = blocks_spare(load.has_turn);
   const std::uint64_t room = spare > woken ? (spare - woken) / slices() : 0;
-  if (room == 0) return;
+  if (room == 0) return refuse(load);
   load.end = std::min(load.end, load.first + room);
   kv::Domain& domain = *load.task->domain;
   const bool asks = std::exchange(domain.asks, false);  // its answer will ask
   auto opened = cache_.open(domain, match, load.task->tokens, load.names);
   domain.asks = asks;
-  if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return;
+  if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return refuse(load);
   kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
   const auto reserved = cache_.reserve(sequence, load.end * block_tokens());
-  if (std::get_if<kv::OutOfBlocks>(&reserved) != nullptr) return;
+  if (std::get_if<kv::OutOfBlocks>(&reserved) != nullptr) return refuse(load);
   load.sequence = std::move(sequence);
   load.stage = LoadStage::kReading;
   load.was_refused = false;
@@ -174,11 +174,19 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   load.next = load.from_back ? load.end : load.first;
 }
 
-// Those that run keep room to go on.
-std::uint64_t Loader::blocks_spare() const {
+// It may try again; its answer does not wait for that.
+void Loader::refuse(Load& load) {
+  constexpr std::uint32_t kTurnsMax = 4;
+  load.stage = LoadStage::kNew;
+  load.was_refused = true;
+  if (load.has_turn && ++load.turns_lost == kTurnsMax) abandon(load);
+}
+
+// Those that run keep room to go on, and who loads ahead of its turn leaves some to others.
+std::uint64_t Loader::blocks_spare(bool has_turn) const {
   const std::uint64_t running = scheduler_.running().size();
   if (running == 0) return cache_.blocks_available();
-  const std::uint64_t aside = running * slices() + cache_.pool().blocks() / 16;
+  const std::uint64_t aside = running * slices() + (has_turn ? 0 : cache_.pool().blocks() / 16);
   return cache_.blocks_available() - std::min(cache_.blocks_available(), aside);
 }
 

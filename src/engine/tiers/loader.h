@@ -74,7 +74,8 @@ class Loader {
   void add_blocks(Load& load, std::size_t store, std::size_t keys_found);
   std::vector<kv::PageKey> keys_after(const Load& load) const;
   void open(Load& load, std::int64_t now_ns);
-  std::uint64_t blocks_spare() const;
+  void refuse(Load& load);
+  std::uint64_t blocks_spare(bool has_turn) const;
   const Load* bringing_the_same(const Load& load) const;
   kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const;
   kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
@@ -82,6 +83,7 @@ class Loader {
   std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
 
   // Reading (loader_reads.cc)
+  void advance(Load& load, std::int64_t now_ns);
   void read_on(Load& load, std::int64_t now_ns);
   std::optional<std::uint64_t> next_block(Load& load) const;
   void read_block(Load& load, std::uint64_t block, std::int64_t now_ns);
@@ -92,15 +94,17 @@ class Loader {
   void turn_back(Load& load);
   void decide(Load& load, std::int64_t now_ns);
   bool worth_waiting(const Load& load, std::int64_t now_ns) const;
+  bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
   LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
   void make_way();
+  bool room_will_come() const;
+  // Where answers wait for room, only a load whose turn has come takes any.
+  bool may_begin(const Load& load) const {
+    return !load.was_refused || load.task->load_has_room || !scheduler_.someone_lacks_room();
+  }
   static bool lacks_room(const sched::Task& task) {
     return task.state == sched::TaskState::kWaiting && task.waits_for == sched::WaitReason::kBlocks;
-  }
-  bool someone_lacks_room() const {
-    const auto blocks = static_cast<std::size_t>(sched::WaitReason::kBlocks);
-    return scheduler_.waiting().by_reason()[blocks] > 0;
   }
   void forget_ended();
 

@@ -10,17 +10,23 @@ namespace pagoda::engine {
 void Loader::poll(std::int64_t now_ns) {
   make_way();
   std::uint32_t active = 0;
-  for (std::size_t i = 0; i < loads_.size() && active < options_.loads_max; ++i) {
-    Load& load = *loads_[i];
+  for (const auto& each : loads_) {
+    Load& load = *each;
     if (load.task == nullptr) continue;
-    ++active;
-    if (load.stage == LoadStage::kNew) begin(load, now_ns);
-    if (load.stage == LoadStage::kReading) publish(load);
-    if (load.task == nullptr) continue;
-    if (load.stage == LoadStage::kReading) read_on(load, now_ns);
-    decide(load, now_ns);
+    const bool has_place = active < options_.loads_max || load.task->load_has_room;
+    if (load.stage != LoadStage::kNew || (has_place && may_begin(load))) {
+      ++active;
+      advance(load, now_ns);
+    }
+    if (load.task != nullptr) decide(load, now_ns);
   }
   forget_ended();
+}
+
+void Loader::advance(Load& load, std::int64_t now_ns) {
+  if (load.stage == LoadStage::kNew) begin(load, now_ns);
+  if (load.stage == LoadStage::kReading) publish(load);
+  if (load.stage == LoadStage::kReading && load.task != nullptr) read_on(load, now_ns);
 }
 
 void Loader::read_on(Load& load, std::int64_t now_ns) {
@@ -86,7 +92,8 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   LoadBlock& block = load.at(pending.block);
   const bool came = report.fault == kv::StoreFault::kNone;
   const auto bytes = static_cast<double>(options_.page_at(kv::BlockId(0)).size());
-  store_rates_[pending.store].end(now_ns, came ? bytes : 0);
+  const std::int64_t ended_ns = report.ended_ns != 0 ? report.ended_ns : now_ns;
+  store_rates_[pending.store].end(ended_ns, came ? bytes : 0);
   --load.pages_running;
   --block.pages_running;
   block.failed = block.failed || !came;
@@ -147,12 +154,13 @@ bool Loader::has_computed(const Load& load, std::uint64_t block) const {
 LoadOutlook Loader::outlook(const Load& load, std::int64_t now_ns) const {
   const std::uint64_t page_bytes = options_.page_at(kv::BlockId(0)).size();
   const bool asking = load.stage == LoadStage::kAsking;
+  const bool is_new = load.stage == LoadStage::kNew;
   const std::uint64_t blocks_left =
       asking ? load.names.size() - load.first : load.end - load.first - load.blocks_here;
   LoadOutlook outlook = {.tokens_left = blocks_left * block_tokens(),
                          .bytes_left = blocks_left * slices() * page_bytes,
                          .bytes_running = load.pages_running * page_bytes,
-                         .silent_s = seconds_between(load.heard_ns, now_ns),
+                         .silent_s = is_new ? 0 : seconds_between(load.heard_ns, now_ns),
                          .tokens_per_second = model_rate_.units_per_second()};
   if (!asking) {
     const std::uint64_t next = std::min(load.committed, load.end - 1);
@@ -179,9 +187,17 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   return false;
 }
 
+// Stores have more, and there was no room for it: shall its answer leave it its own?
+bool Loader::worth_a_turn(const Load& load, std::int64_t now_ns) const {
+  return load.stage == LoadStage::kNew && load.was_refused && load.end > load.first &&
+         choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
+}
+
 void Loader::decide(Load& load, std::int64_t now_ns) {
   sched::Task& task = *load.task;
-  task.awaits_load = task.state == sched::TaskState::kWaiting && worth_waiting(load, now_ns);
+  const bool waits = task.state == sched::TaskState::kWaiting;
+  task.awaits_load = waits && worth_waiting(load, now_ns);
+  task.load_wants_room = waits && worth_a_turn(load, now_ns);
   if (task.awaits_load) {
     const bool could_run = task.waits_for == sched::WaitReason::kLoad;
     if (could_run && load.waits_since_ns == 0) load.waits_since_ns = now_ns;
@@ -235,7 +251,7 @@ LoadRecord Loader::ended(const sched::Task& task) {
 // Its pages stay until no store writes to them.
 void Loader::abandon(Load& load) {
   sched::Task& task = *load.task;
-  task.awaits_load = false;
+  task.awaits_load = task.load_wants_room = task.load_has_room = false;
   LoadRecord& record = records_[&task];
   for (std::size_t i = 0; i < kTiersMax; ++i) record.tokens[i] += load.record.tokens[i];
   record.tokens_offered += load.record.tokens_offered;
@@ -249,15 +265,26 @@ void Loader::abandon(Load& load) {
 // youngest load gives its room back.
 void Loader::make_way() {
   const std::uint64_t wanted = scheduler_.running().size() * slices();
-  if (cache_.blocks_available() >= wanted && !someone_lacks_room()) return;
-  // Where something runs room will come, and who waits for it keeps what it has.
-  const bool room_will_come = !scheduler_.running().empty();
-  for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) {
-    const sched::Task* const task = (*load)->task;
-    if (task == nullptr || !(*load)->sequence) continue;
-    if (room_will_come && lacks_room(*task)) continue;
-    return abandon(**load);
+  const bool runs_short = cache_.blocks_available() < wanted;
+  if (!runs_short && !scheduler_.someone_lacks_room()) return;
+  const bool patient = room_will_come();
+  for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
+    Load& load = **each;
+    if (load.task == nullptr || !load.sequence) continue;
+    // Who waits for room keeps what it has, and nobody who waits is before one whose turn it is.
+    const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
+    if (patient && keeps) continue;
+    return abandon(load);
   }
+}
+
+// Does something run, or is about to?
+bool Loader::room_will_come() const {
+  if (!scheduler_.running().empty()) return true;
+  return std::any_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
+    const bool comes = load->stage == LoadStage::kAsking || load->stage == LoadStage::kReading;
+    return load->task != nullptr && load->has_turn && comes && !load->from_back;
+  });
 }
 
 void Loader::forget_ended() {

@@ -11,7 +11,8 @@ namespace {
 // Chains whose last block may leave next, and blocks of each: a few steps of prompts evict as many.
 constexpr std::size_t kChainsLookedAt = 8;
 constexpr std::size_t kBlocksLookedAt = 64;
-// What is about to leave is looked at while less than this part of the pool is free.
+// What is about to leave is looked at while less than this part of the pool is free; the pool is
+// crowded while answers hold all but this part, or wait for more.
 constexpr std::uint64_t kFreePart = 8;
 
 }  // namespace
@@ -25,9 +26,12 @@ std::size_t PageWriter::NameHash::operator()(const kv::BlockName& name) const {
 PageWriter::PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets)
     : options_(options), cache_(cache), tickets_(tickets) {}
 
-// Pinned pages cannot be evicted: only a small part of the pool is at a time.
-std::size_t PageWriter::pins_max() const {
-  return std::clamp<std::size_t>(cache_.pool().blocks() / 16, 1, options_.writes_running_max);
+// Pinned pages cannot be evicted: of those that nobody else holds, only a small part of the pool is
+// at a time.
+bool PageWriter::may_pin() const {
+  constexpr std::size_t kIdlePart = 16;
+  return pins_.size() < options_.writes_running_max &&
+         idle_pins_ <= cache_.pool().blocks() / kIdlePart;
 }
 
 void PageWriter::used(std::span<const kv::NodeId> nodes) {
@@ -36,8 +40,15 @@ void PageWriter::used(std::span<const kv::NodeId> nodes) {
 }
 
 void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
-  if (options_.write != WriteMode::kThrough) return;
+  const bool through = options_.write == WriteMode::kThrough;
+  if (!through && (options_.write == WriteMode::kOff || !crowded_)) return;
   for (const kv::NodeId node : nodes) want(node);
+}
+
+bool PageWriter::notices_crowd(bool someone_lacks_room) {
+  const bool before = crowded_;
+  crowded_ = someone_lacks_room || cache_.blocks_available() * kFreePart < cache_.pool().blocks();
+  return crowded_ && !before;
 }
 
 bool PageWriter::want(kv::NodeId node) {
@@ -72,7 +83,7 @@ bool PageWriter::is_being_written(const kv::BlockName& name) const {
 void PageWriter::poll() {
   if (!space_ || options_.write == WriteMode::kOff) return;
   if (is_short_of_room()) note_leaving();
-  while (!queue_.empty() && pins_.size() < pins_max()) {
+  while (!queue_.empty() && may_pin()) {
     if (!write(queue_.front())) break;
     queued_.erase(queue_.front().name);
     queue_.pop_front();
@@ -104,14 +115,17 @@ bool PageWriter::write(const Wanted& wanted) {
     for (kv::PageStore* const store : options_.stores) {
       const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
       if (!store->stats().is_on || store->keeps(key)) continue;
+      const std::uint32_t idle_before = cache_.pool().blocks_idle();
       const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
       if (!block) continue;  // it left meanwhile
+      const bool was_idle = cache_.pool().blocks_idle() < idle_before;
       const kv::StoreTicket ticket = ++tickets_;
       if (!store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
         cache_.unpin_page(*block);
         return false;
       }
-      pins_[ticket] = {*block, wanted.name};
+      pins_[ticket] = {*block, wanted.name, was_idle};
+      idle_pins_ += was_idle ? 1 : 0;
     }
   }
   return true;
@@ -132,6 +146,7 @@ bool PageWriter::take(const kv::StoreReport& report) {
   const auto pin = pins_.find(report.ticket);
   if (pin == pins_.end()) return false;
   cache_.unpin_page(pin->second.block);
+  idle_pins_ -= pin->second.was_idle ? 1 : 0;
   pins_.erase(pin);
   return true;
 }

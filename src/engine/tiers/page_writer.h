@@ -1,5 +1,6 @@
 // Keeps copies of pages in tiers: of what was used twice, of what is about to be evicted, and at a
-// clean stop of as much as there is time for.
+// clean stop of as much as there is time for. Where answers hold nearly all of the pool, what they
+// hold is about to be evicted, too: it is as soon as they end.
 //
 // A page is pinned while a store copies it. What finds no room in the queue is not kept: nobody
 // waits for a write. Thread rule: the engine's thread.
@@ -29,6 +30,9 @@ class PageWriter {
   void used(std::span<const kv::NodeId> nodes);
   // These blocks are new.
   void sealed(std::span<const kv::NodeId> nodes);
+  // Has the pool become crowded since the last call? Then what answers hold is to be noted as
+  // sealed once more.
+  bool notices_crowd(bool someone_lacks_room);
 
   // False: the report is not of a write.
   bool take(const kv::StoreReport& report);
@@ -55,6 +59,7 @@ class PageWriter {
   struct Pin {
     kv::BlockId block;
     kv::BlockName name;
+    bool was_idle;  // nobody else held it
   };
 
   // False: every store has it, or it is queued.
@@ -65,7 +70,7 @@ class PageWriter {
   bool write(const Wanted& wanted);
   kv::PageLabel label_of(kv::NodeId node, std::uint32_t slice) const;
   std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
-  std::size_t pins_max() const;
+  bool may_pin() const;
 
   const TierOptions& options_;
   kv::Cache& cache_;
@@ -74,9 +79,11 @@ class PageWriter {
   std::deque<Wanted> queue_;
   std::unordered_set<kv::BlockName, NameHash> queued_;  // in queue_
   std::unordered_map<kv::StoreTicket, Pin> pins_;       // being written
+  std::size_t idle_pins_ = 0;                           // of them: of pages nobody else held
   std::uint64_t evicted_seen_ = 0;                      // Cache::blocks_evicted() at the last look
   std::uint64_t free_seen_ = 0;                         // blocks that were free then
   std::uint64_t blocks_skipped_ = 0;
+  bool crowded_ = false;
   bool stopping_ = false;
 };
 

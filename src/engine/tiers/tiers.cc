@@ -10,6 +10,7 @@ namespace pagoda::engine {
 
 Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler)
     : options_(options),
+      scheduler_(scheduler),
       loader_(options_, cache, scheduler, tickets_),
       writer_(options_, cache, tickets_) {
   ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
@@ -54,6 +55,11 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockNa
 void Tiers::poll(std::int64_t now_ns) {
   take_reports(now_ns);
   loader_.poll(now_ns);
+  if (writer_.notices_crowd(scheduler_.someone_lacks_room())) {
+    for (const sched::Task* const task : scheduler_.running()) {
+      writer_.sealed(task->sequence->nodes());
+    }
+  }
   writer_.poll();
 }
 

@@ -53,6 +53,7 @@ class Tiers {
   void take_reports(std::int64_t now_ns);
 
   TierOptions options_;
+  sched::Scheduler& scheduler_;
   kv::StoreTicket tickets_ = 0;
   Loader loader_;
   PageWriter writer_;

@@ -93,6 +93,8 @@ struct StoreReport {
   StoreTicket ticket = 0;
   StoreFault fault = StoreFault::kNone;
   std::size_t keys_found = 0;  // of a question: how many of the first keys are there, without a gap
+  // By the steady clock: it may be asked for much later. 0: only now.
+  std::int64_t ended_ns = 0;
 };
 
 struct StoreStats {

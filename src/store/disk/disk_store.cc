@@ -300,7 +300,7 @@ void DiskStore::note_changes() {
 }
 
 void DiskStore::push(kv::StoreTicket ticket, StoreFault fault, std::size_t keys_found) {
-  reports_.push_back({ticket, fault, keys_found});
+  reports_.push_back({ticket, fault, keys_found, clock_.now_ns()});
   if (fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(fault)];
   needs_ring_ = true;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/clock.h"
 
 namespace pagoda::store {
 namespace {
@@ -207,7 +208,7 @@ void HostStore::end(const Copy& copy, kv::StoreFault fault) {
 
 void HostStore::report(kv::StoreTicket ticket, kv::StoreFault fault) {
   ++stats_.faults[static_cast<std::size_t>(fault)];
-  reports_.push_back({.ticket = ticket, .fault = fault});
+  reports_.push_back({.ticket = ticket, .fault = fault, .ended_ns = SteadyClock().now_ns()});
 }
 
 template <class Chosen>

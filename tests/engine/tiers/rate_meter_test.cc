@@ -32,6 +32,16 @@ TEST(RateMeter, OverlappingWorkSharesItsTime) {
   EXPECT_NEAR(*meter.units_per_second(), 40 / 0.1, 1e-6);
 }
 
+TEST(RateMeter, WhatIsToldLateCountsUntilItEnded) {
+  RateMeter meter;
+  meter.begin(0);
+  meter.begin(100 * kMs);
+  meter.end(50 * kMs, 10);  // before the second began, and told after it
+  meter.end(200 * kMs, 10);
+  EXPECT_NEAR(*meter.units_per_second(), 20 / 0.2, 1e-6);
+  EXPECT_NEAR(meter.seconds_busy(), 0.2, 1e-9);
+}
+
 TEST(RateMeter, FollowsAChangeWithinSeconds) {
   RateMeter meter;
   meter.add(1000, 1);

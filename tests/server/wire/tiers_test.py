@@ -1,5 +1,6 @@
 """KV that outlives memory and the process: disk, host memory and Redis behind pagoda serve."""
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -263,6 +264,36 @@ class HostMemory(Tiers):
                 loaded += details["cached_tokens_by_tier"]["host"]
             self.assertGreater(loaded, 0)
             served.wait_until(server.is_at_rest)
+
+    def test_users_who_fill_the_cache_find_their_conversations_again(self):
+        # Six conversations at once in a pool for two: whoever waits for room loads when it comes.
+        users, turns, asked = 6, 3, 96
+        flags = ["--kv-host-size", "64MiB", "--kv-load", "always", "--max-model-len", "400"]
+        alone = {}
+        with self.serve("--max-model-len", "400") as server:
+            for user in range(users):
+                alone[user], _ = self.converse(server, user, turns, asked)
+        with self.serve(*flags, memory="1MiB") as server:
+            with concurrent.futures.ThreadPoolExecutor(users) as pool:
+                talks = [pool.submit(self.converse, server, user, turns, asked) for user in range(users)]
+                talks = [talk.result() for talk in talks]
+            for user, (texts, _) in enumerate(talks):
+                self.assertEqual(texts, alone[user])
+            # Of a turn, all that went before but the last block can be found.
+            possible = users * sum(turn * asked - BLOCK for turn in range(1, turns))
+            self.assertGreater(sum(cached for _, cached in talks), possible / 2)
+            served.wait_until(server.is_at_rest)
+
+    @staticmethod
+    def converse(server, user, turns, asked):
+        """Its answers, and the prompt tokens that were not computed."""
+        prompt, texts, cached = [], [], 0
+        for turn in range(turns):
+            prompt = prompt + [(token + 31 * user + 7 * turn) % 500 + 3 for token in PROMPT[:asked]]
+            text, details = ask(server, prompt)
+            texts.append(text)
+            cached += details["cached_tokens"]
+        return texts, cached
 
 
 @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not here")
