@@ -115,9 +115,11 @@ void StagedStore::pass(const kv::StoreReport& report, std::vector<kv::StoreRepor
   }
   const Passage& passage = found->second;
   if (passage.is_write || report.fault != kv::StoreFault::kNone) {
-    return end(report.ticket, report.fault, reports);
+    return end(report, reports);
   }
-  if (!mover_->order().ok()) return end(report.ticket, kv::StoreFault::kIo, reports);
+  if (!mover_->order().ok()) {
+    return end({.ticket = report.ticket, .fault = kv::StoreFault::kIo}, reports);
+  }
   queue_move(report.ticket, {.to = passage.page.data(),
                              .from = slot_bytes(passage.slot).data(),
                              .bytes = options_.page_bytes});
@@ -126,23 +128,25 @@ void StagedStore::pass(const kv::StoreReport& report, std::vector<kv::StoreRepor
 void StagedStore::land(const Moved& moved, std::vector<kv::StoreReport>& reports) {
   --moving_;
   Passage& passage = passages_.at(moved.ticket);
+  kv::StoreReport report = {.ticket = moved.ticket, .ended_ns = moved.ended_ns};
   if (!moved.ok) {
     ++faults_;
-    return end(moved.ticket, kv::StoreFault::kIo, reports);
+    report.fault = kv::StoreFault::kIo;
   }
-  if (!passage.is_write) return end(moved.ticket, kv::StoreFault::kNone, reports);
+  if (!moved.ok || !passage.is_write) return end(report, reports);
   const bool taken =
       behind_->write({moved.ticket, std::move(passage.label), slot_bytes(passage.slot)});
-  if (!taken) end(moved.ticket, kv::StoreFault::kNoRoom, reports);
+  if (taken) return;
+  report.fault = kv::StoreFault::kNoRoom;
+  end(report, reports);
 }
 
-void StagedStore::end(kv::StoreTicket ticket, kv::StoreFault fault,
-                      std::vector<kv::StoreReport>& reports) {
-  const auto found = passages_.find(ticket);
+void StagedStore::end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {
+  const auto found = passages_.find(report.ticket);
   slots_free_.push_back(found->second.slot);
   writes_under_way_ -= found->second.is_write ? 1 : 0;
   passages_.erase(found);
-  reports.push_back({.ticket = ticket, .fault = fault});
+  reports.push_back(report);
 }
 
 void StagedStore::queue_move(kv::StoreTicket ticket, const kv::PageMove& move) {
@@ -171,7 +175,10 @@ void StagedStore::run() {
     lock.unlock();
     const bool ok = mover_->move(moves).ok();
     lock.lock();
-    for (Moved& each : outcome) each.ok = ok;
+    for (Moved& each : outcome) {
+      each.ok = ok;
+      each.ended_ns = clock_.now_ns();
+    }
     moved_.insert(moved_.end(), outcome.begin(), outcome.end());
     const std::function<void()> bell = bell_;
     lock.unlock();

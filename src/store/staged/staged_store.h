@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "kv/tiers/page_mover.h"
 #include "kv/tiers/page_store.h"
 
@@ -70,6 +71,7 @@ class StagedStore final : public kv::PageStore {
   struct Moved {
     kv::StoreTicket ticket = 0;
     bool ok = false;
+    std::int64_t ended_ns = 0;
   };
 
   StagedStore(std::unique_ptr<kv::PageStore> behind, std::unique_ptr<kv::PageMover> mover,
@@ -82,7 +84,7 @@ class StagedStore final : public kv::PageStore {
   void pass(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   // A page was moved: into the pool, or out of it.
   void land(const Moved& moved, std::vector<kv::StoreReport>& reports);
-  void end(kv::StoreTicket ticket, kv::StoreFault fault, std::vector<kv::StoreReport>& reports);
+  void end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   void queue_move(kv::StoreTicket ticket, const kv::PageMove& move);
   void run();
 
@@ -90,6 +92,7 @@ class StagedStore final : public kv::PageStore {
   std::unique_ptr<kv::PageMover> mover_;
   kv::HostMemory memory_;  // [slot, page_bytes]
   StagedStoreOptions options_;
+  SteadyClock clock_;
 
   // The cache's thread.
   std::vector<std::uint32_t> slots_free_;
