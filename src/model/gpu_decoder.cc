@@ -49,6 +49,8 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
   return ok_status();
 }
 
+constexpr std::size_t kDrawWords = sizeof(cuda::Draw) / sizeof(std::uint32_t);
+
 // Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
 std::uint32_t bucket_of(std::uint32_t rows) {
   if (rows <= 8) return std::bit_ceil(rows);
@@ -66,7 +68,7 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       options_(options),
       slice_plan_(slices_of(config, options)),
       page_layout_(slice_plan_.layouts.front()) {
-  if (options.element == kv::memory::Element::kE4M3) limits_.wide_blocks = kNoWideTiles;
+  if (options.kv_element == kv::memory::Element::kE4M3) limits_.wide_blocks = kNoWideTiles;
 }
 
 Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, GpuWeights weights,
@@ -105,7 +107,8 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
 
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
-  layout_.items = layout_.logit_rows + logit_rows;
+  layout_.draws = layout_.logit_rows + logit_rows;
+  layout_.items = layout_.draws + logit_rows * kDrawWords;
   layout_.merges_max = limits_.merges;
   const auto tiles_max = [&](std::uint32_t tile_rows) {
     return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +
@@ -249,17 +252,32 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   return ok_status();
 }
 
+// How many are launched: what is too much draws nothing.
+std::uint32_t GpuDecoder::write_draws(std::span<const cuda::Draw> draws, bool decodes,
+                                      std::uint32_t* words) {
+  const auto count = static_cast<std::uint32_t>(draws.size());
+  const std::uint32_t launched = decodes && count > 0 ? bucket_of(count) : count;
+  auto* const at = reinterpret_cast<cuda::Draw*>(words + layout_.draws);
+  std::copy(draws.begin(), draws.end(), at);
+  std::fill(at + count, at + launched, cuda::Draw{.row = cuda::kNoRow});
+  return launched;
+}
+
 Status GpuDecoder::forward(std::span<const GpuRows> sequences,
-                           std::span<const std::uint32_t> logit_rows) {
+                           std::span<const std::uint32_t> logit_rows,
+                           std::span<const cuda::Draw> draws) {
   ASSERT(logit_rows.size() <= logit_rows_max(), "more rows of logits than memory was taken for");
+  ASSERT(draws.size() <= logit_rows_max(), "more draws than memory was taken for");
   ASSERT(pages_ != nullptr, "pages are set before the first step");
   auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();
   ++step_turn_;
-  const StepShape shape = write_step(sequences, logit_rows, words);
-  RETURN_IF_ERROR(send_step(words, shape));
+  StepShape shape = write_step(sequences, logit_rows, words);
   std::uint32_t rows = 0;
   for (const GpuRows& sequence : sequences) rows += sequence.rows;
-  if (!options_.graphs || rows != sequences.size()) return launch_step(shape);
+  const bool decodes = rows == sequences.size();
+  shape.draws = write_draws(draws, decodes, words);
+  RETURN_IF_ERROR(send_step(words, shape));
+  if (!options_.graphs || !decodes) return launch_step(shape);
   device::Graph& graph = graphs_[shape];
   if (graph.empty()) {
     RETURN_IF_ERROR(stream_.begin_capture());
@@ -277,7 +295,7 @@ Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
   RETURN_IF_ERROR(stream_.copy_to_device(
       step_.data() + layout_.logit_rows * 4,
       reinterpret_cast<const std::byte*>(words + layout_.logit_rows), rows.size() * 4));
-  launch_logits(static_cast<std::uint32_t>(rows.size()));
+  launch_logits(static_cast<std::uint32_t>(rows.size()), 0);
   return device::last_launch();
 }
 
@@ -290,7 +308,7 @@ Status GpuDecoder::launch_step(const StepShape& shape) {
                       .residual = residual_.as<float>()},
                      stream_.handle());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) launch_layer(layer, shape);
-  if (shape.logit_rows > 0) launch_logits(shape.logit_rows);
+  if (shape.logit_rows > 0) launch_logits(shape.logit_rows, shape.draws);
   return device::last_launch();
 }
 
@@ -322,6 +340,17 @@ void GpuDecoder::launch_layer(std::uint32_t layer, const StepShape& shape) {
   const std::size_t qkv = std::size_t{config_.heads + 2 * config_.kv_heads} * config_.key_dim;
   for (const GpuProjection& part : weights.qkv) {
     multiply(part, normed_, shape.rows, cuda::Finish::kStore, qkv_.as<float>(), qkv);
+  }
+  if (weights.query_norm != nullptr) {
+    cuda::launch_head_norm({.qkv = qkv_.as<float>(),
+                            .query_weight = weights.query_norm,
+                            .key_weight = weights.key_norm,
+                            .rows = shape.rows,
+                            .heads = config_.heads,
+                            .kv_heads = config_.kv_heads,
+                            .head_dim = config_.key_dim,
+                            .epsilon = config_.norm_epsilon},
+                           stream_.handle());
   }
   launch_attention(layer, shape);
   multiply(weights.attention_output, mixed_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
@@ -382,7 +411,7 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
   cuda::launch_merge(job, stream_.handle());
 }
 
-void GpuDecoder::launch_logits(std::uint32_t rows) {
+void GpuDecoder::launch_logits(std::uint32_t rows, std::uint32_t draws) {
   cuda::launch_norm({.residual = residual_.as<float>(),
                      .weight = weights_.output_norm(),
                      .source = step_at(layout_.logit_rows),
@@ -394,7 +423,8 @@ void GpuDecoder::launch_logits(std::uint32_t rows) {
   multiply(weights_.output(), normed_, rows, cuda::Finish::kStore, logits_.as<float>(),
            config_.vocabulary);
   cuda::launch_choose({.logits = logits_.as<float>(),
-                       .rows = rows,
+                       .draws = reinterpret_cast<const cuda::Draw*>(step_at(layout_.draws)),
+                       .count = draws,
                        .vocabulary = config_.vocabulary,
                        .choices = choices_.as<std::uint32_t>()},
                       stream_.handle());

@@ -67,6 +67,7 @@ const Case kCases[] = {
      {.heads = 4, .kv_heads = 1, .head_dim = 256, .window = 100},
      Element::kE4M3},
     {"Window", {.heads = 4, .kv_heads = 2, .head_dim = 64, .window = 100}},
+    {"HeadNorms", {.heads = 4, .kv_heads = 2, .head_dim = 128, .head_norms = true}},
     {"Q4_0", {.hidden_width = 512, .type = TensorType::kQ4_0}},
     {"Q4_1", {.hidden_width = 512, .type = TensorType::kQ4_1}},
     {"Q8_0", {.hidden_width = 512, .type = TensorType::kQ8_0}},

@@ -241,9 +241,12 @@ TEST(ChooseTest, TakesTheLargestLogitTheLowestOfEqualsAndNothingBesideANaN) {
   logits[2 * vocabulary + 3] = NAN;
   logits[3 * vocabulary + 3] = INFINITY;
   const device::Buffer rows = desk.send(logits);
+  const device::Buffer draws =
+      desk.send(std::vector<cuda::Draw>{{.row = 0}, {.row = 1}, {.row = 2}, {.row = 3}});
   const device::Buffer choices = desk.spoiled(4 * 4);
   cuda::launch_choose({.logits = rows.as<float>(),
-                       .rows = 4,
+                       .draws = draws.as<cuda::Draw>(),
+                       .count = 4,
                        .vocabulary = vocabulary,
                        .choices = choices.as<std::uint32_t>()},
                       desk.stream().handle());

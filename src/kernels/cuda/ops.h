@@ -21,6 +21,9 @@
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
+//   head norm a warp each: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
+//   by
+//             16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
 //   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
 //   rope      in fp32 as ops.h: each product rounded, then added.
 //   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
@@ -35,6 +38,13 @@
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
+//   draw      Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
+//             2^30 * exp_fixed((logit - best) * sharpness) to the nearest even, 0 where the
+//             exponential is below min_p; of the first top_k tokens alone. Rounds draw from a
+//             field, at first all of them: target = floor(random_unit(seed, round << 32 | sample,
+//             position) * mass of the field), the token at which weights added up by id pass it; it
+//             is the choice if what comes before it in order weighs less than top_p * the mass of
+//             all, in doubles, else that is the next field. Sums of integers have no order.
 //
 // The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
 // each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
@@ -163,6 +173,19 @@ struct Norm {
 };
 void launch_norm(const Norm& job, Stream stream);
 
+// Normalises the heads of queries and of keys in place.
+struct HeadNorm {
+  float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
+  const float* query_weight = nullptr;  // [head_dim]
+  const float* key_weight = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  float epsilon = 0;
+};
+void launch_head_norm(const HeadNorm& job, Stream stream);
+
 // The pages of one layer, and how its block tables are found.
 struct Pages {
   std::byte* data = nullptr;
@@ -212,11 +235,26 @@ void launch_attend_wide(const Attend& job, Stream stream);
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge(const Attend& job, Stream stream);
 
-// choices[i] = the token with the largest logit of row i, of equals the lowest; kNoChoice when a
-// logit is not finite.
+// How a token is chosen: as engine/sampler.h says in its steps 4 to 8, to the bit.
+struct Draw {
+  std::uint32_t row = 0;    // of the logits; kNoRow: nothing is chosen
+  float sharpness = 0;      // 1 / temperature; 0: the first in order
+  std::uint32_t top_k = 0;  // at most kTopKMax, or at least the vocabulary; 0: all
+  float top_p = 1;
+  float min_p = 0;
+  std::uint32_t seed_low = 0;
+  std::uint32_t seed_high = 0;
+  std::uint32_t sample = 0;
+  std::uint32_t position = 0;
+};
+inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kTopKMax = 1024;
+
+// choices[i] = the token that draw i gives; kNoChoice when a logit of its row is not finite.
 struct Choose {
   const float* logits = nullptr;  // [rows, vocabulary]
-  std::uint32_t rows = 0;
+  const Draw* draws = nullptr;    // [count]
+  std::uint32_t count = 0;
   std::uint32_t vocabulary = 0;
   std::uint32_t* choices = nullptr;
 };

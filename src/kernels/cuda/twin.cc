@@ -1,6 +1,7 @@
 #include "kernels/cuda/twin.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -207,6 +208,17 @@ void norm(const float* x, const float* weight, float epsilon, std::size_t width,
   const float mean = sum / static_cast<float>(width);
   const float factor = 1.0f / std::sqrt(mean + epsilon);
   for (std::size_t i = 0; i < width; ++i) y[i] = bf16_from_float(x[i] * factor * weight[i]);
+}
+
+void head_norm(float* head, const float* weight, float epsilon, std::size_t width) {
+  std::array<float, 32> lanes = {};
+  for (std::size_t d = 0; d < width; ++d) lanes[d % 32] = std::fma(head[d], head[d], lanes[d % 32]);
+  for (std::size_t step = 16; step > 0; step /= 2) {
+    for (std::size_t i = 0; i < step; ++i) lanes[i] += lanes[i + step];
+  }
+  const float mean = lanes[0] / static_cast<float>(width);
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (std::size_t d = 0; d < width; ++d) head[d] = head[d] * factor * weight[d];
 }
 
 float gate(float gate, float up) { return gate / (1.0f + std::exp2(-gate * kLog2E)) * up; }
