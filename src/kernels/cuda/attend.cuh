@@ -266,12 +266,18 @@ struct WarpTile {
       Rows::score(ring.take(), query, score + s * (Rows::kKeys / 8));
       ring.give_back();
     }
-    // Rows 8 to 15, of which a decoding token has none or few.
-    const bool upper = rows.count > 8;
-    if (reach.all_see_all(base)) {
-      weigh_rows<true>(upper, reach, base, scale, tops, shared, score);
+    const int halves = rows.count > 8 ? 2 : 1;  // a decoding token has few rows
+    const bool all = reach.all_see_all(base);
+    if (all) {
+      find_tops<true>(halves, reach, base, scale, score, tops);
     } else {
-      weigh_rows<false>(upper, reach, base, scale, tops, shared, score);
+      find_tops<false>(halves, reach, base, scale, score, tops);
+    }
+    __syncthreads();
+    if (all) {
+      weigh_rows<true>(halves, reach, base, scale, tops, shared, score);
+    } else {
+      weigh_rows<false>(halves, reach, base, scale, tops, shared, score);
     }
 #pragma unroll
     for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
@@ -284,36 +290,43 @@ struct WarpTile {
       }
     }
   }
+  // Of this warp's keys.
   template <bool kAll>
-  __device__ __forceinline__ static void weigh_rows(bool upper, const TileReach& reach, int base,
+  __device__ __forceinline__ static void find_tops(int halves, const TileReach& reach, int base,
+                                                   float scale,
+                                                   const float (&score)[kTileKeys / 8][4],
+                                                   float (&tops)[kAttendWarps][kQueryRows]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (r == halves) break;
+      const float top = best_score<kAll>(reach, r, base, score) * scale;
+      if (threadIdx.x % 4 == 0) tops[threadIdx.x / 32][threadIdx.x % 32 / 4 + 8 * r] = top;
+    }
+  }
+  // Scores to weights. Rows that nobody has weigh nothing.
+  template <bool kAll>
+  __device__ __forceinline__ static void weigh_rows(int halves, const TileReach& reach, int base,
                                                     float scale,
-                                                    float (&tops)[kAttendWarps][kQueryRows],
+                                                    const float (&tops)[kAttendWarps][kQueryRows],
                                                     Shared& shared,
                                                     float (&score)[kTileKeys / 8][4]) {
     const int warp = threadIdx.x / 32;
     const int quad = threadIdx.x % 4;
-    float top[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (r == 1 && !upper) break;
-      top[r] = best_score<kAll>(reach, r, base, score) * scale;
-      if (quad == 0) tops[warp][threadIdx.x % 32 / 4 + 8 * r] = top[r];
-    }
-    __syncthreads();
+      if (r == halves) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (r == 1 && !upper) break;
+        for (auto& fragment : score) fragment[2] = fragment[3] = 0;
+        break;
+      }
       const int row = threadIdx.x % 32 / 4 + 8 * r;
       float before = kNothing;
       for (int w = 0; w < warp; ++w) before = fmaxf(before, tops[w][row]);
-      top[r] = fmaxf(before, top[r]);
-      if (quad == 0) shared.shrinks[row][warp] = exp2_fast(before - weighed_from(top[r]));
+      const float top = fmaxf(before, tops[warp][row]);
+      if (quad == 0) shared.shrinks[row][warp] = exp2_fast(before - weighed_from(top));
       reinterpret_cast<float*>(&shared.added[warp][row])[quad] =
-          weigh<kAll>(reach, r, base, scale, top[r], score);
+          weigh<kAll>(reach, r, base, scale, top, score);
     }
-    if (upper) return;
-#pragma unroll
-    for (auto& fragment : score) fragment[2] = fragment[3] = 0;
   }
   __device__ __forceinline__ void weigh_values(Ring& ring) {
 #pragma unroll
