@@ -4,11 +4,6 @@
 namespace pagoda::kernels::cuda {
 namespace {
 
-// Half of a processor's shared memory: the next product's first weights are copied into the other
-// half while this one ends. With many rows nothing is gained by that, and stages are larger.
-constexpr int kHalfRing = 98304;
-constexpr int kWholeRing = 221184;
-
 std::uint32_t tiles_each(const Product& job) {
   return (row_tiles(job.weight.rows) + kProcessors - 1) / kProcessors;
 }
@@ -26,45 +21,43 @@ std::uint32_t cost(const Product& job, std::uint32_t tiles) {
 void bf16(const Product& job, Stream stream) {
   const std::uint32_t each = tiles_each(job);
   if (job.rows <= 8) {
-    if (each <= 2) return launch_tiles<8, 2, 4, kHalfRing>(job, stream);
-    return launch_tiles<8, 4, 2, kHalfRing>(job, stream);
+    if (each <= 2) return launch_tiles<8, 2, 4>(job, stream);
+    return launch_tiles<8, 4, 2>(job, stream);
   }
   if (job.rows <= 16) {
-    if (each <= 2) return launch_tiles<16, 2, 4, kHalfRing>(job, stream);
-    return launch_tiles<16, 4, 2, kHalfRing>(job, stream);
+    if (each <= 2) return launch_tiles<16, 2, 4>(job, stream);
+    return launch_tiles<16, 4, 2>(job, stream);
   }
   if (job.rows <= 64) {
-    if (each <= 2) return launch_tiles<64, 2, 2, kHalfRing>(job, stream);
-    if (each <= 4) return launch_tiles<64, 4, 1, kHalfRing>(job, stream);
-    return launch_tiles<64, 8, 1, kHalfRing>(job, stream);
+    if (each <= 2) return launch_tiles<64, 2, 2>(job, stream);
+    if (each <= 4) return launch_tiles<64, 4, 1>(job, stream);
+    return launch_tiles<64, 8, 1>(job, stream);
   }
-  if (job.rows <= 128 && each <= 8) {
-    if (each <= 2) return launch_tiles<128, 2, 1, kHalfRing>(job, stream);
-    return launch_tiles<128, 4, 1, kHalfRing>(job, stream);
+  if (job.rows <= 128) {
+    if (each <= 2) return launch_tiles<64, 4, 1>(job, stream);
+    if (each <= 4) return launch_tiles<128, 4, 1>(job, stream);
+    return launch_tiles<128, 8, 1>(job, stream);
   }
-  if (job.rows <= 128) return launch_tiles<128, 8, 1, kWholeRing>(job, stream);
   const std::uint32_t four = cost(job, 4);
   const std::uint32_t eight = cost(job, 8);
   const std::uint32_t sixteen = cost(job, 16);
-  if (sixteen <= eight && sixteen <= four) return launch_tiles<128, 16, 1, kWholeRing>(job, stream);
-  if (eight <= four) return launch_tiles<128, 8, 1, kWholeRing>(job, stream);
-  launch_tiles<128, 4, 1, kHalfRing>(job, stream);
+  if (sixteen <= eight && sixteen <= four) return launch_tiles<128, 16, 1>(job, stream);
+  if (eight <= four) return launch_tiles<128, 8, 1>(job, stream);
+  launch_tiles<128, 4, 1>(job, stream);
 }
 
-template <int kTokens, int kTiles, int kChunks, int kRingBytes>
+template <int kTokens, int kTiles, int kChunks>
 cudaError_t prepare_tiles() {
-  return allow_shared(tile_product<kTokens, kTiles, kChunks, kRingBytes>,
-                      TileShape<kTokens, kTiles, kChunks, kRingBytes>::kSharedBytes);
+  return allow_shared(tile_product<kTokens, kTiles, kChunks>,
+                      TileShape<kTokens, kTiles, kChunks>::kSharedBytes);
 }
 
 cudaError_t prepare_bf16() {
   for (const cudaError_t code :
-       {prepare_tiles<8, 2, 4, kHalfRing>(), prepare_tiles<8, 4, 2, kHalfRing>(),
-        prepare_tiles<16, 2, 4, kHalfRing>(), prepare_tiles<16, 4, 2, kHalfRing>(),
-        prepare_tiles<64, 2, 2, kHalfRing>(), prepare_tiles<64, 4, 1, kHalfRing>(),
-        prepare_tiles<64, 8, 1, kHalfRing>(), prepare_tiles<128, 2, 1, kHalfRing>(),
-        prepare_tiles<128, 4, 1, kHalfRing>(), prepare_tiles<128, 8, 1, kWholeRing>(),
-        prepare_tiles<128, 16, 1, kWholeRing>()}) {
+       {prepare_tiles<8, 2, 4>(), prepare_tiles<8, 4, 2>(), prepare_tiles<16, 2, 4>(),
+        prepare_tiles<16, 4, 2>(), prepare_tiles<64, 2, 2>(), prepare_tiles<64, 4, 1>(),
+        prepare_tiles<64, 8, 1>(), prepare_tiles<128, 4, 1>(), prepare_tiles<128, 8, 1>(),
+        prepare_tiles<128, 16, 1>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -1,9 +1,9 @@
 // Products of codes with few rows: bound by the reading of weights.
 //
-// A block owns row tiles and takes two at a time; each has eight warps, one for each part of K. A
-// warp streams its chunks, and those of the batch, through a ring of its own in shared memory:
-// bytes in flight cost no registers, and nobody waits for anybody until the parts are added.
-// Weights do not depend on the launch before, so their copies begin before it has ended.
+// A block owns row tiles and takes two at a time; each of its eight warps sums one part of K for
+// both. A warp streams its chunks, and those of the batch, through a ring of its own in shared
+// memory: bytes in flight cost no registers, and nobody waits for anybody until the parts are
+// added. Weights do not depend on the launch before, so their copies begin before it has ended.
 #pragma once
 
 #include "kernels/cuda/code_weights.cuh"
@@ -12,32 +12,28 @@
 
 namespace pagoda::kernels::cuda {
 
-inline constexpr std::uint32_t kStreamTiles = 2;  // at a time
-
-// kBatch: 1, 8 or 16 rows. Two blocks fit into a processor, this launch's and the next one's; with
-// 16 rows one does.
+// kBatch: 1, 8 or 16 rows. Two blocks fit into a processor: the next product copies its first codes
+// while this one ends.
 template <Form kForm, int kBatch>
 struct CodeStream {
-  static constexpr std::uint32_t kWarps = kStreamTiles * kCodeParts;
+  static constexpr std::uint32_t kWarps = kCodeParts;
   static constexpr std::uint32_t kThreads = kWarps * 32;
   static constexpr int kTiles = kBatch > 8 ? 2 : 1;  // of eight rows of the batch
-  static constexpr int kBlocks = kBatch > 8 ? 1 : 2;
   static constexpr std::uint32_t kChunkBytes = chunk_bytes(kForm);
-  static constexpr std::uint32_t kSlotBytes = kChunkBytes + kBatch * 128;
-  static constexpr std::uint32_t kSlots = 13120 / kBlocks / kSlotBytes;
+  static constexpr std::uint32_t kSlotBytes = 2 * kChunkBytes + kBatch * 128;
+  static constexpr std::uint32_t kSlots = 12800 / kSlotBytes;
   static constexpr std::uint32_t kAhead = kSlots - 1;
   static constexpr std::uint32_t kRingBytes = kSlots * kSlotBytes;
-  static constexpr std::uint32_t kExchangeBytes = kWarps * kTiles * 32 * 16;
+  static constexpr std::uint32_t kExchangeBytes = kWarps * 2 * kTiles * 32 * 16;
   static constexpr std::uint32_t kSharedBytes = kWarps * kRingBytes + kExchangeBytes;
-  static_assert(kSlots >= 3);
 };
 
-// What a warp reads, in order: of every kStreamTiles-th tile the chunks of its part.
+// What a warp reads, in order: of each pair of tiles the chunks of its part.
 struct CodeCursor {
-  const std::byte* weights;
+  const std::byte* weights;  // chunk of the first tile
   const std::byte* operand;  // the batch's, of the same chunk
   std::uint32_t tiles;       // left
-  std::uint32_t chunks;      // left of this tile
+  std::uint32_t chunks;      // left of these tiles
 };
 
 // The copying of one warp.
@@ -46,9 +42,8 @@ class CodeRing {
   using Shape = CodeStream<kForm, kBatch>;
 
  public:
-  // `tiles` tiles, kStreamTiles apart, from `first` on.
   __device__ __forceinline__ CodeRing(const Product& job, std::byte* ring, std::uint32_t part,
-                                      std::uint32_t first, std::uint32_t tiles)
+                                      std::uint32_t first, std::uint32_t count)
       : ring_(ring),
         tile_bytes_(std::size_t{chunks_of(job.weight.columns)} * Shape::kChunkBytes),
         operand_stride_((job.rows + 7) / 8 * 1024) {
@@ -57,7 +52,7 @@ class CodeRing {
     chunks_ = part_begin(all, part + 1) - begin;
     cursor_ = {job.weight.data + first * tile_bytes_ + begin * Shape::kChunkBytes,
                reinterpret_cast<const std::byte*>(job.x) + std::size_t{begin} * operand_stride_,
-               chunks_ > 0 ? tiles : 0, chunks_};
+               chunks_ > 0 ? count : 0, chunks_};
   }
 
   __device__ __forceinline__ std::uint32_t chunks() const { return chunks_; }
@@ -94,16 +89,20 @@ class CodeRing {
   __device__ __forceinline__ void copy_weights(std::uint32_t slot) const {
     std::byte* const to = ring_ + slot * Shape::kSlotBytes;
 #pragma unroll
-    for (std::uint32_t unit = 0; unit < Shape::kChunkBytes; unit += 512) {
-      const std::uint32_t at = unit + threadIdx.x % 32 * 16;
-      if (cursor_.tiles == 0 || at >= Shape::kChunkBytes) continue;
-      copy_chunk(shared_address(to + at), cursor_.weights + at);
+    for (std::uint32_t tile = 0; tile < 2; ++tile) {
+#pragma unroll
+      for (std::uint32_t unit = 0; unit < Shape::kChunkBytes; unit += 512) {
+        const std::uint32_t at = unit + threadIdx.x % 32 * 16;
+        if (tile >= cursor_.tiles || at >= Shape::kChunkBytes) continue;
+        copy_chunk(shared_address(to + tile * Shape::kChunkBytes + at),
+                   cursor_.weights + tile * tile_bytes_ + at);
+      }
     }
   }
   // [8 blocks][row], or as they stand: [8 rows][8 blocks][row].
   __device__ __forceinline__ void copy_operand(std::uint32_t slot) const {
     if (cursor_.tiles == 0) return;
-    std::byte* const to = ring_ + slot * Shape::kSlotBytes + Shape::kChunkBytes;
+    std::byte* const to = ring_ + slot * Shape::kSlotBytes + 2 * Shape::kChunkBytes;
 #pragma unroll
     for (std::uint32_t i = threadIdx.x % 32; i < kBatch * 8; i += 32) {
       copy_chunk(shared_address(to + i * 16), cursor_.operand + i * (kBatch == 1 ? 128 : 16));
@@ -115,8 +114,8 @@ class CodeRing {
     cursor_.operand += operand_stride_;
     if (--cursor_.chunks > 0) return;
     cursor_.chunks = chunks_;
-    --cursor_.tiles;
-    cursor_.weights += kStreamTiles * tile_bytes_ - chunks_ * Shape::kChunkBytes;
+    cursor_.tiles -= min(2u, cursor_.tiles);
+    cursor_.weights += 2 * tile_bytes_ - chunks_ * Shape::kChunkBytes;
     cursor_.operand -= std::size_t{chunks_} * operand_stride_;
   }
 
@@ -156,83 +155,89 @@ __device__ __forceinline__ void multiply_step(float (&sum)[kTiles][4], const std
   for (int n = 0; n < kTiles; ++n) multiply_bf16(sum[n], a, x.b[n][0], x.b[n][1]);
 }
 
-// Nothing here branches, so that loads, unpacking and products are under way together.
+// A chunk of two row tiles. Where there is one, the second is whatever the ring has: nothing here
+// branches, so that loads, unpacking and products of both are under way together.
 template <Form kForm, int kBatch, int kTiles>
-__device__ __forceinline__ void add_chunk(float (&sum)[kTiles][4], const std::byte* slot) {
+__device__ __forceinline__ void add_chunk(float (&sum)[2][kTiles][4], const std::byte* slot) {
   using Weights = CodeWeights<kForm>;
+  Weights weights[2];
+  weights[0].read(slot);
+  weights[1].read(slot + chunk_bytes(kForm));
+  const std::byte* const x = slot + 2 * chunk_bytes(kForm);
   constexpr std::uint32_t kOnes[4] = {kTwoOnes, kTwoOnes, kTwoOnes, kTwoOnes};
-  Weights weights;
-  weights.read(slot);
-  const std::byte* const x = slot + chunk_bytes(kForm);
 #pragma unroll
   for (int group = 0; group < Weights::kGroups; ++group) {
-    float u[kTiles][4] = {};
+    float u[2][kTiles][4] = {};
     float ones[kTiles][4] = {};
 #pragma unroll
     for (int step = group * Weights::kSteps; step < (group + 1) * Weights::kSteps; ++step) {
       const StepOperand<kBatch> right(x, step);
-      std::uint32_t a[4];
-      weights.unpack(step, a);
-      multiply_step(u, a, right);
+#pragma unroll
+      for (int tile = 0; tile < 2; ++tile) {
+        std::uint32_t a[4];
+        weights[tile].unpack(step, a);
+        multiply_step(u[tile], a, right);
+      }
       if constexpr (Weights::kHasMinima) multiply_step(ones, kOnes, right);
     }
-    add_scaled(sum, u, weights.scales[group]);
-    if constexpr (Weights::kHasMinima) add_scaled(sum, ones, weights.minima[group]);
+#pragma unroll
+    for (int tile = 0; tile < 2; ++tile) {
+      add_scaled(sum[tile], u[tile], weights[tile].scales[group]);
+      if constexpr (Weights::kHasMinima) add_scaled(sum[tile], ones, weights[tile].minima[group]);
+    }
   }
 }
 
-// All warps: the parts of the tiles, [warp][n][lane]. The first warp of a tile adds its parts and
-// finishes it, where there is one.
+// All warps: the parts of both tiles, [warp][tile][n][lane]; the first two warps add and finish a
+// tile each.
 template <int kTiles>
-__device__ __forceinline__ void add_parts(const Product& job, std::uint32_t tile, bool there,
-                                          const float (&sum)[kTiles][4], float4* exchange) {
+__device__ __forceinline__ void add_parts(const Product& job, std::uint32_t tile, bool both,
+                                          const float (&sum)[2][kTiles][4], float4* exchange) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t warp = threadIdx.x / 32;
 #pragma unroll
-  for (int n = 0; n < kTiles; ++n) {
-    exchange[(warp * kTiles + n) * 32 + lane] =
-        make_float4(sum[n][0], sum[n][1], sum[n][2], sum[n][3]);
+  for (int i = 0; i < 2 * kTiles; ++i) {
+    const float(&from)[4] = sum[i / kTiles][i % kTiles];
+    exchange[(warp * 2 * kTiles + i) * 32 + lane] = make_float4(from[0], from[1], from[2], from[3]);
   }
   __syncthreads();
-  if (warp % kCodeParts == 0 && there) {
+  if (warp == 0 || (warp == 1 && both)) {
     float all[kTiles][4];
 #pragma unroll
     for (std::uint32_t part = 0; part < kCodeParts; ++part) {
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
-        const float4 own = exchange[((warp + part) * kTiles + n) * 32 + lane];
+        const float4 own = exchange[((part * 2 + warp) * kTiles + n) * 32 + lane];
         all[n][0] = part == 0 ? own.x : all[n][0] + own.x;
         all[n][1] = part == 0 ? own.y : all[n][1] + own.y;
         all[n][2] = part == 0 ? own.z : all[n][2] + own.z;
         all[n][3] = part == 0 ? own.w : all[n][3] + own.w;
       }
     }
-    finish_fragments(job, tile, 0, all);
+    finish_fragments(job, tile + warp, 0, all);
   }
   __syncthreads();
 }
 
 template <Form kForm, int kBatch>
-__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads,
-                                  CodeStream<kForm, kBatch>::kBlocks) code_stream(Product job) {
+__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads, 2) code_stream(Product job) {
   using Shape = CodeStream<kForm, kBatch>;
   extern __shared__ __align__(128) std::byte shared[];
   auto* const exchange = reinterpret_cast<float4*>(shared + Shape::kWarps * Shape::kRingBytes);
   const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t mine = warp / kCodeParts;  // of the tiles at a time
   const std::uint64_t tiles = row_tiles(job.weight.rows);
   const auto first = static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x);
   const auto count = static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x) - first;
   let_next_launch_begin();
-  CodeRing<kForm, kBatch> ring(job, shared + warp * Shape::kRingBytes, warp % kCodeParts,
-                               first + mine, (count + kStreamTiles - 1 - mine) / kStreamTiles);
+  CodeRing<kForm, kBatch> ring(job, shared + warp * Shape::kRingBytes, warp, first, count);
   ring.begin();
-  for (std::uint32_t tile = mine; tile - mine < count; tile += kStreamTiles) {
-    float sum[Shape::kTiles][4] = {};
-    for (std::uint32_t chunk = 0; tile < count && chunk < ring.chunks(); ++chunk) {
+  for (std::uint32_t tile = 0; tile < count; tile += 2) {
+    const bool both = tile + 1 < count;
+    float sum[2][Shape::kTiles][4] = {};
+    for (std::uint32_t chunk = 0; chunk < ring.chunks(); ++chunk) {
       add_chunk<kForm, kBatch>(sum, ring.take());
     }
-    add_parts(job, first + tile, tile < count, sum, exchange);
+    add_parts(job, first + tile, both, sum, exchange);
   }
 }
 

@@ -17,8 +17,9 @@
 
 namespace pagoda::kernels::cuda {
 
-template <int kTokens, int kTiles, int kChunksOfStage, int kRingBytes>
+template <int kTokens, int kTiles, int kChunksOfStage>
 struct TileShape {
+  static constexpr std::uint32_t kRingBytes = 221184;  // all there is but for barriers
   static constexpr std::uint32_t kGroups = kTokens <= 64 ? 1 : kTokens / 64;
   static constexpr std::uint32_t kChunks = kChunksOfStage;
   static constexpr std::uint32_t kOperandBytes = kTokens * 128;  // of a chunk
@@ -182,10 +183,10 @@ __device__ __forceinline__ void multiply_round(const TileRing& ring, std::uint32
   if (threadIdx.x % 128 == 0) arrive(&ring.empty[before]);
 }
 
-template <int kTokens, int kTiles, int kChunks, int kRingBytes>
-__global__ void __launch_bounds__(TileShape<kTokens, kTiles, kChunks, kRingBytes>::kThreads, 1)
+template <int kTokens, int kTiles, int kChunks>
+__global__ void __launch_bounds__(TileShape<kTokens, kTiles, kChunks>::kThreads, 1)
     tile_product(Product job) {
-  using Shape = TileShape<kTokens, kTiles, kChunks, kRingBytes>;
+  using Shape = TileShape<kTokens, kTiles, kChunks>;
   extern __shared__ std::byte raw[];
   std::byte* const stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
   auto* const full = reinterpret_cast<std::uint64_t*>(stages + Shape::kStages * Shape::kStageBytes +
@@ -223,11 +224,11 @@ __global__ void __launch_bounds__(TileShape<kTokens, kTiles, kChunks, kRingBytes
   }
 }
 
-template <int kTokens, int kTiles, int kChunks, int kRingBytes>
+template <int kTokens, int kTiles, int kChunks>
 void launch_tiles(const Product& job, cudaStream_t stream) {
-  using Shape = TileShape<kTokens, kTiles, kChunks, kRingBytes>;
-  launch_kernel(tile_product<kTokens, kTiles, kChunks, kRingBytes>, dim3(kProcessors),
-                Shape::kThreads, Shape::kSharedBytes, stream, job);
+  using Shape = TileShape<kTokens, kTiles, kChunks>;
+  launch_kernel(tile_product<kTokens, kTiles, kChunks>, dim3(kProcessors), Shape::kThreads,
+                Shape::kSharedBytes, stream, job);
 }
 
 }  // namespace pagoda::kernels::cuda
