@@ -20,7 +20,7 @@ enum class DeviceKind { kAuto, kCpu, kCuda };
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
   double gpu_memory_utilization = 0.92;
-  std::optional<std::uint32_t> gpu_blocks;
+  std::optional<std::uint32_t> gpu_blocks = {};
 };
 
 // --device, --gpu-memory-utilization, --num-gpu-blocks-override

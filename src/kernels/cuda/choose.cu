@@ -49,6 +49,24 @@ __device__ Rank rank_of(float logit, std::uint32_t id) {
 
 __device__ std::uint32_t id_of(Rank rank) { return 0xFFFFFFFFu - static_cast<std::uint32_t>(rank); }
 
+// visit(id, logit) for ids first, first + step, … below `end`; several are read at once.
+template <class Visit>
+__device__ void visit_row(const Row& row, std::uint32_t first, std::uint32_t step,
+                          std::uint32_t end, Visit visit) {
+  constexpr std::uint32_t kAtOnce = 8;
+  for (std::uint32_t id = first; id < end; id += kAtOnce * step) {
+    float logits[kAtOnce];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      logits[i] = id + i * step < end ? row.logits[id + i * step] : 0.0f;
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      if (id + i * step < end) visit(id + i * step, logits[i]);
+    }
+  }
+}
+
 template <class Merge>
 __device__ std::uint64_t merge_warp(std::uint64_t value, Merge merge) {
   for (int step = 16; step > 0; step /= 2) {
@@ -94,8 +112,8 @@ __device__ std::uint32_t weight_of(const Row& row, float logit) {
   return share < row.draw.min_p ? 0 : static_cast<std::uint32_t>(rintf(share * kWeightOfBest));
 }
 
-__device__ std::uint32_t weight_in_field(const Row& row, std::uint32_t id, Rank least) {
-  const float logit = row.logits[id];
+__device__ std::uint32_t weight_in_field(const Row& row, std::uint32_t id, float logit,
+                                         Rank least) {
   return rank_of(logit, id) >= least ? weight_of(row, logit) : 0;
 }
 
@@ -104,10 +122,8 @@ __device__ std::uint64_t mass_from(const Row& row, Rank least, Shared& shared) {
   const std::uint32_t begin = threadIdx.x / 32 * row.segment();
   const std::uint32_t end = min(begin + row.segment(), row.count);
   std::uint64_t mass = 0;
-#pragma unroll 4
-  for (std::uint32_t id = begin + threadIdx.x % 32; id < end; id += 32) {
-    mass += weight_in_field(row, id, least);
-  }
+  visit_row(row, begin + threadIdx.x % 32, 32, end,
+            [&](std::uint32_t id, float logit) { mass += weight_in_field(row, id, logit, least); });
   mass = merge_warp(mass, sum);
   __syncthreads();
   if (threadIdx.x % 32 == 0) shared.masses[threadIdx.x / 32] = mass;
@@ -127,7 +143,7 @@ __device__ std::uint32_t find(const Row& row, Rank least, std::uint64_t target, 
   const std::uint32_t first = at * row.segment() + threadIdx.x * each;
   std::uint64_t mine = 0;
   for (std::uint32_t id = first; id < min(first + each, end); ++id) {
-    mine += weight_in_field(row, id, least);
+    mine += weight_in_field(row, id, row.logits[id], least);
   }
   std::uint64_t upto = mine;  // of this lane and those below it
   for (int step = 1; step < 32; step *= 2) {
@@ -142,7 +158,7 @@ __device__ std::uint32_t find(const Row& row, Rank least, std::uint64_t target, 
     target -= upto - mine;
     std::uint32_t id = first;
     for (;; ++id) {
-      const std::uint32_t weight = weight_in_field(row, id, least);
+      const std::uint32_t weight = weight_in_field(row, id, row.logits[id], least);
       if (target < weight) break;
       target -= weight;
     }
@@ -167,10 +183,8 @@ __device__ Rank kth_listed(std::uint32_t count, std::uint32_t k, Shared& shared)
 
 __device__ std::uint64_t count_from(const Row& row, Rank least, Shared& shared) {
   std::uint64_t count = 0;
-#pragma unroll 4
-  for (std::uint32_t id = threadIdx.x; id < row.count; id += kThreads) {
-    count += rank_of(row.logits[id], id) >= least ? 1 : 0;
-  }
+  visit_row(row, threadIdx.x, kThreads, row.count,
+            [&](std::uint32_t id, float logit) { count += rank_of(logit, id) >= least ? 1 : 0; });
   return merge_block(count, shared, sum);
 }
 
@@ -195,10 +209,10 @@ __device__ Rank kth_rank(const Row& row, Rank mine, Rank best, Shared& shared) {
   }
   if (threadIdx.x == 0) shared.listed = 0;
   __syncthreads();
-  for (std::uint32_t id = threadIdx.x; id < row.count; id += kThreads) {
-    const Rank rank = rank_of(row.logits[id], id);
+  visit_row(row, threadIdx.x, kThreads, row.count, [&](std::uint32_t id, float logit) {
+    const Rank rank = rank_of(logit, id);
     if (rank >= low) shared.list[atomicAdd(&shared.listed, 1u)] = rank;
-  }
+  });
   return kth_listed(static_cast<std::uint32_t>(count), k, shared);
 }
 
@@ -227,10 +241,8 @@ __global__ void __launch_bounds__(kThreads) choose(Choose job) {
   if (row.draw.row == kNoRow) return;
   row.logits = job.logits + std::size_t{row.draw.row} * job.vocabulary;
   Rank mine = 0;
-#pragma unroll 4
-  for (std::uint32_t id = threadIdx.x; id < row.count; id += kThreads) {
-    mine = larger(mine, rank_of(row.logits[id], id));
-  }
+  visit_row(row, threadIdx.x, kThreads, row.count,
+            [&](std::uint32_t id, float logit) { mine = larger(mine, rank_of(logit, id)); });
   const Rank best = merge_block(mine, shared, larger);
   std::uint32_t chosen = best == kNotFinite ? kNoChoice : id_of(best);
   if (row.draw.sharpness > 0 && chosen != kNoChoice) {
