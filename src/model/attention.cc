@@ -8,7 +8,7 @@
 namespace pagoda::model {
 namespace {
 
-constexpr std::size_t kItemsPerThread = 4;  // of attention, that keep threads evenly busy
+constexpr std::size_t kItemsPerThread = 8;  // of attention, that keep threads evenly busy
 constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 
 }  // namespace
@@ -66,7 +66,7 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
   // Few rows with long pasts keep all threads busy only when their keys are divided. Both ways
   // compute the same partials and merge them in the same order.
-  if (attention_tiles_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
+  if (places_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
     attend_by_split(job);
   } else {
     attend_by_tile(job);

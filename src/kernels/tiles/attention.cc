@@ -197,10 +197,11 @@ void hide_scores(const Tile& tile) {
   }
 }
 
-// Scores of one query to weights. partial: maximum, sum of weights
+// Scores of one query to weights, which are written over scores already read. partial: maximum, sum
+// of weights
 void compute_weights(const Tile& tile, std::size_t query, float* partial) {
   const float* const scores = tile.call.parts.scores + query * kPairsSplit;
-  std::uint16_t* const weights = tile.call.parts.weights + query * kPairsSplit;
+  std::uint16_t* const weights = tile.call.parts.weights(query);
   const float scale = tile.call.attention.scale;
   const std::size_t first = tile.first_tile * kTileKeys;
   const std::size_t last = tile.last_tile * kTileKeys;
@@ -245,9 +246,11 @@ void add_values(const Tile& tile, std::size_t column, float* out, std::size_t st
   };
   for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
     if (column == 0) fetch_after_values(tile, keys);
-    const std::uint16_t* const weights = tile.call.parts.weights + keys * kTileKeys;
-    tile_load<4>(weights, kPairsSplit * 2);
-    if constexpr (Lefts > 1) tile_load<5>(weights + kTileRows * kPairsSplit, kPairsSplit * 2);
+    const Parts& parts = tile.call.parts;
+    tile_load<4>(parts.weights(0) + keys * kTileKeys, Parts::kWeightStride);
+    if constexpr (Lefts > 1) {
+      tile_load<5>(parts.weights(kTileRows) + keys * kTileKeys, Parts::kWeightStride);
+    }
     (multiply.template operator()<Column>(tile.call.sides.values[keys]), ...);
   }
   const std::size_t floats = stride / sizeof(float);
@@ -291,13 +294,13 @@ void attend(const Tile& tile, float* partials) {
     compute_values<Lefts>(scope, tile, partials + 2, partial_floats * sizeof(float));
     return;
   }
-  // Columns that do not exist must not be written: by way of the scores, which are done with.
-  static_assert(kPairsSplit >= 256);
+  // Columns that do not exist must not be written.
   const std::size_t columns = tile.call.parts.value_columns;
-  compute_values<Lefts>(scope, tile, tile.call.parts.scores, columns * sizeof(float));
+  float* const sums = tile.call.parts.sums;
+  compute_values<Lefts>(scope, tile, sums, columns * sizeof(float));
   for (std::size_t query = 0; query < tile.queries; ++query) {
-    __builtin_memcpy(partials + query * partial_floats + 2,
-                     tile.call.parts.scores + query * columns, value_dim * sizeof(float));
+    __builtin_memcpy(partials + query * partial_floats + 2, sums + query * columns,
+                     value_dim * sizeof(float));
   }
 }
 

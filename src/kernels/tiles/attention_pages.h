@@ -31,18 +31,23 @@ struct Parts {
         value_columns(round_up(value_dim, 16)),
         queries(reinterpret_cast<std::uint16_t*>(scratch)),
         scores(reinterpret_cast<float*>(scratch + steps * 2048)),
-        weights(reinterpret_cast<std::uint16_t*>(scores + kCallQueries * kPairsSplit)),
-        keys(reinterpret_cast<std::byte*>(weights + kCallQueries * kPairsSplit)),
+        sums(scores + kCallQueries * kPairsSplit),
+        keys(reinterpret_cast<std::byte*>(sums + kCallQueries * value_columns)),
         values(keys + kSplitTiles * key_tile_bytes()) {}
 
   std::size_t steps;          // of 32 dimensions of a key
   std::size_t value_columns;  // value_dim up to a multiple of 16
   std::uint16_t* queries;     // [32][steps * 32] bf16
-  float* scores;              // [32][256]
-  std::uint16_t* weights;     // [32][256] bf16
+  float* scores;              // [32][256]; weights take their place
+  float* sums;                // [32][value_columns], where partials have no such columns
   std::byte* keys;            // [split / 16] tiles of [steps * 16 pairs][16][2]
   std::byte* values;          // [split / 16] tiles of [8 pairs][value_columns][2]
 
+  // [256] bf16 at the beginning of the query's scores: the first cache holds no more than those.
+  std::uint16_t* weights(std::size_t query) const {
+    return reinterpret_cast<std::uint16_t*>(scores + query * kPairsSplit);
+  }
+  static constexpr std::size_t kWeightStride = kPairsSplit * sizeof(float);
   std::size_t key_tile_bytes() const { return steps * 1024; }
   std::size_t value_tile_bytes() const { return 8 * 4 * value_columns; }
   std::size_t bytes(const std::byte* scratch) const {
