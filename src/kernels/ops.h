@@ -219,7 +219,8 @@ struct KernelSet {
   void (*attend_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                        std::uint64_t split, std::byte* scratch, float* partials);
 
-  // left = merge(left, right), left being the earlier keys.
+  // left = merge(left, right), left being the earlier keys, of `group` query heads one after the
+  // other: those of one token or of several.
   void (*merge_partials)(float* left, const float* right, std::size_t group, std::size_t value_dim);
 
   // out[group, value_dim] = weighted values / sum of weights
