@@ -89,9 +89,10 @@ struct AttentionRows {
 //   dimensions, the
 //           maximum so far, weights exp(score - maximum), their lane sum by key, values added key
 //           by key, all shrunk by exp(old maximum - new) when the maximum grows.
-//   pairs   scores by pair sum in steps of 32 dimensions; the maximum of the split; weights
-//           exp(score - maximum); their sum in 16 lanes by key % 16, folded like a lane sum; values
-//           by pair sum over the keys in steps of 16 from position 0.
+//   pairs   scores q . k by pair sum in steps of 32 dimensions; the highest of the split; weights
+//           2^t (power_fixed of kernels/exp.h) of t = fma(score, s, -(highest * s)), where s is
+//           scale * log2(e); their sum in 16 lanes by key % 16, folded like a lane sum; values by
+//           pair sum over the keys in steps of 16 from position 0. The maximum is highest * scale.
 //
 // All query heads that share a KV head are one item. What is not visible has no influence, also
 // when it is NaN: rows not written yet, rows of others, the unwritten half of a pair of tokens.
@@ -99,6 +100,15 @@ struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
   float scale = 1.0f;
+  // What the same rows attend to next on this thread, if it is known: kernels may ask memory for it
+  // in time. It changes no result.
+  const struct KeySplit* next = nullptr;
+};
+
+// A split of the keys of one KV head.
+struct KeySplit {
+  std::uint32_t kv_head = 0;
+  std::uint64_t split = 0;
 };
 
 constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t window) {
@@ -209,7 +219,8 @@ struct KernelSet {
   void (*attend_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                        std::uint64_t split, std::byte* scratch, float* partials);
 
-  // left = merge(left, right), left being the earlier keys.
+  // left = merge(left, right), left being the earlier keys, of `group` query heads one after the
+  // other: those of one token or of several.
   void (*merge_partials)(float* left, const float* right, std::size_t group, std::size_t value_dim);
 
   // out[group, value_dim] = weighted values / sum of weights

@@ -81,18 +81,20 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
                 float scale, KeyRange keys, float* partial) {
   const kv::memory::PageLayout& layout = view.layer.layout;
   std::vector<float> scores;
-  float maximum = kNothing;
+  float highest = kNothing;
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
     const std::vector<float> k = decoded(layout, view.key_row(kv_head, key), layout.key_dim);
     PairSum sum(kDimensionStep);
     for (std::uint32_t d = 0; d < layout.key_dim; ++d) sum.add(d, rounded(q[d]), k[d]);
-    scores.push_back(sum.total() * scale);
-    maximum = std::max(maximum, scores.back());
+    scores.push_back(sum.total());
+    highest = std::max(highest, scores.back());
   }
+  const float power = scale * exp_steps::kLog2E;
+  const float shift = -(highest * power);
   std::array<float, kSumLanes> lanes = {};
   std::vector<PairSum> sums(layout.value_dim, PairSum(kKeyStep));
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
-    const float weight = exp_fixed(scores[key - keys.begin] - maximum);
+    const float weight = power_fixed(std::fma(scores[key - keys.begin], power, shift));
     lanes[key % kSumLanes] += weight;
     const std::vector<float> v = decoded(layout, view.value_row(kv_head, key), layout.value_dim);
     for (std::uint32_t d = 0; d < layout.value_dim; ++d) sums[d].add(key, rounded(weight), v[d]);
@@ -100,7 +102,7 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
   for (std::size_t width = kSumLanes / 2; width > 0; width /= 2) {
     for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   }
-  partial[0] = maximum;
+  partial[0] = highest * scale;
   partial[1] = lanes[0];
   for (std::uint32_t d = 0; d < layout.value_dim; ++d) partial[2 + d] = sums[d].total();
 }
