@@ -58,8 +58,7 @@ LargeArray<std::byte> random_operands(const kernels::KernelSet& set, std::size_t
   const std::size_t stride = kernels::operand_stride(set.arithmetic, columns);
   LargeArray<std::byte> operands(rows * stride);
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(floats.data() + row * columns, columns, 0, columns,
-                   operands.data() + row * stride);
+    set.to_operand(floats.data() + row * columns, columns, operands.data() + row * stride);
   }
   return operands;
 }

@@ -37,7 +37,7 @@ LargeArray<std::byte> operands_of(const KernelSet& set, const std::vector<float>
   const std::size_t stride = operand_stride(set.arithmetic, columns);
   LargeArray<std::byte> operands(rows * stride);
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(x.data() + row * columns, columns, 0, columns, operands.data() + row * stride);
+    set.to_operand(x.data() + row * columns, columns, operands.data() + row * stride);
   }
   return operands;
 }

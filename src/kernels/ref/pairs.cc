@@ -10,8 +10,7 @@
 #include "base/half.h"
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
-#include "kernels/ref/group_codes.h"
-#include "kernels/ref/groups.h"
+#include "kernels/ref/grid.h"
 #include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
@@ -133,17 +132,16 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
                          view.value_row(head, position));
 }
 
-void to_operand_pairs(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                      std::byte* operand) {
-  for (std::size_t k = begin; k < end; ++k) {
-    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k - begin]));
+void to_operand_pairs(const float* x, std::size_t columns, std::byte* operand) {
+  for (std::size_t k = 0; k < columns; ++k) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k]));
     std::memcpy(operand + 2 * k, &bits, 2);
   }
-  to_digits(x, columns, begin, end, operand);
+  to_digits(x, columns, operand);
 }
 
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
-  if (code_traits(job.weight.type) != nullptr) return matmul_groups(job, begin, end);
+  if (on_grid(job.weight)) return matmul_grid(job, begin, end);
   const std::size_t columns = job.weight.columns;
   const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
   std::vector<float> weights(columns);

@@ -17,9 +17,8 @@ void unpack_row(const WeightMatrix& weight, std::size_t row, float* out) {
 // Floats are multiplied as they stand in the file and as they come.
 std::size_t packed_bytes(const WeightMatrix&) { return 0; }
 void pack(const WeightMatrix&, std::size_t, std::size_t, std::byte*) {}
-void to_operand(const float* x, std::size_t, std::size_t begin, std::size_t end,
-                std::byte* operand) {
-  std::memcpy(operand + begin * sizeof(float), x, (end - begin) * sizeof(float));
+void to_operand(const float* x, std::size_t columns, std::byte* operand) {
+  std::memcpy(operand, x, columns * sizeof(float));
 }
 
 std::size_t matmul_scratch(std::size_t columns) { return columns * sizeof(float); }

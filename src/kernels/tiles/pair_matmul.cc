@@ -125,7 +125,7 @@ struct FewRows {
     if constexpr (RowTiles * ColumnTiles > 1) tile_zero<1>();
     if constexpr (RowTiles * ColumnTiles > 2) tile_zero<2>();
     if constexpr (RowTiles * ColumnTiles > 3) tile_zero<3>();
-    for (std::size_t step = 0; step < weight.steps; ++step) {
+    for (std::size_t step = 0; step < weight.groups; ++step) {
       weight.prefetch(row_tile, step, RowTiles);
       multiply(row_tile, step);
     }
@@ -157,9 +157,9 @@ void multiply_few(const Matmul& job, const PackedWeight& weight, const ColumnTil
 
 void matmul_few(const Matmul& job, const PackedWeight& weight, std::size_t begin, std::size_t end,
                 std::byte* scratch) {
-  ColumnTile columns[2] = {column_tile(job, weight.steps, 0, scratch), {}};
+  ColumnTile columns[2] = {column_tile(job, weight.groups, 0, scratch), {}};
   if (job.rows > 16) {
-    columns[1] = column_tile(job, weight.steps, 16, scratch + weight.steps * kTileBytes);
+    columns[1] = column_tile(job, weight.groups, 16, scratch + weight.groups * kTileBytes);
   }
   TileShapes shapes;
   for (int i = 0; i < 4; ++i) {
@@ -180,7 +180,7 @@ void matmul_few(const Matmul& job, const PackedWeight& weight, std::size_t begin
 
 // Row tile `row_tile` of the weight as right-hand sides: tile [step][2] of `panel`, from `side` on.
 void fill_panel(const PackedWeight& weight, std::size_t row_tile, int side, std::byte* panel) {
-  for (std::size_t step = 0; step < weight.steps; ++step) {
+  for (std::size_t step = 0; step < weight.groups; ++step) {
     transpose_words(weight.tile(row_tile, step).codes, kLine,
                     panel + (2 * step + side) * kTileBytes, kLine);
   }
@@ -278,9 +278,9 @@ void matmul_many(const Matmul& job, const PackedWeight& weight, std::size_t begi
     fill_panel(weight, row_tile, 0, scratch);
     if (second) fill_panel(weight, row_tile + 1, 1, scratch);
     if (second) {
-      multiply_panel<true>(scope, job, weight.steps, row_tile * kTileRows, scratch);
+      multiply_panel<true>(scope, job, weight.groups, row_tile * kTileRows, scratch);
     } else {
-      multiply_panel<false>(scope, job, weight.steps, row_tile * kTileRows, scratch);
+      multiply_panel<false>(scope, job, weight.groups, row_tile * kTileRows, scratch);
     }
   }
 }

@@ -12,7 +12,7 @@ namespace {
 KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   KernelSet made = cpu_set();
   made.name = name;
-  made.version = 2;
+  made.version = 3;
   made.arithmetic = Arithmetic::kPairs;
   made.runs_here = runs_here;
   made.kv_element = kv::memory::Element::kBF16;
