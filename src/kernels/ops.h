@@ -65,7 +65,7 @@ inline constexpr std::size_t kMatmulPanel = 32;
 //           0 <= low < 2^24, both rounded to fp32: the float nearest to S while |S| < 2^48. Not
 //           being finite makes a row of x, or of weights, NaN in all its products.
 struct Matmul {
-  const std::byte* x = nullptr;  // [rows] operands of weight.columns
+  const std::byte* x = nullptr;  // operands of `rows` rows of weight.columns
   std::size_t rows = 0;
   WeightMatrix weight;
   float* y = nullptr;  // [rows, y_stride]
@@ -185,11 +185,11 @@ struct KernelSet {
   // One row of a weight matrix as floats, from the file.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);
 
-  // A row of `columns` floats into its operand. In pairs, its integers:
+  // A row of `columns` floats into its place among operands. In pairs, its integers:
   //   largest = max |x|, scale = largest / kDigitsMax, n = x * (kDigitsMax / largest) to the
   //   nearest integer, ties to even. Scale and n are 0 where largest < 2^-100; where an x is not
   //   finite the scale is NaN and n 0.
-  void (*to_operand)(const float* x, std::size_t columns, std::byte* operand);
+  void (*to_operand)(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
   void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);

@@ -65,9 +65,9 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
   attended_.resize(rows * config.heads * config.value_dim);
-  normed_.resize(rows * stride(config.width));
-  mixed_.resize(rows * stride(std::size_t{config.heads} * config.value_dim));
-  hidden_.resize(rows * stride(config.hidden_width));
+  normed_.resize(operands_bytes(config.width));
+  mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim));
+  hidden_.resize(operands_bytes(config.hidden_width));
   places_.reserve(rows);
   attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
@@ -141,7 +141,7 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   });
   for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(gate_.data() + row * width, width, hidden_.data() + row * stride(width));
+      kernels_.to_operand(gate_.data() + row * width, width, hidden_.data(), row);
     }
   });
 }
@@ -173,7 +173,7 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
   kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
                     config_.width, floats);
-  kernels_.to_operand(floats, config_.width, normed_.data() + to * stride(config_.width));
+  kernels_.to_operand(floats, config_.width, normed_.data(), to);
 }
 
 // Several projections of the same rows: their panels are divided as if they were one matrix.

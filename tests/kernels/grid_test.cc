@@ -99,17 +99,20 @@ struct Digits {
 
 Digits digits_of(const KernelSet& set, const std::vector<float>& x) {
   const std::size_t columns = x.size();
-  LargeArray<std::byte> operand(operand_stride(Arithmetic::kPairs, columns));
-  set.to_operand(x.data(), columns, operand.data());
+  constexpr std::size_t kRow = 18;
+  const OperandLayout layout(columns);
+  LargeArray<std::byte> operands(operands_bytes(Arithmetic::kPairs, columns, kRow + 1));
+  set.to_operand(x.data(), columns, operands.data(), kRow);
   Digits result;
   float scale = 0;
-  std::memcpy(&scale, operand.data() + scale_offset(columns), sizeof(scale));
+  std::memcpy(&scale, operands.data() + layout.scale(kRow), sizeof(scale));
   result.scale = scale;
   std::vector<GroupSums> sums(groups_of(columns));
-  std::memcpy(sums.data(), operand.data() + sums_offset(columns), sums.size() * sizeof(GroupSums));
+  std::memcpy(sums.data(), operands.data() + layout.sums(kRow), sums.size() * sizeof(GroupSums));
   for (std::size_t i = 0; i < steps_of(columns) * kStep; ++i) {
     StepDigits digits;
-    std::memcpy(&digits, operand.data() + digits_offset(columns) + i / kStep * sizeof(digits),
+    std::memcpy(&digits,
+                operands.data() + layout.digits(kRow) + i / kStep * OperandLayout::kDigitsStride,
                 sizeof(digits));
     const int high = digits.high[i % kStep];
     const int low = digits.low[i % kStep];
@@ -151,10 +154,9 @@ std::vector<float> multiply(const KernelSet& set, WeightMatrix weight, const std
   LargeArray<std::byte> packed(set.packed_bytes(weight));
   set.pack(weight, 0, weight.rows, packed.data());
   weight.packed = packed.data();
-  const std::size_t stride = operand_stride(set.arithmetic, weight.columns);
-  LargeArray<std::byte> operands(rows * stride);
+  LargeArray<std::byte> operands(operands_bytes(set.arithmetic, weight.columns, rows));
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(x.data() + row * weight.columns, weight.columns, operands.data() + row * stride);
+    set.to_operand(x.data() + row * weight.columns, weight.columns, operands.data(), row);
   }
   LargeArray<std::byte> scratch(set.matmul_scratch(weight.columns));
   std::vector<float> y(rows * weight.rows);

@@ -41,18 +41,19 @@ GridGroup on_grid_of(float row_scale, const CodeTraits& traits, double scale, do
 
 // The integers of a row of x, and what one of them stands for.
 struct DigitRow {
-  const std::byte* operand;
-  std::size_t columns;
+  const std::byte* operands;
+  OperandLayout layout;
+  std::size_t row;
 
   std::int64_t integer(std::size_t column) const {
     StepDigits digits;
-    std::memcpy(&digits, operand + digits_offset(columns) + column / kStep * sizeof(digits),
+    std::memcpy(&digits, operands + layout.digits(row) + column / kStep * layout.kDigitsStride,
                 sizeof(digits));
     return kDigitBase * digits.high[column % kStep] + digits.low[column % kStep];
   }
   float scale() const {
     float value = 0;
-    std::memcpy(&value, operand + scale_offset(columns), sizeof(value));
+    std::memcpy(&value, operands + layout.scale(row), sizeof(value));
     return value;
   }
 };
@@ -95,7 +96,7 @@ GridRow grid_of(const WeightMatrix& weight, std::size_t row) {
   return grid;
 }
 
-void to_digits(const float* x, std::size_t columns, std::byte* operand) {
+void to_digits(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
   std::vector<StepDigits> digits(steps_of(columns));
   std::vector<GroupSums> sums(groups_of(columns));
   float largest = 0;
@@ -117,9 +118,13 @@ void to_digits(const float* x, std::size_t columns, std::byte* operand) {
     sum.high[i / kGridGroup % 2] = static_cast<std::int16_t>(sum.high[i / kGridGroup % 2] + high);
     sum.low[i / kGridGroup % 2] = static_cast<std::int16_t>(sum.low[i / kGridGroup % 2] + low);
   }
-  std::memcpy(operand + digits_offset(columns), digits.data(), digits.size() * sizeof(StepDigits));
-  std::memcpy(operand + sums_offset(columns), sums.data(), sums.size() * sizeof(GroupSums));
-  std::memcpy(operand + scale_offset(columns), &scale, sizeof(scale));
+  const OperandLayout layout(columns);
+  for (std::size_t step = 0; step < digits.size(); ++step) {
+    std::memcpy(operands + layout.digits(row) + step * layout.kDigitsStride, &digits[step],
+                sizeof(StepDigits));
+  }
+  std::memcpy(operands + layout.sums(row), sums.data(), sums.size() * sizeof(GroupSums));
+  std::memcpy(operands + layout.scale(row), &scale, sizeof(scale));
 }
 
 float float_of_sum(std::int64_t sum) {
@@ -131,12 +136,11 @@ float float_of_sum(std::int64_t sum) {
 
 void matmul_grid(const Matmul& job, std::size_t begin, std::size_t end) {
   const std::size_t columns = job.weight.columns;
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
   for (std::size_t n = begin; n < end; ++n) {
     const GridRow grid = grid_of(job.weight, n);
     const std::vector<std::int64_t> weights = integers_of(job.weight, n, grid);
     for (std::size_t r = 0; r < job.rows; ++r) {
-      const DigitRow x = {job.x + r * stride, columns};
+      const DigitRow x = {job.x, OperandLayout(columns), r};
       std::int64_t sum = 0;
       for (std::size_t k = 0; k < columns; ++k) sum += weights[k] * x.integer(k);
       const float product = float_of_sum(sum) * grid.scale * x.scale();

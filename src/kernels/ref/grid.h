@@ -33,7 +33,7 @@ struct GridRow {
 GridRow grid_of(const WeightMatrix& weight, std::size_t row);
 
 // The digits, sums and scale of a row: that part of KernelSet::to_operand in pairs.
-void to_digits(const float* x, std::size_t columns, std::byte* operand);
+void to_digits(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 
 // KernelSet::matmul for weights on a grid.
 void matmul_grid(const Matmul& job, std::size_t begin, std::size_t end);

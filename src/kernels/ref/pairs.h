@@ -15,7 +15,7 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
                     std::uint32_t head);
 
 // The operand of a row as bf16 and as digits, and the product with weights of either kind.
-void to_operand_pairs(const float* x, std::size_t columns, std::byte* operand);
+void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                     const float* values);

@@ -23,18 +23,17 @@ struct GridFormat {
   static constexpr bool kWide = kWideOfFormat;
   static constexpr std::size_t kDigits = kWide ? 3 : 2;
 
-  // Of columns 0-15 or 16-31, for 16 outputs, each twice.
-  [[gnu::always_inline]] static Words32 steps_twice(PackedTile tile, int half) {
+  // Of columns 0-15 or 16-31.
+  [[gnu::always_inline]] static Words16 steps(PackedTile tile, int half) {
     if constexpr (kEach16) {
-      const Words32 pairs = load_words(tile.steps);
-      return half == 0 ? firsts_twice(pairs) : seconds_twice(pairs);
+      return half == 0 ? load_first_words(tile.steps) : load_second_words(tile.steps);
     }
-    if constexpr (kOffsets) return firsts_twice(load_words(tile.steps));
-    return load_words_twice(tile.steps);
+    if constexpr (kOffsets) return load_first_words(tile.steps);
+    return load_words(tile.steps);
   }
-  [[gnu::always_inline]] static Words32 offsets_twice(const PackedFormat& format, PackedTile tile,
-                                                      const Words32& steps) {
-    if constexpr (kOffsets) return seconds_twice(load_words(tile.steps));
+  [[gnu::always_inline]] static Words16 offsets(const PackedFormat& format, PackedTile tile,
+                                                const Words16& steps) {
+    if constexpr (kOffsets) return load_second_words(tile.steps);
     return times(steps, static_cast<std::int16_t>(format.lowest));
   }
 };
@@ -58,19 +57,19 @@ template <class Use>
   }
 }
 
-// Some rows of x that are multiplied together.
+// Some rows of one block of x that are multiplied together.
 struct DigitRows {
   const std::byte* digits;  // of the first row
   const std::byte* sums;
   const std::byte* scales;
-  std::size_t stride;  // bytes from row to row
+  std::size_t sums_stride;
 
-  DigitRows(const Matmul& job, std::size_t first_row)
-      : stride(operand_stride(Arithmetic::kPairs, job.weight.columns)) {
-    const std::byte* const row = job.x + first_row * stride;
-    digits = row + digits_offset(job.weight.columns);
-    sums = row + sums_offset(job.weight.columns);
-    scales = row + scale_offset(job.weight.columns);
+  DigitRows(const Matmul& job, std::size_t first_row) {
+    const OperandLayout layout(job.weight.columns);
+    digits = job.x + layout.digits(first_row);
+    sums = job.x + layout.sums(first_row);
+    scales = job.x + layout.scale(first_row);
+    sums_stride = layout.sums_stride();
   }
   // The same rows, which the compiler must take for others: digits are to be read again where they
   // are used, not kept in registers that sums need.
@@ -81,22 +80,25 @@ struct DigitRows {
   }
   // High digits of a group of 32 columns; the low ones stand kStep behind them.
   [[gnu::always_inline]] const std::int8_t* digits_of(std::size_t row, std::size_t group) const {
-    return reinterpret_cast<const std::int8_t*>(
-        digits + row * stride + group / 2 * sizeof(StepDigits) + group % 2 * kGroup);
+    return reinterpret_cast<const std::int8_t*>(digits + row * sizeof(StepDigits) +
+                                                group / 2 * OperandLayout::kDigitsStride +
+                                                group % 2 * kGroup);
   }
   [[gnu::always_inline]] const GroupSums& sums_of(std::size_t row, std::size_t group) const {
-    return reinterpret_cast<const GroupSums*>(sums + row * stride)[group];
+    return reinterpret_cast<const GroupSums*>(sums + row * sums_stride)[group];
   }
   [[gnu::always_inline]] float scale_of(std::size_t row) const {
-    return *reinterpret_cast<const float*>(scales + row * stride);
+    return reinterpret_cast<const float*>(scales)[row];
   }
 };
 
-// The outputs of one row from a tile of rows of the weight: sums as floats, to be scaled.
+// The outputs of one row from a tile of rows of the weight, those that exist: sums as floats, to be
+// scaled.
 [[gnu::always_inline]] inline void put_sums(const Matmul& job, const PackedWeight& weight,
                                             std::size_t row, float x_scale, std::size_t row_tile,
                                             const F32x16& sums) {
   const std::size_t first = row_tile * kTileRows;
+  if (first >= job.weight.rows) return;
   const F32x16 products = sums * load(weight.row_scales(row_tile)) * broadcast(x_scale);
   float* const y = job.y + row * job.y_stride + first;
   if (job.weight.rows - first >= kTileRows) {

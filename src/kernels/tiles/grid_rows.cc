@@ -11,8 +11,8 @@ constexpr int kRowsTogether = 4;
 // So many groups of nibbles can be summed in 32 bits: 2^7 * 2^15 * 32 * 16 = 2^31.
 constexpr std::size_t kGroupsIn32Bits = 16;
 
-// Nibbles. 16 products of a code and a digit fit into a word, so a group's sums of columns 0-15 and
-// 16-31 make a pair of words: one instruction multiplies them with the steps.
+// Nibbles: 16 products of a code and a digit fit into a word, and a few groups of them, multiplied
+// with their steps, into 32 bits.
 template <class Format, int Rows, int RowTiles>
 struct NibbleSums {
   I32x16 high[RowTiles][Rows];
@@ -30,14 +30,15 @@ struct NibbleSums {
 
   [[gnu::always_inline]] void add(const PackedFormat& format, PackedTile tile, const DigitRows& x,
                                   std::size_t group, int t) {
-    I32x16 sums[Rows][4];  // high digits of columns 0-15, of 16-31 (times 16); low ones likewise
+    // High digits with columns 0-15, with kHighUnit times 16-31; low ones likewise.
+    I32x16 sums[Rows][4];
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
       PAGODA_TILE_UNROLL for (int i = 0; i < 4; ++i) sums[r][i] = no_sums();
     }
     PAGODA_TILE_UNROLL for (int line = 0; line < 4; ++line) {
       const Codes64 both = load_codes(tile.codes + line * kLineBytes);
       const Codes64 first = low_nibbles(both);
-      const Codes64 second = high_nibbles_16(both);
+      const Codes64 second = high_nibbles_up(both);
       PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
         const std::int8_t* const digits =
             x.digits_of(static_cast<std::size_t>(r), group) + 4 * line;
@@ -47,14 +48,12 @@ struct NibbleSums {
         sums[r][3] = add_products(sums[r][3], second, digits + kStep + 16);
       }
     }
-    const Words32 steps = Format::steps_twice(tile, 0);
-    const Words32 offsets = Format::offsets_twice(format, tile, steps);
+    const Words16 steps = Format::steps(tile, 0);
+    const Words16 offsets = Format::offsets(format, tile, steps);
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
       const GroupSums& x_sums = x.sums_of(static_cast<std::size_t>(r), group);
-      high[t][r] = add_products(add_products(high[t][r], paired(sums[r][0], sums[r][1]), steps),
-                                offsets, x_sums.high);
-      low[t][r] = add_products(add_products(low[t][r], paired(sums[r][2], sums[r][3]), steps),
-                               offsets, x_sums.low);
+      high[t][r] = add_group(high[t][r], sums[r][0], sums[r][1], steps, offsets, x_sums.high);
+      low[t][r] = add_group(low[t][r], sums[r][2], sums[r][3], steps, offsets, x_sums.low);
     }
   }
 
@@ -104,8 +103,8 @@ struct ByteSums {
       }
       I32x16 sum = shift_left<kDigitBits>(sums[r][0]) + sums[r][1];
       if constexpr (Format::kOffsets) {
-        total[t][r] =
-            add_products(total[t][r], broadcast_sum(x_sum), seconds(load_words(tile.steps)));
+        total[t][r] = add_products(total[t][r], broadcast_sum(x_sum),
+                                   to_sums(Format::offsets(format, tile, Format::steps(tile, 0))));
       } else {
         sum = sum + broadcast_sum(format.lowest * x_sum);
       }
@@ -116,10 +115,10 @@ struct ByteSums {
   [[gnu::always_inline]] void add(const PackedFormat& format, PackedTile tile, const DigitRows& x,
                                   std::size_t group, int t) {
     if constexpr (Format::kEach16) {
-      add_lines<0, 4>(format, tile, x, group, t, firsts(load_words(tile.steps)));
-      add_lines<4, 4>(format, tile, x, group, t, seconds(load_words(tile.steps)));
+      add_lines<0, 4>(format, tile, x, group, t, to_sums(Format::steps(tile, 0)));
+      add_lines<4, 4>(format, tile, x, group, t, to_sums(Format::steps(tile, 1)));
     } else {
-      add_lines<0, 8>(format, tile, x, group, t, firsts(Format::steps_twice(tile, 0)));
+      add_lines<0, 8>(format, tile, x, group, t, to_sums(Format::steps(tile, 0)));
     }
   }
 
@@ -154,6 +153,7 @@ void multiply(const Matmul& job, const PackedWeight& weight, std::size_t first_r
   }
 }
 
+// Row tiles come in pairs: where a matrix ends with half of one, the other half is zeros.
 template <class Format, int Rows>
 void multiply_rows(const Matmul& job, const PackedWeight& weight, std::size_t first_row,
                    std::size_t begin, std::size_t end) {
@@ -161,11 +161,9 @@ void multiply_rows(const Matmul& job, const PackedWeight& weight, std::size_t fi
   for (; row_tile + 4 <= end; row_tile += 4) {
     multiply<Format, Rows, 4>(job, weight, first_row, row_tile);
   }
-  if (row_tile + 2 <= end) {
+  for (; row_tile < end; row_tile += 2) {
     multiply<Format, Rows, 2>(job, weight, first_row, row_tile);
-    row_tile += 2;
   }
-  if (row_tile < end) multiply<Format, Rows, 1>(job, weight, first_row, row_tile);
 }
 
 }  // namespace
@@ -181,19 +179,11 @@ void multiply_by_rows(const Matmul& job, const PackedWeight& weight, std::size_t
       for (; row + kRowsTogether <= job.rows; row += kRowsTogether) {
         multiply_rows<Format, kRowsTogether>(job, weight, row, part, part_end);
       }
-      switch (job.rows - row) {
-        case 3:
-          multiply_rows<Format, 3>(job, weight, row, part, part_end);
-          break;
-        case 2:
-          multiply_rows<Format, 2>(job, weight, row, part, part_end);
-          break;
-        case 1:
-          multiply_rows<Format, 1>(job, weight, row, part, part_end);
-          break;
-        default:
-          break;
+      if (row + 2 <= job.rows) {
+        multiply_rows<Format, 2>(job, weight, row, part, part_end);
+        row += 2;
       }
+      if (row < job.rows) multiply_rows<Format, 1>(job, weight, row, part, part_end);
     }
   });
 }

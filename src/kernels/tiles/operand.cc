@@ -71,7 +71,7 @@ float largest_of(const float* x, std::size_t columns) {
 
 }  // namespace
 
-void to_operand(const float* x, std::size_t columns, std::byte* operand) {
+void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
   constexpr float kSmallest = 0x1p-100f;
   const float largest = largest_of(x, columns);
   const bool usable = largest >= kSmallest && largest < __builtin_inff();
@@ -79,33 +79,29 @@ void to_operand(const float* x, std::size_t columns, std::byte* operand) {
                       : largest < kSmallest ? 0.0f
                                             : __builtin_nanf("");
   const F32x16 inverse = broadcast(usable ? static_cast<float>(kDigitsMax) / largest : 0.0f);
-  auto* const digits = reinterpret_cast<StepDigits*>(operand + digits_offset(columns));
-  std::byte* const sums = operand + sums_offset(columns);
+  const OperandLayout layout(columns);
+  auto* const halves = reinterpret_cast<std::uint16_t*>(operands + layout.halves(row));
+  std::byte* const digits = operands + layout.digits(row);
+  std::byte* const sums = operands + layout.sums(row);
   for_steps(x, columns, [&](std::size_t index, const Step& step) {
-    std::byte* const halves = operand + index * kStep * sizeof(std::uint16_t);
     const std::size_t groups = groups_of(columns) - 2 * index < 2 ? 1 : 2;
-    store_bf16(reinterpret_cast<std::uint16_t*>(halves), step.x[0], step.x[1]);
-    if (groups == 2) {
-      store_bf16(reinterpret_cast<std::uint16_t*>(halves) + kGroup, step.x[2], step.x[3]);
-    }
-    if (usable) {
-      put_digits(step, inverse, digits[index], sums + 2 * index * sizeof(GroupSums),
-                 groups * sizeof(GroupSums));
-    }
+    store_bf16(halves + index * kStep, step.x[0], step.x[1]);
+    if (groups == 2) store_bf16(halves + index * kStep + kGroup, step.x[2], step.x[3]);
+    put_digits(usable ? step : Step{}, inverse,
+               *reinterpret_cast<StepDigits*>(digits + index * OperandLayout::kDigitsStride),
+               sums + 2 * index * sizeof(GroupSums), groups * sizeof(GroupSums));
   });
-  if (!usable)
-    __builtin_memset(operand + digits_offset(columns), 0,
-                     scale_offset(columns) - digits_offset(columns));
-  __builtin_memcpy(operand + scale_offset(columns), &scale, sizeof(scale));
+  __builtin_memcpy(operands + layout.scale(row), &scale, sizeof(scale));
 }
 
 #else
 
-void to_operand(const float* x, std::size_t columns, std::byte* operand) {
-  auto* const halves = reinterpret_cast<std::uint16_t*>(operand);
-  __builtin_memset(halves, 0, digits_offset(columns));
+void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
+  const OperandLayout layout(columns);
+  auto* const halves = reinterpret_cast<std::uint16_t*>(operands + layout.halves(row));
+  __builtin_memset(halves, 0, layout.halves_stride());
   round_row(x, columns, halves);
-  ref::to_digits(x, columns, operand);
+  ref::to_digits(x, columns, operands, row);
 }
 
 #endif

@@ -59,8 +59,9 @@ struct ColumnTile {
 ColumnTile column_tile(const Matmul& job, std::size_t steps, std::size_t first_row,
                        std::byte* scratch) {
   const std::size_t width = job.rows - first_row < 16 ? job.rows - first_row : 16;
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, job.weight.columns);
-  const std::byte* const x = job.x + first_row * stride;
+  const OperandLayout layout(job.weight.columns);
+  const std::size_t stride = layout.halves_stride();
+  const std::byte* const x = job.x + layout.halves(first_row);
   if (width == 1) return {x, 1};
   alignas(64) std::byte rows[kTileBytes] = {};
   alignas(64) std::byte columns[kTileBytes];
@@ -192,8 +193,9 @@ void fill_panel(const PackedWeight& weight, std::size_t row_tile, int side, std:
 //              2 3          5
 template <bool SecondRows, bool SecondOutputs>
 void multiply_block(const Matmul& job, std::size_t steps, std::size_t row, const std::byte* panel) {
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, job.weight.columns);
-  const std::byte* const x = job.x + row * stride;
+  const OperandLayout layout(job.weight.columns);
+  const std::size_t stride = layout.halves_stride();
+  const std::byte* const x = job.x + layout.halves(row);
   tile_zero<0>();
   if constexpr (SecondOutputs) tile_zero<1>();
   if constexpr (SecondRows) tile_zero<2>();
@@ -207,7 +209,7 @@ void multiply_block(const Matmul& job, std::size_t steps, std::size_t row, const
       tile_product<1, 4, 7>();
     }
     if constexpr (SecondRows) {
-      tile_load<5>(x + 16 * stride + step * kLine, stride);
+      tile_load<5>(x + layout.block_bytes() + step * kLine, stride);
       tile_product<2, 5, 6>();
       if constexpr (SecondOutputs) tile_product<3, 5, 7>();
     }
