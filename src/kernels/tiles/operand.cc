@@ -42,6 +42,14 @@ float largest_of(const float* x, std::size_t columns) {
   return __builtin_bit_cast(float, _mm512_reduce_max_epu32(largest));
 }
 
+// 64 integers of 8 bits, given as 4 x 16.
+[[gnu::always_inline]] inline __m512i to_bytes(const __m512i (&n)[4]) {
+  // Packing keeps to lanes of 128 bits: fours come out of order.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(
+      order, _mm512_packs_epi16(_mm512_packs_epi32(n[0], n[1]), _mm512_packs_epi32(n[2], n[3])));
+}
+
 // The sums of 16 digits each, of two groups.
 [[gnu::always_inline]] inline __m128i sums_of(__m512i high, __m512i low) {
   const __m512i ones = _mm512_set1_epi8(1);
@@ -58,15 +66,23 @@ float largest_of(const float* x, std::size_t columns) {
 [[gnu::always_inline]] inline void put_digits(const Step& step, F32x16 inverse, StepDigits& digits,
                                               std::byte* sums, std::size_t sums_bytes) {
   const __m512i half = _mm512_set1_epi32(kDigitBase / 2);
+  __m512i high[4];
+  __m512i low[4];
   PAGODA_TILE_UNROLL for (std::size_t i = 0; i < 4; ++i) {
     const __m512i n = _mm512_cvtps_epi32((step.x[i] * inverse).v);
-    const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(n, half), kDigitBits);
-    _mm_store_si128(reinterpret_cast<__m128i*>(digits.high + i * kLanes),
-                    _mm512_cvtepi32_epi8(high));
-    _mm_store_si128(reinterpret_cast<__m128i*>(digits.low + i * kLanes), _mm512_cvtepi32_epi8(n));
+    high[i] = _mm512_srai_epi32(_mm512_add_epi32(n, half), kDigitBits);
+    low[i] = _mm512_sub_epi32(n, _mm512_slli_epi32(high[i], kDigitBits));
   }
-  const __m128i both = sums_of(_mm512_load_si512(digits.high), _mm512_load_si512(digits.low));
-  __builtin_memcpy(sums, &both, sums_bytes);
+  const __m512i high_bytes = to_bytes(high);
+  const __m512i low_bytes = to_bytes(low);
+  _mm512_store_si512(digits.high, high_bytes);
+  _mm512_store_si512(digits.low, low_bytes);
+  const __m128i both = sums_of(high_bytes, low_bytes);
+  if (sums_bytes == sizeof(both)) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), both);
+  } else {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), both);
+  }
 }
 
 }  // namespace
