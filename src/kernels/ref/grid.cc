@@ -14,11 +14,9 @@ constexpr std::size_t kGridGroup = 16;  // columns
 
 // The largest magnitude the weights of a row can have, whatever their codes are; NaN if one of them
 // can be infinite.
-float largest_weight(const WeightMatrix& weight, const CodeTraits& traits, std::size_t row) {
-  const std::byte* const data = weight.data + row * weight.row_bytes;
+float largest_weight(const CodeTraits& traits, const std::vector<GroupCodes>& codes) {
   float largest = 0;
-  for (std::size_t column = 0; column < weight.columns; column += kGroup) {
-    const GroupCodes group = read_codes(weight.type, data, column);
+  for (const GroupCodes& group : codes) {
     for (int i = 0; i < 2; ++i) {
       const float top = group.minima[i] + group.scales[i] * static_cast<float>(traits.highest);
       if (!std::isfinite(group.minima[i]) || !std::isfinite(top)) return kNan;
@@ -59,15 +57,11 @@ struct DigitRow {
 };
 
 // The integers that stand for the weights of one row.
-std::vector<std::int64_t> integers_of(const WeightMatrix& weight, std::size_t row,
-                                      const GridRow& grid) {
-  std::vector<std::int64_t> integers(groups_of(weight.columns) * kGroup);
-  const std::byte* const data = weight.data + row * weight.row_bytes;
-  for (std::size_t column = 0; column < integers.size(); ++column) {
-    const std::size_t first = column / kGroup * kGroup;
-    const GroupCodes codes = read_codes(weight.type, data, first);
-    const GridGroup& group = grid.groups[column / kGridGroup];
-    integers[column] = group.step * codes.codes[column - first] + group.offset;
+std::vector<std::int64_t> integers_of(const GridRow& row) {
+  std::vector<std::int64_t> integers(row.codes.size() * kGroup);
+  for (std::size_t k = 0; k < integers.size(); ++k) {
+    const GridGroup& group = row.groups[k / kGridGroup];
+    integers[k] = group.step * row.codes[k / kGroup].codes[k % kGroup] + group.offset;
   }
   return integers;
 }
@@ -81,16 +75,18 @@ bool on_grid(const WeightMatrix& weight) {
 GridRow grid_of(const WeightMatrix& weight, std::size_t row) {
   const CodeTraits& traits = *code_traits(weight.type);
   GridRow grid;
-  grid.groups.resize(groups_of(weight.columns) * (kGroup / kGridGroup));
-  const float largest = largest_weight(weight, traits, row);
+  for (std::size_t column = 0; column < weight.columns; column += kGroup) {
+    grid.codes.push_back(read_codes(weight.type, weight.data + row * weight.row_bytes, column));
+  }
+  grid.groups.resize(grid.codes.size() * (kGroup / kGridGroup));
+  const float largest = largest_weight(traits, grid.codes);
   if (!(largest >= kSmallest)) {
     grid.scale = std::isnan(largest) ? kNan : 0.0f;
     return grid;
   }
   grid.scale = largest / static_cast<float>(traits.wide ? kWideGridMax : kGridMax);
-  const std::byte* const data = weight.data + row * weight.row_bytes;
   for (std::size_t i = 0; i < grid.groups.size(); ++i) {
-    const GroupCodes codes = read_codes(weight.type, data, i / 2 * kGroup);
+    const GroupCodes& codes = grid.codes[i / 2];
     grid.groups[i] = on_grid_of(grid.scale, traits, codes.scales[i % 2], codes.minima[i % 2]);
   }
   return grid;
@@ -138,7 +134,7 @@ void matmul_grid(const Matmul& job, std::size_t begin, std::size_t end) {
   const std::size_t columns = job.weight.columns;
   for (std::size_t n = begin; n < end; ++n) {
     const GridRow grid = grid_of(job.weight, n);
-    const std::vector<std::int64_t> weights = integers_of(job.weight, n, grid);
+    const std::vector<std::int64_t> weights = integers_of(grid);
     for (std::size_t r = 0; r < job.rows; ++r) {
       const DigitRow x = {job.x, OperandLayout(columns), r};
       std::int64_t sum = 0;

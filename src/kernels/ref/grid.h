@@ -26,10 +26,11 @@ struct GridGroup {
 };
 struct GridRow {
   float scale = 0;
+  std::vector<GroupCodes> codes;  // [columns / 32], as in the file
   std::vector<GridGroup> groups;  // [columns / 16]
 };
 
-// The grid of one row, as kernels/ops.h defines it.
+// One row on its grid, as kernels/ops.h defines it.
 GridRow grid_of(const WeightMatrix& weight, std::size_t row);
 
 // The digits, sums and scale of a row: that part of KernelSet::to_operand in pairs.

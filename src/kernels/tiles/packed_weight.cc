@@ -78,7 +78,7 @@ void pack_row_tile(const WeightMatrix& weight, const PackedWeight& packed, std::
     for (std::size_t group = 0; group < packed.groups; ++group) {
       const OpenTile tile = {format, codes + group * packed.group_bytes,
                              steps + group * packed.group_bytes};
-      tile.put_codes(row, ref::read_codes(weight.type, source, group * kTileColumns));
+      tile.put_codes(row, grid.codes[group]);
       tile.put_steps(row, grid.groups.data() + 2 * group);
     }
     std::memcpy(target + packed.tiles_bytes + (first + row) * sizeof(float), &grid.scale,
