@@ -39,22 +39,23 @@ GridGroup on_grid_of(float row_scale, const CodeTraits& traits, double scale, do
 
 // The integers of a row of x, and what one of them stands for.
 struct DigitRow {
-  const std::byte* operands;
-  OperandLayout layout;
-  std::size_t row;
-
-  std::int64_t integer(std::size_t column) const {
-    StepDigits digits;
-    std::memcpy(&digits, operands + layout.digits(row) + column / kStep * layout.kDigitsStride,
-                sizeof(digits));
-    return kDigitBase * digits.high[column % kStep] + digits.low[column % kStep];
-  }
-  float scale() const {
-    float value = 0;
-    std::memcpy(&value, operands + layout.scale(row), sizeof(value));
-    return value;
-  }
+  std::vector<std::int64_t> integers;
+  float scale = 0;
 };
+DigitRow digits_of(const std::byte* operands, std::size_t columns, std::size_t row) {
+  const OperandLayout layout(columns);
+  DigitRow result;
+  for (std::size_t step = 0; step < steps_of(columns); ++step) {
+    StepDigits digits;
+    std::memcpy(&digits, operands + layout.digits(row) + step * layout.kDigitsStride,
+                sizeof(digits));
+    for (std::size_t i = 0; i < kStep; ++i) {
+      result.integers.push_back(kDigitBase * digits.high[i] + digits.low[i]);
+    }
+  }
+  std::memcpy(&result.scale, operands + layout.scale(row), sizeof(float));
+  return result;
+}
 
 // The integers that stand for the weights of one row.
 std::vector<std::int64_t> integers_of(const GridRow& row) {
@@ -132,14 +133,15 @@ float float_of_sum(std::int64_t sum) {
 
 void matmul_grid(const Matmul& job, std::size_t begin, std::size_t end) {
   const std::size_t columns = job.weight.columns;
+  std::vector<DigitRow> x;
+  for (std::size_t r = 0; r < job.rows; ++r) x.push_back(digits_of(job.x, columns, r));
   for (std::size_t n = begin; n < end; ++n) {
     const GridRow grid = grid_of(job.weight, n);
     const std::vector<std::int64_t> weights = integers_of(grid);
     for (std::size_t r = 0; r < job.rows; ++r) {
-      const DigitRow x = {job.x, OperandLayout(columns), r};
       std::int64_t sum = 0;
-      for (std::size_t k = 0; k < columns; ++k) sum += weights[k] * x.integer(k);
-      const float product = float_of_sum(sum) * grid.scale * x.scale();
+      for (std::size_t k = 0; k < columns; ++k) sum += weights[k] * x[r].integers[k];
+      const float product = float_of_sum(sum) * grid.scale * x[r].scale;
       float& y = job.y[r * job.y_stride + n];
       y = job.accumulate ? y + product : product;
     }
