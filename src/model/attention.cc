@@ -140,8 +140,7 @@ void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
   for_rows(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(attended_.data() + row * width, width, 0, width,
-                          mixed_.data() + row * stride(width));
+      kernels_.to_operand(attended_.data() + row * width, width, mixed_.data(), row);
     }
   });
 }

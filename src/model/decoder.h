@@ -110,8 +110,8 @@ class Decoder {
   void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
-  std::size_t stride(std::size_t columns) const {
-    return kernels::operand_stride(kernels_.arithmetic, columns);
+  std::size_t operands_bytes(std::size_t columns) const {
+    return kernels::operands_bytes(kernels_.arithmetic, columns, options_.rows_max);
   }
   std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 

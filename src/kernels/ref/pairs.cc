@@ -10,8 +10,7 @@
 #include "base/half.h"
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
-#include "kernels/ref/group_codes.h"
-#include "kernels/ref/groups.h"
+#include "kernels/ref/grid.h"
 #include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
@@ -135,19 +134,19 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
                          view.value_row(head, position));
 }
 
-void to_operand_pairs(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                      std::byte* operand) {
-  for (std::size_t k = begin; k < end; ++k) {
-    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k - begin]));
-    std::memcpy(operand + 2 * k, &bits, 2);
+void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
+  std::byte* const halves = operands + OperandLayout(columns).halves(row);
+  for (std::size_t k = 0; k < columns; ++k) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k]));
+    std::memcpy(halves + 2 * k, &bits, 2);
   }
-  to_digits(x, columns, begin, end, operand);
+  to_digits(x, columns, operands, row);
 }
 
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
-  if (code_traits(job.weight.type) != nullptr) return matmul_groups(job, begin, end);
+  if (on_grid(job.weight)) return matmul_grid(job, begin, end);
   const std::size_t columns = job.weight.columns;
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
+  const OperandLayout layout(columns);
   std::vector<float> weights(columns);
   for (std::size_t n = begin; n < end; ++n) {
     unpack_row(job.weight, n, weights.data());
@@ -156,7 +155,7 @@ void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::by
       PairSum sum(kMatmulStep);
       for (std::size_t k = 0; k < columns; ++k) {
         std::uint16_t bits = 0;
-        std::memcpy(&bits, job.x + r * stride + 2 * k, 2);
+        std::memcpy(&bits, job.x + layout.halves(r) + 2 * k, 2);
         sum.add(k, float_from_bf16(bits), weights[k]);
       }
       float& y = job.y[r * job.y_stride + n];

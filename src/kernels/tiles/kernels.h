@@ -7,8 +7,7 @@ namespace pagoda::kernels::PAGODA_TILE_SET {
 
 std::size_t matmul_scratch(std::size_t columns);
 std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
-void to_operand(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                std::byte* operand);
+void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rope(float* head, const RopeRow& rope);
 void swiglu(float* gate, const float* up, std::size_t count);
