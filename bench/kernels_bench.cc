@@ -27,7 +27,7 @@ void bench_matmul(benchmark::State& state, const KernelSet& set, gguf::TensorTyp
   LargeArray<std::byte> packed(set.packed_bytes(weight));
   set.pack(weight, 0, kOutputs, packed.data());
   weight.packed = packed.data();
-  const LargeArray<std::byte> x(rows * operand_stride(set.arithmetic, kColumns), std::byte{0x3F});
+  const LargeArray<std::byte> x(operands_bytes(set.arithmetic, kColumns, rows), std::byte{0x3F});
   std::vector<float> y(rows * kOutputs);
   LargeArray<std::byte> scratch(set.matmul_scratch(kColumns));
   const Matmul job = {.x = x.data(),

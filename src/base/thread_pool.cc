@@ -33,6 +33,13 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint
   return value.load(std::memory_order_acquire);
 }
 
+// Few enough that taking one costs nothing beside doing it.
+constexpr std::size_t kPieces = 4;
+
+std::uint32_t pieces_of(WorkRange range) {
+  return static_cast<std::uint32_t>(std::min(kPieces, range.end - range.begin));
+}
+
 // The cgroup v2 CPU quota in whole cores, or a large number when there is none.
 std::size_t cores_by_quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
@@ -67,18 +74,19 @@ void ThreadPool::run_erased(std::size_t items, ErasedTask task, void* context) {
   task_ = task;
   context_ = context;
   items_ = items;
-  unfinished_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  const std::uint32_t job = job_.fetch_add(1, std::memory_order_release) + 1;
+  const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+  std::uint32_t pieces = 0;
+  for (std::size_t part = 0; part < claims_.size(); ++part) {
+    const std::uint32_t own = pieces_of(split_work(items, part, claims_.size()));
+    claims_[part].left.store(std::uint64_t{job} << 32 | own, std::memory_order_relaxed);
+    pieces += own;
+  }
+  unfinished_.store(pieces, std::memory_order_relaxed);
+  job_.store(job, std::memory_order_release);
   job_.notify_all();
-  do_part(0, 0);
-  for (std::size_t part = 1; part < claims_.size(); ++part) {
-    if (!claim(part, job)) continue;
-    do_part(part, 0);
-    unfinished_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;) {
-    left = wait_for_change(unfinished_, left);
-  }
+  const std::uint32_t done = do_pieces(0, job);
+  std::uint32_t left = unfinished_.fetch_sub(done, std::memory_order_acq_rel) - done;
+  while (left != 0) left = wait_for_change(unfinished_, left);
 }
 
 void ThreadPool::work(std::size_t thread) {
@@ -86,21 +94,37 @@ void ThreadPool::work(std::size_t thread) {
   for (;;) {
     job = wait_for_change(job_, job);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    if (!claim(thread, job)) continue;
-    do_part(thread, thread);
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+    const std::uint32_t done = do_pieces(thread, job);
+    if (done == 0) continue;
+    if (unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_one();
   }
 }
 
-// Every claim goes up by one a job, so that a worker that wakes late finds its range taken.
-bool ThreadPool::claim(std::size_t part, std::uint32_t job) {
-  std::uint32_t before = job - 1;
-  return claims_[part].taken.compare_exchange_strong(before, job, std::memory_order_acq_rel);
+std::uint32_t ThreadPool::do_pieces(std::size_t thread, std::uint32_t job) {
+  std::uint32_t done = 0;
+  for (std::size_t other = 0; other < claims_.size(); ++other) {
+    const std::size_t part = (thread + other) % claims_.size();
+    while (const std::uint32_t left = take(part, job)) {
+      const WorkRange range = split_work(items_, part, claims_.size());
+      const std::uint32_t pieces = pieces_of(range);
+      const WorkRange piece = split_work(range.end - range.begin, pieces - left, pieces);
+      task_(context_, {range.begin + piece.begin, range.begin + piece.end, thread});
+      ++done;
+    }
+  }
+  return done;
 }
 
-void ThreadPool::do_part(std::size_t part, std::size_t thread) {
-  const WorkRange range = split_work(items_, part, claims_.size());
-  if (range.begin != range.end) task_(context_, {range.begin, range.end, thread});
+// Pieces that were left of the range, one of which is the caller's now; 0: none.
+std::uint32_t ThreadPool::take(std::size_t part, std::uint32_t job) {
+  std::atomic<std::uint64_t>& claim = claims_[part].left;
+  std::uint64_t left = claim.load(std::memory_order_relaxed);
+  while (left >> 32 == job && static_cast<std::uint32_t>(left) != 0) {
+    if (claim.compare_exchange_weak(left, left - 1, std::memory_order_acquire)) {
+      return static_cast<std::uint32_t>(left);
+    }
+  }
+  return 0;
 }
 
 std::size_t usable_cores() {

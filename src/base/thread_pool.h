@@ -1,13 +1,13 @@
-// Threads with a fixed split of the work.
+// Threads that share out the items of a job.
 //
-// run(items, task) cuts [0, items) into one contiguous range per thread, a function of the two
-// counts alone, and returns when all are done. The caller works on the first range, then on every
-// range whose worker has not begun: where other programs keep a worker off its core, a job takes as
-// long as on one thread, not as long as the worker waits. Workers spin briefly between jobs, then
-// sleep: an idle pool costs no CPU. No allocation per job.
+// run(items, task) cuts [0, items) into one contiguous range per thread and each range into a few
+// pieces, a function of the two counts alone, and returns when all are done. A thread does the
+// pieces of its own range in order, then those that others have not begun: where a core is slow, or
+// other programs keep a worker off it, the rest of its range goes to whoever is free. Workers spin
+// briefly between jobs, then sleep: an idle pool costs no CPU. No allocation per job.
 //
 // Thread rule: one thread calls run() at a time; tasks must not call run() on the same pool.
-// Who does a range never changes a result: tasks write disjoint outputs and each output is computed
+// Who does a piece never changes a result: tasks write disjoint outputs and each output is computed
 // whole by one thread.
 #pragma once
 
@@ -24,8 +24,8 @@ namespace pagoda {
 struct WorkRange {
   std::size_t begin;
   std::size_t end;
-  // Who does it: 0 is the caller. No two ranges are done at once under one number, so that it can
-  // choose scratch memory.
+  // Who does it: 0 is the caller. Nothing is done at once under one number, so that it can choose
+  // scratch memory.
   std::size_t thread;
 };
 
@@ -46,7 +46,7 @@ class ThreadPool {
 
   std::size_t threads() const { return workers_.size() + 1; }
 
-  // task(WorkRange) on every thread whose range is not empty.
+  // task(WorkRange) for every piece.
   template <class Task>
   void run(std::size_t items, Task&& task) {
     using Plain = std::remove_reference_t<Task>;
@@ -58,25 +58,27 @@ class ThreadPool {
  private:
   using ErasedTask = void (*)(void*, WorkRange);
 
-  // A worker's range, taken by whoever first sets `taken` to the job's number.
+  // What is left of a range: the job's number (upper half) and how many pieces nobody has taken.
+  // Who wakes late finds another job's number and takes nothing.
   struct alignas(64) Claim {
-    std::atomic<std::uint32_t> taken{0};
+    std::atomic<std::uint64_t> left{0};
   };
 
   void run_erased(std::size_t items, ErasedTask task, void* context);
   void work(std::size_t thread);
-  bool claim(std::size_t part, std::uint32_t job);
-  void do_part(std::size_t part, std::size_t thread);
+  // Does pieces until none is left; how many it did.
+  std::uint32_t do_pieces(std::size_t thread, std::uint32_t job);
+  std::uint32_t take(std::size_t part, std::uint32_t job);
 
   std::vector<std::thread> workers_;
-  std::vector<Claim> claims_;  // [threads]; the caller's own is not used
-  // The job, published by the increment of job_ and unchanged until all its ranges are done.
+  std::vector<Claim> claims_;  // [threads]
+  // The job, published by the increment of job_ and unchanged until all its pieces are done.
   ErasedTask task_ = nullptr;
   void* context_ = nullptr;
   std::size_t items_ = 0;
   std::atomic<bool> stopping_ = false;
   alignas(64) std::atomic<std::uint32_t> job_{0};
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // pieces
 };
 
 // Cores this process may use (affinity and cgroup quota respected), at least 1.

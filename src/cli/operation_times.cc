@@ -55,11 +55,9 @@ class ThreadScratch {
 LargeArray<std::byte> random_operands(const kernels::KernelSet& set, std::size_t rows,
                                       std::size_t columns) {
   const LargeArray<float> floats = random_floats(rows * columns);
-  const std::size_t stride = kernels::operand_stride(set.arithmetic, columns);
-  LargeArray<std::byte> operands(rows * stride);
+  LargeArray<std::byte> operands(kernels::operands_bytes(set.arithmetic, columns, rows));
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(floats.data() + row * columns, columns, 0, columns,
-                   operands.data() + row * stride);
+    set.to_operand(floats.data() + row * columns, columns, operands.data(), row);
   }
   return operands;
 }

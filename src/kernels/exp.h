@@ -5,6 +5,12 @@
 //   e^r by a polynomial of degree 7 in r (coefficients of the Cephes library);  result e^r * 2^n.
 //
 // Every multiply-add is fused. Vector versions repeat these steps lane by lane, bit for bit.
+//
+// Beside it, for the weights of keys in the arithmetic of pairs, which are rounded to 8 bits when
+// they have been added up, a power of two that is half as long:
+//
+//   t < -126 gives exactly 0; else n = nearest integer to t, r = t - n,
+//   2^r by a polynomial of degree 4 (within 3e-6 of it, 1 at 0);  result 2^r * 2^n.
 #pragma once
 
 #include <bit>
@@ -26,6 +32,12 @@ inline constexpr float kP2 = 8.3334519073e-3f;
 inline constexpr float kP3 = 4.1665795894e-2f;
 inline constexpr float kP4 = 1.6666665459e-1f;
 inline constexpr float kP5 = 5.0000001201e-1f;
+
+inline constexpr float kLowestPower = -126.0f;
+inline constexpr float kQ1 = 6.9312418e-1f;
+inline constexpr float kQ2 = 2.4024099e-1f;
+inline constexpr float kQ3 = 5.5906430e-2f;
+inline constexpr float kQ4 = 9.5828548e-3f;
 
 }  // namespace pagoda::kernels::exp_steps
 
@@ -67,6 +79,20 @@ template <class Vector>
   p = fma(p, r, all(s::kP5));
   const Vector e = fma(p, r * r, r) + all(1.0f);
   return scale_by_power(e, shifted);
+}
+
+// For t below 2^22: scores never exceed their maximum by more than its rounding.
+inline float power_fixed(float t) {
+  namespace s = exp_steps;
+  if (t < s::kLowestPower) return 0.0f;
+  const float shifted = t + s::kRounder;
+  const float r = t - (shifted - s::kRounder);
+  float p = std::fma(s::kQ4, r, s::kQ3);
+  p = std::fma(p, r, s::kQ2);
+  p = std::fma(p, r, s::kQ1);
+  p = std::fma(p, r, 1.0f);
+  const std::uint32_t n_bits = std::bit_cast<std::uint32_t>(shifted) << 23;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + n_bits);
 }
 
 }  // namespace pagoda::kernels

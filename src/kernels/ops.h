@@ -17,7 +17,7 @@
 //           come in steps of a fixed size, the last filled up with zeros. In a step the even terms
 //           are added up by fused multiply-add, and the odd ones, both from 0; even + odd is added
 //           to the sum so far. Subnormal factors and results count as zero of their sign.
-//           Weights stored as small integers are multiplied as integers: a *group sum*, below.
+//           Weights stored as small integers are multiplied as integers: a *grid sum*, below.
 //           Everything outside of products is as in floats.
 //
 // All floats are fp32; shapes are written [outermost, …, innermost].
@@ -51,13 +51,21 @@ inline constexpr std::size_t kMatmulPanel = 32;
 //
 //   floats  a lane sum
 //   pairs   float weights: a pair sum in steps of 32.
-//           codes: a *group sum*. In a group of columns that share a scale (32, or 16 where a type
-//           scales each 16) a weight is u * scale + minimum with an integer u from 0 to 255
-//           (ref/group_codes.h), and x is n * x.scale (operand.h). U is the sum of u * n, exact.
-//           Groups are added in order, from 0: sum = fma(U, scale * x.scale, sum), then
-//           sum = fma(minimum, x.sum, sum), x.sum being that of the group's columns.
+//           codes: a *grid sum*. In the file a weight is u * scale + minimum with an integer u
+//           from 0 to 255 and a scale and a minimum for 32 or 16 columns (ref/group_codes.h).
+//           Those of a whole row are put on one grid: weight = row.scale * W with integers
+//           W = step * u + offset,
+//             row.scale = largest / grid, largest being the largest magnitude u = 0 or the highest
+//                         u can have in any group, grid 32600 or, for codes of 8 bits, 32767 * 128
+//             step   = scale / row.scale to the nearest integer
+//             offset = what keeps the middle of the codes in place where minima are stored,
+//                      lowest * step where they are not (ref/grid.cc, in double precision).
+//           x is n * x.scale (operand.h). S is the sum of W * n over all columns, exact, and
+//             y = fma(high, 2^24, low) * row.scale * x.scale,  S = 2^24 * high + low,
+//           0 <= low < 2^24, both rounded to fp32: the float nearest to S while |S| < 2^48. Not
+//           being finite makes a row of x, or of weights, NaN in all its products.
 struct Matmul {
-  const std::byte* x = nullptr;  // [rows] operands of weight.columns
+  const std::byte* x = nullptr;  // operands of `rows` rows of weight.columns
   std::size_t rows = 0;
   WeightMatrix weight;
   float* y = nullptr;  // [rows, y_stride]
@@ -89,9 +97,10 @@ struct AttentionRows {
 //   dimensions, the
 //           maximum so far, weights exp(score - maximum), their lane sum by key, values added key
 //           by key, all shrunk by exp(old maximum - new) when the maximum grows.
-//   pairs   scores by pair sum in steps of 32 dimensions; the maximum of the split; weights
-//           exp(score - maximum); their sum in 16 lanes by key % 16, folded like a lane sum; values
-//           by pair sum over the keys in steps of 16 from position 0.
+//   pairs   scores q . k by pair sum in steps of 32 dimensions; the highest of the split; weights
+//           2^t (power_fixed of kernels/exp.h) of t = fma(score, s, -(highest * s)), where s is
+//           scale * log2(e); their sum in 16 lanes by key % 16, folded like a lane sum; values by
+//           pair sum over the keys in steps of 16 from position 0. The maximum is highest * scale.
 //
 // All query heads that share a KV head are one item. What is not visible has no influence, also
 // when it is NaN: rows not written yet, rows of others, the unwritten half of a pair of tokens.
@@ -99,6 +108,15 @@ struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
   float scale = 1.0f;
+  // What the same rows attend to next on this thread, if it is known: kernels may ask memory for it
+  // in time. It changes no result.
+  const struct KeySplit* next = nullptr;
+};
+
+// A split of the keys of one KV head.
+struct KeySplit {
+  std::uint32_t kv_head = 0;
+  std::uint64_t split = 0;
 };
 
 constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t window) {
@@ -177,13 +195,11 @@ struct KernelSet {
   // One row of a weight matrix as floats, from the file.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);
 
-  // Columns [begin, end) of a row of `columns` into its operand; x: [end - begin]. Begin is a
-  // multiple of kGroup, and end is too or is `columns`. In pairs, the digits of a group:
+  // A row of `columns` floats into its place among operands. In pairs, its integers:
   //   largest = max |x|, scale = largest / kDigitsMax, n = x * (kDigitsMax / largest) to the
-  //   nearest integer, ties to even. All 0 where largest < 2^-100; scale NaN and n 0 where an x is
-  //   not finite.
-  void (*to_operand)(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                     std::byte* operand);
+  //   nearest integer, ties to even. Scale and n are 0 where largest < 2^-100; where an x is not
+  //   finite the scale is NaN and n 0.
+  void (*to_operand)(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
   void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
@@ -209,7 +225,8 @@ struct KernelSet {
   void (*attend_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                        std::uint64_t split, std::byte* scratch, float* partials);
 
-  // left = merge(left, right), left being the earlier keys.
+  // left = merge(left, right), left being the earlier keys, of `group` query heads one after the
+  // other: those of one token or of several.
   void (*merge_partials)(float* left, const float* right, std::size_t group, std::size_t value_dim);
 
   // out[group, value_dim] = weighted values / sum of weights

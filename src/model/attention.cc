@@ -1,10 +1,17 @@
 // The attention half of a decoder layer: project, rotate, store, attend, project back.
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "model/decoder.h"
 
 namespace pagoda::model {
+namespace {
+
+constexpr std::size_t kItemsPerThread = 8;  // of attention, that keep threads evenly busy
+constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
+
+}  // namespace
 
 void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages) {
   const LayerWeights& weights = weights_->layers[layer];
@@ -67,17 +74,25 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
   // Few rows with long pasts keep all threads busy only when their keys are divided. Both ways
   // compute the same partials and merge them in the same order.
-  constexpr std::size_t kItemsPerThread = 8;
-  if (attention_tiles_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
+  if (places_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
     attend_by_split(job);
   } else {
     attend_by_tile(job);
   }
 }
 
-// As many consecutive tokens of a sequence as the kernels take at once.
+// As many consecutive tokens of a sequence as the kernels take at once, unless threads would be
+// left without any.
+std::uint32_t Decoder::rows_together() const {
+  constexpr std::size_t kQueriesWorthACall = 16;
+  const std::size_t share = places_.size() * config_.kv_heads / (kItemsPerThread * pool_.threads());
+  const std::size_t rows = std::max(share, kQueriesWorthACall / config_.group());
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(rows, 1, std::max(1u, kernels_.attention_queries / config_.group())));
+}
+
 void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view) {
-  const std::uint32_t rows_max = std::max(1u, kernels_.attention_queries / config_.group());
+  const std::uint32_t rows_max = rows_together();
   attention_tiles_.clear();
   for (std::size_t row = 0; row < places_.size();) {
     const SequenceRows& sequence = *places_[row].sequence;
@@ -93,22 +108,28 @@ void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view)
 }
 
 // Merges the partials of one split into the totals of the rows that see it; for the first split a
-// row sees, they become its total.
+// row sees, they become its total. Later rows begin and end no earlier than those before them: rows
+// that have seen a split before stand together.
 void Decoder::merge_split(const kernels::Attention& job, const AttentionTile& tile,
                           std::uint64_t split, const float* partials, float* totals) const {
-  const std::size_t group = config_.group();
-  const std::size_t floats = kernels::partial_floats(group, config_.value_dim);
-  for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
-    const kernels::SplitRange splits = kernels::visible_splits(
-        tile.rows.first_position + row, job.window, kernels_.attention_split);
-    if (split < splits.first || split >= splits.last) continue;
-    float* const total = totals + row * floats;
-    const float* const partial = partials + row * floats;
-    if (split > splits.first) {
-      kernels_.merge_partials(total, partial, group, config_.value_dim);
-    } else if (total != partial) {
-      std::copy_n(partial, floats, total);
-    }
+  const std::size_t floats = kernels::partial_floats(config_.group(), config_.value_dim);
+  const auto splits_of = [&](std::uint32_t row) {
+    return kernels::visible_splits(tile.rows.first_position + row, job.window,
+                                   kernels_.attention_split);
+  };
+  const auto rows_until = [&](auto holds) {
+    return *std::ranges::partition_point(std::views::iota(0u, tile.rows.rows), holds);
+  };
+  const std::uint32_t begin = rows_until([&](auto row) { return splits_of(row).last <= split; });
+  const std::uint32_t fresh = rows_until([&](auto row) { return splits_of(row).first < split; });
+  const std::uint32_t end = rows_until([&](auto row) { return splits_of(row).first <= split; });
+  if (begin < fresh) {
+    kernels_.merge_partials(totals + begin * floats, partials + begin * floats,
+                            (fresh - begin) * config_.group(), config_.value_dim);
+  }
+  const std::uint32_t copied = std::max(begin, fresh);
+  if (copied < end && totals != partials) {
+    std::copy(partials + copied * floats, partials + end * floats, totals + copied * floats);
   }
 }
 
@@ -127,18 +148,15 @@ void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
   for_rows(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(attended_.data() + row * width, width, 0, width,
-                          mixed_.data() + row * stride(width));
+      kernels_.to_operand(attended_.data() + row * width, width, mixed_.data(), row);
     }
   });
 }
 
-// Tiles are dealt out in turn: later ones have more keys to see.
 void Decoder::attend_by_tile(const kernels::Attention& job) {
   const std::size_t queries = std::max(kernels_.attention_queries, config_.group());
   const std::size_t floats = kernels::partial_floats(queries, config_.value_dim);
   const std::size_t items = attention_tiles_.size() * config_.kv_heads;
-  const std::size_t parts = pool_.threads();
   const auto attend_item = [&](std::size_t item, std::byte* memory) {
     const AttentionTile& tile = attention_tiles_[item / config_.kv_heads];
     const auto kv_head = static_cast<std::uint32_t>(item % config_.kv_heads);
@@ -150,56 +168,76 @@ void Decoder::attend_by_tile(const kernels::Attention& job) {
         kernels::visible_splits(tile.rows.first_position, job.window, kernels_.attention_split)
             .first;
     const std::uint64_t last_split = last_position / kernels_.attention_split;
+    kernels::Attention ahead = job;
     for (std::uint64_t split = first_split; split <= last_split; ++split) {
-      kernels_.attend_split(job, tile.rows, kv_head, split, scratch, partials);
+      const bool more = split < last_split;
+      const kernels::KeySplit next = {more ? kv_head : kv_head + 1, more ? split + 1 : first_split};
+      ahead.next = next.kv_head < config_.kv_heads ? &next : nullptr;
+      kernels_.attend_split(ahead, tile.rows, kv_head, split, scratch, partials);
       merge_split(job, tile, split, partials, totals);
     }
     finish_tile(tile, kv_head, totals);
   };
-  pool_.run(parts, [&](WorkRange range) {
-    for (std::size_t part = range.begin; part < range.end; ++part) {
-      for (std::size_t item = part; item < items; item += parts) {
-        attend_item(item, scratch(range.thread));
-      }
+  pool_.run(items, [&](WorkRange range) {
+    for (std::size_t item = range.begin; item < range.end; ++item) {
+      attend_item(item, scratch(range.thread));
     }
   });
 }
 
-void Decoder::attend_by_split(const kernels::Attention& job) {
-  const std::size_t queries = std::max(kernels_.attention_queries, config_.group());
-  const std::size_t floats = kernels::partial_floats(queries, config_.value_dim);
+// Fills split_items_ and makes room for their partials.
+void Decoder::list_splits(const kernels::Attention& job) {
   split_items_.clear();
+  std::size_t floats = 0;
   for (std::uint32_t index = 0; index < attention_tiles_.size(); ++index) {
     const kernels::AttentionRows& rows = attention_tiles_[index].rows;
     const std::uint64_t first =
         kernels::visible_splits(rows.first_position, job.window, kernels_.attention_split).first;
     const std::uint64_t last = (rows.first_position + rows.rows - 1) / kernels_.attention_split;
-    for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {
-      for (std::uint64_t split = first; split <= last; ++split) {
-        split_items_.push_back({index, kv_head, split});
+    // All heads of a split, then the next: they stand together in their pages.
+    for (std::uint64_t split = first; split <= last; ++split) {
+      for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {
+        split_items_.push_back({index, {kv_head, split}, floats});
+        floats += kernels::partial_floats(rows.rows * config_.group(), config_.value_dim);
+        floats = (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
       }
     }
   }
-  if (partials_.size() < split_items_.size() * floats) {
-    partials_.resize(split_items_.size() * floats);
-  }
+  if (partials_.size() < floats) partials_.resize(floats);
+}
+
+void Decoder::attend_by_split(const kernels::Attention& job) {
+  list_splits(job);
   pool_.run(split_items_.size(), [&](WorkRange range) {
+    kernels::Attention ahead = job;
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const SplitItem& item = split_items_[i];
-      kernels_.attend_split(job, attention_tiles_[item.tile].rows, item.kv_head, item.split,
-                            scratch(range.thread), partials_.data() + i * floats);
+      const bool more = i + 1 < split_items_.size() && split_items_[i + 1].tile == item.tile;
+      ahead.next = more ? &split_items_[i + 1].keys : nullptr;
+      kernels_.attend_split(ahead, attention_tiles_[item.tile].rows, item.keys.kv_head,
+                            item.keys.split, scratch(range.thread),
+                            partials_.data() + item.first_partial);
     }
   });
-  for (std::size_t i = 0; i < split_items_.size();) {
-    const SplitItem& item = split_items_[i];
-    const AttentionTile& tile = attention_tiles_[item.tile];
-    float* const totals = partials_.data() + i * floats;
-    for (; i < split_items_.size() && split_items_[i].tile == item.tile &&
-           split_items_[i].kv_head == item.kv_head;
-         ++i) {
-      merge_split(job, tile, split_items_[i].split, partials_.data() + i * floats, totals);
+  for (std::size_t first = 0; first < split_items_.size();) {
+    const std::uint32_t index = split_items_[first].tile;
+    std::size_t end = first;
+    while (end < split_items_.size() && split_items_[end].tile == index) ++end;
+    merge_tile(job, {split_items_.data() + first, split_items_.data() + end});
+    first = end;
+  }
+}
+
+// Merges what one tile got, split by split.
+void Decoder::merge_tile(const kernels::Attention& job, std::span<const SplitItem> items) {
+  const AttentionTile& tile = attention_tiles_[items.front().tile];
+  for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {
+    float* const totals = partials_.data() + items[kv_head].first_partial;
+    for (std::size_t i = kv_head; i < items.size(); i += config_.kv_heads) {
+      merge_split(job, tile, items[i].keys.split, partials_.data() + items[i].first_partial,
+                  totals);
     }
-    finish_tile(tile, item.kv_head, totals);
+    finish_tile(tile, kv_head, totals);
   }
 }
 

@@ -71,9 +71,9 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
   attended_.resize(rows * config.heads * config.value_dim);
-  normed_.resize(rows * stride(config.width));
-  mixed_.resize(rows * stride(std::size_t{config.heads} * config.value_dim));
-  hidden_.resize(rows * stride(config.hidden_width));
+  normed_.resize(operands_bytes(config.width));
+  mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim));
+  hidden_.resize(operands_bytes(config.hidden_width));
   places_.reserve(rows);
   attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
@@ -123,7 +123,8 @@ void Decoder::feed_forward_block(const LayerWeights& layer) {
   project({&down, 1}, hidden_.data(), rows);
 }
 
-// A thread computes the same outputs of both projections and what they give together.
+// A thread computes the same outputs of both projections and what they give together; rows become
+// operands when they are whole.
 void Decoder::gate_and_up(const LayerWeights& layer) {
   const std::size_t rows = places_.size();
   const std::size_t width = config_.hidden_width;
@@ -136,14 +137,17 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
     const std::size_t begin = part.begin * kernels::kMatmulPanel;
     const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
     for (std::size_t row = 0; row < rows; ++row) {
-      float* const gate = gate_.data() + row * width + begin;
-      kernels_.swiglu(gate, up_.data() + row * width + begin, count);
-      kernels_.to_operand(gate, width, begin, begin + count, hidden_.data() + row * stride(width));
+      kernels_.swiglu(gate_.data() + row * width + begin, up_.data() + row * width + begin, count);
     }
   };
   pool_.run(panels, [&](WorkRange range) {
     for (std::size_t begin = range.begin; begin < range.end; begin += panels_together) {
       compute({begin, std::min(begin + panels_together, range.end), range.thread});
+    }
+  });
+  for_rows(rows, [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      kernels_.to_operand(gate_.data() + row * width, width, hidden_.data(), row);
     }
   });
 }
@@ -175,8 +179,7 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
   kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
                     config_.width, floats);
-  kernels_.to_operand(floats, config_.width, 0, config_.width,
-                      normed_.data() + to * stride(config_.width));
+  kernels_.to_operand(floats, config_.width, normed_.data(), to);
 }
 
 // Several projections of the same rows: their panels are divided as if they were one matrix.

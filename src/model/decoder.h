@@ -69,8 +69,8 @@ class Decoder {
   // One split of the keys of one tile for one KV head: what a thread attends to at a time.
   struct SplitItem {
     std::uint32_t tile;
-    std::uint32_t kv_head;
-    std::uint64_t split;
+    kernels::KeySplit keys;
+    std::size_t first_partial;  // in partials_
   };
   // A projection and where its outputs go: [rows, outputs].
   struct Output {
@@ -102,17 +102,20 @@ class Decoder {
   void gate_and_up(const LayerWeights& layer);
   void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend(std::uint32_t layer, const kv::memory::LayerView& view);
+  std::uint32_t rows_together() const;
   void list_tiles(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend_by_tile(const kernels::Attention& job);
+  void list_splits(const kernels::Attention& job);
   void attend_by_split(const kernels::Attention& job);
+  void merge_tile(const kernels::Attention& job, std::span<const SplitItem> items);
   void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
   void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals);
   void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
-  std::size_t stride(std::size_t columns) const {
-    return kernels::operand_stride(kernels_.arithmetic, columns);
+  std::size_t operands_bytes(std::size_t columns) const {
+    return kernels::operands_bytes(kernels_.arithmetic, columns, options_.rows_max);
   }
   std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 
@@ -142,7 +145,7 @@ class Decoder {
   LargeArray<std::byte> hidden_;  // of hidden_width
   std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
-  LargeArray<float> partials_;     // [split items], grows with the longest context seen
+  LargeArray<float> partials_;     // of the split items; grows with the longest context seen
   LargeArray<std::byte> scratch_;  // [threads]
   std::size_t scratch_stride_;     // bytes
 };

@@ -46,12 +46,14 @@ TEST(ThreadPool, EveryItemIsDoneExactlyOnceOverManyJobs) {
   }
 }
 
-TEST(ThreadPool, RangesAreThoseOfTheSplitWhoeverDoesThem) {
+TEST(ThreadPool, PiecesAreAFunctionOfTheCountsWhoeverDoesThem) {
   ThreadPool pool(3);
   for (int job = 0; job < 500; ++job) {
-    std::vector<std::size_t> end_of(10, 0);
-    pool.run(10, [&](WorkRange range) { end_of[range.begin] = range.end; });
-    ASSERT_EQ(end_of, (std::vector<std::size_t>{4, 0, 0, 0, 7, 0, 0, 10, 0, 0}));
+    std::vector<std::size_t> end_of(16, 0);
+    pool.run(16, [&](WorkRange range) { end_of[range.begin] = range.end; });
+    // Ranges of 6, 5 and 5; of four pieces each, the first are the larger ones.
+    ASSERT_EQ(end_of,
+              (std::vector<std::size_t>{2, 0, 4, 0, 5, 6, 8, 0, 9, 10, 11, 13, 0, 14, 15, 16}));
   }
 }
 
@@ -68,18 +70,20 @@ TEST(ThreadPool, NoTwoRangesRunAtOnceUnderOneNumber) {
   EXPECT_FALSE(clash);
 }
 
-// A worker that is kept away (here: by a long range of its own in the job before) does not hold up
-// what it has not begun.
-TEST(ThreadPool, TheCallerDoesWhatNoWorkerHasBegun) {
-  ThreadPool pool(2);
-  std::atomic<int> by_caller = 0;
-  for (int job = 0; job < 200; ++job) {
-    pool.run(2, [&](WorkRange range) {
-      if (range.begin == 1 && range.thread == 0) ++by_caller;
-      if (range.thread == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
-    });
+// A thread that is slow or kept away (here: by sleep) holds up no more than the piece it is at.
+TEST(ThreadPool, WhoeverIsFreeDoesWhatOthersHaveNotBegun) {
+  for (const std::size_t slow : {0, 1}) {
+    ThreadPool pool(2);
+    std::atomic<int> pieces_of_slow = 0;
+    for (int job = 0; job < 50; ++job) {
+      pool.run(8, [&](WorkRange range) {
+        if (range.thread != slow) return;
+        ++pieces_of_slow;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+    }
+    EXPECT_LT(pieces_of_slow, 4 * 50) << "thread " << slow << " did its half of every job";
   }
-  EXPECT_GT(by_caller, 0) << "workers that slept were waited for 200 times";
 }
 
 TEST(ThreadPool, AnIdlePoolCostsNoCpu) {

@@ -181,7 +181,7 @@ TEST(Attention, TokensThatAttendTogetherGetWhatTheyGetAlone) {
     for (const KernelSet* const set : available_sets()) {
       Scene scene(c, set->value_order, set->key_order);
       const std::vector<float> alone = scene.attend(*set);
-      for (const std::uint32_t rows : {2u, 3u, 5u, 16u}) {
+      for (const std::uint32_t rows : {2u, 3u, 5u, 16u, 33u, 64u}) {
         const bool taken = rows * (c.heads / c.kv_heads) <= set->attention_queries;
         const bool rows_are_there =
             c.position + 1 >= rows && (c.window == 0 || c.position + 2 - rows <= c.window);

@@ -26,5 +26,18 @@ TEST(Exp, IsExactAtTheEnds) {
   EXPECT_TRUE(std::isnan(exp_fixed(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST(Power, IsWithinThreeMillionthsDownToTheSmallestNormalAndZeroBelow) {
+  for (int i = -125999; i <= 1000; ++i) {
+    const float t = static_cast<float>(i) * 1e-3f;
+    const double exact = std::exp2(static_cast<double>(t));
+    ASSERT_LE(std::abs(power_fixed(t) - exact), 3e-6 * exact) << t;
+  }
+  EXPECT_EQ(power_fixed(0.0f), 1.0f);
+  EXPECT_EQ(power_fixed(-126.0f), std::numeric_limits<float>::min());
+  EXPECT_EQ(power_fixed(-126.1f), 0.0f);
+  EXPECT_EQ(power_fixed(-std::numeric_limits<float>::infinity()), 0.0f);
+  EXPECT_TRUE(std::isnan(power_fixed(std::numeric_limits<float>::quiet_NaN())));
+}
+
 }  // namespace
 }  // namespace pagoda::kernels

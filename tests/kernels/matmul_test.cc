@@ -34,10 +34,9 @@ Weights random_weights(gguf::TensorType type, std::size_t rows, std::size_t colu
 LargeArray<std::byte> operands_of(const KernelSet& set, const std::vector<float>& x,
                                   std::size_t rows) {
   const std::size_t columns = x.size() / rows;
-  const std::size_t stride = operand_stride(set.arithmetic, columns);
-  LargeArray<std::byte> operands(rows * stride);
+  LargeArray<std::byte> operands(operands_bytes(set.arithmetic, columns, rows));
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(x.data() + row * columns, columns, 0, columns, operands.data() + row * stride);
+    set.to_operand(x.data() + row * columns, columns, operands.data(), row);
   }
   return operands;
 }

@@ -162,6 +162,30 @@ TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
   }
 }
 
+// Rows of whole vectors: both tokens of a pair of values, and what a set did not write stays.
+TEST(StoreKv, EverySetWritesTheReferenceBytes) {
+  const std::vector<float> keys = random_values(2 * 64, 8);
+  const std::vector<float> values = random_values(2 * 48, 9);
+  const std::vector<kv::BlockId> table = {kv::BlockId(1), kv::BlockId(0)};
+  for (kv::memory::PageLayout layout : layouts_of_three_tokens()) {
+    layout.block_tokens = 16;
+    layout.key_dim = 64;
+    layout.value_dim = 48;
+    for (const KernelSet* const set : available_sets()) {
+      Bytes written(2 * layout.page_bytes(), std::byte{0xEE});
+      Bytes expected = written;
+      for (const std::uint64_t position : {4, 17, 31}) {
+        set->store_kv({{written.data(), layout, 1}, table.data()}, position, keys.data(),
+                      values.data());
+        ref_set(set->arithmetic)
+            .store_kv({{expected.data(), layout, 1}, table.data()}, position, keys.data(),
+                      values.data());
+      }
+      ASSERT_EQ(written, expected) << set->name << " " << kv::memory::format_name(layout);
+    }
+  }
+}
+
 TEST(StoreKv, PairsKeepNoSubnormals) {
   std::vector<float> keys(2 * kKeyDim, 1.0f);
   std::vector<float> values(2 * kValueDim, 2.0f);

@@ -57,7 +57,7 @@ void lane_sums_of_rows(std::size_t rows, const float* x, std::size_t x_stride, c
 void multiply_panel(const Matmul& job, const float* panel, std::size_t first, std::size_t outputs) {
   const std::size_t columns = job.weight.columns;
   const auto* const all_x = reinterpret_cast<const float*>(job.x);
-  const std::size_t x_stride = operand_stride(Arithmetic::kFloats, columns) / sizeof(float);
+  const std::size_t x_stride = float_operand_stride(columns) / sizeof(float);
   for (std::size_t r = 0; r < job.rows; r += kRowsPerTile) {
     const std::size_t rows = std::min(kRowsPerTile, job.rows - r);
     const float* const x = all_x + r * x_stride;

@@ -147,16 +147,21 @@ struct CodedType {
 };
 
 constexpr CodedType kCodedTypes[] = {
-    {TensorType::kQ4_0, {true, -8, true, false, false}, 18, 1, read_q4_0},
-    {TensorType::kQ4_1, {true, 0, true, true, false}, 20, 1, read_q4_1},
-    {TensorType::kQ5_0, {false, -16, true, false, false}, 22, 1, read_q5_0},
-    {TensorType::kQ5_1, {false, 0, true, true, false}, 24, 1, read_q5_1},
-    {TensorType::kQ8_0, {false, -128, true, false, false}, 34, 1, read_q8_0},
-    {TensorType::kIQ4_NL, {false, -128, true, false, false}, 18, 1, read_iq4_nl},
-    {TensorType::kIQ4_XS, {false, -128, false, false, false}, 136, 8, nullptr, read_iq4_xs},
-    {TensorType::kQ4_K, {true, 0, false, true, false}, 144, 8, nullptr, read_q4_k},
-    {TensorType::kQ5_K, {false, 0, false, true, false}, 176, 8, nullptr, read_q5_k},
-    {TensorType::kQ6_K, {false, -32, false, false, true}, 210, 8, nullptr, read_q6_k},
+    {TensorType::kQ4_0, {true, -8, true, false, false, 15, false}, 18, 1, read_q4_0},
+    {TensorType::kQ4_1, {true, 0, true, true, false, 15, false}, 20, 1, read_q4_1},
+    {TensorType::kQ5_0, {false, -16, true, false, false, 31, false}, 22, 1, read_q5_0},
+    {TensorType::kQ5_1, {false, 0, true, true, false, 31, false}, 24, 1, read_q5_1},
+    {TensorType::kQ8_0, {false, -128, true, false, false, 255, true}, 34, 1, read_q8_0},
+    {TensorType::kIQ4_NL, {false, -128, true, false, false, 240, true}, 18, 1, read_iq4_nl},
+    {TensorType::kIQ4_XS,
+     {false, -128, false, false, false, 240, true},
+     136,
+     8,
+     nullptr,
+     read_iq4_xs},
+    {TensorType::kQ4_K, {true, 0, false, true, false, 15, false}, 144, 8, nullptr, read_q4_k},
+    {TensorType::kQ5_K, {false, 0, false, true, false, 31, false}, 176, 8, nullptr, read_q5_k},
+    {TensorType::kQ6_K, {false, -32, false, false, true, 63, false}, 210, 8, nullptr, read_q6_k},
 };
 
 const CodedType* find(TensorType type) {

@@ -24,6 +24,8 @@ struct CodeTraits {
   bool half_scales;    // scales and minima are halves: fp16 holds them exactly
   bool minima;         // minima are stored
   bool scale_each_16;  // the two groups have scales of their own
+  int highest;         // the largest u
+  bool wide;           // codes of 8 bits: a grid of 16 bits would be too coarse for them
 };
 
 // Nothing for types without codes (floats) and for rare ones, which are better kept as floats.

@@ -10,8 +10,7 @@
 #include "base/half.h"
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
-#include "kernels/ref/group_codes.h"
-#include "kernels/ref/groups.h"
+#include "kernels/ref/grid.h"
 #include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
@@ -81,18 +80,20 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
                 float scale, KeyRange keys, float* partial) {
   const kv::memory::PageLayout& layout = view.layer.layout;
   std::vector<float> scores;
-  float maximum = kNothing;
+  float highest = kNothing;
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
     const std::vector<float> k = decoded(layout, view.key_row(kv_head, key), layout.key_dim);
     PairSum sum(kDimensionStep);
     for (std::uint32_t d = 0; d < layout.key_dim; ++d) sum.add(d, rounded(q[d]), k[d]);
-    scores.push_back(sum.total() * scale);
-    maximum = std::max(maximum, scores.back());
+    scores.push_back(sum.total());
+    highest = std::max(highest, scores.back());
   }
+  const float power = scale * exp_steps::kLog2E;
+  const float shift = -(highest * power);
   std::array<float, kSumLanes> lanes = {};
   std::vector<PairSum> sums(layout.value_dim, PairSum(kKeyStep));
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
-    const float weight = exp_fixed(scores[key - keys.begin] - maximum);
+    const float weight = power_fixed(std::fma(scores[key - keys.begin], power, shift));
     lanes[key % kSumLanes] += weight;
     const std::vector<float> v = decoded(layout, view.value_row(kv_head, key), layout.value_dim);
     for (std::uint32_t d = 0; d < layout.value_dim; ++d) sums[d].add(key, rounded(weight), v[d]);
@@ -100,7 +101,7 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
   for (std::size_t width = kSumLanes / 2; width > 0; width /= 2) {
     for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   }
-  partial[0] = maximum;
+  partial[0] = highest * scale;
   partial[1] = lanes[0];
   for (std::uint32_t d = 0; d < layout.value_dim; ++d) partial[2 + d] = sums[d].total();
 }
@@ -135,19 +136,19 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
                          view.value_row(head, position));
 }
 
-void to_operand_pairs(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                      std::byte* operand) {
-  for (std::size_t k = begin; k < end; ++k) {
-    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k - begin]));
-    std::memcpy(operand + 2 * k, &bits, 2);
+void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
+  std::byte* const halves = operands + OperandLayout(columns).halves(row);
+  for (std::size_t k = 0; k < columns; ++k) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k]));
+    std::memcpy(halves + 2 * k, &bits, 2);
   }
-  to_digits(x, columns, begin, end, operand);
+  to_digits(x, columns, operands, row);
 }
 
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
-  if (code_traits(job.weight.type) != nullptr) return matmul_groups(job, begin, end);
+  if (on_grid(job.weight)) return matmul_grid(job, begin, end);
   const std::size_t columns = job.weight.columns;
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, columns);
+  const OperandLayout layout(columns);
   std::vector<float> weights(columns);
   for (std::size_t n = begin; n < end; ++n) {
     unpack_row(job.weight, n, weights.data());
@@ -156,7 +157,7 @@ void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::by
       PairSum sum(kMatmulStep);
       for (std::size_t k = 0; k < columns; ++k) {
         std::uint16_t bits = 0;
-        std::memcpy(&bits, job.x + r * stride + 2 * k, 2);
+        std::memcpy(&bits, job.x + layout.halves(r) + 2 * k, 2);
         sum.add(k, float_from_bf16(bits), weights[k]);
       }
       float& y = job.y[r * job.y_stride + n];

@@ -14,10 +14,8 @@ float first_infinite(kv::memory::Element element);
 void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
                     std::uint32_t head);
 
-// The operand of columns [begin, end) as bf16 and as digits, and the product with weights of
-// either kind.
-void to_operand_pairs(const float* x, std::size_t columns, std::size_t begin, std::size_t end,
-                      std::byte* operand);
+// The operand of a row as bf16 and as digits, and the product with weights of either kind.
+void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                     const float* values);

@@ -17,16 +17,15 @@ void unpack_row(const WeightMatrix& weight, std::size_t row, float* out) {
 // Floats are multiplied as they stand in the file and as they come.
 std::size_t packed_bytes(const WeightMatrix&) { return 0; }
 void pack(const WeightMatrix&, std::size_t, std::size_t, std::byte*) {}
-void to_operand(const float* x, std::size_t, std::size_t begin, std::size_t end,
-                std::byte* operand) {
-  std::memcpy(operand + begin * sizeof(float), x, (end - begin) * sizeof(float));
+void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
+  std::memcpy(operands + row * float_operand_stride(columns), x, columns * sizeof(float));
 }
 
 std::size_t matmul_scratch(std::size_t columns) { return columns * sizeof(float); }
 
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
   auto* const weights = reinterpret_cast<float*>(scratch);
-  const std::size_t stride = operand_stride(Arithmetic::kFloats, job.weight.columns);
+  const std::size_t stride = float_operand_stride(job.weight.columns);
   for (std::size_t n = begin; n < end; ++n) {
     unpack_row(job.weight, n, weights);
     for (std::size_t r = 0; r < job.rows; ++r) {

@@ -41,7 +41,7 @@ constexpr KernelSet kFloats = {
 
 constexpr KernelSet pairs_of(KernelSet set) {
   set.name = "ref-bf16";
-  set.version = 2;
+  set.version = 3;
   set.arithmetic = Arithmetic::kPairs;
   set.kv_element = kv::memory::Element::kBF16;
   set.attention_split = kPairsSplit;

@@ -1,5 +1,5 @@
 // y = x w^T: which kernel multiplies which weight with how many rows.
-#include "kernels/tiles/group_matmul.h"
+#include "kernels/tiles/grid_matmul.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/pair_matmul.h"
 
@@ -15,11 +15,11 @@ using tiles::PackedWeight;
 #if defined(__AVX512F__) && !defined(__AMX_INT8__)
 constexpr std::size_t kFewRows = static_cast<std::size_t>(-1);
 #else
-constexpr std::size_t kFewRows = 8;
+constexpr std::size_t kFewRows = 4;
 #endif
 
-void multiply_groups(const Matmul& job, const PackedWeight& weight, std::size_t begin,
-                     std::size_t end, std::byte* scratch) {
+void multiply_grid(const Matmul& job, const PackedWeight& weight, std::size_t begin,
+                   std::size_t end, std::byte* scratch) {
   const std::size_t rest = job.rows % kTileRows;
   const std::size_t by_rows = job.rows <= kFewRows ? job.rows : rest <= kFewRows ? rest : 0;
   const std::size_t by_tiles = job.rows - by_rows;
@@ -31,8 +31,8 @@ void multiply_groups(const Matmul& job, const PackedWeight& weight, std::size_t 
 
 std::size_t matmul_scratch(std::size_t columns) {
   const std::size_t pairs = pairs_scratch(columns);
-  const std::size_t groups = tiles_scratch(columns);
-  return pairs > groups ? pairs : groups;
+  const std::size_t grid = tiles_scratch(columns);
+  return pairs > grid ? pairs : grid;
 }
 
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
@@ -43,7 +43,7 @@ void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* sc
   if (weight.format.codes == Codes::kBf16) {
     return multiply_pairs(job, weight, first, last, scratch);
   }
-  multiply_groups(job, weight, first, last, scratch);
+  multiply_grid(job, weight, first, last, scratch);
 }
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

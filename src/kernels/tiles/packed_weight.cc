@@ -6,11 +6,12 @@
 
 #include "base/half.h"
 #include "kernels/ref/dequantise.h"
-#include "kernels/ref/group_codes.h"
+#include "kernels/ref/grid.h"
 
 namespace pagoda::kernels::tiles {
 namespace {
 
+using ref::GridGroup;
 using ref::GroupCodes;
 
 std::size_t tiles_of(std::size_t count, std::size_t size) { return (count + size - 1) / size; }
@@ -19,27 +20,21 @@ std::size_t tiles_of(std::size_t count, std::size_t size) { return (count + size
 struct OpenTile {
   PackedFormat format;
   std::byte* codes;
-  std::byte* scales;
+  std::byte* steps;
 
-  void put_scale(std::byte* kind, std::size_t place, float value) const {
-    if (format.half_scales) {
-      const std::uint16_t bits = fp16_from_float(value);
-      std::memcpy(kind + 2 * place, &bits, 2);
-    } else {
-      std::memcpy(kind + 4 * place, &value, 4);
-    }
+  void put_word(std::size_t place, std::int32_t value) const {
+    const auto word = static_cast<std::int16_t>(value);
+    std::memcpy(steps + sizeof(word) * place, &word, sizeof(word));
   }
 
-  void put_scales(std::size_t row, const GroupCodes& group) const {
-    for (std::size_t i = 0; i < (format.scale_each_16 ? 2u : 1u); ++i) {
-      put_scale(scales, i * kTileRows + row, group.scales[i]);
-      if (format.minima)
-        put_scale(scales + format.scale_bytes(), i * kTileRows + row, group.minima[i]);
-    }
+  // The grid of columns 0-15 and of 16-31.
+  void put_steps(std::size_t row, const GridGroup* halves) const {
+    if (format.steps == Steps::kAlone) return put_word(row, halves[0].step);
+    put_word(2 * row, halves[0].step);
+    put_word(2 * row + 1, format.steps == Steps::kEach16 ? halves[1].step : halves[0].offset);
   }
 
-  void put(std::size_t row, const GroupCodes& group) const {
-    put_scales(row, group);
+  void put_codes(std::size_t row, const GroupCodes& group) const {
     const std::size_t lines = format.code_bytes() / kLineBytes;
     for (std::size_t c = 0; c < kTileColumns; ++c) {
       const std::size_t line = c / 4;
@@ -55,7 +50,7 @@ void put_floats(const PackedWeight& packed, const std::vector<float>& values, st
   for (std::size_t k = 0; k < values.size(); ++k) {
     const std::uint16_t bits = bf16_from_float(values[k]);
     const std::size_t place =
-        k / kTileColumns * packed.step_bytes + 2 * (row * kTileColumns + k % kTileColumns);
+        k / kTileColumns * packed.group_bytes + 2 * (row * kTileColumns + k % kTileColumns);
     std::memcpy(codes + place, &bits, 2);
   }
 }
@@ -69,8 +64,8 @@ void pack_row_tile(const WeightMatrix& weight, const PackedWeight& packed, std::
   const std::size_t place = row_tile % kTilesTogether;
   std::byte* const start = target + packed.offset_of(row_tile, 0);
   std::byte* const codes = start + place * format.code_bytes();
-  std::byte* const scales =
-      start + kTilesTogether * format.code_bytes() + place * format.all_scale_bytes();
+  std::byte* const steps =
+      start + kTilesTogether * format.code_bytes() + place * format.steps_bytes();
   std::vector<float> values(format.codes == Codes::kBf16 ? weight.columns : 0);
   for (std::size_t row = 0; row < rows; ++row) {
     const std::byte* const source = weight.data + (first + row) * weight.row_bytes;
@@ -79,35 +74,43 @@ void pack_row_tile(const WeightMatrix& weight, const PackedWeight& packed, std::
       put_floats(packed, values, row, codes);
       continue;
     }
-    for (std::size_t step = 0; step < packed.steps; ++step) {
-      const OpenTile tile = {format, codes + step * packed.step_bytes,
-                             scales + step * packed.step_bytes};
-      tile.put(row, ref::read_codes(weight.type, source, step * kTileColumns));
+    const ref::GridRow grid = ref::grid_of(weight, first + row);
+    for (std::size_t group = 0; group < packed.groups; ++group) {
+      const OpenTile tile = {format, codes + group * packed.group_bytes,
+                             steps + group * packed.group_bytes};
+      tile.put_codes(row, grid.codes[group]);
+      tile.put_steps(row, grid.groups.data() + 2 * group);
     }
+    std::memcpy(target + packed.tiles_bytes + (first + row) * sizeof(float), &grid.scale,
+                sizeof(float));
   }
 }
 
 }  // namespace
 
-PackedFormat packed_format(gguf::TensorType type) {
-  const ref::CodeTraits* const traits = ref::code_traits(type);
-  if (traits == nullptr) return {};
-  return {.codes = traits->nibbles ? Codes::kNibbles : Codes::kBytes,
-          .lowest = static_cast<float>(traits->lowest),
-          .half_scales = traits->half_scales,
-          .minima = traits->minima,
-          .scale_each_16 = traits->scale_each_16};
+PackedFormat packed_format(const WeightMatrix& weight) {
+  if (!ref::on_grid(weight)) return {};
+  const ref::CodeTraits& traits = *ref::code_traits(weight.type);
+  return {.codes = traits.nibbles ? Codes::kNibbles : Codes::kBytes,
+          .steps = traits.minima          ? Steps::kWithOffsets
+                   : traits.scale_each_16 ? Steps::kEach16
+                                          : Steps::kAlone,
+          .lowest = traits.lowest,
+          .wide = traits.wide};
 }
 
 PackedWeight::PackedWeight(const WeightMatrix& weight)
-    : format(packed_format(weight.type)),
-      steps(tiles_of(weight.columns, kTileColumns)),
-      step_bytes(kTilesTogether * format.tile_bytes()),
+    : format(packed_format(weight)),
+      groups(tiles_of(weight.columns, kTileColumns)),
+      group_bytes(kTilesTogether * format.tile_bytes()),
+      tiles_bytes(tiles_of(weight.rows, kTilesTogether * kTileRows) * groups * group_bytes),
       data(weight.packed) {}
 
 std::size_t packed_bytes(const WeightMatrix& weight) {
   const PackedWeight packed(weight);
-  return tiles_of(weight.rows, kTilesTogether * kTileRows) * packed.steps * packed.step_bytes;
+  if (packed.format.codes == Codes::kBf16) return packed.tiles_bytes;
+  constexpr std::size_t kRowsTogether = kTilesTogether * kTileRows;
+  return packed.tiles_bytes + tiles_of(weight.rows, kRowsTogether) * kRowsTogether * sizeof(float);
 }
 
 void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::byte* packed) {

@@ -59,8 +59,9 @@ struct ColumnTile {
 ColumnTile column_tile(const Matmul& job, std::size_t steps, std::size_t first_row,
                        std::byte* scratch) {
   const std::size_t width = job.rows - first_row < 16 ? job.rows - first_row : 16;
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, job.weight.columns);
-  const std::byte* const x = job.x + first_row * stride;
+  const OperandLayout layout(job.weight.columns);
+  const std::size_t stride = layout.halves_stride();
+  const std::byte* const x = job.x + layout.halves(first_row);
   if (width == 1) return {x, 1};
   alignas(64) std::byte rows[kTileBytes] = {};
   alignas(64) std::byte columns[kTileBytes];
@@ -125,7 +126,7 @@ struct FewRows {
     if constexpr (RowTiles * ColumnTiles > 1) tile_zero<1>();
     if constexpr (RowTiles * ColumnTiles > 2) tile_zero<2>();
     if constexpr (RowTiles * ColumnTiles > 3) tile_zero<3>();
-    for (std::size_t step = 0; step < weight.steps; ++step) {
+    for (std::size_t step = 0; step < weight.groups; ++step) {
       weight.prefetch(row_tile, step, RowTiles);
       multiply(row_tile, step);
     }
@@ -157,9 +158,9 @@ void multiply_few(const Matmul& job, const PackedWeight& weight, const ColumnTil
 
 void matmul_few(const Matmul& job, const PackedWeight& weight, std::size_t begin, std::size_t end,
                 std::byte* scratch) {
-  ColumnTile columns[2] = {column_tile(job, weight.steps, 0, scratch), {}};
+  ColumnTile columns[2] = {column_tile(job, weight.groups, 0, scratch), {}};
   if (job.rows > 16) {
-    columns[1] = column_tile(job, weight.steps, 16, scratch + weight.steps * kTileBytes);
+    columns[1] = column_tile(job, weight.groups, 16, scratch + weight.groups * kTileBytes);
   }
   TileShapes shapes;
   for (int i = 0; i < 4; ++i) {
@@ -180,7 +181,7 @@ void matmul_few(const Matmul& job, const PackedWeight& weight, std::size_t begin
 
 // Row tile `row_tile` of the weight as right-hand sides: tile [step][2] of `panel`, from `side` on.
 void fill_panel(const PackedWeight& weight, std::size_t row_tile, int side, std::byte* panel) {
-  for (std::size_t step = 0; step < weight.steps; ++step) {
+  for (std::size_t step = 0; step < weight.groups; ++step) {
     transpose_words(weight.tile(row_tile, step).codes, kLine,
                     panel + (2 * step + side) * kTileBytes, kLine);
   }
@@ -192,8 +193,9 @@ void fill_panel(const PackedWeight& weight, std::size_t row_tile, int side, std:
 //              2 3          5
 template <bool SecondRows, bool SecondOutputs>
 void multiply_block(const Matmul& job, std::size_t steps, std::size_t row, const std::byte* panel) {
-  const std::size_t stride = operand_stride(Arithmetic::kPairs, job.weight.columns);
-  const std::byte* const x = job.x + row * stride;
+  const OperandLayout layout(job.weight.columns);
+  const std::size_t stride = layout.halves_stride();
+  const std::byte* const x = job.x + layout.halves(row);
   tile_zero<0>();
   if constexpr (SecondOutputs) tile_zero<1>();
   if constexpr (SecondRows) tile_zero<2>();
@@ -207,7 +209,7 @@ void multiply_block(const Matmul& job, std::size_t steps, std::size_t row, const
       tile_product<1, 4, 7>();
     }
     if constexpr (SecondRows) {
-      tile_load<5>(x + 16 * stride + step * kLine, stride);
+      tile_load<5>(x + layout.block_bytes() + step * kLine, stride);
       tile_product<2, 5, 6>();
       if constexpr (SecondOutputs) tile_product<3, 5, 7>();
     }
@@ -278,9 +280,9 @@ void matmul_many(const Matmul& job, const PackedWeight& weight, std::size_t begi
     fill_panel(weight, row_tile, 0, scratch);
     if (second) fill_panel(weight, row_tile + 1, 1, scratch);
     if (second) {
-      multiply_panel<true>(scope, job, weight.steps, row_tile * kTileRows, scratch);
+      multiply_panel<true>(scope, job, weight.groups, row_tile * kTileRows, scratch);
     } else {
-      multiply_panel<false>(scope, job, weight.steps, row_tile * kTileRows, scratch);
+      multiply_panel<false>(scope, job, weight.groups, row_tile * kTileRows, scratch);
     }
   }
 }

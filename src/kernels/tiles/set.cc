@@ -12,14 +12,14 @@ namespace {
 KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   KernelSet made = cpu_set();
   made.name = name;
-  made.version = 2;
+  made.version = 3;
   made.arithmetic = Arithmetic::kPairs;
   made.runs_here = runs_here;
   made.kv_element = kv::memory::Element::kBF16;
   made.key_order = kv::memory::KeyOrder::kColumns;
   made.value_order = kv::memory::ValueOrder::kTokenPairs;
   made.attention_split = kPairsSplit;
-  made.attention_queries = 16;
+  made.attention_queries = 192;
   made.matmul_scratch = matmul_scratch;
   made.attention_scratch = attention_scratch;
   made.packed_bytes = tiles::packed_bytes;
@@ -30,6 +30,8 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.swiglu = swiglu;
   made.store_kv = store_kv;
   made.attend_split = attend_split;
+  made.merge_partials = merge_partials;
+  made.finish_partial = finish_partial;
   return made;
 }
 

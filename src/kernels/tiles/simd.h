@@ -75,6 +75,12 @@ inline F32x16 scale_by_power(F32x16 value, F32x16 steps) {
   const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(steps.v), 23);
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(value.v), power))};
 }
+// The same, 0 in lanes where x < limit.
+inline F32x16 scale_by_power_above(F32x16 x, float limit, F32x16 value, F32x16 steps) {
+  const __mmask16 stays = _mm512_cmp_ps_mask(x.v, broadcast(limit).v, _CMP_NLT_UQ);
+  const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(steps.v), 23);
+  return {_mm512_castsi512_ps(_mm512_maskz_add_epi32(stays, _mm512_castps_si512(value.v), power))};
+}
 // Lane i: bit i of `lanes` ? a : otherwise
 inline F32x16 select(std::uint32_t lanes, F32x16 a, F32x16 otherwise) {
   return {_mm512_mask_mov_ps(otherwise.v, static_cast<__mmask16>(lanes), a.v)};
@@ -113,6 +119,12 @@ inline void store_bf16(std::uint16_t* p, F32x16 low, F32x16 high) {
 }
 inline void store_bf16(std::uint16_t* p, F32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(to_bf16(a, a)));
+}
+
+// As bf16 to every other half: p[0], p[2], …. What stands between stays untouched.
+inline void store_bf16_apart(std::uint16_t* p, F32x16 a) {
+  const __m512i words = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(to_bf16(a, a)));
+  _mm512_mask_storeu_epi16(p, 0x55555555, words);
 }
 
 // For as long as it lives, the thread's floating point counts subnormals as zero.
@@ -198,6 +210,10 @@ inline F32x16 scale_by_power(const F32x16& value, const F32x16& steps) {
                                 (std::bit_cast<std::uint32_t>(steps.v[i]) << 23));
   });
 }
+inline F32x16 scale_by_power_above(const F32x16& x, float limit, const F32x16& value,
+                                   const F32x16& steps) {
+  return zero_where_below(x, limit, scale_by_power(value, steps));
+}
 inline F32x16 select(std::uint32_t lanes, const F32x16& a, const F32x16& otherwise) {
   return each_lane([&](std::size_t i) { return (lanes >> i & 1) != 0 ? a.v[i] : otherwise.v[i]; });
 }
@@ -232,17 +248,44 @@ inline void store_bf16(std::uint16_t* p, const F32x16& low, const F32x16& high) 
   store_bf16(p + kLanes, high);
 }
 
+inline void store_bf16_apart(std::uint16_t* p, const F32x16& a) {
+  for (std::size_t i = 0; i < kLanes; ++i) p[2 * i] = bf16_from_float(without_subnormals(a.v[i]));
+}
+
 inline F32x16 load_fp16(const std::uint16_t* p) {
   return each_lane([&](std::size_t i) { return float_from_fp16(p[i]); });
 }
 
 #endif
 
+// Asks memory for lines that will be read soon. By assembly: GCC takes a function that does nothing
+// else for one that does nothing.
+inline void fetch_lines(const std::byte* first, std::size_t lines, std::size_t stride) {
+#if defined(__AVX512F__)
+  for (std::size_t i = 0; i < lines; ++i) asm volatile("prefetcht0 (%0)" ::"r"(first + i * stride));
+#else
+  static_cast<void>(first), static_cast<void>(lines), static_cast<void>(stride);
+#endif
+}
+
 inline F32x16 splat_like(const F32x16&, float x) { return broadcast(x); }
 
 // The steps of exp_fixed, sixteen at a time, for x up to kHighest or NaN.
 inline F32x16 exp_up_to_highest(const F32x16& x) {
   return zero_where_below(x, exp_steps::kLowest, exp_within(x, 0));
+}
+
+// The steps of power_fixed.
+[[gnu::always_inline]] inline F32x16 power_of_two(const F32x16& t) {
+  namespace s = exp_steps;
+  const F32x16 rounder = broadcast(s::kRounder);
+  const F32x16 shifted = t + rounder;
+  const F32x16 r = t - (shifted - rounder);
+  F32x16 p = fma(broadcast(s::kQ4), r, broadcast(s::kQ3));
+  p = fma(p, r, broadcast(s::kQ2));
+  p = fma(p, r, broadcast(s::kQ1));
+  p = fma(p, r, broadcast(1.0f));
+  return scale_by_power_above(t, s::kLowestPower, p, shifted);
 }
 
 // The steps of exp_fixed for every x.

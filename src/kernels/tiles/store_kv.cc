@@ -20,6 +20,13 @@ void scatter(const std::uint16_t* halves, std::size_t first, std::size_t count,
   for (; i < count; ++i) __builtin_memcpy(start + 2 * row.place(i), halves + i, 2);
 }
 
+// Halves of a row whose elements stand between those of another.
+void store_apart(const float* values, std::size_t count, std::byte* row) {
+  auto* const halves = reinterpret_cast<std::uint16_t*>(row);
+  for (std::size_t i = 0; i < count; i += kLanes)
+    store_bf16_apart(halves + 2 * i, load(values + i));
+}
+
 void store_row(kv::memory::Element element, const float* values, std::size_t count,
                kv::memory::Row row) {
   if (element != kv::memory::Element::kBF16) {
@@ -29,6 +36,9 @@ void store_row(kv::memory::Element element, const float* values, std::size_t cou
       kv::memory::encode_row(element, &value, 1, {row.data + bytes * row.place(i)});
     }
     return;
+  }
+  if (row.step == 2 && row.pair_step == 4 && count % kLanes == 0) {
+    return store_apart(values, count, row.data);
   }
   alignas(64) std::uint16_t halves[kRowPart];
   for (std::size_t first = 0; first < count; first += kRowPart) {

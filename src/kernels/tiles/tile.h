@@ -4,8 +4,8 @@
 //   a tile      up to 16 rows of up to 64 bytes
 //   product     c[m][n] += pair sum over k of a[m][k] * b[k][n], one step of kernels/ops.h
 //               a: [m][k] bf16;  b: [k / 2][n][2] bf16, pairs of k side by side;  c: [m][n] fp32
-//   byte product  c[m][n] += sum over k of a[m][k] * b[k][n], exact
-//               a: [m][k] signed bytes;  b: [k / 4][n][4] unsigned bytes;  c: [m][n] int32
+//   signed or unsigned product   c[m][n] += sum over k of a[m][k] * b[k][n], exact
+//               a: [m][k] signed bytes;  b: [k / 4][n][4] such bytes;  c: [m][n] int32
 //
 // A thread uses tiles within a TileScope.
 #pragma once
@@ -67,7 +67,11 @@ template <int C, int A, int B>
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
 }
 template <int C, int A, int B>
-[[gnu::always_inline]] inline void tile_byte_product() {
+[[gnu::always_inline]] inline void tile_signed_product() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+[[gnu::always_inline]] inline void tile_unsigned_product() {
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
 }
 
@@ -108,22 +112,32 @@ inline void tile_store(void* p, std::size_t stride) {
   }
 }
 
-template <int C, int A, int B>
-inline void tile_byte_product() {
+template <class Right>
+inline void byte_product(int c, int a, int b) {
   TileRegisters& registers = tile_registers();
-  const std::size_t columns = registers.shapes.row_bytes[C] / 4;
-  for (std::size_t m = 0; m < registers.shapes.rows[C]; ++m) {
-    for (std::size_t n = 0; n < columns; ++n) {
-      std::int32_t sum;
-      std::byte* const place = registers.bytes[C] + 64 * m + 4 * n;
-      __builtin_memcpy(&sum, place, 4);
-      for (std::size_t k = 0; k < 4 * std::size_t{registers.shapes.rows[B]}; ++k) {
-        sum += static_cast<std::int8_t>(registers.bytes[A][64 * m + k]) *
-               static_cast<std::uint8_t>(registers.bytes[B][64 * (k / 4) + 4 * n + k % 4]);
+  for (std::size_t m = 0; m < registers.shapes.rows[c]; ++m) {
+    std::int32_t sums[kLanes];
+    __builtin_memcpy(sums, registers.bytes[c] + 64 * m, sizeof(sums));
+    for (std::size_t line = 0; line < registers.shapes.rows[b]; ++line) {
+      std::int8_t left[4];
+      Right right[kLanes][4];
+      __builtin_memcpy(left, registers.bytes[a] + 64 * m + 4 * line, sizeof(left));
+      __builtin_memcpy(right, registers.bytes[b] + 64 * line, sizeof(right));
+      for (std::size_t n = 0; n < kLanes; ++n) {
+        sums[n] += left[0] * right[n][0] + left[1] * right[n][1] + left[2] * right[n][2] +
+                   left[3] * right[n][3];
       }
-      __builtin_memcpy(place, &sum, 4);
     }
+    __builtin_memcpy(registers.bytes[c] + 64 * m, sums, sizeof(sums));
   }
+}
+template <int C, int A, int B>
+inline void tile_signed_product() {
+  byte_product<std::int8_t>(C, A, B);
+}
+template <int C, int A, int B>
+inline void tile_unsigned_product() {
+  byte_product<std::uint8_t>(C, A, B);
 }
 
 #if defined(__AVX512F__)

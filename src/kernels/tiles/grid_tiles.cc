@@ -1,0 +1,268 @@
+// Grid sums of 16 rows of x and 16 outputs at a time by the matrix unit. Codes become digits of
+// weights, which serve all rows; every digit of x is multiplied with every digit of a weight, 64
+// columns at a time, products of one place value in one tile. Nothing is scaled before the end.
+//
+// The vector units work beside the matrix unit: while it multiplies, the sums it left before become
+// outputs, and codes it needs later become digits.
+#include "kernels/tiles/grid_format.h"
+#include "kernels/tiles/grid_matmul.h"
+#include "kernels/tiles/tile.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+namespace {
+
+constexpr std::size_t kTileBytes = 1024;
+
+// Digits of weights that are kept while all rows of x pass by: what the second-level cache likes.
+constexpr std::size_t kDigitBytesTogether = std::size_t{256} << 10;
+
+// One group of columns of a row tile: its lines of each digit, kTileBytes apart, highest first.
+template <class Format>
+[[gnu::always_inline]] inline void unpack_group(const PackedFormat& format, PackedTile tile,
+                                                std::byte* out) {
+  const Words16 steps[2] = {Format::steps(tile, 0), Format::steps(tile, 1)};
+  const Words16 offsets[2] = {Format::offsets(format, tile, steps[0]),
+                              Format::offsets(format, tile, steps[1])};
+  const auto split = [&](const Codes64& codes, std::size_t line) {
+    std::byte* const place = out + line * kLineBytes;
+    if constexpr (Format::kWide) {
+      split_wide_line(codes, steps[0], place, place + kTileBytes, place + 2 * kTileBytes);
+    } else {
+      split_line(codes, steps[line / 4], offsets[line / 4], place, place + kTileBytes);
+    }
+  };
+  if constexpr (Format::kNibbles) {
+    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 4; ++line) {
+      const Codes64 both = load_codes(tile.codes + line * kLineBytes);
+      split(low_nibbles(both), line);
+      split(high_nibbles(both), 4 + line);
+    }
+  } else {
+    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 8; ++line) {
+      split(load_codes(tile.codes + line * kLineBytes), line);
+    }
+  }
+}
+
+// The digits of some row tiles: [row tile][step][digit] tiles. With an odd number of groups the
+// second half of the last step stays as it was: it is multiplied with zeros.
+template <class Format>
+constexpr std::size_t digit_bytes(std::size_t groups) {
+  return (groups + 1) / 2 * Format::kDigits * kTileBytes;
+}
+
+// Row tiles [begin, end) on their way from codes to digits, a group of columns of one row tile at a
+// time, as they stand in memory.
+template <class Format>
+class Unpacking {
+ public:
+  Unpacking(const PackedWeight& weight, std::size_t begin, std::size_t end, std::byte* digits)
+      : weight_(weight),
+        begin_(begin),
+        end_(end),
+        digits_(digits),
+        row_tile_(begin),
+        group_(begin < end ? 0 : weight.groups) {}
+
+  [[gnu::always_inline]] void go_on(std::size_t groups) {
+    for (; groups > 0 && group_ < weight_.groups; --groups) {
+      weight_.prefetch(row_tile_, group_, 1);
+      unpack_group<Format>(weight_.format, weight_.tile(row_tile_, group_),
+                           digits_ + (row_tile_ - begin_) * digit_bytes<Format>(weight_.groups) +
+                               group_ / 2 * Format::kDigits * kTileBytes + group_ % 2 * 512);
+      if (++row_tile_ == end_) {
+        row_tile_ = begin_;
+        ++group_;
+      }
+    }
+  }
+  void finish() { go_on((end_ - begin_) * weight_.groups); }
+
+ private:
+  const PackedWeight& weight_;
+  std::size_t begin_;
+  std::size_t end_;
+  std::byte* digits_;
+  std::size_t row_tile_;
+  std::size_t group_;
+};
+
+// Tile registers: sums 0-3, digits of x 4 and 5, digits of weights 6 and 7.
+TileShapes shapes_for(std::size_t rows) {
+  TileShapes shapes;
+  for (const int tile : {0, 1, 2, 3, 4, 5}) shapes.set(tile, {static_cast<std::uint8_t>(rows), 64});
+  for (const int right : {6, 7}) shapes.set(right, {16, 64});
+  return shapes;
+}
+
+// Sums of one step by place value. Two digits: tile 0 high x high, 1 and 2 the mixed ones, 3 low x
+// low; three: tiles 0 to 3 in falling order. No product waits for the one before it.
+template <class Format>
+[[gnu::always_inline]] inline void multiply_step(const std::byte* digits,
+                                                 const std::byte* weights) {
+  constexpr std::size_t stride = sizeof(StepDigits);
+  tile_load<4>(digits, stride);
+  tile_load<6>(weights, kLineBytes);
+  tile_signed_product<0, 4, 6>();
+  tile_load<7>(weights + kTileBytes, kLineBytes);
+  tile_unsigned_product<1, 4, 7>();
+  tile_load<5>(digits + kStep, stride);
+  if constexpr (Format::kWide) {
+    tile_unsigned_product<2, 5, 7>();
+    tile_signed_product<1, 5, 6>();
+    tile_load<6>(weights + 2 * kTileBytes, kLineBytes);
+    tile_unsigned_product<3, 5, 6>();
+    tile_unsigned_product<2, 4, 6>();
+  } else {
+    tile_signed_product<2, 5, 6>();
+    tile_unsigned_product<3, 5, 7>();
+  }
+}
+
+// What the matrix unit left of some rows and one row tile: sums by place value.
+template <class Format>
+struct TileSums {
+  alignas(64) std::byte tiles[4][kTileBytes];
+  std::size_t first_row = 0;
+  std::size_t rows = 0;
+  std::size_t row_tile = 0;
+
+  // Of one row, as floats.
+  [[gnu::always_inline]] F32x16 floats(std::size_t row) const {
+    const I32x16 a = load_sums(tiles[0] + row * kLineBytes);
+    const I32x16 b = load_sums(tiles[1] + row * kLineBytes);
+    const I32x16 c = load_sums(tiles[2] + row * kLineBytes);
+    const I32x16 d = load_sums(tiles[3] + row * kLineBytes);
+    if constexpr (Format::kWide) {
+      return floats_of(a + shift_right<8>(b + shift_right<8>(c + shift_right<8>(d))),
+                       shift_left<16>(b) + shift_left<8>(c) + d);
+    } else {
+      const I32x16 mixed = b + c;
+      return floats_of(shift_right<8>(a + shift_right<8>(mixed + shift_right<8>(d))),
+                       shift_left<16>(a) + shift_left<8>(mixed) + d);
+    }
+  }
+};
+
+// Tiles multiplied one after the other.
+template <class Format>
+class TileProducts {
+ public:
+  TileProducts(const Matmul& job, const PackedWeight& weight)
+      : job_(job),
+        weight_(weight),
+        steps_((weight.groups + 1) / 2),
+        rows_a_step_((kTileRows + steps_ - 1) / steps_) {}
+
+  // Rows [first_row, first_row + rows) of x, at most 16, with one row tile, whose digits these are.
+  // Meanwhile as much of `later` is unpacked.
+  void multiply(std::size_t first_row, std::size_t rows, std::size_t row_tile,
+                const std::byte* digits, Unpacking<Format>& later) {
+    const std::byte* const x = DigitRows(job_, first_row).digits;
+    TileSums<Format>& sums = sums_[turn_ % 2];
+    tile_zero<0>();
+    tile_zero<1>();
+    tile_zero<2>();
+    tile_zero<3>();
+    std::size_t done = 0;
+    for (std::size_t step = 0; step < steps_; ++step) {
+      multiply_step<Format>(x + step * OperandLayout::kDigitsStride,
+                            digits + step * Format::kDigits * kTileBytes);
+      done = put_some(done);
+      later.go_on(kStep / kGroup);
+    }
+    tile_store<0>(sums.tiles[0], kLineBytes);
+    tile_store<1>(sums.tiles[1], kLineBytes);
+    tile_store<2>(sums.tiles[2], kLineBytes);
+    tile_store<3>(sums.tiles[3], kLineBytes);
+    sums.first_row = first_row;
+    sums.rows = rows;
+    sums.row_tile = row_tile;
+    ++turn_;
+  }
+
+  // Outputs of what was multiplied last.
+  void finish() {
+    for (std::size_t done = 0; done < kTileRows;) done = put_some(done);
+  }
+
+ private:
+  // A few rows of the tile before, from `done` on; returns where to go on.
+  [[gnu::always_inline]] std::size_t put_some(std::size_t done) const {
+    const TileSums<Format>& sums = sums_[(turn_ + 1) % 2];
+    const std::size_t end = done + rows_a_step_ < sums.rows ? done + rows_a_step_ : sums.rows;
+    const DigitRows x(job_, sums.first_row);
+    for (std::size_t row = done; row < end; ++row) {
+      put_sums(job_, weight_, sums.first_row + row, x.scale_of(row), sums.row_tile,
+               sums.floats(row));
+    }
+    return done + rows_a_step_;
+  }
+
+  const Matmul& job_;
+  const PackedWeight& weight_;
+  std::size_t steps_;
+  std::size_t rows_a_step_;
+  std::size_t turn_ = 0;
+  TileSums<Format> sums_[2];
+};
+
+// All rows with row tiles [begin, end), whose digits these are.
+template <class Format>
+void multiply_part(const Matmul& job, const PackedWeight& weight, std::size_t rows,
+                   std::size_t begin, std::size_t end, const std::byte* digits,
+                   Unpacking<Format>& later) {
+  TileScope scope;
+  TileProducts<Format> products(job, weight);
+  for (std::size_t row = 0; row < rows; row += kTileRows) {
+    const std::size_t count = rows - row < kTileRows ? rows - row : kTileRows;
+    if (row == 0 || count < kTileRows) scope.use(shapes_for(count));
+    for (std::size_t row_tile = begin; row_tile < end; ++row_tile) {
+      products.multiply(row, count, row_tile,
+                        digits + (row_tile - begin) * digit_bytes<Format>(weight.groups), later);
+    }
+  }
+  products.finish();
+}
+
+// Row tiles whose digits are kept together.
+std::size_t tiles_together(std::size_t tile_bytes) {
+  const std::size_t fit = kDigitBytesTogether / tile_bytes;
+  return fit < 1 ? 1 : fit < tiles::kTilesTogether ? fit : tiles::kTilesTogether;
+}
+
+}  // namespace
+
+std::size_t tiles_scratch(std::size_t columns) {
+  std::size_t most = 0;
+  for (const std::size_t digits : {2, 3}) {
+    const std::size_t tile_bytes = steps_of(columns) * digits * kTileBytes;
+    const std::size_t bytes = 2 * tiles_together(tile_bytes) * tile_bytes;
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+void multiply_by_tiles(const Matmul& job, const PackedWeight& weight, std::size_t rows,
+                       std::size_t begin, std::size_t end, std::byte* scratch) {
+  with_grid_format(weight.format, [&]<class Format>(Format) {
+    const std::size_t tile_bytes = digit_bytes<Format>(weight.groups);
+    const std::size_t together = tiles_together(tile_bytes);
+    const auto end_of = [&](std::size_t part) {
+      return end - part < together ? end : part + together;
+    };
+    std::byte* now = scratch;
+    std::byte* next = scratch + together * tile_bytes;
+    Unpacking<Format>(weight, begin, end_of(begin), now).finish();
+    for (std::size_t part = begin; part < end; part += together) {
+      Unpacking<Format> later(weight, end_of(part), end_of(end_of(part)), next);
+      multiply_part<Format>(job, weight, rows, part, end_of(part), now, later);
+      later.finish();
+      std::byte* const used = now;
+      now = next;
+      next = used;
+    }
+  });
+}
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET

@@ -1,0 +1,148 @@
+// kernels/tiles/ints.h by AVX-512 with VNNI.
+#pragma once
+
+#include "kernels/ref/grid.h"
+#include "kernels/tiles/simd.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+
+struct I32x16 {
+  __m512i v;
+};
+struct I64x16 {
+  __m512i even;  // outputs 0, 2, …
+  __m512i odd;
+};
+struct Codes64 {
+  __m512i v;
+};
+struct Words16 {
+  __m512i v;
+};
+
+inline I32x16 no_sums() { return {_mm512_setzero_si512()}; }
+inline I64x16 no_wide_sums() { return {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
+inline I32x16 broadcast_sum(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
+inline I32x16 load_sums(const void* p) { return {_mm512_load_si512(p)}; }
+inline I32x16 operator+(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+template <int Bits>
+[[gnu::always_inline]] inline I32x16 shift_left(I32x16 a) {
+  return {_mm512_slli_epi32(a.v, Bits)};
+}
+// Rounds down.
+template <int Bits>
+[[gnu::always_inline]] inline I32x16 shift_right(I32x16 a) {
+  return {_mm512_srai_epi32(a.v, Bits)};
+}
+
+inline Codes64 load_codes(const std::byte* p) { return {_mm512_load_si512(p)}; }
+inline void store_codes(std::byte* p, Codes64 c) { _mm512_store_si512(p, c.v); }
+inline Codes64 low_nibbles(Codes64 c) { return {_mm512_and_si512(c.v, _mm512_set1_epi8(15))}; }
+// kHighUnit times the high nibbles: what costs least.
+inline constexpr int kHighUnit = 16;
+inline Codes64 high_nibbles_up(Codes64 c) { return {_mm512_and_si512(c.v, _mm512_set1_epi8(-16))}; }
+inline Codes64 high_nibbles(Codes64 c) {
+  return {_mm512_and_si512(_mm512_srli_epi16(c.v, 4), _mm512_set1_epi8(15))};
+}
+
+// sums[n] += sum over i < 4 of c[n][i] * x[i], x signed
+inline I32x16 add_products(I32x16 sums, Codes64 c, const std::int8_t* x) {
+  std::int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  return {_mm512_dpbusd_epi32(sums.v, c.v, _mm512_set1_epi32(four))};
+}
+
+// Words stand twice in their 32 bits.
+inline Words16 load_words(const std::byte* p) {
+  const __m512i words =
+      _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_or_si512(words, _mm512_slli_epi32(words, 16))};
+}
+// Of [16] pairs of words.
+inline Words16 load_first_words(const std::byte* p) {
+  const __m512i order =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13));
+  return {_mm512_shuffle_epi8(_mm512_load_si512(p), order)};
+}
+inline Words16 load_second_words(const std::byte* p) {
+  const __m512i order =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15));
+  return {_mm512_shuffle_epi8(_mm512_load_si512(p), order)};
+}
+// Modulo 2^16.
+inline Words16 times(Words16 a, std::int16_t factor) {
+  return {_mm512_mullo_epi16(a.v, _mm512_set1_epi16(factor))};
+}
+inline I32x16 to_sums(Words16 a) { return {_mm512_srai_epi32(a.v, 16)}; }
+
+// sums += (first + second / kHighUnit) * step + (x_sums[0] + x_sums[1]) * offset
+//
+// `first` and `second` / 16 fit into words: a pair of them is multiplied by one instruction.
+inline I32x16 add_group(I32x16 sums, I32x16 first, I32x16 second, Words16 step, Words16 offset,
+                        const std::int16_t* x_sums) {
+  const __m512i pairs = _mm512_mask_mov_epi16(_mm512_slli_epi32(second.v, 12), 0x55555555, first.v);
+  std::int32_t x_pair;
+  __builtin_memcpy(&x_pair, x_sums, 4);
+  return {_mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sums.v, pairs, step.v), offset.v,
+                              _mm512_set1_epi32(x_pair))};
+}
+
+inline I64x16 add_products(I64x16 sums, I32x16 a, I32x16 b) {
+  const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(a.v, 32), _mm512_srli_epi64(b.v, 32));
+  return {_mm512_add_epi64(sums.even, _mm512_mul_epi32(a.v, b.v)), _mm512_add_epi64(sums.odd, odd)};
+}
+
+// ref::float_of_sum
+inline F32x16 floats_of(I64x16 sums) {
+  const auto floats = [](__m512i sum) {
+    const __m512i low = _mm512_and_si512(sum, _mm512_set1_epi64(0xFFFFFF));
+    return _mm256_fmadd_ps(_mm512_cvtepi64_ps(_mm512_srai_epi64(sum, 24)), _mm256_set1_ps(0x1p24f),
+                           _mm512_cvtepi64_ps(low));
+  };
+  const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return {_mm512_permutex2var_ps(_mm512_castps256_ps512(floats(sums.even)), order,
+                                 _mm512_castps256_ps512(floats(sums.odd)))};
+}
+// The same of 2^24 * high + low, of which low counts modulo 2^24.
+inline F32x16 floats_of(I32x16 high, I32x16 low) {
+  const __m512i rest = _mm512_and_si512(low.v, _mm512_set1_epi32(0xFFFFFF));
+  return {_mm512_fmadd_ps(_mm512_cvtepi32_ps(high.v), _mm512_set1_ps(0x1p24f),
+                          _mm512_cvtepi32_ps(rest))};
+}
+
+// ---- weights as digits. A line of codes becomes a line of bytes for each digit.
+
+// codes * step + offset as 256 * high + low, high signed, low not
+inline void split_line(Codes64 codes, Words16 step, Words16 offset, std::byte* high,
+                       std::byte* low) {
+  const __m512i even = _mm512_and_si512(codes.v, _mm512_set1_epi16(255));
+  const __m512i odd = _mm512_srli_epi16(codes.v, 8);
+  const __m512i first = _mm512_add_epi16(_mm512_mullo_epi16(even, step.v), offset.v);
+  const __m512i second = _mm512_add_epi16(_mm512_mullo_epi16(odd, step.v), offset.v);
+  constexpr int kAndOr = 0xEA;  // (a & b) | c
+  _mm512_store_si512(low, _mm512_ternarylogic_epi32(first, _mm512_set1_epi16(255),
+                                                    _mm512_slli_epi16(second, 8), kAndOr));
+  _mm512_store_si512(high, _mm512_ternarylogic_epi32(second, _mm512_set1_epi16(-256),
+                                                     _mm512_srli_epi16(first, 8), kAndOr));
+}
+// (codes - 128) * step as 2^16 * high + 2^8 * middle + low, only high signed
+inline void split_wide_line(Codes64 codes, Words16 step, std::byte* high, std::byte* middle,
+                            std::byte* low) {
+  const __m512i signs = _mm512_xor_si512(codes.v, _mm512_set1_epi8(-128));
+  const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(signs, 8), 8);
+  const __m512i odd = _mm512_srai_epi16(signs, 8);
+  const __m512i first = _mm512_mullo_epi16(even, step.v);
+  const __m512i second = _mm512_mullo_epi16(odd, step.v);
+  const __m512i ones = _mm512_set1_epi16(255);
+  const __m512i others = _mm512_set1_epi16(-256);
+  constexpr int kAndOr = 0xEA;
+  _mm512_store_si512(low,
+                     _mm512_ternarylogic_epi32(first, ones, _mm512_slli_epi16(second, 8), kAndOr));
+  _mm512_store_si512(
+      middle, _mm512_ternarylogic_epi32(second, others, _mm512_srli_epi16(first, 8), kAndOr));
+  _mm512_store_si512(high, _mm512_ternarylogic_epi32(
+                               _mm512_mulhi_epi16(even, step.v), ones,
+                               _mm512_slli_epi16(_mm512_mulhi_epi16(odd, step.v), 8), kAndOr));
+}
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET
