@@ -145,7 +145,9 @@ class AttentionDesk {
     copy_bytes_ = table.size() * layout.page_bytes();
     copies_ = 400'000'000 / copy_bytes_ + 1;
     model::AttentionPlan plan;
-    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
+    model::AttentionLimits limits;
+    if (element == kv::memory::Element::kE4M3) limits.wide_blocks = model::kNoWideTiles;
+    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, limits);
     const std::uint32_t rows = work.sequences * work.rows;
     const auto random = [&](std::uint64_t bytes) {
       return buffers_.emplace_back(random_buffer(bytes, 1.0f, stream)).data();

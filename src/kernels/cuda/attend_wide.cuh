@@ -113,8 +113,7 @@ struct WideTotals {
       top[r] = by[r].top;
     }
     // merged() without its cases, where no row of the warp has one.
-    const bool plain =
-        by[0].left != 0.0f && by[0].right != 0.0f && by[1].left != 0.0f && by[1].right != 0.0f;
+    const bool plain = by[0].left >= 0 && by[0].right >= 0 && by[1].left >= 0 && by[1].right >= 0;
     const std::uint32_t thread = threadIdx.x % 128;
     if (__all_sync(~0u, plain)) {
 #pragma unroll

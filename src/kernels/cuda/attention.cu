@@ -11,23 +11,6 @@ constexpr int kMergeBytes = 72 * 1024;  // of partial results at a time
 // A thread for every dimension, and one for the sum of weights.
 constexpr int merge_threads(int dim) { return dim + 32; }
 
-// How split i joins all before it. Where one side is nothing the other stays, bit for bit: the
-// factor of the side that counts for nothing is negative.
-struct JoinFactors {
-  float left;
-  float right;
-
-  __device__ __forceinline__ static JoinFactors of(const MergeFactors& by) {
-    if (by.right == 0.0f && by.left == 1.0f) return {1.0f, -1.0f};
-    if (by.left == 0.0f && by.right == 1.0f) return {-1.0f, 1.0f};
-    return {by.left, by.right};
-  }
-  __device__ __forceinline__ float join(float before, float own) const {
-    const float both = __fmaf_rn(before, left, own * right);
-    return left < 0 ? own : right < 0 ? before : both;
-  }
-};
-
 // The largest of all values of lower threads of the warp, and of `first`.
 __device__ __forceinline__ float largest_before(float first, float own) {
   const int lane = threadIdx.x % 32;
@@ -49,8 +32,9 @@ struct RowPartials {
   float* data;
 
   __device__ __forceinline__ float* at(int split) const { return data + split * kFloats; }
-  __device__ __forceinline__ JoinFactors& factors(int split) const {
-    return *reinterpret_cast<JoinFactors*>(at(split) + kDim + 2);
+  // Of the split, merged with all before it.
+  __device__ __forceinline__ float2& factors(int split) const {
+    return *reinterpret_cast<float2*>(at(split) + kDim + 2);
   }
   // Of splits that are `stride` floats apart.
   __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
@@ -69,7 +53,7 @@ struct RowPartials {
       const int split = begin + threadIdx.x % 32;
       const float own = split < splits ? at(split)[kDim] : kNothing;
       const MergeFactors by = merge_factors(largest_before(top, own), own);
-      if (split < splits) factors(split) = JoinFactors::of(by);
+      if (split < splits) factors(split) = make_float2(by.left, by.right);
       top = __shfl_sync(~0u, fmaxf(by.top, own), 31);
     }
     return top;
@@ -110,7 +94,8 @@ __global__ void __launch_bounds__(merge_threads(kDim)) merge(Attend job) {
     __syncthreads();
 #pragma unroll 8
     for (int i = 0; i < splits; ++i) {
-      total = partials.factors(i).join(total, partials.at(i)[column]);
+      const float2 by = partials.factors(i);
+      total = merged({kNothing, by.x, by.y}, total, partials.at(i)[column]);
     }
     __syncthreads();
   }

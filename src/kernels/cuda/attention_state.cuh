@@ -13,23 +13,24 @@ inline constexpr float kLog2E = 1.44269504088896341f;
 inline constexpr float kNothing = -INFINITY;  // the top of a row that has seen no key
 inline constexpr float kLowest = -1e30f;      // of one that has
 
-// How two partial results become one; the left one has the earlier keys.
+// How two partial results become one; the left one has the earlier keys. The factor of a side that
+// has seen no key is negative.
 struct MergeFactors {
   float top;
   float left;
   float right;
 };
 __device__ __forceinline__ MergeFactors merge_factors(float left_top, float right_top) {
-  if (right_top == kNothing) return {left_top, 1.0f, 0.0f};
+  if (right_top == kNothing) return {left_top, 1.0f, -1.0f};
+  if (left_top == kNothing) return {right_top, -1.0f, 1.0f};
   const float top = fmaxf(left_top, right_top);
   return {top, exp2_fast(left_top - top), exp2_fast(right_top - top)};
 }
-// With nothing on one side the other stays as it is, bit for bit.
+// With nothing on one side the other stays as it is, bit for bit. What has seen NaN alone is not
+// nothing: it counts for 0, and 0 times NaN is NaN.
 __device__ __forceinline__ float merged(const MergeFactors& by, float left, float right) {
-  const bool nothing_right = by.right == 0.0f && by.left == 1.0f;
-  const bool nothing_left = by.left == 0.0f && by.right == 1.0f;
   const float both = __fmaf_rn(left, by.left, right * by.right);
-  return nothing_right ? left : nothing_left ? right : both;
+  return by.right < 0 ? left : by.left < 0 ? right : both;
 }
 
 // Four dimensions of one query row, over some keys.
