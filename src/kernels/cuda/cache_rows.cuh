@@ -44,7 +44,8 @@ struct CacheRows {
     if constexpr (kCodes) {
       const int lane = threadIdx.x % 32;
       if (lane >= 2) return;
-      const int there = min(max(last + 1 - 8 * lane, 0), 8);
+      // A code of 0 times a scale that nobody wrote would be no 0.
+      const int there = first > 8 * lane + 7 ? 0 : min(max(last + 1 - 8 * lane, 0), 8);
       copy_chunk(stage + kKeys * kRowBytes + row * kScaleBytes + lane * 16, scales + lane * 16,
                  there * kScaleBytes);
     }
