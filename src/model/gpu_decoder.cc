@@ -103,6 +103,8 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
   layout_.items = layout_.logit_rows + logit_rows;
+  // Wide tiles are copied to the tensor core as they are.
+  if (kv::memory::element_bytes(options_.kv_element) != 2) limits_.wide_blocks = ~0u;
   layout_.merges_max = limits_.warps;
   const auto tiles_max = [&](std::uint32_t tile_rows) {
     return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +

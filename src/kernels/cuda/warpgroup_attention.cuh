@@ -33,10 +33,10 @@ __device__ __forceinline__ std::uint64_t swizzled_side(std::uint32_t address) {
 #define PAGODA_NAMES32                                                                 \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22," \
   "%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define PAGODA_NAMES64                                                        \
-  PAGODA_NAMES32                                                              \
-      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48," \
-      "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define PAGODA_NAMES64                                                    \
+  PAGODA_NAMES32                                                          \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48," \
+  "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
 // score (+)= a b^T: rows of both sides are summed along.
 #define PAGODA_SCORE(type)                                                            \
@@ -116,6 +116,21 @@ __device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_all;
 __device__ __forceinline__ void arrive_after_copies(std::uint64_t* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
                : "memory");
+}
+
+// Has the phase ended? wait_phase() that does not wait.
+__device__ __forceinline__ bool phase_ended(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t ended;
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, ended;\n"
+      "}\n"
+      : "=r"(ended)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return ended != 0;
 }
 
 // Meets the other threads that name the same barrier; of `threads`, whole warps.
