@@ -68,7 +68,8 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       options_(options),
       slice_plan_(slices_of(config, options)),
       page_layout_(slice_plan_.layouts.front()) {
-  if (options.kv_element == kv::memory::Element::kE4M3) limits_.wide_blocks = kNoWideTiles;
+  // Wide tiles are copied to the tensor core as they are.
+  if (kv::memory::element_bytes(options.kv_element) != 2) limits_.wide_blocks = kNoWideTiles;
 }
 
 Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, GpuWeights weights,

@@ -1,160 +1,51 @@
-// Attention of many query rows, on warpgroups: bound by the tensor cores. The same bits as
-// attend.cuh.
+// Attention of many query rows, on warpgroups: bound by the tensor cores and by what lies between
+// their products. The same bits as attend.cuh.
 //
 // A block takes wide tiles of query rows of one KV head, (token, head) pairs packed together, one
 // after the other, each through all keys that any of its rows sees. One warpgroup copies tiles of
 // kTileKeys keys and values into two rings; two multiply, each with 64 query rows, or, where heads
-// have 256 dimensions, with the same rows and half of the value dimensions.
+// have 256 dimensions, with the same rows and half of the value dimensions. A tile's values are
+// added up on the tensor core while the next tile is weighed.
 #pragma once
 
 #include <algorithm>
 
-#include "kernels/cuda/attention_state.cuh"
-#include "kernels/cuda/wide_tiles.cuh"
+#include "kernels/cuda/wide_softmax.cuh"
 
 namespace pagoda::kernels::cuda {
 
-// A thread's two query rows.
-struct WideRows {
-  int position[2];  // -1: no such row
-  int earliest;     // of the warpgroup's rows
-  int latest;
-  int window;
-
-  __device__ __forceinline__ bool sees(int r, int key) const {
-    return key <= position[r] && (window == 0 || key + window > position[r]);
-  }
-  // Of a tile of keys.
-  __device__ __forceinline__ bool sees_any(int r, int base) const {
-    return base <= position[r] && (window == 0 || base + int{kTileKeys} - 1 + window > position[r]);
-  }
-  __device__ __forceinline__ bool all_see(int base) const {
-    return base + int{kTileKeys} - 1 <= earliest && (window == 0 || base + window > latest);
-  }
-};
-
-// A softmax over the keys of a split so far; a lane of a quad has its part of the sum.
-struct WideSoftmax {
-  float top[2];
-  float sum[2];
-  float shrink[2];  // what the last tile did to all before it
-
-  __device__ __forceinline__ void clear() {
-    top[0] = top[1] = kNothing;
-    sum[0] = sum[1] = 0;
-  }
-  // Scores of a tile to weights.
-  template <bool kMasked>
-  __device__ __forceinline__ void add(const WideRows& rows, int tile, float scale,
-                                      float (&score)[8][4]) {
-    const int base = tile + 2 * (threadIdx.x % 4);  // the thread's first key
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float least = !kMasked || rows.sees_any(r, tile) ? kLowest : kNothing;
-      float bests[4] = {least, least, least, least};
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        if (kMasked && !rows.sees(r, base + i / 2 * 8 + i % 2)) continue;
-        bests[i % 4] = fmaxf(bests[i % 4], score[i / 2][2 * r + i % 2]);
-      }
-      float best = fmaxf(fmaxf(bests[0], bests[1]), fmaxf(bests[2], bests[3]));
-      best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
-      best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
-      const float before = top[r];
-      top[r] = fmaxf(before, best * scale);
-      const float from = top[r] == kNothing ? 0.0f : top[r];
-      shrink[r] = exp2_fast(before - from);
-      float added = 0;
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        float& value = score[i / 2][2 * r + i % 2];
-        const bool seen = !kMasked || rows.sees(r, base + i / 2 * 8 + i % 2);
-        value = seen ? exp2_fast(__fmaf_rn(value, scale, -from)) : 0.0f;
-        added += value;
-      }
-      sum[r] = __fmaf_rn(sum[r], shrink[r], added);
-    }
-  }
-  __device__ __forceinline__ float quad_sum(int r) const {
-    const float pair = sum[r] + __shfl_xor_sync(~0u, sum[r], 1);
-    return pair + __shfl_xor_sync(~0u, pair, 2);
-  }
-};
-
-template <bool kBrain>
-__device__ __forceinline__ void pack_weights(const float (&weight)[8][4],
-                                             std::uint32_t (&packed)[4][4]) {
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    const float(&pair)[4] = weight[i / 4 * 2 + i % 4 / 2];
-    packed[i / 4][i % 4] = kBrain ? pack_bf16(pair[i % 2 * 2], pair[i % 2 * 2 + 1])
-                                  : pack_fp16(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
-  }
+// Which of the two warpgroups that multiply; the same in a warp, and known to be.
+__device__ __forceinline__ std::uint32_t wide_worker() {
+  return __shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
 }
 
-// The sums of all splits before the present one. Values are in shared memory: registers hold those
-// of a split and of a tile, and three would not fit.
-template <int kOut>
-struct WideTotals {
-  float4 (&values)[kOut / 8][128];
-  float top[2];
-  float sum[2];
-
-  // Adds a split; store(j, values) gets the sums of four values.
-  template <class Store>
-  __device__ __forceinline__ void add(const float (&split)[kOut / 8][4],
-                                      const float (&split_top)[2], const float (&split_sum)[2],
-                                      Store&& store) {
-    const bool any[2] = {top[0] != kNothing, top[1] != kNothing};
-    const MergeFactors by[2] = {merge_factors(top[0], split_top[0]),
-                                merge_factors(top[1], split_top[1])};
-    for (int r = 0; r < 2; ++r) {
-      sum[r] = merged(by[r], sum[r], split_sum[r]);
-      top[r] = by[r].top;
-    }
-    // merged() without its cases, where no row of the warp has one.
-    const bool plain = by[0].left >= 0 && by[0].right >= 0 && by[1].left >= 0 && by[1].right >= 0;
-    const std::uint32_t thread = threadIdx.x % 128;
-    if (__all_sync(~0u, plain)) {
-#pragma unroll
-      for (int j = 0; j < kOut / 8; ++j) {
-        const float4 left = values[j][thread];
-        store(j, float4{__fmaf_rn(left.x, by[0].left, split[j][0] * by[0].right),
-                        __fmaf_rn(left.y, by[0].left, split[j][1] * by[0].right),
-                        __fmaf_rn(left.z, by[1].left, split[j][2] * by[1].right),
-                        __fmaf_rn(left.w, by[1].left, split[j][3] * by[1].right)});
-      }
-      return;
-    }
-#pragma unroll
-    for (int j = 0; j < kOut / 8; ++j) {
-      float4 left = values[j][thread];
-      if (!any[0]) left.x = left.y = 0;
-      if (!any[1]) left.z = left.w = 0;
-      store(j, float4{merged(by[0], left.x, split[j][0]), merged(by[0], left.y, split[j][1]),
-                      merged(by[1], left.z, split[j][2]), merged(by[1], left.w, split[j][3])});
-    }
-  }
-};
-
-// A warpgroup: the products and the softmax of its rows.
+// A warpgroup through one item. Tiles are counted over all items of the block.
 template <int kDim, bool kBrain>
 struct WideWorker {
   using Shape = WideShape<kDim>;
   static constexpr int kOut = Shape::kOut;
 
+  WideShared<kDim>& shared;
+  WideTotals<kOut> totals;
   WideRows rows;
   float scale;
   std::uint64_t query;          // side of a product
   std::uint32_t values_offset;  // of the first block of value dimensions in a tile
+  int first;                    // tile of keys, less its number
   WideSoftmax softmax;
   float sums[kOut / 8][4];    // of the split
   float values[kOut / 8][4];  // of a tile
-  float score[8][4];
-  std::uint32_t weights[4][4];
+  WideScores score;
+  WideWeights weights;
+  // Of the tile whose values are next to be added, and of the split that it may end.
+  float shrink[2];
+  bool ends_split;
+  float split_top[2];
+  float split_sum[2];
 
-  __device__ __forceinline__ void begin_scores(std::uint32_t tile) {
-    const std::uint64_t key = swizzled_side(tile);
+  __device__ __forceinline__ void begin_scores(int n) {
+    show_to_products();
+    const std::uint64_t key = swizzled_side(shared.keys.tile(n));
     begin_products();
     multiply_scores<kBrain, 0>(score, query, key);
 #pragma unroll
@@ -164,8 +55,9 @@ struct WideWorker {
     }
     commit_products();
   }
-  __device__ __forceinline__ void begin_values(std::uint32_t tile) {
-    const std::uint64_t value = swizzled_side(tile + values_offset);
+  __device__ __forceinline__ void begin_values(int n) {
+    show_to_products();
+    const std::uint64_t value = swizzled_side(shared.values.tile(n) + values_offset);
     begin_products();
     multiply_values<kBrain, 0>(values, weights[0], value);
 #pragma unroll
@@ -174,32 +66,78 @@ struct WideWorker {
     }
     commit_products();
   }
-  __device__ __forceinline__ void weigh(int base) {
-    if (rows.all_see(base)) {
-      softmax.add<false>(rows, base, scale, score);
-    } else {
-      softmax.add<true>(rows, base, scale, score);
-    }
+
+  __device__ __forceinline__ void clear_sums() {
+#pragma unroll
+    for (int i = 0; i < kOut / 2; ++i) sums[i / 4][i % 4] = 0;
   }
-  // The tile's values, to those of the split; it is the split's first or not.
-  __device__ __forceinline__ void add_values(bool first, const float (&shrink)[2]) {
-    if (first) {
+  __device__ __forceinline__ void add_values() {
 #pragma unroll
-      for (int i = 0; i < kOut / 2; ++i) sums[i / 4][i % 4] = values[i / 4][i % 4] + 0.0f;
-    } else {
-#pragma unroll
-      for (int i = 0; i < kOut / 2; ++i) {
-        float& sum = sums[i / 4][i % 4];
-        sum = __fmaf_rn(sum, shrink[i % 4 / 2], values[i / 4][i % 4]);
-      }
+    for (int i = 0; i < kOut / 2; ++i) {
+      float& sum = sums[i / 4][i % 4];
+      sum = __fmaf_rn(sum, shrink[i % 4 / 2], values[i / 4][i % 4]);
     }
+    if (!ends_split) return;
+    totals.add(sums, split_top, split_sum,
+               [&](int j, const float(&all)[4]) { totals.keep(j, all); });
+    clear_sums();
+  }
+
+  // Before tile n is weighed: what is still to come of the tile before it.
+  __device__ __forceinline__ void turn_to(int n) {
+    for (int r = 0; r < 2; ++r) shrink[r] = softmax.shrink[r];
+    ends_split = (first + n) % int{kSplitKeys / kTileKeys} == 0;
+    if (!ends_split) return;
+    for (int r = 0; r < 2; ++r) {
+      split_top[r] = softmax.top[r];
+      split_sum[r] = softmax.quad_sum(r);
+    }
+    softmax.clear();
+  }
+  __device__ __forceinline__ void weigh(int n) {
+    const int base = (first + n) * int{kTileKeys};
+    rows.hide(base, score);
+    softmax.add(scale, {rows.least(0, base), rows.least(1, base)}, score);
+  }
+
+  // Tiles [begin, end).
+  __device__ __forceinline__ void run(int begin, int end) {
+    softmax.clear();
+    clear_sums();
+    shared.keys.wait_full(begin);
+    begin_scores(begin);
+    wait_products<0>();
+    shared.keys.give_back(begin);
+    weigh(begin);
+    pack_weights<kBrain>(score, weights);
+    bool keys_there = begin + 1 < end && shared.keys.is_full(begin + 1);
+    for (int n = begin + 1; n < end; ++n) {
+      if (!keys_there) shared.keys.wait_full(n);
+      begin_scores(n);
+      // Asked early: an answer takes a while.
+      const bool values_there = shared.values.is_full(n - 1);
+      keys_there = shared.keys.is_full(n + 1);
+      add_values();
+      if (!values_there) shared.values.wait_full(n - 1);
+      begin_values(n - 1);
+      wait_products<1>();
+      shared.keys.give_back(n);
+      turn_to(n);
+      weigh(n);
+      wait_products<0>();
+      shared.values.give_back(n - 1);
+      pack_weights<kBrain>(score, weights);
+    }
+    add_values();
+    shared.values.wait_full(end - 1);
+    begin_values(end - 1);
+    wait_products<0>();
+    shared.values.give_back(end - 1);
+    for (int r = 0; r < 2; ++r) shrink[r] = softmax.shrink[r];
+    ends_split = false;
+    add_values();
   }
 };
-
-// Which of the two warpgroups that multiply; the same in a warp, and known to be.
-__device__ __forceinline__ std::uint32_t wide_worker() {
-  return __shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
-}
 
 // The thread's query row r of 2.
 template <int kDim>
@@ -252,10 +190,10 @@ __device__ __forceinline__ void load_wide_queries(const Attend& job, const WideI
   meet(1 + own, kSharers * 128);
 }
 
+// The result of the thread's rows: all splits before, and the last.
 template <int kDim, bool kBrain>
 __device__ __forceinline__ void finish_wide(const Attend& job, const WideItem& item,
-                                            const WideWorker<kDim, kBrain>& worker,
-                                            WideTotals<WideShape<kDim>::kOut>& totals) {
+                                            WideWorker<kDim, kBrain>& worker) {
   std::uint32_t* to[2];
   bool there[2];
 #pragma unroll
@@ -269,83 +207,38 @@ __device__ __forceinline__ void finish_wide(const Attend& job, const WideItem& i
   }
   const std::size_t next_chunk = operand_values(job.rows, kChunkColumns) / 2;
   const float split_sum[2] = {worker.softmax.quad_sum(0), worker.softmax.quad_sum(1)};
-  totals.add(worker.sums, worker.softmax.top, split_sum, [&](int j, const float4& all) {
+  const auto& sum = worker.totals.sum;  // once the split is added
+  const auto store = [&](int j, const float(&all)[4]) {
     const std::size_t at = j / 8 * next_chunk + j % 8 * 32;
-    if (there[0]) {
-      to[0][at] = pack_bf16(__fdiv_rn(all.x, totals.sum[0]), __fdiv_rn(all.y, totals.sum[0]));
-    }
-    if (there[1]) {
-      to[1][at] = pack_bf16(__fdiv_rn(all.z, totals.sum[1]), __fdiv_rn(all.w, totals.sum[1]));
-    }
-  });
+    if (there[0]) to[0][at] = pack_bf16(__fdiv_rn(all[0], sum[0]), __fdiv_rn(all[1], sum[0]));
+    if (there[1]) to[1][at] = pack_bf16(__fdiv_rn(all[2], sum[1]), __fdiv_rn(all[3], sum[1]));
+  };
+  worker.totals.add(worker.sums, worker.softmax.top, split_sum, store);
 }
 
+// The warpgroups that multiply; `n` counts tiles.
 template <int kDim, bool kBrain>
 __device__ __forceinline__ void multiply_wide(const Attend& job, std::uint32_t work,
-                                              WideShared<kDim>& shared, int& begin) {
+                                              WideShared<kDim>& shared, int& n) {
   using Shape = WideShape<kDim>;
-  constexpr int kTilesOfSplit = kSplitKeys / kTileKeys;
   const std::uint32_t number = wide_worker();
+  const std::uint32_t own = Shape::kSharers == 1 ? number : 0;
   const WideItem item = wide_item<kDim>(job, work);
   load_wide_queries<kDim>(job, item, shared);
-  WideWorker<kDim, kBrain> worker;
-  worker.rows = wide_rows_of<kDim>(job, item);
-  worker.scale = job.scale * kLog2E;
-  worker.query = swizzled_side(shared_address(shared.queries[Shape::kSharers == 1 ? number : 0]));
-  worker.values_offset = Shape::kSharers == 1 ? 0 : number * (Shape::kOut * kBlockRowBytes);
-  worker.softmax.clear();
-  WideTotals<Shape::kOut> totals = {shared.totals[number], {kNothing, kNothing}, {0, 0}};
-  const auto keep = [&](int j, const float4& all) { totals.values[j][threadIdx.x % 128] = all; };
-  const int first = item.first_tile() - begin;  // tile of keys, less its number
-  const int end = begin + item.tiles();
-  shared.keys.wait_full(begin);
-  worker.begin_scores(shared.keys.tile(begin));
-  wait_products<0>();
-  shared.keys.give_back(begin);
-  worker.weigh((first + begin) * int{kTileKeys});
-  pack_weights<kBrain>(worker.score, worker.weights);
-  // Of the tile whose values are next to be added: is it the first of its split, and the last?
-  bool first_of_split = true;
-  bool last_of_split = false;
-  float shrink[2];
-  float split_top[2];
-  float split_sum[2];
-  const auto add_values = [&] {
-    worker.add_values(first_of_split, shrink);
-    if (last_of_split) totals.add(worker.sums, split_top, split_sum, keep);
-    first_of_split = last_of_split;
-  };
-  for (int n = begin + 1; n < end; ++n) {
-    shared.keys.wait_full(n);
-    worker.begin_scores(shared.keys.tile(n));
-    if (n > begin + 1) add_values();
-    shared.values.wait_full(n - 1);
-    worker.begin_values(shared.values.tile(n - 1));
-    wait_products<1>();
-    shared.keys.give_back(n);
-    last_of_split = (first + n) % kTilesOfSplit == 0;
-    for (int r = 0; r < 2; ++r) shrink[r] = worker.softmax.shrink[r];
-    if (last_of_split) {
-      for (int r = 0; r < 2; ++r) {
-        split_top[r] = worker.softmax.top[r];
-        split_sum[r] = worker.softmax.quad_sum(r);
-      }
-      worker.softmax.clear();
-    }
-    worker.weigh((first + n) * int{kTileKeys});
-    wait_products<0>();
-    shared.values.give_back(n - 1);
-    pack_weights<kBrain>(worker.score, worker.weights);
-  }
-  if (end > begin + 1) add_values();
-  shared.values.wait_full(end - 1);
-  worker.begin_values(shared.values.tile(end - 1));
-  wait_products<0>();
-  shared.values.give_back(end - 1);
-  begin = end;
-  worker.add_values(first_of_split, worker.softmax.shrink);
+  // Sums, values and what else is not named begin as 0.
+  WideWorker<kDim, kBrain> worker = {
+      .shared = shared,
+      .totals = {shared.totals[number], {kNothing, kNothing}, {0, 0}},
+      .rows = wide_rows_of<kDim>(job, item),
+      .scale = job.scale * kLog2E,
+      .query = swizzled_side(shared_address(shared.queries[own])),
+      .values_offset = (number - own) * (Shape::kOut * kBlockRowBytes),
+      .first = item.first_tile() - n};
+  const int end = n + item.tiles();
+  worker.run(n, end);
+  n = end;
   asm volatile("" ::: "memory");  // what is needed again is read again: registers are few
-  finish_wide<kDim, kBrain>(job, wide_item<kDim>(job, work), worker, totals);
+  finish_wide<kDim, kBrain>(job, wide_item<kDim>(job, work), worker);
 }
 
 template <int kDim, bool kBrain>

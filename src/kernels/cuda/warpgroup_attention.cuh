@@ -111,6 +111,21 @@ __device__ __forceinline__ void arrive_after_copies(std::uint64_t* barrier) {
                : "memory");
 }
 
+// Has the phase ended? wait_phase() that does not wait.
+__device__ __forceinline__ bool phase_ended(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t ended;
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, ended;\n"
+      "}\n"
+      : "=r"(ended)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return ended != 0;
+}
+
 // Meets the other threads that name the same barrier; of `threads`, whole warps.
 __device__ __forceinline__ void meet(std::uint32_t barrier, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");

@@ -39,7 +39,10 @@ struct alignas(1024) WideRing {
   }
   __device__ __forceinline__ void wait_full(int n) {
     wait_phase(&full[n % kStages], n / kStages % 2);
-    show_to_products();
+  }
+  // Of the tile to be awaited next, or after it.
+  __device__ __forceinline__ bool is_full(int n) {
+    return phase_ended(&full[n % kStages], n / kStages % 2);
   }
   __device__ __forceinline__ void wait_empty(int n) {
     wait_phase(&empty[n % kStages], (n / kStages + 1) % 2);
