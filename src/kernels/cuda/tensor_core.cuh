@@ -81,12 +81,6 @@ __device__ __forceinline__ void wait_phase(std::uint64_t* barrier, std::uint32_t
       : "memory");
 }
 
-// The first kThreads threads of the block, where others do something else.
-template <int kThreads>
-__device__ __forceinline__ void meet_threads() {
-  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
-}
-
 // `bytes` (a multiple of 16, both sides aligned to 16) from global to shared memory; the barrier
 // counts them when they are there.
 __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint32_t bytes,
@@ -96,20 +90,6 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint3
           "r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
-}
-
-// Sixteen bytes a thread from global to shared memory, without the copy engine. wait_copies<n>()
-// waits for all but the last n times that the thread ended its copies.
-__device__ __forceinline__ void copy_sixteen(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
-}
-__device__ __forceinline__ void end_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kRunning>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kRunning) : "memory");
 }
 
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
