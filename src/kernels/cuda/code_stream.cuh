@@ -13,8 +13,7 @@
 
 namespace pagoda::kernels::cuda {
 
-// kBatch: 1, 8 or 16 rows. Two blocks fit into a processor: the next product copies its first codes
-// while this one ends.
+// kBatch: 1, 8 or 16 rows.
 template <Form kForm, int kBatch>
 struct CodeStream {
   static constexpr std::uint32_t kWarps = kCodeParts;
@@ -22,7 +21,7 @@ struct CodeStream {
   static constexpr int kTiles = kBatch > 8 ? 2 : 1;  // of eight rows of the batch
   static constexpr std::uint32_t kChunkBytes = chunk_bytes(kForm);
   static constexpr std::uint32_t kSlotBytes = 2 * kChunkBytes + kBatch * 128;
-  static constexpr std::uint32_t kSlots = 12800 / kSlotBytes;
+  static constexpr std::uint32_t kSlots = 26000 / kSlotBytes;
   static constexpr std::uint32_t kAhead = kSlots - 1;
   static constexpr std::uint32_t kRingBytes = kSlots * kSlotBytes;
   static constexpr std::uint32_t kExchangeBytes = kWarps * 2 * kTiles * 32 * 16;
@@ -235,7 +234,7 @@ __device__ __forceinline__ void add_parts(const Product& job, std::uint32_t tile
 }
 
 template <Form kForm, int kBatch>
-__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads, 2) code_stream(Product job) {
+__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads, 1) code_stream(Product job) {
   using Shape = CodeStream<kForm, kBatch>;
   extern __shared__ __align__(128) std::byte shared[];
   auto* const exchange = reinterpret_cast<float4*>(shared + Shape::kWarps * Shape::kRingBytes);
