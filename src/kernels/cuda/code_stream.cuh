@@ -9,11 +9,11 @@
 #include "kernels/cuda/code_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product_finish.cuh"
+#include "kernels/cuda/products.cuh"
 
 namespace pagoda::kernels::cuda {
 
-// kBatch: 1, 8 or 16 rows. Two blocks fit into a processor: the next product copies its first codes
-// while this one ends.
+// kBatch: 1, 8 or 16 rows.
 template <Form kForm, int kBatch>
 struct CodeStream {
   static constexpr std::uint32_t kWarps = kCodeParts;
@@ -21,7 +21,7 @@ struct CodeStream {
   static constexpr int kTiles = kBatch > 8 ? 2 : 1;  // of eight rows of the batch
   static constexpr std::uint32_t kChunkBytes = chunk_bytes(kForm);
   static constexpr std::uint32_t kSlotBytes = 2 * kChunkBytes + kBatch * 128;
-  static constexpr std::uint32_t kSlots = 12800 / kSlotBytes;
+  static constexpr std::uint32_t kSlots = 26000 / kSlotBytes;
   static constexpr std::uint32_t kAhead = kSlots - 1;
   static constexpr std::uint32_t kRingBytes = kSlots * kSlotBytes;
   static constexpr std::uint32_t kExchangeBytes = kWarps * 2 * kTiles * 32 * 16;
@@ -86,6 +86,20 @@ class CodeRing {
   }
 
  private:
+  // Sixteen bytes a thread, without the copy engine. wait_copies<n>() waits for all but the last n
+  // times that the thread ended its copies.
+  static __device__ __forceinline__ void copy_sixteen(void* to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+                 : "memory");
+  }
+  static __device__ __forceinline__ void end_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  template <int kRunning>
+  static __device__ __forceinline__ void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kRunning) : "memory");
+  }
+
   __device__ __forceinline__ void copy_weights(std::uint32_t slot) const {
     std::byte* const to = ring_ + slot * Shape::kSlotBytes;
 #pragma unroll
@@ -220,7 +234,7 @@ __device__ __forceinline__ void add_parts(const Product& job, std::uint32_t tile
 }
 
 template <Form kForm, int kBatch>
-__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads, 2) code_stream(Product job) {
+__global__ void __launch_bounds__(CodeStream<kForm, kBatch>::kThreads, 1) code_stream(Product job) {
   using Shape = CodeStream<kForm, kBatch>;
   extern __shared__ __align__(128) std::byte shared[];
   auto* const exchange = reinterpret_cast<float4*>(shared + Shape::kWarps * Shape::kRingBytes);

@@ -6,6 +6,7 @@
 // K; with many, one takes all parts and kRowGroups warpgroups take other weight rows.
 #pragma once
 
+#include "kernels/cuda/block_roles.cuh"
 #include "kernels/cuda/code_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product_finish.cuh"

@@ -8,8 +8,6 @@
 
 namespace pagoda::kernels::cuda {
 
-inline constexpr std::uint32_t kProcessors = 132;  // of an H100 or H200
-
 template <class... Parameters, class... Arguments>
 void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threads,
                    std::uint32_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {

@@ -135,12 +135,6 @@ __device__ __forceinline__ void wait_phase(std::uint64_t* barrier, std::uint32_t
       : "memory");
 }
 
-// The first kThreads threads of the block, where others do something else.
-template <int kThreads>
-__device__ __forceinline__ void meet_threads() {
-  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
-}
-
 // `bytes` (a multiple of 16, both sides aligned to 16) from global to shared memory; the barrier
 // counts them when they are there.
 __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint32_t bytes,

@@ -8,9 +8,11 @@
 // whatever follows: those sums are nobody's.
 #pragma once
 
+#include "kernels/cuda/block_roles.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/product_finish.cuh"
+#include "kernels/cuda/products.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/tile_rounds.cuh"
 #include "kernels/cuda/warpgroup.cuh"

@@ -28,17 +28,6 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kRunning) : "memory");
 }
 
-// Registers of all threads of a warpgroup, dealt anew. The block has as many as it was launched
-// with: who takes some waits until others gave them.
-template <int kEach>
-__device__ __forceinline__ void give_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kEach));
-}
-template <int kEach>
-__device__ __forceinline__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kEach));
-}
-
 __device__ __forceinline__ void multiply_group(float (&c)[4][4], std::uint64_t a, std::uint64_t b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"

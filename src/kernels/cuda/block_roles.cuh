@@ -1,0 +1,25 @@
+// For blocks whose warps do different things: registers dealt anew, and meetings of some.
+#pragma once
+
+#include <cstdint>
+
+namespace pagoda::kernels::cuda {
+
+// Registers of all threads of a warpgroup, dealt anew. The block has as many as it was launched
+// with: who takes some waits until others gave them.
+template <int kEach>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kEach));
+}
+template <int kEach>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kEach));
+}
+
+// The first kThreads threads of the block, where others do something else.
+template <int kThreads>
+__device__ __forceinline__ void meet_threads() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
+}
+
+}  // namespace pagoda::kernels::cuda
