@@ -38,7 +38,7 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// Three special tokens, the 256 bytes, and words: as bench/make_random_model.py has them.
+// Three special tokens, the 256 bytes, a space, and words.
 Result<std::unique_ptr<text::Tokenizer>> make_tokenizer(std::uint32_t vocabulary) {
   enum Kind : std::int32_t { kWord = 1, kUnknown = 2, kControl = 3, kByte = 6 };
   Elements texts(ValueType::kString);
@@ -53,7 +53,8 @@ Result<std::unique_ptr<text::Tokenizer>> make_tokenizer(std::uint32_t vocabulary
   add("<s>", kControl);
   add("</s>", kControl);
   for (int byte = 0; byte < 256; ++byte) add(fmt::format("<0x{:02X}>", byte), kByte);
-  for (std::uint32_t i = 259; i < vocabulary; ++i) add(fmt::format("\u2581w{}", i - 259), kWord);
+  add("\u2581", kWord);
+  for (std::uint32_t i = 260; i < vocabulary; ++i) add(fmt::format("\u2581w{}", i - 260), kWord);
   gguf::Metadata metadata("random weights");
   const auto insert = [&](std::string_view key, const gguf::Value& value) {
     metadata.insert(key, value);
@@ -62,6 +63,7 @@ Result<std::unique_ptr<text::Tokenizer>> make_tokenizer(std::uint32_t vocabulary
   insert("tokenizer.ggml.tokens", texts.value());
   insert("tokenizer.ggml.scores", scores.value());
   insert("tokenizer.ggml.token_type", kinds.value());
+  insert("tokenizer.ggml.add_space_prefix", {ValueType::kBool, false});
   insert("tokenizer.ggml.unknown_token_id", {ValueType::kU32, std::uint64_t{0}});
   insert("tokenizer.ggml.bos_token_id", {ValueType::kU32, std::uint64_t{1}});
   insert("tokenizer.ggml.eos_token_id", {ValueType::kU32, std::uint64_t{2}});
