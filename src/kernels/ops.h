@@ -63,7 +63,8 @@ inline constexpr std::size_t kMatmulPanel = 32;
 //           x is n * x.scale (operand.h). S is the sum of W * n over all columns, exact, and
 //             y = fma(high, 2^24, low) * row.scale * x.scale,  S = 2^24 * high + low,
 //           0 <= low < 2^24, both rounded to fp32: the float nearest to S while |S| < 2^48. Not
-//           being finite makes a row of x, or of weights, NaN in all its products.
+//           being finite makes a row of x, or of weights, NaN in all its products. Codes of more
+//           than ref::kGridColumnsMax columns count as floats.
 struct Matmul {
   const std::byte* x = nullptr;  // operands of `rows` rows of weight.columns
   std::size_t rows = 0;

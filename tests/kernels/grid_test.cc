@@ -231,6 +231,21 @@ TEST(Grid, TheLargestSumsAreExactInEverySet) {
   }
 }
 
+TEST(Grid, LongerRowsOfCodesAreMultipliedAsFloats) {
+  constexpr std::size_t kColumns = ref::kGridColumnsMax + 32;
+  constexpr std::size_t kOutputs = 3;
+  const std::vector<std::byte> bytes =
+      random_weight_bytes(kOutputs * row_bytes(gguf::TensorType::kQ8_0, kColumns), 57);
+  const WeightMatrix weight = matrix_of(gguf::TensorType::kQ8_0, bytes, kOutputs, kColumns);
+  ASSERT_FALSE(ref::on_grid(weight));
+  const std::vector<float> x = random_values(kColumns, 59);
+  for (const KernelSet* const set : available_sets()) {
+    EXPECT_TRUE(
+        same_bits(multiply(*set, weight, x, 1), multiply(ref_set(set->arithmetic), weight, x, 1)))
+        << set->name;
+  }
+}
+
 TEST(Grid, ARowThatIsNotFiniteGivesNanAndASmallOneZero) {
   constexpr std::size_t kColumns = 64;
   constexpr std::size_t kOutputs = 17;

@@ -21,5 +21,9 @@ template <int kThreads>
 __device__ __forceinline__ void meet_threads() {
   asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
+// Meets the other threads that name the same barrier; of `threads`, whole warps.
+__device__ __forceinline__ void meet(std::uint32_t barrier, std::uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
 
 }  // namespace pagoda::kernels::cuda

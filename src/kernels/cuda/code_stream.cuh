@@ -9,7 +9,6 @@
 #include "kernels/cuda/code_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product_finish.cuh"
-#include "kernels/cuda/products.cuh"
 
 namespace pagoda::kernels::cuda {
 
@@ -86,20 +85,6 @@ class CodeRing {
   }
 
  private:
-  // Sixteen bytes a thread, without the copy engine. wait_copies<n>() waits for all but the last n
-  // times that the thread ended its copies.
-  static __device__ __forceinline__ void copy_sixteen(void* to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-                 : "memory");
-  }
-  static __device__ __forceinline__ void end_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-  template <int kRunning>
-  static __device__ __forceinline__ void wait_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kRunning) : "memory");
-  }
-
   __device__ __forceinline__ void copy_weights(std::uint32_t slot) const {
     std::byte* const to = ring_ + slot * Shape::kSlotBytes;
 #pragma unroll

@@ -8,6 +8,9 @@
 
 namespace pagoda::kernels::cuda {
 
+// Of an H100 or H200, and the blocks of a persistent kernel.
+inline constexpr std::uint32_t kProcessors = 132;
+
 template <class... Parameters, class... Arguments>
 void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threads,
                    std::uint32_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {

@@ -7,9 +7,6 @@
 
 namespace pagoda::kernels::cuda {
 
-// Of an H100 or H200, and the blocks of a persistent kernel.
-inline constexpr std::uint32_t kProcessors = 132;
-
 void bf16(const Product& job, Stream stream);
 void codes4(const Product& job, Stream stream);
 void codes4_minimum(const Product& job, Stream stream);

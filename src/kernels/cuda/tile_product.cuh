@@ -12,7 +12,6 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/product_finish.cuh"
-#include "kernels/cuda/products.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 #include "kernels/cuda/tile_rounds.cuh"
 #include "kernels/cuda/warpgroup.cuh"

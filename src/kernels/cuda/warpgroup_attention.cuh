@@ -126,9 +126,4 @@ __device__ __forceinline__ bool phase_ended(std::uint64_t* barrier, std::uint32_
   return ended != 0;
 }
 
-// Meets the other threads that name the same barrier; of `threads`, whole warps.
-__device__ __forceinline__ void meet(std::uint32_t barrier, std::uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 }  // namespace pagoda::kernels::cuda

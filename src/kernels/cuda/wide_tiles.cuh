@@ -2,6 +2,7 @@
 // warpgroup that copies keys and values out of their pages.
 #pragma once
 
+#include "kernels/cuda/block_roles.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/warpgroup_attention.cuh"

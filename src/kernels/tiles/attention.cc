@@ -197,19 +197,26 @@ void hide_scores(const Tile& tile) {
   }
 }
 
+// The highest score of one query.
+float highest_score(const Tile& tile, std::size_t query) {
+  const float* const scores = tile.call.parts.scores + query * kPairsSplit;
+  const std::size_t first = tile.first_tile * kTileKeys;
+  const std::size_t last = tile.last_tile * kTileKeys;
+  F32x16 highest = broadcast(kNothing);
+  for (std::size_t key = first; key < last; key += kLanes) {
+    highest = max(highest, load(scores + key));
+  }
+  return fold_max(highest);
+}
+
 // Scores of one query to weights, which are written over scores already read. partial: maximum, sum
 // of weights
-void compute_weights(const Tile& tile, std::size_t query, float* partial) {
+void compute_weights(const Tile& tile, std::size_t query, float highest, float* partial) {
   const float* const scores = tile.call.parts.scores + query * kPairsSplit;
   std::uint16_t* const weights = tile.call.parts.weights(query);
   const float scale = tile.call.attention.scale;
   const std::size_t first = tile.first_tile * kTileKeys;
   const std::size_t last = tile.last_tile * kTileKeys;
-  F32x16 highest_by_lane = broadcast(kNothing);
-  for (std::size_t key = first; key < last; key += kLanes) {
-    highest_by_lane = max(highest_by_lane, load(scores + key));
-  }
-  const float highest = fold_max(highest_by_lane);
   const float power = scale * exp_steps::kLog2E;
   const F32x16 powers = broadcast(power);
   const F32x16 shift = broadcast(highest == kNothing ? 0.0f : -(highest * power));
@@ -287,8 +294,13 @@ void attend(const Tile& tile, float* partials) {
   load_queries(tile);
   compute_scores<Lefts>(scope, tile);
   hide_scores(tile);
+  // Of all queries before any weight: no query's maximum is waited for.
+  float highest[kCallQueries];
   for (std::size_t query = 0; query < tile.queries; ++query) {
-    compute_weights(tile, query, partials + query * partial_floats);
+    highest[query] = highest_score(tile, query);
+  }
+  for (std::size_t query = 0; query < tile.queries; ++query) {
+    compute_weights(tile, query, highest[query], partials + query * partial_floats);
   }
   if (value_dim == tile.call.parts.value_columns) {
     compute_values<Lefts>(scope, tile, partials + 2, partial_floats * sizeof(float));

@@ -95,28 +95,46 @@ TileShapes shapes_for(std::size_t rows) {
   return shapes;
 }
 
+// What is multiplied in one step: 64 columns of rows of x and of a row tile.
+struct StepDigitTiles {
+  const std::byte* x;
+  const std::byte* weights;
+
+  [[gnu::always_inline]] void load_x_high() const { tile_load<4>(x, sizeof(StepDigits)); }
+  [[gnu::always_inline]] void load_x_low() const { tile_load<5>(x + kStep, sizeof(StepDigits)); }
+  template <int Tile, std::size_t Digit>
+  [[gnu::always_inline]] void load_weights() const {
+    tile_load<Tile>(weights + Digit * kTileBytes, kLineBytes);
+  }
+};
+
 // Sums of one step by place value. Two digits: tile 0 high x high, 1 and 2 the mixed ones, 3 low x
-// low; three: tiles 0 to 3 in falling order. No product waits for the one before it.
-template <class Format>
-[[gnu::always_inline]] inline void multiply_step(const std::byte* digits,
-                                                 const std::byte* weights) {
-  constexpr std::size_t stride = sizeof(StepDigits);
-  tile_load<4>(digits, stride);
-  tile_load<6>(weights, kLineBytes);
+// low; three: tiles 0 to 3 in falling order.
+//
+// A register is filled for the next step as soon as nobody needs what it has: a product finds its
+// factors loaded, also on a core whose two threads share what reorders instructions.
+template <class Format, bool kLast>
+[[gnu::always_inline]] inline void multiply_step(const StepDigitTiles& now,
+                                                 const StepDigitTiles& next) {
   tile_signed_product<0, 4, 6>();
-  tile_load<7>(weights + kTileBytes, kLineBytes);
   tile_unsigned_product<1, 4, 7>();
-  tile_load<5>(digits + kStep, stride);
   if constexpr (Format::kWide) {
     tile_unsigned_product<2, 5, 7>();
+    now.load_weights<7, 2>();
     tile_signed_product<1, 5, 6>();
-    tile_load<6>(weights + 2 * kTileBytes, kLineBytes);
-    tile_unsigned_product<3, 5, 6>();
-    tile_unsigned_product<2, 4, 6>();
-  } else {
-    tile_signed_product<2, 5, 6>();
+    if constexpr (!kLast) next.load_weights<6, 0>();
     tile_unsigned_product<3, 5, 7>();
+    if constexpr (!kLast) next.load_x_low();
+    tile_unsigned_product<2, 4, 7>();
+    if constexpr (!kLast) next.load_x_high();
+  } else {
+    if constexpr (!kLast) next.load_x_high();
+    tile_signed_product<2, 5, 6>();
+    if constexpr (!kLast) next.load_weights<6, 0>();
+    tile_unsigned_product<3, 5, 7>();
+    if constexpr (!kLast) next.load_x_low();
   }
+  if constexpr (!kLast) next.load_weights<7, 1>();
 }
 
 // What the matrix unit left of some rows and one row tile: sums by place value.
@@ -165,12 +183,22 @@ class TileProducts {
     tile_zero<2>();
     tile_zero<3>();
     std::size_t done = 0;
-    for (std::size_t step = 0; step < steps_; ++step) {
-      multiply_step<Format>(x + step * OperandLayout::kDigitsStride,
-                            digits + step * Format::kDigits * kTileBytes);
+    StepDigitTiles now = {x, digits};
+    now.load_x_high();
+    now.load_weights<6, 0>();
+    now.load_weights<7, 1>();
+    now.load_x_low();
+    for (std::size_t step = 1; step < steps_; ++step) {
+      const StepDigitTiles next = {now.x + OperandLayout::kDigitsStride,
+                                   now.weights + Format::kDigits * kTileBytes};
+      multiply_step<Format, false>(now, next);
       done = put_some(done);
       later.go_on(kStep / kGroup);
+      now = next;
     }
+    multiply_step<Format, true>(now, now);
+    put_some(done);
+    later.go_on(kStep / kGroup);
     tile_store<0>(sums.tiles[0], kLineBytes);
     tile_store<1>(sums.tiles[1], kLineBytes);
     tile_store<2>(sums.tiles[2], kLineBytes);
