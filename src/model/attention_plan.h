@@ -27,7 +27,7 @@ struct AttentionLimits {
   std::uint32_t items = 1u << 16;         // room for items
   std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
   std::uint32_t wide_rows = 64;           // query rows of a sequence worth a wide tile
-  std::uint32_t wide_blocks = 40;         // wide tiles of all KV heads: fewer leave the chip idle
+  std::uint32_t wide_blocks = 20;         // wide tiles of all KV heads: fewer leave the chip idle
 };
 
 // Memory is taken once; fill() replaces what was there.
