@@ -29,8 +29,9 @@ struct AttentionLimits {
   std::uint32_t merges = 1u << 10;        // room for tiles whose splits are shared out
   std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
   std::uint32_t wide_rows = 64;           // query rows of a sequence worth a wide tile
-  // Wide tiles of all KV heads: fewer leave the chip idle. kNoWideTiles: there are none.
-  std::uint32_t wide_blocks = 40;
+  // Wide tiles of all KV heads: with fewer, narrow ones are done sooner. kNoWideTiles: there are
+  // none.
+  std::uint32_t wide_blocks = 30;
 };
 
 // Memory is taken once; fill() replaces what was there.
