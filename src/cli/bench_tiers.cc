@@ -170,9 +170,12 @@ Result<Tier> remote_tier(const TiersOptions& options, const BenchRun& run) {
 Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& run,
                                    const fs::path& folder) {
   const auto open_host = [&options]() -> Result<std::unique_ptr<kv::PageStore>> {
-    return std::unique_ptr<kv::PageStore>(std::make_unique<store::HostStore>(
-        store::HostStoreOptions{.bytes_max = (options.pages() + 1) * options.page_bytes,
-                                .page_bytes = options.page_bytes}));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<store::HostStore> host,
+        store::HostStore::open({.bytes_max = (options.pages() + 1) * options.page_bytes,
+                                .page_bytes = options.page_bytes},
+                               kv::memory_mover()));
+    return std::unique_ptr<kv::PageStore>(std::move(host));
   };
   const auto plain_copy = [&options, &run] { return measure_memcpy(options.plain(), run); };
   const auto open_disk = [&options, folder](const std::string& name, bool use_uring) {
