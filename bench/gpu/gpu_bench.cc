@@ -89,7 +89,7 @@ void bench_products(device::Stream& stream, Report& report) {
       std::vector<device::Buffer> weights;
       for (int i = 0; i < copies; ++i) weights.push_back(random_buffer(bytes, 0.02f, stream));
       for (const std::uint32_t rows : {1u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 2048u, 8192u}) {
-        if (rows > 256 && (form != cuda::Form::kBf16 || shape.rows > 100000)) continue;
+        if (rows > 256 && shape.rows > 100000) continue;
         const double seconds = seconds_of(stream, rows > 512 ? copies : 4 * copies, [&](int i) {
           cuda::launch_product(
               {.weight = {form, weights[i % copies].data(), shape.rows, shape.columns},
@@ -127,8 +127,9 @@ constexpr std::uint32_t kDim = 128;
 // Sequences over pages that are dealt out in turn, and everything attention reads of them.
 class AttentionDesk {
  public:
-  AttentionDesk(const Work& work, device::Stream& stream) : stream_(stream) {
-    const kv::memory::PageLayout layout = {.element = kv::memory::Element::kBF16,
+  AttentionDesk(const Work& work, kv::memory::Element element, device::Stream& stream)
+      : stream_(stream) {
+    const kv::memory::PageLayout layout = {.element = element,
                                            .block_tokens = 16,
                                            .layers = 1,
                                            .kv_heads = kKvHeads,
@@ -141,33 +142,41 @@ class AttentionDesk {
       sequences.push_back({s * work.rows, work.rows, work.position, s * blocks});
       for (std::uint32_t b = 0; b < blocks; ++b) table.push_back(b * work.sequences + s);
     }
+    copy_bytes_ = table.size() * layout.page_bytes();
+    copies_ = 400'000'000 / copy_bytes_ + 1;
     model::AttentionPlan plan;
-    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
+    model::AttentionLimits limits;
+    if (element == kv::memory::Element::kE4M3) limits.wide_blocks = model::kNoWideTiles;
+    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, limits);
     const std::uint32_t rows = work.sequences * work.rows;
     const auto random = [&](std::uint64_t bytes) {
       return buffers_.emplace_back(random_buffer(bytes, 1.0f, stream)).data();
     };
     attend_ = {.query = reinterpret_cast<std::uint16_t*>(random(2ull * rows * kHeads * kDim)),
                .sequences = send(sequences),
-               .pages = {random(table.size() * layout.page_bytes()), layout, 0, send(table)},
+               .pages = {random(copies_ * copy_bytes_), layout, 0, send(table)},
                .heads = kHeads,
                .scale = 0.088f,
                .items = send(plan.items),
                .item_count = send(std::vector{static_cast<std::uint32_t>(plan.items.size())}),
                .items_max = static_cast<std::uint32_t>(plan.items.size()),
                .rows = rows,
-               .share = plan.share,
-               .partials = reinterpret_cast<float*>(random(4ull * (1u << 19) * (kDim + 2))),
+               .partials =
+                   reinterpret_cast<float*>(random(4ull * (1u << 19) * cuda::partial_floats(kDim))),
                .operand = reinterpret_cast<cuda::Bf16*>(
                    random(2 * cuda::operand_values(rows, kHeads * kDim)))};
-    merge_ = attend_;
-    merge_.items = send(plan.merges);
-    merge_.item_count = send(std::vector{static_cast<std::uint32_t>(plan.merges.size())});
-    merge_.items_max = static_cast<std::uint32_t>(plan.merges.size());
+    wide_ = with(plan.wide);
+    merge_ = with(plan.merges);
   }
 
-  void launch() const {
-    cuda::launch_attend(attend_, stream_.handle());
+  // Call `call` has pages of its own: none is still in the second-level cache when its turn comes.
+  void launch(int call) const {
+    const auto moved = [&](cuda::Attend job) {
+      job.pages.data += static_cast<std::uint64_t>(call) % copies_ * copy_bytes_;
+      return job;
+    };
+    if (wide_.items_max > 0) cuda::launch_attend_wide(moved(wide_), stream_.handle());
+    if (attend_.items_max > 0) cuda::launch_attend(moved(attend_), stream_.handle());
     if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
   }
 
@@ -183,32 +192,50 @@ class AttentionDesk {
     return buffers_.back().as<T>();
   }
 
+  cuda::Attend with(const std::vector<cuda::AttentionItem>& items) {
+    cuda::Attend job = attend_;
+    job.items_max = static_cast<std::uint32_t>(items.size());
+    job.items = send(items);
+    job.item_count = send(std::vector{job.items_max});
+    return job;
+  }
+
   device::Stream& stream_;
   std::vector<device::Buffer> buffers_;
+  std::uint64_t copy_bytes_ = 0;
+  std::uint64_t copies_ = 1;
   cuda::Attend attend_;
+  cuda::Attend wide_;
   cuda::Attend merge_;
 };
 
-void bench_attention(device::Stream& stream, Report& report) {
+void bench_attention(kv::memory::Element element, device::Stream& stream, Report& report) {
+  const bool codes = element == kv::memory::Element::kE4M3;
   for (const Work& work : {Work{1, 1, 4095},
                            {1, 1, 31999},
                            {32, 1, 4095},
                            {8, 1, 31999},
                            {256, 1, 1023},
+                           {1, 128, 8064},
+                           {1, 512, 7680},
+                           {8, 512, 0},
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {
-    const AttentionDesk desk(work, stream);
-    const double seconds = seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int) { desk.launch(); });
+    const AttentionDesk desk(work, element, stream);
+    const double seconds =
+        seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int i) { desk.launch(i); });
     const double keys =
         static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
-    const double bytes = 512.0 * kKvHeads * (work.position + work.rows) * work.sequences;
+    const double row_bytes = codes ? kDim + 2 : 2 * kDim;
+    const double bytes = 2 * row_bytes * kKvHeads * (work.position + work.rows) * work.sequences;
     char row[256];
     std::snprintf(row, sizeof row,
-                  "{\"attention\": \"%u x %u rows after %u\", \"us\": %.2f, \"tb_s\": %.3f, "
+                  "{\"attention\": \"%u x %u rows after %u\", \"kv\": \"%s\", \"us\": %.2f, "
+                  "\"tb_s\": %.3f, "
                   "\"share\": %.3f, \"tflop_s\": %.1f}",
-                  work.sequences, work.rows, work.position, seconds * 1e6, bytes / seconds * 1e-12,
-                  bytes / seconds / kBytesPerSecond,
+                  work.sequences, work.rows, work.position, codes ? "fp8" : "bf16", seconds * 1e6,
+                  bytes / seconds * 1e-12, bytes / seconds / kBytesPerSecond,
                   4e-12 * kDim * kHeads * keys * work.sequences / seconds);
     report.add(row);
   }
@@ -225,5 +252,8 @@ int main(int count, char** arguments) {
   device::Stream stream = value_or_exit(device::Stream::create());
   Report report;
   if (part != "attention") bench_products(stream, report);
-  if (part != "products") bench_attention(stream, report);
+  if (part != "products") {
+    bench_attention(kv::memory::Element::kBF16, stream, report);
+    bench_attention(kv::memory::Element::kE4M3, stream, report);
+  }
 }

@@ -87,7 +87,7 @@ constexpr const char* kExamples =
 void add_bench_batch(const BenchCommand& bench) {
   CLI::App* const command = bench.app.add_subcommand("batch", "tokens per second over batch sizes");
   const auto options = std::make_shared<BatchOptions>();
-  add_model_options(*command, *options);
+  add_engine_options(*command, *options);
   add_repeats_option(*command, *options);
   add_batched_tokens_option(*command, *options);
   command

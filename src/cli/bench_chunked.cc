@@ -163,7 +163,7 @@ void add_bench_chunked(const BenchCommand& bench) {
   CLI::App* const command = bench.app.add_subcommand(
       "chunked", "times between tokens while a long prompt arrives, in chunks and whole");
   const auto options = std::make_shared<ChunkedOptions>();
-  add_model_options(*command, *options);
+  add_engine_options(*command, *options);
   add_repeats_option(*command, *options);
   add_batched_tokens_option(*command, *options);
   add_count_option(*command, "--prompt-tokens", options->prompt_tokens,

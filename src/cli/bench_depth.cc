@@ -101,7 +101,7 @@ void add_bench_depth(const BenchCommand& bench) {
   CLI::App* const command =
       bench.app.add_subcommand("depth", "tokens per second over context depths");
   const auto options = std::make_shared<DepthOptions>();
-  add_model_options(*command, *options);
+  add_engine_options(*command, *options);
   add_repeats_option(*command, *options);
   add_batched_tokens_option(*command, *options);
   command

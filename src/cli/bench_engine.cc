@@ -41,12 +41,14 @@ engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tok
 Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& model,
                                                          const BenchRun& run,
                                                          const engine::CpuMachineOptions& options,
-                                                         StepWatcher watcher) {
+                                                         StepWatcher watcher, double memory_share) {
   engine::CpuMachineOptions with_bar = options;
   with_bar.on_pack = model.pack_progress();
+  DeviceOptions device = run.options().device;
+  device.gpu_memory_utilization *= memory_share;
   ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::CpuMachine> machine,
-      engine::CpuMachine::create(model.config(), model.weights(), run.kernels(), with_bar));
+      std::unique_ptr<engine::Machine> machine,
+      create_machine(device, model.config(), model.weights(), run.kernels(), with_bar));
   return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), std::move(watcher)));
 }
 
@@ -58,6 +60,7 @@ std::unique_ptr<BenchEngine> BenchEngine::over(const BenchRun& run,
 BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::Machine> machine,
                          StepWatcher watcher)
     : run_(run), machine_(std::move(machine)), watcher_(std::move(watcher)) {
+  run.note_machine(*machine_);
   engine::EngineOptions options;
   options.core = machine_->core_options();
   if (watcher_) {

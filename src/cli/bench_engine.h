@@ -1,4 +1,4 @@
-// The engine as benchmarks use it: a model made ready on this machine's cores, requests of fixed
+// The engine as benchmarks use it: a model made ready where the options say, requests of fixed
 // length, answers with the times of their tokens.
 #pragma once
 
@@ -34,10 +34,12 @@ class BenchEngine {
   // Called on the engine's thread after each step.
   using StepWatcher = std::function<void(const engine::Snapshot&)>;
 
-  // The model and the run must outlive the engine.
+  // The model and the run must outlive the engine. Of a GPU's memory it takes `memory_share` of
+  // what one may take: for engines that stand side by side.
   static Result<std::unique_ptr<BenchEngine>> create(const LoadedModel& model, const BenchRun& run,
                                                      const engine::CpuMachineOptions& options,
-                                                     StepWatcher watcher = {});
+                                                     StepWatcher watcher = {},
+                                                     double memory_share = 1);
   // Over a machine that is ready; the run must outlive the engine.
   static std::unique_ptr<BenchEngine> over(const BenchRun& run,
                                            std::unique_ptr<engine::Machine> machine);

@@ -7,6 +7,7 @@
 #include "cli/bench_decode.h"
 #include "cli/bench_engine.h"
 #include "cli/bench_samples.h"
+#include "cli/kv_element.h"
 #include "cli/progress_bar.h"
 #include "cli/random_shapes.h"
 #include "engine/gpu_machine.h"
@@ -106,6 +107,7 @@ Result<BenchReport> bench_gpu(const GpuOptions& options, const BenchRun& run) {
   report.add_setting("device", machine->device_name());
   report.add_setting("shape", options.shape);
   report.add_setting("weights", options.weights);
+  report.add_setting("kv_cache_dtype", kv_element_name(machine->page_layout().element));
   report.add_setting("graphs", !options.no_graphs);
   report.add_setting("kv_cache_tokens", machine->kv_tokens());
   report.add_setting("ready_seconds", ready_s);

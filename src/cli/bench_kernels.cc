@@ -141,6 +141,7 @@ BenchReport report_of(const KernelsOptions& options, kv::memory::Element kv_elem
 }
 
 Result<BenchReport> bench_kernels(const KernelsOptions& options, const BenchRun& run) {
+  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ASSIGN_OR_RETURN(const ModelShape shape, shape_of(options));
   OperationOptions operations = options.operations;
   operations.kv_element = run.kv_element();

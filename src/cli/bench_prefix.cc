@@ -162,7 +162,7 @@ Result<BenchReport> bench_prefix(const PrefixOptions& options, const BenchRun& r
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   machine.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> off,
-                   BenchEngine::create(*model, run, machine));
+                   BenchEngine::create(*model, run, machine, {}, 0.5));
   machine.prefix_caching = true;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> on,
                    BenchEngine::create(*model, run, machine));
@@ -184,7 +184,7 @@ void add_bench_prefix(const BenchCommand& bench) {
   CLI::App* const command =
       bench.app.add_subcommand("prefix", "questions behind one system prompt, cached and not");
   const auto options = std::make_shared<PrefixOptions>();
-  add_model_options(*command, *options);
+  add_engine_options(*command, *options);
   add_repeats_option(*command, *options);
   add_batched_tokens_option(*command, *options);
   add_count_option(*command, "--questions", options->questions, "questions asked");

@@ -10,6 +10,7 @@
 #include "cli/kv_eviction.h"
 #include "cli/options.h"
 #include "kernels/select.h"
+#include "model/decoder.h"
 
 namespace pagoda::cli {
 namespace {
@@ -57,6 +58,12 @@ void add_model_options(CLI::App& command, BenchOptions& options) {
   add_machine_options(command, options);
 }
 
+void add_engine_options(CLI::App& command, BenchOptions& options) {
+  add_model_options(command, options);
+  options.device.kind = DeviceKind::kAuto;
+  add_device_options(command, options.device);
+}
+
 void add_repeats_option(CLI::App& command, BenchOptions& options) {
   command
       .add_option("--repeats", options.repeats,
@@ -84,6 +91,9 @@ Status BenchRun::go_on() const {
 }
 
 Result<std::unique_ptr<LoadedModel>> BenchRun::load_model() const {
+  if (options_.device.kind == DeviceKind::kCpu) {
+    RETURN_IF_ERROR(model::check_kv_element(options_.kv_element));
+  }
   return LoadedModel::load(options_.model, kernels_);
 }
 
@@ -104,8 +114,18 @@ Result<engine::CpuMachineOptions> BenchRun::machine_options(std::uint32_t sequen
   return machine;
 }
 
+kv::memory::Element BenchRun::kv_element() const {
+  return kv_element_.value_or(options_.kv_element.value_or(kernels_.kv_element));
+}
+
+void BenchRun::note_machine(const engine::Machine& machine) const {
+  device_name_ = machine.device_name();
+  kv_element_ = machine.page_layout().element;
+}
+
 void BenchRun::add_settings(BenchReport& report) const {
   report.add_setting("model", std::filesystem::path(options_.model).filename().string());
+  if (!device_name_.empty()) report.add_setting("device", device_name_);
   report.add_setting("threads", options_.threads);
   report.add_setting("kv_cache_dtype", kv_element_name(kv_element()));
   report.add_setting("kv_eviction", options_.kv_eviction->name);

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "cli/bench_report.h"
+#include "cli/device_choice.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
 #include "engine/cpu_machine.h"
@@ -29,12 +30,15 @@ struct BenchOptions {
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
   bool json = false;
+  DeviceOptions device = {.kind = DeviceKind::kCpu};  // for those that run an engine
 };
 
 // --threads, --kv-cache-dtype, --json
 void add_machine_options(CLI::App& command, BenchOptions& options);
 // MODEL, --kv-eviction and those of the machine
 void add_model_options(CLI::App& command, BenchOptions& options);
+// Those of the model, and where the engine runs it: --device and what it takes.
+void add_engine_options(CLI::App& command, BenchOptions& options);
 void add_repeats_option(CLI::App& command, BenchOptions& options);
 void add_batched_tokens_option(CLI::App& command, BenchOptions& options);
 // A number of tokens, requests and the like, from `least` to 2^20. Says its default.
@@ -51,9 +55,10 @@ class BenchRun {
   const BenchOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
-  kv::memory::Element kv_element() const {
-    return options_.kv_element.value_or(kernels_.kv_element);
-  }
+  // Of the machine that was noted last; else as it will be on the CPU.
+  kv::memory::Element kv_element() const;
+  // The machine that computes: settings name it.
+  void note_machine(const engine::Machine& machine) const;
   // An error once Ctrl-C was pressed.
   Status go_on() const;
 
@@ -67,6 +72,8 @@ class BenchRun {
   const BenchOptions& options_;
   SteadyClock clock_;
   Interrupt interrupt_;
+  mutable std::string device_name_;  // empty: no machine was noted
+  mutable std::optional<kv::memory::Element> kv_element_;
 };
 
 // "pagoda bench": what its benchmarks are added to, and where they leave their exit status.

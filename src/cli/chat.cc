@@ -17,7 +17,7 @@ namespace pagoda::cli {
 namespace {
 
 struct ChatOptions {
-  LocalChatOptions local = {.model = default_model_path(), .chat_template = {}};
+  LocalChatOptions local = {.model = default_model_path(), .chat_template = {}, .device = {}};
   std::string url;
   std::string served_model;
   ServerAccess access;
@@ -159,6 +159,7 @@ void add_chat_command(CLI::App& app, int& exit_status) {
                    "context in tokens (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   add_kv_eviction_option(*command, options->local.kv_eviction);
+  add_device_options(*command, options->local.device);
   command->footer(kExamples);
   command->callback([options, &exit_status] {
     const Result<int> outcome = chat(*options);

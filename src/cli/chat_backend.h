@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/device_choice.h"
 #include "cli/server_access.h"
 #include "kv/evict/policy.h"
 #include "text/chat_template.h"
@@ -49,6 +50,7 @@ struct LocalChatOptions {
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  DeviceOptions device;
 };
 
 Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& options);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/options.h"
-#include "engine/gpu_machine.h"
 
 namespace pagoda::cli {
 namespace {
@@ -25,6 +24,13 @@ Result<std::unique_ptr<engine::Machine>> on_cpu(const model::Config& config,
   ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuMachine> machine,
                    engine::CpuMachine::create(config, weights, kernels, options));
   return std::unique_ptr<engine::Machine>(std::move(machine));
+}
+
+engine::GpuMachineOptions gpu_options(const DeviceOptions& device,
+                                      const engine::CpuMachineOptions& options) {
+  return {.shared = options,
+          .memory_utilization = device.gpu_memory_utilization,
+          .blocks = device.gpu_blocks};
 }
 
 }  // namespace
@@ -46,24 +52,43 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       ->check(CLI::Range(1u, 1u << 31));
 }
 
+Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
+    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options) {
+  const bool may_fall_back = device.kind == DeviceKind::kAuto;
+  if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
+    return std::unique_ptr<engine::Machine>();
+  }
+  auto machine = engine::create_gpu_machine(config, weights, kernels, gpu_options(device, options));
+  const bool lacking = !machine.ok() && (machine.error().code == ErrorCode::kNotFound ||
+                                         machine.error().code == ErrorCode::kUnsupported);
+  if (!lacking || !may_fall_back) return machine;
+  print_warning(fmt::format("{}; running on the CPU", machine.error().message));
+  return std::unique_ptr<engine::Machine>();
+}
+
 Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
                                                         const engine::CpuMachineOptions& options) {
-  const bool may_fall_back = device.kind == DeviceKind::kAuto;
-  if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
-    return on_cpu(config, weights, kernels, options);
-  }
-  auto machine = engine::create_gpu_machine(config, weights, kernels,
-                                            {.shared = options,
-                                             .memory_utilization = device.gpu_memory_utilization,
-                                             .blocks = device.gpu_blocks});
-  const bool lacking = !machine.ok() && (machine.error().code == ErrorCode::kNotFound ||
-                                         machine.error().code == ErrorCode::kUnsupported);
-  if (!lacking || !may_fall_back) return machine;
-  print_warning(fmt::format("{}; running on the CPU", machine.error().message));
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Machine> machine,
+                   create_gpu_machine(device, config, weights, kernels, options));
+  if (machine) return machine;
   return on_cpu(config, weights, kernels, options);
+}
+
+Result<std::unique_ptr<engine::Machine>> create_random_machine(
+    const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options) {
+  if (device.kind == DeviceKind::kCpu) {
+    return Error{ErrorCode::kUnsupported,
+                 "--random-weights: weights are made on a GPU; for the CPU "
+                 "bench/make_random_model.py writes a file of them"};
+  }
+  auto machine = engine::create_gpu_machine(config, weights, kernels, gpu_options(device, options));
+  if (machine.ok()) return machine;
+  return Error{machine.error().code, fmt::format("--random-weights: {}", machine.error().message)};
 }
 
 }  // namespace pagoda::cli

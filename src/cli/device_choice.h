@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "engine/cpu_machine.h"
+#include "engine/gpu_machine.h"
 #include "engine/machine.h"
 #include "model/config.h"
 #include "model/weights.h"
@@ -19,7 +20,7 @@ enum class DeviceKind { kAuto, kCpu, kCuda };
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
   double gpu_memory_utilization = 0.92;
-  std::optional<std::uint32_t> gpu_blocks;
+  std::optional<std::uint32_t> gpu_blocks = {};
 };
 
 // --device, --gpu-memory-utilization, --num-gpu-blocks-override
@@ -32,5 +33,15 @@ Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& dev
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
                                                         const engine::CpuMachineOptions& options);
+
+// The same, but nothing where it would be the CPU.
+Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
+    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options);
+
+// The same with weights that no file holds, on a GPU alone.
+Result<std::unique_ptr<engine::Machine>> create_random_machine(
+    const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options);
 
 }  // namespace pagoda::cli

@@ -10,8 +10,9 @@ using kv::memory::Element;
 
 void add_kv_element_option(CLI::App& command, std::optional<Element>& element) {
   static const std::map<std::string, std::optional<Element>> kNames = {
-      {"auto", std::nullopt},  {"fp32", Element::kF32}, {"f32", Element::kF32},
-      {"fp16", Element::kF16}, {"f16", Element::kF16},  {"bf16", Element::kBF16}};
+      {"auto", std::nullopt},  {"fp32", Element::kF32},     {"f32", Element::kF32},
+      {"fp16", Element::kF16}, {"f16", Element::kF16},      {"bf16", Element::kBF16},
+      {"fp8", Element::kE4M3}, {"fp8_e4m3", Element::kE4M3}};
   const auto choose = [&element](const std::vector<std::string>& names) {
     element = kNames.at(names.front());
     for (const std::string& name : names) {
@@ -24,8 +25,8 @@ void add_kv_element_option(CLI::App& command, std::optional<Element>& element) {
       .add_option_function<std::vector<std::string>>(
           "--kv-cache-dtype", choose,
           "element type of cached keys and values (default: what the kernels like best: bf16 with "
-          "AMX, else fp16)")
-      ->check(CLI::IsMember({"auto", "fp32", "f32", "fp16", "f16", "bf16"}))
+          "AMX, else fp16; on a GPU bf16, and fp8 there alone)")
+      ->check(CLI::IsMember({"auto", "fp32", "f32", "fp16", "f16", "bf16", "fp8", "fp8_e4m3"}))
       ->allow_extra_args(false);
 }
 
@@ -37,6 +38,8 @@ std::string_view kv_element_name(Element element) {
       return "fp16";
     case Element::kBF16:
       return "bf16";
+    case Element::kE4M3:
+      return "fp8";
   }
   return "unknown";
 }

@@ -13,7 +13,7 @@ namespace pagoda::cli {
 // May be given twice (-ctk and -ctv are aliases of it) if both name the same.
 void add_kv_element_option(CLI::App& command, std::optional<kv::memory::Element>& element);
 
-// "fp32", "fp16", "bf16"
+// "fp32", "fp16", "bf16", "fp8"
 std::string_view kv_element_name(kv::memory::Element element);
 
 }  // namespace pagoda::cli

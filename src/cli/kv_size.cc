@@ -15,7 +15,7 @@ constexpr std::array<KvFormat, 7> kFormats = {{
     {"fp32", 32, 0, 0, ""},
     {"bf16", 16, 0, 0, ""},
     {"fp16", 16, 0, 0, ""},
-    {"fp8", 8, 0, 4, "one fp32 scale per token and KV head, for K and for V"},
+    {"fp8", 8, 0, 2, "one fp16 scale per token and KV head, for K and for V"},
     {"int8", 8, 32, 2, "one fp16 scale per 32 values"},
     {"fp4", 4, 32, 1, "one 8-bit scale per 32 values (MXFP4)"},
     {"int4", 4, 32, 4, "one fp16 scale and one fp16 minimum per 32 values"},

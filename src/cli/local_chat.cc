@@ -11,7 +11,6 @@
 #include "cli/chat_backend.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
-#include "engine/cpu_machine.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "text/detokenizer.h"
@@ -67,7 +66,7 @@ std::string_view api_name(engine::FinishReason reason) {
 class LocalChat final : public ChatBackend {
  public:
   LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
-            std::unique_ptr<engine::CpuMachine> machine)
+            std::unique_ptr<engine::Machine> machine)
       : model_(std::move(model)),
         template_(std::move(chat_template)),
         machine_(std::move(machine)),
@@ -121,7 +120,8 @@ class LocalChat final : public ChatBackend {
       }
       show(detokenizer.finish());
       if (reply->reason == engine::FinishReason::kRefused ||
-          reply->reason == engine::FinishReason::kError) {
+          reply->reason == engine::FinishReason::kError ||
+          reply->reason == engine::FinishReason::kLost) {
         return Error{ErrorCode::kExhausted, reply->message};
       }
       answer.finish_reason = api_name(reply->reason);
@@ -136,7 +136,7 @@ class LocalChat final : public ChatBackend {
 
   std::unique_ptr<LoadedModel> model_;
   text::ChatTemplate template_;
-  std::unique_ptr<engine::CpuMachine> machine_;
+  std::unique_ptr<engine::Machine> machine_;
   SteadyClock clock_;
   engine::Engine engine_;  // last: its thread uses the others
 };
@@ -160,8 +160,8 @@ Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& opt
   machine_options.on_pack = model->pack_progress();
   machine_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
   ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::CpuMachine> machine,
-      engine::CpuMachine::create(model->config(), model->weights(), *kernels, machine_options));
+      std::unique_ptr<engine::Machine> machine,
+      create_machine(options.device, model->config(), model->weights(), *kernels, machine_options));
   return std::unique_ptr<ChatBackend>(
       new LocalChat(std::move(model), std::move(chat_template), std::move(machine)));
 }

@@ -19,14 +19,14 @@ struct NamedShape {
   std::uint32_t vocabulary;
   std::uint32_t context;
   double rope_base;
+  bool head_norms;
 };
 
-// From the models' own configuration files. qwen3-0.6b is here without the norms of its queries and
-// keys, which the decoder does not have.
+// From the models' own configuration files.
 constexpr std::array<NamedShape, 3> kShapes = {{
-    {"llama-3-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 500000},
-    {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 500000},
-    {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, 1000000},
+    {"llama-3-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 500000, false},
+    {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 500000, false},
+    {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, 1000000, true},
 }};
 
 constexpr std::array<std::pair<std::string_view, gguf::TensorType>, 6> kTypes = {{
@@ -60,8 +60,11 @@ Result<model::Config> random_shape(std::string_view name) {
                             .value_dim = shape.head_dim,
                             .vocabulary = shape.vocabulary,
                             .context = shape.context,
+                            .norm_epsilon = shape.head_norms ? 1e-6f : 1e-5f,
+                            .head_norms = shape.head_norms,
                             .rope = {.dims = shape.head_dim, .base = shape.rope_base},
                             .reach = {}};
+    if (shape.head_norms) config.rope.pairing = kernels::RopePairing::kHalfSplit;
     config.reach.assign(config.layers, {});
     return config;
   }

@@ -1,6 +1,7 @@
 // pagoda run: one prompt, answered in the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -9,11 +10,13 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "cli/device_choice.h"
 #include "cli/interrupt.h"
 #include "cli/kv_element.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
+#include "cli/run_machine.h"
 #include "engine/solo.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
@@ -38,6 +41,7 @@ struct RunOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
+  DeviceOptions device;
 };
 
 constexpr const char* kExamples =
@@ -69,6 +73,45 @@ void print_summary(const engine::SoloAnswer& answer, std::size_t prompt_tokens,
       options.no_kv_cache ? fmt::format(", no KV cache ({} rows computed)", answer.rows_computed)
                           : "",
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
+}
+
+engine::CpuMachineOptions machine_options(const RunOptions& options, const LoadedModel& model,
+                                          std::uint64_t context) {
+  engine::CpuMachineOptions made;
+  made.threads = options.threads;
+  made.kv_element = options.kv_element;
+  made.block_tokens = options.block_size;
+  made.context_tokens = context;
+  made.scheduler.sequences_max = 1;
+  made.scheduler.batched_tokens_max = std::max(options.batched_tokens_max, 2u);
+  made.model_name = options.model;
+  made.on_pack = model.pack_progress();
+  const std::span<const TokenId> ends = model.tokenizer().end_tokens();
+  if (!options.ignore_eos) made.end_tokens.assign(ends.begin(), ends.end());
+  return made;
+}
+
+// On a GPU where one is wanted, else by the plain way over a decoder.
+Result<engine::SoloAnswer> answer(const RunOptions& options, const LoadedModel& model,
+                                  const kernels::KernelSet& kernels,
+                                  const engine::SoloRequest& request, const Clock& clock) {
+  if (options.no_kv_cache && options.device.kind == DeviceKind::kCuda) {
+    return Error{ErrorCode::kUnsupported, "--no-kv-cache: a GPU has no such way; use --device cpu"};
+  }
+  DeviceOptions device = options.device;
+  if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
+  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Machine> machine,
+                   create_gpu_machine(device, model.config(), model.weights(), kernels,
+                                      machine_options(options, model, request.context_max)));
+  if (machine) return answer_on(*machine, request, clock);
+  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
+  ThreadPool pool(options.threads);
+  model::Decoder decoder(model.config(), model.weights(), kernels, pool,
+                         {.rows_max = options.batched_tokens_max,
+                          .kv_element = options.kv_element,
+                          .block_tokens = options.block_size,
+                          .on_pack = model.pack_progress()});
+  return engine::answer_alone(decoder, request, clock);
 }
 
 // Text as it comes, never half a character.
@@ -104,12 +147,6 @@ Result<int> run(RunOptions options) {
   request.kv_cache = !options.no_kv_cache;
   request.sampling = options.sampling;
 
-  ThreadPool pool(options.threads);
-  model::Decoder decoder(model->config(), model->weights(), *kernels, pool,
-                         {.rows_max = options.batched_tokens_max,
-                          .kv_element = options.kv_element,
-                          .block_tokens = options.block_size,
-                          .on_pack = model->pack_progress()});
   const SteadyClock clock;
   const Interrupt interrupt;
   TextStream stream(tokenizer, request.prompt);
@@ -122,14 +159,15 @@ Result<int> run(RunOptions options) {
   };
   request.cancelled = [&] { return interrupt.requested(); };
 
-  ASSIGN_OR_RETURN(const engine::SoloAnswer answer, engine::answer_alone(decoder, request, clock));
+  ASSIGN_OR_RETURN(const engine::SoloAnswer given,
+                   answer(options, *model, *kernels, request, clock));
   progress.clear();
   stream.finish();
-  print_summary(answer, request.prompt.size(), options);
-  if (answer.reason == engine::FinishReason::kContext) {
+  print_summary(given, request.prompt.size(), options);
+  if (given.reason == engine::FinishReason::kContext) {
     print_warning(fmt::format("the context of {} tokens is full", request.context_max));
   }
-  return answer.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
+  return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
 void add_sampling_options(CLI::App& command, RunOptions& options) {
@@ -167,6 +205,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->add_option("-c,--max-model-len", options->max_model_len,
                    "context in tokens, prompt and answer (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+  add_device_options(*command, options->device);
   add_kv_element_option(*command, options->kv_element);
   command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -16,11 +15,11 @@
 #include "cli/commands.h"
 #include "cli/curve_line.h"
 #include "cli/kv_element.h"
-#include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/serve_events.h"
 #include "cli/serve_options.h"
 #include "cli/serve_tiers.h"
+#include "cli/served_source.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/reply_queue.h"
@@ -101,21 +100,22 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-std::vector<std::string> served_names(const ServeOptions& options) {
+std::vector<std::string> served_names(const ServeOptions& options, const ServedSource& source) {
   if (!options.served_names.empty()) return options.served_names;
-  return {std::filesystem::path(options.model).stem().string()};
+  return {source.name()};
 }
 
 Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions& options,
-                                                             const LoadedModel& model) {
-  const bool own = options.chat_template.empty();
-  Result<text::ChatTemplate> loaded =
-      own ? text::ChatTemplate::load(model.file().metadata(), model.tokenizer())
-          : text::ChatTemplate::load_file(options.chat_template, model.tokenizer());
-  if (loaded.ok()) return std::optional(std::move(loaded).value());
-  if (!own) return loaded.error();
-  if (loaded.error().code != ErrorCode::kNotFound) print_warning(loaded.error().message);
-  return std::optional<text::ChatTemplate>();
+                                                             const ServedSource& source) {
+  if (options.chat_template.empty()) return source.own_chat_template();
+  ASSIGN_OR_RETURN(text::ChatTemplate loaded,
+                   text::ChatTemplate::load_file(options.chat_template, source.tokenizer()));
+  return std::optional(std::move(loaded));
+}
+
+// Pages are kept under the fingerprint of a file: of random weights, none are.
+bool wants_tiers(const ServeOptions& options, const ServedSource& source) {
+  return options.prefix_caching && options.tiers.any() && !source.paths().empty();
 }
 
 server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
@@ -140,20 +140,15 @@ bool is_idle(const engine::Snapshot& now) {
 }
 
 Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
-                                               const engine::Machine& machine,
-                                               const LoadedModel& model) {
-  if (!options.prefix_caching || !options.tiers.any()) return std::unique_ptr<StoreShelf>();
-  if (!machine.takes_tiers()) {
-    const bool asked = !options.tiers.disk.empty() && options.tiers.disk != "off";
-    if (asked || !options.tiers.remote.empty()) {
-      print_warning(fmt::format("{}: its KV is not kept in other tiers", machine.device_name()));
-    }
-    return std::unique_ptr<StoreShelf>();
-  }
-  return StoreShelf::open(options.tiers, {.page_bytes = machine.page_layout().page_bytes(),
-                                          .block_tokens = machine.page_layout().block_tokens,
-                                          .rows_id = machine.rows_id(),
-                                          .model_paths = model.file().part_paths()});
+                                               engine::Machine& machine,
+                                               const ServedSource& source) {
+  if (!wants_tiers(options, source)) return std::unique_ptr<StoreShelf>();
+  return StoreShelf::open(options.tiers,
+                          {.page_bytes = machine.page_layout().page_bytes(),
+                           .block_tokens = machine.page_layout().block_tokens,
+                           .rows_id = machine.rows_id(),
+                           .model_paths = source.paths(),
+                           .create_mover = [&machine] { return machine.create_page_mover(); }});
 }
 
 std::vector<std::string> tier_names(const engine::Engine& engine) {
@@ -214,18 +209,16 @@ Status serve(const ServeOptions& options) {
   server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
-                   LoadedModel::load(options.model, *kernels));
-  const text::Tokenizer& tokenizer = model->tokenizer();
-  ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *model));
-  sizes.model_name = served_names(options).front();
-  sizes.on_pack = model->pack_progress();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServedSource> source,
+                   ServedSource::open(options.model, options.random, *kernels));
+  const text::Tokenizer& tokenizer = source->tokenizer();
+  ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
+  sizes.model_name = served_names(options, *source).front();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  sizes.name_blocks = options.prefix_caching && options.tiers.any();
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<engine::Machine> machine,
-      create_machine(options.device, model->config(), model->weights(), *kernels, sizes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<StoreShelf> shelf, open_shelf(options, *machine, *model));
+  sizes.name_blocks = wants_tiers(options, *source);
+  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Machine> machine,
+                   source->create_machine(options.device, sizes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<StoreShelf> shelf, open_shelf(options, *machine, *source));
   if (shelf) {
     shelf->set_owners(key_source.secret(), key_source.tenants());
     machine->use_tiers(shelf->options());
@@ -245,7 +238,7 @@ Status serve(const ServeOptions& options) {
   if (events) events->start(engine, machine->cache());
   serving = &engine;
   if (shelf) shelf->start(engine);
-  const server::ServedModel served = {.names = served_names(options),
+  const server::ServedModel served = {.names = served_names(options, *source),
                                       .tokenizer = tokenizer,
                                       .chat_template = std::move(chat_template),
                                       .engine = engine,

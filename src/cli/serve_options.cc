@@ -9,6 +9,7 @@
 #include "cli/kv_element.h"
 #include "cli/kv_eviction.h"
 #include "cli/loaded_model.h"
+#include "cli/random_shapes.h"
 #include "cli/version.h"
 
 namespace pagoda::cli {
@@ -33,6 +34,11 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
                   "a name that requests may give, once or more; replies carry the first (default: "
                   "the file's name without .gguf)")
       ->allow_extra_args(false);  // the word after it may be the model
+  command.add_option(
+      "--random-weights", options.random.shape,
+      fmt::format("serve this shape with random weights, on a GPU: {}", random_shape_names()));
+  command.add_option("--weights", options.random.type,
+                     "with --random-weights: bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   command.add_option("--chat-template", options.chat_template,
                      "file with a chat template (default: the model's own)");
 }

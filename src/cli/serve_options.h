@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/device_choice.h"
+#include "cli/random_model.h"
 #include "cli/serve_access.h"
 #include "cli/serve_tiers.h"
 #include "engine/cpu_machine.h"
@@ -19,6 +20,7 @@ namespace pagoda::cli {
 
 struct ServeOptions {
   std::string model;
+  RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;
 

@@ -16,6 +16,7 @@
 #include "server/access/tenant_salt.h"
 #include "store/host/host_store.h"
 #include "store/remote/remote_store.h"
+#include "store/staged/staged_store.h"
 
 namespace pagoda::cli {
 namespace {
@@ -152,8 +153,14 @@ Status StoreShelf::open_host() {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("--kv-host-size: is {}, a page takes {}", bytes, needs_.page_bytes)};
   }
-  stores_.push_back(std::make_unique<store::HostStore>(
-      store::HostStoreOptions{.bytes_max = bytes, .page_bytes = needs_.page_bytes}));
+  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageMover> mover, needs_.create_mover());
+  if (!mover) mover = kv::memory_mover();
+  Result<std::unique_ptr<store::HostStore>> host = store::HostStore::open(
+      {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(mover));
+  if (!host.ok()) {
+    return Error{host.error().code, fmt::format("--kv-host-size: {}", host.error().message)};
+  }
+  stores_.push_back(std::move(host).value());
   lines_.push_back(
       fmt::format("KV in main memory: {}", format_byte_size(static_cast<double>(bytes))));
   return ok_status();
@@ -182,8 +189,7 @@ Status StoreShelf::open_disk() {
   lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); --kv-disk off for none", path,
                                format_byte_size(static_cast<double>(bytes.value())),
                                disk_->io_name()));
-  stores_.push_back(std::move(disk).value());
-  return ok_status();
+  return add(std::move(disk).value());
 }
 
 Status StoreShelf::open_remote() {
@@ -196,7 +202,16 @@ Status StoreShelf::open_remote() {
   options.tls_ca_file = flags_.ca_file;
   ASSIGN_OR_RETURN(std::unique_ptr<store::RemoteStore> remote, store::RemoteStore::open(options));
   lines_.push_back(fmt::format("KV in {}", options.url.shown()));
-  stores_.push_back(std::move(remote));
+  return add(std::move(remote));
+}
+
+Status StoreShelf::add(std::unique_ptr<kv::PageStore> store) {
+  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageMover> mover, needs_.create_mover());
+  if (mover) {
+    ASSIGN_OR_RETURN(store, store::StagedStore::open(std::move(store), std::move(mover),
+                                                     {.page_bytes = needs_.page_bytes}));
+  }
+  stores_.push_back(std::move(store));
   return ok_status();
 }
 

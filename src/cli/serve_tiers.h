@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,8 @@ struct TierNeeds {
   std::uint32_t block_tokens = 0;
   std::string rows_id;                   // numerics and KV format
   std::vector<std::string> model_paths;  // whose fingerprint is part of pages' addresses
+  // For each store one, where pages are not in this process's memory (Machine::create_page_mover).
+  std::function<Result<std::unique_ptr<kv::PageMover>>()> create_mover = {};
 };
 
 // The stores that a server uses, from the start to a clean stop.
@@ -76,6 +79,7 @@ class StoreShelf {
   Status open_host();
   Status open_disk();
   Status open_remote();
+  Status add(std::unique_ptr<kv::PageStore> store);
 
   TierFlags flags_;
   TierNeeds needs_;

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
 namespace pagoda::device {
 namespace {
 
@@ -14,12 +16,31 @@ Error error_of(cudaError_t code, const std::string& what) {
           what + ": " + cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")"};
 }
 
+std::atomic<std::uint64_t> calls_to_failure{0};  // 0: none fails
+
+// Counts down to 1 and stays there.
+bool fails_by_request() {
+  std::uint64_t left = calls_to_failure.load(std::memory_order_relaxed);
+  while (left > 1) {
+    if (calls_to_failure.compare_exchange_weak(left, left - 1)) return false;
+  }
+  return left == 1;
+}
+
 Status status_of(cudaError_t code, const char* what) {
+  if (code == cudaSuccess && fails_by_request()) code = cudaErrorLaunchFailure;
   if (code == cudaSuccess) return ok_status();
   return error_of(code, std::string("GPU: ") + what);
 }
 
 }  // namespace
+
+Status check_capability(const std::string& name, int major, int minor) {
+  if (major == kMajor && minor == kMinor) return ok_status();
+  return Error{ErrorCode::kUnsupported,
+               "the GPU '" + name + "' has compute capability " + std::to_string(major) + "." +
+                   std::to_string(minor) + ", but this program's kernels are for 9.0 (H100, H200)"};
+}
 
 Result<DeviceFacts> open_gpu() {
   int count = 0;
@@ -30,12 +51,7 @@ Result<DeviceFacts> open_gpu() {
   }
   cudaDeviceProp facts{};
   RETURN_IF_ERROR(status_of(cudaGetDeviceProperties(&facts, 0), "reading its properties"));
-  if (facts.major != kMajor || facts.minor != kMinor) {
-    return Error{ErrorCode::kUnsupported,
-                 std::string("the GPU '") + facts.name + "' has compute capability " +
-                     std::to_string(facts.major) + "." + std::to_string(facts.minor) +
-                     ", but this program's kernels are for 9.0 (H100, H200)"};
-  }
+  RETURN_IF_ERROR(check_capability(facts.name, facts.major, facts.minor));
   RETURN_IF_ERROR(status_of(cudaSetDevice(0), "making it current"));
   std::size_t bytes_free = 0;
   std::size_t bytes_all = 0;
@@ -109,6 +125,10 @@ Status Stream::copy_to_host(std::byte* to, const std::byte* from, std::uint64_t 
                    "a copy from it");
 }
 
+Status Stream::copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  return status_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+}
+
 Status Stream::copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   return status_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_),
                    "a copy inside it");
@@ -123,6 +143,10 @@ Status Stream::copy_rows_on_device(std::byte* to, const std::byte* from, std::ui
 
 Status Stream::fill(std::byte* to, int value, std::uint64_t bytes) {
   return status_of(cudaMemsetAsync(to, value, bytes, stream_), "filling memory");
+}
+
+Status Stream::wait_for(const Event& event) {
+  return status_of(cudaStreamWaitEvent(stream_, event.event_, 0), "waiting for an event in it");
 }
 
 Status Stream::wait() { return status_of(cudaStreamSynchronize(stream_), "waiting for it"); }
@@ -146,9 +170,11 @@ Status Stream::launch(const Graph& graph) {
   return status_of(cudaGraphLaunch(graph.graph_, stream_), "launching a graph");
 }
 
-Result<Event> Event::create() {
+Result<Event> Event::create(EventUse use) {
+  constexpr unsigned kOrderFlags = cudaEventDisableTiming | cudaEventBlockingSync;
+  const unsigned flags = use == EventUse::kOrder ? kOrderFlags : cudaEventDefault;
   cudaEvent_t event = nullptr;
-  RETURN_IF_ERROR(status_of(cudaEventCreate(&event), "an event"));
+  RETURN_IF_ERROR(status_of(cudaEventCreateWithFlags(&event, flags), "an event"));
   return Event(event);
 }
 
@@ -172,5 +198,7 @@ Result<double> Event::seconds_since(const Event& earlier) const {
 }
 
 Status last_launch() { return status_of(cudaGetLastError(), "launching a kernel"); }
+
+void fail_from_call(std::uint64_t number) { calls_to_failure = number; }
 
 }  // namespace pagoda::device

@@ -34,6 +34,10 @@ struct DeviceFacts {
 // missing: the driver, a GPU, or the architecture (compute capability 9.0) this was compiled for.
 Result<DeviceFacts> open_gpu();
 
+// An error that names the GPU and both numbers when its compute capability is not the one this was
+// compiled for.
+Status check_capability(const std::string& name, int major, int minor);
+
 // What is free now.
 Result<std::uint64_t> gpu_bytes_free();
 
@@ -112,6 +116,8 @@ class Graph {
   CUgraphExec_st* graph_ = nullptr;
 };
 
+class Event;
+
 // Work in order. Errors of kernels surface in the first call after them.
 class Stream {
  public:
@@ -128,11 +134,15 @@ class Stream {
   // Asynchronous when the host side is pinned.
   Status copy_to_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status copy_to_host(std::byte* to, const std::byte* from, std::uint64_t bytes);
+  // From and to whatever memory the addresses are of.
+  Status copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
   // `rows` rows of `bytes`, their beginnings `pitch` apart on both sides.
   Status copy_rows_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes,
                              std::uint64_t rows, std::uint64_t pitch);
   Status fill(std::byte* to, int value, std::uint64_t bytes);
+  // What comes next begins after the event's last record; at once when it has none.
+  Status wait_for(const Event& event);
   // Until all that was given to the stream is done.
   Status wait();
 
@@ -145,10 +155,15 @@ class Stream {
   StreamHandle stream_ = nullptr;
 };
 
-// A point in a stream that the host waits for, and that is read as a time.
+enum class EventUse : std::uint8_t {
+  kTime,   // read as a time; a host that waits for it does nothing else
+  kOrder,  // no time is kept, and a host that waits for it sleeps
+};
+
+// A point in a stream that streams and the host wait for.
 class Event {
  public:
-  static Result<Event> create();
+  static Result<Event> create(EventUse use = EventUse::kTime);
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&& other) noexcept {
     std::swap(event_, other.event_);
@@ -158,15 +173,20 @@ class Event {
 
   Status record(const Stream& stream);
   Status wait() const;
-  // Both must have passed.
+  // Both must have passed and be kept as times.
   Result<double> seconds_since(const Event& earlier) const;
 
  private:
+  friend class Stream;
   explicit Event(CUevent_st* event) : event_(event) {}
   CUevent_st* event_ = nullptr;
 };
 
 // What the last kernel launch of this thread failed by, if it did.
 Status last_launch();
+
+// For tests: from the call with this number on (1 is the next), whatever can fail here does, as on
+// a device that is lost. 0: no more.
+void fail_from_call(std::uint64_t number);
 
 }  // namespace pagoda::device

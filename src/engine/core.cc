@@ -33,6 +33,7 @@ Core::~Core() {
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
   if (request.explain_only) return explain(request, *sink);
+  if (lost_) return refuse(request, *sink, FinishReason::kLost, lost_->message);
   auto open = std::make_unique<OpenRequest>();
   open->id = id;
   open->arrived_ns = clock_.now_ns();
@@ -41,18 +42,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   const std::uint64_t tokens_max = context_of(request, options_.limits, limits);
   Status admitted = admit(request);
   if (!admitted.ok()) {
-    ++counters_.requests_refused;
-    ++tenants_[request.tenant].use.requests_refused;
-    counters_.answers_finished[static_cast<std::size_t>(FinishReason::kRefused)] +=
-        request.sampling.n;
-    AnswerRecord record;
-    record.prompt_tokens = request.prompt.size();
-    record.arrived_ns = open->arrived_ns;
-    record.finished_ns = open->arrived_ns;
-    for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
-      open->sink->on_finish(i, FinishReason::kRefused, record, admitted.error().message);
-    }
-    return;
+    return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
   const SamplingState sampling(request.sampling, request.prompt,
                                EndRule(request.end, options_.end_tokens));
@@ -79,6 +69,20 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   scheduler_.enqueue(first);
   if (tiers_) tiers_->wait(first, open->arrived_ns);
   requests_.emplace(id, std::move(open));
+}
+
+// At the door.
+void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
+                  const std::string& message) {
+  ++counters_.requests_refused;
+  ++tenants_[request.tenant].use.requests_refused;
+  counters_.answers_finished[static_cast<std::size_t>(reason)] += request.sampling.n;
+  AnswerRecord record;
+  record.prompt_tokens = request.prompt.size();
+  record.arrived_ns = record.finished_ns = clock_.now_ns();
+  for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
+    sink.on_finish(i, reason, record, message);
+  }
 }
 
 kv::Domain Core::domain_of(const Request& request) {

@@ -72,12 +72,17 @@ class Core {
   const sched::Scheduler& scheduler() const { return scheduler_; }
   // Running answers that get no rows because nobody takes what they have given.
   std::uint64_t answers_paused() const { return answers_paused_; }
+  // Nothing is computed any more: every request ends with kLost.
+  bool is_lost() const { return lost_.has_value(); }
   std::size_t requests_open() const { return requests_.size(); }
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
 
  private:
   Status admit(const Request& request);
+  void refuse(const Request& request, ReplySink& sink, FinishReason reason,
+              const std::string& message);
+  void lose(const Error& error);
   kv::Domain domain_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
   void end_overdue();
@@ -110,6 +115,7 @@ class Core {
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t answers_paused_ = 0;
+  std::optional<Error> lost_;
   Counters counters_;
   Distributions distributions_;
 

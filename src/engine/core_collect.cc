@@ -11,6 +11,10 @@ void Core::collect() {
   const sched::Step& step = scheduler_.begin_collect();
   const std::int64_t began = clock_.now_ns();
   const Collected collected = runner_.collect();
+  if (collected.lost != nullptr) {
+    lose(*collected.lost);
+    return scheduler_.end_collect();
+  }
   const std::int64_t collected_ns = clock_.now_ns();
   auto samples = collected.samples;
   auto scores = collected.scores;
@@ -30,6 +34,14 @@ void Core::collect() {
     const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
     tiers_->note_step(rows_computed, seconds_between(computed_from_ns, collected_ns));
     collected_before_ns_ = collected_ns;
+  }
+}
+
+// Rows that were not computed are not published.
+void Core::lose(const Error& error) {
+  if (!lost_) lost_ = error;
+  while (!requests_.empty()) {
+    end_all(*requests_.begin()->second, FinishReason::kLost, lost_->message);
   }
 }
 

@@ -34,6 +34,7 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::create(const model::Config& conf
                                                        const model::Weights& weights,
                                                        const kernels::KernelSet& kernels,
                                                        const CpuMachineOptions& options) {
+  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   std::unique_ptr<CpuMachine> machine(new CpuMachine(config, weights, kernels, options));
   RETURN_IF_ERROR(machine->take_pages(options));
   machine->rows_id_ = rows_id_of(machine->decoder_);

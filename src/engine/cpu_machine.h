@@ -49,8 +49,10 @@ class CpuMachine final : public Machine {
                                                     const kernels::KernelSet& kernels,
                                                     const CpuMachineOptions& options);
 
-  bool takes_tiers() const override { return true; }
   void use_tiers(const TierOptions& tiers) override;
+  Result<std::unique_ptr<kv::PageMover>> create_page_mover() override {
+    return std::unique_ptr<kv::PageMover>();
+  }
   std::string rows_id() const override { return rows_id_; }
   const CoreOptions& core_options() const override { return core_options_; }
   kv::Cache& cache() override { return *cache_; }

@@ -242,6 +242,7 @@ void Engine::publish() {
   now.blocks_evicted = cache_.blocks_evicted();
   now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
   now.blocks_joined = cache_.blocks_joined();
+  now.is_lost = core_.is_lost();
   if (core_.tiers() != nullptr) picture_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();

@@ -15,9 +15,10 @@ enum class FinishReason : std::uint8_t {
   kDeadline,   // its time is over
   kRefused,    // at the door: a limit is reached for now
   kError,      // its logits are not numbers
+  kLost,       // what computes is lost: nothing more will be computed
 };
 
-inline constexpr std::size_t kFinishReasonCount = 7;
+inline constexpr std::size_t kFinishReasonCount = 8;
 
 // Did the answer end by itself, with what was asked for?
 constexpr bool ended_well(FinishReason reason) {
@@ -41,6 +42,8 @@ constexpr std::string_view finish_name(FinishReason reason) {
       return "refused";
     case FinishReason::kError:
       return "error";
+    case FinishReason::kLost:
+      return "lost";
   }
   return "unknown";
 }

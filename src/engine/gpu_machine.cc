@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/byte_size.h"
+#include "base/assert.h"
 #include "device/device.h"
+#include "engine/gpu_budget.h"
+#include "engine/gpu_page_mover.h"
 #include "engine/gpu_runner.h"
 #include "engine/machine_cache.h"
 #include "kernels/cuda/ops.h"
@@ -40,6 +40,23 @@ class GpuMachine final : public Machine {
   }
   std::optional<std::uint64_t> context_asked() const override { return context_asked_; }
 
+  std::string rows_id() const override {
+    return fmt::format("{}.{} {}", kernels::cuda::kArithmeticName,
+                       kernels::cuda::kArithmeticVersion,
+                       kv::memory::format_name(decoder_->page_layout()));
+  }
+  void use_tiers(const TierOptions& tiers) override {
+    ASSERT(cache_->names_blocks(), "tiers know pages by name");
+    core_options_.tiers = tiers;
+    const std::uint64_t page_bytes = decoder_->page_layout().page_bytes();
+    core_options_.tiers.page_at = [this, page_bytes](kv::BlockId block) {
+      return std::span(pages_.data() + block.value() * page_bytes, page_bytes);
+    };
+  }
+  Result<std::unique_ptr<kv::PageMover>> create_page_mover() override {
+    return GpuPageMover::create(*runner_);
+  }
+
  private:
   GpuMachine(device::DeviceFacts facts, const GpuMachineOptions& options)
       : facts_(std::move(facts)),
@@ -60,8 +77,15 @@ class GpuMachine final : public Machine {
                           .kv_element = shared.kv_element.value_or(kv::memory::Element::kBF16),
                           .block_tokens = shared.block_tokens,
                           .graphs = options.graphs}));
-    ASSIGN_OR_RETURN(const std::uint32_t blocks, count_blocks(options));
     const std::uint64_t page_bytes = decoder_->page_layout().page_bytes();
+    ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
+    ASSIGN_OR_RETURN(const std::uint32_t blocks,
+                     count_blocks({.bytes_all = facts_.bytes_all,
+                                   .bytes_free = bytes_free,
+                                   .page_bytes = page_bytes,
+                                   .memory_utilization = options.memory_utilization,
+                                   .kv_bytes = shared.kv_bytes,
+                                   .blocks = options.blocks}));
     ASSIGN_OR_RETURN(pages_, device::Buffer::allocate(blocks * page_bytes, "the KV cache"));
     const auto& slices = decoder_->slice_plan().slices;
     cache_.emplace(cache_options(shared, blocks, slices));
@@ -73,39 +97,14 @@ class GpuMachine final : public Machine {
     ASSIGN_OR_RETURN(const std::uint64_t fitting,
                      fitting_context(footprint, context, blocks, pages_.bytes()));
     if (fitting < context) context_asked_ = context;
-    core_options_ = {
-        .scheduler = shared.scheduler,
-        .limits = {.vocabulary = config.vocabulary,
-                   .context_tokens = fitting,
-                   .answers_max = shared.scheduler.sequences_max},
-        .space = fmt::format("{} {}.{} {}", shared.model_name, kernels::cuda::kArithmeticName,
-                             kernels::cuda::kArithmeticVersion,
-                             kv::memory::format_name(decoder_->page_layout())),
-        .end_tokens = shared.end_tokens,
-        .tiers = {}};
+    core_options_ = {.scheduler = shared.scheduler,
+                     .limits = {.vocabulary = config.vocabulary,
+                                .context_tokens = fitting,
+                                .answers_max = shared.scheduler.sequences_max},
+                     .space = fmt::format("{} {}", shared.model_name, rows_id()),
+                     .end_tokens = shared.end_tokens,
+                     .tiers = {}};
     return ok_status();
-  }
-
-  // What weights and workspace leave of the share of memory that may be taken.
-  Result<std::uint32_t> count_blocks(const GpuMachineOptions& options) const {
-    if (options.blocks) return *options.blocks;
-    ASSIGN_OR_RETURN(const std::uint64_t free_now, device::gpu_bytes_free());
-    const auto wished = static_cast<double>(facts_.bytes_all) * options.memory_utilization;
-    const std::uint64_t taken = facts_.bytes_all - free_now;
-    const auto allowed = static_cast<std::uint64_t>(wished);
-    std::uint64_t bytes = allowed > taken ? allowed - taken : 0;
-    if (options.shared.kv_bytes) bytes = *options.shared.kv_bytes;
-    const std::uint64_t page = decoder_->page_layout().page_bytes();
-    if (bytes < page) {
-      return Error{
-          ErrorCode::kExhausted,
-          fmt::format("--gpu-memory-utilization {}: weights and workspace take {} of the {} that "
-                      "the GPU has, which leaves no block of {}",
-                      options.memory_utilization, format_byte_size(static_cast<double>(taken)),
-                      format_byte_size(static_cast<double>(facts_.bytes_all)),
-                      format_byte_size(static_cast<double>(page)))};
-    }
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes / page, UINT32_MAX));
   }
 
   device::DeviceFacts facts_;

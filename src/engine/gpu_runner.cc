@@ -14,11 +14,27 @@ TokenScore keep(const Logprobs& logprobs) {
   return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
 }
 
-// May the largest logit alone decide? What is forbidden or counted changes the row first.
-bool largest_decides(const SamplingState& state) {
+constexpr std::uint32_t kOnHost = kernels::cuda::kNoChoice;
+
+// Does the row decide as it is? What is forbidden or counted changes it first. While a launch is
+// not collected its token is not counted yet: then more is forbidden than need be, never less.
+bool row_decides(const SamplingState& state) {
   const SamplingOptions& options = state.options();
-  return is_greedy(options) && !options.logprobs && options.logit_bias.empty() &&
-         !has_penalties(options) && state.end_rule().forbidden_after(state.generated()).empty();
+  return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
+         state.end_rule().forbidden_after(state.generated()).empty();
+}
+
+kernels::cuda::Draw draw_of(const LaunchSample& sample, std::uint32_t row) {
+  const SamplingOptions& options = sample.sampling->options();
+  return {.row = row,
+          .sharpness = is_greedy(options) ? 0.0f : 1.0f / options.temperature,
+          .top_k = options.top_k,
+          .top_p = options.top_p,
+          .min_p = options.min_p,
+          .seed_low = static_cast<std::uint32_t>(options.seed),
+          .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
+          .sample = sample.sampling->sample(),
+          .position = static_cast<std::uint32_t>(sample.position)};
 }
 
 std::uint32_t place_in(const std::vector<std::uint32_t>& rows, std::uint32_t row) {
@@ -80,11 +96,11 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   RETURN_IF_ERROR(copy_blocks(launch.copies));
   gather_rows(launch, before);
   if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
-  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows));
+  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.draws));
   device::Stream& stream = decoder_.stream();
   RETURN_IF_ERROR(stream.copy_to_host(pending.choices.data(),
                                       reinterpret_cast<const std::byte*>(decoder_.choices()),
-                                      pending.logit_rows.size() * sizeof(std::uint32_t)));
+                                      pending.draws.size() * sizeof(std::uint32_t)));
   if (pending.needs_logits) {
     RETURN_IF_ERROR(stream.copy_to_host(
         logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
@@ -130,7 +146,7 @@ void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::
     if (before->samples[i].place != from.place) continue;
     ++cursor_;
     if (!before->finished) {
-      rows.chosen = before->sample_logit[i];
+      rows.chosen = before->sample_draw[i];
     } else if (before->chosen[i].ok()) {
       rows.last_token = before->chosen[i].value().token;
     }
@@ -142,20 +158,10 @@ void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::
 void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   std::vector<std::uint32_t>& rows = pending.logit_rows;
   rows.clear();
-  pending.on_host.clear();
-  for (const LaunchSample& sample : launch.samples) {
-    rows.push_back(sample.row);
-    pending.on_host.push_back(!largest_decides(*sample.sampling));
-  }
+  for (const LaunchSample& sample : launch.samples) rows.push_back(sample.row);
   for (const LaunchScore& score : launch.scores) rows.push_back(score.row);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  if (rows.size() > decoder_.logit_rows_max()) {
-    pending.on_host.assign(launch.samples.size(), true);
-  }
-  pending.needs_logits =
-      !launch.scores.empty() ||
-      std::find(pending.on_host.begin(), pending.on_host.end(), true) != pending.on_host.end();
   pending.sample_logit.clear();
   pending.score_logit.clear();
   for (const LaunchSample& sample : launch.samples) {
@@ -164,6 +170,25 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   for (const LaunchScore& score : launch.scores) {
     pending.score_logit.push_back(place_in(rows, score.row));
   }
+  list_draws(pending);
+}
+
+// Who chooses: the GPU where it can.
+void GpuRunner::list_draws(Pending& pending) {
+  const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
+  pending.draws.clear();
+  pending.sample_draw.clear();
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    const LaunchSample& sample = pending.samples[i];
+    const std::uint32_t top_k = sample.sampling->options().top_k;
+    const bool drawn = !in_groups && pending.draws.size() < decoder_.logit_rows_max() &&
+                       row_decides(*sample.sampling) &&
+                       (top_k <= kernels::cuda::kTopKMax || top_k >= decoder_.config().vocabulary);
+    pending.sample_draw.push_back(drawn ? static_cast<std::uint32_t>(pending.draws.size())
+                                        : kOnHost);
+    if (drawn) pending.draws.push_back(draw_of(sample, pending.sample_logit[i]));
+  }
+  pending.needs_logits = !pending.scores.empty() || pending.draws.size() < pending.samples.size();
 }
 
 // More rows of logits than there is memory for: computed and used some at a time, at once.
@@ -198,7 +223,7 @@ void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t 
     for (std::size_t i = range.begin; i < range.end; ++i) {
       if (i < samples) {
         const auto logits = logits_of(pending.sample_logit[i]);
-        if (logits.empty() || !pending.on_host[i]) continue;
+        if (logits.empty() || pending.sample_draw[i] != kOnHost) continue;
         const LaunchSample& job = pending.samples[i];
         const Result<Sampled> sampled = sample(logits, *job.sampling, scratch, job.position);
         if (!sampled.ok()) {
@@ -235,9 +260,9 @@ Status GpuRunner::wait_and_choose(Pending& pending) {
     use_logits(pending, 0, static_cast<std::uint32_t>(pending.logit_rows.size()));
   }
   for (std::size_t i = 0; i < pending.samples.size(); ++i) {
-    if (pending.on_host[i]) continue;
+    if (pending.sample_draw[i] == kOnHost) continue;
     const LaunchSample& job = pending.samples[i];
-    const std::uint32_t token = pending.choices.as<std::uint32_t>()[pending.sample_logit[i]];
+    const std::uint32_t token = pending.choices.as<std::uint32_t>()[pending.sample_draw[i]];
     if (token == kernels::cuda::kNoChoice) {
       pending.chosen[i] =
           Error{ErrorCode::kCorrupt,
@@ -252,10 +277,6 @@ Status GpuRunner::wait_and_choose(Pending& pending) {
 
 void GpuRunner::fail(Pending& pending, const Error& error) {
   failure_ = error;
-  for (Result<TokenChoice>& choice : pending.chosen) choice = error;
-  for (std::size_t i = 0; i < pending.scores.size(); ++i) {
-    pending.scored[i] = {{pending.scores[i].token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
-  }
   pending.needs_logits = false;
   pending.finished = true;
 }
@@ -265,7 +286,7 @@ Collected GpuRunner::collect() {
   Pending& pending = pendings_[collected_ % pendings_.size()];
   ++collected_;
   finish(pending);
-  return {pending.chosen, pending.scored};
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr};
 }
 
 }  // namespace pagoda::engine

@@ -1,11 +1,12 @@
 // Computes launches on a GPU, one ahead: while a step runs the next is planned and handed over.
 //
-// Greedy answers are chosen on the GPU and one number comes back for each. Whoever asks for more
-// (temperature, penalties, log-probabilities, forbidden tokens) has its row of logits copied to the
-// host and sampled there, by the same code as on a CPU. A row that is fed a token which the launch
-// before chose takes it on the GPU; where the host chooses, the next launch waits for it.
+// Tokens are chosen on the GPU, greedily or drawn, and one number comes back for each. Whoever asks
+// for what changes or reports logits (penalties, bias, log-probabilities, forbidden tokens) has its
+// row copied to the host and sampled there, by the code of the CPU, which gives the same tokens. A
+// row that is fed a token which the launch before chose takes it on the GPU; where the host
+// chooses, the next launch waits for it.
 //
-// When the GPU fails, every answer of the launch and of all later ones ends with the error.
+// When the GPU fails it is lost: nothing is launched any more, and whatever is collected says so.
 #pragma once
 
 #include <array>
@@ -32,6 +33,10 @@ class GpuRunner final : public Runner {
   void launch(const Launch& launch) override;
   Collected collect() override;
 
+  // So far, and where they run: for whoever must come after them.
+  std::uint64_t launches() const { return launched_; }
+  const device::Stream& stream() const { return decoder_.stream(); }
+
  private:
   // A launch until it is collected. Two of them take turns.
   struct Pending {
@@ -40,7 +45,8 @@ class GpuRunner final : public Runner {
     std::vector<std::uint32_t> logit_rows;    // ascending
     std::vector<std::uint32_t> sample_logit;  // of each sample: which of logit_rows
     std::vector<std::uint32_t> score_logit;
-    std::vector<bool> on_host;  // of each sample: who chooses
+    std::vector<kernels::cuda::Draw> draws;
+    std::vector<std::uint32_t> sample_draw;  // of each sample: which of draws; kOnHost: none
     bool needs_logits = false;
     bool finished = false;  // samples are chosen
     std::optional<device::Event> done;
@@ -57,6 +63,7 @@ class GpuRunner final : public Runner {
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);
   void list_logit_rows(const Launch& launch, Pending& pending);
+  void list_draws(Pending& pending);
   Status compute_in_groups(Pending& pending);
   void finish(Pending& pending);
   Status wait_and_choose(Pending& pending);

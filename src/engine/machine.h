@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "engine/runner.h"
 #include "kv/cache.h"
 #include "kv/memory/page_layout.h"
+#include "kv/tiers/page_mover.h"
 
 namespace pagoda::engine {
 
@@ -31,13 +33,14 @@ class Machine {
   // What the context would have been with more memory, when it was lowered.
   virtual std::optional<std::uint64_t> context_asked() const = 0;
 
-  // Can stores read and write this machine's pages? What follows is for those where they can.
-  virtual bool takes_tiers() const { return false; }
   // Numerics id and KV format: with the model, all that rows depend on besides their tokens.
-  virtual std::string rows_id() const { return {}; }
+  virtual std::string rows_id() const = 0;
   // Pages are kept in these stores, too. Before an engine is made of the machine, which must have
   // been made to name its blocks.
-  virtual void use_tiers(const TierOptions& /*tiers*/) {}
+  virtual void use_tiers(const TierOptions& tiers) = 0;
+  // Copies this machine's pages, for one store; nothing where stores reach pages by themselves. The
+  // machine outlives it.
+  virtual Result<std::unique_ptr<kv::PageMover>> create_page_mover() = 0;
 };
 
 }  // namespace pagoda::engine

@@ -71,7 +71,7 @@ class ReplySink {
   // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first answer token.
   virtual void on_prompt_scores(std::span<const TokenScore> /*scores*/) {}
   virtual void on_token(std::uint32_t answer, const ChosenToken& chosen) = 0;
-  // Once per answer. `message` says more for kRefused and kError.
+  // Once per answer. `message` says more for kRefused, kError and kLost.
   virtual void on_finish(std::uint32_t answer, FinishReason reason, const AnswerRecord& record,
                          const std::string& message) = 0;
 };

@@ -58,6 +58,8 @@ struct Launch {
 struct Collected {
   std::span<Result<TokenChoice>> samples;
   std::span<const TokenScore> scores;
+  // What computes is lost: neither this launch nor any after it has computed anything.
+  const Error* lost = nullptr;
 };
 
 class Runner {

@@ -63,6 +63,7 @@ struct Snapshot : Counters {
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
   double prompt_tokens_per_second = 0;         // that the model computes, of late; 0: unknown
   std::uint64_t tier_blocks_skipped = 0;       // not written: too many waited
+  bool is_lost = false;                        // what computes is lost: everything is refused
 
   std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }
 };

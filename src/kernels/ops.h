@@ -205,7 +205,7 @@ struct KernelSet {
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
   void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 
-  // y = x / sqrt(lane sum of x * x / width + epsilon) * weight, each product rounded
+  // y = x / sqrt(lane sum of x * x / width + epsilon) * weight, each product rounded; y may be x
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 
   // Rotates the first 2 * pairs values of a head in place.

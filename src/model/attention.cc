@@ -39,6 +39,14 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   const std::size_t query_width = std::size_t{config_.heads} * config_.key_dim;
   const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
+  const LayerWeights& weights = weights_->layers[layer];
+  const auto prepare = [&](float* head, const std::vector<float>& norm,
+                           const kernels::RopeRow& rope) {
+    if (!norm.empty()) {
+      kernels_.rms_norm(head, norm.data(), config_.norm_epsilon, config_.key_dim, head);
+    }
+    kernels_.rope(head, rope);
+  };
   for_rows(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
@@ -48,10 +56,10 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
       float* const query = query_.data() + row * query_width;
       float* const key = key_.data() + row * key_width;
       for (std::uint32_t h = 0; h < config_.heads; ++h) {
-        kernels_.rope(query + h * config_.key_dim, rope);
+        prepare(query + h * config_.key_dim, weights.query_norm, rope);
       }
       for (std::uint32_t h = 0; h < config_.kv_heads; ++h) {
-        kernels_.rope(key + h * config_.key_dim, rope);
+        prepare(key + h * config_.key_dim, weights.key_norm, rope);
       }
       kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
                         value_.data() + row * value_width);

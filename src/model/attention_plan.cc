@@ -1,6 +1,7 @@
 #include "model/attention_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/ops.h"
 
@@ -21,62 +22,116 @@ struct TileSplits {
   std::uint32_t count() const { return last - first; }
 };
 
-TileSplits splits_of(const SequencePlace& sequence, std::uint32_t tile,
+TileSplits splits_of(const SequencePlace& sequence, std::uint32_t tile, std::uint32_t tile_rows,
                      const AttentionShape& shape) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
-  const std::uint32_t first_token = tile * kQueryRows / group;
+  const std::uint32_t first_token = tile * tile_rows / group;
   const std::uint32_t last_token =
-      std::min(sequence.rows - 1, (tile * kQueryRows + kQueryRows - 1) / group);
+      std::min(sequence.rows - 1, (tile * tile_rows + tile_rows - 1) / group);
   const std::uint64_t earliest = std::uint64_t{sequence.first_position} + first_token;
   const std::uint64_t latest = std::uint64_t{sequence.first_position} + last_token;
   return {
       static_cast<std::uint32_t>(kernels::first_visible_key(earliest, shape.window) / kSplitKeys),
       static_cast<std::uint32_t>(latest / kSplitKeys + 1),
-      std::min(kQueryRows, sequence.rows * group - tile * kQueryRows)};
+      std::min(tile_rows, sequence.rows * group - tile * tile_rows)};
 }
 
-template <class Visit>
+// The tiles of the sequences that `takes` says.
+template <class Takes, class Visit>
 void for_tiles(std::span<const SequencePlace> sequences, const AttentionShape& shape,
-               Visit&& visit) {
+               std::uint32_t tile_rows, Takes&& takes, Visit&& visit) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
   for (std::uint32_t s = 0; s < sequences.size(); ++s) {
+    if (!takes(sequences[s])) continue;
     // The last tiles see the most: they begin first.
-    for (std::uint32_t tile = query_tiles(sequences[s].rows, group); tile-- > 0;) {
-      visit(s, tile, splits_of(sequences[s], tile, shape));
+    for (std::uint32_t tile = query_tiles(sequences[s].rows, group, tile_rows); tile-- > 0;) {
+      visit(s, tile, splits_of(sequences[s], tile, tile_rows, shape));
     }
   }
+}
+
+// A decoding row is no wide tile, however many heads it has: its step may be a graph.
+bool has_many_rows(const SequencePlace& sequence, const AttentionShape& shape,
+                   const AttentionLimits& limits) {
+  return sequence.rows > 1 && sequence.rows * (shape.heads / shape.kv_heads) >= limits.wide_rows;
+}
+
+// How many splits in a row one block takes at most: few enough that all blocks of the chip have
+// something to do, and so many that they are not busy beginning, which takes as long as a split.
+template <class Takes>
+std::uint32_t best_run(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+                       const AttentionLimits& limits, Takes&& takes) {
+  const auto for_own = [&](auto&& visit) {
+    for_tiles(sequences, shape, kQueryRows, takes,
+              [&](std::uint32_t, std::uint32_t, const TileSplits& tile) { visit(tile); });
+  };
+  std::uint32_t longest = 0;
+  for_own([&](const TileSplits& tile) { longest = std::max(longest, tile.count()); });
+  std::uint32_t best = longest;
+  std::uint64_t best_cost = UINT64_MAX;
+  for (std::uint32_t run = std::bit_ceil(longest); run > 0; run /= 2) {
+    std::uint64_t items = 0;
+    std::uint64_t merges = 0;
+    std::uint64_t partial_rows = 0;
+    for_own([&](const TileSplits& tile) {
+      items += (tile.count() + run - 1) / run;
+      if (tile.count() <= run) return;
+      ++merges;
+      partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
+    });
+    const bool fits =
+        items <= limits.items && merges <= limits.merges && partial_rows <= limits.partial_rows;
+    if (!fits) break;  // nor would shorter runs
+    const std::uint64_t rounds = (items * shape.kv_heads + limits.blocks - 1) / limits.blocks;
+    const std::uint64_t cost = rounds * (std::min(run, longest) + 1);
+    if (cost >= best_cost) continue;
+    best_cost = cost;
+    best = run;
+  }
+  return best;
 }
 
 }  // namespace
 
 void AttentionPlan::fill(std::span<const SequencePlace> sequences, const AttentionShape& shape,
                          const AttentionLimits& limits) {
+  fill_wide(sequences, shape, limits);
   items.clear();
   merges.clear();
-  std::uint64_t tiles = 0;
-  std::uint64_t splits = 0;
-  std::uint64_t partial_rows = 0;
-  for_tiles(sequences, shape, [&](std::uint32_t, std::uint32_t, const TileSplits& tile) {
-    ++tiles;
-    splits += tile.count();
-    partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
-  });
-  const bool divide = tiles * shape.kv_heads < limits.warps && splits <= limits.items &&
-                      partial_rows <= limits.partial_rows;
-  share = divide && splits * shape.kv_heads <= limits.blocks;
+  const auto takes = [&](const SequencePlace& sequence) {
+    return wide.empty() || !has_many_rows(sequence, shape, limits);
+  };
+  const std::uint32_t run = best_run(sequences, shape, limits, takes);
   std::uint32_t partial = 0;
-  for_tiles(sequences, shape,
+  for_tiles(sequences, shape, kQueryRows, takes,
             [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
-              if (!divide || tile.count() == 1) {
+              if (tile.count() <= run) {
                 items.push_back({sequence, index, tile.first, tile.last, kWhole});
                 return;
               }
               merges.push_back({sequence, index, tile.first, tile.last, partial});
-              for (std::uint32_t split = tile.first; split < tile.last; ++split) {
-                items.push_back({sequence, index, split, split + 1, partial});
-                partial += tile.rows * shape.kv_heads;
+              for (std::uint32_t split = tile.first; split < tile.last; split += run) {
+                const std::uint32_t end = std::min(tile.last, split + run);
+                items.push_back({sequence, index, split, end, partial});
+                partial += (end - split) * tile.rows * shape.kv_heads;
               }
             });
+}
+
+void AttentionPlan::fill_wide(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+                              const AttentionLimits& limits) {
+  wide.clear();
+  for_tiles(
+      sequences, shape, kernels::cuda::wide_rows(shape.head_dim),
+      [&](const SequencePlace& sequence) { return has_many_rows(sequence, shape, limits); },
+      [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
+        wide.push_back({sequence, index, tile.first, tile.last, kWhole});
+      });
+  if (wide.size() * shape.kv_heads < limits.wide_blocks) return wide.clear();
+  const auto splits = [](const AttentionItem& item) { return item.last_split - item.first_split; };
+  std::stable_sort(wide.begin(), wide.end(), [&](const AttentionItem& a, const AttentionItem& b) {
+    return splits(a) > splits(b);
+  });
 }
 
 }  // namespace pagoda::model

@@ -116,7 +116,7 @@ Status read_rope(const ConfigReader& reader, Config& config) {
   ASSIGN_OR_RETURN(rope.base, reader.positive_or("rope.freq_base", 10000.0));
   ASSIGN_OR_RETURN(const bool half_split,
                    reader.metadata().flag_or("pagoda.rope.half_split", false));
-  if (half_split) rope.pairing = kernels::RopePairing::kHalfSplit;
+  if (half_split || config.head_norms) rope.pairing = kernels::RopePairing::kHalfSplit;
   return read_rope_scaling(reader, rope);
 }
 
@@ -156,9 +156,10 @@ Result<std::uint32_t> read_vocabulary(const gguf::File& file) {
 Result<Config> read_config(const gguf::File& file) {
   ASSIGN_OR_RETURN(const std::string_view architecture,
                    file.metadata().text("general.architecture"));
-  if (architecture != "llama") {
+  if (architecture != "llama" && architecture != "qwen3") {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: architecture '{}' is not supported; this version runs: llama",
+                 fmt::format("{}: architecture '{}' is not supported; this version runs: llama, "
+                             "qwen3",
                              file.path(), architecture)};
   }
   const ConfigReader reader(file.metadata(), std::string(architecture));
@@ -172,6 +173,7 @@ Result<Config> read_config(const gguf::File& file) {
     }
   }
   Config config;
+  config.head_norms = architecture == "qwen3";
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));

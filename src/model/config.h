@@ -1,5 +1,5 @@
-// What a llama-architecture model is made of, read from its metadata and checked: every number is
-// within its stated limits and they fit each other.
+// What a model of the llama or qwen3 architecture is made of, read from its metadata and checked:
+// every number is within its stated limits and they fit each other.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ struct Config {
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
+  bool head_norms = false;  // each head of queries and keys is normalised before it rotates (qwen3)
   RopeConfig rope;
   std::vector<kv::memory::LayerReach> reach;  // of each layer
 

@@ -43,6 +43,12 @@ kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& 
 
 }  // namespace
 
+Status check_kv_element(std::optional<kv::memory::Element> element) {
+  if (element != kv::memory::Element::kE4M3) return ok_status();
+  return Error{ErrorCode::kUnsupported,
+               "--kv-cache-dtype: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
+}
+
 Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
                  ThreadPool& pool, const DecoderOptions& options)
     : config_(config),

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/ops.h"
 #include "kv/memory/page_buffer.h"
@@ -30,6 +31,9 @@ struct DecoderOptions {
   std::uint32_t block_tokens = 16;
   PackProgress on_pack = {};
 };
+
+// An error names an element that only GPUs keep.
+Status check_kv_element(std::optional<kv::memory::Element> element);
 
 class Decoder {
  public:

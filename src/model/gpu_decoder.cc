@@ -44,10 +44,12 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
   }
   if (options.kv_element == kv::memory::Element::kF32) {
     return Error{ErrorCode::kUnsupported,
-                 "--kv-cache-dtype: the GPU keeps keys and values as bf16 or fp16"};
+                 "--kv-cache-dtype: the GPU keeps keys and values as bf16, fp16 or fp8"};
   }
   return ok_status();
 }
+
+constexpr std::size_t kDrawWords = sizeof(cuda::Draw) / sizeof(std::uint32_t);
 
 // Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
 std::uint32_t bucket_of(std::uint32_t rows) {
@@ -65,7 +67,10 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       stream_(std::move(stream)),
       options_(options),
       slice_plan_(slices_of(config, options)),
-      page_layout_(slice_plan_.layouts.front()) {}
+      page_layout_(slice_plan_.layouts.front()) {
+  // Wide tiles are copied to the tensor core as they are.
+  if (kv::memory::element_bytes(options.kv_element) != 2) limits_.wide_blocks = kNoWideTiles;
+}
 
 Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, GpuWeights weights,
                                                        std::span<const float> rope_divisors,
@@ -98,16 +103,21 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   RETURN_IF_ERROR(take(hidden_, 2 * cuda::operand_values(rows, config_.hidden_width), "gates"));
   RETURN_IF_ERROR(take(logits_, logit_rows * config_.vocabulary * 4, "logits"));
   RETURN_IF_ERROR(take(choices_, logit_rows * 4, "choices"));
-  RETURN_IF_ERROR(take(partials_, limits_.partial_rows * (dim + 2) * 4, "partial attention"));
+  RETURN_IF_ERROR(
+      take(partials_, limits_.partial_rows * cuda::partial_floats(dim) * 4, "partial attention"));
 
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
-  layout_.items = layout_.logit_rows + logit_rows;
-  layout_.merges_max = limits_.warps;
-  layout_.items_max = std::max<std::size_t>(
-      limits_.items, query_tiles(static_cast<std::uint32_t>(rows), config_.group()) +
-                         std::size_t{options_.sequences_max});
-  layout_.slice_items = 2 + (layout_.merges_max + layout_.items_max) * 5;
+  layout_.draws = layout_.logit_rows + logit_rows;
+  layout_.items = layout_.draws + logit_rows * kDrawWords;
+  layout_.merges_max = limits_.merges;
+  const auto tiles_max = [&](std::uint32_t tile_rows) {
+    return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +
+           std::size_t{options_.sequences_max};
+  };
+  layout_.items_max = std::max<std::size_t>(limits_.items, tiles_max(cuda::kQueryRows)) +
+                      tiles_max(cuda::wide_rows(config_.key_dim));
+  layout_.slice_items = 3 + (layout_.merges_max + layout_.items_max) * 5;
   const std::size_t slices = slice_plan_.slices.size();
   layout_.tables = layout_.items + slices * layout_.slice_items;
   const std::uint64_t blocks =
@@ -122,6 +132,7 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   for (AttentionPlan& plan : plans_) {
     plan.items.reserve(layout_.items_max);
     plan.merges.reserve(layout_.merges_max);
+    plan.wide.reserve(tiles_max(cuda::wide_rows(config_.key_dim)));
   }
   sequences_.reserve(options_.sequences_max);
   return fill_rope(rope_divisors);
@@ -199,23 +210,28 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     plan.fill(sequences_,
               {.heads = config_.heads,
                .kv_heads = config_.kv_heads,
-               .window = slice_plan_.slices[s].window},
+               .window = slice_plan_.slices[s].window,
+               .head_dim = config_.key_dim},
               limits_);
-    ASSERT(plan.items.size() <= layout_.items_max && plan.merges.size() <= layout_.merges_max,
+    ASSERT(plan.items.size() + plan.wide.size() <= layout_.items_max &&
+               plan.merges.size() <= layout_.merges_max,
            "a plan keeps within its limits");
     std::uint32_t* const at = words + layout_.items + s * layout_.slice_items;
     at[0] = static_cast<std::uint32_t>(plan.items.size());
     at[1] = static_cast<std::uint32_t>(plan.merges.size());
-    std::memcpy(at + 2, plan.merges.data(), plan.merges.size() * sizeof(cuda::AttentionItem));
-    std::memcpy(at + 2 + layout_.merges_max * 5, plan.items.data(),
-                plan.items.size() * sizeof(cuda::AttentionItem));
+    at[2] = static_cast<std::uint32_t>(plan.wide.size());
+    std::uint32_t* const items = at + 3 + layout_.merges_max * 5;
+    std::memcpy(at + 3, plan.merges.data(), plan.merges.size() * sizeof(cuda::AttentionItem));
+    std::memcpy(items, plan.items.data(), plan.items.size() * sizeof(cuda::AttentionItem));
+    std::memcpy(items + plan.items.size() * 5, plan.wide.data(),
+                plan.wide.size() * sizeof(cuda::AttentionItem));
     // Graphs are for few shapes: launches are rounded up, and what is too much returns at once.
     const auto rounded = [&](std::uint32_t count) {
       return decodes && count > 0 ? std::bit_ceil(count) : count;
     };
     shape.items.push_back(rounded(at[0]));
     shape.merges.push_back(rounded(at[1]));
-    shape.share.push_back(plan.share);
+    shape.wide.push_back(at[2]);
   }
   return shape;
 }
@@ -229,24 +245,40 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   RETURN_IF_ERROR(send(layout_.sequences, layout_.items - layout_.sequences));
   for (std::size_t s = 0; s < plans_.size(); ++s) {
     const std::size_t at = layout_.items + s * layout_.slice_items;
-    RETURN_IF_ERROR(send(at, 2 + plans_[s].merges.size() * 5));
-    RETURN_IF_ERROR(send(at + 2 + layout_.merges_max * 5, plans_[s].items.size() * 5));
+    RETURN_IF_ERROR(send(at, 3 + plans_[s].merges.size() * 5));
+    RETURN_IF_ERROR(send(at + 3 + layout_.merges_max * 5,
+                         (plans_[s].items.size() + plans_[s].wide.size()) * 5));
     RETURN_IF_ERROR(send(layout_.tables + s * layout_.table_words, table_words_used_));
   }
   return ok_status();
 }
 
+// How many are launched: what is too much draws nothing.
+std::uint32_t GpuDecoder::write_draws(std::span<const cuda::Draw> draws, bool decodes,
+                                      std::uint32_t* words) {
+  const auto count = static_cast<std::uint32_t>(draws.size());
+  const std::uint32_t launched = decodes && count > 0 ? bucket_of(count) : count;
+  auto* const at = reinterpret_cast<cuda::Draw*>(words + layout_.draws);
+  std::copy(draws.begin(), draws.end(), at);
+  std::fill(at + count, at + launched, cuda::Draw{.row = cuda::kNoRow});
+  return launched;
+}
+
 Status GpuDecoder::forward(std::span<const GpuRows> sequences,
-                           std::span<const std::uint32_t> logit_rows) {
+                           std::span<const std::uint32_t> logit_rows,
+                           std::span<const cuda::Draw> draws) {
   ASSERT(logit_rows.size() <= logit_rows_max(), "more rows of logits than memory was taken for");
+  ASSERT(draws.size() <= logit_rows_max(), "more draws than memory was taken for");
   ASSERT(pages_ != nullptr, "pages are set before the first step");
   auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();
   ++step_turn_;
-  const StepShape shape = write_step(sequences, logit_rows, words);
-  RETURN_IF_ERROR(send_step(words, shape));
+  StepShape shape = write_step(sequences, logit_rows, words);
   std::uint32_t rows = 0;
   for (const GpuRows& sequence : sequences) rows += sequence.rows;
-  if (!options_.graphs || rows != sequences.size()) return launch_step(shape);
+  const bool decodes = rows == sequences.size();
+  shape.draws = write_draws(draws, decodes, words);
+  RETURN_IF_ERROR(send_step(words, shape));
+  if (!options_.graphs || !decodes) return launch_step(shape);
   device::Graph& graph = graphs_[shape];
   if (graph.empty()) {
     RETURN_IF_ERROR(stream_.begin_capture());
@@ -264,7 +296,7 @@ Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
   RETURN_IF_ERROR(stream_.copy_to_device(
       step_.data() + layout_.logit_rows * 4,
       reinterpret_cast<const std::byte*>(words + layout_.logit_rows), rows.size() * 4));
-  launch_logits(static_cast<std::uint32_t>(rows.size()));
+  launch_logits(static_cast<std::uint32_t>(rows.size()), 0);
   return device::last_launch();
 }
 
@@ -277,7 +309,7 @@ Status GpuDecoder::launch_step(const StepShape& shape) {
                       .residual = residual_.as<float>()},
                      stream_.handle());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) launch_layer(layer, shape);
-  if (shape.logit_rows > 0) launch_logits(shape.logit_rows);
+  if (shape.logit_rows > 0) launch_logits(shape.logit_rows, shape.draws);
   return device::last_launch();
 }
 
@@ -309,6 +341,17 @@ void GpuDecoder::launch_layer(std::uint32_t layer, const StepShape& shape) {
   const std::size_t qkv = std::size_t{config_.heads + 2 * config_.kv_heads} * config_.key_dim;
   for (const GpuProjection& part : weights.qkv) {
     multiply(part, normed_, shape.rows, cuda::Finish::kStore, qkv_.as<float>(), qkv);
+  }
+  if (weights.query_norm != nullptr) {
+    cuda::launch_head_norm({.qkv = qkv_.as<float>(),
+                            .query_weight = weights.query_norm,
+                            .key_weight = weights.key_norm,
+                            .rows = shape.rows,
+                            .heads = config_.heads,
+                            .kv_heads = config_.kv_heads,
+                            .head_dim = config_.key_dim,
+                            .epsilon = config_.norm_epsilon},
+                           stream_.handle());
   }
   launch_attention(layer, shape);
   multiply(weights.attention_output, mixed_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
@@ -347,22 +390,29 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                       .window = slice_plan_.slices[place.slice].window,
                       .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
                       .items = reinterpret_cast<const cuda::AttentionItem*>(
-                          step_at(items + 2 + layout_.merges_max * 5)),
+                          step_at(items + 3 + layout_.merges_max * 5)),
                       .item_count = step_at(items),
                       .items_max = shape.items[place.slice],
                       .rows = shape.rows,
-                      .share = shape.share[place.slice],
                       .partials = partials_.as<float>(),
                       .operand = mixed_.as<cuda::Bf16>()};
+  if (shape.wide[place.slice] > 0) {  // in no graph: the items before them are as many as launched
+    cuda::Attend wide = job;
+    wide.items += shape.items[place.slice];
+    wide.item_count = step_at(items + 2);
+    wide.items_max = shape.wide[place.slice];
+    cuda::launch_attend_wide(wide, stream_.handle());
+  }
+  if (shape.items[place.slice] == 0) return;
   cuda::launch_attend(job, stream_.handle());
   if (shape.merges[place.slice] == 0) return;
-  job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 2));
+  job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 3));
   job.item_count = step_at(items + 1);
   job.items_max = shape.merges[place.slice];
   cuda::launch_merge(job, stream_.handle());
 }
 
-void GpuDecoder::launch_logits(std::uint32_t rows) {
+void GpuDecoder::launch_logits(std::uint32_t rows, std::uint32_t draws) {
   cuda::launch_norm({.residual = residual_.as<float>(),
                      .weight = weights_.output_norm(),
                      .source = step_at(layout_.logit_rows),
@@ -374,7 +424,8 @@ void GpuDecoder::launch_logits(std::uint32_t rows) {
   multiply(weights_.output(), normed_, rows, cuda::Finish::kStore, logits_.as<float>(),
            config_.vocabulary);
   cuda::launch_choose({.logits = logits_.as<float>(),
-                       .rows = rows,
+                       .draws = reinterpret_cast<const cuda::Draw*>(step_at(layout_.draws)),
+                       .count = draws,
                        .vocabulary = config_.vocabulary,
                        .choices = choices_.as<std::uint32_t>()},
                       stream_.handle());

@@ -68,12 +68,13 @@ class GpuDecoder {
   void set_pages(std::byte* pages) { pages_ = pages; }
 
   // Computes the rows of a step, then the logits of `logit_rows` (at most logit_rows_max,
-  // ascending) and a choice by the largest of each.
-  Status forward(std::span<const GpuRows> sequences, std::span<const std::uint32_t> logit_rows);
+  // ascending), and what is drawn from them (at most logit_rows_max; Draw::row is one of those).
+  Status forward(std::span<const GpuRows> sequences, std::span<const std::uint32_t> logit_rows,
+                 std::span<const kernels::cuda::Draw> draws = {});
   // Logits of other rows of the last forward(). The stream must have been waited for.
   Status logits(std::span<const std::uint32_t> rows);
 
-  // [logit_rows_max, vocabulary] and [logit_rows_max], of the last logits.
+  // [logit_rows_max, vocabulary], of the last logits, and a choice for each of the last draws.
   const float* logits_data() const { return logits_.as<float>(); }
   const std::uint32_t* choices() const { return choices_.as<std::uint32_t>(); }
 
@@ -83,7 +84,8 @@ class GpuDecoder {
     std::size_t places = 0;
     std::size_t sequences = 0;
     std::size_t logit_rows = 0;
-    std::size_t items = 0;  // per slice: two counts, merges, items
+    std::size_t draws = 0;
+    std::size_t items = 0;  // per slice: three counts, merges, items, wide items
     std::size_t slice_items = 0;
     std::size_t merges_max = 0;
     std::size_t items_max = 0;
@@ -95,9 +97,10 @@ class GpuDecoder {
   struct StepShape {
     std::uint32_t rows = 0;
     std::uint32_t logit_rows = 0;
+    std::uint32_t draws = 0;
     std::vector<std::uint32_t> items;   // per slice
     std::vector<std::uint32_t> merges;  // per slice
-    std::vector<bool> share;            // per slice
+    std::vector<std::uint32_t> wide;    // per slice
     auto operator<=>(const StepShape&) const = default;
   };
 
@@ -107,12 +110,14 @@ class GpuDecoder {
   Status fill_rope(std::span<const float> divisors);
   StepShape write_step(std::span<const GpuRows> sequences,
                        std::span<const std::uint32_t> logit_rows, std::uint32_t* words);
+  std::uint32_t write_draws(std::span<const kernels::cuda::Draw> draws, bool decodes,
+                            std::uint32_t* words);
   void write_rows(std::span<const GpuRows> sequences, std::uint32_t* words);
   Status send_step(const std::uint32_t* words, const StepShape& shape);
   Status launch_step(const StepShape& shape);
   void launch_layer(std::uint32_t layer, const StepShape& shape);
   void launch_attention(std::uint32_t layer, const StepShape& shape);
-  void launch_logits(std::uint32_t rows);
+  void launch_logits(std::uint32_t rows, std::uint32_t draws);
   void multiply(const GpuProjection& by, const device::Buffer& operand, std::uint32_t rows,
                 kernels::cuda::Finish finish, float* out, std::size_t stride);
 
@@ -135,7 +140,7 @@ class GpuDecoder {
   device::Buffer residual_;  // [rows_max, width] fp32
   device::Buffer normed_;    // operand of width
   device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
-  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element
+  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element (fp8: fp16)
   device::Buffer mixed_;     // operand of heads * head_dim
   device::Buffer hidden_;    // operand of hidden_width
   device::Buffer logits_;

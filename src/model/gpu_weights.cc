@@ -171,6 +171,8 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
     GpuLayer placed;
     ASSIGN_OR_RETURN(placed.attention_norm, uploader.floats(layer.attention_norm));
     ASSIGN_OR_RETURN(placed.qkv, uploader.query_key_value(layer));
+    ASSIGN_OR_RETURN(placed.query_norm, uploader.floats(layer.query_norm));
+    ASSIGN_OR_RETURN(placed.key_norm, uploader.floats(layer.key_norm));
     ASSIGN_OR_RETURN(placed.attention_output, uploader.projection(layer.attention_output));
     ASSIGN_OR_RETURN(placed.feed_forward_norm, uploader.floats(layer.feed_forward_norm));
     ASSIGN_OR_RETURN(placed.gate_up, uploader.gate_and_up(layer));
@@ -240,6 +242,10 @@ Result<GpuWeights> GpuWeights::random(const Config& config, Form form, std::uint
     ASSIGN_OR_RETURN(layer.attention_norm, maker.ones(config.width));
     ASSIGN_OR_RETURN(const GpuProjection qkv, maker.projection(queries + 2 * keys, config.width));
     layer.qkv.push_back(qkv);
+    if (config.head_norms) {
+      ASSIGN_OR_RETURN(layer.query_norm, maker.ones(config.key_dim));
+      ASSIGN_OR_RETURN(layer.key_norm, maker.ones(config.key_dim));
+    }
     ASSIGN_OR_RETURN(layer.attention_output, maker.projection(config.width, queries));
     ASSIGN_OR_RETURN(layer.feed_forward_norm, maker.ones(config.width));
     ASSIGN_OR_RETURN(layer.gate_up,

@@ -24,7 +24,9 @@ struct GpuProjection {
 
 struct GpuLayer {
   const float* attention_norm = nullptr;
-  std::vector<GpuProjection> qkv;  // one, or three of different types
+  std::vector<GpuProjection> qkv;     // one, or three of different types
+  const float* query_norm = nullptr;  // [key_dim], or none
+  const float* key_norm = nullptr;
   GpuProjection attention_output;
   const float* feed_forward_norm = nullptr;
   GpuProjection gate_up;

@@ -80,6 +80,10 @@ Result<LayerWeights> load_layer(const TensorReader& reader, const Config& config
   ASSIGN_OR_RETURN(w.query, reader.projection(name("attn_q"), query_rows, width));
   ASSIGN_OR_RETURN(w.key, reader.projection(name("attn_k"), key_rows, width));
   ASSIGN_OR_RETURN(w.value, reader.projection(name("attn_v"), value_rows, width));
+  if (config.head_norms) {
+    ASSIGN_OR_RETURN(w.query_norm, reader.vector(name("attn_q_norm.weight"), config.key_dim));
+    ASSIGN_OR_RETURN(w.key_norm, reader.vector(name("attn_k_norm.weight"), config.key_dim));
+  }
   ASSIGN_OR_RETURN(w.attention_output, reader.projection(name("attn_output"), width, mixed));
   ASSIGN_OR_RETURN(w.feed_forward_norm, reader.vector(name("ffn_norm.weight"), width));
   ASSIGN_OR_RETURN(w.gate, reader.projection(name("ffn_gate"), hidden, width));

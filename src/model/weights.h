@@ -1,4 +1,4 @@
-// The tensors of a llama-architecture model, found, checked for shape and type, and left where
+// The tensors of a model, found, checked for shape and type, and left where
 // they are: matrices stay in the mapped file, norms and biases (a few KB) become floats.
 // A Weights must not outlive its gguf::File.
 #pragma once
@@ -23,6 +23,8 @@ struct LayerWeights {
   Projection query;                   // [heads * key_dim, width]
   Projection key;                     // [kv_heads * key_dim, width]
   Projection value;                   // [kv_heads * value_dim, width]
+  std::vector<float> query_norm;      // [key_dim], of every head; or empty
+  std::vector<float> key_norm;        // [key_dim], of every head; or empty
   Projection attention_output;        // [width, heads * value_dim]
   std::vector<float> feed_forward_norm;
   Projection gate;  // [hidden_width, width]

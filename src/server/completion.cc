@@ -32,6 +32,8 @@ std::optional<ApiError> failure(const Ending& ending) {
       return ApiError(503, "the request was cancelled", {}, "cancelled");
     case engine::FinishReason::kError:
       return ApiError(500, ending.message, {}, "internal_error");
+    case engine::FinishReason::kLost:
+      return ApiError(503, ending.message, {}, "device_lost");
   }
   return std::nullopt;
 }

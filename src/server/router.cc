@@ -48,9 +48,15 @@ Json read_body(const HttpRequest& request, const ServedModel& model) {
   return body;
 }
 
+void require_device(const ServerState& state) {
+  if (!state.model().engine.snapshot().is_lost) return;
+  throw ApiError(503, "what computes is lost: start the server again", {}, "device_lost");
+}
+
 Routed health(const HttpRequest& /*request*/, const ServerState& state) {
   const bool serves = state.phase() != Phase::kLoading;
   if (!serves) throw ApiError(503, "the model is loading", {}, "loading");
+  require_device(state);
   return json_reply({{"status", "ok"}});
 }
 
@@ -68,6 +74,7 @@ void require_ready(const ServerState& state) {
 
 Routed ready(const HttpRequest& /*request*/, const ServerState& state) {
   require_ready(state);
+  require_device(state);
   return json_reply({{"status", "ready"}});
 }
 

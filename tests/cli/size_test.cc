@@ -90,14 +90,14 @@ TEST_P(SizeFormatTest, PayloadAndSizeWithScales) {
   }
 }
 
-// 512 vectors of 128 values a token. Scales: fp8 4 bytes a vector; the others per 32 values, four
+// 512 vectors of 128 values a token. Scales: fp8 2 bytes a vector; the others per 32 values, four
 // a vector: int8 2 bytes, fp4 1, int4 2 + 2.
 INSTANTIATE_TEST_SUITE_P(
     Formats, SizeFormatTest,
     ::testing::Values(FormatCase{"fp32", 262144, 262144, "128.00 GiB", "128.00 GiB"},
                       FormatCase{"bf16", 131072, 131072, "64.00 GiB", "64.00 GiB"},
                       FormatCase{"fp16", 131072, 131072, "64.00 GiB", "64.00 GiB"},
-                      FormatCase{"fp8", 65536, 65536 + 512 * 4, "32.00 GiB", "33.00 GiB"},
+                      FormatCase{"fp8", 65536, 65536 + 512 * 2, "32.00 GiB", "32.50 GiB"},
                       FormatCase{"int8", 65536, 65536 + 512 * 8, "32.00 GiB", "34.00 GiB"},
                       FormatCase{"fp4", 32768, 32768 + 512 * 4, "16.00 GiB", "17.00 GiB"},
                       FormatCase{"int4", 32768, 32768 + 512 * 16, "16.00 GiB", "20.00 GiB"}),
@@ -111,7 +111,7 @@ TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
   EXPECT_EQ(vectors("int8", 80), (KvBytes{80, 80 + 3 * 2}));
   EXPECT_EQ(vectors("int4", 80), (KvBytes{40, 40 + 3 * 4}));
   EXPECT_EQ(vectors("fp4", 3), (KvBytes{2, 2 + 1}));
-  EXPECT_EQ(vectors("fp8", 80), (KvBytes{80, 84}));
+  EXPECT_EQ(vectors("fp8", 80), (KvBytes{80, 82}));
 }
 
 TEST(SizeTest, HeadsComparedSideBySide) {

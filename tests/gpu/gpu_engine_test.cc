@@ -2,13 +2,9 @@
 // on preemption or on forks. A request alone on a machine of its own is what all is compared with.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 
-#include "engine/core.h"
-#include "engine/engine_desk.h"
-#include "engine/gpu_machine.h"
-#include "gpu/gpu_model.h"
+#include "gpu/gpu_desk.h"
 #include "gpu/open_gpu.h"
 
 namespace pagoda::gpu_test {
@@ -16,50 +12,6 @@ namespace {
 
 using engine::Heard;
 using engine::Request;
-
-struct DeskOptions {
-  std::uint32_t blocks = 4096;
-  std::uint32_t batched_tokens = 512;
-  bool graphs = true;
-};
-
-// A core over a machine with a GPU, driven by hand.
-class GpuDesk {
- public:
-  GpuDesk(const SeededModel& model, const DeskOptions& options) {
-    engine::CpuMachineOptions shared;
-    shared.context_tokens = 2048;
-    shared.scheduler.sequences_max = 16;
-    shared.scheduler.batched_tokens_max = options.batched_tokens;
-    auto made = engine::create_gpu_machine(
-        model.config(), model.weights(), kernels::ref_set(),
-        {.shared = shared, .blocks = options.blocks, .graphs = options.graphs});
-    EXPECT_TRUE(made.ok()) << made.error().message;
-    if (!made.ok()) std::abort();
-    machine_ = std::move(made).value();
-    core_ = std::make_unique<engine::Core>(machine_->core_options(), machine_->cache(), tenants_,
-                                           machine_->runner(), clock_);
-  }
-
-  std::shared_ptr<Heard> submit(const Request& request) {
-    auto heard = std::make_shared<Heard>(request.sampling.n);
-    core_->submit(engine::RequestId(requests_++), request, heard);
-    return heard;
-  }
-  void run() {
-    while (core_->step()) {
-    }
-    core_->check();
-  }
-  const engine::Counters& counters() const { return core_->counters(); }
-
- private:
-  std::unique_ptr<engine::Machine> machine_;
-  sched::TenantTable tenants_;
-  SteadyClock clock_;
-  std::unique_ptr<engine::Core> core_;
-  std::uint64_t requests_ = 0;
-};
 
 // Greedy and drawn, with and without log-probabilities, forked and penalised: every way a token is
 // chosen.
@@ -71,6 +23,8 @@ std::vector<Request> requests_of(const model::Config& config, std::size_t count)
     request.end.max_tokens = 20 + static_cast<std::uint32_t>(i % 5);
     request.sampling.seed = i;
     if (i % 4 == 1) request.sampling.temperature = 0.8f;
+    if (i % 3 == 2) request.sampling.top_k = 20;
+    if (i % 8 == 5) request.sampling.top_p = 0.7f;
     if (i % 4 == 2) request.sampling.logprobs = 3;
     if (i % 6 == 3) request.sampling.n = 3;
     if (i % 5 == 4) request.sampling.repetition_penalty = 1.2f;
@@ -78,18 +32,6 @@ std::vector<Request> requests_of(const model::Config& config, std::size_t count)
     requests.push_back(request);
   }
   return requests;
-}
-
-void expect_same(const Heard& got, const Heard& alone, std::size_t number) {
-  ASSERT_TRUE(engine::same_scores(got.prompt_scores, alone.prompt_scores)) << "request " << number;
-  for (std::size_t a = 0; a < alone.answers.size(); ++a) {
-    ASSERT_TRUE(alone.answers[a].reason.has_value());
-    ASSERT_EQ(alone.answers[a].message, "");
-    ASSERT_EQ(got.answers[a].tokens, alone.answers[a].tokens)
-        << "request " << number << ", answer " << a;
-    ASSERT_TRUE(engine::same_scores(got.answers[a].scores, alone.answers[a].scores))
-        << "request " << number << ", answer " << a;
-  }
 }
 
 TEST(GpuEngineTest, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
@@ -115,6 +57,32 @@ TEST(GpuEngineTest, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
     if (options.blocks == 64) {
       EXPECT_GT(desk.counters().preemptions, 0u);
     }
+  }
+}
+
+TEST(GpuEngineTest, ADeviceThatIsLostAtAnyCallEndsEveryRequestAndSaysWhy) {
+  REQUIRE_GPU();
+  const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
+  const std::vector<Request> requests = requests_of(model.config(), 8);
+  for (std::uint64_t call = 1; call < 200; call += 1 + call / 4) {
+    GpuDesk desk(model, {});
+    device::fail_from_call(call);
+    std::vector<std::shared_ptr<Heard>> heard;
+    for (const Request& request : requests) heard.push_back(desk.submit(request));
+    desk.run();
+    heard.push_back(desk.submit(requests[0]));
+    desk.run();
+    device::fail_from_call(0);
+    std::size_t lost = 0;
+    for (const auto& each : heard) {
+      ASSERT_TRUE(each->ended()) << "call " << call;
+      for (const Heard::Given& given : each->answers) {
+        if (given.reason != engine::FinishReason::kLost) continue;
+        ++lost;
+        ASSERT_TRUE(given.message.starts_with("GPU: ")) << given.message;
+      }
+    }
+    ASSERT_GT(lost, 0u) << "call " << call;
   }
 }
 

@@ -87,6 +87,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .value_dim = shape.head_dim,
              .vocabulary = shape.vocabulary,
              .context = 4096,
+             .head_norms = shape.head_norms,
              .rope = {.dims = shape.head_dim},
              .reach = {}};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
@@ -94,19 +95,21 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   }
   const std::size_t queries = std::size_t{shape.heads} * shape.head_dim;
   const std::size_t keys = std::size_t{shape.kv_heads} * shape.head_dim;
-  const auto norm = [&] {
-    std::vector<float> weight(shape.width);
+  if (shape.head_norms) config_.rope.pairing = kernels::RopePairing::kHalfSplit;
+  const auto norm = [](std::size_t width) {
+    std::vector<float> weight(width);
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = 1.0f + uniform(50, i, 0.25f);
     return weight;
   };
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     model::LayerWeights layer;
-    layer.attention_norm = norm();
+    layer.attention_norm = norm(shape.width);
+    if (shape.head_norms) layer.query_norm = layer.key_norm = norm(shape.head_dim);
     layer.query.weight = matrix(queries, shape.width);
     layer.key.weight = matrix(keys, shape.width);
     layer.value.weight = matrix(keys, shape.width);
     layer.attention_output.weight = matrix(shape.width, queries);
-    layer.feed_forward_norm = norm();
+    layer.feed_forward_norm = norm(shape.width);
     layer.gate.weight = matrix(shape.hidden_width, shape.width);
     layer.up.weight = matrix(shape.hidden_width, shape.width);
     layer.down.weight = matrix(shape.width, shape.hidden_width);
@@ -114,7 +117,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   }
   weights_.embedding = matrix(shape.vocabulary, shape.width);
   weights_.output = matrix(shape.vocabulary, shape.width);
-  weights_.output_norm = norm();
+  weights_.output_norm = norm(shape.width);
 }
 
 kernels::WeightMatrix SeededModel::matrix(std::size_t rows, std::size_t columns) {

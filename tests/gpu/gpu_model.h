@@ -21,6 +21,7 @@ struct ModelShape {
   std::uint32_t head_dim = 64;
   std::uint32_t vocabulary = 512;
   std::uint32_t window = 0;  // of every other layer
+  bool head_norms = false;
   gguf::TensorType type = gguf::TensorType::kBF16;
 };
 

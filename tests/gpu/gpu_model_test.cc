@@ -61,7 +61,13 @@ const Case kCases[] = {
     {"Head128Grouped", {.heads = 8, .kv_heads = 2, .head_dim = 128}, Element::kF16},
     {"Head256One", {.heads = 4, .kv_heads = 1, .head_dim = 256}},
     {"OneKeyForTwentyFour", {.heads = 24, .kv_heads = 1, .head_dim = 64}, Element::kF16},
+    {"Head64Fp8", {.heads = 9, .kv_heads = 3, .head_dim = 64}, Element::kE4M3},
+    {"Head128Fp8", {.heads = 8, .kv_heads = 2, .head_dim = 128}, Element::kE4M3},
+    {"Head256WindowFp8",
+     {.heads = 4, .kv_heads = 1, .head_dim = 256, .window = 100},
+     Element::kE4M3},
     {"Window", {.heads = 4, .kv_heads = 2, .head_dim = 64, .window = 100}},
+    {"HeadNorms", {.heads = 4, .kv_heads = 2, .head_dim = 128, .head_norms = true}},
     {"Q4_0", {.hidden_width = 512, .type = TensorType::kQ4_0}},
     {"Q4_1", {.hidden_width = 512, .type = TensorType::kQ4_1}},
     {"Q8_0", {.hidden_width = 512, .type = TensorType::kQ8_0}},
@@ -75,14 +81,15 @@ class GpuModel : public testing::TestWithParam<Case> {
   const SeededModel model_{GetParam().shape};
 };
 
-TEST_P(GpuModel, LogitsAreThoseOfTheCpuWithinBf16) {
+TEST_P(GpuModel, LogitsAreThoseOfTheCpuWithinTheirElement) {
   REQUIRE_GPU();
   const Tokens tokens = model::random_tokens(model_.config(), 300, 3);
   const Logits exact = run_on_cpu(model_.config(), model_.weights(), tokens);
   const Logits got =
       run_on_gpu(model_.config(), model_.weights(), {.element = GetParam().element}, {tokens})
           .front();
-  EXPECT_LT(mean_divergence(exact, got, model_.config().vocabulary), 1e-3);
+  const double bound = GetParam().element == Element::kE4M3 ? 1e-2 : 1e-3;
+  EXPECT_LT(mean_divergence(exact, got, model_.config().vocabulary), bound);
 }
 
 TEST_P(GpuModel, ChunksBlocksIdsAndGraphsChangeNothing) {
@@ -146,6 +153,21 @@ TEST(GpuDefaultModel, LogitsAreThoseOfTheCpuAndChunksChangeNothing) {
   EXPECT_LT(mean, 1e-3);
   EXPECT_TRUE(same_bits(run({.chunk = 1}), got));
   EXPECT_TRUE(same_bits(run({.chunk = 61, .graphs = false}), got));
+}
+
+TEST(GpuDefaultModel, EightBitKeysAndValuesAreNearThoseOfBf16) {
+  REQUIRE_GPU();
+  REQUIRE_DEFAULT_MODEL();
+  const model::TestModel model(default_model_path());
+  const Tokens tokens = model::random_tokens(model.config(), 1000, 6);
+  const auto run = [&](Element element) {
+    return run_on_gpu(model.config(), model.weights(), {.element = element}, {tokens}).front();
+  };
+  const double mean =
+      mean_divergence(run(Element::kBF16), run(Element::kE4M3), model.config().vocabulary);
+  RecordProperty("divergence", std::to_string(mean));
+  std::printf("mean KL of fp8 from bf16: %.3g\n", mean);
+  EXPECT_LT(mean, 2e-2);
 }
 
 }  // namespace

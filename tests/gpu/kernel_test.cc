@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gpu/desk.h"
 #include "gpu/open_gpu.h"
 #include "gpu/random_matrix.h"
 #include "kernels/cuda/twin.h"
@@ -16,56 +17,6 @@ namespace cuda = kernels::cuda;
 using cuda::Bf16;
 using cuda::Form;
 using gguf::TensorType;
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.error().message;
-    std::abort();
-  }
-  return std::move(result).value();
-}
-
-class Desk {
- public:
-  template <class T>
-  device::Buffer send(const std::vector<T>& values) {
-    auto buffer = value_of(device::Buffer::allocate(values.size() * sizeof(T), "a test"));
-    EXPECT_TRUE(stream_
-                    .copy_to_device(buffer.data(),
-                                    reinterpret_cast<const std::byte*>(values.data()),
-                                    values.size() * sizeof(T))
-                    .ok());
-    finish();
-    return buffer;
-  }
-  // Nothing there is what a kernel would write.
-  device::Buffer spoiled(std::uint64_t bytes) {
-    auto buffer = value_of(device::Buffer::allocate(bytes, "a test"));
-    EXPECT_TRUE(stream_.fill(buffer.data(), 0xFF, bytes).ok());
-    return buffer;
-  }
-  template <class T>
-  std::vector<T> fetch(const device::Buffer& buffer, std::size_t count) {
-    std::vector<T> values(count);
-    EXPECT_TRUE(stream_
-                    .copy_to_host(reinterpret_cast<std::byte*>(values.data()), buffer.data(),
-                                  count * sizeof(T))
-                    .ok());
-    finish();
-    return values;
-  }
-  void finish() {
-    const Status launched = device::last_launch();
-    ASSERT_TRUE(launched.ok()) << launched.error().message;
-    const Status done = stream_.wait();
-    ASSERT_TRUE(done.ok()) << done.error().message;
-  }
-  device::Stream& stream() { return stream_; }
-
- private:
-  device::Stream stream_ = value_of(device::Stream::create());
-};
 
 // A batch's operand: [rows] of bf16 values in blocks of 8 x 8.
 std::vector<Bf16> operand_of(const std::vector<std::vector<Bf16>>& rows, std::size_t columns) {
@@ -132,7 +83,10 @@ class ProductTest : public testing::TestWithParam<TensorType> {};
 TEST_P(ProductTest, EqualsItsTwinWithinTheTensorCoresRounding) {
   REQUIRE_GPU();
   Desk desk;
-  for (const auto& [outputs, columns] : {std::pair{100, 256}, {576, 768}, {2048, 1536}}) {
+  const auto block = static_cast<int>(gguf::tensor_type_info(GetParam()).block_elements);
+  for (const auto& [outputs, columns] :
+       {std::pair{100, 256}, {576, 768}, {2048, 1536}, {16, 64}, {40, 96}, {33, 576}}) {
+    if (columns % block != 0) continue;
     const PackedOnGpu weight = pack(desk, random_matrix(GetParam(), outputs, columns, 3));
     const auto rows = random_rows(3, columns);
     const std::vector<float> y = multiply(desk, weight.matrix, rows);
@@ -148,22 +102,45 @@ TEST_P(ProductTest, EqualsItsTwinWithinTheTensorCoresRounding) {
   }
 }
 
+// Both widths divide into parts of K unevenly or evenly; every kernel has some of the counts.
 TEST_P(ProductTest, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   REQUIRE_GPU();
   Desk desk;
-  const std::size_t columns = 1024;
-  const PackedOnGpu weight = pack(desk, random_matrix(GetParam(), 720, columns, 4));
-  const auto rows = random_rows(300, columns);
-  const std::vector<float> alone = multiply(desk, weight.matrix, {rows[0]});
-  for (const std::size_t count : {2, 8, 9, 16, 17, 31, 64, 65, 100, 128, 200, 256, 300}) {
-    std::vector<std::vector<Bf16>> batch(rows.begin(), rows.begin() + count);
-    for (const std::size_t place : {std::size_t{0}, count / 2, count - 1}) {
-      std::swap(batch[0], batch[place]);
-      const std::vector<float> y = multiply(desk, weight.matrix, batch);
-      ASSERT_EQ(std::memcmp(y.data() + place * 720, alone.data(), 720 * 4), 0)
-          << "row " << place << " of " << count;
-      std::swap(batch[0], batch[place]);
+  for (const std::size_t columns : {1024, 768}) {
+    const PackedOnGpu weight = pack(desk, random_matrix(GetParam(), 720, columns, 4));
+    const auto rows = random_rows(300, columns);
+    const std::vector<float> alone = multiply(desk, weight.matrix, {rows[0]});
+    for (const std::size_t count : {2, 8, 9, 16, 17, 31, 32, 33, 64, 65, 100, 128, 200, 256, 300}) {
+      std::vector<std::vector<Bf16>> batch(rows.begin(), rows.begin() + count);
+      for (const std::size_t place : {std::size_t{0}, count / 2, count - 1}) {
+        std::swap(batch[0], batch[place]);
+        const std::vector<float> y = multiply(desk, weight.matrix, batch);
+        ASSERT_EQ(std::memcmp(y.data() + place * 720, alone.data(), 720 * 4), 0)
+            << "row " << place << " of " << count << ", " << columns << " columns";
+        std::swap(batch[0], batch[place]);
+      }
     }
+  }
+}
+
+// Enough weight rows that the largest tiles are chosen, and several of them for each block.
+TEST_P(ProductTest, ManyWeightRowsHaveTheBitsOfFew) {
+  REQUIRE_GPU();
+  Desk desk;
+  const std::size_t columns = 256;
+  const std::size_t outputs = 20000;
+  const RandomMatrix matrix = random_matrix(GetParam(), outputs, columns, 6);
+  const PackedOnGpu weight = pack(desk, matrix);
+  RandomMatrix last = matrix;
+  last.view.rows = 40;
+  last.view.data = matrix.view.data + (outputs - 40) * matrix.view.row_bytes;
+  const PackedOnGpu few = pack(desk, last);
+  const auto rows = random_rows(300, columns);
+  const std::vector<float> alone = multiply(desk, few.matrix, {rows[0]});
+  for (const std::size_t count : {1, 7, 16, 30, 60, 120, 300}) {
+    const std::vector<std::vector<Bf16>> batch(rows.begin(), rows.begin() + count);
+    const std::vector<float> y = multiply(desk, weight.matrix, batch);
+    ASSERT_EQ(std::memcmp(y.data() + outputs - 40, alone.data(), 40 * 4), 0) << count << " rows";
   }
 }
 
@@ -171,46 +148,54 @@ INSTANTIATE_TEST_SUITE_P(Types, ProductTest,
                          testing::Values(TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
                                          TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K));
 
-TEST(ProductFinishTest, AddsBiasToWhatWasThereOrGatesByPairsOfEight) {
+class ProductFinishTest : public testing::TestWithParam<std::tuple<TensorType, int>> {};
+
+TEST_P(ProductFinishTest, AddsBiasToWhatWasThereOrGatesByPairsOfEight) {
   REQUIRE_GPU();
   Desk desk;
-  const PackedOnGpu weight = pack(desk, random_matrix(TensorType::kBF16, 96, 128, 9));
-  const auto rows = random_rows(11, 128);
+  const auto& [type, count] = GetParam();
+  const PackedOnGpu weight = pack(desk, random_matrix(type, 96, 256, 9));
+  const auto rows = random_rows(count, 256);
   const std::vector<float> y = multiply(desk, weight.matrix, rows);
   std::vector<float> bias(96);
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = uniform(3, i, 1.0f);
-  const device::Buffer x = desk.send(operand_of(rows, 128));
+  const device::Buffer x = desk.send(operand_of(rows, 256));
   const device::Buffer on_gpu = desk.send(bias);
-  const std::vector<float> before(11 * 96, 0.5f);
+  const std::vector<float> before(count * 96, 0.5f);
   const device::Buffer sums = desk.send(before);
   cuda::Product job = {.weight = weight.matrix,
                        .x = x.as<Bf16>(),
-                       .rows = 11,
+                       .rows = static_cast<std::uint32_t>(count),
                        .finish = cuda::Finish::kAdd,
                        .out = sums.as<float>(),
                        .out_stride = 96,
                        .bias = on_gpu.as<float>()};
   cuda::launch_product(job, desk.stream().handle());
-  const std::vector<float> added = desk.fetch<float>(sums, 11 * 96);
+  const std::vector<float> added = desk.fetch<float>(sums, count * 96);
   for (std::size_t i = 0; i < added.size(); ++i) {
     ASSERT_EQ(added[i], 0.5f + (y[i] + bias[i % 96]));
   }
-  const device::Buffer gated = desk.spoiled(2 * cuda::operand_values(11, 48));
+  const device::Buffer gated = desk.spoiled(2 * cuda::operand_values(count, 48));
   job.finish = cuda::Finish::kGate;
   job.bias = nullptr;
   job.operand = gated.as<Bf16>();
   cuda::launch_product(job, desk.stream().handle());
-  const auto operand = desk.fetch<Bf16>(gated, cuda::operand_values(11, 48));
-  for (std::size_t r = 0; r < 11; ++r) {
+  const auto operand = desk.fetch<Bf16>(gated, cuda::operand_values(count, 48));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t c = 0; c < 48; ++c) {
       const float gate = y[r * 96 + c / 8 * 16 + c % 8];
       const float up = y[r * 96 + c / 8 * 16 + 8 + c % 8];
       const float expected = cuda::twin::gate(gate, up);
-      const float got = float_from_bf16(operand[cuda::operand_place(r, c, 11)]);
+      const float got = float_from_bf16(operand[cuda::operand_place(r, c, count)]);
       ASSERT_NEAR(got, expected, std::abs(expected) / 128 + 1e-30f);
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ProductFinishTest,
+                         testing::Combine(testing::Values(TensorType::kBF16, TensorType::kQ4_0,
+                                                          TensorType::kQ8_0),
+                                          testing::Values(1, 11, 20, 50, 130, 300)));
 
 TEST(NormTest, EqualsItsTwinToTheBit) {
   REQUIRE_GPU();
@@ -256,9 +241,12 @@ TEST(ChooseTest, TakesTheLargestLogitTheLowestOfEqualsAndNothingBesideANaN) {
   logits[2 * vocabulary + 3] = NAN;
   logits[3 * vocabulary + 3] = INFINITY;
   const device::Buffer rows = desk.send(logits);
+  const device::Buffer draws =
+      desk.send(std::vector<cuda::Draw>{{.row = 0}, {.row = 1}, {.row = 2}, {.row = 3}});
   const device::Buffer choices = desk.spoiled(4 * 4);
   cuda::launch_choose({.logits = rows.as<float>(),
-                       .rows = 4,
+                       .draws = draws.as<cuda::Draw>(),
+                       .count = 4,
                        .vocabulary = vocabulary,
                        .choices = choices.as<std::uint32_t>()},
                       desk.stream().handle());

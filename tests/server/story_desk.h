@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,7 +29,11 @@ inline constexpr const char* kStoryTemplate =
 
 class StoryDesk {
  public:
-  explicit StoryDesk(std::uint32_t requests_queued_max = 100, bool live_curve = true)
+  using Wrap = std::function<engine::Runner&(engine::Runner&)>;
+
+  // `wrap` may put a runner of its own before the model's.
+  explicit StoryDesk(std::uint32_t requests_queued_max = 100, bool live_curve = true,
+                     const Wrap& wrap = {})
       : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
     model_ =
@@ -49,8 +54,8 @@ class StoryDesk {
                                      .tenants = {},
                                      .after_step = [this] { doorbell_.ring(); }};
     options.core.requests_queued_max = requests_queued_max;
-    engine_ =
-        std::make_unique<engine::Engine>(options, machine_->cache(), machine_->runner(), clock_);
+    engine::Runner& runner = wrap ? wrap(machine_->runner()) : machine_->runner();
+    engine_ = std::make_unique<engine::Engine>(options, machine_->cache(), runner, clock_);
     served_.reset(new ServedModel{
         .names = {"stories", "alias"},
         .tokenizer = model_->tokenizer(),

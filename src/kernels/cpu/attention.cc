@@ -30,6 +30,8 @@ void widen_row(kv::memory::Element element, kv::memory::Row row, std::size_t cou
       case kv::memory::Element::kBF16:
         for (; i + kLanes <= count; i += kLanes) store(values + i, load_bf16(row.data + 2 * i));
         break;
+      case kv::memory::Element::kE4M3:
+        break;
     }
     row.data += i * kv::memory::element_bytes(element);
   }

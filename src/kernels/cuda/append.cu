@@ -7,84 +7,153 @@ namespace {
 
 using kv::memory::Element;
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kWarps = 4;
+constexpr std::uint32_t kLaneValues = 256 / 32;  // of the longest head
 
 __device__ std::uint16_t rounded(Element element, float value) {
   return element == Element::kBF16 ? bf16_bits(value) : __half_as_ushort(__float2half_rn(value));
 }
 
-// A value of a head of row `head`, after the rotation where it has one.
-__device__ float rotated(const Append& job, const float* head, std::uint32_t d,
-                         const float* cosines, const float* sines) {
-  if (d >= 2 * job.pairs) return head[d];
-  const std::uint32_t pair = job.adjacent ? d / 2 : d % job.pairs;
-  const bool second = job.adjacent ? d % 2 != 0 : d >= job.pairs;
-  const float a = head[job.adjacent ? 2 * pair : pair];
-  const float b = head[job.adjacent ? 2 * pair + 1 : pair + job.pairs];
-  return second ? a * sines[pair] + b * cosines[pair] : a * cosines[pair] - b * sines[pair];
-}
+// The rotations of a position, [pairs].
+struct Rotation {
+  const float* cosines;
+  const float* sines;
+  std::uint32_t pairs;
+  bool adjacent;
 
-// One warp: one head of keys and values of one row.
-__device__ void store_head(const Append& job, std::uint32_t row, std::uint32_t head,
-                           const float* cosines, const float* sines) {
-  const RowPlace place = job.places[row];
-  if (place.position == kNoPosition) return;
+  // Value d of `head`, rotated where it has a partner.
+  __device__ float of(const float* head, std::uint32_t d) const {
+    if (d >= 2 * pairs) return head[d];
+    const std::uint32_t pair = adjacent ? d / 2 : d % pairs;
+    const bool second = adjacent ? d % 2 != 0 : d >= pairs;
+    const float a = head[adjacent ? 2 * pair : pair];
+    const float b = head[adjacent ? 2 * pair + 1 : pair + pairs];
+    return second ? a * sines[pair] + b * cosines[pair] : a * cosines[pair] - b * sines[pair];
+  }
+};
+
+// A head's row of a query, keys or values: lane i has dimensions i, i + 32, …
+struct LaneRow {
+  float values[kLaneValues] = {};
+  std::byte* data;
+  std::byte* scale = nullptr;
+
+  // Whether the element has a number for each value.
+  __device__ bool finite(Element element) const {
+    const float largest = element == Element::kF16    ? 65520.0f
+                          : element == Element::kE4M3 ? 0x1.C00002p15f
+                                                      : 0x1.FFp127f;
+    bool all = true;
+#pragma unroll
+    for (const float value : values) all = all && fabsf(value) < largest;
+    return __all_sync(~0u, all);
+  }
+  __device__ void fill(float value) {
+#pragma unroll
+    for (float& own : values) own = value;
+  }
+  __device__ void store(Element element, std::uint32_t dim) const {
+    if (element == Element::kE4M3) return store_codes(dim);
+    const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kLaneValues; ++i) {
+      if (lane + 32 * i >= dim) break;
+      reinterpret_cast<std::uint16_t*>(data)[lane + 32 * i] = rounded(element, values[i]);
+    }
+  }
+  // As kv/memory/codec.h.
+  __device__ void store_codes(std::uint32_t dim) const {
+    float largest = 0;
+#pragma unroll
+    for (const float value : values) largest = fmaxf(largest, fabsf(value));
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, step));
+    }
+    // 448 is 1.75 * 2^8: a mantissa above 1.75 carries into the exponent.
+    const int carried = static_cast<int>((__float_as_uint(largest) + 0x1FFFFFu) >> 23);
+    const int exponent = min(max(carried - 127 - 8, -15), 7);
+    const float inverse = __int_as_float((127 - exponent) << 23);
+    const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kLaneValues; ++i) {
+      if (lane + 32 * i >= dim) break;
+      data[lane + 32 * i] = static_cast<std::byte>(e4m3_from_float(values[i] * inverse));
+    }
+    if (lane != 0) return;
+    *reinterpret_cast<__half*>(scale) = __float2half_rn(__int_as_float((127 + exponent) << 23));
+  }
+};
+
+// One warp: one head of keys and values of one row, which stand in `key_head` and `value_head`.
+__device__ void store_head(const Append& job, const RowPlace& place, std::uint32_t head,
+                           const Rotation& rotation, const float* key_head,
+                           const float* value_head) {
   const kv::memory::PageLayout& layout = job.pages.layout;
+  const std::uint32_t layer = job.pages.layer;
   const std::uint32_t dim = layout.key_dim;
-  const std::size_t columns = std::size_t{job.heads + 2 * layout.kv_heads} * dim;
-  const float* const keys = job.qkv + row * columns + std::size_t{job.heads + head} * dim;
-  const float* const values = keys + std::size_t{layout.kv_heads} * dim;
   const std::uint32_t block = place.position / layout.block_tokens;
   const std::uint32_t token = place.position % layout.block_tokens;
   const std::uint32_t page = job.pages.tables[job.sequences[place.sequence].table + block];
   std::byte* const data = job.pages.data + std::size_t{page} * layout.page_bytes();
-  auto* const key_row =
-      reinterpret_cast<std::uint16_t*>(data + layout.key_offset(job.pages.layer, head, token));
-  auto* const value_row =
-      reinterpret_cast<std::uint16_t*>(data + layout.value_offset(job.pages.layer, head, token));
-  const std::uint32_t lane = threadIdx.x % 32;
-  bool finite = true;
-  for (std::uint32_t d = lane; d < dim; d += 32) {
-    const float key = rotated(job, keys, d, cosines, sines);
-    const std::uint16_t value = rounded(layout.element, values[d]);
-    const std::uint16_t key_bits = rounded(layout.element, key);
-    const std::uint32_t exponent = layout.element == Element::kBF16 ? 0x7F80u : 0x7C00u;
-    finite = finite && (value & exponent) != exponent && (key_bits & exponent) != exponent;
-    key_row[d] = key_bits;
-    value_row[d] = value;
+  LaneRow keys = {.data = data + layout.key_offset(layer, head, token),
+                  .scale = data + layout.key_scale_offset(layer, head, token)};
+  LaneRow values = {.data = data + layout.value_offset(layer, head, token),
+                    .scale = data + layout.value_scale_offset(layer, head, token)};
+#pragma unroll
+  for (std::uint32_t i = 0; i < kLaneValues; ++i) {
+    const std::uint32_t d = threadIdx.x % 32 + 32 * i;
+    if (d >= dim) break;
+    keys.values[i] = rotation.of(key_head, d);
+    values.values[i] = value_head[d];
   }
-  if (__all_sync(~0u, finite)) return;
-  for (std::uint32_t d = lane; d < dim; d += 32) {
-    key_row[d] = 0x7FFFu;  // a NaN in both elements
-    value_row[d] = 0;
+  const bool keys_finite = keys.finite(layout.element);
+  if (!values.finite(layout.element) || !keys_finite) {
+    keys.fill(__int_as_float(0x7FC00000));
+    values.fill(0);
   }
+  keys.store(layout.element, dim);
+  values.store(layout.element, dim);
 }
 
-__global__ void __launch_bounds__(kThreads) append(Append job) {
+// One warp: one head of a query, or one of keys and values.
+__global__ void __launch_bounds__(kWarps * 32) append(Append job) {
   let_next_launch_begin();
-  wait_for_launch_before();
   const std::uint32_t row = blockIdx.x;
-  const std::uint32_t position = job.places[row].position;
-  const std::uint32_t known = position == kNoPosition ? 0 : position;
-  const float* const cosines = job.cosines + std::size_t{known} * job.pairs;
-  const float* const sines = job.sines + std::size_t{known} * job.pairs;
-  const std::uint32_t dim = job.pages.layout.key_dim;
-  const std::uint32_t kv_heads = job.pages.layout.kv_heads;
-  const std::size_t columns = std::size_t{job.heads + 2 * kv_heads} * dim;
-  for (std::uint32_t i = threadIdx.x; i < job.heads * dim; i += kThreads) {
-    const float* const head = job.qkv + row * columns + i / dim * dim;
-    job.query[std::size_t{row} * job.heads * dim + i] =
-        rounded(job.pages.layout.element, rotated(job, head, i % dim, cosines, sines));
+  const RowPlace place = job.places[row];
+  const std::uint32_t known = place.position == kNoPosition ? 0 : place.position;
+  const Rotation rotation = {.cosines = job.cosines + std::size_t{known} * job.pairs,
+                             .sines = job.sines + std::size_t{known} * job.pairs,
+                             .pairs = job.pairs,
+                             .adjacent = job.adjacent};
+  const kv::memory::PageLayout& layout = job.pages.layout;
+  const std::uint32_t dim = layout.key_dim;
+  const std::uint32_t head = blockIdx.y * kWarps + threadIdx.x / 32;
+  const float* const from =
+      job.qkv + (std::size_t{row} * (job.heads + 2 * layout.kv_heads) + head) * dim;
+  wait_for_launch_before();
+  if (head >= job.heads) {
+    if (head >= job.heads + layout.kv_heads || place.position == kNoPosition) return;
+    const float* const values = from + std::size_t{layout.kv_heads} * dim;
+    return store_head(job, place, head - job.heads, rotation, from, values);
   }
-  for (std::uint32_t head = threadIdx.x / 32; head < kv_heads; head += kThreads / 32) {
-    store_head(job, row, head, cosines, sines);
+  // Queries of an 8-bit cache are fp16.
+  const Element element = layout.element == Element::kBF16 ? Element::kBF16 : Element::kF16;
+  LaneRow query = {.data = reinterpret_cast<std::byte*>(
+                       job.query + (std::size_t{row} * job.heads + head) * dim)};
+#pragma unroll
+  for (std::uint32_t i = 0; i < kLaneValues; ++i) {
+    const std::uint32_t d = threadIdx.x % 32 + 32 * i;
+    if (d < dim) query.values[i] = rotation.of(from, d);
   }
+  query.store(element, dim);
 }
 
 }  // namespace
 
 void launch_append(const Append& job, Stream stream) {
-  launch_kernel(append, dim3(job.rows), kThreads, 0, stream, job);
+  const std::uint32_t heads = job.heads + job.pages.layout.kv_heads;
+  launch_kernel(append, dim3(job.rows, (heads + kWarps - 1) / kWarps), kWarps * 32, 0, stream, job);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -1,126 +1,197 @@
-// Attention over pages: one warp takes one query tile (16 query rows of one KV head) through its
-// splits. Prefill and decode are the same kernel with more or fewer tiles.
+// Attention over pages for a few query rows: bound by memory.
 //
-// Keys and values go from the cache to registers without shared memory: dimensions and keys are
-// dealt to the tensor core's lanes in the order in which 16-byte loads bring them. Of a block of 32
-// dimensions lane t of a quad holds 8t to 8t + 7 of queries and keys; of 64 value dimensions lane
-// group g holds 8g to 8g + 7, and pairs of keys are interleaved by byte permutes.
+// A block takes one query tile (16 query rows of one KV head) through some splits; of each its four
+// warps take a tile of keys. A warp's keys and values come through a ring of its own in shared
+// memory, some 24 KB ahead. What the warps found is added up in the order in which one warp alone
+// would have met it, to the same bits.
 #pragma once
 
 #include "kernels/cuda/attention_state.cuh"
+#include "kernels/cuda/cache_rows.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/tensor_core.cuh"
 
 namespace pagoda::kernels::cuda {
 
-inline constexpr std::uint32_t kAttendWarps = 4;
-
-template <bool kBrain>
-__device__ __forceinline__ void multiply(float (&c)[4], const std::uint32_t (&a)[4],
-                                         std::uint32_t b0, std::uint32_t b1) {
-  if constexpr (kBrain) {
-    multiply_bf16(c, a, b0, b1);
-  } else {
-    multiply_fp16(c, a, b0, b1);
-  }
-}
-
-template <bool kBrain>
-__device__ __forceinline__ std::uint32_t pack(float low, float high) {
-  return kBrain ? pack_bf16(low, high) : pack_fp16(low, high);
-}
+inline constexpr int kAttendWarps = 4;
+inline constexpr int kAttendThreads = kAttendWarps * 32;
+inline constexpr int kRingStages = 3;
+static_assert(kSplitKeys == kAttendWarps * kTileKeys, "a warp for every tile of keys of a split");
 
 // The visible keys of a tile's rows. Positions are below 2^31.
 struct TileReach {
   int position[2];  // of the thread's two rows; -1: no such row
+  int earliest;     // of the tile's rows
   int first;        // key that any row sees
-  int last;
+  int last;         // the same, and the latest position
   int window;
 
   __device__ __forceinline__ bool sees(int row, int key) const {
     return key <= position[row] && (window == 0 || key + window > position[row]);
   }
-  __device__ __forceinline__ bool loads(int key) const { return key >= first && key <= last; }
+  // Of a tile of keys.
+  __device__ __forceinline__ bool all_see_all(int base) const {
+    return base + static_cast<int>(kTileKeys) - 1 <= earliest &&
+           (window == 0 || base + window > last);
+  }
+  __device__ __forceinline__ bool sees_any(int row, int base) const {
+    return base <= position[row] &&
+           (window == 0 || base + static_cast<int>(kTileKeys) - 1 + window > position[row]);
+  }
 };
 
-template <int kDim>
-struct AttentionSums {
-  float values[kDim / 8][4];
-  float top[2];
-  float sum[2];
+// What a block needs to know of its query tile.
+struct TileRows {
+  SequencePlace sequence;
+  std::uint32_t kv_head;
+  std::uint32_t group;
+  std::uint32_t count;  // of rows
+  QueryRow row[2];      // the thread's
 
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (auto& fragment : values) {
-      for (float& value : fragment) value = 0;
-    }
+  __device__ __forceinline__ TileRows(const Attend& job, const AttentionItem& item)
+      : sequence(job.sequences[item.sequence]),
+        kv_head(blockIdx.y),
+        group(job.heads / job.pages.layout.kv_heads),
+        count(rows_of_tile(item.tile, group, sequence.rows)) {
     for (int r = 0; r < 2; ++r) {
-      top[r] = kNothing;
-      sum[r] = 0;
+      row[r] = query_row(item.tile, threadIdx.x % 32 / 4 + 8 * r, group, sequence.rows);
     }
   }
-};
-
-// Where the rows of 16 keys from `key` on are: a block has a multiple of 16 tokens.
-struct KeyRows {
-  const std::uint16_t* keys;
-  const std::uint16_t* values;
-};
-
-template <int kDim>
-struct TileWalk {
-  const Attend& job;
-  const std::uint32_t* table;
-  TileReach reach;
-  std::uint32_t block_shift;
-  std::size_t page_bytes;
-  std::size_t key_offset;  // of this layer and head within a page
-  std::size_t value_offset;
-
-  __device__ __forceinline__ KeyRows rows_at(int key) const {
-    const int known = min(max(key, reach.first), reach.last);  // what the table really names
-    const std::uint32_t page = table[static_cast<std::uint32_t>(known) >> block_shift];
-    const std::byte* const data = job.pages.data + page * page_bytes;
-    const std::uint32_t token = static_cast<std::uint32_t>(key) & ((1u << block_shift) - 1);
-    return {reinterpret_cast<const std::uint16_t*>(data + key_offset) + token * kDim,
-            reinterpret_cast<const std::uint16_t*>(data + value_offset) + token * kDim};
+  __device__ __forceinline__ TileReach reach(const Attend& job, const AttentionItem& item) const {
+    const std::uint32_t first_token = item.tile * kQueryRows / group;
+    const std::uint32_t last_token =
+        min(sequence.rows - 1, (item.tile * kQueryRows + kQueryRows - 1) / group);
+    const int begin = static_cast<int>(sequence.first_position);
+    const int earliest = begin + static_cast<int>(first_token);
+    const int window = static_cast<int>(job.window);
+    const auto position = [&](int r) {
+      return row[r].there ? begin + static_cast<int>(row[r].token) : -1;
+    };
+    return {.position = {position(0), position(1)},
+            .earliest = earliest,
+            .first = window != 0 && earliest + 1 > window ? earliest + 1 - window : 0,
+            .last = begin + static_cast<int>(last_token),
+            .window = window};
   }
-  __device__ __forceinline__ void rows_of_tile(int base, KeyRows (&rows)[kTileKeys / 16]) const {
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(kTileKeys) / 16; ++i) rows[i] = rows_at(base + 16 * i);
+  // Where row `place` of the tile has its result, from dimension `dimension` on.
+  __device__ __forceinline__ Bf16* result(const Attend& job, const AttentionItem& item,
+                                          std::uint32_t place, std::uint32_t dimension) const {
+    const QueryRow query = query_row(item.tile, place, group, sequence.rows);
+    const std::uint32_t column =
+        (kv_head * group + query.head) * job.pages.layout.key_dim + dimension;
+    return job.operand + operand_place(sequence.first_row + query.token, column, job.rows);
   }
 };
 
-__device__ __forceinline__ uint4 load16(const std::uint16_t* from, bool there) {
-  return there ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
-}
+// The keys and values of one warp: its tile of keys of each split, keys first, stage by stage.
+template <Element kElement, int kDim>
+class WarpRing {
+ public:
+  using Rows = CacheRows<kElement, kDim>;
+  static constexpr int kKeyStages = static_cast<int>(kTileKeys) / Rows::kKeys;
 
-// Scores of kTileKeys keys from `base` on, [key / 8][fragment].
-template <int kDim, bool kBrain>
-__device__ __forceinline__ void score_tile(const TileWalk<kDim>& walk,
-                                           const uint4 (&query)[2][kDim / 32], int base,
-                                           const KeyRows (&rows)[kTileKeys / 16],
-                                           float (&score)[kTileKeys / 8][4]) {
-  const int low = threadIdx.x % 32 / 4;
-  const int quad = threadIdx.x % 4;
+  // `data`: kRingStages stages in shared memory. `base`: the warp's first key of the first split.
+  __device__ __forceinline__ WarpRing(std::uint32_t data, const Attend& job, const TileRows& rows,
+                                      const TileReach& reach, int base, int splits)
+      : data_(data), pages_(job.pages), rows_(rows), reach_(reach), base_(base), left_(splits) {
+    const kv::memory::PageLayout& layout = pages_.layout;
+    page_bytes_ = layout.page_bytes();
+    shift_ = __ffs(static_cast<int>(layout.block_tokens)) - 1;
+    offset_[0] = layout.key_offset(pages_.layer, rows.kv_head, 0);
+    offset_[1] = layout.value_offset(pages_.layer, rows.kv_head, 0);
+    scale_offset_[0] = layout.key_scale_offset(pages_.layer, rows.kv_head, 0);
+    scale_offset_[1] = layout.value_scale_offset(pages_.layer, rows.kv_head, 0);
+    now_ = page_of(base_);
+    next_ = page_of(base_ + static_cast<int>(kSplitKeys));
+  }
+
+  // The last key that the first kRingStages stages have.
+  __device__ __forceinline__ int last_key_of_first() const {
+    const int ahead = kRingStages > 2 * kKeyStages ? static_cast<int>(kSplitKeys) : 0;
+    return base_ + ahead + static_cast<int>(kTileKeys) - 1;
+  }
+  __device__ __forceinline__ void start() {
+    for (int i = 0; i < kRingStages; ++i) copy_stage();
+  }
+  // The next stage, in shared memory, until it is given back.
+  __device__ __forceinline__ std::uint32_t take() {
+    wait_copies<kRingStages - 1>();
+    __syncwarp();
+    return data_ + from_ * Rows::kStageBytes;
+  }
+  __device__ __forceinline__ void give_back() {
+    __syncwarp();
+    from_ = from_ + 1 == kRingStages ? 0 : from_ + 1;
+    copy_stage();
+  }
+
+ private:
+  // The page of 16 keys: those of lanes 0 to 3 are a tile.
+  __device__ __forceinline__ std::uint32_t page_of(int base) const {
+    const int key = base + 16 * (static_cast<int>(threadIdx.x) % 4);
+    const int known = min(max(key, reach_.first), reach_.last);  // what the table really names
+    return pages_.tables[rows_.sequence.table + (static_cast<std::uint32_t>(known) >> shift_)];
+  }
+  __device__ __forceinline__ void copy_stage() {
+    if (left_ > 0) {
+      const bool values = stage_ >= kKeyStages;
+      const int part = (values ? stage_ - kKeyStages : stage_) * Rows::kKeys;
 #pragma unroll
-  for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
-    const bool there = walk.reach.loads(base + 8 * j + low);
-    const std::uint16_t* const row = rows[j / 2].keys + (j % 2 * 8 + low) * kDim + 8 * quad;
-    for (float& value : score[j]) value = 0;
-#pragma unroll
-    for (int b = 0; b < kDim / 32; ++b) {
-      const uint4 key = load16(row + 32 * b, there);
-      const uint4& q0 = query[0][b];
-      const uint4& q1 = query[1][b];
-      multiply<kBrain>(score[j], {q0.x, q1.x, q0.y, q1.y}, key.x, key.y);
-      multiply<kBrain>(score[j], {q0.z, q1.z, q0.w, q1.w}, key.z, key.w);
+      for (int p = 0; p < Rows::kKeys; p += 16) copy_rows(values, part + p, p);
+      if (++stage_ == 2 * kKeyStages) {
+        stage_ = 0;
+        --left_;
+        base_ += static_cast<int>(kSplitKeys);
+        now_ = next_;
+        next_ = page_of(base_ + static_cast<int>(kSplitKeys));
+      }
     }
+    to_ = to_ + 1 == kRingStages ? 0 : to_ + 1;
+    commit_copies();
   }
-}
+  // 16 keys or values from key `part` of the tile on, to row `row` of the stage.
+  __device__ __forceinline__ void copy_rows(bool values, int part, int row) {
+    const int key = base_ + part;
+    const std::byte* const page = pages_.data + __shfl_sync(~0u, now_, part / 16) * page_bytes_;
+    const std::uint32_t token = static_cast<std::uint32_t>(key) & (pages_.layout.block_tokens - 1);
+    Rows::copy(data_ + to_ * Rows::kStageBytes, row,
+               page + (values ? offset_[1] : offset_[0]) + token * Rows::kRowBytes,
+               page + (values ? scale_offset_[1] : scale_offset_[0]) + token * Rows::kScaleBytes,
+               reach_.first - key, reach_.last - key);
+  }
 
-// The largest visible score of the thread's row r, of a tile of keys, in all lanes of a quad.
+  std::uint32_t data_;
+  const Pages& pages_;
+  const TileRows& rows_;
+  const TileReach& reach_;
+  std::size_t page_bytes_;
+  int shift_;              // of a key to its block
+  std::size_t offset_[2];  // of this head's keys and values within a page
+  std::size_t scale_offset_[2];
+  int base_;       // of the tile being copied
+  int left_;       // splits to copy
+  int stage_ = 0;  // of the tile, to copy
+  int from_ = 0;   // stages of the ring
+  int to_ = 0;
+  std::uint32_t now_;   // pages of the tile, by lane
+  std::uint32_t next_;  // of the next one
+};
+
+// What the warps leave for each other. A pass adds up as many rows as threads have four dimensions
+// of each.
+template <Element kElement, int kDim>
+struct AttendShared {
+  static constexpr int kPassRows = 4 * kAttendThreads / kDim;
+  std::byte rings[kAttendWarps][kRingStages * CacheRows<kElement, kDim>::kStageBytes];
+  float values[kAttendWarps][kPassRows][kDim + 8];
+  float4 added[kAttendWarps][kQueryRows];   // by lane of a quad
+  float shrinks[kQueryRows][kAttendWarps];  // of what earlier warps found
+  float tops[2][kAttendWarps][kQueryRows];  // of even and odd splits
+};
+
+// The largest visible score of the thread's row r, of a tile of keys, in all lanes of a quad. With
+// kAll every row sees all of them.
+template <bool kAll>
 __device__ __forceinline__ float best_score(const TileReach& reach, int r, int base,
                                             const float (&score)[kTileKeys / 8][4]) {
   float best = kNothing;
@@ -128,18 +199,20 @@ __device__ __forceinline__ float best_score(const TileReach& reach, int r, int b
   for (int j = 0; j < static_cast<int>(kTileKeys) / 8; ++j) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const bool seen = reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
+      const bool seen = kAll || reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
       if (seen) best = fmaxf(best, score[j][2 * r + i]);
     }
   }
   best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
-  return fmaxf(best, __shfl_xor_sync(~0u, best, 2));
+  best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
+  return kAll || reach.sees_any(r, base) ? fmaxf(best, kLowest) : kNothing;
 }
 
 // What weights are measured from: a row that has seen no key has nothing to weigh.
 __device__ __forceinline__ float weighed_from(float top) { return top == kNothing ? 0.0f : top; }
 
 // Scores of row r to weights; their sum in this lane.
+template <bool kAll>
 __device__ __forceinline__ float weigh(const TileReach& reach, int r, int base, float scale,
                                        float top, float (&score)[kTileKeys / 8][4]) {
   const float from = weighed_from(top);
@@ -149,7 +222,7 @@ __device__ __forceinline__ float weigh(const TileReach& reach, int r, int base, 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float& value = score[j][2 * r + i];
-      const bool seen = reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
+      const bool seen = kAll || reach.sees(r, base + 8 * j + 2 * (threadIdx.x % 4) + i);
       value = seen ? exp2_fast(__fmaf_rn(value, scale, -from)) : 0.0f;
       added += value;
     }
@@ -157,270 +230,224 @@ __device__ __forceinline__ float weigh(const TileReach& reach, int r, int base, 
   return added;
 }
 
-// Weights as the left side of a product, step by step of 16 keys.
-struct TileWeights {
-  std::uint32_t a[kTileKeys / 16][4];
-};
-template <bool kBrain>
-__device__ __forceinline__ TileWeights packed_weights(const float (&weight)[kTileKeys / 8][4]) {
-  TileWeights packed;
-#pragma unroll
-  for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float(&pair)[4] = weight[2 * k + i / 2];
-      packed.a[k][i] = pack<kBrain>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
-    }
-  }
-  return packed;
-}
+// A warp and its tile of keys of a split, from scores to weighted values.
+template <Element kElement, int kDim>
+struct WarpTile {
+  using Rows = CacheRows<kElement, kDim>;
+  using Ring = WarpRing<kElement, kDim>;
+  using Shared = AttendShared<kElement, kDim>;
+  std::uint32_t query[kDim / 16][4];
+  std::uint32_t weights[kTileKeys / 16][4];  // the left side of a product, by 16 keys
+  float values[kDim / 8][4];
 
-// Weighted values of a tile of keys, 64 dimensions from 64 * h on, from 0.
-template <int kDim, bool kBrain>
-__device__ __forceinline__ void weighted_values(const TileWalk<kDim>& walk, int base, int h,
-                                                const KeyRows (&rows)[kTileKeys / 16],
-                                                const TileWeights& weights, float (&values)[8][4]) {
-  const int low = threadIdx.x % 32 / 4;
-  const int quad = threadIdx.x % 4;
+  __device__ __forceinline__ void load_query(const Attend& job, const TileRows& rows) {
 #pragma unroll
-  for (auto& fragment : values) {
-    for (float& value : fragment) value = 0;
-  }
+    for (int r = 0; r < 2; ++r) {
+      const std::size_t head =
+          std::size_t{rows.sequence.first_row + rows.row[r].token} * job.heads +
+          rows.kv_head * rows.group + rows.row[r].head;
 #pragma unroll
-  for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
-    std::uint32_t v[4][4];  // keys 2t, 2t + 1, 2t + 8, 2t + 9; dimensions by pairs
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int key = 2 * quad + i % 2 + 8 * (i / 2);
-      const uint4 loaded = load16(rows[k].values + key * kDim + 64 * h + 8 * low,
-                                  walk.reach.loads(base + 16 * k + key));
-      v[i][0] = loaded.x;
-      v[i][1] = loaded.y;
-      v[i][2] = loaded.z;
-      v[i][3] = loaded.w;
-    }
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const std::uint32_t half = j % 2 == 0 ? 0x5410u : 0x7632u;
-      multiply<kBrain>(values[j], weights.a[k], __byte_perm(v[0][j / 2], v[1][j / 2], half),
-                       __byte_perm(v[2][j / 2], v[3][j / 2], half));
+      for (int i = 0; i < kDim / 8; ++i) {
+        const std::uint16_t* const from =
+            job.query + head * kDim + Rows::query_dimension(i / 2, i % 2);
+        query[i / 2][i % 2 * 2 + r] =
+            rows.row[r].there ? *reinterpret_cast<const std::uint32_t*>(from) : 0;
+      }
     }
   }
-}
-
-// One split, from nothing: the partial result of its visible keys.
-template <int kDim, bool kBrain>
-__device__ __forceinline__ void attend_split(const TileWalk<kDim>& walk,
-                                             const uint4 (&query)[2][kDim / 32], float scale,
-                                             int split, AttentionSums<kDim>& sums) {
-  sums.clear();
-  constexpr int kKeys = kTileKeys;
-  const int begin = max(split * static_cast<int>(kSplitKeys), walk.reach.first) / kKeys * kKeys;
-  const int end = min((split + 1) * static_cast<int>(kSplitKeys), walk.reach.last + 1);
-  for (int base = begin; base < end; base += kKeys) {
-    KeyRows rows[kTileKeys / 16];
-    walk.rows_of_tile(base, rows);
+  // `tops`: of this split. Leaves the sums of weights, and what shrinks earlier warps' sums.
+  __device__ __forceinline__ void weigh_keys(const TileRows& rows, const TileReach& reach, int base,
+                                             float scale, Ring& ring,
+                                             float (&tops)[kAttendWarps][kQueryRows],
+                                             Shared& shared) {
     float score[kTileKeys / 8][4];
-    score_tile<kDim, kBrain>(walk, query, base, rows, score);
-    float shrink[2];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float top = fmaxf(sums.top[r], best_score(walk.reach, r, base, score) * scale);
-      shrink[r] = exp2_fast(sums.top[r] - weighed_from(top));
-      sums.sum[r] =
-          __fmaf_rn(sums.sum[r], shrink[r], weigh(walk.reach, r, base, scale, top, score));
-      sums.top[r] = top;
+    for (int s = 0; s < Ring::kKeyStages; ++s) {
+      Rows::score(ring.take(), query, score + s * (Rows::kKeys / 8));
+      ring.give_back();
     }
-    const TileWeights weights = packed_weights<kBrain>(score);
+    const int halves = rows.count > 8 ? 2 : 1;  // a decoding token has few rows
+    const bool all = reach.all_see_all(base);
+    if (all) {
+      find_tops<true>(halves, reach, base, scale, score, tops);
+    } else {
+      find_tops<false>(halves, reach, base, scale, score, tops);
+    }
+    __syncthreads();
+    if (all) {
+      weigh_rows<true>(halves, reach, base, scale, tops, shared, score);
+    } else {
+      weigh_rows<false>(halves, reach, base, scale, tops, shared, score);
+    }
 #pragma unroll
-    for (int h = 0; h < kDim / 64; ++h) {
-      float values[8][4];
-      weighted_values<kDim, kBrain>(walk, base, h, rows, weights, values);
+    for (int k = 0; k < static_cast<int>(kTileKeys) / 16; ++k) {
 #pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        float& sum = sums.values[8 * h + i / 4][i % 4];
-        sum = __fmaf_rn(sum, shrink[i % 4 / 2], values[i / 4][i % 4]);
+      for (int i = 0; i < 4; ++i) {
+        const float(&pair)[4] = score[2 * k + i / 2];
+        const float low = pair[i % 2 * 2];
+        const float high = pair[i % 2 * 2 + 1];
+        weights[k][i] = kElement == Element::kBF16 ? pack_bf16(low, high) : pack_fp16(low, high);
       }
     }
   }
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    sums.sum[r] += __shfl_xor_sync(~0u, sums.sum[r], 1);
-    sums.sum[r] += __shfl_xor_sync(~0u, sums.sum[r], 2);
-  }
-}
-
-// The sums of a thread's row r: of 64 dimensions it has 16, from 16 * quad on.
-template <int kDim>
-__device__ __forceinline__ void store_partial(const AttentionSums<kDim>& sums, int r, float* to) {
-  const int quad = threadIdx.x % 4;
-#pragma unroll
-  for (int i = 0; i < kDim / 4; ++i) {
-    to[i / 16 * 64 + 16 * quad + i % 16] = sums.values[i / 16 * 8 + i % 8][2 * r + i % 16 / 8];
-  }
-  if (quad == 0) {
-    to[kDim] = sums.top[r];
-    to[kDim + 1] = sums.sum[r];
-  }
-}
-
-// What a warp needs to know of its tile.
-struct TileRows {
-  SequencePlace sequence;
-  std::uint32_t kv_head;
-  std::uint32_t group;
-  QueryRow row[2];  // the thread's
-
-  // Index of a query head's row in [rows, heads].
-  __device__ __forceinline__ std::size_t head_of(const Attend& job, int r) const {
-    return std::size_t{sequence.first_row + row[r].token} * job.heads + kv_head * group +
-           row[r].head;
-  }
-};
-
-template <int kDim>
-__device__ __forceinline__ TileWalk<kDim> walk_of(const Attend& job, const AttentionItem& item,
-                                                  const TileRows& rows) {
-  const kv::memory::PageLayout& layout = job.pages.layout;
-  const std::uint32_t first_token = item.tile * kQueryRows / rows.group;
-  const std::uint32_t last_token =
-      min(rows.sequence.rows - 1, (item.tile * kQueryRows + kQueryRows - 1) / rows.group);
-  const int begin = static_cast<int>(rows.sequence.first_position);
-  const int earliest = begin + static_cast<int>(first_token);
-  const int window = static_cast<int>(job.window);
-  const auto position = [&](int r) {
-    return rows.row[r].there ? begin + static_cast<int>(rows.row[r].token) : -1;
-  };
-  return {
-      .job = job,
-      .table = job.pages.tables + rows.sequence.table,
-      .reach = {.position = {position(0), position(1)},
-                .first = window != 0 && earliest + 1 > window ? earliest + 1 - window : 0,
-                .last = begin + static_cast<int>(last_token),
-                .window = window},
-      .block_shift = 31u - static_cast<std::uint32_t>(__clz(static_cast<int>(layout.block_tokens))),
-      .page_bytes = layout.page_bytes(),
-      .key_offset = layout.key_offset(job.pages.layer, rows.kv_head, 0),
-      .value_offset = layout.value_offset(job.pages.layer, rows.kv_head, 0)};
-}
-
-// The sums of all splits so far. Values are in shared memory, [value][lane]: registers hold those
-// of one split, and both would not fit.
-template <int kDim>
-struct AttentionTotals {
-  float* values;
-  float top[2];
-  float sum[2];
-
-  __device__ __forceinline__ float& value(int r, int i) const {
-    return values[(r * (kDim / 4) + i) * 32];
-  }
-  __device__ __forceinline__ void add(const AttentionSums<kDim>& split) {
+  // Of this warp's keys.
+  template <bool kAll>
+  __device__ __forceinline__ static void find_tops(int halves, const TileReach& reach, int base,
+                                                   float scale,
+                                                   const float (&score)[kTileKeys / 8][4],
+                                                   float (&tops)[kAttendWarps][kQueryRows]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const MergeFactors by = merge_factors(top[r], split.top[r]);
-#pragma unroll
-      for (int i = 0; i < kDim / 4; ++i) {
-        float& total = value(r, i);
-        total = merged(by, top[r] == kNothing ? 0.0f : total, split.values[i / 2][2 * r + i % 2]);
-      }
-      sum[r] = merged(by, sum[r], split.sum[r]);
-      top[r] = by.top;
+      if (r == halves) break;
+      const float top = best_score<kAll>(reach, r, base, score) * scale;
+      if (threadIdx.x % 4 == 0) tops[threadIdx.x / 32][threadIdx.x % 32 / 4 + 8 * r] = top;
     }
   }
-  // Eight dimensions at a time, 16 bytes of the operand.
-  __device__ __forceinline__ void store(const Attend& job, const TileRows& rows) const {
+  // Scores to weights. Rows that nobody has weigh nothing.
+  template <bool kAll>
+  __device__ __forceinline__ static void weigh_rows(int halves, const TileReach& reach, int base,
+                                                    float scale,
+                                                    const float (&tops)[kAttendWarps][kQueryRows],
+                                                    Shared& shared,
+                                                    float (&score)[kTileKeys / 8][4]) {
+    const int warp = threadIdx.x / 32;
+    const int quad = threadIdx.x % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (!rows.row[r].there) continue;
-      const std::uint32_t column =
-          (rows.kv_head * rows.group + rows.row[r].head) * kDim + threadIdx.x % 4 * 16;
+      if (r == halves) {
 #pragma unroll
-      for (int part = 0; part < kDim / 32; ++part) {
-        std::uint32_t words[4];
+        for (auto& fragment : score) fragment[2] = fragment[3] = 0;
+        break;
+      }
+      const int row = threadIdx.x % 32 / 4 + 8 * r;
+      float before = kNothing;
+      for (int w = 0; w < warp; ++w) before = fmaxf(before, tops[w][row]);
+      const float top = fmaxf(before, tops[warp][row]);
+      if (quad == 0) shared.shrinks[row][warp] = exp2_fast(before - weighed_from(top));
+      reinterpret_cast<float*>(&shared.added[warp][row])[quad] =
+          weigh<kAll>(reach, r, base, scale, top, score);
+    }
+  }
+  __device__ __forceinline__ void weigh_values(Ring& ring) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int first = (8 * (part / 2) + 2 * i) * 2 + part % 2;
-          words[i] =
-              pack_bf16(__fdiv_rn(value(r, first), sum[r]), __fdiv_rn(value(r, first + 2), sum[r]));
-        }
-        Bf16* const to =
-            job.operand + operand_place(rows.sequence.first_row + rows.row[r].token,
-                                        column + part / 2 * 64 + part % 2 * 8, job.rows);
-        *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+    for (auto& fragment : values) {
+      for (float& value : fragment) value = 0;
+    }
+#pragma unroll
+    for (int s = 0; s < Ring::kKeyStages; ++s) {
+      Rows::add_values(ring.take(), weights + s * (Rows::kKeys / 16), values);
+      ring.give_back();
+    }
+  }
+  // The rows of a pass, for the other warps.
+  __device__ __forceinline__ void show_values(int pass, Shared& shared) const {
+    const int low = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int place = low + 8 * r - pass * Shared::kPassRows;
+      if (place < 0 || place >= Shared::kPassRows) continue;
+      float* const to = shared.values[threadIdx.x / 32][place];
+#pragma unroll
+      for (int j = 0; j < kDim / 8; ++j) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) to[Rows::dimension(j, i)] = values[j][2 * r + i];
       }
     }
   }
 };
 
-__device__ __forceinline__ TileRows rows_of_item(const Attend& job, const AttentionItem& item) {
-  TileRows rows = {.sequence = job.sequences[item.sequence],
-                   .kv_head = blockIdx.y,
-                   .group = job.heads / job.pages.layout.kv_heads,
-                   .row = {}};
-  for (int r = 0; r < 2; ++r) {
-    rows.row[r] =
-        query_row(item.tile, threadIdx.x % 32 / 4 + 8 * r, rows.group, rows.sequence.rows);
-  }
-  return rows;
-}
-
-template <int kDim>
-__device__ __forceinline__ void load_query(const Attend& job, const TileRows& rows,
-                                           uint4 (&query)[2][kDim / 32]) {
+// The sums of all warps over a split, left to right: of row `row`, `place` of the pass.
+template <Element kElement, int kDim>
+__device__ __forceinline__ RowSums split_sums(const AttendShared<kElement, kDim>& shared,
+                                              const float (&tops)[kAttendWarps][kQueryRows],
+                                              int place, int row, int dimension) {
+  RowSums sums;
+  float lanes[4] = {};
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int w = 0; w < kAttendWarps; ++w) {
+    const float shrink = shared.shrinks[row][w];
+    const float4 values = *reinterpret_cast<const float4*>(&shared.values[w][place][dimension]);
+    const float4 added = shared.added[w][row];
 #pragma unroll
-    for (int b = 0; b < kDim / 32; ++b) {
-      query[r][b] = load16(job.query + rows.head_of(job, r) * kDim + 32 * b + threadIdx.x % 4 * 8,
-                           rows.row[r].there);
+    for (int i = 0; i < 4; ++i) {
+      sums.values[i] = __fmaf_rn(sums.values[i], shrink, (&values.x)[i]);
+      lanes[i] = __fmaf_rn(lanes[i], shrink, (&added.x)[i]);
     }
+    sums.top = fmaxf(sums.top, tops[w][row]);
   }
+  sums.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  return sums;
 }
 
-template <int kDim, bool kBrain>
-__global__ void __launch_bounds__(kAttendWarps * 32) attend(Attend job) {
-  extern __shared__ float shared[];  // [warp] totals
+template <Element kElement, int kDim>
+__global__ void __launch_bounds__(kAttendThreads, 2) attend(Attend job) {
+  using Shared = AttendShared<kElement, kDim>;
+  constexpr int kPasses = static_cast<int>(kQueryRows) / Shared::kPassRows;
+  extern __shared__ __align__(128) std::byte raw[];
+  auto& shared = *reinterpret_cast<Shared*>(raw);
   let_next_launch_begin();
+  if (blockIdx.x >= *job.item_count) return wait_for_launch_before();
+  const AttentionItem item = job.items[blockIdx.x];
+  const TileRows rows(job, item);
+  const TileReach reach = rows.reach(job, item);
+  const int splits = static_cast<int>(item.last_split - item.first_split);
+  const int warp = threadIdx.x / 32;
+  int base = static_cast<int>(item.first_split * kSplitKeys + warp * kTileKeys);
+  WarpRing<kElement, kDim> ring(shared_address(shared.rings[warp]), job, rows, reach, base, splits);
+  // Rows of earlier steps are there; those of this one the launch before writes.
+  const bool early = ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
+  if (early) ring.start();
   wait_for_launch_before();
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t index = blockIdx.x * kAttendWarps + warp;
-  if (index >= *job.item_count) return;
-  const AttentionItem item = job.items[index];
-  const TileRows rows = rows_of_item(job, item);
-  const TileWalk<kDim> walk = walk_of<kDim>(job, item, rows);
-  uint4 query[2][kDim / 32];
-  load_query<kDim>(job, rows, query);
-  const float scale = job.scale * kLog2E;
-  AttentionSums<kDim> sums;
-  AttentionTotals<kDim> totals = {.values = shared + warp * (kDim / 2) * 32 + threadIdx.x % 32,
-                                  .top = {kNothing, kNothing},
-                                  .sum = {0, 0}};
-  for (std::uint32_t split = item.first_split; split < item.last_split; ++split) {
-    attend_split<kDim, kBrain>(walk, query, scale, static_cast<int>(split), sums);
-    if (item.partial == kWhole) totals.add(sums);
-  }
-  if (item.partial == kWhole) return totals.store(job, rows);
-  const std::uint32_t tile_rows = rows_of_tile(item.tile, rows.group, rows.sequence.rows);
-  const std::size_t first = std::size_t{item.partial} + rows.kv_head * tile_rows;
+  if (!early) ring.start();
+
+  WarpTile<kElement, kDim> tile;
+  if constexpr (kDim < 256) tile.load_query(job, rows);
+  const int place = threadIdx.x * 4 / kDim;  // of a pass
+  const int dimension = threadIdx.x * 4 % kDim;
+  RowSums totals[kPasses];
+  for (int split = 0; split < splits; ++split, base += static_cast<int>(kSplitKeys)) {
+    if constexpr (kDim == 256) tile.load_query(job, rows);  // no room to keep it
+    auto& tops = shared.tops[split % 2];
+    tile.weigh_keys(rows, reach, base, job.scale * kLog2E, ring, tops, shared);
+    tile.weigh_values(ring);
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const std::uint32_t place = threadIdx.x % 32 / 4 + 8 * r;
-    if (place < tile_rows) store_partial(sums, r, job.partials + (first + place) * (kDim + 2));
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int row = pass * Shared::kPassRows + place;
+      if (pass * Shared::kPassRows >= static_cast<int>(rows.count)) break;
+      if (pass > 0) __syncthreads();
+      tile.show_values(pass, shared);
+      __syncthreads();
+      if (row >= static_cast<int>(rows.count)) continue;
+      const RowSums sums = split_sums(shared, tops, place, row, dimension);
+      if (item.partial == kWhole) {
+        totals[pass].merge(sums);
+        continue;
+      }
+      const std::size_t partial = item.partial + (std::size_t{rows.kv_head} * rows.count + row) +
+                                  std::size_t{job.pages.layout.kv_heads} * rows.count * split;
+      sums.store_partial(job.partials + partial * partial_floats(kDim), kDim, dimension);
+    }
+  }
+  wait_copies<0>();
+  if (item.partial != kWhole) return;
+#pragma unroll
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const int row = pass * Shared::kPassRows + place;
+    if (row < static_cast<int>(rows.count)) {
+      totals[pass].store(rows.result(job, item, row, dimension));
+    }
   }
 }
 
-template <int kDim, bool kBrain>
+template <Element kElement, int kDim>
 void launch_attend_of(const Attend& job, cudaStream_t stream) {
-  const std::uint32_t blocks = (job.items_max + kAttendWarps - 1) / kAttendWarps;
-  launch_kernel(attend<kDim, kBrain>, dim3(blocks, job.pages.layout.kv_heads), kAttendWarps * 32,
-                kAttendWarps * (kDim / 2) * 32 * sizeof(float), stream, job);
+  launch_kernel(attend<kElement, kDim>, dim3(job.items_max, job.pages.layout.kv_heads),
+                kAttendThreads, sizeof(AttendShared<kElement, kDim>), stream, job);
 }
 
-template <int kDim, bool kBrain>
+template <Element kElement, int kDim>
 cudaError_t prepare_attend_of() {
-  return cudaFuncSetAttribute(attend<kDim, kBrain>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              kAttendWarps * (kDim / 2) * 32 * sizeof(float));
+  return allow_shared(attend<kElement, kDim>, sizeof(AttendShared<kElement, kDim>));
 }
 
 }  // namespace pagoda::kernels::cuda

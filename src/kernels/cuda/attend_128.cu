@@ -1,25 +1,23 @@
-#include "kernels/cuda/attend_shared.cuh"
+#include "kernels/cuda/attend.cuh"
 #include "kernels/cuda/attention_kernels.cuh"
 
 namespace pagoda::kernels::cuda {
-namespace {
-
-template <bool kBrain>
-void launch(const Attend& job, Stream stream) {
-  if (job.share) return launch_shared_of<128, kBrain>(job, stream);
-  launch_attend_of<128, kBrain>(job, stream);
-}
-
-}  // namespace
 
 void attend_128(const Attend& job, Stream stream) {
-  if (job.pages.layout.element == kv::memory::Element::kBF16) return launch<true>(job, stream);
-  launch<false>(job, stream);
+  switch (job.pages.layout.element) {
+    case Element::kBF16:
+      return launch_attend_of<Element::kBF16, 128>(job, stream);
+    case Element::kE4M3:
+      return launch_attend_of<Element::kE4M3, 128>(job, stream);
+    default:
+      return launch_attend_of<Element::kF16, 128>(job, stream);
+  }
 }
 
 cudaError_t prepare_attend_128() {
-  for (const cudaError_t code : {prepare_attend_of<128, true>(), prepare_attend_of<128, false>(),
-                                 prepare_shared_of<128, true>(), prepare_shared_of<128, false>()}) {
+  for (const cudaError_t code :
+       {prepare_attend_of<Element::kBF16, 128>(), prepare_attend_of<Element::kE4M3, 128>(),
+        prepare_attend_of<Element::kF16, 128>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -6,38 +6,117 @@
 namespace pagoda::kernels::cuda {
 namespace {
 
-// One block: one query row of one KV head, a thread for each dimension.
-__global__ void merge(Attend job) {
+constexpr int kMergeBytes = 72 * 1024;  // of partial results at a time
+
+// A thread for every dimension, and one for the sum of weights.
+constexpr int merge_threads(int dim) { return dim + 32; }
+
+// The largest of all values of lower threads of the warp, and of `first`.
+__device__ __forceinline__ float largest_before(float first, float own) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const float lower = __shfl_up_sync(~0u, own, step);
+    if (lane >= step) own = fmaxf(own, lower);
+  }
+  const float lower = __shfl_up_sync(~0u, own, 1);
+  return lane > 0 ? fmaxf(first, lower) : first;
+}
+
+// Partial results of one query row in shared memory, split after split. Where there was room stand
+// the factors.
+template <int kDim>
+struct RowPartials {
+  static constexpr int kFloats = static_cast<int>(partial_floats(kDim));
+  static constexpr int kRoom = kMergeBytes / (kFloats * 4);
+  float* data;
+
+  __device__ __forceinline__ float* at(int split) const { return data + split * kFloats; }
+  // Of the split, merged with all before it.
+  __device__ __forceinline__ float2& factors(int split) const {
+    return *reinterpret_cast<float2*>(at(split) + kDim + 2);
+  }
+  // Of splits that are `stride` floats apart.
+  __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
+    for (int split = threadIdx.x / 32; split < splits; split += merge_threads(kDim) / 32) {
+      const std::uint32_t to = shared_address(at(split));
+      for (int i = 4 * (threadIdx.x % 32); i < kFloats; i += 128) {
+        copy_chunk(to + i * 4, from + split * stride + i, 16);
+      }
+    }
+    commit_copies();
+    wait_copies<0>();
+  }
+  // One warp. Returns the top of all, after `top`.
+  __device__ __forceinline__ float find_factors(float top, int splits) const {
+    for (int begin = 0; begin < splits; begin += 32) {
+      const int split = begin + threadIdx.x % 32;
+      const float own = split < splits ? at(split)[kDim] : kNothing;
+      const MergeFactors by = merge_factors(largest_before(top, own), own);
+      if (split < splits) factors(split) = make_float2(by.left, by.right);
+      top = __shfl_sync(~0u, fmaxf(by.top, own), 31);
+    }
+    return top;
+  }
+};
+
+// One block: one query row of one KV head. All its partial results are on their way at once; what
+// follows from one another is little.
+template <int kDim>
+__global__ void __launch_bounds__(merge_threads(kDim)) merge(Attend job) {
+  extern __shared__ __align__(16) float raw[];
+  __shared__ float sum;
   let_next_launch_begin();
-  wait_for_launch_before();
-  if (blockIdx.x >= *job.item_count) return;
+  if (blockIdx.x >= *job.item_count) return wait_for_launch_before();
   const AttentionItem item = job.items[blockIdx.x];
   const SequencePlace sequence = job.sequences[item.sequence];
-  const kv::memory::PageLayout& layout = job.pages.layout;
-  const std::uint32_t kv_head = blockIdx.y;
-  const std::uint32_t group = job.heads / layout.kv_heads;
-  const std::uint32_t tile_rows = rows_of_tile(item.tile, group, sequence.rows);
-  const std::uint32_t place = blockIdx.z;
-  if (place >= tile_rows) return;
-  const QueryRow row = query_row(item.tile, place, group, sequence.rows);
-  const std::uint32_t dim = layout.key_dim;
-  const std::size_t stride = std::size_t{layout.kv_heads} * tile_rows * (dim + 2);
+  const std::uint32_t kv_heads = job.pages.layout.kv_heads;
+  const std::uint32_t group = job.heads / kv_heads;
+  const std::uint32_t rows = rows_of_tile(item.tile, group, sequence.rows);
+  wait_for_launch_before();
+  if (blockIdx.z >= rows) return;
+  using Partials = RowPartials<kDim>;
+  const Partials partials = {raw};
   const float* const first =
-      job.partials + (std::size_t{item.partial} + kv_head * tile_rows + place) * (dim + 2);
+      job.partials +
+      (item.partial + std::size_t{blockIdx.y} * rows + blockIdx.z) * Partials::kFloats;
+  const std::size_t stride = std::size_t{kv_heads} * rows * Partials::kFloats;
+  const int all = static_cast<int>(item.last_split - item.first_split);
+  const int dimension = threadIdx.x;
+  const int column = min(dimension, kDim + 1);  // where the sum stands
   float top = kNothing;
-  float sum = 0;
   float total = 0;
+  for (int begin = 0; begin < all; begin += Partials::kRoom) {
+    const int splits = min(Partials::kRoom, all - begin);
+    partials.copy(first + begin * stride, stride, splits);
+    __syncthreads();
+    if (threadIdx.x < 32) top = partials.find_factors(top, splits);
+    __syncthreads();
 #pragma unroll 8
-  for (std::uint32_t i = 0; i < item.last_split - item.first_split; ++i) {
-    const float* const partial = first + i * stride;
-    const MergeFactors by = merge_factors(top, partial[dim]);
-    total = merged(by, total, partial[threadIdx.x]);
-    sum = merged(by, sum, partial[dim + 1]);
-    top = by.top;
+    for (int i = 0; i < splits; ++i) {
+      const float2 by = partials.factors(i);
+      total = merged({kNothing, by.x, by.y}, total, partials.at(i)[column]);
+    }
+    __syncthreads();
   }
-  const std::uint32_t column = (kv_head * group + row.head) * dim + threadIdx.x;
-  job.operand[operand_place(sequence.first_row + row.token, column, job.rows)] =
+  if (dimension == kDim + 1) sum = total;
+  __syncthreads();
+  if (dimension >= kDim) return;
+  const QueryRow row = query_row(item.tile, blockIdx.z, group, sequence.rows);
+  const std::uint32_t result = (blockIdx.y * group + row.head) * kDim + dimension;
+  job.operand[operand_place(sequence.first_row + row.token, result, job.rows)] =
       bf16_bits(__fdiv_rn(total, sum));
+}
+
+template <int kDim>
+void launch_merge_of(const Attend& job, Stream stream) {
+  launch_kernel(merge<kDim>, dim3(job.items_max, job.pages.layout.kv_heads, kQueryRows),
+                merge_threads(kDim), kMergeBytes, stream, job);
+}
+
+template <int kDim>
+cudaError_t prepare_merge_of() {
+  return allow_shared(merge<kDim>, kMergeBytes);
 }
 
 }  // namespace
@@ -53,13 +132,33 @@ void launch_attend(const Attend& job, Stream stream) {
   }
 }
 
+void launch_attend_wide(const Attend& job, Stream stream) {
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return attend_wide_64(job, stream);
+    case 128:
+      return attend_wide_128(job, stream);
+    default:
+      return attend_wide_256(job, stream);
+  }
+}
+
 void launch_merge(const Attend& job, Stream stream) {
-  launch_kernel(merge, dim3(job.items_max, job.pages.layout.kv_heads, kQueryRows),
-                job.pages.layout.key_dim, 0, stream, job);
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return launch_merge_of<64>(job, stream);
+    case 128:
+      return launch_merge_of<128>(job, stream);
+    default:
+      return launch_merge_of<256>(job, stream);
+  }
 }
 
 cudaError_t prepare_attend() {
-  for (const cudaError_t code : {prepare_attend_64(), prepare_attend_128(), prepare_attend_256()}) {
+  for (const cudaError_t code :
+       {prepare_attend_64(), prepare_attend_128(), prepare_attend_256(), prepare_wide_64(),
+        prepare_wide_128(), prepare_wide_256(), prepare_merge_of<64>(), prepare_merge_of<128>(),
+        prepare_merge_of<256>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

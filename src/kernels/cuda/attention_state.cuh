@@ -11,24 +11,54 @@ namespace pagoda::kernels::cuda {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 inline constexpr float kNothing = -INFINITY;  // the top of a row that has seen no key
+inline constexpr float kLowest = -1e30f;      // of one that has
 
-// How two partial results become one; the left one has the earlier keys.
+// How two partial results become one; the left one has the earlier keys. The factor of a side that
+// has seen no key is negative.
 struct MergeFactors {
   float top;
   float left;
   float right;
 };
 __device__ __forceinline__ MergeFactors merge_factors(float left_top, float right_top) {
-  if (right_top == kNothing) return {left_top, 1.0f, 0.0f};
+  if (right_top == kNothing) return {left_top, 1.0f, -1.0f};
+  if (left_top == kNothing) return {right_top, -1.0f, 1.0f};
   const float top = fmaxf(left_top, right_top);
   return {top, exp2_fast(left_top - top), exp2_fast(right_top - top)};
 }
-// With nothing on one side the other stays as it is, bit for bit.
+// With nothing on one side the other stays as it is, bit for bit. What has seen NaN alone is not
+// nothing: it counts for 0, and 0 times NaN is NaN.
 __device__ __forceinline__ float merged(const MergeFactors& by, float left, float right) {
-  if (by.right == 0.0f && by.left == 1.0f) return left;
-  if (by.left == 0.0f && by.right == 1.0f) return right;
-  return __fmaf_rn(left, by.left, right * by.right);
+  const float both = __fmaf_rn(left, by.left, right * by.right);
+  return by.right < 0 ? left : by.left < 0 ? right : both;
 }
+
+// Four dimensions of one query row, over some keys.
+struct RowSums {
+  float values[4] = {0, 0, 0, 0};
+  float sum = 0;
+  float top = kNothing;
+
+  __device__ __forceinline__ void merge(const RowSums& right) {
+    const MergeFactors by = merge_factors(top, right.top);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[i] = merged(by, values[i], right.values[i]);
+    sum = merged(by, sum, right.sum);
+    top = by.top;
+  }
+  // [dimensions]: values, top, sum.
+  __device__ __forceinline__ void store_partial(float* row, int dim, int dimension) const {
+    *reinterpret_cast<float4*>(row + dimension) =
+        make_float4(values[0], values[1], values[2], values[3]);
+    if (dimension == 0) *reinterpret_cast<float2*>(row + dim) = make_float2(top, sum);
+  }
+  __device__ __forceinline__ void store(Bf16* to) const {
+    const float by = sum;
+    *reinterpret_cast<uint2*>(to) =
+        make_uint2(pack_bf16(__fdiv_rn(values[0], by), __fdiv_rn(values[1], by)),
+                   pack_bf16(__fdiv_rn(values[2], by), __fdiv_rn(values[3], by)));
+  }
+};
 
 // A query row of a tile: which token of the sequence, which head of the group.
 struct QueryRow {

@@ -8,32 +8,34 @@
 
 namespace pagoda::kernels::cuda {
 
-// Blocks that follow each other in y run together, `cluster` at a time, and reach each other's
-// shared memory.
+// Of an H100 or H200, and the blocks of a persistent kernel.
+inline constexpr std::uint32_t kProcessors = 132;
+
 template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), dim3 grid, std::uint32_t cluster,
-                     std::uint32_t threads, std::uint32_t shared_bytes, cudaStream_t stream,
-                     const Arguments&... arguments) {
+void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threads,
+                   std::uint32_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {1, cluster, 1};
-  config.attrs = attributes;
-  config.numAttrs = cluster > 1 ? 2 : 1;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
   // An error stays with the thread until device::last_launch() takes it.
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-template <class... Parameters, class... Arguments>
-void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threads,
-                   std::uint32_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
-  launch_clusters(kernel, grid, 1, threads, shared_bytes, stream, arguments...);
+// Dynamic shared memory above 48 KB: once, before the first launch.
+template <class... Parameters>
+cudaError_t allow_shared(void (*kernel)(Parameters...), std::uint32_t bytes) {
+  const cudaError_t carved = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  if (carved != cudaSuccess) return carved;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(bytes));
 }
 
 }  // namespace pagoda::kernels::cuda

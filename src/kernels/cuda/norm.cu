@@ -18,20 +18,45 @@ __device__ float block_sum(float value) {
   return sum;
 }
 
+// Columns of a row that a thread keeps: read once, and the weights before the launch before ends.
+constexpr std::uint32_t kKept = 16;
+
 __global__ void __launch_bounds__(kThreads) norm(Norm job) {
   let_next_launch_begin();
+  float weight[kKept];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kKept; ++i) {
+    const std::uint32_t column = threadIdx.x + i * kThreads;
+    weight[i] = column < job.width ? job.weight[column] : 0.0f;
+  }
   wait_for_launch_before();
   const std::uint32_t row = blockIdx.x;
   const std::uint32_t from = job.source != nullptr ? job.source[row] : row;
   const float* const x = job.residual + std::size_t{from} * job.width;
+  float kept[kKept];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kKept; ++i) {
+    const std::uint32_t column = threadIdx.x + i * kThreads;
+    kept[i] = column < job.width ? x[column] : 0.0f;
+  }
   float squares = 0;
-  for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
+#pragma unroll
+  for (const float value : kept) squares = __fmaf_rn(value, value, squares);
+  for (std::uint32_t i = kKept * kThreads + threadIdx.x; i < job.width; i += kThreads) {
     squares = __fmaf_rn(x[i], x[i], squares);
   }
   const float mean = __fdiv_rn(block_sum(squares), static_cast<float>(job.width));
   const float factor = __fdiv_rn(1.0f, __fsqrt_rn(mean + job.epsilon));
-  for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
-    job.operand[operand_place(row, i, job.rows)] = bf16_bits(x[i] * factor * job.weight[i]);
+  const auto store = [&](std::uint32_t column, float value, float by) {
+    job.operand[operand_place(row, column, job.rows)] = bf16_bits(value * factor * by);
+  };
+#pragma unroll
+  for (std::uint32_t i = 0; i < kKept; ++i) {
+    const std::uint32_t column = threadIdx.x + i * kThreads;
+    if (column < job.width) store(column, kept[i], weight[i]);
+  }
+  for (std::uint32_t i = kKept * kThreads + threadIdx.x; i < job.width; i += kThreads) {
+    store(i, x[i], job.weight[i]);
   }
 }
 

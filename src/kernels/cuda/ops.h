@@ -9,31 +9,42 @@
 // The arithmetic, name "hopper". Its twin in plain C++ is twin.h.
 //
 //   product   The factors are bf16. A sum over K takes steps of 16 columns, in order, one chain
-//   from
-//             0: sum = step(sum), where a step adds its 16 products to the sum so far the way a
-//             tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
+//             from 0: sum = step(sum), where a step adds its 16 products to the sum so far the way
+//             a tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
 //             mma.m16n8k16 and wgmma of any width give the same bits (measured), so tiles may have
 //             any shape. K is never split.
 //   codes     Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
 //             kCodes8Short) U = the product sum of the codes from 0, X = that of ones
 //             (kCodes4Minimum alone); then sum = fma(scale, U, sum), sum = fma(minimum, X, sum);
-//             groups in order.
+//             groups in order. K has kCodeParts parts of whole chunks, each summed from 0, and y
+//             is (part 0 + part 1) + part 2 …, left to right: as many chains may run side by side.
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
+//   head norm a warp each: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
+//   by
+//             16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
 //   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
 //   rope      in fp32 as ops.h: each product rounded, then added.
-//   attention Queries, keys, values and weights are rounded to the cache's element (fp8: fp16
-//             factors, times a token's scale). Keys are divided into splits of kSplitKeys from
-//             position 0, walked in tiles of kTileKeys. A tile: scores by product sum over the
-//             dimensions, where even steps of a block of 32 hold dimensions d with d % 8 < 4 and
-//             odd ones the others; top = max(top, score * c), c = scale * log2 e;
-//             weight = exp2(fma(score, c, -top)); weights are added by the four lanes of a quad,
-//             each in order; values by product sum in steps of 16 keys, from 0. To the sums so far
-//             they are added by fma(sum, exp2(old top - top), tile's). Splits merge left to right:
+//   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
+//             eight bits holds fp16 numbers (code * 2^e, kv/memory/codec.h): with them all is as in
+//             a cache of fp16. Keys are divided into splits of kSplitKeys from position 0, walked
+//             in tiles of kTileKeys. A tile: scores by product sum over the dimensions, in steps of
+//             16; top = max(top, max(-1e30, scores) * c), c = scale * log2 e: also where all are
+//             NaN; weight = exp2(fma(score, c, -top)); weights are added in four lanes, key k in
+//             lane k % 8 / 2, each in order from 0; values by product sum in steps of 16 keys, from
+//             0. To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
+//             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
+//   draw      Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
+//             2^30 * exp_fixed((logit - best) * sharpness) to the nearest even, 0 where the
+//             exponential is below min_p; of the first top_k tokens alone. Rounds draw from a
+//             field, at first all of them: target = floor(random_unit(seed, round << 32 | sample,
+//             position) * mass of the field), the token at which weights added up by id pass it; it
+//             is the choice if what comes before it in order weighs less than top_p * the mass of
+//             all, in doubles, else that is the next field. Sums of integers have no order.
 //
 // The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
 // each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
@@ -51,11 +62,13 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 1;
+inline constexpr std::uint32_t kArithmeticVersion = 3;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
 inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head in a tile
+// The same of a wide tile, by head size.
+constexpr std::uint32_t wide_rows(std::uint32_t head_dim) { return head_dim > 128 ? 64 : 128; }
 
 using Stream = device::StreamHandle;
 using Bf16 = std::uint16_t;  // bits
@@ -67,6 +80,12 @@ constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
 constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
   const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
   return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
+}
+
+// Part `part` of the sums of codes is chunks [part_begin(part), part_begin(part + 1)).
+inline constexpr std::uint32_t kCodeParts = 8;
+constexpr std::uint32_t part_begin(std::uint32_t chunks, std::uint32_t part) {
+  return chunks * part / kCodeParts;
 }
 
 struct Matrix {
@@ -118,9 +137,8 @@ struct SequencePlace {
 
 // Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
 // over splits [first_split, last_split). With `partial` kWhole these are all there are and leave
-// the result; else it is one split, which leaves a partial one from query row `partial` on, [kv
-// head] [rows of the tile]. To merge, an item names all splits of a tile and where the first one's
-// are.
+// the result; else each leaves a partial one, from query row `partial` on. To merge, an item names
+// all splits of a tile and where the first one's are.
 struct AttentionItem {
   std::uint32_t sequence;
   std::uint32_t tile;
@@ -129,6 +147,8 @@ struct AttentionItem {
   std::uint32_t partial;  // split after split, [split][kv head][rows of the tile]
 };
 inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
+// Of a query row's partial result: values, top, sum, and room to keep rows aligned.
+constexpr std::size_t partial_floats(std::size_t head_dim) { return head_dim + 4; }
 
 // residual[row] = embedding[token of the row], [rows, width]
 struct Embed {
@@ -153,16 +173,30 @@ struct Norm {
 };
 void launch_norm(const Norm& job, Stream stream);
 
+// Normalises the heads of queries and of keys in place.
+struct HeadNorm {
+  float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
+  const float* query_weight = nullptr;  // [head_dim]
+  const float* key_weight = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  float epsilon = 0;
+};
+void launch_head_norm(const HeadNorm& job, Stream stream);
+
 // The pages of one layer, and how its block tables are found.
 struct Pages {
   std::byte* data = nullptr;
-  kv::memory::PageLayout layout;          // rows of kF16 or kBF16, block_tokens a power of two
+  kv::memory::PageLayout layout;          // rows, not of kF32; block_tokens a power of two
   std::uint32_t layer = 0;                // within the slice
   const std::uint32_t* tables = nullptr;  // of this slice
 };
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
-// with a value that is not finite gets a NaN key and values 0 (kernels/ops.h, store_kv).
+// with a value that is not finite, or too large for its element (kE4M3: above kE4M3RowMax), gets a
+// NaN key and values 0 (kernels/ops.h, store_kv).
 struct Append {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
   const RowPlace* places = nullptr;
@@ -174,7 +208,7 @@ struct Append {
   const float* sines = nullptr;
   std::uint32_t pairs = 0;
   bool adjacent = true;            // kernels::RopePairing
-  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element
+  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element, or fp16
 };
 void launch_append(const Append& job, Stream stream);
 
@@ -189,20 +223,38 @@ struct Attend {
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
   std::uint32_t rows = 0;     // of the step
-  bool share = false;         // every item is one split, which a block's warps share
-  float* partials = nullptr;  // [query rows][head_dim + 2]: values, top, sum
+  float* partials = nullptr;  // [query rows][partial_floats(head_dim)]
   Bf16* operand = nullptr;    // of heads * head_dim columns
 };
+// Rows of the cache before a sequence's first one are read while the launch before may still run:
+// they were there when that one began.
 void launch_attend(const Attend& job, Stream stream);
+// Items in wide tiles, all of them kWhole; not of an eight-bit cache.
+void launch_attend_wide(const Attend& job, Stream stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge(const Attend& job, Stream stream);
 
-// choices[i] = the token with the largest logit of row i, of equals the lowest; kNoChoice when a
-// logit is not finite.
+// How a token is chosen: as engine/sampler.h says in its steps 4 to 8, to the bit.
+struct Draw {
+  std::uint32_t row = 0;    // of the logits; kNoRow: nothing is chosen
+  float sharpness = 0;      // 1 / temperature; 0: the first in order
+  std::uint32_t top_k = 0;  // at most kTopKMax, or at least the vocabulary; 0: all
+  float top_p = 1;
+  float min_p = 0;
+  std::uint32_t seed_low = 0;
+  std::uint32_t seed_high = 0;
+  std::uint32_t sample = 0;
+  std::uint32_t position = 0;
+};
+inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kTopKMax = 1024;
+
+// choices[i] = the token that draw i gives; kNoChoice when a logit of its row is not finite.
 struct Choose {
   const float* logits = nullptr;  // [rows, vocabulary]
-  std::uint32_t rows = 0;
+  const Draw* draws = nullptr;    // [count]
+  std::uint32_t count = 0;
   std::uint32_t vocabulary = 0;
   std::uint32_t* choices = nullptr;
 };

@@ -19,7 +19,7 @@ struct Place {
   std::uint32_t value;
 };
 constexpr Place place_of(std::uint32_t row, std::uint32_t column) {
-  return {4 * (row % 8) + column / 4, column % 4 / 2 * 4 + row / 8 * 2 + column % 2};
+  return {4 * (row % 8) + column % 8 / 2, column / 8 * 4 + row / 8 * 2 + column % 2};
 }
 
 void put_half(std::byte* at, std::uint16_t bits) { std::memcpy(at, &bits, sizeof bits); }
@@ -77,7 +77,7 @@ void put_group(Form form, std::byte* chunk, std::uint32_t row, std::uint32_t col
   const std::uint32_t groups_each_32 = form == Form::kCodes8Short ? 2 : 1;
   std::byte* const scales = chunk + (nibbles ? 512 : 1024);
   for (std::uint32_t i = 0; i < groups_each_32; ++i) {
-    const std::uint32_t at = (first / 32 * groups_each_32 + i) * kTileRows + row;
+    const std::uint32_t at = scale_place(form, row, first / 32 * groups_each_32 + i);
     put_half(scales + at * 2, fp16_from_float(group.scales[i]));
     if (form == Form::kCodes4Minimum) {
       put_half(scales + (2 * kTileRows + at) * 2, fp16_from_float(group.minima[i]));

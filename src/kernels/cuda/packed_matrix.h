@@ -1,16 +1,16 @@
 // A weight matrix as the GPU reads it: in the order in which a tensor core takes it.
 //
 //   matrix = [row tile: 16 rows][chunk: 64 columns] chunk
-//   chunk  = codes, then scales [group][16 rows] fp16, then minima [group][16 rows] fp16
+//   chunk  = codes, then scales fp16, then minima fp16, both [8: g][group][rows g and g + 8]
 //
 // Rows and columns are filled up with zeros. A chunk of bf16 is [2][8] blocks of 8 rows by 8
 // columns, 128 bytes each, as operands are (ops.h): wgmma reads it from shared memory where it
-// landed, and eight bytes of each row are a lane's share of mma.
+// landed.
 //
 // Codes are dealt already. A chunk is four *steps* of 16 columns, and lane 4 * g + t of a warp
-// holds of each step the eight values of rows g and g + 8 at columns 4t to 4t + 3, in the order
-// (g, 4t) (g, 4t + 1) (g + 8, 4t) (g + 8, 4t + 1) (g, 4t + 2) …: the left side of mma.m16n8k16,
-// which adds up a step's columns in any order to the same bits.
+// holds of each step the eight values of rows g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9,
+// in the order (g, 2t) (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1) (g, 2t + 8) …: the left side of
+// mma.m16n8k16 and of wgmma.
 //
 //   form             a weight is               codes of a chunk, 32 lanes each       groups  bytes
 //   kBf16            a bf16                    -                                     -       2048
@@ -56,6 +56,11 @@ constexpr std::uint32_t chunk_bytes(Form form) {
       return 1152;
   }
   return 0;
+}
+
+// Which of a chunk's scales is that of a row and group.
+constexpr std::uint32_t scale_place(Form form, std::uint32_t row, std::uint32_t group) {
+  return (row % 8 * (form == Form::kCodes8Short ? 4 : 2) + group) * 2 + row / 8;
 }
 
 constexpr std::uint32_t row_tiles(std::size_t rows) {

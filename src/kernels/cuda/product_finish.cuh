@@ -99,4 +99,98 @@ __device__ __forceinline__ void finish_fragments(const Product& job, std::uint32
   }
 }
 
+// The same for rows of the batch on the left: a warp's 16 from `row` on, by row tiles [tile, tile +
+// tiles). Fragment n holds rows g and g + 8 of the batch, weight rows 8n + 2t and 8n + 2t + 1.
+template <int kFragments>
+__device__ __forceinline__ void gate_rows(const Product& job, std::uint32_t row, std::uint32_t tile,
+                                          std::uint32_t tiles, const float (&c)[kFragments][4]) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < kFragments / 2; ++i) {
+    if (i >= tiles) break;
+    const std::uint32_t column = (tile + i) * 8 + threadIdx.x % 4 * 2;
+    if (2 * column >= job.weight.rows) break;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t at = row + threadIdx.x % 32 / 4 + 8 * half;
+      if (at >= job.rows) continue;
+      const float low = gated(c[2 * i][2 * half], c[2 * i + 1][2 * half]);
+      const float high = gated(c[2 * i][2 * half + 1], c[2 * i + 1][2 * half + 1]);
+      Bf16* const to = &job.operand[operand_place(at, column, job.rows)];
+      *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(low, high);
+    }
+  }
+}
+
+// Two outputs side by side, of which the second may be nobody's.
+struct OutputPair {
+  float* at;
+  bool both;
+  bool aligned;  // to eight bytes
+
+  __device__ __forceinline__ float2 read() const {
+    if (both && aligned) return *reinterpret_cast<const float2*>(at);
+    return make_float2(at[0], both ? at[1] : 0.0f);
+  }
+  __device__ __forceinline__ void write(float2 y) const {
+    if (both && aligned) {
+      *reinterpret_cast<float2*>(at) = y;
+      return;
+    }
+    at[0] = y.x;
+    if (both) at[1] = y.y;
+  }
+};
+
+// What is added to is read for several fragments before the first is written.
+template <int kFragments>
+__device__ __forceinline__ void store_rows(const Product& job, std::uint32_t row,
+                                           std::uint32_t tile, std::uint32_t tiles,
+                                           const float (&c)[kFragments][4]) {
+  constexpr std::uint32_t kTogether = kFragments < 8 ? kFragments : 8;
+  const std::uint32_t first = tile * kTileRows + threadIdx.x % 4 * 2;
+  const std::uint32_t end = min(job.weight.rows, (tile + tiles) * kTileRows);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::uint32_t at = row + threadIdx.x % 32 / 4 + 8 * half;
+    if (at >= job.rows) continue;
+    float* const out = job.out + at * job.out_stride;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(out) % 8 == 0;
+#pragma unroll
+    for (std::uint32_t n = 0; n < kFragments; n += kTogether) {
+      float2 before[kTogether];
+#pragma unroll
+      for (std::uint32_t i = 0; i < kTogether; ++i) {
+        const std::uint32_t output = first + (n + i) * 8;
+        before[i] = make_float2(0, 0);
+        if (job.finish != Finish::kAdd || output >= end) continue;
+        before[i] = OutputPair{out + output, output + 1 < end, aligned}.read();
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < kTogether; ++i) {
+        const std::uint32_t output = first + (n + i) * 8;
+        if (output >= end) continue;
+        const bool both = output + 1 < end;
+        float2 y = make_float2(c[n + i][2 * half], c[n + i][2 * half + 1]);
+        if (job.bias != nullptr) {
+          y.x += job.bias[output];
+          if (both) y.y += job.bias[output + 1];
+        }
+        if (job.finish == Finish::kAdd) y = make_float2(before[i].x + y.x, before[i].y + y.y);
+        OutputPair{out + output, both, aligned}.write(y);
+      }
+    }
+  }
+}
+
+template <int kFragments>
+__device__ __forceinline__ void finish_rows(const Product& job, std::uint32_t row,
+                                            std::uint32_t tile, std::uint32_t tiles,
+                                            const float (&c)[kFragments][4]) {
+  if (job.finish == Finish::kGate) {
+    gate_rows(job, row, tile, tiles, c);
+  } else {
+    store_rows(job, row, tile, tiles, c);
+  }
+}
+
 }  // namespace pagoda::kernels::cuda

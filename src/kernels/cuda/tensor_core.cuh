@@ -28,6 +28,60 @@ __device__ __forceinline__ void multiply_fp16(float (&c)[4], const std::uint32_t
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Four blocks of 8 x 8 16-bit values: lane i names row i % 8 of block i / 8 and receives values
+// 2 (i % 4) and the next of row i / 4 of each; transposed, of column i / 4.
+__device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&to)[4],
+                                                         std::uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ std::uint32_t load_word(std::uint32_t from) {
+  std::uint32_t word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+  return word;
+}
+
+// 16 bytes from global to shared memory, without the copy engine. Copies are counted by groups:
+// those since the last commit.
+__device__ __forceinline__ void copy_chunk(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// All but the first `there` become 0.
+__device__ __forceinline__ void copy_chunk(std::uint32_t to, const void* from, int there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Until all but the last kRunning groups of this thread are there.
+template <int kRunning>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kRunning) : "memory");
+}
+
+// Two codes, the lower byte first.
+__device__ __forceinline__ std::uint32_t fp16_from_e4m3(std::uint16_t codes) {
+  std::uint32_t pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
+  return pair;
+}
+
+// Nearest even; what is too large becomes the largest.
+__device__ __forceinline__ std::uint8_t e4m3_from_float(float value) {
+  std::uint16_t codes;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(0.0f), "f"(value));
+  return static_cast<std::uint8_t>(codes);
+}
+
 // 2^x within 2 ulp; 0 for -infinity; subnormal results are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
@@ -90,43 +144,6 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint3
           "r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
-}
-
-// The same into the same place of every block of the cluster that `blocks` has a bit for, counted
-// by the barrier of each.
-__device__ __forceinline__ void copy_bulk_to_all(void* to, const void* from, std::uint32_t bytes,
-                                                 std::uint64_t* barrier, std::uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
-      : "memory");
-}
-
-// An arrival at the barrier that stands at the same place in another block of the cluster.
-__device__ __forceinline__ void arrive_at(std::uint64_t* barrier, std::uint32_t block) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(block)
-      : "memory");
-}
-
-// All threads of all blocks of the cluster.
-__device__ __forceinline__ void meet_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.aligned;\n"
-      "barrier.cluster.wait.aligned;\n" ::
-          : "memory");
-}
-
-__device__ __forceinline__ std::uint32_t block_in_cluster() {
-  std::uint32_t rank;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
 }
 
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {

@@ -1,169 +1,235 @@
-// Products of many rows: bound by the tensor cores.
+// Products of bf16 weights, of any number of rows, on warpgroups.
 //
-// A block computes 64 * kGroups weight rows by kBatch rows of the batch. One warp copies chunks of
-// 64 columns of both into a ring, kGroups warpgroups multiply them where they landed. kCluster
-// blocks that share rows of the batch copy a part of them each, for all: without that the
-// second-level cache cannot feed the tensor cores.
+// A block computes up to kTokens rows of the batch by kTiles row tiles of weights, tile after tile:
+// while the last sums of one are stored the next one's chunks are copied. Four warps copy stages of
+// kChunks chunks of both sides into a ring, where a warpgroup for each 64 rows of the batch
+// multiplies them. Rows of the batch are the left side, so that weight rows, the right side, may be
+// as few as keep all processors busy. Of a batch of fewer than 64 rows the left side reads on into
+// whatever follows: those sums are nobody's.
 #pragma once
 
+#include "kernels/cuda/block_roles.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/product_finish.cuh"
 #include "kernels/cuda/tensor_core.cuh"
+#include "kernels/cuda/tile_rounds.cuh"
 #include "kernels/cuda/warpgroup.cuh"
 
 namespace pagoda::kernels::cuda {
 
-template <int kBatch, int kGroups, int kCluster>
+template <int kTokens, int kTiles, int kChunksOfStage>
 struct TileShape {
-  static constexpr std::uint32_t kWeightBytes = kGroups * 4 * 2048;
-  static constexpr std::uint32_t kOperandBytes = kBatch / 8 * 1024;
-  static constexpr std::uint32_t kStageBytes = kWeightBytes + kOperandBytes;
-  static constexpr std::uint32_t kStages = 196608 / kStageBytes;
-  static constexpr std::uint32_t kSharedBytes = kStages * kStageBytes + 2 * kStages * 8 + 1024;
-  static constexpr std::uint32_t kThreads = kGroups * 128 + 32;
+  static constexpr std::uint32_t kRingBytes = 221184;  // all there is but for barriers
+  static constexpr std::uint32_t kGroups = kTokens <= 64 ? 1 : kTokens / 64;
+  static constexpr std::uint32_t kChunks = kChunksOfStage;
+  static constexpr std::uint32_t kOperandBytes = kTokens * 128;  // of a chunk
+  static constexpr std::uint32_t kChunkBytes = kOperandBytes + kTiles * 2048;
+  static constexpr std::uint32_t kStageBytes = kChunks * kChunkBytes;
+  static constexpr std::uint32_t kStages = kRingBytes / kStageBytes;
+  static constexpr std::uint32_t kReadOn = kTokens < 64 ? 8192 : 0;
+  static constexpr std::uint32_t kCopyWarps = 4;
+  static constexpr std::uint32_t kThreads = kGroups * 128 + kCopyWarps * 32;
+  // Sums of 256 weight rows take more registers than an even share.
+  static constexpr bool kDealRegisters = kTiles == 16;
+  static constexpr std::uint32_t kSharedBytes =
+      kStages * kStageBytes + kReadOn + 2 * kStages * 8 + 1024;
+  // A warp may be no more than a ring ahead of another: it could not tell one turn from the next.
+  static_assert(kStages >= kCopyWarps && kChunks * (kTiles + 1) <= 32);
 };
 
 struct TileRing {
   std::byte* stages;
   std::uint64_t* full;   // [stages]
-  std::uint64_t* empty;  // [stages]: of all blocks of the cluster
+  std::uint64_t* empty;  // [stages]
 };
 
-// The copying warp: every lane takes some of a stage's pieces.
-template <class Shape, int kBatch, int kGroups, int kCluster>
-__device__ __forceinline__ void copy_tiles(const Product& job, const TileRing& ring) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t chunks = chunks_of(job.weight.columns);
-  const std::uint32_t first_tile = blockIdx.y * kGroups * 4;
-  const std::uint32_t first_batch = blockIdx.x * (kBatch / 8);
-  const std::uint32_t all_tiles = row_tiles(job.weight.rows);
-  const std::uint32_t tiles =
-      first_tile < all_tiles ? min(kGroups * 4u, all_tiles - first_tile) : 0;
-  const std::uint32_t eights = min(kBatch / 8u, (job.rows + 7) / 8 - first_batch);
-  const std::uint32_t rank = kCluster > 1 ? block_in_cluster() : 0;
-  const auto copy_weights = [&](std::uint32_t chunk) {
-    std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
-    std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
-    if (lane == 0) arrive_and_expect(barrier, tiles * 2048 + eights * 1024);
-    __syncwarp();
-    if (lane < tiles) {
-      copy_bulk(stage + lane * 2048,
-                job.weight.data + (std::size_t{first_tile + lane} * chunks + chunk) * 2048, 2048,
-                barrier);
+// One of the copying warps: takes every kCopyWarps-th stage. A lane copies the chunk of one row
+// tile, or that of the batch.
+template <class Shape, int kTokens, int kTiles>
+class TileCopier {
+ public:
+  __device__ __forceinline__ TileCopier(const Product& job, const TileRing& ring)
+      : job_(job),
+        ring_(ring),
+        lane_(threadIdx.x % 32),
+        chunk_(lane_ / (kTiles + 1)),
+        piece_(lane_ % (kTiles + 1)),
+        chunks_(chunks_of(job.weight.columns)),
+        eights_((job.rows + 7) / 8) {}
+
+  __device__ __forceinline__ void run(const TileRounds<kTokens, kTiles>& rounds) {
+    const std::uint32_t stages = (chunks_ + Shape::kChunks - 1) / Shape::kChunks;  // of a round
+    std::uint32_t next = threadIdx.x / 32 % Shape::kCopyWarps;
+    if (rounds.count() > 0) {
+      begin(rounds[0]);
+      // Weights do not depend on the launch before.
+      const std::uint32_t ahead = min(Shape::kStages, stages);
+      for (std::uint32_t i = next; i < ahead; i += Shape::kCopyWarps) {
+        expect(i, i);
+        if (!of_batch()) copy(i, i);
+      }
+      wait_for_launch_before();
+      for (; next < ahead; next += Shape::kCopyWarps) {
+        if (of_batch()) copy(next, next);
+      }
     }
-  };
-  // All rows of a chunk stand together: one copy, or one by each block of the cluster for all.
-  const std::uint32_t share = (eights + kCluster - 1) / kCluster;
-  const std::uint32_t mine = min(rank * share, eights);
-  const std::uint32_t bytes = (min(mine + share, eights) - mine) * 1024;
-  const std::size_t chunk_stride = std::size_t{(job.rows + 7) / 8} * 1024;
-  const std::byte* const from =
-      reinterpret_cast<const std::byte*>(job.x) + (first_batch + mine) * 1024;
-  const auto copy_operand = [&](std::uint32_t chunk) {
-    if (lane != 0 || bytes == 0) return;
-    std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
-    std::uint64_t* const barrier = &ring.full[chunk % Shape::kStages];
-    std::byte* const to = stage + Shape::kWeightBytes + mine * 1024;
-    if constexpr (kCluster > 1) {
-      copy_bulk_to_all(to, from + chunk * chunk_stride, bytes, barrier, (1u << kCluster) - 1);
+    for (std::uint32_t round = 0; round < rounds.count(); ++round) {
+      if (round > 0) begin(rounds[round]);
+      const std::uint32_t first = round * stages;
+      for (; next < first + stages; next += Shape::kCopyWarps) {
+        const std::uint32_t slot = next % Shape::kStages;
+        const std::uint32_t turn = next / Shape::kStages;
+        if (turn > 0) wait_phase(&ring_.empty[slot], (turn + 1) % 2);
+        expect(next - first, slot);
+        copy(next - first, slot);
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ bool of_batch() const { return piece_ == kTiles; }
+
+  __device__ __forceinline__ void begin(const TileRound& round) {
+    if (chunk_ >= Shape::kChunks) {
+      bytes_ = 0;
+    } else if (of_batch()) {
+      const std::uint32_t eight = round.batch * (kTokens / 8);
+      bytes_ = min(kTokens / 8u, eights_ - eight) * 1024;
+      stride_ = eights_ * 1024;
+      from_ = reinterpret_cast<const std::byte*>(job_.x) + std::size_t{eight} * 1024;
     } else {
-      copy_bulk(to, from + chunk * chunk_stride, bytes, barrier);
+      bytes_ = piece_ < round.tiles ? 2048 : 0;
+      stride_ = 2048;
+      from_ = job_.weight.data + std::size_t{round.tile + piece_} * chunks_ * 2048;
     }
-  };
-  // Weights do not depend on the launch before.
-  const std::uint32_t ahead = min(Shape::kStages, chunks);
-  for (std::uint32_t chunk = 0; chunk < ahead; ++chunk) copy_weights(chunk);
-  wait_for_launch_before();
-  for (std::uint32_t chunk = 0; chunk < ahead; ++chunk) copy_operand(chunk);
-  for (std::uint32_t chunk = ahead; chunk < chunks; ++chunk) {
-    wait_phase(&ring.empty[chunk % Shape::kStages], (chunk / Shape::kStages + 1) % 2);
-    copy_weights(chunk);
-    copy_operand(chunk);
+    from_ += std::size_t{chunk_} * stride_;
+  }
+  __device__ __forceinline__ std::uint32_t bytes_of(std::uint32_t stage) const {
+    return stage * Shape::kChunks + chunk_ < chunks_ ? bytes_ : 0;
+  }
+  __device__ __forceinline__ void expect(std::uint32_t stage, std::uint32_t slot) const {
+    const std::uint32_t all = __reduce_add_sync(~0u, bytes_of(stage));
+    if (lane_ == 0) arrive_and_expect(&ring_.full[slot], all);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void copy(std::uint32_t stage, std::uint32_t slot) const {
+    const std::uint32_t bytes = bytes_of(stage);
+    if (bytes == 0) return;
+    std::byte* const to = ring_.stages + slot * Shape::kStageBytes + chunk_ * Shape::kChunkBytes +
+                          (of_batch() ? 0 : Shape::kOperandBytes + piece_ * 2048);
+    copy_bulk(to, from_ + std::size_t{stage} * (Shape::kChunks * stride_), bytes,
+              &ring_.full[slot]);
+  }
+
+  const Product& job_;
+  const TileRing& ring_;
+  std::uint32_t lane_;
+  std::uint32_t chunk_;  // of a stage
+  std::uint32_t piece_;  // row tile of the round, or kTiles: the batch
+  std::uint32_t chunks_;
+  std::uint32_t eights_;
+  const std::byte* from_ = nullptr;  // of the first stage
+  std::uint32_t stride_ = 0;         // from chunk to chunk
+  std::uint32_t bytes_ = 0;
+};
+
+template <class Shape, int kTiles>
+__device__ __forceinline__ void multiply_chunk(float (&sum)[kTiles * 2][4],
+                                               const std::byte* chunk) {
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+    multiply_group(sum, side_at(chunk + threadIdx.x / 128 * 8192 + step * 256),
+                   side_at(chunk + Shape::kOperandBytes + step * 256));
   }
 }
 
-// A warpgroup: multiplies every chunk and gives its stage back, here and to the blocks that also
-// copy into it.
-template <class Shape, int kBatch, int kCluster>
-__device__ __forceinline__ void multiply_tiles(const Product& job, const TileRing& ring,
-                                               float (&sum)[kBatch / 8][4]) {
-  const std::uint32_t chunks = chunks_of(job.weight.columns);
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::byte* const stage = ring.stages + chunk % Shape::kStages * Shape::kStageBytes;
-    wait_phase(&ring.full[chunk % Shape::kStages], chunk / Shape::kStages % 2);
+// A warpgroup: multiplies every stage and gives it back when the next one is under way.
+template <class Shape, int kTiles>
+__device__ __forceinline__ void multiply_round(const TileRing& ring, std::uint32_t chunks,
+                                               std::uint32_t& slot, std::uint32_t& phase,
+                                               float (&sum)[kTiles * 2][4]) {
+  std::uint32_t before = slot;
+  const auto step_on = [&] {
+    before = slot;
+    slot = slot + 1 == Shape::kStages ? 0 : slot + 1;
+    phase ^= slot == 0 ? 1u : 0u;
+  };
+  for (std::uint32_t stage = 0; stage < chunks / Shape::kChunks; ++stage) {
+    wait_phase(&ring.full[slot], phase);
     begin_products();
 #pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      multiply_group(sum, side_at(stage + threadIdx.x / 128 * 8192 + step * 256),
-                     side_at(stage + Shape::kWeightBytes + step * 256));
+    for (std::uint32_t c = 0; c < Shape::kChunks; ++c) {
+      multiply_chunk<Shape, kTiles>(
+          sum, ring.stages + slot * Shape::kStageBytes + c * Shape::kChunkBytes);
     }
     commit_products();
     wait_products<1>();
-    if (chunk == 0 || threadIdx.x % 128 >= kCluster) continue;
-    std::uint64_t* const given = &ring.empty[(chunk - 1) % Shape::kStages];
-    if constexpr (kCluster > 1) {
-      arrive_at(given, threadIdx.x % 128);
-    } else {
-      arrive(given);
+    if (stage > 0 && threadIdx.x % 128 == 0) arrive(&ring.empty[before]);
+    step_on();
+  }
+  if (const std::uint32_t rest = chunks % Shape::kChunks; rest > 0) {
+    wait_phase(&ring.full[slot], phase);
+    for (std::uint32_t c = 0; c < rest; ++c) {
+      begin_products();
+      multiply_chunk<Shape, kTiles>(
+          sum, ring.stages + slot * Shape::kStageBytes + c * Shape::kChunkBytes);
+      commit_products();
+      wait_products<0>();
     }
+    if (chunks > rest && threadIdx.x % 128 == 0) arrive(&ring.empty[before]);
+    step_on();
   }
   wait_products<0>();
+  if (threadIdx.x % 128 == 0) arrive(&ring.empty[before]);
 }
 
-template <int kBatch, int kGroups, int kCluster>
-__global__ void __launch_bounds__(TileShape<kBatch, kGroups, kCluster>::kThreads, 1)
+template <int kTokens, int kTiles, int kChunks>
+__global__ void __launch_bounds__(TileShape<kTokens, kTiles, kChunks>::kThreads, 1)
     tile_product(Product job) {
-  using Shape = TileShape<kBatch, kGroups, kCluster>;
+  using Shape = TileShape<kTokens, kTiles, kChunks>;
   extern __shared__ std::byte raw[];
   std::byte* const stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
-  auto* const full = reinterpret_cast<std::uint64_t*>(stages + Shape::kStages * Shape::kStageBytes);
+  auto* const full = reinterpret_cast<std::uint64_t*>(stages + Shape::kStages * Shape::kStageBytes +
+                                                      Shape::kReadOn);
   const TileRing ring = {stages, full, full + Shape::kStages};
   if (threadIdx.x == 0) {
     for (std::uint32_t i = 0; i < Shape::kStages; ++i) {
       init_barrier(&ring.full[i], 1);
-      init_barrier(&ring.empty[i], kGroups * kCluster);
+      init_barrier(&ring.empty[i], Shape::kGroups);
     }
     publish_barriers();
   }
   __syncthreads();
-  if constexpr (kCluster > 1) meet_cluster();
   let_next_launch_begin();
-  if (threadIdx.x >= kGroups * 128) {
-    copy_tiles<Shape, kBatch, kGroups, kCluster>(job, ring);
-  } else {
-    float sum[kBatch / 8][4];
+  const TileRounds<kTokens, kTiles> rounds(job);
+  if (threadIdx.x >= Shape::kGroups * 128) {
+    if constexpr (Shape::kDealRegisters) give_registers<40>();
+    TileCopier<Shape, kTokens, kTiles>(job, ring).run(rounds);
+    return;
+  }
+  if constexpr (Shape::kDealRegisters) take_registers<232>();
+  std::uint32_t slot = 0;
+  std::uint32_t phase = 0;
+  for (std::uint32_t round = 0; round < rounds.count(); ++round) {
+    float sum[kTiles * 2][4];
 #pragma unroll
     for (auto& fragment : sum) {
       for (float& value : fragment) value = 0;
     }
-    multiply_tiles<Shape, kBatch, kCluster>(job, ring, sum);
-    wait_for_launch_before();
-    finish_fragments(job, blockIdx.y * kGroups * 4 + threadIdx.x / 32, blockIdx.x * (kBatch / 8),
-                     sum);
-  }
-  // Others may still copy here or arrive at barriers here.
-  if constexpr (kCluster > 1) {
-    __syncwarp();
-    meet_cluster();
+    multiply_round<Shape, kTiles>(ring, chunks_of(job.weight.columns), slot, phase, sum);
+    if (round == 0) wait_for_launch_before();
+    const TileRound now = rounds[round];
+    const std::uint32_t row = threadIdx.x / 32 * 16;  // of the block's
+    if (row < kTokens) finish_rows(job, now.batch * kTokens + row, now.tile, now.tiles, sum);
   }
 }
 
-template <int kBatch, int kGroups, int kCluster>
+template <int kTokens, int kTiles, int kChunks>
 void launch_tiles(const Product& job, cudaStream_t stream) {
-  using Shape = TileShape<kBatch, kGroups, kCluster>;
-  constexpr std::uint32_t kTiles = kGroups * 4 * kCluster;
-  const dim3 grid((job.rows + kBatch - 1) / kBatch,
-                  (row_tiles(job.weight.rows) + kTiles - 1) / kTiles * kCluster);
-  launch_clusters(tile_product<kBatch, kGroups, kCluster>, grid, kCluster, Shape::kThreads,
-                  Shape::kSharedBytes, stream, job);
-}
-
-template <int kBatch, int kGroups, int kCluster>
-cudaError_t prepare_tiles() {
-  return cudaFuncSetAttribute(tile_product<kBatch, kGroups, kCluster>,
-                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              TileShape<kBatch, kGroups, kCluster>::kSharedBytes);
+  using Shape = TileShape<kTokens, kTiles, kChunks>;
+  launch_kernel(tile_product<kTokens, kTiles, kChunks>, dim3(kProcessors), Shape::kThreads,
+                Shape::kSharedBytes, stream, job);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/twin.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -39,8 +40,8 @@ Place find(Form form, const std::byte* packed, std::size_t columns, std::size_t 
   const std::size_t c = column % kStepColumns;
   return {.chunk = packed + chunk * chunk_bytes(form),
           .step = column % kChunkColumns / kStepColumns,
-          .lane = r % 8 * 4 + c / 4,
-          .value = c % 4 / 2 * 4 + r / 8 * 2 + c % 2,
+          .lane = r % 8 * 4 + c % 8 / 2,
+          .value = c / 8 * 4 + r / 8 * 2 + c % 2,
           .row = r,
           .column = column % kChunkColumns,
           .group = column % kChunkColumns / group_columns(form)};
@@ -63,15 +64,20 @@ float factor_at(Form form, const Place& at) {
   return static_cast<float>(static_cast<std::int8_t>(*code));
 }
 
+std::size_t place_of_scale(Form form, const Place& at) {
+  return scale_place(form, static_cast<std::uint32_t>(at.row),
+                     static_cast<std::uint32_t>(at.group));
+}
+
 float scale_at(Form form, const Place& at) {
   if (form == Form::kBf16) return 1.0f;
   const std::byte* const scales = at.chunk + (has_nibbles(form) ? 512 : 1024);
-  return float_from_fp16(half_at(scales + (at.group * kTileRows + at.row) * 2));
+  return float_from_fp16(half_at(scales + place_of_scale(form, at) * 2));
 }
 
 float minimum_at(Form form, const Place& at) {
   if (form != Form::kCodes4Minimum) return 0.0f;
-  return float_from_fp16(half_at(at.chunk + 512 + ((2 + at.group) * kTileRows + at.row) * 2));
+  return float_from_fp16(half_at(at.chunk + 512 + (2 * kTileRows + place_of_scale(form, at)) * 2));
 }
 
 // A step adds its 16 products and the sum so far, and rounds once.
@@ -91,23 +97,10 @@ float rounded(bool brain, float value) {
 
 struct Partial {
   float top = -std::numeric_limits<float>::infinity();
-  float sum = 0;
+  float lanes[4] = {};  // of weights, until the split's end
+  float sum = 0;        // from there on
   std::vector<float> values;
 };
-
-// Scores of a tile's visible keys: dimensions in steps, d % 8 < 4 first in each block of 32.
-float score_of(const Query& query, const float* key) {
-  float sum = 0;
-  for (std::size_t step = 0; step < query.dim / kStepColumns; ++step) {
-    double exact = static_cast<double>(sum);
-    for (std::size_t i = 0; i < kStepColumns; ++i) {
-      const std::size_t d = step / 2 * 32 + i / 4 * 8 + step % 2 * 4 + i % 4;
-      exact += static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
-    }
-    sum = static_cast<float>(exact);
-  }
-  return sum;
-}
 
 void add_tile(const Query& query, const float* keys, const float* values, std::uint64_t base,
               Partial& partial) {
@@ -119,8 +112,11 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
   float best = -std::numeric_limits<float>::infinity();
   for (std::uint32_t i = 0; i < kTileKeys; ++i) {
     if (!visible(base + i)) continue;
-    scores[i] = score_of(query, keys + (base + i) * query.dim);
-    best = std::max(best, scores[i]);
+    const float* const key = keys + (base + i) * query.dim;
+    scores[i] = product_sum(0, 0, query.dim, [&](std::size_t d) {
+      return static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
+    });
+    best = std::max(std::max(best, -1e30f), scores[i]);
   }
   const float top = std::max(partial.top, best * scale);
   const float shrink = std::exp2(partial.top - top);
@@ -129,8 +125,7 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
     scores[i] = visible(base + i) ? std::exp2(std::fma(scores[i], scale, -top)) : 0.0f;
     lanes[i % 8 / 2] += scores[i];
   }
-  const float added = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-  partial.sum = std::fma(partial.sum, shrink, added);
+  for (int i = 0; i < 4; ++i) partial.lanes[i] = std::fma(partial.lanes[i], shrink, lanes[i]);
   partial.top = top;
   for (std::size_t d = 0; d < query.dim; ++d) {
     const float added_values = product_sum(0, 0, kTileKeys, [&](std::size_t i) {
@@ -177,12 +172,20 @@ std::vector<float> product(Form form, const std::byte* packed, std::size_t rows,
       y[n] = product_sum(0, 0, columns, term);
       continue;
     }
-    for (std::size_t k = 0; k < columns; k += group_columns(form)) {
-      const std::size_t end = std::min(columns, k + group_columns(form));
-      const Place at = find(form, packed, columns, n, k);
-      y[n] = std::fma(scale_at(form, at), product_sum(0, k, end, term), y[n]);
-      if (form != Form::kCodes4Minimum) continue;
-      y[n] = std::fma(minimum_at(form, at), product_sum(0, k, end, value), y[n]);
+    for (std::uint32_t part = 0; part < kCodeParts; ++part) {
+      const std::uint32_t chunks = chunks_of(columns);
+      const std::size_t part_end =
+          std::min(columns, std::size_t{part_begin(chunks, part + 1)} * kChunkColumns);
+      float sum = 0;
+      for (std::size_t k = std::size_t{part_begin(chunks, part)} * kChunkColumns; k < part_end;
+           k += group_columns(form)) {
+        const std::size_t end = std::min(columns, k + group_columns(form));
+        const Place at = find(form, packed, columns, n, k);
+        sum = std::fma(scale_at(form, at), product_sum(0, k, end, term), sum);
+        if (form != Form::kCodes4Minimum) continue;
+        sum = std::fma(minimum_at(form, at), product_sum(0, k, end, value), sum);
+      }
+      y[n] = part == 0 ? sum : y[n] + sum;
     }
   }
   return y;
@@ -207,6 +210,17 @@ void norm(const float* x, const float* weight, float epsilon, std::size_t width,
   for (std::size_t i = 0; i < width; ++i) y[i] = bf16_from_float(x[i] * factor * weight[i]);
 }
 
+void head_norm(float* head, const float* weight, float epsilon, std::size_t width) {
+  std::array<float, 32> lanes = {};
+  for (std::size_t d = 0; d < width; ++d) lanes[d % 32] = std::fma(head[d], head[d], lanes[d % 32]);
+  for (std::size_t step = 16; step > 0; step /= 2) {
+    for (std::size_t i = 0; i < step; ++i) lanes[i] += lanes[i + step];
+  }
+  const float mean = lanes[0] / static_cast<float>(width);
+  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  for (std::size_t d = 0; d < width; ++d) head[d] = head[d] * factor * weight[d];
+}
+
 float gate(float gate, float up) { return gate / (1.0f + std::exp2(-gate * kLog2E)) * up; }
 
 std::vector<float> attend(const Query& query, const float* keys, const float* values) {
@@ -220,6 +234,8 @@ std::vector<float> attend(const Query& query, const float* keys, const float* va
     for (std::uint64_t base = begin; base < end; base += kTileKeys) {
       add_tile(query, keys, values, base, partial);
     }
+    const float(&lanes)[4] = partial.lanes;
+    partial.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
     merge(total, partial);
   }
   for (float& value : total.values) value /= total.sum;

@@ -22,6 +22,9 @@ std::vector<float> product(Form form, const std::byte* packed, std::size_t rows,
 // y: [width] bf16
 void norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y);
 
+// In place, [width].
+void head_norm(float* head, const float* weight, float epsilon, std::size_t width);
+
 float gate(float gate, float up);
 
 // One query over keys and values [keys, dim] as floats that the cache's element holds exactly;
@@ -35,5 +38,8 @@ struct Query {
   bool brain = true;  // weights are rounded to bf16, else to fp16
 };
 std::vector<float> attend(const Query& query, const float* keys, const float* values);
+
+// To the bit.
+std::uint32_t choose(std::span<const float> logits, const Draw& draw);
 
 }  // namespace pagoda::kernels::cuda::twin

@@ -120,6 +120,8 @@ float first_infinite(kv::memory::Element element) {
       return 65520.0f;
     case kv::memory::Element::kBF16:
       return 0x1.FFp127f;
+    case kv::memory::Element::kE4M3:
+      return std::nextafter(kv::memory::kE4M3RowMax, std::numeric_limits<float>::infinity());
   }
   return std::numeric_limits<float>::infinity();
 }

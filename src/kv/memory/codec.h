@@ -1,5 +1,8 @@
 // Rows of floats to the cache's element type and back, one value at a time. These define the
 // bits a cached value has; faster versions in kernels/ must equal them.
+//
+// kE4M3: a value is a code (base/e4m3.h) times its row's 2^e, where e, from -15 to 7, is the
+// smallest for which the row's largest magnitude is at most 448 * 2^e. So every value is an fp16.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +12,9 @@
 namespace pagoda::kv::memory {
 
 void encode_row(Element element, const float* values, std::size_t count, Row row);
+// Above it a row of kE4M3 is cut off.
+inline constexpr float kE4M3RowMax = 57344.0f;  // 448 * 2^7
+
 void decode_row(Element element, Row row, std::size_t count, float* values);
 
 }  // namespace pagoda::kv::memory

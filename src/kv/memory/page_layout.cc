@@ -15,6 +15,8 @@ const char* name_of(Element element) {
       return "f16";
     case Element::kBF16:
       return "bf16";
+    case Element::kE4M3:
+      return "e4m3";
   }
   ASSERT(false, "every element has a name");
   return "";
@@ -79,6 +81,11 @@ void copy_rows(const PageLayout& layout, const std::byte* from, std::byte* to,
       const std::size_t values = layout.value_offset(layer, head, 0);
       copy_keys(layout, from + keys, to + keys, tokens);
       copy_values(layout, from + values, to + values, tokens);
+      const std::size_t scales = tokens * scale_bytes(layout.element);
+      for (const std::size_t at :
+           {layout.key_scale_offset(layer, head, 0), layout.value_scale_offset(layer, head, 0)}) {
+        std::memcpy(to + at, from + at, scales);
+      }
     }
   }
 }

@@ -15,6 +15,11 @@
 //                                        right-hand side of a product with weights; the last token
 //                                        of an odd block has no partner and is a row
 //
+// An element of 8 bits is a code of a number, which its row multiplies by one power of two, as
+// fp16:
+//
+//   layer = K, V, then scales of K head 0 [token], K head 1 …, V head 0 …
+//
 // All rows of one head stand together, so that a kernel walks a head's tokens with one stride,
 // and all layers of a slice stand together, so that one page is one copy. All orders take the
 // same bytes. A latent layer keeps one row per token that all heads share, out of which values are
@@ -28,11 +33,15 @@
 
 namespace pagoda::kv::memory {
 
-enum class Element : std::uint8_t { kF32, kF16, kBF16 };
+enum class Element : std::uint8_t { kF32, kF16, kBF16, kE4M3 };
 enum class KeyOrder : std::uint8_t { kRows, kColumns };
 enum class ValueOrder : std::uint8_t { kRows, kTokenPairs };
 
-constexpr std::size_t element_bytes(Element element) { return element == Element::kF32 ? 4 : 2; }
+constexpr std::size_t element_bytes(Element element) {
+  return element == Element::kF32 ? 4 : element == Element::kE4M3 ? 1 : 2;
+}
+// Of a row.
+constexpr std::size_t scale_bytes(Element element) { return element == Element::kE4M3 ? 2 : 0; }
 
 // One token's row of one head: element i stands i / 2 * pair_step + i % 2 * step elements after the
 // first.
@@ -40,6 +49,7 @@ struct Row {
   std::byte* data = nullptr;
   std::size_t step = 1;
   std::size_t pair_step = 2 * step;
+  std::byte* scale = nullptr;  // where its element has one
 
   constexpr bool contiguous() const { return step == 1 && pair_step == 2; }
   constexpr std::size_t place(std::size_t i) const { return i / 2 * pair_step + i % 2 * step; }
@@ -61,7 +71,8 @@ struct PageLayout {
   constexpr std::size_t key_row_bytes() const { return key_dim * element_bytes(element); }
   constexpr std::size_t value_row_bytes() const { return value_dim * element_bytes(element); }
   constexpr std::size_t layer_bytes() const {
-    return std::size_t{kv_heads} * block_tokens * (key_row_bytes() + value_row_bytes());
+    return std::size_t{kv_heads} * block_tokens *
+           (key_row_bytes() + value_row_bytes() + 2 * scale_bytes(element));
   }
   constexpr std::size_t page_bytes() const { return layers * layer_bytes() + unused_bytes; }
   constexpr std::size_t bytes_per_token() const { return page_bytes() / block_tokens; }
@@ -82,15 +93,29 @@ struct PageLayout {
            second * element_bytes(element);
   }
 
+  constexpr std::size_t key_scale_offset(std::uint32_t layer, std::uint32_t head,
+                                         std::uint32_t token) const {
+    return layer * layer_bytes() +
+           std::size_t{kv_heads} * block_tokens * (key_row_bytes() + value_row_bytes()) +
+           (std::size_t{head} * block_tokens + token) * scale_bytes(element);
+  }
+  constexpr std::size_t value_scale_offset(std::uint32_t layer, std::uint32_t head,
+                                           std::uint32_t token) const {
+    return key_scale_offset(layer, head + kv_heads, token);
+  }
+
   constexpr Row key_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
                         std::uint32_t token) const {
     const std::size_t pair_step = key_order == KeyOrder::kRows ? 2 : 2 * std::size_t{block_tokens};
-    return {page + key_offset(layer, head, token), 1, pair_step};
+    return {page + key_offset(layer, head, token), 1, pair_step,
+            page + key_scale_offset(layer, head, token)};
   }
   constexpr Row value_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
                           std::uint32_t token) const {
     const bool paired = value_order == ValueOrder::kTokenPairs && (token | 1u) < block_tokens;
-    return {page + value_offset(layer, head, token), paired ? 2u : 1u};
+    const std::size_t step = paired ? 2 : 1;
+    return {page + value_offset(layer, head, token), step, 2 * step,
+            page + value_scale_offset(layer, head, token)};
   }
 };
 

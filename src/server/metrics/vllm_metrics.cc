@@ -70,7 +70,8 @@ void write_counts(Exposition& page, const engine::Snapshot& now) {
               {{"finished_reason", "length"}});
   page.sample(finished(now, FinishReason::kCancelled) + finished(now, FinishReason::kDeadline),
               {{"finished_reason", "abort"}});
-  page.sample(finished(now, FinishReason::kError), {{"finished_reason", "error"}});
+  page.sample(finished(now, FinishReason::kError) + finished(now, FinishReason::kLost),
+              {{"finished_reason", "error"}});
 }
 
 void write_times(Exposition& page, const engine::Distributions& d) {

@@ -3,17 +3,34 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"
 
 namespace pagoda::store {
+namespace {
 
-HostStore::HostStore(const HostStoreOptions& options) : options_(options) {
-  const auto count = static_cast<std::uint32_t>(
+constexpr std::size_t kMovesAtOnce = 16;
+
+std::uint32_t slots_of(const HostStoreOptions& options) {
+  return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(options.bytes_max / options.page_bytes, UINT32_MAX - 1));
-  bytes_.reset(
-      static_cast<std::byte*>(take_large(std::max<std::size_t>(1, count * options.page_bytes))));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HostStore>> HostStore::open(const HostStoreOptions& options,
+                                                   std::unique_ptr<kv::PageMover> mover) {
+  ASSIGN_OR_RETURN(kv::HostMemory memory,
+                   mover->take_memory(slots_of(options) * options.page_bytes));
+  return std::unique_ptr<HostStore>(new HostStore(options, std::move(mover), std::move(memory)));
+}
+
+HostStore::HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageMover> mover,
+                     kv::HostMemory memory)
+    : options_(options), mover_(std::move(mover)), bytes_(std::move(memory)) {
+  const std::uint32_t count = slots_of(options);
   slots_.resize(count);
   places_.resize(count, order_.end());
   for (std::uint32_t slot = count; slot-- > 0;) unused_.push_back(slot);
@@ -58,6 +75,7 @@ void HostStore::read(kv::PageRead read) {
   Slot& slot = slots_[found->second];
   if (slot.label != read.label) return report(read.ticket, kv::StoreFault::kForeign);
   ASSERT(read.page.size() == options_.page_bytes, "pages have one size");
+  if (!mover_->order().ok()) return report(read.ticket, kv::StoreFault::kIo);
   ++slot.copies_running;
   slot.was_read = true;
   touch(found->second);
@@ -73,6 +91,7 @@ bool HostStore::write(kv::PageWrite write) {
     report(write.ticket, kv::StoreFault::kNone);
     return true;
   }
+  if (!mover_->order().ok()) return false;
   const std::optional<std::uint32_t> slot = room();
   if (!slot) return false;
   ASSERT(write.page.size() == options_.page_bytes, "pages have one size");
@@ -127,24 +146,35 @@ void HostStore::let_go(std::uint32_t slot) {
   unused_.push_back(slot);
 }
 
+kv::PageMove HostStore::move_of(const Copy& copy) {
+  if (const auto* const to = std::get_if<std::span<std::byte>>(&copy.page)) {
+    return {.to = to->data(), .from = slot_bytes(copy.slot), .bytes = to->size()};
+  }
+  const auto from = std::get<std::span<const std::byte>>(copy.page);
+  return {.to = slot_bytes(copy.slot), .from = from.data(), .bytes = from.size()};
+}
+
 void HostStore::run() {
+  std::vector<Copy> copies;
+  std::vector<kv::PageMove> moves;
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Copy copy = queue_.front();
-    queue_.pop_front();
-    ++copying_;
-    lock.unlock();
-    if (const auto* const to = std::get_if<std::span<std::byte>>(&copy.page)) {
-      std::memcpy(to->data(), slot_bytes(copy.slot), to->size());
-    } else {
-      const auto from = std::get<std::span<const std::byte>>(copy.page);
-      std::memcpy(slot_bytes(copy.slot), from.data(), from.size());
+    copies.clear();
+    moves.clear();
+    while (!queue_.empty() && copies.size() < kMovesAtOnce) {
+      copies.push_back(queue_.front());
+      moves.push_back(move_of(queue_.front()));
+      queue_.pop_front();
     }
+    copying_ = static_cast<std::uint32_t>(copies.size());
+    lock.unlock();
+    const Status moved = mover_->move(moves);
     lock.lock();
-    --copying_;
-    end(copy);
+    copying_ = 0;
+    const auto fault = moved.ok() ? kv::StoreFault::kNone : kv::StoreFault::kIo;
+    for (const Copy& copy : copies) end(copy, fault);
     if (bell_) {
       const std::function<void()> bell = bell_;
       lock.unlock();
@@ -154,10 +184,14 @@ void HostStore::run() {
   }
 }
 
-void HostStore::end(const Copy& copy) {
+void HostStore::end(const Copy& copy, kv::StoreFault fault) {
   Slot& slot = slots_[copy.slot];
   --slot.copies_running;
-  if (std::holds_alternative<std::span<std::byte>>(copy.page)) {
+  const bool is_read = std::holds_alternative<std::span<std::byte>>(copy.page);
+  if (fault != kv::StoreFault::kNone) {
+    // What was to be written is not there; what was to be read still is.
+    slot.is_doomed = slot.is_doomed || !is_read;
+  } else if (is_read) {
     ++stats_.pages_read;
     stats_.bytes_read += options_.page_bytes;
   } else {
@@ -169,7 +203,7 @@ void HostStore::end(const Copy& copy) {
     if (!slot_of_.try_emplace(slot.label.key, copy.slot).second) slot.is_doomed = true;
   }
   if (slot.copies_running == 0 && slot.is_doomed) let_go(copy.slot);
-  report(copy.ticket, kv::StoreFault::kNone);
+  report(copy.ticket, fault);
 }
 
 void HostStore::report(kv::StoreTicket ticket, kv::StoreFault fault) {

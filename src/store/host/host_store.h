@@ -1,4 +1,4 @@
-// A tier in main memory: pages beside the pool, copied by a thread of its own.
+// A tier in main memory: pages beside the pool, moved by a thread of its own, several at a time.
 //
 // For devices whose own memory is the pool, and for pools that are small on purpose. The page that
 // was used longest ago makes room; one that is being copied stays.
@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/large_array.h"
+#include "kv/tiers/page_mover.h"
 #include "kv/tiers/page_store.h"
 
 namespace pagoda::store {
@@ -32,8 +32,10 @@ struct HostStoreOptions {
 
 class HostStore final : public kv::PageStore {
  public:
-  // Takes its memory at once; what is untouched costs none.
-  explicit HostStore(const HostStoreOptions& options);
+  // Takes its memory at once, from the mover: an error when that has none. Of the host's own, what
+  // is untouched costs nothing.
+  static Result<std::unique_ptr<HostStore>> open(const HostStoreOptions& options,
+                                                 std::unique_ptr<kv::PageMover> mover);
   ~HostStore() override;
 
   std::string_view name() const override { return "host"; }
@@ -65,12 +67,15 @@ class HostStore final : public kv::PageStore {
     std::variant<std::span<std::byte>, std::span<const std::byte>> page;  // to it, or from it
   };
 
+  HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageMover> mover,
+            kv::HostMemory memory);
   std::byte* slot_bytes(std::uint32_t slot) { return bytes_.get() + slot * options_.page_bytes; }
+  kv::PageMove move_of(const Copy& copy);
   // All under mutex_.
   std::optional<std::uint32_t> room();
   void touch(std::uint32_t slot);
   void let_go(std::uint32_t slot);
-  void end(const Copy& copy);
+  void end(const Copy& copy, kv::StoreFault fault);
   void report(kv::StoreTicket ticket, kv::StoreFault fault);
   template <class Chosen>
   kv::Removal remove_where(Chosen&& chosen);
@@ -78,10 +83,8 @@ class HostStore final : public kv::PageStore {
   void run();
 
   HostStoreOptions options_;
-  struct Give {
-    void operator()(std::byte* memory) const { give_large(memory); }
-  };
-  std::unique_ptr<std::byte, Give> bytes_;  // [slot, page_bytes]
+  std::unique_ptr<kv::PageMover> mover_;
+  kv::HostMemory bytes_;  // [slot, page_bytes]
   std::function<void()> bell_;
 
   mutable std::mutex mutex_;

@@ -40,6 +40,7 @@ void RemoteDesk::put_report(const kv::StoreReport& report) {
   {
     const std::lock_guard lock(mutex_);
     reports_.push_back(report);
+    reports_.back().ended_ns = SteadyClock().now_ns();
     ++stats_.faults[static_cast<std::size_t>(report.fault)];
     ring_due_ = true;
   }

@@ -24,7 +24,7 @@ constexpr PageLayout kLayout = {.element = Element::kF16,
                                 .key_dim = 7,
                                 .value_dim = 4};
 
-constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16};
+constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16, Element::kE4M3};
 constexpr ValueOrder kOrders[] = {ValueOrder::kRows, ValueOrder::kTokenPairs};
 
 std::vector<std::uint32_t> one_to_128() {
@@ -76,6 +76,9 @@ std::vector<int> owners(const PageLayout& layout, std::uint32_t tokens) {
         ++owners.at(static_cast<std::size_t>(first) + row.place(i) * bytes + b);
       }
     }
+    for (std::size_t b = 0; b < scale_bytes(layout.element); ++b) {
+      ++owners.at(static_cast<std::size_t>(row.scale - page.data()) + b);
+    }
   });
   return owners;
 }
@@ -110,6 +113,12 @@ std::vector<float> rounded(Element element, std::vector<float> values) {
   for (float& value : values) {
     if (element == Element::kF16) value = float_from_fp16(fp16_from_float(value));
     if (element == Element::kBF16) value = float_from_bf16(bf16_from_float(value));
+  }
+  if (element == Element::kE4M3) {
+    std::vector<std::byte> row(values.size() + 2);
+    const Row at = {row.data() + 2, 1, 2, row.data()};
+    encode_row(element, values.data(), values.size(), at);
+    decode_row(element, at, values.size(), values.data());
   }
   return values;
 }

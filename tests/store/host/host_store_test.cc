@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "store/test_mover.h"
+
 namespace pagoda::store {
 namespace {
 
@@ -19,7 +21,9 @@ kv::PageLabel label(std::uint32_t number, std::uint8_t owner = 0) {
 }
 
 struct Desk {
-  explicit Desk(std::uint64_t pages) : store({.bytes_max = pages * kPage, .page_bytes = kPage}) {}
+  explicit Desk(std::uint64_t pages, std::unique_ptr<kv::PageMover> mover = kv::memory_mover())
+      : owned(HostStore::open({.bytes_max = pages * kPage, .page_bytes = kPage}, std::move(mover))
+                  .value()) {}
 
   kv::StoreFault wait(kv::StoreTicket ticket) {
     for (int i = 0; i < 5000; ++i) {
@@ -43,7 +47,8 @@ struct Desk {
     return wait(tickets);
   }
 
-  HostStore store;
+  std::unique_ptr<HostStore> owned;
+  HostStore& store = *owned;
   kv::StoreTicket tickets = 0;
   std::vector<kv::StoreReport> reports;
 };
@@ -99,6 +104,24 @@ TEST(HostStore, RemovesAnOwnersPagesAndNobodyElses) {
   EXPECT_TRUE(desk.store.keeps(label(2).key));
   EXPECT_EQ(desk.store.remove_all().value().pages, 1u);
   EXPECT_EQ(desk.store.stats().pages, 0u);
+}
+
+TEST(HostStore, ACopyThatFailsIsNotKeptAndLosesNothing) {
+  const auto control = std::make_shared<MoverControl>();
+  Desk desk(4, std::make_unique<TestMover>(control));
+  ASSERT_TRUE(desk.write(1, 7));
+  control->fail_calls = 1;
+  EXPECT_FALSE(desk.write(2, 8));
+  EXPECT_FALSE(desk.store.keeps(label(2).key));
+  std::vector<std::byte> page;
+  control->fail_calls = 1;
+  EXPECT_EQ(desk.read(label(1), page), kv::StoreFault::kIo);
+  EXPECT_EQ(desk.read(label(1), page), kv::StoreFault::kNone);
+  EXPECT_EQ(page, std::vector<std::byte>(kPage, std::byte{7}));
+  EXPECT_EQ(control->unordered, 0u);
+  for (std::uint32_t i = 10; i < 13; ++i)
+    ASSERT_TRUE(desk.write(i, 1));  // all four slots are whole
+  EXPECT_EQ(desk.store.stats().pages, 4u);
 }
 
 TEST(HostStore, AManyTimesWrittenStoreGivesTheRightPages) {

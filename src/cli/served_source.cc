@@ -1,0 +1,53 @@
+#include "cli/served_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/options.h"
+
+namespace pagoda::cli {
+
+Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& path,
+                                                         const RandomModelOptions& random,
+                                                         const kernels::KernelSet& kernels) {
+  std::unique_ptr<ServedSource> source(
+      new ServedSource(kernels, random.shape.empty() ? path : random.shape));
+  if (random.shape.empty()) {
+    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(path, kernels));
+  } else {
+    ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
+  }
+  return source;
+}
+
+const text::Tokenizer& ServedSource::tokenizer() const {
+  return random_ ? random_->tokenizer() : loaded_->tokenizer();
+}
+
+std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
+  if (random_) return std::nullopt;
+  Result<text::ChatTemplate> loaded =
+      text::ChatTemplate::load(loaded_->file().metadata(), loaded_->tokenizer());
+  if (loaded.ok()) return std::move(loaded).value();
+  if (loaded.error().code != ErrorCode::kNotFound) print_warning(loaded.error().message);
+  return std::nullopt;
+}
+
+std::vector<std::string> ServedSource::paths() const {
+  return random_ ? std::vector<std::string>() : loaded_->file().part_paths();
+}
+
+std::string ServedSource::name() const {
+  return random_ ? path_ : std::filesystem::path(path_).stem().string();
+}
+
+Result<std::unique_ptr<engine::Machine>> ServedSource::create_machine(
+    const DeviceOptions& device, engine::CpuMachineOptions options) const {
+  if (random_) {
+    return create_random_machine(device, random_->config(), random_->weights(), kernels_, options);
+  }
+  options.on_pack = loaded_->pack_progress();
+  return cli::create_machine(device, loaded_->config(), loaded_->weights(), kernels_, options);
+}
+
+}  // namespace pagoda::cli

@@ -1,0 +1,47 @@
+// What is served: a model file, or a named shape whose weights are random (--random-weights).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/device_choice.h"
+#include "cli/loaded_model.h"
+#include "cli/random_model.h"
+#include "engine/cpu_machine.h"
+#include "text/chat_template.h"
+
+namespace pagoda::cli {
+
+class ServedSource {
+ public:
+  // `kernels` must outlive the source.
+  static Result<std::unique_ptr<ServedSource>> open(const std::string& path,
+                                                    const RandomModelOptions& random,
+                                                    const kernels::KernelSet& kernels);
+
+  const text::Tokenizer& tokenizer() const;
+  // The model's own; nothing, with a warning where it is broken, when it has none.
+  std::optional<text::ChatTemplate> own_chat_template() const;
+  // Whose fingerprint names what is computed; none of random weights.
+  std::vector<std::string> paths() const;
+  // The name that requests give, when none was given.
+  std::string name() const;
+
+  // The source must outlive the machine.
+  Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
+                                                          engine::CpuMachineOptions options) const;
+
+ private:
+  ServedSource(const kernels::KernelSet& kernels, std::string path)
+      : kernels_(kernels), path_(std::move(path)) {}
+
+  const kernels::KernelSet& kernels_;
+  std::string path_;
+  std::unique_ptr<LoadedModel> loaded_;  // or
+  std::unique_ptr<RandomModel> random_;
+};
+
+}  // namespace pagoda::cli

@@ -1,0 +1,18 @@
+#include "kernels/cuda/attend_wide.cuh"
+#include "kernels/cuda/attention_kernels.cuh"
+
+namespace pagoda::kernels::cuda {
+
+void attend_wide_128(const Attend& job, Stream stream) {
+  if (job.pages.layout.element == kv::memory::Element::kBF16) {
+    return launch_wide_of<128, true>(job, stream);
+  }
+  launch_wide_of<128, false>(job, stream);
+}
+
+cudaError_t prepare_wide_128() {
+  const cudaError_t code = prepare_wide_of<128, true>();
+  return code == cudaSuccess ? prepare_wide_of<128, false>() : code;
+}
+
+}  // namespace pagoda::kernels::cuda

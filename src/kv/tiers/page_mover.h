@@ -1,0 +1,44 @@
+// Copies whole pages between the pool and memory of the host, wherever the pool is.
+//
+// Stores never look into a page themselves: the pool may be in a device's memory. A store has a
+// mover of its own and calls move() on a thread of its own, so that neither the cache nor what it
+// computes for waits for a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+
+namespace pagoda::kv {
+
+using HostMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+
+struct PageMove {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+class PageMover {
+ public:
+  virtual ~PageMover() = default;
+
+  // Memory that pages are moved from and to; given back before the mover goes.
+  virtual Result<HostMemory> take_memory(std::uint64_t bytes) = 0;
+
+  // The cache's thread: whatever was begun with pages of the pool before this call has ended before
+  // a move that is asked for after it begins.
+  virtual Status order() = 0;
+
+  // One thread. Returns when all have ended; after an error any of them may be half done.
+  virtual Status move(std::span<const PageMove> moves) = 0;
+};
+
+// For a pool in the host's memory, where nothing is computed beside the cache's thread.
+std::unique_ptr<PageMover> memory_mover();
+
+}  // namespace pagoda::kv

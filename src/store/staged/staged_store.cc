@@ -1,0 +1,197 @@
+#include "store/staged/staged_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace pagoda::store {
+namespace {
+
+constexpr std::size_t kMovesAtOnce = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<StagedStore>> StagedStore::open(std::unique_ptr<kv::PageStore> behind,
+                                                       std::unique_ptr<kv::PageMover> mover,
+                                                       const StagedStoreOptions& options) {
+  ASSERT(options.slots >= 2, "one slot for writes, one for reads");
+  ASSIGN_OR_RETURN(kv::HostMemory memory, mover->take_memory(options.slots * options.page_bytes));
+  return std::unique_ptr<StagedStore>(
+      new StagedStore(std::move(behind), std::move(mover), std::move(memory), options));
+}
+
+StagedStore::StagedStore(std::unique_ptr<kv::PageStore> behind,
+                         std::unique_ptr<kv::PageMover> mover, kv::HostMemory memory,
+                         const StagedStoreOptions& options)
+    : behind_(std::move(behind)),
+      mover_(std::move(mover)),
+      memory_(std::move(memory)),
+      options_(options) {
+  for (std::uint32_t slot = options.slots; slot-- > 0;) slots_free_.push_back(slot);
+  thread_ = std::thread([this] { run(); });
+}
+
+StagedStore::~StagedStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  behind_.reset();  // it may be copying from and to the slots
+}
+
+void StagedStore::on_report(std::function<void()> bell) {
+  behind_->on_report(bell);
+  const std::lock_guard lock(mutex_);
+  bell_ = std::move(bell);
+}
+
+void StagedStore::read(kv::PageRead read) {
+  ASSERT(read.page.size() == options_.page_bytes, "pages have one size");
+  if (slots_free_.empty()) {
+    reads_waiting_.push_back(std::move(read));
+  } else {
+    begin(std::move(read));
+  }
+}
+
+void StagedStore::begin(kv::PageRead read) {
+  const std::uint32_t slot = slots_free_.back();
+  slots_free_.pop_back();
+  passages_[read.ticket] = {.slot = slot, .page = read.page, .label = {}};
+  read.page = slot_bytes(slot);
+  behind_->read(std::move(read));
+}
+
+bool StagedStore::write(kv::PageWrite write) {
+  ASSERT(write.page.size() == options_.page_bytes, "pages have one size");
+  if (slots_free_.empty() || writes_under_way_ >= options_.slots / 2) return false;
+  if (!mover_->order().ok()) return false;
+  const std::uint32_t slot = slots_free_.back();
+  slots_free_.pop_back();
+  ++writes_under_way_;
+  const kv::PageMove move = {
+      .to = slot_bytes(slot).data(), .from = write.page.data(), .bytes = options_.page_bytes};
+  passages_[write.ticket] = {
+      .slot = slot, .page = {}, .label = std::move(write.label), .is_write = true};
+  queue_move(write.ticket, move);
+  return true;
+}
+
+void StagedStore::cancel(std::span<const kv::StoreTicket> tickets) {
+  std::erase_if(reads_waiting_, [&](const kv::PageRead& read) {
+    if (std::find(tickets.begin(), tickets.end(), read.ticket) == tickets.end()) return false;
+    ended_.push_back({.ticket = read.ticket, .fault = kv::StoreFault::kCancelled});
+    return true;
+  });
+  behind_->cancel(tickets);
+}
+
+void StagedStore::poll(std::vector<kv::StoreReport>& reports) {
+  landed_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    landed_.swap(moved_);
+  }
+  for (const Moved& moved : landed_) land(moved, reports);
+  behind_reports_.clear();
+  behind_->poll(behind_reports_);
+  for (const kv::StoreReport& report : behind_reports_) pass(report, reports);
+  while (!slots_free_.empty() && !reads_waiting_.empty()) {
+    begin(std::move(reads_waiting_.front()));
+    reads_waiting_.pop_front();
+  }
+  reports.insert(reports.end(), ended_.begin(), ended_.end());
+  ended_.clear();
+}
+
+void StagedStore::pass(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {
+  const auto found = passages_.find(report.ticket);
+  if (found == passages_.end()) {  // a question
+    reports.push_back(report);
+    return;
+  }
+  const Passage& passage = found->second;
+  if (passage.is_write || report.fault != kv::StoreFault::kNone) {
+    return end(report, reports);
+  }
+  if (!mover_->order().ok()) {
+    return end({.ticket = report.ticket, .fault = kv::StoreFault::kIo}, reports);
+  }
+  queue_move(report.ticket, {.to = passage.page.data(),
+                             .from = slot_bytes(passage.slot).data(),
+                             .bytes = options_.page_bytes});
+}
+
+void StagedStore::land(const Moved& moved, std::vector<kv::StoreReport>& reports) {
+  --moving_;
+  Passage& passage = passages_.at(moved.ticket);
+  kv::StoreReport report = {.ticket = moved.ticket, .ended_ns = moved.ended_ns};
+  if (!moved.ok) {
+    ++faults_;
+    report.fault = kv::StoreFault::kIo;
+  }
+  if (!moved.ok || !passage.is_write) return end(report, reports);
+  const bool taken =
+      behind_->write({moved.ticket, std::move(passage.label), slot_bytes(passage.slot)});
+  if (taken) return;
+  report.fault = kv::StoreFault::kNoRoom;
+  end(report, reports);
+}
+
+void StagedStore::end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {
+  const auto found = passages_.find(report.ticket);
+  slots_free_.push_back(found->second.slot);
+  writes_under_way_ -= found->second.is_write ? 1 : 0;
+  passages_.erase(found);
+  reports.push_back(report);
+}
+
+void StagedStore::queue_move(kv::StoreTicket ticket, const kv::PageMove& move) {
+  ++moving_;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({ticket, move});
+  }
+  wake_.notify_one();
+}
+
+void StagedStore::run() {
+  std::vector<Moved> outcome;
+  std::vector<kv::PageMove> moves;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    outcome.clear();
+    moves.clear();
+    while (!jobs_.empty() && moves.size() < kMovesAtOnce) {
+      outcome.push_back({.ticket = jobs_.front().ticket});
+      moves.push_back(jobs_.front().move);
+      jobs_.pop_front();
+    }
+    lock.unlock();
+    const bool ok = mover_->move(moves).ok();
+    lock.lock();
+    for (Moved& each : outcome) {
+      each.ok = ok;
+      each.ended_ns = clock_.now_ns();
+    }
+    moved_.insert(moved_.end(), outcome.begin(), outcome.end());
+    const std::function<void()> bell = bell_;
+    lock.unlock();
+    if (bell) bell();
+    lock.lock();
+  }
+}
+
+kv::StoreStats StagedStore::stats() const {
+  kv::StoreStats stats = behind_->stats();
+  stats.requests_queued += moving_;
+  stats.faults[static_cast<std::size_t>(kv::StoreFault::kIo)] += faults_;
+  return stats;
+}
+
+}  // namespace pagoda::store

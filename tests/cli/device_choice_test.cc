@@ -1,0 +1,63 @@
+// Where a model runs, on a machine that has no GPU.
+#include "cli/device_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/toy_model.h"
+#include "kernels/select.h"
+
+namespace pagoda::cli {
+namespace {
+
+class DeviceChoice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<std::string> found = engine::find_gpu();
+    if (found.ok()) GTEST_SKIP() << "there is one: " << found.value();
+    missing_ = found.error().message;
+    sizes_.kv_bytes = 1 << 20;
+    sizes_.threads = 1;
+  }
+  Result<std::unique_ptr<engine::Machine>> create(DeviceKind kind) const {
+    return create_machine({.kind = kind, .gpu_blocks = {}}, model_.config(), model_.weights(),
+                          kernels::ref_set(), sizes_);
+  }
+
+  const ToyModel model_{256};
+  engine::CpuMachineOptions sizes_;
+  std::string missing_;
+};
+
+TEST_F(DeviceChoice, CudaIsAnErrorThatSaysWhatIsMissing) {
+  const auto machine = create(DeviceKind::kCuda);
+  ASSERT_FALSE(machine.ok());
+  EXPECT_EQ(machine.error().message, missing_);
+  EXPECT_TRUE(missing_ == "this program was built without CUDA: it runs on the CPU" ||
+              missing_.starts_with("no usable NVIDIA GPU: "))
+      << missing_;
+}
+
+TEST_F(DeviceChoice, AutoFallsBackToTheCpu) {
+  for (const DeviceKind kind : {DeviceKind::kAuto, DeviceKind::kCpu}) {
+    const auto machine = create(kind);
+    ASSERT_TRUE(machine.ok()) << machine.error().message;
+    EXPECT_EQ(machine.value()->device_name(), "1 threads");
+    const auto mover = machine.value()->create_page_mover();
+    EXPECT_TRUE(mover.ok() && mover.value() == nullptr);
+  }
+}
+
+TEST_F(DeviceChoice, RandomWeightsNeedAGpu) {
+  const auto on_cpu = create_random_machine({.kind = DeviceKind::kCpu, .gpu_blocks = {}},
+                                            model_.config(), {}, kernels::ref_set(), sizes_);
+  ASSERT_FALSE(on_cpu.ok());
+  EXPECT_EQ(on_cpu.error().message,
+            "--random-weights: weights are made on a GPU; for the CPU bench/make_random_model.py "
+            "writes a file of them");
+  const auto by_choice = create_random_machine({}, model_.config(), {}, kernels::ref_set(), sizes_);
+  ASSERT_FALSE(by_choice.ok());
+  EXPECT_EQ(by_choice.error().message, "--random-weights: " + missing_);
+}
+
+}  // namespace
+}  // namespace pagoda::cli

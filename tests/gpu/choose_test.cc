@@ -1,0 +1,153 @@
+// Tokens drawn on a GPU are those that the CPU's sampler draws from the same logits; so are those
+// of the scalar twin, which needs no GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "engine/sampler.h"
+#include "gpu/open_gpu.h"
+#include "kernels/cuda/twin.h"
+#include "kernels/select.h"
+
+namespace pagoda::gpu_test {
+namespace {
+
+namespace cuda = kernels::cuda;
+
+struct Question {
+  std::vector<float> logits;
+  engine::SamplingOptions options;
+  std::uint32_t sample = 0;
+  std::uint64_t position = 0;
+};
+
+float number(std::uint64_t seed, std::uint64_t index) {
+  return static_cast<float>(random_unit(seed, 5, index));
+}
+
+// Rows as models give them, and rows as nobody does: flat, with ties, with a few far above the
+// rest, all of these close to each other in id.
+std::vector<float> row_of(std::uint64_t seed, std::uint32_t vocabulary) {
+  std::vector<float> row(vocabulary);
+  for (std::uint32_t i = 0; i < vocabulary; ++i) {
+    const float u = number(seed, i);
+    switch (seed % 6) {
+      case 0:
+        row[i] = 20 * u - 12;
+        break;
+      case 1:  // a normal's tail
+        row[i] =
+            4 * std::sqrt(-2 * std::log(u + 1e-7f)) * std::cos(6.2831853f * number(seed + 1, i));
+        break;
+      case 2:  // many equal
+        row[i] = std::floor(8 * u) - 4;
+        break;
+      case 3:
+        row[i] = i % 2 == 0 ? 0.0f : -0.0f;
+        break;
+      case 4:  // one thread of a block has all the best
+        row[i] = i % 1024 == 7 ? 30 + u : u;
+        break;
+      default:  // a steep head
+        row[i] = -0.5f * static_cast<float>(i * 7919ull % vocabulary) / 50 + u;
+    }
+  }
+  return row;
+}
+
+std::vector<Question> questions() {
+  std::vector<Question> all;
+  const std::uint32_t sizes[] = {1, 31, 512, 1025, 32000, 49152, 128256};
+  for (std::uint64_t seed = 0; seed < 252; ++seed) {
+    Question question;
+    const std::uint32_t vocabulary = sizes[seed % 7];
+    question.logits = row_of(seed, vocabulary);
+    engine::SamplingOptions& options = question.options;
+    constexpr float kTemperatures[] = {0.0f, 0.3f, 0.7f, 1.0f, 1.5f, 20.0f};
+    options.temperature = kTemperatures[seed / 7 % 6];
+    constexpr float kTopP[] = {1.0f, 0.95f, 0.5f, 0.01f};
+    options.top_p = kTopP[seed / 3 % 4];
+    constexpr float kMinP[] = {0.0f, 0.05f, 1.0f};
+    options.min_p = kMinP[seed / 5 % 3];
+    constexpr std::uint32_t kTopK[] = {0, 1, 40, 1024, 2, 200000};
+    options.top_k = kTopK[seed / 2 % 6];
+    options.seed = random_bits(9, 9, seed);
+    question.sample = static_cast<std::uint32_t>(seed % 3);
+    question.position = seed * 977;
+    all.push_back(std::move(question));
+  }
+  return all;
+}
+
+std::uint32_t by_sampler(const Question& question) {
+  engine::SamplerScratch scratch(kernels::ref_set(), question.logits.size());
+  const engine::SamplingState state =
+      engine::SamplingState(question.options, {}).fork(question.sample);
+  return engine::sample(question.logits, state, scratch, question.position).value().token.value();
+}
+
+cuda::Draw draw_of(const Question& question, std::uint32_t row) {
+  const engine::SamplingOptions& options = question.options;
+  return {.row = row,
+          .sharpness = engine::is_greedy(options) ? 0.0f : 1.0f / options.temperature,
+          .top_k = options.top_k,
+          .top_p = options.top_p,
+          .min_p = options.min_p,
+          .seed_low = static_cast<std::uint32_t>(options.seed),
+          .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
+          .sample = question.sample,
+          .position = static_cast<std::uint32_t>(question.position)};
+}
+
+TEST(ChooseTwinTest, DrawsWhatTheSamplerDraws) {
+  std::size_t number = 0;
+  for (const Question& question : questions()) {
+    EXPECT_EQ(cuda::twin::choose(question.logits, draw_of(question, 0)), by_sampler(question))
+        << "question " << number;
+    ++number;
+  }
+}
+
+TEST(ChooseTest, DrawsWhatTheSamplerDraws) {
+  REQUIRE_GPU();
+  device::Stream stream = device::Stream::create().value();
+  const std::vector<Question> all = questions();
+  for (std::size_t size = 0; size < 7; ++size) {  // rows of one length together
+    std::vector<float> logits;
+    std::vector<cuda::Draw> draws;
+    std::vector<std::uint32_t> expected;
+    for (std::size_t i = size; i < all.size(); i += 7) {
+      draws.push_back(draw_of(all[i], static_cast<std::uint32_t>(draws.size())));
+      logits.insert(logits.end(), all[i].logits.begin(), all[i].logits.end());
+      expected.push_back(by_sampler(all[i]));
+    }
+    draws.push_back({.row = cuda::kNoRow});
+    expected.push_back(0xFFFFFFFFu);  // as it was
+    const auto bytes_of = [](const auto& values) {
+      return std::as_bytes(std::span(values.data(), values.size()));
+    };
+    const device::Buffer rows = device::Buffer::allocate(bytes_of(logits).size(), "rows").value();
+    const device::Buffer asked = device::Buffer::allocate(bytes_of(draws).size(), "draws").value();
+    const device::Buffer chosen = device::Buffer::allocate(draws.size() * 4, "choices").value();
+    ASSERT_TRUE(stream.copy_to_device(rows.data(), bytes_of(logits).data(), rows.bytes()).ok());
+    ASSERT_TRUE(stream.copy_to_device(asked.data(), bytes_of(draws).data(), asked.bytes()).ok());
+    ASSERT_TRUE(stream.fill(chosen.data(), 0xFF, chosen.bytes()).ok());
+    cuda::launch_choose({.logits = rows.as<float>(),
+                         .draws = asked.as<cuda::Draw>(),
+                         .count = static_cast<std::uint32_t>(draws.size()),
+                         .vocabulary = static_cast<std::uint32_t>(all[size].logits.size()),
+                         .choices = chosen.as<std::uint32_t>()},
+                        stream.handle());
+    ASSERT_TRUE(device::last_launch().ok());
+    std::vector<std::uint32_t> got(draws.size());
+    ASSERT_TRUE(
+        stream.copy_to_host(reinterpret_cast<std::byte*>(got.data()), chosen.data(), chosen.bytes())
+            .ok());
+    ASSERT_TRUE(stream.wait().ok());
+    EXPECT_EQ(got, expected) << "rows of " << all[size].logits.size();
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::gpu_test

@@ -1,0 +1,95 @@
+// A core over a machine with a GPU, driven by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/core.h"
+#include "engine/engine_desk.h"
+#include "engine/gpu_machine.h"
+#include "engine/tiers/tiers.h"
+#include "gpu/gpu_model.h"
+
+namespace pagoda::gpu_test {
+
+struct DeskOptions {
+  std::uint32_t blocks = 4096;
+  std::uint32_t batched_tokens = 512;
+  bool graphs = true;
+  // A tier for the machine's pages: everything is written to it and read from it.
+  std::function<std::unique_ptr<kv::PageStore>(engine::Machine&)> open_store = {};
+};
+
+class GpuDesk {
+ public:
+  GpuDesk(const SeededModel& model, const DeskOptions& options) {
+    engine::CpuMachineOptions shared;
+    shared.context_tokens = 2048;
+    shared.scheduler.sequences_max = 16;
+    shared.scheduler.batched_tokens_max = options.batched_tokens;
+    shared.name_blocks = options.open_store != nullptr;
+    auto made = engine::create_gpu_machine(
+        model.config(), model.weights(), kernels::ref_set(),
+        {.shared = shared, .blocks = options.blocks, .graphs = options.graphs});
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    if (!made.ok()) std::abort();
+    machine_ = std::move(made).value();
+    if (options.open_store) {
+      store_ = options.open_store(*machine_);
+      engine::TierOptions tiers;
+      tiers.stores = {store_.get()};
+      tiers.write = engine::WriteMode::kThrough;
+      tiers.load = engine::LoadMode::kAlways;
+      machine_->use_tiers(tiers);
+    }
+    core_ = std::make_unique<engine::Core>(machine_->core_options(), machine_->cache(), tenants_,
+                                           machine_->runner(), clock_);
+    if (store_) core_->set_space(kv::space_id(machine_->rows_id()));
+  }
+
+  std::shared_ptr<engine::Heard> submit(const engine::Request& request) {
+    auto heard = std::make_shared<engine::Heard>(request.sampling.n);
+    core_->submit(engine::RequestId(requests_++), request, heard);
+    return heard;
+  }
+  // Until nothing is left to do and no page is on its way.
+  void run() {
+    for (;;) {
+      if (core_->step()) continue;
+      if (!core_->move_pages() && core_->requests_open() == 0) break;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    core_->check();
+  }
+  const engine::Counters& counters() const { return core_->counters(); }
+  engine::Core& core() { return *core_; }
+  engine::Machine& machine() { return *machine_; }
+
+ private:
+  std::unique_ptr<engine::Machine> machine_;
+  std::unique_ptr<kv::PageStore> store_;
+  sched::TenantTable tenants_;
+  SteadyClock clock_;
+  std::unique_ptr<engine::Core> core_;
+  std::uint64_t requests_ = 0;
+};
+
+inline void expect_same(const engine::Heard& got, const engine::Heard& alone, std::size_t number) {
+  ASSERT_TRUE(engine::same_scores(got.prompt_scores, alone.prompt_scores)) << "request " << number;
+  for (std::size_t a = 0; a < alone.answers.size(); ++a) {
+    ASSERT_TRUE(alone.answers[a].reason.has_value());
+    ASSERT_EQ(alone.answers[a].message, "");
+    ASSERT_EQ(got.answers[a].tokens, alone.answers[a].tokens)
+        << "request " << number << ", answer " << a;
+    ASSERT_TRUE(engine::same_scores(got.answers[a].scores, alone.answers[a].scores))
+        << "request " << number << ", answer " << a;
+  }
+}
+
+}  // namespace pagoda::gpu_test

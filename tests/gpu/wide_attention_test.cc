@@ -1,0 +1,259 @@
+// Attention of many query rows on warpgroups: the bits of the kernel for few, and its twin's
+// result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ostream>
+#include <vector>
+
+#include "gpu/desk.h"
+#include "gpu/open_gpu.h"
+#include "gpu/random_matrix.h"
+#include "kernels/cuda/twin.h"
+#include "model/attention_plan.h"
+
+namespace pagoda::gpu_test {
+namespace {
+
+namespace cuda = kernels::cuda;
+using cuda::AttentionItem;
+using cuda::SequencePlace;
+using kv::memory::Element;
+
+struct Case {
+  std::uint32_t dim = 128;
+  std::uint32_t heads = 4;
+  std::uint32_t kv_heads = 1;
+  std::uint32_t window = 0;
+  std::uint32_t block_tokens = 16;
+  Element element = Element::kBF16;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.heads << " of " << c.kv_heads << " heads of " << c.dim << ", window " << c.window
+       << ", blocks of " << c.block_tokens << (c.element == Element::kBF16 ? ", bf16" : ", fp16");
+}
+
+float rounded(Element element, float value) {
+  return element == Element::kBF16 ? float_from_bf16(bf16_from_float(value))
+                                   : float_from_fp16(fp16_from_float(value));
+}
+std::uint16_t bits_of(Element element, float value) {
+  return element == Element::kBF16 ? bf16_from_float(value) : fp16_from_float(value);
+}
+
+// Sequences with rows of queries over pages: tables are shuffled, rows of no token are NaN, and
+// what left the window is nowhere.
+class WideDesk {
+ public:
+  // With `nan_keys` those of the second split are not numbers.
+  WideDesk(const Case& tested, std::vector<SequencePlace> sequences, bool nan_keys = false)
+      : case_(tested), sequences_(std::move(sequences)), nan_keys_(nan_keys) {
+    layout_ = {.element = case_.element,
+               .block_tokens = case_.block_tokens,
+               .layers = 2,
+               .kv_heads = case_.kv_heads,
+               .key_dim = case_.dim,
+               .value_dim = case_.dim};
+    std::uint32_t blocks = 0;
+    for (SequencePlace& sequence : sequences_) {
+      sequence.table = blocks;
+      sequence.first_row = rows_;
+      rows_ += sequence.rows;
+      blocks += blocks_of(sequence);
+    }
+    for (std::uint32_t i = 0; i < blocks; ++i) table_.push_back(i);
+    for (std::uint32_t i = blocks; i > 1; --i)
+      std::swap(table_[i - 1], table_[random_bits(1, 2, i) % i]);
+    pages_.resize(blocks * layout_.page_bytes(), std::byte{0xFF});
+    for (std::uint32_t s = 0; s < sequences_.size(); ++s) fill_pages(s);
+    for (std::size_t i = 0; i < std::size_t{rows_} * case_.heads * case_.dim; ++i) {
+      queries_.push_back(bits_of(case_.element, uniform(3, i, 2.0f)));
+    }
+  }
+
+  float key(std::uint32_t sequence, std::uint32_t head, std::uint64_t token,
+            std::uint32_t d) const {
+    if (nan_keys_ && token / cuda::kSplitKeys == 1) return NAN;
+    return rounded(case_.element, uniform(100 + sequence * 64 + head, token * case_.dim + d, 1.5f));
+  }
+  float value(std::uint32_t sequence, std::uint32_t head, std::uint64_t token,
+              std::uint32_t d) const {
+    return rounded(case_.element, uniform(900 + sequence * 64 + head, token * case_.dim + d, 1.0f));
+  }
+  float query(std::uint32_t row, std::uint32_t head, std::uint32_t d) const {
+    const std::uint16_t bits = queries_[(std::size_t{row} * case_.heads + head) * case_.dim + d];
+    return case_.element == Element::kBF16 ? float_from_bf16(bits) : float_from_fp16(bits);
+  }
+  std::uint32_t rows() const { return rows_; }
+  const std::vector<SequencePlace>& sequences() const { return sequences_; }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
+
+  // The operand that attention leaves, of tiles of so many rows.
+  std::vector<cuda::Bf16> attend(std::uint32_t wide_blocks) {
+    model::AttentionPlan plan;
+    plan.fill(sequences_,
+              {.heads = case_.heads,
+               .kv_heads = case_.kv_heads,
+               .window = case_.window,
+               .head_dim = case_.dim},
+              {.merges = 0, .wide_rows = 1, .wide_blocks = wide_blocks});
+    EXPECT_EQ(plan.items.empty(), wide_blocks == 0);
+    const auto& items = wide_blocks == 0 ? plan.wide : plan.items;
+    const std::size_t values = cuda::operand_values(rows_, case_.heads * case_.dim);
+    const device::Buffer query = desk_.send(queries_);
+    const device::Buffer sequences = desk_.send(sequences_);
+    const device::Buffer pages = desk_.send(pages_);
+    const device::Buffer tables = desk_.send(table_);
+    const device::Buffer list = desk_.send(items);
+    const device::Buffer count = desk_.send(std::vector{static_cast<std::uint32_t>(items.size())});
+    const device::Buffer operand = desk_.spoiled(values * sizeof(cuda::Bf16));
+    const cuda::Attend job = {.query = query.as<std::uint16_t>(),
+                              .sequences = sequences.as<SequencePlace>(),
+                              .pages = {pages.data(), layout_, 1, tables.as<std::uint32_t>()},
+                              .heads = case_.heads,
+                              .window = case_.window,
+                              .scale = scale(),
+                              .items = list.as<AttentionItem>(),
+                              .item_count = count.as<std::uint32_t>(),
+                              .items_max = static_cast<std::uint32_t>(items.size()),
+                              .rows = rows_,
+                              .operand = operand.as<cuda::Bf16>()};
+    (wide_blocks == 0 ? cuda::launch_attend_wide : cuda::launch_attend)(job,
+                                                                        desk_.stream().handle());
+    return desk_.fetch<cuda::Bf16>(operand, values);
+  }
+
+ private:
+  std::uint32_t blocks_of(const SequencePlace& sequence) const {
+    return (sequence.first_position + sequence.rows + case_.block_tokens - 1) / case_.block_tokens;
+  }
+  void fill_pages(std::uint32_t s) {
+    const SequencePlace& sequence = sequences_[s];
+    for (std::uint32_t token = 0; token < sequence.first_position + sequence.rows; ++token) {
+      std::uint32_t& page = table_[sequence.table + token / case_.block_tokens];
+      const std::uint32_t at = token % case_.block_tokens;
+      if (case_.window != 0 &&
+          token - at + case_.block_tokens + case_.window <= sequence.first_position) {
+        page = 0x7FFFFFF0u;
+        continue;
+      }
+      std::byte* const data = pages_.data() + page * layout_.page_bytes();
+      for (std::uint32_t head = 0; head < case_.kv_heads; ++head) {
+        for (std::uint32_t d = 0; d < case_.dim; ++d) {
+          const std::uint16_t k = bits_of(case_.element, key(s, head, token, d));
+          const std::uint16_t v = bits_of(case_.element, value(s, head, token, d));
+          std::memcpy(data + layout_.key_offset(1, head, at) + 2 * d, &k, 2);
+          std::memcpy(data + layout_.value_offset(1, head, at) + 2 * d, &v, 2);
+        }
+      }
+    }
+  }
+
+  Case case_;
+  std::vector<SequencePlace> sequences_;
+  bool nan_keys_;
+  kv::memory::PageLayout layout_;
+  std::uint32_t rows_ = 0;
+  std::vector<std::uint32_t> table_;
+  std::vector<std::byte> pages_;
+  std::vector<std::uint16_t> queries_;
+  Desk desk_;
+};
+
+class WideAttention : public testing::TestWithParam<Case> {};
+
+void expect_bits_of_narrow_tiles(WideDesk& desk, const Case& tested) {
+  const auto narrow = desk.attend(model::kNoWideTiles);
+  const auto wide = desk.attend(0);
+  ASSERT_EQ(narrow.size(), wide.size());
+  for (std::size_t row = 0; row < desk.rows(); ++row) {
+    for (std::size_t c = 0; c < std::size_t{tested.heads} * tested.dim; ++c) {
+      const std::size_t at = cuda::operand_place(row, c, desk.rows());
+      ASSERT_EQ(wide[at], narrow[at]) << "row " << row << ", column " << c;
+    }
+  }
+}
+
+// Chunks that begin at multiples of nothing, whole sequences, and two rows.
+TEST_P(WideAttention, HasTheBitsOfNarrowTiles) {
+  REQUIRE_GPU();
+  WideDesk desk(GetParam(), {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
+  expect_bits_of_narrow_tiles(desk, GetParam());
+}
+
+// Rows before, within and after a split whose scores are all NaN: it is seen, not skipped.
+TEST_P(WideAttention, ASplitOfNanKeysIsNoEmptySplit) {
+  REQUIRE_GPU();
+  WideDesk desk(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
+  expect_bits_of_narrow_tiles(desk, GetParam());
+  const auto wide = desk.attend(0);
+  EXPECT_TRUE(std::isfinite(float_from_bf16(wide[cuda::operand_place(155, 0, desk.rows())])));
+  EXPECT_TRUE(std::isnan(float_from_bf16(wide[cuda::operand_place(156, 0, desk.rows())])));
+}
+
+// Both round weights to the cache's element; a last bit of exp2 seldom turns such a rounding.
+TEST_P(WideAttention, IsThatOfItsTwinWithinTheRoundingOfItsResult) {
+  REQUIRE_GPU();
+  const Case& tested = GetParam();
+  WideDesk desk(tested, {{0, 203, 611, 0}});
+  const auto got = desk.attend(0);
+  const SequencePlace sequence = desk.sequences().front();
+  for (const std::uint32_t row : {0u, 1u, 97u, 128u, 202u}) {
+    const std::uint64_t position = sequence.first_position + row;
+    const std::uint64_t first =
+        tested.window != 0 && position + 1 > tested.window ? position + 1 - tested.window : 0;
+    for (std::uint32_t head = 0; head < tested.heads; ++head) {
+      const std::uint32_t kv_head = head / (tested.heads / tested.kv_heads);
+      std::vector<float> keys((position + 1) * tested.dim);
+      std::vector<float> values(keys.size());
+      std::vector<float> q(tested.dim);
+      for (std::size_t i = first * tested.dim; i < keys.size(); ++i) {
+        const auto d = static_cast<std::uint32_t>(i % tested.dim);
+        keys[i] = desk.key(0, kv_head, i / tested.dim, d);
+        values[i] = desk.value(0, kv_head, i / tested.dim, d);
+      }
+      for (std::uint32_t d = 0; d < tested.dim; ++d) q[d] = desk.query(row, head, d);
+      const std::vector<float> expected =
+          cuda::twin::attend({.q = q.data(),
+                              .dim = tested.dim,
+                              .scale = desk.scale(),
+                              .first = first,
+                              .position = position,
+                              .brain = tested.element == Element::kBF16},
+                             keys.data(), values.data());
+      for (std::uint32_t d = 0; d < tested.dim; ++d) {
+        const std::size_t at = cuda::operand_place(row, head * tested.dim + d, desk.rows());
+        ASSERT_NEAR(float_from_bf16(got[at]), expected[d],
+                    0x1p-8f * std::abs(expected[d]) + 0x1p-11f)
+            << "row " << row << ", head " << head << ", dimension " << d;
+      }
+    }
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::uint32_t dim : {64u, 128u, 256u}) {
+    for (const Element element : {Element::kBF16, Element::kF16}) {
+      all.push_back({.dim = dim, .heads = 4, .kv_heads = 4, .element = element});
+      all.push_back(
+          {.dim = dim, .heads = 6, .kv_heads = 2, .block_tokens = 64, .element = element});
+      all.push_back({.dim = dim, .heads = 8, .kv_heads = 2, .window = 100, .element = element});
+      all.push_back({.dim = dim,
+                     .heads = 8,
+                     .kv_heads = 1,
+                     .window = 300,
+                     .block_tokens = 32,
+                     .element = element});
+    }
+  }
+  all.push_back({.heads = 32, .kv_heads = 8, .block_tokens = 128});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WideAttention, testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace pagoda::gpu_test
