@@ -323,6 +323,9 @@ TEST_P(AnyServer, SealedPagesAreReadWithTheKeyAlone) {
   other.key_file = folder / ("pagoda_key_b_" + tag);
   std::ofstream(keyed.key_file) << std::string(64, 'a') << "\n";
   std::ofstream(other.key_file) << std::string(32, 'b');
+  for (const std::string& file : {keyed.key_file, other.key_file}) {
+    std::filesystem::permissions(file, std::filesystem::perms(0600));
+  }
   {
     StoreDriver one(keyed);
     StoreDriver two(keyed);
