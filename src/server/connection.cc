@@ -98,6 +98,7 @@ awaitable<std::optional<Outcome>> Connection::within(Clock::duration limit,
 // False when the client has nothing more to say, or says nothing for too long.
 awaitable<bool> Connection::wait_for_bytes() {
   if (buffer_.size() > 0) co_return true;
+  if (gone_) co_return false;
   buffer_.shrink_to_fit();  // an idle connection costs little
   idle_ = true;
   const std::optional<Outcome> outcome =
@@ -220,6 +221,8 @@ awaitable<bool> Connection::wait_for_wake() {
 awaitable<void> Connection::watch_client() {
   while (buffer_.size() < options_.ahead_bytes_max) {
     const auto [error, bytes] = co_await wire_->read_some(buffer_.prepare(kReadBytes));
+    // An end that was read once is not told again: the next read would wait for it for ever.
+    gone_ = error && error != asio::error::operation_aborted;
     if (error) co_return;
     buffer_.commit(bytes);
   }

@@ -86,6 +86,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer alarm_;     // waits for wake()
   bool woken_ = false;
   bool idle_ = false;  // between requests
+  bool gone_ = false;  // the client has ended its side, as was seen while it was answered
 };
 
 }  // namespace pagoda::server
