@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "kernels/cuda/ops.h"
 #include "model/attention_plan.h"
+#include "value_or_exit.h"
 
 namespace pagoda {
 namespace {
@@ -17,15 +18,6 @@ namespace {
 namespace cuda = kernels::cuda;
 
 constexpr double kBytesPerSecond = 4.3e12;  // what a copy reaches on an H200
-
-template <class T>
-T value_or_exit(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
 
 device::Buffer random_buffer(std::uint64_t bytes, float bound, device::Stream& stream) {
   auto buffer = value_or_exit(device::Buffer::allocate(bytes, "a benchmark"));

@@ -12,20 +12,12 @@
 #include "base/random.h"
 #include "device/device.h"
 #include "kernels/cuda/ops.h"
+#include "value_or_exit.h"
 
 namespace pagoda {
 namespace {
 
 namespace cuda = kernels::cuda;
-
-template <class T>
-T value_or_exit(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
 
 // Median seconds of `call`, on the stream's own clock.
 double seconds_of(device::Stream& stream, const std::function<void()>& call) {
