@@ -10,6 +10,7 @@
 // A thread uses tiles within a TileScope.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -140,35 +141,32 @@ inline void tile_unsigned_product() {
   byte_product<std::uint8_t>(C, A, B);
 }
 
-#if defined(__AVX512F__)
+// One of a pair of bf16, as it stands in the high bits of a float.
+inline F32x16 broadcast_half(std::uint32_t bits) {
+  return broadcast(without_subnormals(std::bit_cast<float>(bits)));
+}
 
 // `Rows` rows of c. Lanes of b beyond its columns are computed and never stored.
 template <int Rows>
 [[gnu::always_inline]] inline void product_rows(std::byte* c, const std::byte* a,
                                                 const std::byte* b, std::size_t pairs) {
-  __m512 even[Rows];
-  __m512 odd[Rows];
-#pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) even[r] = odd[r] = _mm512_setzero_ps();
+  F32x16 even[Rows];
+  F32x16 odd[Rows];
+  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) even[r] = odd[r] = broadcast(0.0f);
   for (std::size_t k = 0; k < pairs; ++k) {
-    const __m512i both = _mm512_load_si512(b + 64 * k);
-    const __m512 b_even = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
-    const __m512 b_odd = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-65536)));
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
+    F32x16 b_even;
+    F32x16 b_odd;
+    load_bf16_pairs(b + 64 * k, b_even, b_odd);
+    PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
       std::uint32_t pair;
       __builtin_memcpy(&pair, a + 64 * r + 4 * k, 4);
-      even[r] = _mm512_fmadd_ps(
-          _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(pair << 16))), b_even, even[r]);
-      odd[r] = _mm512_fmadd_ps(
-          _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(pair & 0xFFFF0000u))), b_odd,
-          odd[r]);
+      even[r] = without_subnormals(fma(broadcast_half(pair << 16), b_even, even[r]));
+      odd[r] = without_subnormals(fma(broadcast_half(pair & 0xFFFF0000u), b_odd, odd[r]));
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) {
+  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
     float* const row = reinterpret_cast<float*>(c + 64 * r);
-    _mm512_store_ps(row, _mm512_add_ps(_mm512_load_ps(row), _mm512_add_ps(even[r], odd[r])));
+    store(row, without_subnormals(load(row) + without_subnormals(even[r] + odd[r])));
   }
 }
 
@@ -181,45 +179,16 @@ inline void tile_product() {
   const std::byte* const a = registers.bytes[A];
   const std::byte* const b = registers.bytes[B];
   std::size_t row = 0;
-  for (; row + 8 <= rows; row += 8) product_rows<8>(c + 64 * row, a + 64 * row, b, pairs);
-  for (; row + 4 <= rows; row += 4) product_rows<4>(c + 64 * row, a + 64 * row, b, pairs);
+  for (; row + kRowsInRegisters <= rows; row += kRowsInRegisters) {
+    product_rows<kRowsInRegisters>(c + 64 * row, a + 64 * row, b, pairs);
+  }
+  constexpr int kSome = (kRowsInRegisters + 1) / 2;
+  for (; row + kSome <= rows; row += kSome) {
+    product_rows<kSome>(c + 64 * row, a + 64 * row, b, pairs);
+  }
   for (; row < rows; ++row) product_rows<1>(c + 64 * row, a + 64 * row, b, pairs);
 }
 
-#else
-
-inline float pair_half(const std::byte* pair, int odd) {
-  std::uint16_t bits;
-  __builtin_memcpy(&bits, pair + 2 * odd, 2);
-  return without_subnormals(float_from_bf16(bits));
-}
-
-template <int C, int A, int B>
-inline void tile_product() {
-  TileRegisters& registers = tile_registers();
-  const std::size_t columns = registers.shapes.row_bytes[C] / 4;
-  const std::size_t pairs = registers.shapes.rows[B];
-  for (std::size_t m = 0; m < registers.shapes.rows[C]; ++m) {
-    float sums[2][kLanes] = {};
-    for (std::size_t k = 0; k < pairs; ++k) {
-      for (int odd = 0; odd < 2; ++odd) {
-        const float a = pair_half(registers.bytes[A] + 64 * m + 4 * k, odd);
-        for (std::size_t n = 0; n < columns; ++n) {
-          const float b = pair_half(registers.bytes[B] + 64 * k + 4 * n, odd);
-          sums[odd][n] = without_subnormals(std::fma(a, b, sums[odd][n]));
-        }
-      }
-    }
-    float c[kLanes];
-    __builtin_memcpy(c, registers.bytes[C] + 64 * m, 4 * columns);
-    for (std::size_t n = 0; n < columns; ++n) {
-      c[n] = without_subnormals(c[n] + without_subnormals(sums[0][n] + sums[1][n]));
-    }
-    __builtin_memcpy(registers.bytes[C] + 64 * m, c, 4 * columns);
-  }
-}
-
-#endif
 #endif
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET
