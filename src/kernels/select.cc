@@ -23,6 +23,9 @@ std::vector<const KernelSet*> list_sets() {
 #if defined(PAGODA_HAVE_CPU_SET)
   sets.push_back(&cpu_set());
 #endif
+#if defined(PAGODA_HAVE_NEON_TILES)
+  sets.push_back(&neon::set("neon", tiles::has_i8mm));
+#endif
 #if defined(PAGODA_HAVE_X86_TILES)
   sets.push_back(&avx512::set("avx512", tiles::has_avx512));
   sets.push_back(&amx::set("amx", tiles::has_amx));

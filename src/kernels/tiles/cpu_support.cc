@@ -4,6 +4,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace pagoda::kernels::tiles {
@@ -37,6 +40,18 @@ bool has_amx() {
 
 bool has_avx512() { return false; }
 bool has_amx() { return false; }
+
+#endif
+
+#if defined(__aarch64__) && defined(__linux__)
+
+bool has_i8mm() {
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+}
+
+#else
+
+bool has_i8mm() { return false; }
 
 #endif
 

@@ -6,6 +6,8 @@
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
 std::size_t matmul_scratch(std::size_t columns);
+std::size_t packed_bytes(const WeightMatrix& weight);
+void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::byte* packed);
 std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
 void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);

@@ -29,6 +29,11 @@ void multiply_grid(const Matmul& job, const PackedWeight& weight, std::size_t be
 
 }  // namespace
 
+std::size_t packed_bytes(const WeightMatrix& weight) { return tiles::packed_bytes(weight); }
+void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::byte* packed) {
+  tiles::pack(weight, begin, end, packed);
+}
+
 std::size_t matmul_scratch(std::size_t columns) {
   const std::size_t pairs = pairs_scratch(columns);
   const std::size_t grid = tiles_scratch(columns);

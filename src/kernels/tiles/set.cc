@@ -2,7 +2,6 @@
 // set of floats.
 #include "kernels/cpu/kernels.h"
 #include "kernels/tiles/kernels.h"
-#include "kernels/tiles/packed_weight.h"
 #include "kernels/tiles/sets.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
@@ -22,8 +21,8 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.attention_queries = 192;
   made.matmul_scratch = matmul_scratch;
   made.attention_scratch = attention_scratch;
-  made.packed_bytes = tiles::packed_bytes;
-  made.pack = tiles::pack;
+  made.packed_bytes = packed_bytes;
+  made.pack = pack;
   made.to_operand = to_operand;
   made.matmul = matmul;
   made.rope = rope;

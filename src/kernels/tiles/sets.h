@@ -11,6 +11,9 @@ const KernelSet& set(std::string_view name, bool (*runs_here)());
 namespace avx512 {
 const KernelSet& set(std::string_view name, bool (*runs_here)());
 }
+namespace neon {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
 namespace emulated {
 const KernelSet& set(std::string_view name, bool (*runs_here)());
 }
@@ -19,6 +22,8 @@ namespace tiles {
 bool has_avx512();
 // Also asks the kernel for the tile registers, which it grants once per process.
 bool has_amx();
+// Arm's dot products and products of matrices of bytes.
+bool has_i8mm();
 }  // namespace tiles
 
 }  // namespace pagoda::kernels

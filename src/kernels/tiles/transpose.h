@@ -43,6 +43,36 @@ inline void transpose_words(const void* from, std::size_t from_stride, void* to,
   }
 }
 
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+
+inline void transpose_words(const void* from, std::size_t from_stride, void* to,
+                            std::size_t to_stride) {
+  const auto pairs = [](uint32x4_t x) { return vreinterpretq_u64_u32(x); };
+  for (std::size_t i = 0; i < 16; i += 4) {
+    for (std::size_t j = 0; j < 16; j += 4) {
+      const auto source = [&](std::size_t row) {
+        return vld1q_u32(reinterpret_cast<const std::uint32_t*>(
+            static_cast<const std::byte*>(from) + (i + row) * from_stride + 4 * j));
+      };
+      const auto put = [&](std::size_t row, uint64x2_t words) {
+        vst1q_u64(reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(to) +
+                                                   (j + row) * to_stride + 4 * i),
+                  words);
+      };
+      const uint32x4_t a = source(0);
+      const uint32x4_t b = source(1);
+      const uint32x4_t c = source(2);
+      const uint32x4_t d = source(3);
+      const uint64x2_t ab[2] = {pairs(vtrn1q_u32(a, b)), pairs(vtrn2q_u32(a, b))};
+      const uint64x2_t cd[2] = {pairs(vtrn1q_u32(c, d)), pairs(vtrn2q_u32(c, d))};
+      put(0, vtrn1q_u64(ab[0], cd[0]));
+      put(1, vtrn1q_u64(ab[1], cd[1]));
+      put(2, vtrn2q_u64(ab[0], cd[0]));
+      put(3, vtrn2q_u64(ab[1], cd[1]));
+    }
+  }
+}
+
 #else
 
 inline void transpose_words(const void* from, std::size_t from_stride, void* to,

@@ -1,0 +1,247 @@
+// Grid sums of many rows of x. Two rows and two outputs are multiplied by one instruction; four
+// rows and four outputs share what is loaded. Codes of 16 outputs are unpacked once for a block of
+// rows, and a block of rows is arranged once for all outputs.
+#include "kernels/tiles/grid_eights.h"
+
+namespace pagoda::kernels::PAGODA_TILE_SET {
+namespace {
+
+// 32 columns of four rows of x. A pair is two rows side by side.
+struct alignas(64) RowsGroup {
+  std::int8_t eights[kEights][2][2][16];  // [eight][high, low][pair]
+  // Per pair. With offsets: N of either row; else what sums begin with, lowest * N, twice, and for
+  // columns 16-31 where these have steps of their own.
+  std::int32_t first[2][4];
+  std::int32_t second[2][4];
+};
+
+// 32 columns of four outputs.
+struct alignas(32) CodesGroup {
+  std::uint8_t eights[kEights][2][16];  // [eight][pair of outputs]
+  std::int32_t steps[kQuad];
+  std::int32_t others[kQuad];  // offsets, or the steps of columns 16-31
+};
+
+// Rows of x that are arranged together: what the second-level cache likes, and no more than make
+// unpacking cheap.
+constexpr std::size_t kRowsMax = 64;
+constexpr std::size_t kRowsBytes = std::size_t{512} << 10;
+std::size_t rows_together(std::size_t groups) {
+  const std::size_t fit = kRowsBytes / (groups * sizeof(RowsGroup)) * kQuad;
+  return fit < kQuad ? kQuad : fit < kRowsMax ? fit : kRowsMax;
+}
+
+// ---- x
+
+// Rows [first, first + count), at most four, all groups. Rows that are lacking are not multiplied
+// with in the end: they repeat the first.
+template <class Format>
+void arrange_rows(const Matmul& job, int lowest, std::size_t first, std::size_t count,
+                  std::size_t groups, RowsGroup* out) {
+  const OperandLayout layout(job.weight.columns);
+  const auto row = [&](std::size_t i) {
+    return DigitRow(job.x, layout, first + (i < count ? i : 0));
+  };
+  const DigitRow rows[kQuad] = {row(0), row(1), row(2), row(3)};
+  for (std::size_t group = 0; group < groups; ++group, ++out) {
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const DigitRow& a = rows[2 * pair];
+      const DigitRow& b = rows[2 * pair + 1];
+      for (std::size_t digit = 0; digit < 2; ++digit) {
+        for (std::size_t half = 0; half < 2; ++half) {
+          const int8x16_t of_a = vld1q_s8(a.digits(group) + digit * kStep + 16 * half);
+          const int8x16_t of_b = vld1q_s8(b.digits(group) + digit * kStep + 16 * half);
+          vst1q_s8(out->eights[2 * half][digit][pair], first_eights(of_a, of_b));
+          vst1q_s8(out->eights[2 * half + 1][digit][pair], second_eights(of_a, of_b));
+        }
+      }
+      for (std::size_t i = 0; i < 4; ++i) {
+        const DigitRow& of = i % 2 == 0 ? a : b;
+        const std::int32_t halves[2] = {of.sum(group, 0), of.sum(group, 1)};
+        const std::int32_t factor = Format::kOffsets ? 1 : lowest;
+        out->first[pair][i] = factor * (Format::kEach16 ? halves[0] : halves[0] + halves[1]);
+        if constexpr (Format::kEach16) out->second[pair][i] = factor * halves[1];
+      }
+    }
+  }
+}
+
+// ---- weights
+
+[[gnu::always_inline]] inline void put_words(const std::int16_t* words, std::int32_t* out) {
+  vst1q_s32(out, vmovl_s16(vld1_s16(words)));
+}
+
+// A row tile: [4 quads][groups]
+template <class Format>
+void unpack_row_tile(const PackedEights& weight, std::size_t row_tile, CodesGroup* out) {
+  const std::byte* tile = weight.row_tile(row_tile);
+  for (std::size_t group = 0; group < weight.groups; ++group, tile += Format::kTileBytes) {
+    __builtin_prefetch(tile + 4 * Format::kTileBytes);
+    const auto* const codes = reinterpret_cast<const std::uint8_t*>(tile);
+    const auto* const words = reinterpret_cast<const std::int16_t*>(tile + Format::kCodeBytes);
+    for (std::size_t quad = 0; quad < 4; ++quad) {
+      CodesGroup& target = out[quad * weight.groups + group];
+      const bool high = Format::kNibbles && quad % 2 == 1;
+      const std::uint8_t* const from = codes + 128 * (Format::kNibbles ? quad / 2 : quad);
+      for (std::size_t line = 0; line < 2 * kEights; ++line) {
+        const uint8x16_t bytes = vld1q_u8(from + 16 * line);
+        vst1q_u8(target.eights[line / 2][line % 2],
+                 high                ? vshrq_n_u8(bytes, 4)
+                 : Format::kNibbles ? vandq_u8(bytes, vdupq_n_u8(15))
+                                    : bytes);
+      }
+      put_words(words + kQuad * quad, target.steps);
+      if constexpr (Format::kOffsets || Format::kEach16) {
+        put_words(words + kTileRows + kQuad * quad, target.others);
+      }
+    }
+  }
+}
+
+// ---- products
+
+// Four outputs and 2 * Pairs rows.
+template <class Format, int Pairs>
+class QuadProducts {
+ public:
+  [[gnu::always_inline]] void add(const CodesGroup& codes, const RowsGroup& x) {
+    const int32x4_t steps = vld1q_s32(codes.steps);
+    if constexpr (Format::kEach16) {
+      add_eights<0, 2>(codes, x, x.first, steps);
+      add_eights<2, 4>(codes, x, x.second, vld1q_s32(codes.others));
+    } else {
+      add_eights<0, 4>(codes, x, x.first, steps);
+    }
+    if constexpr (Format::kOffsets) {
+      const int32x4_t offsets = vld1q_s32(codes.others);
+      PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
+        const int32x2_t sums = vld1_s32(x.first[pair]);
+        add_to<0>(pair, sums, offsets);
+        add_to<1>(pair, sums, offsets);
+        add_to<2>(pair, sums, offsets);
+        add_to<3>(pair, sums, offsets);
+      }
+    }
+  }
+
+  // Of row 2 * pair and the one after it.
+  [[gnu::always_inline]] float32x4_t first_row(int pair) const {
+    return floats_of(vzip1q_s64(totals_[pair][0], totals_[pair][1]),
+                     vzip1q_s64(totals_[pair][2], totals_[pair][3]));
+  }
+  [[gnu::always_inline]] float32x4_t second_row(int pair) const {
+    return floats_of(vzip2q_s64(totals_[pair][0], totals_[pair][1]),
+                     vzip2q_s64(totals_[pair][2], totals_[pair][3]));
+  }
+
+ private:
+  template <int Output>
+  [[gnu::always_inline]] void add_to(int pair, int32x2_t sums, int32x4_t factors) {
+    totals_[pair][Output] = vmlal_laneq_s32(totals_[pair][Output], sums, factors, Output);
+  }
+
+  template <std::size_t First, std::size_t Last>
+  [[gnu::always_inline]] void add_eights(const CodesGroup& codes, const RowsGroup& x,
+                                         const std::int32_t (&seeds)[2][4], int32x4_t steps) {
+    int32x4_t high[Pairs][2];
+    int32x4_t low[Pairs][2];
+    PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
+      high[pair][0] = high[pair][1] = vdupq_n_s32(0);
+      low[pair][0] = low[pair][1] = Format::kOffsets ? vdupq_n_s32(0) : vld1q_s32(seeds[pair]);
+    }
+    PAGODA_TILE_UNROLL for (std::size_t e = First; e < Last; ++e) {
+      const uint8x16_t a = vld1q_u8(codes.eights[e][0]);
+      const uint8x16_t b = vld1q_u8(codes.eights[e][1]);
+      PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
+        const int8x16_t x_high = vld1q_s8(x.eights[e][0][pair]);
+        const int8x16_t x_low = vld1q_s8(x.eights[e][1][pair]);
+        high[pair][0] = vusmmlaq_s32(high[pair][0], a, x_high);
+        high[pair][1] = vusmmlaq_s32(high[pair][1], b, x_high);
+        low[pair][0] = vusmmlaq_s32(low[pair][0], a, x_low);
+        low[pair][1] = vusmmlaq_s32(low[pair][1], b, x_low);
+      }
+    }
+    PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
+      const int32x4_t base = vdupq_n_s32(kDigitBase);
+      const int32x4_t a = vmlaq_s32(low[pair][0], high[pair][0], base);
+      const int32x4_t b = vmlaq_s32(low[pair][1], high[pair][1], base);
+      add_to<0>(pair, vget_low_s32(a), steps);
+      totals_[pair][1] = vmlal_high_laneq_s32(totals_[pair][1], a, steps, 1);
+      add_to<2>(pair, vget_low_s32(b), steps);
+      totals_[pair][3] = vmlal_high_laneq_s32(totals_[pair][3], b, steps, 3);
+    }
+  }
+
+  int64x2_t totals_[Pairs][kQuad] = {};  // of two rows
+};
+
+// Rows [row, row + 2 * Pairs), those that exist, and four outputs from `output` on.
+template <class Format, int Pairs>
+void multiply_quad(const Matmul& job, const PackedEights& weight, const CodesGroup* codes,
+                   const RowsGroup* x, std::size_t row, std::size_t output) {
+  QuadProducts<Format, Pairs> products;
+  for (std::size_t group = 0; group < weight.groups; ++group) products.add(codes[group], x[group]);
+  const OperandLayout layout(job.weight.columns);
+  const float* const row_scales = weight.row_scales(0) + output;
+  const auto put = [&](std::size_t of, float32x4_t sums) {
+    if (of >= job.rows) return;
+    put_quad(job, of, DigitRow(job.x, layout, of).scale(), row_scales, output, sums);
+  };
+  PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
+    const std::size_t first = row + 2 * static_cast<std::size_t>(pair);
+    put(first, products.first_row(pair));
+    put(first + 1, products.second_row(pair));
+  }
+}
+
+// A block of rows with row tiles [begin, end).
+template <class Format>
+void multiply_rows(const Matmul& job, const PackedEights& weight, std::size_t first_row,
+                   std::size_t rows, std::size_t begin, std::size_t end, RowsGroup* x,
+                   CodesGroup* codes) {
+  const std::size_t groups = weight.groups;
+  for (std::size_t row = 0; row < rows; row += kQuad) {
+    const std::size_t count = rows - row < kQuad ? rows - row : kQuad;
+    arrange_rows<Format>(job, weight.format.lowest, first_row + row, count, groups,
+                         x + row / kQuad * groups);
+  }
+  for (std::size_t row_tile = begin; row_tile < end; ++row_tile) {
+    unpack_row_tile<Format>(weight, row_tile, codes);
+    for (std::size_t row = 0; row < rows; row += kQuad) {
+      const RowsGroup* const of_rows = x + row / kQuad * groups;
+      for (std::size_t quad = 0; quad < kTileRows / kQuad; ++quad) {
+        const std::size_t output = row_tile * kTileRows + kQuad * quad;
+        const CodesGroup* const of_quad = codes + quad * groups;
+        if (rows - row > 2) {
+          multiply_quad<Format, 2>(job, weight, of_quad, of_rows, first_row + row, output);
+        } else {
+          multiply_quad<Format, 1>(job, weight, of_quad, of_rows, first_row + row, output);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t many_rows_scratch(std::size_t columns) {
+  const std::size_t groups = groups_of(columns);
+  return groups * (rows_together(groups) / kQuad * sizeof(RowsGroup) +
+                   kTileRows / kQuad * sizeof(CodesGroup));
+}
+
+void multiply_many_rows(const Matmul& job, const PackedEights& weight, std::size_t begin,
+                        std::size_t end, std::byte* scratch) {
+  const std::size_t together = rows_together(weight.groups);
+  auto* const x = reinterpret_cast<RowsGroup*>(scratch);
+  auto* const codes = reinterpret_cast<CodesGroup*>(x + together / kQuad * weight.groups);
+  with_eights_format(weight.format, [&]<class Format>(Format) {
+    for (std::size_t row = 0; row < job.rows; row += together) {
+      const std::size_t rows = job.rows - row < together ? job.rows - row : together;
+      multiply_rows<Format>(job, weight, row, rows, begin, end, x, codes);
+    }
+  });
+}
+
+}  // namespace pagoda::kernels::PAGODA_TILE_SET
