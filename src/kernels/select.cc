@@ -24,7 +24,7 @@ std::vector<const KernelSet*> list_sets() {
   sets.push_back(&cpu_set());
 #endif
 #if defined(PAGODA_HAVE_NEON_TILES)
-  sets.push_back(&neon::set("neon", tiles::has_i8mm));
+  sets.push_back(&neon::set("neon", tiles::has_neon_products));
 #endif
 #if defined(PAGODA_HAVE_X86_TILES)
   sets.push_back(&avx512::set("avx512", tiles::has_avx512));

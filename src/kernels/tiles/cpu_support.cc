@@ -45,13 +45,15 @@ bool has_amx() { return false; }
 
 #if defined(__aarch64__) && defined(__linux__)
 
-bool has_i8mm() {
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+bool has_neon_products() {
+  constexpr unsigned long kProducts = HWCAP2_I8MM | HWCAP2_BF16;
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
+         (getauxval(AT_HWCAP2) & kProducts) == kProducts;
 }
 
 #else
 
-bool has_i8mm() { return false; }
+bool has_neon_products() { return false; }
 
 #endif
 

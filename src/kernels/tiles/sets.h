@@ -22,8 +22,8 @@ namespace tiles {
 bool has_avx512();
 // Also asks the kernel for the tile registers, which it grants once per process.
 bool has_amx();
-// Arm's dot products and products of matrices of bytes.
-bool has_i8mm();
+// Products of matrices of bytes, and of bf16.
+bool has_neon_products();
 }  // namespace tiles
 
 }  // namespace pagoda::kernels

@@ -15,6 +15,9 @@
 #include <cstdint>
 
 #include "kernels/tiles/simd.h"
+#if !defined(__AMX_BF16__)
+#include "kernels/tiles/product.h"
+#endif
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
@@ -37,6 +40,8 @@ struct alignas(64) TileShapes {
   }
 };
 static_assert(sizeof(TileShapes) == 64);
+inline constexpr std::size_t kTileRowBytes = 64;
+inline constexpr int kFirstRight = 6;
 
 #if defined(__AMX_BF16__)
 
@@ -78,9 +83,17 @@ template <int C, int A, int B>
 
 #else
 
+// Factors stay in memory, where they must not change before they were multiplied; sums are here.
+// Right-hand sides, always 6 and 7, are read in rows of 64 bytes: shorter rows are copied.
 struct TileRegisters {
+  struct Factor {
+    const std::byte* data;
+    std::size_t stride;
+  };
   TileShapes shapes;
-  alignas(64) std::byte bytes[8][1024];
+  Factor factors[8];
+  alignas(64) std::byte sums[4][1024];
+  alignas(64) std::byte rights[2][1024];
 };
 inline TileRegisters& tile_registers() {
   thread_local TileRegisters registers;
@@ -94,42 +107,52 @@ class TileScope {
 
 template <int T>
 inline void tile_zero() {
-  __builtin_memset(tile_registers().bytes[T], 0, 1024);
+  TileRegisters& registers = tile_registers();
+  __builtin_memset(registers.sums[T], 0, kTileRowBytes * registers.shapes.rows[T]);
 }
 template <int T>
 inline void tile_load(const void* p, std::size_t stride) {
   TileRegisters& registers = tile_registers();
-  for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
-    __builtin_memcpy(registers.bytes[T] + 64 * row, static_cast<const std::byte*>(p) + row * stride,
-                     registers.shapes.row_bytes[T]);
+  const auto* const data = static_cast<const std::byte*>(p);
+  registers.factors[T] = {data, stride};
+  if constexpr (T >= kFirstRight) {
+    if (registers.shapes.row_bytes[T] == kTileRowBytes) return;
+    std::byte* const copy = registers.rights[T - kFirstRight];
+    for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
+      __builtin_memcpy(copy + kTileRowBytes * row, data + row * stride,
+                       registers.shapes.row_bytes[T]);
+    }
+    registers.factors[T] = {copy, kTileRowBytes};
   }
 }
 template <int T>
 inline void tile_store(void* p, std::size_t stride) {
   const TileRegisters& registers = tile_registers();
   for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
-    __builtin_memcpy(static_cast<std::byte*>(p) + row * stride, registers.bytes[T] + 64 * row,
-                     registers.shapes.row_bytes[T]);
+    __builtin_memcpy(static_cast<std::byte*>(p) + row * stride,
+                     registers.sums[T] + kTileRowBytes * row, registers.shapes.row_bytes[T]);
   }
 }
 
 template <class Right>
 inline void byte_product(int c, int a, int b) {
   TileRegisters& registers = tile_registers();
+  const TileRegisters::Factor& lefts = registers.factors[a];
+  const TileRegisters::Factor& rights = registers.factors[b];
   for (std::size_t m = 0; m < registers.shapes.rows[c]; ++m) {
     std::int32_t sums[kLanes];
-    __builtin_memcpy(sums, registers.bytes[c] + 64 * m, sizeof(sums));
+    __builtin_memcpy(sums, registers.sums[c] + kTileRowBytes * m, sizeof(sums));
     for (std::size_t line = 0; line < registers.shapes.rows[b]; ++line) {
       std::int8_t left[4];
       Right right[kLanes][4];
-      __builtin_memcpy(left, registers.bytes[a] + 64 * m + 4 * line, sizeof(left));
-      __builtin_memcpy(right, registers.bytes[b] + 64 * line, sizeof(right));
+      __builtin_memcpy(left, lefts.data + lefts.stride * m + 4 * line, sizeof(left));
+      __builtin_memcpy(right, rights.data + rights.stride * line, sizeof(right));
       for (std::size_t n = 0; n < kLanes; ++n) {
         sums[n] += left[0] * right[n][0] + left[1] * right[n][1] + left[2] * right[n][2] +
                    left[3] * right[n][3];
       }
     }
-    __builtin_memcpy(registers.bytes[c] + 64 * m, sums, sizeof(sums));
+    __builtin_memcpy(registers.sums[c] + kTileRowBytes * m, sums, sizeof(sums));
   }
 }
 template <int C, int A, int B>
@@ -141,52 +164,24 @@ inline void tile_unsigned_product() {
   byte_product<std::uint8_t>(C, A, B);
 }
 
-// One of a pair of bf16, as it stands in the high bits of a float.
-inline F32x16 broadcast_half(std::uint32_t bits) {
-  return broadcast(without_subnormals(std::bit_cast<float>(bits)));
-}
-
-// `Rows` rows of c. Lanes of b beyond its columns are computed and never stored.
-template <int Rows>
-[[gnu::always_inline]] inline void product_rows(std::byte* c, const std::byte* a,
-                                                const std::byte* b, std::size_t pairs) {
-  F32x16 even[Rows];
-  F32x16 odd[Rows];
-  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) even[r] = odd[r] = broadcast(0.0f);
-  for (std::size_t k = 0; k < pairs; ++k) {
-    F32x16 b_even;
-    F32x16 b_odd;
-    load_bf16_pairs(b + 64 * k, b_even, b_odd);
-    PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
-      std::uint32_t pair;
-      __builtin_memcpy(&pair, a + 64 * r + 4 * k, 4);
-      even[r] = without_subnormals(fma(broadcast_half(pair << 16), b_even, even[r]));
-      odd[r] = without_subnormals(fma(broadcast_half(pair & 0xFFFF0000u), b_odd, odd[r]));
-    }
-  }
-  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
-    float* const row = reinterpret_cast<float*>(c + 64 * r);
-    store(row, without_subnormals(load(row) + without_subnormals(even[r] + odd[r])));
-  }
-}
-
 template <int C, int A, int B>
 inline void tile_product() {
   TileRegisters& registers = tile_registers();
   const std::size_t rows = registers.shapes.rows[C];
   const std::size_t pairs = registers.shapes.rows[B];
-  std::byte* const c = registers.bytes[C];
-  const std::byte* const a = registers.bytes[A];
-  const std::byte* const b = registers.bytes[B];
+  const TileRegisters::Factor& a = registers.factors[A];
+  const TileRegisters::Factor& b = registers.factors[B];
+  const auto multiply = [&]<int Rows>(std::size_t row) {
+    product_rows<Rows>(registers.sums[C] + kTileRowBytes * row, a.data + a.stride * row, a.stride,
+                       b.data, b.stride, pairs);
+  };
   std::size_t row = 0;
   for (; row + kRowsInRegisters <= rows; row += kRowsInRegisters) {
-    product_rows<kRowsInRegisters>(c + 64 * row, a + 64 * row, b, pairs);
+    multiply.template operator()<kRowsInRegisters>(row);
   }
   constexpr int kSome = (kRowsInRegisters + 1) / 2;
-  for (; row + kSome <= rows; row += kSome) {
-    product_rows<kSome>(c + 64 * row, a + 64 * row, b, pairs);
-  }
-  for (; row < rows; ++row) product_rows<1>(c + 64 * row, a + 64 * row, b, pairs);
+  for (; row + kSome <= rows; row += kSome) multiply.template operator()<kSome>(row);
+  for (; row < rows; ++row) multiply.template operator()<1>(row);
 }
 
 #endif
