@@ -6,6 +6,9 @@
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/round.h"
 #include "kernels/tiles/tile.h"
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#include "kernels/tiles/attention_neon.h"
+#endif
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 namespace {
@@ -125,6 +128,22 @@ void load_queries(const Tile& tile) {
   }
 }
 
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+
+// scores[query][key] for every tile of keys.
+template <int Lefts>
+void compute_scores(TileScope&, const Tile& tile) {
+  const Parts& parts = tile.call.parts;
+  for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
+    fetch_after_keys(tile, keys);
+    score_keys({reinterpret_cast<const std::byte*>(parts.queries), parts.steps * kLine},
+               tile.queries, parts.steps, tile.call.sides.keys[keys],
+               {parts.scores + keys * kTileKeys, kPairsSplit});
+  }
+}
+
+#else
+
 // scores[query][key] for every tile of keys.
 //   tiles: c 0 1, left 2 3 and 4 5, right 6 7. With two steps the queries stay where they are.
 template <int Lefts>
@@ -173,6 +192,8 @@ void compute_scores(TileScope& scope, const Tile& tile) {
     }
   }
 }
+
+#endif
 
 // Bits of the lanes whose keys key, key + 1, … lie in [begin, end).
 std::uint32_t lanes_within(std::size_t key, std::size_t begin, std::size_t end) {
@@ -240,6 +261,26 @@ void compute_weights(const Tile& tile, std::size_t query, float highest, float* 
   partial[1] = fold_sum(sum);
 }
 
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+
+// out: [queries], `stride` bytes apart, value_columns floats each
+template <int Lefts>
+void compute_values(TileScope&, const Tile& tile, float* out, std::size_t stride) {
+  const Parts& parts = tile.call.parts;
+  for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
+    fetch_after_values(tile, keys);
+  }
+  for (std::size_t column = 0; column < parts.value_columns; column += 16) {
+    weigh_values({reinterpret_cast<const std::byte*>(parts.weights(0)) +
+                      2 * tile.first_tile * kTileKeys,
+                  Parts::kWeightStride},
+                 tile.queries, tile.call.sides.values + tile.first_tile,
+                 tile.last_tile - tile.first_tile, column, {out, stride / sizeof(float)});
+  }
+}
+
+#else
+
 // Columns [column, column + 16 * Columns) of the weighted values of all queries.
 //   tiles: c 0 to 3, left 4 5, right 6 7
 template <int Lefts, int... Column>
@@ -285,6 +326,8 @@ void compute_values(TileScope& scope, const Tile& tile, float* out, std::size_t 
   for (; column + 32 <= columns; column += 32) add_values<Lefts, 0, 1>(tile, column, out, stride);
   if (column < columns) add_values<Lefts, 0>(tile, column, out, stride);
 }
+
+#endif
 
 template <int Lefts>
 void attend(const Tile& tile, float* partials) {

@@ -65,6 +65,7 @@ struct Digits16 {
 
 void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
   constexpr float kSmallest = 0x1p-100f;
+  const FlushSubnormals flush;
   const float largest = largest_of(x, columns);
   const bool usable = largest >= kSmallest && largest < __builtin_inff();
   const float scale = usable                ? largest / static_cast<float>(kDigitsMax)

@@ -124,19 +124,12 @@ template <class Make>
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
-// Four floats rounded to bf16. Subnormals become zero, NaN stays NaN.
-[[gnu::always_inline]] inline uint16x4_t to_bf16(float32x4_t x) {
-  const uint32x4_t bits = vreinterpretq_u32_f32(x);
-  const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
-  const uint32x4_t rounded = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7FFF)), odd);
-  const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
-  const uint32x4_t normal = vtstq_u32(bits, vdupq_n_u32(0x7F800000));
-  const uint32x4_t kept = vorrq_u32(normal, vdupq_n_u32(0x80000000));
-  return vshrn_n_u32(vandq_u32(vbslq_u32(vceqq_f32(x, x), rounded, quiet), kept), 16);
-}
+// Rounded to bf16. NaN stays NaN; subnormals become zero within FlushSubnormals, which whoever
+// rounds must have.
 [[gnu::always_inline]] inline void store_bf16(std::uint16_t* p, const F32x16& a) {
-  vst1q_u16(p, vcombine_u16(to_bf16(a.v[0]), to_bf16(a.v[1])));
-  vst1q_u16(p + 8, vcombine_u16(to_bf16(a.v[2]), to_bf16(a.v[3])));
+  auto* const halves = reinterpret_cast<bfloat16_t*>(p);
+  vst1q_bf16(halves, vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(a.v[0]), a.v[1]));
+  vst1q_bf16(halves + 8, vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(a.v[2]), a.v[3]));
 }
 [[gnu::always_inline]] inline void store_bf16(std::uint16_t* p, const F32x16& low,
                                               const F32x16& high) {
@@ -192,6 +185,7 @@ inline float without_subnormals(float x) { return x; }
       [&](int i) { return vreinterpretq_f32_u32(vandq_u32(vld1q_u32(words + 4 * i), high)); });
 }
 
-inline void fetch_line(const std::byte* p) { __builtin_prefetch(p); }
+// By assembly: GCC takes a function that does nothing else for one that does nothing.
+inline void fetch_line(const std::byte* p) { asm volatile("prfm pldl1keep, [%0]" ::"r"(p)); }
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

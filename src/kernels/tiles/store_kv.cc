@@ -37,6 +37,7 @@ void store_row(kv::memory::Element element, const float* values, std::size_t cou
     }
     return;
   }
+  const FlushSubnormals flush;
   if (row.step == 2 && row.pair_step == 4 && count % kLanes == 0) {
     return store_apart(values, count, row.data);
   }
