@@ -11,14 +11,14 @@
 namespace pagoda {
 namespace {
 
-// About 20 us: longer than the gap between two stages of a step, shorter than anyone notices.
+// 20 to 50 us: longer than the gap between two stages of a step, shorter than anyone notices.
 constexpr int kSpins = 4000;
 
 void pause_briefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb");  // YIELD does nothing on cores without a second thread
 #endif
 }
 

@@ -1,4 +1,4 @@
-// Products of attention by NEON: sums of up to four rows stay in registers from the first step to
+// Products of attention by NEON: sums of up to three rows stay in registers from the first step to
 // the last. Right-hand sides are read where they stand.
 #pragma once
 
@@ -24,7 +24,7 @@ struct StepSums {
 
   [[gnu::always_inline]] StepSums() {
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
-      PAGODA_TILE_UNROLL for (int i = 0; i < Quarters; ++i) total[r][i] = vdupq_n_f32(0.0f);
+      PAGODA_TILE_UNROLL for (int i = 0; i < Quarters; ++i) total[r][i] = fresh_zeros();
     }
   }
   template <int Pairs>
@@ -56,8 +56,7 @@ template <class Use>
     use.template operator()<Rows, 2>(row, std::size_t{8});
     row += Rows;
   };
-  while (rows - row >= 4) halves.template operator()<4>();
-  if (rows - row == 3) return halves.template operator()<3>();
+  while (rows - row >= 3) halves.template operator()<3>();
   if (rows - row == 2) return halves.template operator()<2>();
   if (rows - row == 1) use.template operator()<1, 4>(row, std::size_t{0});
 }

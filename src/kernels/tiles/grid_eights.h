@@ -75,6 +75,16 @@ class DigitRow {
   float scale_;
 };
 
+// What sums begin with.
+[[gnu::always_inline]] inline int32x4_t no_sums() { return vreinterpretq_s32_f32(fresh_zeros()); }
+
+// The same seeds, which the compiler must take for others: loaded again they cost nothing, copied
+// they would.
+[[gnu::always_inline]] inline int32x4_t load_again(const std::int32_t* seeds) {
+  asm("" : "+r"(seeds));
+  return vld1q_s32(seeds);
+}
+
 // The first or second eights of two rows of digits, side by side.
 [[gnu::always_inline]] inline int8x16_t first_eights(int8x16_t a, int8x16_t b) {
   return vreinterpretq_s8_s64(vzip1q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));

@@ -147,8 +147,10 @@ class QuadProducts {
     int32x4_t high[Pairs][2];
     int32x4_t low[Pairs][2];
     PAGODA_TILE_UNROLL for (int pair = 0; pair < Pairs; ++pair) {
-      high[pair][0] = high[pair][1] = vdupq_n_s32(0);
-      low[pair][0] = low[pair][1] = Format::kOffsets ? vdupq_n_s32(0) : vld1q_s32(seeds[pair]);
+      PAGODA_TILE_UNROLL for (int outputs = 0; outputs < 2; ++outputs) {
+        high[pair][outputs] = no_sums();
+        low[pair][outputs] = Format::kOffsets ? no_sums() : load_again(seeds[pair]);
+      }
     }
     PAGODA_TILE_UNROLL for (std::size_t e = First; e < Last; ++e) {
       const uint8x16_t a = vld1q_u8(codes.eights[e][0]);

@@ -65,13 +65,6 @@ struct QuadSum {
   }
 };
 
-// The same seeds, which the compiler must take for others: loaded again they cost nothing, copied
-// they would.
-[[gnu::always_inline]] inline int32x4_t load_again(const std::int32_t* seeds) {
-  asm("" : "+r"(seeds));
-  return vld1q_s32(seeds);
-}
-
 // The steps, or offsets, of the quads of an octet.
 struct OctetWords {
   int16x8_t words;
@@ -87,7 +80,7 @@ template <class Format>
   const auto* const steps =
       reinterpret_cast<const std::int16_t*>(tile + Format::kCodeBytes) + 8 * octet;
   const auto begin = [](const std::int32_t* seeds) {
-    return Format::kOffsets ? vdupq_n_s32(0) : load_again(seeds);
+    return Format::kOffsets ? no_sums() : load_again(seeds);
   };
   int32x4_t low[2] = {begin(x.first), begin(x.first)};
   int32x4_t both[2] = {begin(x.second), begin(x.second)};
@@ -120,7 +113,7 @@ template <class Format, std::size_t First, std::size_t Last>
   const auto* const codes = reinterpret_cast<const std::uint8_t*>(tile) + 128 * quad;
   int32x4_t sums[2];
   PAGODA_TILE_UNROLL for (int pair = 0; pair < 2; ++pair) {
-    sums[pair] = Format::kOffsets ? vdupq_n_s32(0) : load_again(seeds);
+    sums[pair] = Format::kOffsets ? no_sums() : load_again(seeds);
     PAGODA_TILE_UNROLL for (std::size_t e = First; e < Last; ++e) {
       sums[pair] = vusmmlaq_s32(sums[pair], vld1q_u8(codes + 32 * e + 16 * pair),
                                 vld1q_s8(x.eights[e]));
@@ -150,13 +143,10 @@ template <class Format>
 template <class Format>
 void multiply_row_tile(const Matmul& job, const PackedEights& weight, const RowGroup* x,
                        float x_scale, std::size_t row_tile) {
-  constexpr std::size_t kBytesAhead = 2048;
+  // Nothing is asked for ahead: the CPU sees by itself that memory is read in order.
   const std::byte* tile = weight.row_tile(row_tile);
   QuadSum totals[2][2] = {};
   for (std::size_t group = 0; group < weight.groups; ++group, tile += Format::kTileBytes) {
-    PAGODA_TILE_UNROLL for (std::size_t at = 0; at < Format::kTileBytes; at += 64) {
-      __builtin_prefetch(tile + kBytesAhead + at);
-    }
     PAGODA_TILE_UNROLL for (int octet = 0; octet < 2; ++octet) {
       if constexpr (Format::kNibbles) {
         add_octet<Format>(tile, octet, x[group], totals[octet]);

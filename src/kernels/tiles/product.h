@@ -29,7 +29,8 @@ struct PairSums {
   [[gnu::always_inline]] PairSums() {
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
       PAGODA_TILE_UNROLL for (int i = 0; i < Quarters; ++i) {
-        even[r][i] = odd[r][i] = vdupq_n_f32(0.0f);
+        even[r][i] = fresh_zeros();
+        odd[r][i] = fresh_zeros();
       }
     }
   }

@@ -185,6 +185,13 @@ inline float without_subnormals(float x) { return x; }
       [&](int i) { return vreinterpretq_f32_u32(vandq_u32(vld1q_u32(words + 4 * i), high)); });
 }
 
+// A register of zeros of its own: MOVI costs nothing, the copy GCC makes of zeros it has does.
+[[gnu::always_inline]] inline float32x4_t fresh_zeros() {
+  float32x4_t zeros;
+  asm volatile("movi %0.4s, #0" : "=w"(zeros));
+  return zeros;
+}
+
 // By assembly: GCC takes a function that does nothing else for one that does nothing.
 inline void fetch_line(const std::byte* p) { asm volatile("prfm pldl1keep, [%0]" ::"r"(p)); }
 
