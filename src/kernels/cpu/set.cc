@@ -6,13 +6,13 @@ namespace pagoda::kernels {
 namespace {
 
 #if defined(__AVX2__)
-constexpr const char* kName = "avx2";
+constexpr const char* kName = "avx2-fp32";
 bool runs_here() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
 }
 #else
-constexpr const char* kName = "neon";
+constexpr const char* kName = "neon-fp32";
 bool runs_here() { return true; }  // every aarch64 CPU has it
 #endif
 

@@ -57,6 +57,14 @@ template <class Use>
   }
 }
 
+// The same place, which the compiler must take for another: what stands there is to be read again
+// where it is used, not kept in registers that sums need.
+template <class T>
+[[gnu::always_inline]] inline const T* read_again(const T* place) {
+  asm("" : "+r"(place));
+  return place;
+}
+
 // Some rows of one block of x that are multiplied together.
 struct DigitRows {
   const std::byte* digits;  // of the first row
@@ -70,13 +78,6 @@ struct DigitRows {
     sums = job.x + layout.sums(first_row);
     scales = job.x + layout.scale(first_row);
     sums_stride = layout.sums_stride();
-  }
-  // The same rows, which the compiler must take for others: digits are to be read again where they
-  // are used, not kept in registers that sums need.
-  [[gnu::always_inline]] DigitRows read_again() const {
-    DigitRows rows = *this;
-    asm("" : "+r"(rows.digits));
-    return rows;
   }
   // High digits of a group of 32 columns; the low ones stand kStep behind them.
   [[gnu::always_inline]] const std::int8_t* digits_of(std::size_t row, std::size_t group) const {

@@ -19,7 +19,7 @@ constexpr std::size_t kTileBytes = 1024;
 constexpr std::size_t kLine = 64;  // bytes: a row of a tile
 
 // Without a matrix unit a product with few columns is no cheaper than one with sixteen.
-#if defined(__AVX512F__) && !defined(__AMX_BF16__)
+#if defined(__AVX2__) && !defined(__AMX_BF16__)
 constexpr std::size_t kFewRows = 0;
 #else
 constexpr std::size_t kFewRows = 32;

@@ -16,6 +16,8 @@ inline constexpr std::size_t kLanes = 16;
 
 #if defined(__AVX512F__)
 #include "kernels/tiles/simd_avx512.h"
+#elif defined(__AVX2__)
+#include "kernels/tiles/simd_avx2.h"
 #else
 #include "kernels/tiles/simd_plain.h"
 #endif
