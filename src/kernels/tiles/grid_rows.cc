@@ -179,6 +179,7 @@ void multiply_rows(const Matmul& job, const PackedWeight& weight, std::size_t fi
 void multiply_by_rows(const Matmul& job, const PackedWeight& weight, std::size_t first_row,
                       std::size_t begin, std::size_t end) {
   with_grid_format(weight.format, [&]<class Format>(Format) {
+    constexpr int kRowsTogether = Format::kNibbles ? kNibbleRows : kByteRows;
     for (std::size_t part = begin; part < end; part += tiles::kTilesTogether) {
       const std::size_t part_end =
           end - part < tiles::kTilesTogether ? end : part + tiles::kTilesTogether;
@@ -186,7 +187,7 @@ void multiply_by_rows(const Matmul& job, const PackedWeight& weight, std::size_t
       for (; row + kRowsTogether <= job.rows; row += kRowsTogether) {
         multiply_rows<Format, kRowsTogether>(job, weight, row, part, part_end);
       }
-      if (row + 2 <= job.rows) {
+      if (kRowsTogether > 2 && row + 2 <= job.rows) {
         multiply_rows<Format, 2>(job, weight, row, part, part_end);
         row += 2;
       }

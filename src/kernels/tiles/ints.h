@@ -4,6 +4,8 @@
 //   Words16   a signed word for each output
 //   I32x16, I64x16   a sum for each output
 //
+// So many rows of x are multiplied at once: kNibbleRows, kByteRows.
+//
 // A group of 32 columns is multiplied line by line; each set keeps its sums as suits it until they
 // are asked for.
 //

@@ -11,8 +11,9 @@
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
-// What 16 registers hold the sums of.
-inline constexpr int kRowsTogether = 2;
+// Rows of x whose sums 16 registers hold.
+inline constexpr int kNibbleRows = 2;
+inline constexpr int kByteRows = 4;
 
 struct I32x16 {
   __m256i low;   // outputs 0 to 7
@@ -40,6 +41,12 @@ inline __m256i broadcast_four(const void* p) {
   std::int32_t four;
   __builtin_memcpy(&four, p, 4);
   return _mm256_set1_epi32(four);
+}
+
+// To be added up here and now: GCC multiplies a whole group first if it may and adds at the end,
+// and 16 registers cannot hold that.
+[[gnu::always_inline]] inline void settle(__m256i& low, __m256i& high) {
+  asm("" : "+x"(low), "+x"(high));
 }
 
 inline I32x16 no_sums() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
@@ -123,6 +130,7 @@ inline NibbleProducts add_products(NibbleProducts sums, NibbleLine line, const s
   sums.high = _mm256_add_epi16(sums.high, _mm256_maddubs_epi16(line.first.high, first));
   sums.low = _mm256_add_epi16(sums.low, _mm256_maddubs_epi16(line.second.low, second));
   sums.high = _mm256_add_epi16(sums.high, _mm256_maddubs_epi16(line.second.high, second));
+  settle(sums.low, sums.high);
   return sums;
 }
 inline I32x16 add_group(I32x16 sums, NibbleProducts group, Words16 step, Words16 offset,
@@ -178,6 +186,7 @@ inline ByteProducts add_products(ByteProducts products, ByteLine line, const Byt
   sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(line.even.high, even));
   sums.low = _mm256_add_epi32(sums.low, _mm256_madd_epi16(line.odd.low, odd));
   sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(line.odd.high, odd));
+  settle(sums.low, sums.high);
   return products;
 }
 inline I32x16 to_sums(ByteProducts products) { return products.sums; }

@@ -6,7 +6,8 @@
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
-inline constexpr int kRowsTogether = 4;
+inline constexpr int kNibbleRows = 4;
+inline constexpr int kByteRows = 4;
 
 struct I32x16 {
   __m512i v;

@@ -8,7 +8,8 @@
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
-inline constexpr int kRowsTogether = 4;
+inline constexpr int kNibbleRows = 4;
+inline constexpr int kByteRows = 4;
 
 struct I32x16 {
   std::int32_t v[kLanes];
