@@ -57,14 +57,6 @@ template <class Use>
   }
 }
 
-// The same place, which the compiler must take for another: what stands there is to be read again
-// where it is used, not kept in registers that sums need.
-template <class T>
-[[gnu::always_inline]] inline const T* read_again(const T* place) {
-  asm("" : "+r"(place));
-  return place;
-}
-
 // Some rows of one block of x that are multiplied together.
 struct DigitRows {
   const std::byte* digits;  // of the first row

@@ -24,6 +24,14 @@ inline constexpr std::size_t kLanes = 16;
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
+// The same place, which the compiler must take for another: what stands there is to be read again
+// where it is used, not kept in registers that sums need.
+template <class T>
+[[gnu::always_inline]] inline const T* read_again(const T* place) {
+  asm("" : "+r"(place));
+  return place;
+}
+
 // Asks memory for lines that will be read soon.
 inline void fetch_lines(const std::byte* first, std::size_t lines, std::size_t stride) {
   for (std::size_t i = 0; i < lines; ++i) fetch_line(first + i * stride);

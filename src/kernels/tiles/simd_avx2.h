@@ -12,7 +12,7 @@
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
 // Of two sums each, beside what they are made of.
-inline constexpr int kRowsInRegisters = 2;
+inline constexpr int kRowsInRegisters = 3;
 
 struct F32x16 {
   __m256 low;   // lanes 0 to 7

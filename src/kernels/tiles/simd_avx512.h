@@ -130,7 +130,7 @@ inline F32x16 load_fp16(const std::uint16_t* p) {
 
 // Lane i: halves 2 i and 2 i + 1.
 inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
-  const __m512i both = _mm512_load_si512(p);
+  const __m512i both = _mm512_loadu_si512(p);
   first.v = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
   second.v = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-65536)));
 }

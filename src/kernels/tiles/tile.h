@@ -78,8 +78,19 @@ template <int C, int A, int B>
 
 #else
 
+// Where the rows of a tile stand.
+struct TileRows {
+  const std::byte* data = nullptr;
+  std::size_t stride = 0;
+
+  const std::byte* row(std::size_t index) const { return data + index * stride; }
+  TileRows from(std::size_t index) const { return {row(index), stride}; }
+};
+// A tile of whole rows that was loaded stays where it was loaded from, which must not change while
+// it is used; sums and tiles of narrow rows stand here.
 struct TileRegisters {
   TileShapes shapes;
+  TileRows rows[8];
   alignas(64) std::byte bytes[8][1024];
 };
 inline TileRegisters& tile_registers() {
@@ -99,9 +110,12 @@ inline void tile_zero() {
 template <int T>
 inline void tile_load(const void* p, std::size_t stride) {
   TileRegisters& registers = tile_registers();
+  const TileRows source = {static_cast<const std::byte*>(p), stride};
+  registers.rows[T] = source;
+  if (registers.shapes.row_bytes[T] == 64) return;
+  registers.rows[T] = {registers.bytes[T], 64};
   for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
-    __builtin_memcpy(registers.bytes[T] + 64 * row, static_cast<const std::byte*>(p) + row * stride,
-                     registers.shapes.row_bytes[T]);
+    __builtin_memcpy(registers.bytes[T] + 64 * row, source.row(row), registers.shapes.row_bytes[T]);
   }
 }
 template <int T>
@@ -122,8 +136,8 @@ inline void byte_product(int c, int a, int b) {
     for (std::size_t line = 0; line < registers.shapes.rows[b]; ++line) {
       std::int8_t left[4];
       Right right[kLanes][4];
-      __builtin_memcpy(left, registers.bytes[a] + 64 * m + 4 * line, sizeof(left));
-      __builtin_memcpy(right, registers.bytes[b] + 64 * line, sizeof(right));
+      __builtin_memcpy(left, registers.rows[a].row(m) + 4 * line, sizeof(left));
+      __builtin_memcpy(right, registers.rows[b].row(line), sizeof(right));
       for (std::size_t n = 0; n < kLanes; ++n) {
         sums[n] += left[0] * right[n][0] + left[1] * right[n][1] + left[2] * right[n][2] +
                    left[3] * right[n][3];
@@ -141,27 +155,42 @@ inline void tile_unsigned_product() {
   byte_product<std::uint8_t>(C, A, B);
 }
 
-// One of a pair of bf16, as it stands in the high bits of a float.
-inline F32x16 broadcast_half(std::uint32_t bits) {
-  return broadcast(without_subnormals(std::bit_cast<float>(bits)));
+// Of 32 bf16.
+inline F32x16 load_evens(const std::byte* p) {
+  F32x16 even;
+  F32x16 odd;
+  load_bf16_pairs(p, even, odd);
+  return even;
+}
+inline F32x16 load_odds(const std::byte* p) {
+  F32x16 even;
+  F32x16 odd;
+  load_bf16_pairs(p, even, odd);
+  return odd;
 }
 
 // `Rows` rows of c. Lanes of b beyond its columns are computed and never stored.
 template <int Rows>
-[[gnu::always_inline]] inline void product_rows(std::byte* c, const std::byte* a,
-                                                const std::byte* b, std::size_t pairs) {
+[[gnu::always_inline]] inline void product_rows(std::byte* c, TileRows a, TileRows b,
+                                                std::size_t pairs) {
+  // A factor of all lanes comes from memory at no cost, as a float.
+  alignas(64) float left_even[Rows][kLanes];
+  alignas(64) float left_odd[Rows][kLanes];
   F32x16 even[Rows];
   F32x16 odd[Rows];
-  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) even[r] = odd[r] = broadcast(0.0f);
+  PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
+    store(left_even[r], load_evens(a.row(static_cast<std::size_t>(r))));
+    store(left_odd[r], load_odds(a.row(static_cast<std::size_t>(r))));
+    even[r] = odd[r] = broadcast(0.0f);
+  }
   for (std::size_t k = 0; k < pairs; ++k) {
-    F32x16 b_even;
-    F32x16 b_odd;
-    load_bf16_pairs(b + 64 * k, b_even, b_odd);
+    const F32x16 b_even = load_evens(b.row(k));
     PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
-      std::uint32_t pair;
-      __builtin_memcpy(&pair, a + 64 * r + 4 * k, 4);
-      even[r] = without_subnormals(fma(broadcast_half(pair << 16), b_even, even[r]));
-      odd[r] = without_subnormals(fma(broadcast_half(pair & 0xFFFF0000u), b_odd, odd[r]));
+      even[r] = without_subnormals(fma(broadcast(left_even[r][k]), b_even, even[r]));
+    }
+    const F32x16 b_odd = load_odds(read_again(b.row(k)));
+    PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
+      odd[r] = without_subnormals(fma(broadcast(left_odd[r][k]), b_odd, odd[r]));
     }
   }
   PAGODA_TILE_UNROLL for (int r = 0; r < Rows; ++r) {
@@ -175,18 +204,16 @@ inline void tile_product() {
   TileRegisters& registers = tile_registers();
   const std::size_t rows = registers.shapes.rows[C];
   const std::size_t pairs = registers.shapes.rows[B];
-  std::byte* const c = registers.bytes[C];
-  const std::byte* const a = registers.bytes[A];
-  const std::byte* const b = registers.bytes[B];
+  const TileRows b = registers.rows[B];
   std::size_t row = 0;
-  for (; row + kRowsInRegisters <= rows; row += kRowsInRegisters) {
-    product_rows<kRowsInRegisters>(c + 64 * row, a + 64 * row, b, pairs);
-  }
-  constexpr int kSome = (kRowsInRegisters + 1) / 2;
-  for (; row + kSome <= rows; row += kSome) {
-    product_rows<kSome>(c + 64 * row, a + 64 * row, b, pairs);
-  }
-  for (; row < rows; ++row) product_rows<1>(c + 64 * row, a + 64 * row, b, pairs);
+  const auto multiply = [&]<int Rows>() {
+    for (; row + Rows <= rows; row += Rows) {
+      product_rows<Rows>(registers.bytes[C] + 64 * row, registers.rows[A].from(row), b, pairs);
+    }
+  };
+  multiply.template operator()<kRowsInRegisters>();
+  multiply.template operator()<(kRowsInRegisters + 1) / 2>();
+  multiply.template operator()<1>();
 }
 
 #endif
