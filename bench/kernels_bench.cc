@@ -1,5 +1,5 @@
 // Kernel micro-benchmarks on one thread, for every kernel set this CPU has.
-//   kernels_bench --benchmark_filter=matmul/neon
+//   kernels_bench --benchmark_filter=matmul/avx2
 #include <benchmark/benchmark.h>
 
 #include <string>

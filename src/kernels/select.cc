@@ -27,6 +27,7 @@ std::vector<const KernelSet*> list_sets() {
   sets.push_back(&neon::set("neon", tiles::has_neon_products));
 #endif
 #if defined(PAGODA_HAVE_X86_TILES)
+  sets.push_back(&avx2::set("avx2", tiles::has_avx2));
   sets.push_back(&avx512::set("avx512", tiles::has_avx512));
   sets.push_back(&amx::set("amx", tiles::has_amx));
 #endif

@@ -271,11 +271,11 @@ void compute_values(TileScope&, const Tile& tile, float* out, std::size_t stride
     fetch_after_values(tile, keys);
   }
   for (std::size_t column = 0; column < parts.value_columns; column += 16) {
-    weigh_values({reinterpret_cast<const std::byte*>(parts.weights(0)) +
-                      2 * tile.first_tile * kTileKeys,
-                  Parts::kWeightStride},
-                 tile.queries, tile.call.sides.values + tile.first_tile,
-                 tile.last_tile - tile.first_tile, column, {out, stride / sizeof(float)});
+    weigh_values(
+        {reinterpret_cast<const std::byte*>(parts.weights(0)) + 2 * tile.first_tile * kTileKeys,
+         Parts::kWeightStride},
+        tile.queries, tile.call.sides.values + tile.first_tile, tile.last_tile - tile.first_tile,
+        column, {out, stride / sizeof(float)});
   }
 }
 
@@ -375,7 +375,6 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
       most(first_visible_key(rows.first_position, job.window), split * kPairsSplit);
   const std::uint64_t end = least(last_position + 1, (split + 1) * kPairsSplit);
   if (begin >= end) return;
-  const FlushSubnormals flush;
   const Parts parts(layout.key_dim, layout.value_dim, scratch);
   const Pages pages(rows.view, kv_head, begin, end, parts);
   Call call = {job, rows, kv_head, group, split, parts, {}, {}, 0};
@@ -383,6 +382,9 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
   if (job.next != nullptr) {
     call.next_tiles = pages.find_keys(*job.next, last_position + 1, call.next_keys, kFetchAhead);
   }
+  // Not before rows were converted: a subnormal fp16 is none as a float, and not every emulator
+  // knows that the instruction heeds no such mode.
+  const FlushSubnormals flush;
   const std::uint32_t queries = rows.rows * group;
   for (std::uint32_t first = 0; first < queries; first += kCallQueries) {
     const Tile tile(call, first, least<std::uint32_t>(kCallQueries, queries - first));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tiles/attention_pages.h"
-#include "kernels/tiles/product.h"
+#include "kernels/tiles/product_neon.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 

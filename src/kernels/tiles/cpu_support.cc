@@ -13,6 +13,11 @@ namespace pagoda::kernels::tiles {
 
 #if defined(__x86_64__)
 
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -38,6 +43,7 @@ bool has_amx() {
 
 #else
 
+bool has_avx2() { return false; }
 bool has_avx512() { return false; }
 bool has_amx() { return false; }
 

@@ -71,13 +71,6 @@ struct DigitRows {
     scales = job.x + layout.scale(first_row);
     sums_stride = layout.sums_stride();
   }
-  // The same rows, which the compiler must take for others: digits are to be read again where they
-  // are used, not kept in registers that sums need.
-  [[gnu::always_inline]] DigitRows read_again() const {
-    DigitRows rows = *this;
-    asm("" : "+r"(rows.digits));
-    return rows;
-  }
   // High digits of a group of 32 columns; the low ones stand kStep behind them.
   [[gnu::always_inline]] const std::int8_t* digits_of(std::size_t row, std::size_t group) const {
     return reinterpret_cast<const std::int8_t*>(digits + row * sizeof(StepDigits) +

@@ -9,7 +9,7 @@ namespace pagoda::kernels::PAGODA_TILE_SET {
 //
 //   by rows   a few rows of x: codes are multiplied as they are, their sums by the steps
 //   by tiles  16 rows of x at a time: codes become the digits of weights, which the matrix unit
-//             multiplies
+//             multiplies. Only sets that have one, or emulate one, have this way.
 void multiply_by_rows(const Matmul& job, const tiles::PackedWeight& weight, std::size_t first_row,
                       std::size_t begin, std::size_t end);
 void multiply_by_tiles(const Matmul& job, const tiles::PackedWeight& weight, std::size_t rows,

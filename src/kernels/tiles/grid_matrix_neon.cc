@@ -86,10 +86,10 @@ void unpack_row_tile(const PackedEights& weight, std::size_t row_tile, CodesGrou
       const std::uint8_t* const from = codes + 128 * (Format::kNibbles ? quad / 2 : quad);
       for (std::size_t line = 0; line < 2 * kEights; ++line) {
         const uint8x16_t bytes = vld1q_u8(from + 16 * line);
-        vst1q_u8(target.eights[line / 2][line % 2],
-                 high                ? vshrq_n_u8(bytes, 4)
-                 : Format::kNibbles ? vandq_u8(bytes, vdupq_n_u8(15))
-                                    : bytes);
+        vst1q_u8(target.eights[line / 2][line % 2], high ? vshrq_n_u8(bytes, 4)
+                                                    : Format::kNibbles
+                                                        ? vandq_u8(bytes, vdupq_n_u8(15))
+                                                        : bytes);
       }
       put_words(words + kQuad * quad, target.steps);
       if constexpr (Format::kOffsets || Format::kEach16) {

@@ -3,10 +3,27 @@
 //   Codes64   [16 outputs][4 columns] unsigned bytes: a line of packed codes
 //   Words16   a signed word for each output
 //   I32x16, I64x16   a sum for each output
+//
+// So many rows of x are multiplied at once: kNibbleRows, kByteRows.
+//
+// A group of 32 columns is multiplied line by line; each set keeps its sums as suits it until they
+// are asked for.
+//
+//   NibbleLine, NibbleProducts   nibbles times one digit of each x
+//     add_products(products, line, x)   += line.first * x[0 to 3] + line.second * x[16 to 19]
+//     add_group(sums, products, step, offset, x_sums)
+//                                       sums + products * step + (x_sums[0] + x_sums[1]) * offset
+//   ByteLine, ByteProducts       bytes times the integers of x, high and low digits together
+//     byte_factors(digits, room)        what a group of x is multiplied as, put into `room` if it
+//                                       cannot be multiplied as it stands
+//     add_products(products, line, factors, index)   += line * x[4 index to 4 index + 3]
+//     to_sums(products)
 #pragma once
 
 #if defined(__AVX512VNNI__)
 #include "kernels/tiles/ints_avx512.h"
+#elif defined(__AVX2__)
+#include "kernels/tiles/ints_avx2.h"
 #else
 #include "kernels/tiles/ints_plain.h"
 #endif

@@ -6,6 +6,9 @@
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
+inline constexpr int kNibbleRows = 4;
+inline constexpr int kByteRows = 4;
+
 struct I32x16 {
   __m512i v;
 };
@@ -25,6 +28,7 @@ inline I64x16 no_wide_sums() { return {_mm512_setzero_si512(), _mm512_setzero_si
 inline I32x16 broadcast_sum(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline I32x16 load_sums(const void* p) { return {_mm512_load_si512(p)}; }
 inline I32x16 operator+(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline I32x16 operator-(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 template <int Bits>
 [[gnu::always_inline]] inline I32x16 shift_left(I32x16 a) {
   return {_mm512_slli_epi32(a.v, Bits)};
@@ -36,11 +40,8 @@ template <int Bits>
 }
 
 inline Codes64 load_codes(const std::byte* p) { return {_mm512_load_si512(p)}; }
-inline void store_codes(std::byte* p, Codes64 c) { _mm512_store_si512(p, c.v); }
+inline void store_codes(std::int8_t* p, Codes64 c) { _mm512_storeu_si512(p, c.v); }
 inline Codes64 low_nibbles(Codes64 c) { return {_mm512_and_si512(c.v, _mm512_set1_epi8(15))}; }
-// kHighUnit times the high nibbles: what costs least.
-inline constexpr int kHighUnit = 16;
-inline Codes64 high_nibbles_up(Codes64 c) { return {_mm512_and_si512(c.v, _mm512_set1_epi8(-16))}; }
 inline Codes64 high_nibbles(Codes64 c) {
   return {_mm512_and_si512(_mm512_srli_epi16(c.v, 4), _mm512_set1_epi8(15))};
 }
@@ -75,16 +76,50 @@ inline Words16 times(Words16 a, std::int16_t factor) {
 }
 inline I32x16 to_sums(Words16 a) { return {_mm512_srai_epi32(a.v, 16)}; }
 
-// sums += (first + second / kHighUnit) * step + (x_sums[0] + x_sums[1]) * offset
-//
+// The second nibbles times 16: what costs least.
+struct NibbleLine {
+  Codes64 first;
+  Codes64 second;
+};
+inline NibbleLine split_nibbles(Codes64 both) {
+  return {low_nibbles(both), {_mm512_and_si512(both.v, _mm512_set1_epi8(-16))}};
+}
+struct NibbleProducts {
+  I32x16 first;
+  I32x16 second;  // times 16
+};
+inline NibbleProducts no_nibble_products() { return {no_sums(), no_sums()}; }
+inline NibbleProducts add_products(NibbleProducts sums, NibbleLine line, const std::int8_t* x) {
+  return {add_products(sums.first, line.first, x), add_products(sums.second, line.second, x + 16)};
+}
 // `first` and `second` / 16 fit into words: a pair of them is multiplied by one instruction.
-inline I32x16 add_group(I32x16 sums, I32x16 first, I32x16 second, Words16 step, Words16 offset,
+inline I32x16 add_group(I32x16 sums, NibbleProducts group, Words16 step, Words16 offset,
                         const std::int16_t* x_sums) {
-  const __m512i pairs = _mm512_mask_mov_epi16(_mm512_slli_epi32(second.v, 12), 0x55555555, first.v);
+  const __m512i pairs =
+      _mm512_mask_mov_epi16(_mm512_slli_epi32(group.second.v, 12), 0x55555555, group.first.v);
   std::int32_t x_pair;
   __builtin_memcpy(&x_pair, x_sums, 4);
   return {_mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sums.v, pairs, step.v), offset.v,
                               _mm512_set1_epi32(x_pair))};
+}
+
+// Bytes are multiplied with the digits of x as they stand.
+struct ByteFactors {};
+inline const std::int8_t* byte_factors(const std::int8_t* digits, ByteFactors&) { return digits; }
+using ByteLine = Codes64;
+inline ByteLine split_bytes(Codes64 codes) { return codes; }
+struct ByteProducts {
+  I32x16 high;
+  I32x16 low;
+};
+inline ByteProducts no_byte_products() { return {no_sums(), no_sums()}; }
+inline ByteProducts add_products(ByteProducts sums, ByteLine line, const std::int8_t* digits,
+                                 std::size_t index) {
+  return {add_products(sums.high, line, digits + 4 * index),
+          add_products(sums.low, line, digits + kStep + 4 * index)};
+}
+inline I32x16 to_sums(ByteProducts products) {
+  return shift_left<kDigitBits>(products.high) + products.low;
 }
 
 inline I64x16 add_products(I64x16 sums, I32x16 a, I32x16 b) {
@@ -108,6 +143,44 @@ inline F32x16 floats_of(I32x16 high, I32x16 low) {
   const __m512i rest = _mm512_and_si512(low.v, _mm512_set1_epi32(0xFFFFFF));
   return {_mm512_fmadd_ps(_mm512_cvtepi32_ps(high.v), _mm512_set1_ps(0x1p24f),
                           _mm512_cvtepi32_ps(rest))};
+}
+
+// ---- rows of x as digits
+
+// The larger of bits and those of the magnitudes of x: in this order NaN is above all.
+inline I32x16 larger_bits(I32x16 bits, F32x16 x) {
+  const __m512i magnitudes =
+      _mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7FFFFFFF));
+  return {_mm512_max_epu32(bits.v, magnitudes)};
+}
+inline std::int32_t fold_max(I32x16 bits) { return _mm512_reduce_max_epi32(bits.v); }
+inline I32x16 nearest_integers(F32x16 x) { return {_mm512_cvtps_epi32(x.v)}; }
+
+// 64 integers of 8 bits.
+inline Codes64 to_bytes(const I32x16 (&n)[4]) {
+  // Packing keeps to lanes of 128 bits: fours come out of order.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return {_mm512_permutexvar_epi32(order, _mm512_packs_epi16(_mm512_packs_epi32(n[0].v, n[1].v),
+                                                             _mm512_packs_epi32(n[2].v, n[3].v)))};
+}
+
+// Sums of 16 digits each: GroupSums of the first or of both groups of a step.
+inline void store_digit_sums(Codes64 high, Codes64 low, std::size_t groups, std::byte* sums) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  const __m512i zero = _mm512_setzero_si512();
+  const __m512i high_fours = _mm512_dpbusd_epi32(zero, ones, high.v);
+  const __m512i low_fours = _mm512_dpbusd_epi32(zero, ones, low.v);
+  const __m512i eights = _mm512_add_epi32(_mm512_unpacklo_epi32(high_fours, low_fours),
+                                          _mm512_unpackhi_epi32(high_fours, low_fours));
+  const __m512i all = _mm512_add_epi32(eights, _mm512_shuffle_epi32(eights, _MM_PERM_BADC));
+  const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 8, 12, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0);
+  const __m128i both =
+      _mm256_castsi256_si128(_mm512_cvtepi32_epi16(_mm512_permutexvar_epi32(order, all)));
+  if (groups == 2) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), both);
+  } else {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), both);
+  }
 }
 
 // ---- weights as digits. A line of codes becomes a line of bytes for each digit.

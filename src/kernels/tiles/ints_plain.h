@@ -8,6 +8,9 @@
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
+inline constexpr int kNibbleRows = 4;
+inline constexpr int kByteRows = 4;
+
 struct I32x16 {
   std::int32_t v[kLanes];
 };
@@ -66,8 +69,6 @@ inline Codes64 low_nibbles(const Codes64& c) {
 inline Codes64 high_nibbles(const Codes64& c) {
   return each<Codes64>([&](std::size_t i) { return c.v[i] >> 4; });
 }
-inline constexpr int kHighUnit = 1;
-inline Codes64 high_nibbles_up(const Codes64& c) { return high_nibbles(c); }
 
 inline I32x16 add_products(I32x16 sums, const Codes64& c, const std::int8_t* x) {
   for (std::size_t n = 0; n < kLanes; ++n) {
@@ -93,15 +94,49 @@ inline I32x16 to_sums(const Words16& a) {
   return each<I32x16>([&](std::size_t i) { return a.v[i]; });
 }
 
+struct NibbleLine {
+  Codes64 first;
+  Codes64 second;
+};
+inline NibbleLine split_nibbles(const Codes64& both) {
+  return {low_nibbles(both), high_nibbles(both)};
+}
+struct NibbleProducts {
+  I32x16 sums;
+};
+inline NibbleProducts no_nibble_products() { return {}; }
+inline NibbleProducts add_products(const NibbleProducts& products, const NibbleLine& line,
+                                   const std::int8_t* x) {
+  return {add_products(add_products(products.sums, line.first, x), line.second, x + 16)};
+}
 // Modulo 2^32, which the result is below.
-inline I32x16 add_group(const I32x16& sums, const I32x16& first, const I32x16& second,
-                        const Words16& step, const Words16& offset, const std::int16_t* x_sums) {
+inline I32x16 add_group(const I32x16& sums, const NibbleProducts& products, const Words16& step,
+                        const Words16& offset, const std::int16_t* x_sums) {
   const std::int32_t x_sum = x_sums[0] + x_sums[1];
   return each<I32x16>([&](std::size_t i) {
-    const std::int32_t group = (first.v[i] + second.v[i]) * step.v[i] + x_sum * offset.v[i];
+    const std::int32_t group = products.sums.v[i] * step.v[i] + x_sum * offset.v[i];
     return static_cast<std::uint32_t>(sums.v[i]) + static_cast<std::uint32_t>(group);
   });
 }
+
+struct ByteFactors {};
+inline const std::int8_t* byte_factors(const std::int8_t* digits, ByteFactors&) { return digits; }
+using ByteLine = Codes64;
+inline ByteLine split_bytes(const Codes64& codes) { return codes; }
+struct ByteProducts {
+  I32x16 high;
+  I32x16 low;
+};
+inline ByteProducts no_byte_products() { return {}; }
+inline ByteProducts add_products(const ByteProducts& sums, const ByteLine& line,
+                                 const std::int8_t* digits, std::size_t index) {
+  return {add_products(sums.high, line, digits + 4 * index),
+          add_products(sums.low, line, digits + kStep + 4 * index)};
+}
+inline I32x16 to_sums(const ByteProducts& products) {
+  return shift_left<kDigitBits>(products.high) + products.low;
+}
+
 inline I64x16 add_products(I64x16 sums, const I32x16& a, const I32x16& b) {
   for (std::size_t n = 0; n < kLanes; ++n) sums.v[n] += std::int64_t{a.v[n]} * b.v[n];
   return sums;

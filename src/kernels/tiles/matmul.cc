@@ -2,6 +2,7 @@
 #include "kernels/tiles/grid_matmul.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/pair_matmul.h"
+#include "kernels/tiles/tile.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 namespace {
@@ -12,19 +13,18 @@ using tiles::PackedWeight;
 
 // Up to so many rows cost less one by one than by the matrix unit, whose time hardly depends on
 // their number. Without one there is no other way.
-#if defined(__AVX512F__) && !defined(__AMX_INT8__)
-constexpr std::size_t kFewRows = static_cast<std::size_t>(-1);
-#else
-constexpr std::size_t kFewRows = 4;
-#endif
+[[maybe_unused]] constexpr std::size_t kFewRows = 4;
 
 void multiply_grid(const Matmul& job, const PackedWeight& weight, std::size_t begin,
                    std::size_t end, std::byte* scratch) {
-  const std::size_t rest = job.rows % kTileRows;
-  const std::size_t by_rows = job.rows <= kFewRows ? job.rows : rest <= kFewRows ? rest : 0;
-  const std::size_t by_tiles = job.rows - by_rows;
-  if (by_tiles > 0) multiply_by_tiles(job, weight, by_tiles, begin, end, scratch);
-  if (by_rows > 0) multiply_by_rows(job, weight, by_tiles, begin, end);
+  std::size_t by_tiles = 0;
+  if constexpr (kMultipliesTiles) {
+    const std::size_t rest = job.rows % kTileRows;
+    const std::size_t by_rows = job.rows <= kFewRows ? job.rows : rest <= kFewRows ? rest : 0;
+    by_tiles = job.rows - by_rows;
+    if (by_tiles > 0) multiply_by_tiles(job, weight, by_tiles, begin, end, scratch);
+  }
+  if (by_tiles < job.rows) multiply_by_rows(job, weight, by_tiles, begin, end);
 }
 
 }  // namespace
@@ -36,7 +36,8 @@ void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::b
 
 std::size_t matmul_scratch(std::size_t columns) {
   const std::size_t pairs = pairs_scratch(columns);
-  const std::size_t grid = tiles_scratch(columns);
+  std::size_t grid = 0;
+  if constexpr (kMultipliesTiles) grid = tiles_scratch(columns);
   return pairs > grid ? pairs : grid;
 }
 

@@ -1,11 +1,12 @@
 // Rows of floats into operands: bf16, and the digits of integers with their sums and their scale.
 #include "kernels/ref/grid.h"
+#include "kernels/tiles/ints.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/round.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 namespace {
 
@@ -29,60 +30,28 @@ template <class Use>
   use(whole, load_step(rest));
 }
 
-// As integers, magnitudes are in order and NaN is above all.
 float largest_of(const float* x, std::size_t columns) {
-  const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
-  __m512i largest = _mm512_setzero_si512();
+  I32x16 bits = no_sums();
   for_steps(x, columns, [&](std::size_t, const Step& step) {
-    PAGODA_TILE_UNROLL for (const F32x16& values : step.x) {
-      largest =
-          _mm512_max_epu32(largest, _mm512_and_si512(_mm512_castps_si512(values.v), magnitude));
-    }
+    PAGODA_TILE_UNROLL for (const F32x16& values : step.x) bits = larger_bits(bits, values);
   });
-  return __builtin_bit_cast(float, _mm512_reduce_max_epu32(largest));
-}
-
-// 64 integers of 8 bits, given as 4 x 16.
-[[gnu::always_inline]] inline __m512i to_bytes(const __m512i (&n)[4]) {
-  // Packing keeps to lanes of 128 bits: fours come out of order.
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return _mm512_permutexvar_epi32(
-      order, _mm512_packs_epi16(_mm512_packs_epi32(n[0], n[1]), _mm512_packs_epi32(n[2], n[3])));
-}
-
-// The sums of 16 digits each, of two groups.
-[[gnu::always_inline]] inline __m128i sums_of(__m512i high, __m512i low) {
-  const __m512i ones = _mm512_set1_epi8(1);
-  const __m512i zero = _mm512_setzero_si512();
-  const __m512i high_fours = _mm512_dpbusd_epi32(zero, ones, high);
-  const __m512i low_fours = _mm512_dpbusd_epi32(zero, ones, low);
-  const __m512i eights = _mm512_add_epi32(_mm512_unpacklo_epi32(high_fours, low_fours),
-                                          _mm512_unpackhi_epi32(high_fours, low_fours));
-  const __m512i all = _mm512_add_epi32(eights, _mm512_shuffle_epi32(eights, _MM_PERM_BADC));
-  const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 8, 12, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0);
-  return _mm256_castsi256_si128(_mm512_cvtepi32_epi16(_mm512_permutexvar_epi32(order, all)));
+  return __builtin_bit_cast(float, fold_max(bits));
 }
 
 [[gnu::always_inline]] inline void put_digits(const Step& step, F32x16 inverse, StepDigits& digits,
-                                              std::byte* sums, std::size_t sums_bytes) {
-  const __m512i half = _mm512_set1_epi32(kDigitBase / 2);
-  __m512i high[4];
-  __m512i low[4];
+                                              std::byte* sums, std::size_t groups) {
+  I32x16 high[4];
+  I32x16 low[4];
   PAGODA_TILE_UNROLL for (std::size_t i = 0; i < 4; ++i) {
-    const __m512i n = _mm512_cvtps_epi32((step.x[i] * inverse).v);
-    high[i] = _mm512_srai_epi32(_mm512_add_epi32(n, half), kDigitBits);
-    low[i] = _mm512_sub_epi32(n, _mm512_slli_epi32(high[i], kDigitBits));
+    const I32x16 n = nearest_integers(step.x[i] * inverse);
+    high[i] = shift_right<kDigitBits>(n + broadcast_sum(kDigitBase / 2));
+    low[i] = n - shift_left<kDigitBits>(high[i]);
   }
-  const __m512i high_bytes = to_bytes(high);
-  const __m512i low_bytes = to_bytes(low);
-  _mm512_store_si512(digits.high, high_bytes);
-  _mm512_store_si512(digits.low, low_bytes);
-  const __m128i both = sums_of(high_bytes, low_bytes);
-  if (sums_bytes == sizeof(both)) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), both);
-  } else {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), both);
-  }
+  const Codes64 high_bytes = to_bytes(high);
+  const Codes64 low_bytes = to_bytes(low);
+  store_codes(digits.high, high_bytes);
+  store_codes(digits.low, low_bytes);
+  store_digit_sums(high_bytes, low_bytes, groups, sums);
 }
 
 }  // namespace
@@ -105,7 +74,7 @@ void to_operand(const float* x, std::size_t columns, std::byte* operands, std::s
     if (groups == 2) store_bf16(halves + index * kStep + kGroup, step.x[2], step.x[3]);
     put_digits(usable ? step : Step{}, inverse,
                *reinterpret_cast<StepDigits*>(digits + index * OperandLayout::kDigitsStride),
-               sums + 2 * index * sizeof(GroupSums), groups * sizeof(GroupSums));
+               sums + 2 * index * sizeof(GroupSums), groups);
   });
   __builtin_memcpy(operands + layout.scale(row), &scale, sizeof(scale));
 }

@@ -19,11 +19,7 @@ constexpr std::size_t kTileBytes = 1024;
 constexpr std::size_t kLine = 64;  // bytes: a row of a tile
 
 // Without a matrix unit a product with few columns is no cheaper than one with sixteen.
-#if (defined(__AVX512F__) && !defined(__AMX_BF16__)) || defined(__ARM_FEATURE_MATMUL_INT8)
-constexpr std::size_t kFewRows = 0;
-#else
-constexpr std::size_t kFewRows = 32;
-#endif
+constexpr std::size_t kFewRows = kMultipliesTiles ? 32 : 0;
 
 // Of the 16 outputs of a tile that begins at `first`, those that exist.
 inline std::size_t outputs_from(const Matmul& job, std::size_t first) {

@@ -8,6 +8,9 @@ namespace pagoda::kernels {
 namespace amx {
 const KernelSet& set(std::string_view name, bool (*runs_here)());
 }
+namespace avx2 {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
 namespace avx512 {
 const KernelSet& set(std::string_view name, bool (*runs_here)());
 }
@@ -19,6 +22,7 @@ const KernelSet& set(std::string_view name, bool (*runs_here)());
 }
 
 namespace tiles {
+bool has_avx2();
 bool has_avx512();
 // Also asks the kernel for the tile registers, which it grants once per process.
 bool has_amx();

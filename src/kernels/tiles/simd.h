@@ -16,6 +16,8 @@ inline constexpr std::size_t kLanes = 16;
 
 #if defined(__AVX512F__)
 #include "kernels/tiles/simd_avx512.h"
+#elif defined(__AVX2__)
+#include "kernels/tiles/simd_avx2.h"
 #elif defined(__ARM_FEATURE_MATMUL_INT8)
 #include "kernels/tiles/simd_neon.h"
 #else
@@ -23,6 +25,14 @@ inline constexpr std::size_t kLanes = 16;
 #endif
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
+
+// The same place, which the compiler must take for another: what stands there is to be read again
+// where it is used, not kept in registers that sums need.
+template <class T>
+[[gnu::always_inline]] inline const T* read_again(const T* place) {
+  asm("" : "+r"(place));
+  return place;
+}
 
 // Asks memory for lines that will be read soon.
 inline void fetch_lines(const std::byte* first, std::size_t lines, std::size_t stride) {

@@ -57,12 +57,10 @@ template <class Make>
 
 // Like the instructions of x86: b where either is NaN.
 [[gnu::always_inline]] inline F32x16 max(const F32x16& a, const F32x16& b) {
-  return each_quarter(
-      [&](int i) { return vbslq_f32(vcgtq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
+  return each_quarter([&](int i) { return vbslq_f32(vcgtq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
 }
 [[gnu::always_inline]] inline F32x16 min(const F32x16& a, const F32x16& b) {
-  return each_quarter(
-      [&](int i) { return vbslq_f32(vcltq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
+  return each_quarter([&](int i) { return vbslq_f32(vcltq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
 }
 
 // p[0], p[2], … and p[1], p[3], … of 32 floats

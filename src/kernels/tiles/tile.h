@@ -15,7 +15,9 @@
 #include <cstdint>
 
 #include "kernels/tiles/simd.h"
-#if !defined(__AMX_BF16__)
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#include "kernels/tiles/product_neon.h"
+#elif !defined(__AMX_BF16__)
 #include "kernels/tiles/product.h"
 #endif
 
@@ -40,8 +42,14 @@ struct alignas(64) TileShapes {
   }
 };
 static_assert(sizeof(TileShapes) == 64);
-inline constexpr std::size_t kTileRowBytes = 64;
-inline constexpr int kFirstRight = 6;
+
+// Whether tiles are multiplied as such: by a unit for it, or in its place by plain C++. Vector
+// instructions have better ways, and the same sums.
+#if (defined(__AVX2__) && !defined(__AMX_BF16__)) || defined(__ARM_FEATURE_MATMUL_INT8)
+inline constexpr bool kMultipliesTiles = false;
+#else
+inline constexpr bool kMultipliesTiles = true;
+#endif
 
 #if defined(__AMX_BF16__)
 
@@ -83,17 +91,12 @@ template <int C, int A, int B>
 
 #else
 
-// Factors stay in memory, where they must not change before they were multiplied; sums are here.
-// Right-hand sides, always 6 and 7, are read in rows of 64 bytes: shorter rows are copied.
+// A tile of whole rows that was loaded stays where it was loaded from, which must not change while
+// it is used; sums and tiles of narrow rows stand here.
 struct TileRegisters {
-  struct Factor {
-    const std::byte* data;
-    std::size_t stride;
-  };
   TileShapes shapes;
-  Factor factors[8];
-  alignas(64) std::byte sums[4][1024];
-  alignas(64) std::byte rights[2][1024];
+  TileRows rows[8];
+  alignas(64) std::byte bytes[8][1024];
 };
 inline TileRegisters& tile_registers() {
   thread_local TileRegisters registers;
@@ -107,52 +110,45 @@ class TileScope {
 
 template <int T>
 inline void tile_zero() {
-  TileRegisters& registers = tile_registers();
-  __builtin_memset(registers.sums[T], 0, kTileRowBytes * registers.shapes.rows[T]);
+  __builtin_memset(tile_registers().bytes[T], 0, 1024);
 }
 template <int T>
 inline void tile_load(const void* p, std::size_t stride) {
   TileRegisters& registers = tile_registers();
-  const auto* const data = static_cast<const std::byte*>(p);
-  registers.factors[T] = {data, stride};
-  if constexpr (T >= kFirstRight) {
-    if (registers.shapes.row_bytes[T] == kTileRowBytes) return;
-    std::byte* const copy = registers.rights[T - kFirstRight];
-    for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
-      __builtin_memcpy(copy + kTileRowBytes * row, data + row * stride,
-                       registers.shapes.row_bytes[T]);
-    }
-    registers.factors[T] = {copy, kTileRowBytes};
+  const TileRows source = {static_cast<const std::byte*>(p), stride};
+  registers.rows[T] = source;
+  if (registers.shapes.row_bytes[T] == 64) return;
+  registers.rows[T] = {registers.bytes[T], 64};
+  for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
+    __builtin_memcpy(registers.bytes[T] + 64 * row, source.row(row), registers.shapes.row_bytes[T]);
   }
 }
 template <int T>
 inline void tile_store(void* p, std::size_t stride) {
   const TileRegisters& registers = tile_registers();
   for (std::size_t row = 0; row < registers.shapes.rows[T]; ++row) {
-    __builtin_memcpy(static_cast<std::byte*>(p) + row * stride,
-                     registers.sums[T] + kTileRowBytes * row, registers.shapes.row_bytes[T]);
+    __builtin_memcpy(static_cast<std::byte*>(p) + row * stride, registers.bytes[T] + 64 * row,
+                     registers.shapes.row_bytes[T]);
   }
 }
 
 template <class Right>
 inline void byte_product(int c, int a, int b) {
   TileRegisters& registers = tile_registers();
-  const TileRegisters::Factor& lefts = registers.factors[a];
-  const TileRegisters::Factor& rights = registers.factors[b];
   for (std::size_t m = 0; m < registers.shapes.rows[c]; ++m) {
     std::int32_t sums[kLanes];
-    __builtin_memcpy(sums, registers.sums[c] + kTileRowBytes * m, sizeof(sums));
+    __builtin_memcpy(sums, registers.bytes[c] + 64 * m, sizeof(sums));
     for (std::size_t line = 0; line < registers.shapes.rows[b]; ++line) {
       std::int8_t left[4];
       Right right[kLanes][4];
-      __builtin_memcpy(left, lefts.data + lefts.stride * m + 4 * line, sizeof(left));
-      __builtin_memcpy(right, rights.data + rights.stride * line, sizeof(right));
+      __builtin_memcpy(left, registers.rows[a].row(m) + 4 * line, sizeof(left));
+      __builtin_memcpy(right, registers.rows[b].row(line), sizeof(right));
       for (std::size_t n = 0; n < kLanes; ++n) {
         sums[n] += left[0] * right[n][0] + left[1] * right[n][1] + left[2] * right[n][2] +
                    left[3] * right[n][3];
       }
     }
-    __builtin_memcpy(registers.sums[c] + kTileRowBytes * m, sums, sizeof(sums));
+    __builtin_memcpy(registers.bytes[c] + 64 * m, sums, sizeof(sums));
   }
 }
 template <int C, int A, int B>
@@ -169,19 +165,16 @@ inline void tile_product() {
   TileRegisters& registers = tile_registers();
   const std::size_t rows = registers.shapes.rows[C];
   const std::size_t pairs = registers.shapes.rows[B];
-  const TileRegisters::Factor& a = registers.factors[A];
-  const TileRegisters::Factor& b = registers.factors[B];
-  const auto multiply = [&]<int Rows>(std::size_t row) {
-    product_rows<Rows>(registers.sums[C] + kTileRowBytes * row, a.data + a.stride * row, a.stride,
-                       b.data, b.stride, pairs);
-  };
+  const TileRows b = registers.rows[B];
   std::size_t row = 0;
-  for (; row + kRowsInRegisters <= rows; row += kRowsInRegisters) {
-    multiply.template operator()<kRowsInRegisters>(row);
-  }
-  constexpr int kSome = (kRowsInRegisters + 1) / 2;
-  for (; row + kSome <= rows; row += kSome) multiply.template operator()<kSome>(row);
-  for (; row < rows; ++row) multiply.template operator()<1>(row);
+  const auto multiply = [&]<int Rows>() {
+    for (; row + Rows <= rows; row += Rows) {
+      product_rows<Rows>(registers.bytes[C] + 64 * row, registers.rows[A].from(row), b, pairs);
+    }
+  };
+  multiply.template operator()<kRowsInRegisters>();
+  multiply.template operator()<(kRowsInRegisters + 1) / 2>();
+  multiply.template operator()<1>();
 }
 
 #endif

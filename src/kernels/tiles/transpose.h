@@ -73,6 +73,52 @@ inline void transpose_words(const void* from, std::size_t from_stride, void* to,
   }
 }
 
+#elif defined(__AVX2__)
+
+// A quarter: 8 x 8 words.
+inline void transpose_quarter(const std::byte* source, std::size_t from_stride, std::byte* target,
+                              std::size_t to_stride) {
+  __m256i a[8];
+  __m256i b[8];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < 8; ++i) {
+    a[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i * from_stride));
+  }
+  // Words, then pairs of words, change places within lanes of 128 bits.
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 8; i += 2) {
+    b[i] = _mm256_unpacklo_epi32(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_epi32(a[i], a[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < 8; i += 4) {
+    a[i] = _mm256_unpacklo_epi64(b[i], b[i + 2]);
+    a[i + 1] = _mm256_unpackhi_epi64(b[i], b[i + 2]);
+    a[i + 2] = _mm256_unpacklo_epi64(b[i + 1], b[i + 3]);
+    a[i + 3] = _mm256_unpackhi_epi64(b[i + 1], b[i + 3]);
+  }
+  // a[4g + j], lane l: column 4l + j of rows 4g to 4g + 3. Now the lanes.
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < 4; ++j) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + j * to_stride),
+                        _mm256_permute2x128_si256(a[j], a[4 + j], 0x20));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + (4 + j) * to_stride),
+                        _mm256_permute2x128_si256(a[j], a[4 + j], 0x31));
+  }
+}
+
+inline void transpose_words(const void* from, std::size_t from_stride, void* to,
+                            std::size_t to_stride) {
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  for (const std::size_t i : {0, 8}) {
+    for (const std::size_t j : {0, 8}) {
+      transpose_quarter(source + i * from_stride + 4 * j, from_stride,
+                        target + j * to_stride + 4 * i, to_stride);
+    }
+  }
+}
+
 #else
 
 inline void transpose_words(const void* from, std::size_t from_stride, void* to,
