@@ -52,8 +52,7 @@ void add_machine_options(CLI::App& command, BenchOptions& options) {
 }
 
 void add_model_options(CLI::App& command, BenchOptions& options) {
-  command.add_option("MODEL", options.model,
-                     "model file (GGUF; default: the default model in the cache folder)");
+  add_model_option(command, options.model);
   add_kv_eviction_option(command, options.kv_eviction);
   add_machine_options(command, options);
 }

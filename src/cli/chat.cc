@@ -129,8 +129,7 @@ Result<int> chat(const ChatOptions& options) {
 void add_chat_command(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("chat", "Chat in the terminal");
   const auto options = std::make_shared<ChatOptions>();
-  command->add_option("-m,--model", options->local.model,
-                      "model file (GGUF; default: the default model in the cache folder)");
+  add_model_option(*command, options->local.model);
   command->add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
   command->add_option("--served-model", options->served_model,
                       "model to ask the server for (default: the one it serves)");

@@ -42,6 +42,11 @@ void add_environment_twins(CLI::App& command) {
   for (CLI::App* const below : command.get_subcommands({})) add_environment_twins(*below);
 }
 
+void add_model_option(CLI::App& command, std::string& model) {
+  command.add_option("-m,--model,MODEL", model,
+                     "model file (GGUF; default: the default model in the cache folder)");
+}
+
 std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words) {

@@ -47,7 +47,7 @@ struct RunOptions {
 constexpr const char* kExamples =
     "Examples:\n"
     "  pagoda run -p 'The tallest pagoda in Japan'\n"
-    "  pagoda run -m model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
+    "  pagoda run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
     "  pagoda run -p 'Once upon a time' -n 64 --no-kv-cache    (the same text, much slower)\n"
     "Text goes to stdout; the closing line with the figures goes to stderr.";
 
@@ -188,8 +188,7 @@ void add_sampling_options(CLI::App& command, RunOptions& options) {
 void add_run_command(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("run", "Answer one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
-  command->add_option("-m,--model", options->model,
-                      "model file (GGUF; default: the default model in the cache folder)");
+  add_model_option(*command, options->model);
   command->add_option("-p,--prompt", options->prompt, "text to continue")->required();
   command->add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
       ->check(CLI::Range(1u, 1u << 30));

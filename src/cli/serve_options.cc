@@ -9,6 +9,7 @@
 #include "cli/kv_element.h"
 #include "cli/kv_eviction.h"
 #include "cli/loaded_model.h"
+#include "cli/options.h"
 #include "cli/random_shapes.h"
 #include "cli/version.h"
 
@@ -27,8 +28,7 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
 
 void add_model_options(CLI::App& command, ServeOptions& options) {
   options.model = default_model_path();
-  command.add_option("-m,--model,MODEL", options.model,
-                     "model file (GGUF; default: the default model in the cache folder)");
+  add_model_option(command, options.model);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "

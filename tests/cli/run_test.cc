@@ -25,6 +25,13 @@ TEST(Run, AnEmptyPromptBeginsFromBosAndTellsTheKnownStory) {
                                     "red ball."));
 }
 
+TEST(Run, TheModelMayBeAWordOfItsOwn) {
+  const Captured story = run_captured(
+      {"run", std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", "-p", "", "-n", "8"});
+  EXPECT_EQ(story.exit_status, 0) << story.err;
+  EXPECT_THAT(story.out, StartsWith("Once upon a time"));
+}
+
 TEST(Run, TheClosingLineHoldsTheFiguresAndGoesToStderr) {
   const Captured story = run_story({"-p", "Once upon a time", "-n", "5"});
   for (const char* const part : {"prompt ", " tokens, prefill ", " tok/s, first token after ",
