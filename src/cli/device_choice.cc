@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "cli/options.h"
@@ -52,6 +53,12 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       ->check(CLI::Range(1u, 1u << 31));
 }
 
+bool shows_nvidia_gpu(const std::filesystem::path& root) {
+  std::error_code unreadable;  // is as good as not there
+  return std::filesystem::exists(root / "dev/nvidia0", unreadable) ||
+         std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
+}
+
 Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
     const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
     const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options) {
@@ -63,7 +70,9 @@ Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
   const bool lacking = !machine.ok() && (machine.error().code == ErrorCode::kNotFound ||
                                          machine.error().code == ErrorCode::kUnsupported);
   if (!lacking || !may_fall_back) return machine;
-  print_warning(fmt::format("{}; running on the CPU", machine.error().message));
+  if (machine.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
+    print_warning(fmt::format("{}; running on the CPU", machine.error().message));
+  }
   return std::unique_ptr<engine::Machine>();
 }
 

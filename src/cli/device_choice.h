@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -26,8 +27,12 @@ struct DeviceOptions {
 // --device, --gpu-memory-utilization, --num-gpu-blocks-override
 void add_device_options(CLI::App& command, DeviceOptions& options);
 
-// A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU, with a
-// warning in builds that could use one. Config, weights and kernels must outlive the machine.
+// Whether the system under `root` shows an NVIDIA GPU or its driver, usable or not.
+bool shows_nvidia_gpu(const std::filesystem::path& root = "/");
+
+// A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU: with a
+// warning where there is one that cannot, silently where there is none. Config, weights and kernels
+// must outlive the machine.
 Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
                                                         const model::Config& config,
                                                         const model::Weights& weights,

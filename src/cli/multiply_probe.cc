@@ -4,11 +4,10 @@
 #include <cstddef>
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
+
+#include "kernels/tiles/sets.h"
 
 namespace pagoda::cli {
 namespace {
@@ -129,22 +128,6 @@ __attribute__((target("amx-tile,amx-bf16,amx-int8"))) std::uint64_t multiply_int
   return rounds * 4 * 16 * 16 * 64;
 }
 
-// Has the CPU bf16 and int8 tiles, and does the kernel let this process use them?
-bool tiles_run_here() {
-  constexpr unsigned kTile = 1u << 24;
-  constexpr unsigned kBf16 = 1u << 22;
-  constexpr unsigned kInt8 = 1u << 25;
-  constexpr unsigned kAll = kTile | kBf16 | kInt8;
-  constexpr long kRequestState = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kAll) != kAll) return false;
-  return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
-}
-
 #endif
 
 // For CPUs that nothing else is known of.
@@ -173,7 +156,7 @@ std::vector<MultiplyProbe> multiply_probes() {
   if (__builtin_cpu_supports("avx512f")) {
     probes.push_back({"fp32 AVX-512", multiply_fp32_avx512});
   }
-  if (tiles_run_here()) {
+  if (kernels::tiles::has_amx()) {
     probes.push_back({"bf16 AMX", multiply_bf16_amx});
     probes.push_back({"int8 AMX", multiply_int8_amx});
   }

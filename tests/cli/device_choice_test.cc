@@ -2,6 +2,10 @@
 #include "cli/device_choice.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "cli/toy_model.h"
 #include "kernels/select.h"
@@ -45,6 +49,29 @@ TEST_F(DeviceChoice, AutoFallsBackToTheCpu) {
     const auto mover = machine.value()->create_page_mover();
     EXPECT_TRUE(mover.ok() && mover.value() == nullptr);
   }
+}
+
+TEST_F(DeviceChoice, NothingIsSaidOfAGpuWhereTheMachineHasNone) {
+  if (shows_nvidia_gpu()) GTEST_SKIP() << "there is one: " << missing_;
+  testing::internal::CaptureStderr();
+  const auto machine = create(DeviceKind::kAuto);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(machine.ok());
+}
+
+TEST(NvidiaGpu, IsShownByItsDeviceOrItsDriver) {
+  const std::filesystem::path root =
+      std::filesystem::path(testing::TempDir()) / ("nvidia_gpu_" + std::to_string(getpid()));
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root / "proc/driver");
+  std::filesystem::create_directories(root / "dev");
+  EXPECT_FALSE(shows_nvidia_gpu(root));
+  std::ofstream(root / "dev/nvidia0") << "";
+  EXPECT_TRUE(shows_nvidia_gpu(root));
+  std::filesystem::remove(root / "dev/nvidia0");
+  std::filesystem::create_directories(root / "proc/driver/nvidia");
+  EXPECT_TRUE(shows_nvidia_gpu(root));
+  std::filesystem::remove_all(root);
 }
 
 TEST_F(DeviceChoice, RandomWeightsNeedAGpu) {

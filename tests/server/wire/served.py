@@ -15,10 +15,11 @@ import time
 
 # Servers share no disk tier with each other, nor with this machine's user, unless a test asks.
 os.environ.setdefault("PAGODA_KV_DISK", "off")
-os.environ.setdefault("PAGODA_DEVICE", "cpu")  # and say nothing of GPUs
+os.environ.setdefault("PAGODA_DEVICE", "cpu")  # whatever GPU there is
 
 BINARY = os.environ["PAGODA_BINARY"]
 SOURCE = os.environ["PAGODA_SOURCE_DIR"]
+BUILT_WITH_REDIS = os.environ.get("PAGODA_BUILT_WITH_REDIS") != "0"
 STORIES = os.path.join(SOURCE, "tests/data/models/stories260K.gguf")
 DEFAULT_MODEL = os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),

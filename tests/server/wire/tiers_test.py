@@ -297,6 +297,7 @@ class HostMemory(Tiers):
         return texts, cached
 
 
+@unittest.skipUnless(served.BUILT_WITH_REDIS, "the program was built without Redis")
 @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not here")
 class Redis(Tiers):
     def setUp(self):
