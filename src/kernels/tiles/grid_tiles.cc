@@ -16,29 +16,29 @@ constexpr std::size_t kTileBytes = 1024;
 // Digits of weights that are kept while all rows of x pass by: what the second-level cache likes.
 constexpr std::size_t kDigitBytesTogether = std::size_t{256} << 10;
 
-// One group of columns of a row tile: its lines of each digit, kTileBytes apart, highest first.
-template <class Format>
-[[gnu::always_inline]] inline void unpack_group(const PackedFormat& format, PackedTile tile,
-                                                std::byte* out) {
-  const Words16 steps[2] = {Format::steps(tile, 0), Format::steps(tile, 1)};
-  const Words16 offsets[2] = {Format::offsets(format, tile, steps[0]),
-                              Format::offsets(format, tile, steps[1])};
+// Half of the codes of a row tile and one group of columns: its lines of each digit, kTileBytes
+// apart, highest first.
+template <class Format, std::size_t Half>
+[[gnu::always_inline]] inline void unpack_half(const PackedFormat& format, PackedTile tile,
+                                               std::byte* out) {
+  const Words16 steps = Format::steps(tile, Half);
+  const Words16 offsets = Format::offsets(format, tile, steps);
   const auto split = [&](const Codes64& codes, std::size_t line) {
     std::byte* const place = out + line * kLineBytes;
     if constexpr (Format::kWide) {
-      split_wide_line(codes, steps[0], place, place + kTileBytes, place + 2 * kTileBytes);
+      split_wide_line(codes, steps, place, place + kTileBytes, place + 2 * kTileBytes);
     } else {
-      split_line(codes, steps[line / 4], offsets[line / 4], place, place + kTileBytes);
+      split_line(codes, steps, offsets, place, place + kTileBytes);
     }
   };
   if constexpr (Format::kNibbles) {
-    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 4; ++line) {
+    PAGODA_TILE_UNROLL for (std::size_t line = 2 * Half; line < 2 * Half + 2; ++line) {
       const Codes64 both = load_codes(tile.codes + line * kLineBytes);
       split(low_nibbles(both), line);
       split(high_nibbles(both), 4 + line);
     }
   } else {
-    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 8; ++line) {
+    PAGODA_TILE_UNROLL for (std::size_t line = 4 * Half; line < 4 * Half + 4; ++line) {
       split(load_codes(tile.codes + line * kLineBytes), line);
     }
   }
@@ -64,7 +64,12 @@ class Unpacking {
         ring_(ring),
         ring_end_(ring + ring_steps * kStepBytes<Format>),
         place_(ring) {
-    for (std::size_t step = 0; step < kStepsAhead; ++step) unpack_step();
+    for (std::size_t step = 0; step < kStepsAhead; ++step) {
+      unpack_quarter<0>();
+      unpack_quarter<1>();
+      unpack_quarter<2>();
+      unpack_quarter<3>();
+    }
   }
 
   std::byte* first() const { return ring_; }
@@ -75,15 +80,19 @@ class Unpacking {
     return place == ring_end_ ? ring_ : place;
   }
 
-  // One more, if there is one.
-  [[gnu::always_inline]] void unpack_step() {
+  // One of the four quarters of the next step, if there is one: half of a group.
+  template <std::size_t Quarter>
+  [[gnu::always_inline]] void unpack_quarter() {
     if (row_tile_ == end_) return;
-    for (std::byte* half = place_; half < place_ + kTileBytes && group_ < weight_.groups;
-         half += kTileBytes / 2, ++group_) {
-      weight_.prefetch_later_rows(row_tile_, group_);
-      unpack_group<Format>(weight_.format, weight_.tile(row_tile_, group_), half);
+    const std::size_t group = group_ + Quarter / 2;
+    if (group < weight_.groups) {
+      if constexpr (Quarter % 2 == 0) weight_.prefetch_later_rows(row_tile_, group);
+      unpack_half<Format, Quarter % 2>(weight_.format, weight_.tile(row_tile_, group),
+                                       place_ + Quarter / 2 * (kTileBytes / 2));
     }
+    if constexpr (Quarter < 3) return;
     place_ = after(place_);
+    group_ += 2;
     if (group_ < weight_.groups) return;
     group_ = 0;
     ++row_tile_;
@@ -123,30 +132,38 @@ struct StepDigitTiles {
 // Sums of one step by place value. Two digits: tile 0 high x high, 1 and 2 the mixed ones, 3 low x
 // low; three: tiles 0 to 3 in falling order.
 //
-// A register is filled for the next step as soon as nobody needs what it has: a product finds its
-// factors loaded, also on a core whose two threads share what reorders instructions.
+// A register is filled for the next step as soon as nobody needs what it has, and the vector units
+// get their work in small parts in between: products find their factors loaded and the other units
+// busy also on a core whose two threads share what reorders instructions.
 template <class Format, bool kLast>
 [[gnu::always_inline]] inline void multiply_step(const StepDigitTiles& now,
-                                                 const StepDigitTiles& next) {
+                                                 const StepDigitTiles& next,
+                                                 Unpacking<Format>& unpacking) {
   tile_signed_product<0, 4, 6>();
+  unpacking.template unpack_quarter<0>();
   tile_unsigned_product<1, 4, 7>();
   if constexpr (Format::kWide) {
     tile_unsigned_product<2, 5, 7>();
     now.load_weights<7, 2>();
+    unpacking.template unpack_quarter<1>();
     tile_signed_product<1, 5, 6>();
     if constexpr (!kLast) next.load_weights<6, 0>();
+    unpacking.template unpack_quarter<2>();
     tile_unsigned_product<3, 5, 7>();
     if constexpr (!kLast) next.load_x_low();
     tile_unsigned_product<2, 4, 7>();
     if constexpr (!kLast) next.load_x_high();
   } else {
     if constexpr (!kLast) next.load_x_high();
+    unpacking.template unpack_quarter<1>();
     tile_signed_product<2, 5, 6>();
     if constexpr (!kLast) next.load_weights<6, 0>();
+    unpacking.template unpack_quarter<2>();
     tile_unsigned_product<3, 5, 7>();
     if constexpr (!kLast) next.load_x_low();
   }
   if constexpr (!kLast) next.load_weights<7, 1>();
+  unpacking.template unpack_quarter<3>();
 }
 
 // What the matrix unit left of some rows and one row tile: sums by place value.
@@ -202,14 +219,12 @@ class TileProducts {
     for (std::size_t step = 1; step < steps_; ++step) {
       const StepDigitTiles next = {now.x + OperandLayout::kDigitsStride,
                                    unpacking_.after(now.weights)};
-      multiply_step<Format, false>(now, next);
+      multiply_step<Format, false>(now, next, unpacking_);
       done = put_some(done);
-      unpacking_.unpack_step();
       now = next;
     }
-    multiply_step<Format, true>(now, now);
+    multiply_step<Format, true>(now, now, unpacking_);
     put_some(done);
-    unpacking_.unpack_step();
     digits_ = unpacking_.after(now.weights);
     tile_store<0>(sums.tiles[0], kLineBytes);
     tile_store<1>(sums.tiles[1], kLineBytes);
