@@ -16,7 +16,8 @@ constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages) {
   const LayerWeights& weights = weights_->layers[layer];
   const std::size_t rows = places_.size();
-  const kv::memory::LayerView view = layer_view(layer, pages);
+  const kv::memory::LayerView view = {
+      .pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
   normalise(weights.attention_norm);
   const auto dense = [](const Projection& projection, LargeArray<float>& y) {
     return Output{&projection, y.data(), projection.weight.rows, false};
@@ -24,16 +25,11 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   const Output inputs[] = {dense(weights.query, query_), dense(weights.key, key_),
                            dense(weights.value, value_)};
   project(inputs, normed_.data(), rows);
-  for_rows(rows, [&](WorkRange range) { rotate_and_store(layer, view, range); });
+  rotate_and_store(layer, view);
   attend(layer, view);
-  for_rows(rows, [&](WorkRange range) { mix_attended(range, range.begin); });
+  mix_attended();
   const Output output = to_rows(weights.attention_output, residual_, true);
   project({&output, 1}, mixed_.data(), rows);
-}
-
-kv::memory::LayerView Decoder::layer_view(std::uint32_t layer,
-                                          const kv::memory::PageBuffer& pages) const {
-  return {.pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row, std::uint32_t layer,
@@ -41,8 +37,7 @@ kv::memory::SequenceView Decoder::sequence_view(std::size_t row, std::uint32_t l
   return {view, places_[row].sequence->tables[slice_plan_.places[layer].slice]};
 }
 
-void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view,
-                               WorkRange rows) {
+void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view) {
   const std::size_t query_width = std::size_t{config_.heads} * config_.key_dim;
   const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
@@ -54,22 +49,24 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
     }
     kernels_.rope(head, rope);
   };
-  for (std::size_t row = rows.begin; row < rows.end; ++row) {
-    const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
-                                   .sines = sines_.data() + row * rope_.pairs(),
-                                   .pairs = rope_.pairs(),
-                                   .pairing = config_.rope.pairing};
-    float* const query = query_.data() + row * query_width;
-    float* const key = key_.data() + row * key_width;
-    for (std::uint32_t h = 0; h < config_.heads; ++h) {
-      prepare(query + h * config_.key_dim, weights.query_norm, rope);
+  for_rows(places_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
+                                     .sines = sines_.data() + row * rope_.pairs(),
+                                     .pairs = rope_.pairs(),
+                                     .pairing = config_.rope.pairing};
+      float* const query = query_.data() + row * query_width;
+      float* const key = key_.data() + row * key_width;
+      for (std::uint32_t h = 0; h < config_.heads; ++h) {
+        prepare(query + h * config_.key_dim, weights.query_norm, rope);
+      }
+      for (std::uint32_t h = 0; h < config_.kv_heads; ++h) {
+        prepare(key + h * config_.key_dim, weights.key_norm, rope);
+      }
+      kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
+                        value_.data() + row * value_width);
     }
-    for (std::uint32_t h = 0; h < config_.kv_heads; ++h) {
-      prepare(key + h * config_.key_dim, weights.key_norm, rope);
-    }
-    kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
-                      value_.data() + row * value_width);
-  }
+  });
 }
 
 void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
@@ -148,12 +145,14 @@ void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, cons
   }
 }
 
-// What all heads attended to, as operands `to`, … of the output projection.
-void Decoder::mix_attended(WorkRange rows, std::size_t to) {
+// What all heads attended to, as operands of the output projection.
+void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
-  for (std::size_t row = rows.begin; row < rows.end; ++row, ++to) {
-    kernels_.to_operand(attended_.data() + row * width, width, mixed_.data(), to);
-  }
+  for_rows(places_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      kernels_.to_operand(attended_.data() + row * width, width, mixed_.data(), row);
+    }
+  });
 }
 
 void Decoder::attend_by_tile(const kernels::Attention& job) {

@@ -71,9 +71,9 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
   attended_.resize(rows * config.heads * config.value_dim);
-  normed_.resize(operands_bytes(config.width, rows));
-  mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim, rows));
-  hidden_.resize(operands_bytes(config.hidden_width, rows));
+  normed_.resize(operands_bytes(config.width));
+  mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim));
+  hidden_.resize(operands_bytes(config.hidden_width));
   places_.reserve(rows);
   attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
@@ -82,13 +82,9 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
 void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out) {
   place_rows(batch);
   embed(batch);
-  if (worth_row_blocks()) {
-    forward_by_row_blocks(pages);
-  } else {
-    for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
-      attention_block(layer, pages);
-      feed_forward_block(weights_->layers[layer]);
-    }
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    attention_block(layer, pages);
+    feed_forward_block(weights_->layers[layer]);
   }
   if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
@@ -132,34 +128,27 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   const std::size_t rows = places_.size();
   const std::size_t width = config_.hidden_width;
   const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
+  // With many rows, few outputs at a time: they stay in the cache until they are used.
+  const std::size_t panels_together = rows > 16 ? 2 : panels;
+  const auto compute = [&](WorkRange part) {
+    project_range(to_rows(layer.gate, gate_, false), normed_.data(), rows, part);
+    project_range(to_rows(layer.up, up_, false), normed_.data(), rows, part);
+    const std::size_t begin = part.begin * kernels::kMatmulPanel;
+    const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
+    for (std::size_t row = 0; row < rows; ++row) {
+      kernels_.swiglu(gate_.row(row) + begin, up_.row(row) + begin, count);
+    }
+  };
   pool_.run(panels, [&](WorkRange range) {
-    gate_and_up_range(layer, {.first = 0, .count = rows, .slot = 0, .thread = range.thread}, range);
+    for (std::size_t begin = range.begin; begin < range.end; begin += panels_together) {
+      compute({begin, std::min(begin + panels_together, range.end), range.thread});
+    }
   });
   for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       kernels_.to_operand(gate_.row(row), width, hidden_.data(), row);
     }
   });
-}
-
-void Decoder::gate_and_up_range(const LayerWeights& layer, const RowBlock& rows, WorkRange panels) {
-  const std::byte* const x = normed_.data() + operands_bytes(config_.width, rows.slot);
-  // With many rows, few outputs at a time: they stay in the cache until they are used.
-  const std::size_t together = rows.count > 16 ? 2 : panels.end - panels.begin;
-  for (std::size_t panel = panels.begin; panel < panels.end; panel += together) {
-    const WorkRange part = {panel, std::min(panel + together, panels.end), rows.thread};
-    const auto project = [&](const Projection& projection, FloatRows& y) {
-      project_range({&projection, y.row(rows.slot), y.stride(), false}, x, rows.count, part);
-    };
-    project(layer.gate, gate_);
-    project(layer.up, up_);
-    const std::size_t begin = part.begin * kernels::kMatmulPanel;
-    const std::size_t count =
-        std::min<std::size_t>(part.end * kernels::kMatmulPanel, config_.hidden_width) - begin;
-    for (std::size_t row = rows.slot; row < rows.slot + rows.count; ++row) {
-      kernels_.swiglu(gate_.row(row) + begin, up_.row(row) + begin, count);
-    }
-  }
 }
 
 void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {

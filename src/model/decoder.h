@@ -84,24 +84,8 @@ class Decoder {
     return {&projection, rows.row(0), rows.stride(), accumulate};
   }
 
-  // Rows [first, first + count) of the batch in one thread's hands. What becomes of them there
-  // stands in rows `slot`, … of the activations.
-  struct RowBlock {
-    std::size_t first;
-    std::size_t count;
-    std::size_t slot;
-    std::size_t thread;
-  };
-
   void place_rows(const Batch& batch);
   void embed(const Batch& batch);
-  bool worth_row_blocks() const;
-  void forward_by_row_blocks(const kv::memory::PageBuffer& pages);
-  void rows_before_attention(std::uint32_t layer, const kv::memory::LayerView& view,
-                             const RowBlock& rows);
-  void rows_after_attention(const LayerWeights& layer, const RowBlock& rows);
-  void project_rows(const Output& output, const LargeArray<std::byte>& x, const RowBlock& rows);
-  kv::memory::LayerView layer_view(std::uint32_t layer, const kv::memory::PageBuffer& pages) const;
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
   void feed_forward_block(const LayerWeights& layer);
 
@@ -121,8 +105,7 @@ class Decoder {
   void project(std::span<const Output> outputs, const std::byte* x, std::size_t rows);
   void project_range(const Output& output, const std::byte* x, std::size_t rows, WorkRange panels);
   void gate_and_up(const LayerWeights& layer);
-  void gate_and_up_range(const LayerWeights& layer, const RowBlock& rows, WorkRange panels);
-  void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view, WorkRange rows);
+  void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend(std::uint32_t layer, const kv::memory::LayerView& view);
   std::uint32_t rows_together() const;
   void list_tiles(std::uint32_t layer, const kv::memory::LayerView& view);
@@ -133,12 +116,11 @@ class Decoder {
   void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
   void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals);
-  void mix_attended(WorkRange rows, std::size_t to);
+  void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
-  // Of so many rows, which is also where the next one begins among operands.
-  std::size_t operands_bytes(std::size_t columns, std::size_t rows) const {
-    return kernels::operands_bytes(kernels_.arithmetic, columns, rows);
+  std::size_t operands_bytes(std::size_t columns) const {
+    return kernels::operands_bytes(kernels_.arithmetic, columns, options_.rows_max);
   }
   std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 
