@@ -12,6 +12,8 @@
 #include "cli/bench.h"
 #include "cli/bench_samples.h"
 #include "cli/bench_work.h"
+#include "cli/fastest_cores.h"
+#include "cli/machine_speed.h"
 #include "cli/options.h"
 #include "cli/peer_program.h"
 #include "cli/progress_bar.h"
@@ -33,6 +35,7 @@ struct PeerOptions : BenchOptions {
   std::vector<std::string> llama_benches;
   std::vector<std::string> peer_models;  // beside the model itself
   std::vector<std::string> works;
+  bool fastest_cores = false;
 };
 
 // Tokens per second at one work, all measurements.
@@ -40,6 +43,7 @@ struct WorkRates {
   Work work;
   std::vector<double> ours;
   std::vector<std::vector<double>> peers;  // [peers]; empty: not measured
+  std::vector<double> core_speeds;         // TMAC/s before and after each; empty: not probed
 
   // Index of the fastest peer; peers.size() when none was measured.
   std::size_t best_peer() const {
@@ -50,6 +54,10 @@ struct WorkRates {
     }
     return best;
   }
+  bool cores_moved() const {
+    const auto [least, most] = std::ranges::minmax_element(core_speeds);
+    return !core_speeds.empty() && *most > kSpeedMoveMax * *least;
+  }
   bool is_hopeless(std::size_t peer) const {
     return !peers[peer].empty() && median(peers[peer]) < kHopeless * median(peers[best_peer()]);
   }
@@ -58,7 +66,7 @@ struct WorkRates {
 class PeerBench {
  public:
   PeerBench(const PeerOptions& options, const BenchRun& run, BenchEngine& engine)
-      : options_(options), run_(run), engine_(engine) {
+      : options_(options), run_(run), engine_(engine), cores_(options.threads, run.clock()) {
     for (const std::string& program : options.llama_benches) {
       peers_.push_back({program, options.model});
       for (const std::string& model : options.peer_models) peers_.push_back({program, model});
@@ -66,7 +74,7 @@ class PeerBench {
     failures_.resize(peers_.size());
     for (const Work& work : compared_works()) {
       if (std::count(options.works.begin(), options.works.end(), work.name) == 0) continue;
-      rates_.push_back({work, {}, std::vector<std::vector<double>>(peers_.size())});
+      rates_.push_back({work, {}, std::vector<std::vector<double>>(peers_.size()), {}});
     }
   }
 
@@ -110,24 +118,40 @@ class PeerBench {
                              strerror(errno), work.name)};
   }
 
+  // Whatever program a turn is of has the fastest cores.
+  Status before_turn(WorkRates& rates) {
+    if (!options_.fastest_cores) return ok_status();
+    ASSIGN_OR_RETURN(const double speed, cores_.choose());
+    rates.core_speeds.push_back(speed);
+    return ok_status();
+  }
+  Status after_turn(WorkRates& rates) const {
+    if (!options_.fastest_cores) return ok_status();
+    ASSIGN_OR_RETURN(const double speed, cores_.speed_now());
+    rates.core_speeds.push_back(speed);
+    return ok_status();
+  }
+
   Status take_turn(WorkRates& rates) {
+    RETURN_IF_ERROR(before_turn(rates));
     for (std::uint32_t i = 0; i < kTries; ++i) {
       ASSIGN_OR_RETURN(const double rate, tokens_per_second(engine_, rates.work, ++turns_));
       rates.ours.push_back(rate);
     }
-    return ok_status();
+    return after_turn(rates);
   }
 
   // A peer that fails is left out from then on; an error when none is left.
   Status take_peers_turn(WorkRates& rates, std::size_t peer) {
     if (!failures_[peer].empty() || rates.is_hopeless(peer)) return ok_status();
+    RETURN_IF_ERROR(before_turn(rates));
     const Result<std::vector<double>> measured = measure_peer(
         peers_[peer], rates.work, options_.threads, kTries, [this] { return run_.interrupted(); });
     RETURN_IF_ERROR(run_.go_on());
     if (measured.ok()) {
       std::vector<double>& all = rates.peers[peer];
       all.insert(all.end(), measured.value().begin(), measured.value().end());
-      return ok_status();
+      return after_turn(rates);
     }
     failures_[peer] = fmt::format("{} left out at {}: {}", peers_[peer].name(), rates.work.title,
                                   measured.error().message);
@@ -140,12 +164,17 @@ class PeerBench {
   }
 
   BenchReport report() const {
-    BenchReport report("peer", {{"work", "work"},
-                                {"tokens_per_second", "pagoda tok/s", 1},
-                                {"peer_tokens_per_second", "llama.cpp tok/s", 1},
-                                {"ratio", "ratio", 2},
-                                {"peer_program", "its best program"},
-                                {"peer_model", "and model"}});
+    std::vector<BenchColumn> columns = {{"work", "work"},
+                                        {"tokens_per_second", "pagoda tok/s", 1},
+                                        {"peer_tokens_per_second", "llama.cpp tok/s", 1},
+                                        {"ratio", "ratio", 2},
+                                        {"peer_program", "its best program"},
+                                        {"peer_model", "and model"}};
+    if (options_.fastest_cores) {
+      columns.push_back({"core_tmac_per_second_min", "core TMAC/s from", 2});
+      columns.push_back({"core_tmac_per_second_max", "to", 2});
+    }
+    BenchReport report("peer", std::move(columns));
     run_.add_settings(report);
     report.add_setting("llama_bench", options_.llama_benches);
     report.add_setting("peer_models", options_.peer_models);
@@ -167,25 +196,47 @@ class PeerBench {
       if (!failure.empty()) left_out.push_back(failure);
     }
     report.add_detail("left_out", std::move(left_out));
+    if (options_.fastest_cores) add_validity(report);
     return report;
+  }
+
+  void add_validity(BenchReport& report) const {
+    std::vector<std::string_view> moved;
+    for (const WorkRates& rates : rates_) {
+      if (rates.cores_moved()) moved.push_back(rates.work.name);
+    }
+    report.add_figure("valid", moved.empty(),
+                      moved.empty()
+                          ? fmt::format("valid: cores gave the same within {:.0f} % at each work",
+                                        100 * (kSpeedMoveMax - 1))
+                          : fmt::format("NOT VALID, as what cores give moved meanwhile: {}",
+                                        fmt::join(moved, ", ")));
   }
 
   void add_row(BenchReport& report, const WorkRates& rates) const {
     const double ours = median(rates.ours);
     const std::size_t best = rates.best_peer();
-    if (best == peers_.size()) {
-      report.add_row({rates.work.title, ours, nullptr, nullptr, nullptr, nullptr});
-      return;
+    std::vector<Json> cells = {rates.work.title, ours, nullptr, nullptr, nullptr, nullptr};
+    if (best < peers_.size()) {
+      const double theirs = median(rates.peers[best]);
+      cells = {rates.work.title,
+               ours,
+               theirs,
+               ours / theirs,
+               short_path(peers_[best].llama_bench),
+               std::filesystem::path(peers_[best].model).filename().string()};
     }
-    const double theirs = median(rates.peers[best]);
-    report.add_row({rates.work.title, ours, theirs, ours / theirs,
-                    short_path(peers_[best].llama_bench),
-                    std::filesystem::path(peers_[best].model).filename().string()});
+    if (options_.fastest_cores) {
+      const auto [least, most] = std::ranges::minmax(rates.core_speeds);
+      cells.insert(cells.end(), {least, most});
+    }
+    report.add_row(std::move(cells));
   }
 
   const PeerOptions& options_;
   const BenchRun& run_;
   BenchEngine& engine_;
+  FastestCores cores_;
   std::vector<Peer> peers_;            // every program with every model
   std::vector<std::string> failures_;  // [peers], empty: none
   std::vector<WorkRates> rates_;
@@ -235,6 +286,9 @@ void add_bench_peer(const BenchCommand& bench) {
                                fmt::join(options->works, ",")))
       ->delimiter(',')
       ->check(CLI::IsMember(options->works));
+  command->add_flag("--fastest-cores", options->fastest_cores,
+                    "before each turn, keep both programs to the cores that are fastest then, and "
+                    "say how much those moved");
   command->footer(kExamples);
   set_benchmark(*command, bench, options,
                 [options](const BenchRun& run) { return bench_peer(*options, run); });

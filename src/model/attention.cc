@@ -19,14 +19,16 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   const kv::memory::LayerView view = {
       .pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
   normalise(weights.attention_norm);
-  const Output inputs[] = {{&weights.query, query_.data(), false},
-                           {&weights.key, key_.data(), false},
-                           {&weights.value, value_.data(), false}};
+  const auto dense = [](const Projection& projection, LargeArray<float>& y) {
+    return Output{&projection, y.data(), projection.weight.rows, false};
+  };
+  const Output inputs[] = {dense(weights.query, query_), dense(weights.key, key_),
+                           dense(weights.value, value_)};
   project(inputs, normed_.data(), rows);
   rotate_and_store(layer, view);
   attend(layer, view);
   mix_attended();
-  const Output output = {&weights.attention_output, residual_.data(), true};
+  const Output output = to_rows(weights.attention_output, residual_, true);
   project({&output, 1}, mixed_.data(), rows);
 }
 

@@ -62,12 +62,12 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       scratch_stride_(scratch_bytes(config, kernels)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
-  residual_.resize(rows * config.width);
+  residual_.resize(rows, config.width);
   query_.resize(rows * config.heads * config.key_dim);
   key_.resize(rows * config.kv_heads * config.key_dim);
   value_.resize(rows * config.kv_heads * config.value_dim);
-  gate_.resize(rows * config.hidden_width);
-  up_.resize(rows * config.hidden_width);
+  gate_.resize(rows, config.hidden_width);
+  up_.resize(rows, config.hidden_width);
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
   attended_.resize(rows * config.heads * config.value_dim);
@@ -110,8 +110,7 @@ void Decoder::place_rows(const Batch& batch) {
 void Decoder::embed(const Batch& batch) {
   for (std::size_t row = 0; row < batch.tokens.size(); ++row) {
     ASSERT(batch.tokens[row].value() < config_.vocabulary, "token ids are checked at the door");
-    kernels_.unpack_row(weights_->embedding, batch.tokens[row].value(),
-                        residual_.data() + row * config_.width);
+    kernels_.unpack_row(weights_->embedding, batch.tokens[row].value(), residual_.row(row));
   }
 }
 
@@ -119,7 +118,7 @@ void Decoder::feed_forward_block(const LayerWeights& layer) {
   const std::size_t rows = places_.size();
   normalise(layer.feed_forward_norm);
   gate_and_up(layer);
-  const Output down = {&layer.down, residual_.data(), true};
+  const Output down = to_rows(layer.down, residual_, true);
   project({&down, 1}, hidden_.data(), rows);
 }
 
@@ -132,12 +131,12 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   // With many rows, few outputs at a time: they stay in the cache until they are used.
   const std::size_t panels_together = rows > 16 ? 2 : panels;
   const auto compute = [&](WorkRange part) {
-    project_range({&layer.gate, gate_.data(), false}, normed_.data(), rows, part);
-    project_range({&layer.up, up_.data(), false}, normed_.data(), rows, part);
+    project_range(to_rows(layer.gate, gate_, false), normed_.data(), rows, part);
+    project_range(to_rows(layer.up, up_, false), normed_.data(), rows, part);
     const std::size_t begin = part.begin * kernels::kMatmulPanel;
     const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
     for (std::size_t row = 0; row < rows; ++row) {
-      kernels_.swiglu(gate_.data() + row * width + begin, up_.data() + row * width + begin, count);
+      kernels_.swiglu(gate_.row(row) + begin, up_.row(row) + begin, count);
     }
   };
   pool_.run(panels, [&](WorkRange range) {
@@ -147,7 +146,7 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   });
   for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(gate_.data() + row * width, width, hidden_.data(), row);
+      kernels_.to_operand(gate_.row(row), width, hidden_.data(), row);
     }
   });
 }
@@ -161,7 +160,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
     }
   });
   const Projection head = {.weight = weights_->output, .bias = {}};
-  const Output output = {&head, out, false};
+  const Output output = {&head, out, head.weight.rows, false};
   project({&output, 1}, normed_.data(), rows.size());
 }
 
@@ -177,8 +176,7 @@ void Decoder::normalise(const std::vector<float>& weight) {
 void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
                             std::size_t thread) {
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
-  kernels_.rms_norm(residual_.data() + row * config_.width, weight.data(), config_.norm_epsilon,
-                    config_.width, floats);
+  kernels_.rms_norm(residual_.row(row), weight.data(), config_.norm_epsilon, config_.width, floats);
   kernels_.to_operand(floats, config_.width, normed_.data(), to);
 }
 
@@ -211,12 +209,13 @@ void Decoder::project_range(const Output& output, const std::byte* x, std::size_
                    .rows = rows,
                    .weight = projection.weight,
                    .y = output.y,
-                   .y_stride = outputs,
+                   .y_stride = output.stride,
                    .accumulate = output.accumulate},
                   begin, end, scratch(panels.thread));
   if (projection.bias.empty()) return;
   for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t n = begin; n < end; ++n) output.y[row * outputs + n] += projection.bias[n];
+    for (std::size_t n = begin; n < end; ++n)
+      output.y[row * output.stride + n] += projection.bias[n];
   }
 }
 

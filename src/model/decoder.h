@@ -19,6 +19,7 @@
 #include "kv/memory/slices.h"
 #include "model/batch.h"
 #include "model/config.h"
+#include "model/float_rows.h"
 #include "model/packed_weights.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -72,12 +73,16 @@ class Decoder {
     kernels::KeySplit keys;
     std::size_t first_partial;  // in partials_
   };
-  // A projection and where its outputs go: [rows, outputs].
+  // A projection and where its outputs go: [rows, stride].
   struct Output {
     const Projection* projection;
     float* y;
+    std::size_t stride;
     bool accumulate;
   };
+  static Output to_rows(const Projection& projection, FloatRows& rows, bool accumulate) {
+    return {&projection, rows.row(0), rows.stride(), accumulate};
+  }
 
   void place_rows(const Batch& batch);
   void embed(const Batch& batch);
@@ -129,13 +134,13 @@ class Decoder {
   RopeTable rope_;
 
   // Activations, [rows_max, …] each; taken once.
-  LargeArray<float> residual_;  // [width]
+  FloatRows residual_;          // [width]
   LargeArray<float> query_;     // [heads * key_dim]
   LargeArray<float> key_;       // [kv_heads * key_dim]
   LargeArray<float> value_;     // [kv_heads * value_dim]
   LargeArray<float> attended_;  // [heads * value_dim]
-  LargeArray<float> gate_;      // [hidden_width]
-  LargeArray<float> up_;        // [hidden_width]
+  FloatRows gate_;              // [hidden_width]
+  FloatRows up_;                // [hidden_width]
   std::vector<float> cosines_;  // [rope pairs]
   std::vector<float> sines_;    // [rope pairs]
   std::vector<RowPlace> places_;

@@ -2,6 +2,7 @@
 // comes of those that fail. The programs are small scripts in place of llama.cpp's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
@@ -215,6 +216,30 @@ TEST_F(PeerPrograms, ThePeerCountsWithItsBestProgramAndModel) {
   EXPECT_DOUBLE_EQ(row["ratio"], row["tokens_per_second"].get<double>() / 50);
   EXPECT_EQ(json["peers"].size(), 4u) << "two programs, two models";
   EXPECT_TRUE(json["left_out"].empty());
+}
+
+TEST_F(PeerPrograms, BothProgramsAreKeptToTheFastestCoresWhenAskedFor) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const std::string cores = (root_ / "cores").string();
+  const std::string peer =
+      program("build", std::string(kReadArguments) +
+                           "sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status >> " +
+                           cores + "\nrates='10, 11, 12'\n" + kPrintTests);
+  const nlohmann::json json = bench_json("peer", {"--llama-bench", peer, "--works", "decode",
+                                                  "--repeats", "2", "-t", "1", "--fastest-cores"});
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  std::ifstream file(cores);
+  for (int turn = 0; turn < 2; ++turn) {
+    std::string core;
+    ASSERT_TRUE(std::getline(file, core));
+    EXPECT_EQ(core.find_first_not_of("0123456789"), std::string::npos) << core << " is one core";
+  }
+  const nlohmann::json& row = json["rows"][0];
+  const double least = row["core_tmac_per_second_min"];
+  const double most = row["core_tmac_per_second_max"];
+  EXPECT_GT(least, 0);
+  EXPECT_EQ(json["valid"], most <= 1.2 * least);
 }
 
 TEST_F(PeerPrograms, OnlyPeersNearTheBestAreMeasuredAgain) {

@@ -16,75 +16,96 @@ constexpr std::size_t kTileBytes = 1024;
 // Digits of weights that are kept while all rows of x pass by: what the second-level cache likes.
 constexpr std::size_t kDigitBytesTogether = std::size_t{256} << 10;
 
-// One group of columns of a row tile: its lines of each digit, kTileBytes apart, highest first.
-template <class Format>
-[[gnu::always_inline]] inline void unpack_group(const PackedFormat& format, PackedTile tile,
-                                                std::byte* out) {
-  const Words16 steps[2] = {Format::steps(tile, 0), Format::steps(tile, 1)};
-  const Words16 offsets[2] = {Format::offsets(format, tile, steps[0]),
-                              Format::offsets(format, tile, steps[1])};
+// Half of the codes of a row tile and one group of columns: its lines of each digit, kTileBytes
+// apart, highest first.
+template <class Format, std::size_t Half>
+[[gnu::always_inline]] inline void unpack_half(const PackedFormat& format, PackedTile tile,
+                                               std::byte* out) {
+  const Words16 steps = Format::steps(tile, Half);
+  const Words16 offsets = Format::offsets(format, tile, steps);
   const auto split = [&](const Codes64& codes, std::size_t line) {
     std::byte* const place = out + line * kLineBytes;
     if constexpr (Format::kWide) {
-      split_wide_line(codes, steps[0], place, place + kTileBytes, place + 2 * kTileBytes);
+      split_wide_line(codes, steps, place, place + kTileBytes, place + 2 * kTileBytes);
     } else {
-      split_line(codes, steps[line / 4], offsets[line / 4], place, place + kTileBytes);
+      split_line(codes, steps, offsets, place, place + kTileBytes);
     }
   };
   if constexpr (Format::kNibbles) {
-    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 4; ++line) {
+    PAGODA_TILE_UNROLL for (std::size_t line = 2 * Half; line < 2 * Half + 2; ++line) {
       const Codes64 both = load_codes(tile.codes + line * kLineBytes);
       split(low_nibbles(both), line);
       split(high_nibbles(both), 4 + line);
     }
   } else {
-    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < 8; ++line) {
+    PAGODA_TILE_UNROLL for (std::size_t line = 4 * Half; line < 4 * Half + 4; ++line) {
       split(load_codes(tile.codes + line * kLineBytes), line);
     }
   }
 }
 
-// The digits of some row tiles: [row tile][step][digit] tiles. With an odd number of groups the
-// second half of the last step stays as it was: it is multiplied with zeros.
 template <class Format>
-constexpr std::size_t digit_bytes(std::size_t groups) {
-  return (groups + 1) / 2 * Format::kDigits * kTileBytes;
-}
+inline constexpr std::size_t kStepBytes = Format::kDigits* kTileBytes;
 
-// Row tiles [begin, end) on their way from codes to digits, a group of columns of one row tile at a
-// time, as they stand in memory.
+// Row tiles [begin, end) on their way from codes to digits, step after step. Digits stand in a ring
+// of steps: [digit] tiles each. Where a row has an odd number of groups the second half of its last
+// step stays as it was: it is multiplied with zeros.
 template <class Format>
 class Unpacking {
  public:
-  Unpacking(const PackedWeight& weight, std::size_t begin, std::size_t end, std::byte* digits)
-      : weight_(weight),
-        begin_(begin),
-        end_(end),
-        digits_(digits),
-        row_tile_(begin),
-        group_(begin < end ? 0 : weight.groups) {}
+  // Stores are done before what they wrote is loaded as a tile.
+  static constexpr std::size_t kStepsAhead = 3;
 
-  [[gnu::always_inline]] void go_on(std::size_t groups) {
-    for (; groups > 0 && group_ < weight_.groups; --groups) {
-      weight_.prefetch(row_tile_, group_, 1);
-      unpack_group<Format>(weight_.format, weight_.tile(row_tile_, group_),
-                           digits_ + (row_tile_ - begin_) * digit_bytes<Format>(weight_.groups) +
-                               group_ / 2 * Format::kDigits * kTileBytes + group_ % 2 * 512);
-      if (++row_tile_ == end_) {
-        row_tile_ = begin_;
-        ++group_;
-      }
+  Unpacking(const PackedWeight& weight, std::size_t begin, std::size_t end, std::byte* ring,
+            std::size_t ring_steps)
+      : weight_(weight),
+        row_tile_(begin),
+        end_(end),
+        ring_(ring),
+        ring_end_(ring + ring_steps * kStepBytes<Format>),
+        place_(ring) {
+    for (std::size_t step = 0; step < kStepsAhead; ++step) {
+      unpack_quarter<0>();
+      unpack_quarter<1>();
+      unpack_quarter<2>();
+      unpack_quarter<3>();
     }
   }
-  void finish() { go_on((end_ - begin_) * weight_.groups); }
+
+  std::byte* first() const { return ring_; }
+  // From one step to the next.
+  template <class Byte>
+  [[gnu::always_inline]] Byte* after(Byte* place) const {
+    place += kStepBytes<Format>;
+    return place == ring_end_ ? ring_ : place;
+  }
+
+  // One of the four quarters of the next step, if there is one: half of a group.
+  template <std::size_t Quarter>
+  [[gnu::always_inline]] void unpack_quarter() {
+    if (row_tile_ == end_) return;
+    const std::size_t group = group_ + Quarter / 2;
+    if (group < weight_.groups) {
+      if constexpr (Quarter % 2 == 0) weight_.prefetch_later_rows(row_tile_, group);
+      unpack_half<Format, Quarter % 2>(weight_.format, weight_.tile(row_tile_, group),
+                                       place_ + Quarter / 2 * (kTileBytes / 2));
+    }
+    if constexpr (Quarter < 3) return;
+    place_ = after(place_);
+    group_ += 2;
+    if (group_ < weight_.groups) return;
+    group_ = 0;
+    ++row_tile_;
+  }
 
  private:
   const PackedWeight& weight_;
-  std::size_t begin_;
-  std::size_t end_;
-  std::byte* digits_;
   std::size_t row_tile_;
-  std::size_t group_;
+  std::size_t end_;
+  std::byte* ring_;
+  std::byte* ring_end_;
+  std::byte* place_;
+  std::size_t group_ = 0;
 };
 
 // Tile registers: sums 0-3, digits of x 4 and 5, digits of weights 6 and 7.
@@ -111,30 +132,38 @@ struct StepDigitTiles {
 // Sums of one step by place value. Two digits: tile 0 high x high, 1 and 2 the mixed ones, 3 low x
 // low; three: tiles 0 to 3 in falling order.
 //
-// A register is filled for the next step as soon as nobody needs what it has: a product finds its
-// factors loaded, also on a core whose two threads share what reorders instructions.
+// A register is filled for the next step as soon as nobody needs what it has, and the vector units
+// get their work in small parts in between: products find their factors loaded and the other units
+// busy also on a core whose two threads share what reorders instructions.
 template <class Format, bool kLast>
 [[gnu::always_inline]] inline void multiply_step(const StepDigitTiles& now,
-                                                 const StepDigitTiles& next) {
+                                                 const StepDigitTiles& next,
+                                                 Unpacking<Format>& unpacking) {
   tile_signed_product<0, 4, 6>();
+  unpacking.template unpack_quarter<0>();
   tile_unsigned_product<1, 4, 7>();
   if constexpr (Format::kWide) {
     tile_unsigned_product<2, 5, 7>();
     now.load_weights<7, 2>();
+    unpacking.template unpack_quarter<1>();
     tile_signed_product<1, 5, 6>();
     if constexpr (!kLast) next.load_weights<6, 0>();
+    unpacking.template unpack_quarter<2>();
     tile_unsigned_product<3, 5, 7>();
     if constexpr (!kLast) next.load_x_low();
     tile_unsigned_product<2, 4, 7>();
     if constexpr (!kLast) next.load_x_high();
   } else {
     if constexpr (!kLast) next.load_x_high();
+    unpacking.template unpack_quarter<1>();
     tile_signed_product<2, 5, 6>();
     if constexpr (!kLast) next.load_weights<6, 0>();
+    unpacking.template unpack_quarter<2>();
     tile_unsigned_product<3, 5, 7>();
     if constexpr (!kLast) next.load_x_low();
   }
   if constexpr (!kLast) next.load_weights<7, 1>();
+  unpacking.template unpack_quarter<3>();
 }
 
 // What the matrix unit left of some rows and one row tile: sums by place value.
@@ -162,43 +191,41 @@ struct TileSums {
   }
 };
 
-// Tiles multiplied one after the other.
+// Tiles multiplied one after the other, row tile after row tile, as their digits stand in the ring.
 template <class Format>
 class TileProducts {
  public:
-  TileProducts(const Matmul& job, const PackedWeight& weight)
+  TileProducts(const Matmul& job, const PackedWeight& weight, Unpacking<Format>& unpacking)
       : job_(job),
         weight_(weight),
+        unpacking_(unpacking),
+        digits_(unpacking.first()),
         steps_((weight.groups + 1) / 2),
         rows_a_step_((kTileRows + steps_ - 1) / steps_) {}
 
-  // Rows [first_row, first_row + rows) of x, at most 16, with one row tile, whose digits these are.
-  // Meanwhile as much of `later` is unpacked.
-  void multiply(std::size_t first_row, std::size_t rows, std::size_t row_tile,
-                const std::byte* digits, Unpacking<Format>& later) {
-    const std::byte* const x = DigitRows(job_, first_row).digits;
+  // Rows [first_row, first_row + rows) of x, at most 16, with one row tile.
+  void multiply(std::size_t first_row, std::size_t rows, std::size_t row_tile) {
     TileSums<Format>& sums = sums_[turn_ % 2];
     tile_zero<0>();
     tile_zero<1>();
     tile_zero<2>();
     tile_zero<3>();
     std::size_t done = 0;
-    StepDigitTiles now = {x, digits};
+    StepDigitTiles now = {DigitRows(job_, first_row).digits, digits_};
     now.load_x_high();
     now.load_weights<6, 0>();
     now.load_weights<7, 1>();
     now.load_x_low();
     for (std::size_t step = 1; step < steps_; ++step) {
       const StepDigitTiles next = {now.x + OperandLayout::kDigitsStride,
-                                   now.weights + Format::kDigits * kTileBytes};
-      multiply_step<Format, false>(now, next);
+                                   unpacking_.after(now.weights)};
+      multiply_step<Format, false>(now, next, unpacking_);
       done = put_some(done);
-      later.go_on(kStep / kGroup);
       now = next;
     }
-    multiply_step<Format, true>(now, now);
+    multiply_step<Format, true>(now, now, unpacking_);
     put_some(done);
-    later.go_on(kStep / kGroup);
+    digits_ = unpacking_.after(now.weights);
     tile_store<0>(sums.tiles[0], kLineBytes);
     tile_store<1>(sums.tiles[1], kLineBytes);
     tile_store<2>(sums.tiles[2], kLineBytes);
@@ -229,25 +256,27 @@ class TileProducts {
 
   const Matmul& job_;
   const PackedWeight& weight_;
+  Unpacking<Format>& unpacking_;
+  const std::byte* digits_;  // of the next row tile
   std::size_t steps_;
   std::size_t rows_a_step_;
   std::size_t turn_ = 0;
   TileSums<Format> sums_[2];
 };
 
-// All rows with row tiles [begin, end), whose digits these are.
+// All rows with row tiles [begin, end), 16 rows after 16 rows. The first of them find the digits
+// they need just unpacked, the others in the ring, which has room for all.
 template <class Format>
 void multiply_part(const Matmul& job, const PackedWeight& weight, std::size_t rows,
-                   std::size_t begin, std::size_t end, const std::byte* digits,
-                   Unpacking<Format>& later) {
+                   std::size_t begin, std::size_t end, std::byte* ring, std::size_t ring_steps) {
+  Unpacking<Format> unpacking(weight, begin, end, ring, ring_steps);
   TileScope scope;
-  TileProducts<Format> products(job, weight);
+  TileProducts<Format> products(job, weight, unpacking);
   for (std::size_t row = 0; row < rows; row += kTileRows) {
     const std::size_t count = rows - row < kTileRows ? rows - row : kTileRows;
     if (row == 0 || count < kTileRows) scope.use(shapes_for(count));
     for (std::size_t row_tile = begin; row_tile < end; ++row_tile) {
-      products.multiply(row, count, row_tile,
-                        digits + (row_tile - begin) * digit_bytes<Format>(weight.groups), later);
+      products.multiply(row, count, row_tile);
     }
   }
   products.finish();
@@ -259,13 +288,16 @@ std::size_t tiles_together(std::size_t tile_bytes) {
   return fit < 1 ? 1 : fit < tiles::kTilesTogether ? fit : tiles::kTilesTogether;
 }
 
+// Steps in the ring where 16 rows of x need them once.
+constexpr std::size_t kShortRing = 4;
+
 }  // namespace
 
 std::size_t tiles_scratch(std::size_t columns) {
-  std::size_t most = 0;
+  std::size_t most = kShortRing * 3 * kTileBytes;
   for (const std::size_t digits : {2, 3}) {
     const std::size_t tile_bytes = steps_of(columns) * digits * kTileBytes;
-    const std::size_t bytes = 2 * tiles_together(tile_bytes) * tile_bytes;
+    const std::size_t bytes = tiles_together(tile_bytes) * tile_bytes;
     most = bytes > most ? bytes : most;
   }
   return most;
@@ -274,21 +306,14 @@ std::size_t tiles_scratch(std::size_t columns) {
 void multiply_by_tiles(const Matmul& job, const PackedWeight& weight, std::size_t rows,
                        std::size_t begin, std::size_t end, std::byte* scratch) {
   with_grid_format(weight.format, [&]<class Format>(Format) {
-    const std::size_t tile_bytes = digit_bytes<Format>(weight.groups);
-    const std::size_t together = tiles_together(tile_bytes);
-    const auto end_of = [&](std::size_t part) {
-      return end - part < together ? end : part + together;
-    };
-    std::byte* now = scratch;
-    std::byte* next = scratch + together * tile_bytes;
-    Unpacking<Format>(weight, begin, end_of(begin), now).finish();
+    if (rows <= kTileRows) {
+      return multiply_part<Format>(job, weight, rows, begin, end, scratch, kShortRing);
+    }
+    const std::size_t steps = steps_of(weight.groups * kGroup);
+    const std::size_t together = tiles_together(steps * kStepBytes<Format>);
     for (std::size_t part = begin; part < end; part += together) {
-      Unpacking<Format> later(weight, end_of(part), end_of(end_of(part)), next);
-      multiply_part<Format>(job, weight, rows, part, end_of(part), now, later);
-      later.finish();
-      std::byte* const used = now;
-      now = next;
-      next = used;
+      const std::size_t part_end = end - part < together ? end : part + together;
+      multiply_part<Format>(job, weight, rows, part, part_end, scratch, (part_end - part) * steps);
     }
   });
 }

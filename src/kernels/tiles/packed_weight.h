@@ -87,6 +87,13 @@ struct PackedWeight {
     const std::size_t bytes = group_bytes * row_tiles / kTilesTogether;
     for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(soon + at);
   }
+  // Of the rows after those that stand together with `row_tile`, as much as each group has.
+  [[gnu::always_inline]] void prefetch_later_rows(std::size_t row_tile, std::size_t group) const {
+    const std::size_t share = format.tile_bytes();
+    const std::byte* const soon = data + offset_of(row_tile + kTilesTogether, 0) +
+                                  (row_tile % kTilesTogether * groups + group) * share;
+    for (std::size_t at = 0; at < share; at += kLineBytes) __builtin_prefetch(soon + at, 0, 2);
+  }
   [[gnu::always_inline]] PackedTile tile(std::size_t row_tile, std::size_t group) const {
     const std::byte* const start = data + offset_of(row_tile, group);
     const std::size_t place = row_tile % kTilesTogether;

@@ -1,0 +1,30 @@
+// Rows of floats an odd number of cache lines apart.
+//
+// Products are written column by column: 16 outputs of one row after the other. With rows a power
+// of two apart, as widths like to be, all of a column would have to share a few sets of each cache.
+#pragma once
+
+#include <cstddef>
+
+#include "base/large_array.h"
+
+namespace pagoda::model {
+
+class FloatRows {
+ public:
+  void resize(std::size_t rows, std::size_t width) {
+    constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
+    const std::size_t lines = (width + kLineFloats - 1) / kLineFloats;
+    stride_ = (lines | 1) * kLineFloats;
+    values_.resize(rows * stride_);
+  }
+
+  float* row(std::size_t index) { return values_.data() + index * stride_; }
+  std::size_t stride() const { return stride_; }  // floats from row to row
+
+ private:
+  LargeArray<float> values_;
+  std::size_t stride_ = 0;
+};
+
+}  // namespace pagoda::model
