@@ -1,6 +1,7 @@
 // kernels/tiles/ints.h in plain C++.
 #pragma once
 
+#include <iterator>
 #include <type_traits>
 
 #include "kernels/ref/grid.h"
@@ -24,7 +25,7 @@ struct Words16 {
 template <class T, class Make>
 [[gnu::always_inline]] inline T each(Make make) {
   T result;
-  for (std::size_t i = 0; i < sizeof(result.v) / sizeof(result.v[0]); ++i) {
+  for (std::size_t i = 0; i < std::size(result.v); ++i) {
     result.v[i] = static_cast<std::remove_reference_t<decltype(result.v[0])> >(make(i));
   }
   return result;

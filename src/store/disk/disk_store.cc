@@ -69,7 +69,7 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(const DiskOptions& options,
   }
   bool is_read_only = options.read_only;
   RETURN_IF_ERROR(prepare_folder(*layer, is_read_only));
-  const SlotCodec codec({options.page_bytes, options.block_tokens}, std::move(cipher));
+  const SlotCodec codec({options.page_bytes, options.block_tokens}, cipher);
   ASSIGN_OR_RETURN(SlabFiles files, is_read_only
                                         ? SlabFiles::open_read_only(*layer, codec)
                                         : SlabFiles::open(*layer, codec, options.bytes_max));
