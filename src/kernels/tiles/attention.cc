@@ -271,11 +271,11 @@ void compute_values(TileScope&, const Tile& tile, float* out, std::size_t stride
     fetch_after_values(tile, keys);
   }
   for (std::size_t column = 0; column < parts.value_columns; column += 16) {
-    weigh_values({reinterpret_cast<const std::byte*>(parts.weights(0)) +
-                      2 * tile.first_tile * kTileKeys,
-                  Parts::kWeightStride},
-                 tile.queries, tile.call.sides.values + tile.first_tile,
-                 tile.last_tile - tile.first_tile, column, {out, stride / sizeof(float)});
+    weigh_values(
+        {reinterpret_cast<const std::byte*>(parts.weights(0)) + 2 * tile.first_tile * kTileKeys,
+         Parts::kWeightStride},
+        tile.queries, tile.call.sides.values + tile.first_tile, tile.last_tile - tile.first_tile,
+        column, {out, stride / sizeof(float)});
   }
 }
 

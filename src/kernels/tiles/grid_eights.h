@@ -93,8 +93,8 @@ class DigitRow {
 // ref::float_of_sum of four sums.
 [[gnu::always_inline]] inline float32x4_t floats_of(int64x2_t first, int64x2_t second) {
   const int32x4_t high = vcombine_s32(vshrn_n_s64(first, 24), vshrn_n_s64(second, 24));
-  const int32x4_t low = vandq_s32(vcombine_s32(vmovn_s64(first), vmovn_s64(second)),
-                                  vdupq_n_s32(0xFFFFFF));
+  const int32x4_t low =
+      vandq_s32(vcombine_s32(vmovn_s64(first), vmovn_s64(second)), vdupq_n_s32(0xFFFFFF));
   return vfmaq_f32(vcvtq_f32_s32(low), vcvtq_f32_s32(high), vdupq_n_f32(0x1p24f));
 }
 

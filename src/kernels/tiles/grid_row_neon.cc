@@ -1,5 +1,6 @@
-// Grid sums of one row of x, or of a few one after the other. Its high and its low digits are the two rows that one instruction
-// multiplies with two outputs; codes are read as they stand in memory.
+// Grid sums of one row of x, or of a few one after the other. Its high and its low digits are the
+// two rows that one instruction multiplies with two outputs; codes are read as they stand in
+// memory.
 #include "kernels/tiles/grid_eights.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
@@ -117,8 +118,8 @@ template <class Format, std::size_t First, std::size_t Last>
   PAGODA_TILE_UNROLL for (int pair = 0; pair < 2; ++pair) {
     sums[pair] = Format::kOffsets ? no_sums() : load_again(seeds);
     PAGODA_TILE_UNROLL for (std::size_t e = First; e < Last; ++e) {
-      sums[pair] = vusmmlaq_s32(sums[pair], vld1q_u8(codes + 32 * e + 16 * pair),
-                                vld1q_s8(x.eights[e]));
+      sums[pair] =
+          vusmmlaq_s32(sums[pair], vld1q_u8(codes + 32 * e + 16 * pair), vld1q_s8(x.eights[e]));
     }
   }
   total.add(joined(sums[0], sums[1]), step);

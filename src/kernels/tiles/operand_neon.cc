@@ -42,15 +42,15 @@ struct Digits16 {
   const int16x8_t first = words(x.v[0], x.v[1]);
   const int16x8_t second = words(x.v[2], x.v[3]);
   // (n + 128) >> 8 is the high byte of n, one more where the low byte is negative.
-  const int8x16_t high = vcombine_s8(vrshrn_n_s16(first, kDigitBits), vrshrn_n_s16(second, kDigitBits));
+  const int8x16_t high =
+      vcombine_s8(vrshrn_n_s16(first, kDigitBits), vrshrn_n_s16(second, kDigitBits));
   const int8x16_t low = vcombine_s8(vmovn_s16(first), vmovn_s16(second));
   return {high, low, vaddlvq_s8(high), vaddlvq_s8(low)};
 }
 
 // 64 columns.
-[[gnu::always_inline]] inline void put_step(const float* x, float32x4_t inverse,
-                                            StepDigits& digits, GroupSums* sums,
-                                            std::size_t groups) {
+[[gnu::always_inline]] inline void put_step(const float* x, float32x4_t inverse, StepDigits& digits,
+                                            GroupSums* sums, std::size_t groups) {
   PAGODA_TILE_UNROLL for (std::size_t part = 0; part < 4; ++part) {
     const Digits16 of = digits_of(load(x + 16 * part), inverse);
     vst1q_s8(digits.high + 16 * part, of.high);
@@ -71,8 +71,7 @@ void to_operand(const float* x, std::size_t columns, std::byte* operands, std::s
   const float scale = usable                ? largest / static_cast<float>(kDigitsMax)
                       : largest < kSmallest ? 0.0f
                                             : __builtin_nanf("");
-  const float32x4_t inverse =
-      vdupq_n_f32(usable ? static_cast<float>(kDigitsMax) / largest : 0.0f);
+  const float32x4_t inverse = vdupq_n_f32(usable ? static_cast<float>(kDigitsMax) / largest : 0.0f);
   const OperandLayout layout(columns);
   auto* const halves = reinterpret_cast<std::uint16_t*>(operands + layout.halves(row));
   std::byte* const digits = operands + layout.digits(row);

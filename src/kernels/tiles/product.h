@@ -77,8 +77,8 @@ template <int Rows>
   PAGODA_TILE_UNROLL for (std::size_t r = 0; r < Rows; ++r) {
     float* const row = reinterpret_cast<float*>(c) + kLanes * r;
     PAGODA_TILE_UNROLL for (int i = 0; i < 4; ++i) {
-      vst1q_f32(row + 4 * i, vaddq_f32(vld1q_f32(row + 4 * i),
-                                       vaddq_f32(sums.even[r][i], sums.odd[r][i])));
+      vst1q_f32(row + 4 * i,
+                vaddq_f32(vld1q_f32(row + 4 * i), vaddq_f32(sums.even[r][i], sums.odd[r][i])));
     }
   }
 }

@@ -57,12 +57,10 @@ template <class Make>
 
 // Like the instructions of x86: b where either is NaN.
 [[gnu::always_inline]] inline F32x16 max(const F32x16& a, const F32x16& b) {
-  return each_quarter(
-      [&](int i) { return vbslq_f32(vcgtq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
+  return each_quarter([&](int i) { return vbslq_f32(vcgtq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
 }
 [[gnu::always_inline]] inline F32x16 min(const F32x16& a, const F32x16& b) {
-  return each_quarter(
-      [&](int i) { return vbslq_f32(vcltq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
+  return each_quarter([&](int i) { return vbslq_f32(vcltq_f32(a.v[i], b.v[i]), a.v[i], b.v[i]); });
 }
 
 // p[0], p[2], … and p[1], p[3], … of 32 floats
@@ -76,10 +74,14 @@ template <class Make>
 }
 [[gnu::always_inline]] inline void store_pairs(float* p, const F32x16& first,
                                                const F32x16& second) {
-  vst2q_f32(p, {{first.v[0], second.v[0]}});
-  vst2q_f32(p + 8, {{first.v[1], second.v[1]}});
-  vst2q_f32(p + 16, {{first.v[2], second.v[2]}});
-  vst2q_f32(p + 24, {{first.v[3], second.v[3]}});
+  const auto put = [&](int i) {
+    const float32x4x2_t pairs = {{first.v[i], second.v[i]}};
+    vst2q_f32(p + 8 * i, pairs);
+  };
+  put(0);
+  put(1);
+  put(2);
+  put(3);
 }
 
 // 0 in lanes where x < limit, else value
