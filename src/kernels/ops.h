@@ -8,15 +8,16 @@
 // The order of every floating-point sum is part of the contract. There are two arithmetics; every
 // set follows one of them to the bit, so that sets of one arithmetic agree with each other:
 //
-//   floats  (ref, avx2-fp32, neon-fp32): factors are fp32. A sum is a *lane sum*: term i goes into
-//           lane i % 8 of eight, each lane in order by fused multiply-add; then lanes
-//           fold as a fixed tree: l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2), l[0] += l[1].
+//   floats  (ref, avx2-fp32, neon-fp32): factors are fp32. A sum is a *lane sum*: terms i = 0, 1,
+//           … go into 8 lanes, term i into lane i % 8, each lane in order by fused multiply-add;
+//           then lanes fold as a fixed tree: l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2),
+//           l[0] += l[1].
 //
-//   pairs   (ref-bf16, avx2, avx512, amx): weights stored as floats are multiplied as bf16;
-//           so are keys and values: a *pair sum*, what matrix units with bf16 inputs compute. Terms
-//           come in steps of a fixed size, the last filled up with zeros. In a step the even terms
-//           are added up by fused multiply-add, and the odd ones, both from 0; even + odd is added
-//           to the sum so far. Subnormal factors and results count as zero of their sign.
+//   pairs   (ref-bf16, neon, avx2, avx512, amx): weights stored as floats are multiplied as bf16;
+//           so are keys and values: a *pair sum*, what matrix units with bf16 inputs compute.
+//           Terms come in steps of a fixed size, the last filled up with zeros. In a step the even
+//           terms are added up by fused multiply-add, and the odd ones, both from 0; even + odd is
+//           added to the sum so far. Subnormal factors and results count as zero of their sign.
 //           Weights stored as small integers are multiplied as integers: a *grid sum*, below.
 //           Everything outside of products is as in floats.
 //

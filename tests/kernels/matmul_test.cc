@@ -124,7 +124,8 @@ TEST(Matmul, EverySetGivesTheReferenceBitsForEveryTypeAndShape) {
                               {7, 50, 2},
                               {17, 64, 1},
                               {33, 48, 2},
-                              {50, 33, 1}}) {
+                              {50, 33, 1},
+                              {70, 20, 1}}) {
       const std::size_t columns = block == 1 ? shape.columns * 13 : shape.columns * block;
       const Weights weights = random_weights(type, shape.outputs, columns);
       const std::vector<float> x = random_values(shape.rows * columns, 5);

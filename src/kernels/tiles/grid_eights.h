@@ -63,10 +63,7 @@ class DigitRow {
   const std::int8_t* digits(std::size_t group) const {
     return digits_ + group / 2 * OperandLayout::kDigitsStride + group % 2 * kGroup;
   }
-  // Of columns 0-15 or 16-31 of the group.
-  std::int32_t sum(std::size_t group, int half) const {
-    return kDigitBase * sums_[group].high[half] + sums_[group].low[half];
-  }
+  const GroupSums& sums(std::size_t group) const { return sums_[group]; }
   float scale() const { return scale_; }
 
  private:
@@ -119,13 +116,14 @@ class DigitRow {
   }
 }
 
-// Row tiles [begin, end) of the weight.
-void multiply_one_row(const Matmul& job, const PackedEights& weight, std::size_t begin,
-                      std::size_t end, std::byte* scratch);
+// Row tiles [begin, end) of the weight. Few rows, up to kFewRows, are cheaper one by one.
+inline constexpr std::size_t kFewRows = 3;
+void multiply_few_rows(const Matmul& job, const PackedEights& weight, std::size_t begin,
+                       std::size_t end, std::byte* scratch);
 void multiply_many_rows(const Matmul& job, const PackedEights& weight, std::size_t begin,
                         std::size_t end, std::byte* scratch);
 // Bytes they need, aligned to 64.
-std::size_t one_row_scratch(std::size_t columns);
+std::size_t few_rows_scratch(std::size_t columns);
 std::size_t many_rows_scratch(std::size_t columns);
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

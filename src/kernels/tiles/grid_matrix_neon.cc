@@ -33,6 +33,51 @@ std::size_t rows_together(std::size_t groups) {
 
 // ---- x
 
+// (sums of the integers of two rows) for columns 0-15 and for 16-31.
+struct PairHalves {
+  int32x2_t first;
+  int32x2_t second;
+};
+[[gnu::always_inline]] inline PairHalves sums_of(const GroupSums& a, const GroupSums& b) {
+  static_assert(sizeof(GroupSums) == 8);
+  const auto words = [](const GroupSums& of) {
+    return vmovl_s16(vld1_s16(reinterpret_cast<const std::int16_t*>(&of)));
+  };
+  const auto integers = [&](const GroupSums& of) {  // [half]
+    const int32x4_t digits = words(of);             // high[2], low[2]
+    return vmla_n_s32(vget_high_s32(digits), vget_low_s32(digits), kDigitBase);
+  };
+  const int32x2_t of_a = integers(a);
+  const int32x2_t of_b = integers(b);
+  return {vzip1_s32(of_a, of_b), vzip2_s32(of_a, of_b)};
+}
+
+// Two rows, one group.
+template <class Format>
+[[gnu::always_inline]] inline void arrange_pair(const DigitRow& a, const DigitRow& b, int lowest,
+                                                std::size_t group, std::size_t pair,
+                                                RowsGroup& out) {
+  PAGODA_TILE_UNROLL for (std::size_t digit = 0; digit < 2; ++digit) {
+    PAGODA_TILE_UNROLL for (std::size_t half = 0; half < 2; ++half) {
+      const int8x16_t of_a = vld1q_s8(a.digits(group) + digit * kStep + 16 * half);
+      const int8x16_t of_b = vld1q_s8(b.digits(group) + digit * kStep + 16 * half);
+      vst1q_s8(out.eights[2 * half][digit][pair], first_eights(of_a, of_b));
+      vst1q_s8(out.eights[2 * half + 1][digit][pair], second_eights(of_a, of_b));
+    }
+  }
+  const PairHalves sums = sums_of(a.sums(group), b.sums(group));
+  const auto put = [&](std::int32_t* place, int32x2_t of) {
+    const int32x2_t seeds = Format::kOffsets ? of : vmul_n_s32(of, lowest);
+    vst1q_s32(place, vcombine_s32(seeds, seeds));
+  };
+  if constexpr (Format::kEach16) {
+    put(out.first[pair], sums.first);
+    put(out.second[pair], sums.second);
+  } else {
+    put(out.first[pair], vadd_s32(sums.first, sums.second));
+  }
+}
+
 // Rows [first, first + count), at most four, all groups. Rows that are lacking are not multiplied
 // with in the end: they repeat the first.
 template <class Format>
@@ -44,56 +89,40 @@ void arrange_rows(const Matmul& job, int lowest, std::size_t first, std::size_t 
   };
   const DigitRow rows[kQuad] = {row(0), row(1), row(2), row(3)};
   for (std::size_t group = 0; group < groups; ++group, ++out) {
-    for (std::size_t pair = 0; pair < 2; ++pair) {
-      const DigitRow& a = rows[2 * pair];
-      const DigitRow& b = rows[2 * pair + 1];
-      for (std::size_t digit = 0; digit < 2; ++digit) {
-        for (std::size_t half = 0; half < 2; ++half) {
-          const int8x16_t of_a = vld1q_s8(a.digits(group) + digit * kStep + 16 * half);
-          const int8x16_t of_b = vld1q_s8(b.digits(group) + digit * kStep + 16 * half);
-          vst1q_s8(out->eights[2 * half][digit][pair], first_eights(of_a, of_b));
-          vst1q_s8(out->eights[2 * half + 1][digit][pair], second_eights(of_a, of_b));
-        }
-      }
-      for (std::size_t i = 0; i < 4; ++i) {
-        const DigitRow& of = i % 2 == 0 ? a : b;
-        const std::int32_t halves[2] = {of.sum(group, 0), of.sum(group, 1)};
-        const std::int32_t factor = Format::kOffsets ? 1 : lowest;
-        out->first[pair][i] = factor * (Format::kEach16 ? halves[0] : halves[0] + halves[1]);
-        if constexpr (Format::kEach16) out->second[pair][i] = factor * halves[1];
-      }
-    }
+    arrange_pair<Format>(rows[0], rows[1], lowest, group, 0, *out);
+    arrange_pair<Format>(rows[2], rows[3], lowest, group, 1, *out);
   }
 }
 
 // ---- weights
 
-[[gnu::always_inline]] inline void put_words(const std::int16_t* words, std::int32_t* out) {
-  vst1q_s32(out, vmovl_s16(vld1_s16(words)));
-}
-
 // A row tile: [4 quads][groups]
 template <class Format>
 void unpack_row_tile(const PackedEights& weight, std::size_t row_tile, CodesGroup* out) {
   const std::byte* tile = weight.row_tile(row_tile);
-  for (std::size_t group = 0; group < weight.groups; ++group, tile += Format::kTileBytes) {
-    __builtin_prefetch(tile + 4 * Format::kTileBytes);
+  const std::size_t groups = weight.groups;
+  for (std::size_t group = 0; group < groups; ++group, tile += Format::kTileBytes, ++out) {
     const auto* const codes = reinterpret_cast<const std::uint8_t*>(tile);
     const auto* const words = reinterpret_cast<const std::int16_t*>(tile + Format::kCodeBytes);
-    for (std::size_t quad = 0; quad < 4; ++quad) {
-      CodesGroup& target = out[quad * weight.groups + group];
-      const bool high = Format::kNibbles && quad % 2 == 1;
-      const std::uint8_t* const from = codes + 128 * (Format::kNibbles ? quad / 2 : quad);
-      for (std::size_t line = 0; line < 2 * kEights; ++line) {
-        const uint8x16_t bytes = vld1q_u8(from + 16 * line);
-        vst1q_u8(target.eights[line / 2][line % 2], high ? vshrq_n_u8(bytes, 4)
-                                                    : Format::kNibbles
-                                                        ? vandq_u8(bytes, vdupq_n_u8(15))
-                                                        : bytes);
+    PAGODA_TILE_UNROLL for (std::size_t line = 0; line < Format::kCodeBytes / 16; ++line) {
+      const uint8x16_t bytes = vld1q_u8(codes + 16 * line);
+      const std::size_t part = line / (2 * kEights);
+      const std::size_t place = line % (2 * kEights);
+      const auto put = [&](std::size_t quad, uint8x16_t of) {
+        vst1q_u8(out[quad * groups].eights[place / 2][place % 2], of);
+      };
+      if constexpr (Format::kNibbles) {
+        put(2 * part, vandq_u8(bytes, vdupq_n_u8(15)));
+        put(2 * part + 1, vshrq_n_u8(bytes, 4));
+      } else {
+        put(part, bytes);
       }
-      put_words(words + kQuad * quad, target.steps);
+    }
+    PAGODA_TILE_UNROLL for (std::size_t quad = 0; quad < 4; ++quad) {
+      CodesGroup& target = out[quad * groups];
+      vst1q_s32(target.steps, vmovl_s16(vld1_s16(words + kQuad * quad)));
       if constexpr (Format::kOffsets || Format::kEach16) {
-        put_words(words + kTileRows + kQuad * quad, target.others);
+        vst1q_s32(target.others, vmovl_s16(vld1_s16(words + kTileRows + kQuad * quad)));
       }
     }
   }

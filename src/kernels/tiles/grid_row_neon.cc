@@ -1,5 +1,6 @@
-// Grid sums of one row of x. Its high and its low digits are the two rows that one instruction
-// multiplies with two outputs; codes are read once, as they stand in memory.
+// Grid sums of one row of x, or of a few one after the other. Its high and its low digits are the
+// two rows that one instruction multiplies with two outputs; codes are read as they stand in
+// memory.
 #include "kernels/tiles/grid_eights.h"
 
 namespace pagoda::kernels::PAGODA_TILE_SET {
@@ -32,7 +33,9 @@ void arrange(const DigitRow& x, int lowest, std::size_t groups, RowGroup* out) {
       vst1q_s8(out->eights[2 * half], first_eights(high, low));
       vst1q_s8(out->eights[2 * half + 1], second_eights(high, low));
     }
-    const std::int32_t sums[2] = {x.sum(group, 0), x.sum(group, 1)};
+    const GroupSums& of = x.sums(group);
+    const std::int32_t sums[2] = {kDigitBase * of.high[0] + of.low[0],
+                                  kDigitBase * of.high[1] + of.low[1]};
     if constexpr (Format::kOffsets) {
       out->first[0] = sums[0] + sums[1];
       out->first[1] = (sums[0] + sums[1]) * (1 << kHighShift);
@@ -142,7 +145,7 @@ template <class Format>
 
 template <class Format>
 void multiply_row_tile(const Matmul& job, const PackedEights& weight, const RowGroup* x,
-                       float x_scale, std::size_t row_tile) {
+                       std::size_t row, float x_scale, std::size_t row_tile) {
   // Nothing is asked for ahead: the CPU sees by itself that memory is read in order.
   const std::byte* tile = weight.row_tile(row_tile);
   QuadSum totals[2][2] = {};
@@ -162,23 +165,31 @@ void multiply_row_tile(const Matmul& job, const PackedEights& weight, const RowG
       sum.sums[0] = vshrq_n_s64(sum.sums[0], kHighShift);
       sum.sums[1] = vshrq_n_s64(sum.sums[1], kHighShift);
     }
-    put_quad(job, 0, x_scale, weight.row_scales(row_tile) + kQuad * quad,
+    put_quad(job, row, x_scale, weight.row_scales(row_tile) + kQuad * quad,
              row_tile * kTileRows + kQuad * quad, floats_of(sum.sums[0], sum.sums[1]));
   }
 }
 
 }  // namespace
 
-std::size_t one_row_scratch(std::size_t columns) { return groups_of(columns) * sizeof(RowGroup); }
+std::size_t few_rows_scratch(std::size_t columns) {
+  return kFewRows * groups_of(columns) * sizeof(RowGroup);
+}
 
-void multiply_one_row(const Matmul& job, const PackedEights& weight, std::size_t begin,
-                      std::size_t end, std::byte* scratch) {
-  const DigitRow x(job.x, OperandLayout(job.weight.columns), 0);
+void multiply_few_rows(const Matmul& job, const PackedEights& weight, std::size_t begin,
+                       std::size_t end, std::byte* scratch) {
+  const OperandLayout layout(job.weight.columns);
   auto* const groups = reinterpret_cast<RowGroup*>(scratch);
   with_eights_format(weight.format, [&]<class Format>(Format) {
-    arrange<Format>(x, weight.format.lowest, weight.groups, groups);
+    for (std::size_t row = 0; row < job.rows; ++row) {
+      arrange<Format>(DigitRow(job.x, layout, row), weight.format.lowest, weight.groups,
+                      groups + row * weight.groups);
+    }
     for (std::size_t row_tile = begin; row_tile < end; ++row_tile) {
-      multiply_row_tile<Format>(job, weight, groups, x.scale(), row_tile);
+      for (std::size_t row = 0; row < job.rows; ++row) {
+        multiply_row_tile<Format>(job, weight, groups + row * weight.groups, row,
+                                  DigitRow(job.x, layout, row).scale(), row_tile);
+      }
     }
   });
 }

@@ -13,7 +13,7 @@ void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::b
 std::size_t matmul_scratch(std::size_t columns) {
   std::size_t most = 0;
   for (const std::size_t bytes :
-       {pairs_scratch(columns), one_row_scratch(columns), many_rows_scratch(columns)}) {
+       {pairs_scratch(columns), few_rows_scratch(columns), many_rows_scratch(columns)}) {
     most = bytes > most ? bytes : most;
   }
   return most;
@@ -27,7 +27,7 @@ void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* sc
   if (weight.format.codes == Codes::kBf16) {
     return multiply_pairs(job, tiles::PackedWeight(job.weight), first, last, scratch);
   }
-  if (job.rows == 1) return multiply_one_row(job, weight, first, last, scratch);
+  if (job.rows <= kFewRows) return multiply_few_rows(job, weight, first, last, scratch);
   multiply_many_rows(job, weight, first, last, scratch);
 }
 

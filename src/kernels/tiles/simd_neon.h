@@ -74,10 +74,14 @@ template <class Make>
 }
 [[gnu::always_inline]] inline void store_pairs(float* p, const F32x16& first,
                                                const F32x16& second) {
-  vst2q_f32(p, {{first.v[0], second.v[0]}});
-  vst2q_f32(p + 8, {{first.v[1], second.v[1]}});
-  vst2q_f32(p + 16, {{first.v[2], second.v[2]}});
-  vst2q_f32(p + 24, {{first.v[3], second.v[3]}});
+  const auto put = [&](int i) {
+    const float32x4x2_t pairs = {{first.v[i], second.v[i]}};
+    vst2q_f32(p + 8 * i, pairs);
+  };
+  put(0);
+  put(1);
+  put(2);
+  put(3);
 }
 
 // 0 in lanes where x < limit, else value
