@@ -29,10 +29,10 @@ cpu_set_t set_of(std::span<const int> cores) {
   return set;
 }
 
-// `thread` 0 is the caller.
+// `thread` 0 is the caller. One that has ended meanwhile uses no core.
 Status confine(pid_t thread, std::span<const int> cores) {
   const cpu_set_t set = set_of(cores);
-  if (sched_setaffinity(thread, sizeof set, &set) == 0) return ok_status();
+  if (sched_setaffinity(thread, sizeof set, &set) == 0 || errno == ESRCH) return ok_status();
   return Error{ErrorCode::kIo, fmt::format("thread {} cannot be kept to core {}: {}", thread,
                                            cores.front(), strerror(errno))};
 }
