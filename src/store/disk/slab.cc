@@ -19,7 +19,7 @@ std::uint64_t wall_clock_us() {
 
 Slab::Slab(SlabFiles files, SlotCodec codec, WallClock clock)
     : files_(std::move(files)),
-      codec_(std::move(codec)),
+      codec_(codec),
       clock_(std::move(clock)),
       index_(std::make_unique<SlotIndex>(0)),
       scratch_(codec_.geometry().slot_bytes()) {}

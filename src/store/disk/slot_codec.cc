@@ -32,7 +32,7 @@ std::uint32_t count_of(const kv::PageLabel& label) {
 }  // namespace
 
 SlotCodec::SlotCodec(const SlotGeometry& geometry, std::optional<SlotCipher> cipher)
-    : geometry_(geometry), cipher_(std::move(cipher)) {}
+    : geometry_(geometry), cipher_(cipher) {}
 
 std::array<std::byte, 16> SlotCodec::key_check() const {
   return cipher_ ? cipher_->check() : std::array<std::byte, 16>{};

@@ -74,7 +74,7 @@ Result<SlabSurvey> survey_slab(FileLayer& layer, const SlotGeometry& geometry,
   ASSIGN_OR_RETURN(slab.cipher, cipher_of(layer, geometry.file_stem() + std::string(kIndexSuffix)));
   std::optional<SlotCipher> any_key;
   if (slab.cipher != Cipher::kNone) any_key.emplace(SecretKey{});
-  const SlotCodec codec(geometry, std::move(any_key));
+  const SlotCodec codec(geometry, any_key);
   ASSIGN_OR_RETURN(SlabFiles files, SlabFiles::open_read_only(layer, codec, true));
   slab.was_closed = files.was_closed();
   SlotIndex index(files.slots_max());
