@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/tiles/flush_x86.h"
+
 // Before a loop over registers.
 #define PAGODA_TILE_UNROLL _Pragma("GCC unroll 16")
 
@@ -149,17 +151,6 @@ inline void store_bf16_apart(std::uint16_t* p, F32x16 a) {
   PAGODA_TILE_UNROLL for (std::size_t i = 0; i < kLanes; ++i) p[2 * i] = halves[i];
 }
 
-// For as long as it lives, the thread's floating point counts subnormals as zero.
-class FlushSubnormals {
- public:
-  FlushSubnormals() : outer_(_mm_getcsr()) { _mm_setcsr(outer_ | 0x8040); }  // FTZ and DAZ
-  ~FlushSubnormals() { _mm_setcsr(outer_); }
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  std::uint32_t outer_;
-};
 // FlushSubnormals sees to it.
 inline float without_subnormals(float x) { return x; }
 inline F32x16 without_subnormals(F32x16 x) { return x; }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/tiles/flush_x86.h"
+
 // Before a loop over registers.
 #define PAGODA_TILE_UNROLL _Pragma("GCC unroll 16")
 
@@ -109,17 +111,6 @@ inline void store_bf16_apart(std::uint16_t* p, F32x16 a) {
   _mm512_mask_storeu_epi16(p, 0x55555555, words);
 }
 
-// For as long as it lives, the thread's floating point counts subnormals as zero.
-class FlushSubnormals {
- public:
-  FlushSubnormals() : outer_(_mm_getcsr()) { _mm_setcsr(outer_ | 0x8040); }  // FTZ and DAZ
-  ~FlushSubnormals() { _mm_setcsr(outer_); }
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  std::uint32_t outer_;
-};
 // FlushSubnormals sees to it.
 inline float without_subnormals(float x) { return x; }
 inline F32x16 without_subnormals(F32x16 x) { return x; }
