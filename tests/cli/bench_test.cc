@@ -33,19 +33,21 @@ TEST(Bench, EveryBenchmarkExplainsItselfWithExamples) {
 }
 
 TEST(Bench, AReportCarriesItsMachineItsCommandAndItsSettings) {
-  const std::vector<std::string> flags = {"--prompt-tokens", "8", "--new-tokens", "4",
-                                          "--repeats",       "1", "--threads",    "1"};
+  const std::vector<std::string> flags = {"--prompt-tokens",  "8",   "--new-tokens", "4",
+                                          "--repeats",        "1",   "--threads",    "1",
+                                          "--kv-cache-dtype", "fp32"};
   const nlohmann::json json = bench_json("cache", flags);
   for (const char* const field : {"cpu", "architecture", "kernels", "build"}) {
     EXPECT_NE(json["machine"].value(field, ""), "") << field;
   }
   EXPECT_GE(json["machine"]["cores"], 1);
-  const std::string typed = "pagoda bench cache " + story_model() +
-                            " --prompt-tokens 8 --new-tokens 4 --repeats 1 --threads 1";
+  const std::string typed =
+      "pagoda bench cache " + story_model() +
+      " --prompt-tokens 8 --new-tokens 4 --repeats 1 --threads 1 --kv-cache-dtype fp32";
   EXPECT_EQ(json["command"], typed + " --json");
   EXPECT_EQ(json["settings"]["model"], "stories260K.gguf");
   EXPECT_EQ(json["settings"]["threads"], 1);
-  EXPECT_EQ(json["settings"]["kv_cache_dtype"], "fp16");
+  EXPECT_EQ(json["settings"]["kv_cache_dtype"], "fp32");
 
   const Captured table = run_bench("cache", flags);
   EXPECT_THAT(table.out, StartsWith("command   " + typed + "\nmachine   "));
