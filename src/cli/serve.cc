@@ -120,7 +120,9 @@ bool wants_tiers(const ServeOptions& options, const ServedSource& source) {
 
 server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
                            const ServedEvents* events) {
+  const auto digest = machine.weights_digest();
   return {{"device", machine.device_name()},
+          {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
           {"threads", machine.threads()},
           {"kv_cache_bytes", machine.kv_bytes()},
           {"kv_cache_tokens", machine.kv_tokens()},

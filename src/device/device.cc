@@ -27,6 +27,16 @@ bool fails_by_request() {
   return left == 1;
 }
 
+std::atomic<std::uint64_t> graphs_to_fail{0};
+
+bool graph_fails_by_request() {
+  std::uint64_t left = graphs_to_fail.load(std::memory_order_relaxed);
+  while (left > 0) {
+    if (graphs_to_fail.compare_exchange_weak(left, left - 1)) return true;
+  }
+  return false;
+}
+
 Status status_of(cudaError_t code, const char* what) {
   if (code == cudaSuccess && fails_by_request()) code = cudaErrorLaunchFailure;
   if (code == cudaSuccess) return ok_status();
@@ -79,7 +89,9 @@ Result<Buffer> Buffer::allocate(std::uint64_t bytes, const char* what) {
   }
   buffer.data_ = static_cast<std::byte*>(data);
   buffer.bytes_ = bytes;
-  RETURN_IF_ERROR(status_of(cudaMemset(data, 0, bytes), "clearing memory"));
+  ASSIGN_OR_RETURN(Stream stream, Stream::create());
+  RETURN_IF_ERROR(stream.fill(buffer.data_, 0, bytes));
+  RETURN_IF_ERROR(stream.wait());
   return buffer;
 }
 
@@ -134,13 +146,6 @@ Status Stream::copy_on_device(std::byte* to, const std::byte* from, std::uint64_
                    "a copy inside it");
 }
 
-Status Stream::copy_rows_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes,
-                                   std::uint64_t rows, std::uint64_t pitch) {
-  return status_of(
-      cudaMemcpy2DAsync(to, pitch, from, pitch, bytes, rows, cudaMemcpyDeviceToDevice, stream_),
-      "a copy of rows inside it");
-}
-
 Status Stream::fill(std::byte* to, int value, std::uint64_t bytes) {
   return status_of(cudaMemsetAsync(to, value, bytes, stream_), "filling memory");
 }
@@ -158,12 +163,17 @@ Status Stream::begin_capture() {
 
 Result<Graph> Stream::end_capture() {
   cudaGraph_t graph = nullptr;
-  RETURN_IF_ERROR(status_of(cudaStreamEndCapture(stream_, &graph), "ending a graph"));
   cudaGraphExec_t ready = nullptr;
-  const cudaError_t code = cudaGraphInstantiate(&ready, graph, 0);
-  static_cast<void>(cudaGraphDestroy(graph));
-  RETURN_IF_ERROR(status_of(code, "making a graph ready"));
-  return Graph(ready);
+  cudaError_t code = cudaStreamEndCapture(stream_, &graph);
+  if (code == cudaSuccess && graph_fails_by_request()) code = cudaErrorMemoryAllocation;
+  if (code == cudaSuccess) code = cudaGraphInstantiate(&ready, graph, 0);
+  Graph made(ready);
+  if (code == cudaSuccess) code = cudaGraphUpload(ready, stream_);
+  if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+  // The runtime remembers a failed call until it is asked; the next launch did not fail.
+  if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+  RETURN_IF_ERROR(status_of(code, "making a graph"));
+  return made;
 }
 
 Status Stream::launch(const Graph& graph) {
@@ -200,5 +210,7 @@ Result<double> Event::seconds_since(const Event& earlier) const {
 Status last_launch() { return status_of(cudaGetLastError(), "launching a kernel"); }
 
 void fail_from_call(std::uint64_t number) { calls_to_failure = number; }
+
+void fail_next_graphs(std::uint64_t count) { graphs_to_fail = count; }
 
 }  // namespace pagoda::device

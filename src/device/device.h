@@ -1,8 +1,9 @@
 // The GPU's memory and clockwork: device memory, pinned host memory, streams, events, graphs.
 //
-// Everything here owns what it names and gives it back when dropped. What can fail because of the
-// machine is an Error that names what was asked for. Nothing here launches kernels; kernels/cuda
-// does, on a Stream. Compiled only where CUDA is.
+// Streams here are non-blocking: nothing orders them with the legacy default stream, so nothing
+// ever runs on that one (tests/tidy counts). Everything here owns what it names and gives it back
+// when dropped. What can fail because of the machine is an Error that names what was asked for.
+// Nothing here launches kernels; kernels/cuda does, on a Stream. Compiled only where CUDA is.
 //
 // Thread rule: one thread at a time uses an object.
 #pragma once
@@ -45,7 +46,8 @@ Result<std::uint64_t> gpu_bytes_free();
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed. `what` names it in the error.
+  // Zeroed before it returns, so that a write on any stream comes after. `what` names it in the
+  // error.
   static Result<Buffer> allocate(std::uint64_t bytes, const char* what);
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -137,9 +139,6 @@ class Stream {
   // From and to whatever memory the addresses are of.
   Status copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
-  // `rows` rows of `bytes`, their beginnings `pitch` apart on both sides.
-  Status copy_rows_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes,
-                             std::uint64_t rows, std::uint64_t pitch);
   Status fill(std::byte* to, int value, std::uint64_t bytes);
   // What comes next begins after the event's last record; at once when it has none.
   Status wait_for(const Event& event);
@@ -147,6 +146,8 @@ class Stream {
   Status wait();
 
   Status begin_capture();
+  // After an error nothing is captured any more, and what was can still be launched without a graph
+  // unless the device is lost.
   Result<Graph> end_capture();
   Status launch(const Graph& graph);
 
@@ -188,5 +189,8 @@ Status last_launch();
 // For tests: from the call with this number on (1 is the next), whatever can fail here does, as on
 // a device that is lost. 0: no more.
 void fail_from_call(std::uint64_t number);
+
+// For tests: the next `count` graphs cannot be made, as where device memory has run out.
+void fail_next_graphs(std::uint64_t count);
 
 }  // namespace pagoda::device

@@ -33,6 +33,9 @@ class GpuMachine final : public Machine {
   const kv::memory::PageLayout& page_layout() const override { return decoder_->page_layout(); }
   std::size_t threads() const override { return pool_.threads(); }
   std::string device_name() const override { return facts_.name; }
+  std::optional<std::uint64_t> weights_digest() const override {
+    return decoder_->uploads_digest();
+  }
   std::uint64_t kv_bytes() const override { return pages_.bytes(); }
   std::uint64_t kv_tokens() const override {
     const std::uint64_t slices = decoder_->slice_plan().slices.size();
@@ -104,7 +107,7 @@ class GpuMachine final : public Machine {
                      .space = fmt::format("{} {}", shared.model_name, rows_id()),
                      .end_tokens = shared.end_tokens,
                      .tiers = {}};
-    return ok_status();
+    return decoder_->check_uploads();
   }
 
   device::DeviceFacts facts_;

@@ -109,18 +109,18 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   return pending.done->record(stream);
 }
 
-// Rows of a head begin every block_tokens rows, of all layers, keys and values alike: the first
-// rows of each are one copy in two dimensions.
+// The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
+// without waiting for the launch before it, begins after that.
 Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
-  const kv::memory::PageLayout& layout = decoder_.page_layout();
-  const std::uint64_t head_bytes = layout.block_tokens * layout.key_row_bytes();
+  if (copies.empty()) return ok_status();
+  copies_.clear();
   for (const kv::Copy& copy : copies) {
-    RETURN_IF_ERROR(decoder_.stream().copy_rows_on_device(
-        pages_ + copy.to.value() * layout.page_bytes(),
-        pages_ + copy.from.value() * layout.page_bytes(), copy.tokens * layout.key_row_bytes(),
-        std::uint64_t{layout.layers} * layout.kv_heads * 2, head_bytes));
+    copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
   }
-  return ok_status();
+  kernels::cuda::launch_copy_rows(
+      {.pages = pages_, .layout = decoder_.page_layout(), .copies = copies_},
+      decoder_.stream().handle());
+  return device::last_launch();
 }
 
 void GpuRunner::gather_rows(const Launch& launch, Pending* before) {

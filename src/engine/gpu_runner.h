@@ -79,6 +79,7 @@ class GpuRunner final : public Runner {
   std::optional<Error> failure_;  // the GPU is lost
 
   std::vector<model::GpuRows> rows_;
+  std::vector<kernels::cuda::BlockCopy> copies_;
   std::size_t cursor_ = 0;               // where the last sample of the launch before was found
   device::PinnedBuffer logits_;          // [logit_rows_max, vocabulary]
   std::vector<SamplerScratch> scratch_;  // [thread]

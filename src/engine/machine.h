@@ -27,6 +27,9 @@ class Machine {
   virtual std::size_t threads() const = 0;
   // What computes, for people: "2 threads", "NVIDIA H200".
   virtual std::string device_name() const = 0;
+  // Of the weights and tables in device memory, which were checked against what was uploaded: the
+  // same at every start with the same model. Nothing where weights stay in host memory.
+  virtual std::optional<std::uint64_t> weights_digest() const { return std::nullopt; }
   virtual std::uint64_t kv_bytes() const = 0;
   // Tokens that the cache holds when no slice forgets any.
   virtual std::uint64_t kv_tokens() const = 0;

@@ -49,6 +49,8 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
   return ok_status();
 }
 
+constexpr std::uint32_t kStepsWithoutGraphs = 256;
+
 constexpr std::size_t kDrawWords = sizeof(cuda::Draw) / sizeof(std::uint32_t);
 
 // Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
@@ -149,9 +151,8 @@ Status GpuDecoder::fill_rope(std::span<const float> divisors) {
   }
   const auto send = [&](device::Buffer& to, const std::vector<float>& from) -> Status {
     ASSIGN_OR_RETURN(to, device::Buffer::allocate(values * 4, "rotations"));
-    RETURN_IF_ERROR(stream_.copy_to_device(
-        to.data(), reinterpret_cast<const std::byte*>(from.data()), values * 4));
-    return stream_.wait();
+    return weights_.uploads().upload(stream_, std::as_bytes(std::span(from)), to.data(),
+                                     "a rotary table");
   };
   RETURN_IF_ERROR(send(cosines_, cosines));
   return send(sines_, sines);
@@ -278,17 +279,36 @@ Status GpuDecoder::forward(std::span<const GpuRows> sequences,
   const bool decodes = rows == sequences.size();
   shape.draws = write_draws(draws, decodes, words);
   RETURN_IF_ERROR(send_step(words, shape));
-  if (!options_.graphs || !decodes) return launch_step(shape);
-  device::Graph& graph = graphs_[shape];
-  if (graph.empty()) {
-    RETURN_IF_ERROR(stream_.begin_capture());
-    const Status launched = launch_step(shape);
-    auto captured = stream_.end_capture();
-    RETURN_IF_ERROR(launched);
-    ASSIGN_OR_RETURN(graph, std::move(captured));
-  }
-  return stream_.launch(graph);
+  return options_.graphs && decodes ? launch_as_graph(shape) : launch_step(shape);
 }
+
+// Steps go without graphs for a while after one could not be made: those that are kept hold memory
+// that may be what it lacked.
+Status GpuDecoder::launch_as_graph(const StepShape& shape) {
+  const device::Graph* graph = graphs_.find(shape);
+  if (graph == nullptr && steps_without_graphs_ == 0) {
+    Result<device::Graph> made = capture(shape);
+    if (made.ok()) {
+      graph = &graphs_.put(shape, std::move(made).value());
+    } else {
+      graphs_.clear();
+      steps_without_graphs_ = kStepsWithoutGraphs;
+    }
+  }
+  if (graph != nullptr) return stream_.launch(*graph);
+  if (steps_without_graphs_ > 0) --steps_without_graphs_;
+  return launch_step(shape);
+}
+
+Result<device::Graph> GpuDecoder::capture(const StepShape& shape) {
+  RETURN_IF_ERROR(stream_.begin_capture());
+  const Status launched = launch_step(shape);
+  Result<device::Graph> captured = stream_.end_capture();
+  RETURN_IF_ERROR(launched);
+  return captured;
+}
+
+Status GpuDecoder::check_uploads() { return weights_.uploads().check(stream_); }
 
 Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
   auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/recent_map.h"
 #include "base/result.h"
 #include "base/token_id.h"
 #include "device/device.h"
@@ -26,6 +26,9 @@
 #include "model/gpu_weights.h"
 
 namespace pagoda::model {
+
+// CUDA graphs kept at a time, each some MB of device memory for a model of 32 layers.
+inline constexpr std::size_t kGraphsMax = 256;
 
 struct GpuDecoderOptions {
   std::uint32_t rows_max = 2048;     // of one step
@@ -63,6 +66,12 @@ class GpuDecoder {
   std::uint64_t weight_bytes() const { return weights_.bytes(); }
   std::uint32_t logit_rows_max() const { return options_.sequences_max; }
   device::Stream& stream() { return stream_; }
+
+  // Whether weights and rotary tables lie in device memory as they were uploaded, and a digest of
+  // them that is the same at every start.
+  Status check_uploads();
+  std::uint64_t uploads_digest() const { return weights_.uploads().digest(); }
+  std::size_t graphs_kept() const { return graphs_.size(); }
 
   // Where pages are; before the first forward().
   void set_pages(std::byte* pages) { pages_ = pages; }
@@ -115,6 +124,8 @@ class GpuDecoder {
   void write_rows(std::span<const GpuRows> sequences, std::uint32_t* words);
   Status send_step(const std::uint32_t* words, const StepShape& shape);
   Status launch_step(const StepShape& shape);
+  Status launch_as_graph(const StepShape& shape);
+  Result<device::Graph> capture(const StepShape& shape);
   void launch_layer(std::uint32_t layer, const StepShape& shape);
   void launch_attention(std::uint32_t layer, const StepShape& shape);
   void launch_logits(std::uint32_t rows, std::uint32_t draws);
@@ -135,7 +146,8 @@ class GpuDecoder {
   std::vector<AttentionPlan> plans_;  // per slice
   std::vector<kernels::cuda::SequencePlace> sequences_;
   std::uint32_t table_words_used_ = 0;
-  std::map<StepShape, device::Graph> graphs_;
+  RecentMap<StepShape, device::Graph> graphs_{kGraphsMax};
+  std::uint32_t steps_without_graphs_ = 0;
 
   device::Buffer residual_;  // [rows_max, width] fp32
   device::Buffer normed_;    // operand of width

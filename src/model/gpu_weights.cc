@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 namespace pagoda::model {
 
@@ -11,6 +12,15 @@ using kernels::cuda::Form;
 using kernels::cuda::kTileRows;
 using kernels::cuda::Matrix;
 using kernels::cuda::SourceRow;
+
+namespace {
+
+// Rows of zeros after the last gate and up make up whole chunks of what they leave (Finish::kGate).
+std::size_t gate_up_rows(std::size_t hidden_width) {
+  return std::size_t{2} * kernels::cuda::chunks_of(hidden_width) * kernels::cuda::kChunkColumns;
+}
+
+}  // namespace
 
 Result<std::byte*> GpuWeights::take(std::uint64_t bytes) {
   ASSIGN_OR_RETURN(device::Buffer buffer, device::Buffer::allocate(bytes, "weights"));
@@ -30,10 +40,8 @@ class GpuWeights::Uploader {
 
   Result<const float*> floats(const std::vector<float>& values) {
     if (values.empty()) return static_cast<const float*>(nullptr);
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values.size() * sizeof(float)));
-    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
-                                           values.size() * sizeof(float)));
-    RETURN_IF_ERROR(stream_.wait());
+    ASSIGN_OR_RETURN(std::byte* const place,
+                     send(std::as_bytes(std::span(values)), "a vector of weights"));
     return reinterpret_cast<const float*>(place);
   }
 
@@ -53,9 +61,8 @@ class GpuWeights::Uploader {
         kernels::cuda::pack_row_tile(form, sources, columns, staging_.data() + tile * tile_bytes);
       }
     });
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes));
-    RETURN_IF_ERROR(stream_.copy_to_device(place, staging_.data(), bytes));
-    RETURN_IF_ERROR(stream_.wait());
+    ASSIGN_OR_RETURN(std::byte* const place,
+                     send(std::span(staging_).first(bytes), "a weight matrix"));
     bytes_done_ += rows * columns;
     if (progress_) progress_(std::min(bytes_done_, bytes_all_), bytes_all_);
     return Matrix{form, place, static_cast<std::uint32_t>(rows),
@@ -119,10 +126,9 @@ class GpuWeights::Uploader {
                    "the GPU runs no feed-forward gate with a bias; use --device cpu"};
     }
     const Form form = gate.type == up.type ? kernels::cuda::form_of(gate.type) : Form::kBf16;
-    // A hidden width that is no multiple of 8 ends in rows of zeros.
-    const std::size_t eights = (gate.rows + 7) / 8;
     GpuProjection made;
-    ASSIGN_OR_RETURN(made.weight, matrix(form, eights * 16, gate.columns, [&](std::size_t row) {
+    ASSIGN_OR_RETURN(made.weight,
+                     matrix(form, gate_up_rows(gate.rows), gate.columns, [&](std::size_t row) {
                        const std::size_t from = row / 16 * 8 + row % 8;
                        if (from >= gate.rows) return SourceRow{};
                        return SourceRow{row % 16 < 8 ? &gate : &up, from};
@@ -137,14 +143,18 @@ class GpuWeights::Uploader {
         kernels::cuda::round_row(table, r, values.data() + r * table.columns);
       }
     });
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values.size() * 2));
-    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
-                                           values.size() * 2));
-    RETURN_IF_ERROR(stream_.wait());
+    ASSIGN_OR_RETURN(std::byte* const place,
+                     send(std::as_bytes(std::span(values)), "the embedding"));
     return reinterpret_cast<const kernels::cuda::Bf16*>(place);
   }
 
  private:
+  Result<std::byte*> send(std::span<const std::byte> bytes, const char* what) {
+    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes.size()));
+    RETURN_IF_ERROR(weights_.uploads_.upload(stream_, bytes, place, what, &pool_));
+    return place;
+  }
+
   GpuWeights& weights_;
   device::Stream stream_;
   ThreadPool& pool_;
@@ -199,6 +209,7 @@ class GpuWeights::RandomMaker {
                                        .bound = std::sqrt(3.0f / static_cast<float>(columns)),
                                        .seed = seed_++},
                                       stream_.handle());
+    RETURN_IF_ERROR(weights_.uploads_.record(stream_, place, bytes, "a random matrix"));
     return GpuProjection{
         {form_, place, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)}};
   }
@@ -207,21 +218,16 @@ class GpuWeights::RandomMaker {
     ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values * 2));
     auto* const bits = reinterpret_cast<kernels::cuda::Bf16*>(place);
     kernels::cuda::launch_random_bf16(bits, values, 1.0f, seed_++, stream_.handle());
+    RETURN_IF_ERROR(weights_.uploads_.record(stream_, place, values * 2, "a random embedding"));
     return static_cast<const kernels::cuda::Bf16*>(bits);
   }
 
   Result<const float*> ones(std::size_t count) {
     const std::vector<float> values(count, 1.0f);
     ASSIGN_OR_RETURN(std::byte* const place, weights_.take(count * sizeof(float)));
-    RETURN_IF_ERROR(stream_.copy_to_device(place, reinterpret_cast<const std::byte*>(values.data()),
-                                           count * sizeof(float)));
-    RETURN_IF_ERROR(stream_.wait());
+    RETURN_IF_ERROR(weights_.uploads_.upload(stream_, std::as_bytes(std::span(values)), place,
+                                             "a vector of weights"));
     return reinterpret_cast<const float*>(place);
-  }
-
-  Status finish() {
-    RETURN_IF_ERROR(device::last_launch());
-    return stream_.wait();
   }
 
  private:
@@ -249,14 +255,13 @@ Result<GpuWeights> GpuWeights::random(const Config& config, Form form, std::uint
     ASSIGN_OR_RETURN(layer.attention_output, maker.projection(config.width, queries));
     ASSIGN_OR_RETURN(layer.feed_forward_norm, maker.ones(config.width));
     ASSIGN_OR_RETURN(layer.gate_up,
-                     maker.projection(2 * std::size_t{config.hidden_width}, config.width));
+                     maker.projection(gate_up_rows(config.hidden_width), config.width));
     ASSIGN_OR_RETURN(layer.down, maker.projection(config.width, config.hidden_width));
     made.layers_.push_back(std::move(layer));
   }
   ASSIGN_OR_RETURN(made.embedding_, maker.table(std::size_t{config.vocabulary} * config.width));
   ASSIGN_OR_RETURN(made.output_norm_, maker.ones(config.width));
   ASSIGN_OR_RETURN(made.output_, maker.projection(config.vocabulary, config.width));
-  RETURN_IF_ERROR(maker.finish());
   return made;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/cuda/ops.h"
 #include "model/config.h"
 #include "model/packed_weights.h"
+#include "model/upload_log.h"
 #include "model/weights.h"
 
 namespace pagoda::model {
@@ -47,6 +48,8 @@ class GpuWeights {
   const float* output_norm() const { return output_norm_; }
   const GpuProjection& output() const { return output_; }
   std::uint64_t bytes() const { return bytes_; }
+  UploadLog& uploads() { return uploads_; }
+  const UploadLog& uploads() const { return uploads_; }
 
  private:
   class Uploader;
@@ -56,6 +59,7 @@ class GpuWeights {
 
   std::vector<device::Buffer> buffers_;
   std::uint64_t bytes_ = 0;
+  UploadLog uploads_;
   std::vector<GpuLayer> layers_;
   const kernels::cuda::Bf16* embedding_ = nullptr;  // [vocabulary, width]
   const float* output_norm_ = nullptr;

@@ -22,6 +22,8 @@ struct DeskOptions {
   std::uint32_t blocks = 4096;
   std::uint32_t batched_tokens = 512;
   bool graphs = true;
+  kv::memory::Element element = kv::memory::Element::kBF16;
+  bool random_weights = false;  // of the model's shape, made on the GPU
   // A tier for the machine's pages: everything is written to it and read from it.
   std::function<std::unique_ptr<kv::PageStore>(engine::Machine&)> open_store = {};
 };
@@ -34,9 +36,14 @@ class GpuDesk {
     shared.scheduler.sequences_max = 16;
     shared.scheduler.batched_tokens_max = options.batched_tokens;
     shared.name_blocks = options.open_store != nullptr;
-    auto made = engine::create_gpu_machine(
-        model.config(), model.weights(), kernels::ref_set(),
-        {.shared = shared, .blocks = options.blocks, .graphs = options.graphs});
+    shared.kv_element = options.element;
+    const engine::GpuMachineOptions machine = {
+        .shared = shared, .blocks = options.blocks, .graphs = options.graphs};
+    const kernels::KernelSet& kernels = kernels::ref_set();
+    auto made =
+        options.random_weights
+            ? engine::create_gpu_machine(model.config(), engine::RandomWeights{}, kernels, machine)
+            : engine::create_gpu_machine(model.config(), model.weights(), kernels, machine);
     EXPECT_TRUE(made.ok()) << made.error().message;
     if (!made.ok()) std::abort();
     machine_ = std::move(made).value();

@@ -12,6 +12,7 @@ namespace {
 
 using engine::Heard;
 using engine::Request;
+using kv::memory::Element;
 
 // Greedy and drawn, with and without log-probabilities, forked and penalised: every way a token is
 // chosen.
@@ -34,19 +35,25 @@ std::vector<Request> requests_of(const model::Config& config, std::size_t count)
   return requests;
 }
 
-TEST(GpuEngineTest, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
+class GpuEngine : public testing::TestWithParam<Element> {};
+
+INSTANTIATE_TEST_SUITE_P(KvFormats, GpuEngine, testing::ValuesIn(kGpuElements),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 24);
   std::vector<std::shared_ptr<Heard>> alone;
   for (const Request& request : requests) {
-    GpuDesk desk(model, {});
+    GpuDesk desk(model, {.element = GetParam()});
     alone.push_back(desk.submit(request));
     desk.run();
   }
   const DeskOptions all[] = {
       {}, {.batched_tokens = 64}, {.graphs = false}, {.blocks = 64, .batched_tokens = 128}};
-  for (const DeskOptions& options : all) {
+  for (DeskOptions options : all) {
+    options.element = GetParam();
     GpuDesk desk(model, options);
     for (int round = 0; round < 2; ++round) {  // the second one finds prefixes in the cache
       std::vector<std::shared_ptr<Heard>> heard;
@@ -57,6 +64,59 @@ TEST(GpuEngineTest, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
     if (options.blocks == 64) {
       EXPECT_GT(desk.counters().preemptions, 0u);
     }
+  }
+}
+
+// A hit that ends inside a block and forks of a partial block copy rows, with their scales: each
+// length of what is shared, in layers after the first as well.
+TEST_P(GpuEngine, AHitThatEndsInsideABlockGivesTheAnswerOfAColdStart) {
+  REQUIRE_GPU();
+  const SeededModel model({.layers = 3, .heads = 8, .kv_heads = 2, .head_dim = 128});
+  const model::Tokens shared = model::random_tokens(model.config(), 96, 21);
+  GpuDesk warm(model, {.element = GetParam()});
+  Request first;
+  first.prompt = shared;
+  first.end.max_tokens = 1;
+  warm.submit(first);
+  warm.run();
+  for (std::size_t length = 65; length <= 80; ++length) {
+    Request request;
+    request.prompt.assign(shared.begin(), shared.begin() + static_cast<std::ptrdiff_t>(length));
+    for (const TokenId token : model::random_tokens(model.config(), 9, 100 + length)) {
+      request.prompt.push_back(token);
+    }
+    request.end.max_tokens = 12;
+    request.sampling.n = 3;
+    request.sampling.temperature = 1.0f;
+    request.sampling.logprobs = 2;
+    request.sampling.seed = length;
+    GpuDesk cold(model, {.element = GetParam()});
+    const auto expected = cold.submit(request);
+    cold.run();
+    const auto got = warm.submit(request);
+    warm.run();
+    ASSERT_GE(got->answers[0].record.prompt_tokens_cached, length);
+    expect_same(*got, *expected, length);
+  }
+}
+
+// Shapes of steps come and go; graphs of all of them would fill the device.
+TEST_P(GpuEngine, GraphsThatCannotBeMadeCostNoAnswer) {
+  REQUIRE_GPU();
+  const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
+  const std::vector<Request> requests = requests_of(model.config(), 16);
+  std::vector<std::shared_ptr<Heard>> expected;
+  GpuDesk plain(model, {.graphs = false, .element = GetParam()});
+  for (const Request& request : requests) expected.push_back(plain.submit(request));
+  plain.run();
+  for (const std::uint64_t failures : {1u, 1000000u}) {
+    GpuDesk desk(model, {.element = GetParam()});
+    device::fail_next_graphs(failures);
+    std::vector<std::shared_ptr<Heard>> heard;
+    for (const Request& request : requests) heard.push_back(desk.submit(request));
+    desk.run();
+    device::fail_next_graphs(0);
+    for (std::size_t i = 0; i < requests.size(); ++i) expect_same(*heard[i], *expected[i], i);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "base/thread_pool.h"
@@ -77,6 +78,20 @@ void fetch_logits(model::GpuDecoder& decoder, std::size_t rows, std::vector<floa
 
 }  // namespace
 
+std::string name_of(kv::memory::Element element) {
+  switch (element) {
+    case kv::memory::Element::kF32:
+      return "Fp32";
+    case kv::memory::Element::kF16:
+      return "Fp16";
+    case kv::memory::Element::kBF16:
+      return "Bf16";
+    case kv::memory::Element::kE4M3:
+      return "Fp8";
+  }
+  return "";
+}
+
 SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   config_ = {.layers = shape.layers,
              .width = shape.width,
@@ -116,6 +131,13 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
     weights_.layers.push_back(std::move(layer));
   }
   weights_.embedding = matrix(shape.vocabulary, shape.width);
+  if (shape.poisoned) {
+    constexpr std::uint16_t kInfinity = 0x7F80;  // bf16
+    std::vector<std::byte>& bytes = matrices_.back().bytes;
+    for (std::size_t i = 0; i < shape.width; ++i) {
+      std::memcpy(bytes.data() + (kPoison.value() * shape.width + i) * 2, &kInfinity, 2);
+    }
+  }
   weights_.output = matrix(shape.vocabulary, shape.width);
   weights_.output_norm = norm(shape.width);
 }

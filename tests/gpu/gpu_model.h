@@ -12,6 +12,9 @@
 
 namespace pagoda::gpu_test {
 
+// A token whose rows are not finite in a poisoned model.
+inline constexpr TokenId kPoison = TokenId(5);
+
 struct ModelShape {
   std::uint32_t layers = 2;
   std::uint32_t width = 256;
@@ -22,6 +25,7 @@ struct ModelShape {
   std::uint32_t vocabulary = 512;
   std::uint32_t window = 0;  // of every other layer
   bool head_norms = false;
+  bool poisoned = false;  // the embedding of kPoison is infinite; of bf16 weights
   gguf::TensorType type = gguf::TensorType::kBF16;
 };
 
@@ -43,6 +47,10 @@ class SeededModel {
   model::Config config_;
   model::Weights weights_;
 };
+
+inline constexpr kv::memory::Element kGpuElements[] = {
+    kv::memory::Element::kBF16, kv::memory::Element::kF16, kv::memory::Element::kE4M3};
+std::string name_of(kv::memory::Element element);
 
 struct GpuConditions {
   std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once

@@ -66,6 +66,7 @@ const Case kCases[] = {
     {"Head256WindowFp8",
      {.heads = 4, .kv_heads = 1, .head_dim = 256, .window = 100},
      Element::kE4M3},
+    {"WidthsOfNoWholeChunks", {.width = 272, .hidden_width = 360}},
     {"Window", {.heads = 4, .kv_heads = 2, .head_dim = 64, .window = 100}},
     {"HeadNorms", {.heads = 4, .kv_heads = 2, .head_dim = 128, .head_norms = true}},
     {"Q4_0", {.hidden_width = 512, .type = TensorType::kQ4_0}},
@@ -137,6 +138,36 @@ TEST_P(GpuModel, NeighboursChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, GpuModel, testing::ValuesIn(kCases),
                          [](const auto& tested) { return tested.param.name; });
+
+// Operands stand in chunks of 64 columns. Where a width is no multiple of that, a row's last chunk
+// lies where an earlier step of another size had other rows: what was not finite there must be
+// gone.
+TEST(GpuPoisonedModel, ARowThatIsNotFiniteReachesNoOtherRow) {
+  REQUIRE_GPU();
+  for (const std::uint32_t width : {256u, 272u}) {
+    const SeededModel model({.width = width, .hidden_width = width + 88, .poisoned = true});
+    std::vector<Tokens> sequences;
+    for (std::size_t s = 0; s < 12; ++s) {
+      sequences.push_back(model::random_tokens(model.config(), 40, 60 + s));
+      std::replace(sequences[s].begin(), sequences[s].end(), kPoison, TokenId(6));
+    }
+    const auto expected = run_on_gpu(model.config(), model.weights(), {.chunk = 1}, sequences);
+    for (std::size_t s = 0; s < sequences.size(); s += 2) {
+      sequences[s].resize(4 + 3 * s);  // each ends at another step: every step has another size
+      sequences[s].back() = kPoison;
+    }
+    for (const std::uint32_t chunk : {1u, 3u, 16u}) {
+      const auto got = run_on_gpu(model.config(), model.weights(), {.chunk = chunk}, sequences);
+      for (std::size_t s = 0; s < sequences.size(); ++s) {
+        const std::size_t sound = sequences[s].size() - (s % 2 == 0 ? 1 : 0);
+        const std::size_t values = sound * model.config().vocabulary;
+        ASSERT_EQ(std::memcmp(got[s].data(), expected[s].data(), values * sizeof(float)), 0)
+            << "width " << width << ", sequence " << s << ", chunks of " << chunk;
+        ASSERT_EQ(std::isfinite(got[s].back()), s % 2 == 1);
+      }
+    }
+  }
+}
 
 TEST(GpuDefaultModel, LogitsAreThoseOfTheCpuAndChunksChangeNothing) {
   REQUIRE_GPU();

@@ -52,10 +52,12 @@ std::unique_ptr<kv::PageStore> open_store(Way way, const std::string& folder,
       .value();
 }
 
-class GpuTiers : public testing::TestWithParam<Way> {
+class GpuTiers : public testing::TestWithParam<std::tuple<Way, kv::memory::Element>> {
  protected:
   GpuTiers() { std::filesystem::remove_all(folder_); }
   ~GpuTiers() override { std::filesystem::remove_all(folder_); }
+  static Way way() { return std::get<0>(GetParam()); }
+  static kv::memory::Element element() { return std::get<1>(GetParam()); }
 
   const std::string folder_ = testing::TempDir() + "pagoda_gpu_tiers";
 };
@@ -66,14 +68,16 @@ TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
   const std::vector<Request> requests = requests_of(model.config(), 12);
   std::vector<std::shared_ptr<Heard>> alone;
   for (const Request& request : requests) {
-    GpuDesk desk(model, {});
+    GpuDesk desk(model, {.element = element()});
     alone.push_back(desk.submit(request));
     desk.run();
   }
   // Less than the requests need together: what ends is soon evicted, and some are preempted.
-  GpuDesk desk(model, {.blocks = 96, .batched_tokens = 128, .open_store = [&](auto& machine) {
-                         return open_store(GetParam(), folder_, machine);
-                       }});
+  GpuDesk desk(
+      model,
+      {.blocks = 96, .batched_tokens = 128, .element = element(), .open_store = [&](auto& machine) {
+         return open_store(way(), folder_, machine);
+       }});
   std::uint64_t loaded = 0;
   for (int round = 0; round < 4; ++round) {
     std::vector<std::shared_ptr<Heard>> heard;
@@ -91,9 +95,12 @@ TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
   RecordProperty("tokens_loaded", static_cast<int>(loaded));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, GpuTiers, testing::Values(Way::kHost, Way::kDisk),
+INSTANTIATE_TEST_SUITE_P(Ways, GpuTiers,
+                         testing::Combine(testing::Values(Way::kHost, Way::kDisk),
+                                          testing::ValuesIn(kGpuElements)),
                          [](const auto& tested) {
-                           return tested.param == Way::kHost ? "Host" : "Disk";
+                           const bool host = std::get<0>(tested.param) == Way::kHost;
+                           return (host ? "Host" : "Disk") + name_of(std::get<1>(tested.param));
                          });
 
 }  // namespace

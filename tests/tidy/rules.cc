@@ -182,6 +182,27 @@ Findings empty_names(const SourceText& source) {
   return findings;
 }
 
+Findings legacy_stream_work(const SourceText& source) {
+  Findings findings;
+  int number = 0;
+  for (const std::string_view line : split_lines(source.code)) {
+    ++number;
+    for (const Word& word : words_of(line)) {
+      const bool copies =
+          word.text.starts_with("cudaMemcpy") || word.text.starts_with("cudaMemset");
+      const bool called = trimmed(line.substr(word.at + word.text.size())).starts_with('(');
+      if (copies && called && word.text.find("Async") == std::string_view::npos) {
+        findings.push_back({number, "'" + std::string(word.text) +
+                                        "' works on the legacy default stream: use a Stream"});
+      }
+    }
+    if (line.find("<<<") != std::string_view::npos) {
+      findings.push_back({number, "a <<<>>> launch: use launch_kernel, which names its stream"});
+    }
+  }
+  return findings;
+}
+
 Findings commented_out_code(const SourceText& source) {
   Findings findings;
   const std::vector<std::string_view> code_lines = split_lines(source.code);

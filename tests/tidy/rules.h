@@ -24,6 +24,10 @@ Findings missing_pragma_once(const SourceText& source);
 // and types that begin with Base. Names after std:: are not ours and pass, as do #include lines.
 Findings empty_names(const SourceText& source);
 
+// A CUDA call that works on the legacy default stream: cudaMemcpy, cudaMemset and the like without
+// Async, and <<<>>> launches. Our streams are non-blocking, so that nothing orders them with it.
+Findings legacy_stream_work(const SourceText& source);
+
 // A // line that reads like a statement, and #if 0. Told from prose by its shape (an assignment, a
 // call, a return, the head of a block) together with its last character, ';' or '{'. Lines indented
 // by three or more after the slashes are examples in documentation and pass.

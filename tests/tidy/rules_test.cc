@@ -115,5 +115,15 @@ TEST(RulesTest, CodeIsNotKeptInComments) {
                           OnLine(7), OnLine(8), OnLine(10)));
 }
 
+TEST(LegacyStreamTest, SynchronousCopiesAndBareLaunchesAreFound) {
+  EXPECT_THAT(legacy_stream_work(sample("cudaMemset(p, 0, n);\nx = cudaMemcpy2D (a, b);\n")),
+              ElementsAre(OnLine(1), OnLine(2)));
+  EXPECT_THAT(legacy_stream_work(sample("kernel<<<grid, block>>>(x);\n", "src/kernels/a.cu")),
+              ElementsAre(OnLine(1)));
+  EXPECT_THAT(legacy_stream_work(sample("cudaMemsetAsync(p, 0, n, s);\n// cudaMemset(p)\n"
+                                        "copy(cudaMemcpyDefault);\n")),
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace pagoda::tidy

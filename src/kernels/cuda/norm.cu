@@ -58,6 +58,10 @@ __global__ void __launch_bounds__(kThreads) norm(Norm job) {
   for (std::uint32_t i = kKept * kThreads + threadIdx.x; i < job.width; i += kThreads) {
     store(i, x[i], job.weight[i]);
   }
+  const std::uint32_t padding = job.width + threadIdx.x;
+  if (padding < chunks_of(job.width) * kChunkColumns) {
+    job.operand[operand_place(row, padding, job.rows)] = 0;
+  }
 }
 
 }  // namespace

@@ -48,11 +48,14 @@
 //
 // The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
 // each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
-// copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16.
+// copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16. Where rows have no
+// whole number of 64 columns, whoever writes an operand writes zeros into the rest: what an earlier
+// step left there may be NaN, and the weights' zeros do not undo that.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "device/device.h"
 #include "kernels/cuda/packed_matrix.h"
@@ -100,7 +103,8 @@ enum class Finish : std::uint8_t {
   kStore,  // out = y + bias
   kAdd,    // out += y + bias
   kGate,   // weight rows 16i to 16i + 7 are gates, 16i + 8 to 16i + 15 their ups:
-           // operand[row, 8i + j] = gate(y[16i + j], y[16i + 8 + j])
+           // operand[row, 8i + j] = gate(y[16i + j], y[16i + 8 + j]). Weight rows of zeros
+           // beyond the last make up whole chunks of the operand, which are zeros then.
 };
 
 struct Product {
@@ -234,6 +238,21 @@ void launch_attend_wide(const Attend& job, Stream stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge(const Attend& job, Stream stream);
+
+// The rows of the first `tokens` tokens of a block, keys, values and scales of all layers, from one
+// page to another, and no byte of another row: kv::memory::copy_rows() on the device.
+struct BlockCopy {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t tokens = 0;
+};
+inline constexpr std::size_t kCopiesPerLaunch = 64;
+struct CopyRows {
+  std::byte* pages = nullptr;
+  kv::memory::PageLayout layout;      // rows; key_dim equals value_dim
+  std::span<const BlockCopy> copies;  // in host memory, read before the call returns
+};
+void launch_copy_rows(const CopyRows& job, Stream stream);
 
 // How a token is chosen: as engine/sampler.h says in its steps 4 to 8, to the bit.
 struct Draw {
