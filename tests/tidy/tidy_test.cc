@@ -82,6 +82,8 @@ TEST(TidyTest, HeadersBeginOnce) { expect_none(missing_pragma_once); }
 
 TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
 
+TEST(TidyTest, AnswersDependOnNoLibraryMathematics) { expect_none(library_mathematics); }
+
 TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
 
 }  // namespace
