@@ -1,4 +1,4 @@
-// Seeded matrices of every type that the GPU multiplies, as a file would hold them.
+// Seeded matrices of floats and of the types that GPUs multiply, as a file would hold them.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "kernels/ops.h"
 
-namespace pagoda::gpu_test {
+namespace pagoda::model {
 
 struct RandomMatrix {
   kernels::WeightMatrix view;
@@ -79,4 +79,4 @@ inline RandomMatrix random_matrix(gguf::TensorType type, std::size_t rows, std::
   return made;
 }
 
-}  // namespace pagoda::gpu_test
+}  // namespace pagoda::model
