@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -22,20 +23,22 @@ struct DeskOptions {
   std::uint32_t blocks = 4096;
   std::uint32_t batched_tokens = 512;
   bool graphs = true;
+  std::optional<kv::memory::Element> element = {};
   // A tier for the machine's pages: everything is written to it and read from it.
   std::function<std::unique_ptr<kv::PageStore>(engine::Machine&)> open_store = {};
 };
 
 class GpuDesk {
  public:
-  GpuDesk(const SeededModel& model, const DeskOptions& options) {
+  GpuDesk(const model::ModelParts& model, const DeskOptions& options) {
     engine::CpuMachineOptions shared;
+    shared.kv_element = options.element;
     shared.context_tokens = 2048;
     shared.scheduler.sequences_max = 16;
     shared.scheduler.batched_tokens_max = options.batched_tokens;
     shared.name_blocks = options.open_store != nullptr;
     auto made = engine::create_gpu_machine(
-        model.config(), model.weights(), kernels::ref_set(),
+        model.config, model.weights, kernels::ref_set(),
         {.shared = shared, .blocks = options.blocks, .graphs = options.graphs});
     EXPECT_TRUE(made.ok()) << made.error().message;
     if (!made.ok()) std::abort();
