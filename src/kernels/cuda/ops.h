@@ -62,7 +62,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 3;
+inline constexpr std::uint32_t kArithmeticVersion = 4;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
