@@ -95,7 +95,7 @@ class Core {
   void assemble_rows(const sched::PlannedRows& rows);
   void collect();
   void collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
-                    std::span<const TokenScore>& scores);
+                    std::span<const TokenScore>& scores, bool finite);
   void take_scores(Answer& answer, const sched::PlannedRows& rows,
                    std::span<const TokenScore>& scores);
   void retain(const Answer& answer);

@@ -1,4 +1,6 @@
 // The second half of a step: what the launch gave.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/assert.h"
@@ -18,11 +20,14 @@ void Core::collect() {
   const std::int64_t collected_ns = clock_.now_ns();
   auto samples = collected.samples;
   auto scores = collected.scores;
+  auto spoilt = collected.spoilt;
   std::uint64_t rows_computed = 0;
   for (const sched::PlannedRows& rows : step.rows) {
     Answer& answer = static_cast<Answer&>(*rows.task);
     const std::size_t sampled = rows.samples ? answer.answers : 0;
-    collect_rows(rows, samples.first(sampled), scores);
+    const bool finite = spoilt.empty() || spoilt.front() == 0;
+    if (!spoilt.empty()) spoilt = spoilt.subspan(1);
+    collect_rows(rows, samples.first(sampled), scores, finite);
     samples = samples.subspan(sampled);
     rows_computed += rows.rows;
   }
@@ -46,12 +51,18 @@ void Core::lose(const Error& error) {
 }
 
 void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
-                        std::span<const TokenScore>& scores) {
+                        std::span<const TokenScore>& scores, bool finite) {
   Answer& answer = static_cast<Answer&>(*rows.task);
   take_scores(answer, rows, scores);
   if (answer.state == sched::TaskState::kFinished) return;
+  // What these rows hold is not to be trusted: nothing of it is published.
+  if (!finite) {
+    return end_all(*answer.request, FinishReason::kError,
+                   fmt::format("a query, key or value of the model at positions {} to {} is not "
+                               "finite in the KV cache's element type",
+                               rows.first, rows.first + rows.rows - 1));
+  }
   if (!samples.empty() && !samples.front().ok()) {
-    // What these rows hold is not to be trusted: nothing of it is published.
     return end_all(*answer.request, FinishReason::kError, samples.front().error().message);
   }
   const std::size_t blocks_known = answer.sequence ? answer.sequence->nodes().size() : 0;

@@ -51,6 +51,7 @@ CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& page
   const std::size_t rows = std::min<std::size_t>(kLogitRowsMax, decoder.rows_max());
   logits_.resize(rows * vocabulary);
   tokens_.reserve(decoder.rows_max());
+  spoilt_.reserve(decoder.rows_max());
   for (std::size_t i = 0; i < pool.threads(); ++i) {
     scratch_.emplace_back(decoder.kernel_set(), vocabulary);
   }
@@ -86,6 +87,13 @@ void CpuRunner::forward(const Launch& launch) {
     sequences_.push_back({rows.rows, rows.first_position, rows.tables});
   }
   decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
+  spoilt_.clear();
+  std::size_t first = 0;
+  for (const LaunchRows& rows : launch.rows) {
+    const auto own = decoder_.spoilt_rows().subspan(first, rows.rows);
+    spoilt_.push_back(std::find(own.begin(), own.end(), 1) != own.end() ? 1 : 0);
+    first += rows.rows;
+  }
 }
 
 void CpuRunner::list_logit_rows(const Launch& launch) {
@@ -121,6 +129,6 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
   });
 }
 
-Collected CpuRunner::collect() { return {samples_, scores_}; }
+Collected CpuRunner::collect() { return {samples_, scores_, nullptr, spoilt_}; }
 
 }  // namespace pagoda::engine

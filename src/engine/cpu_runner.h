@@ -37,6 +37,7 @@ class CpuRunner final : public Runner {
   std::vector<SamplerScratch> scratch_;  // [thread]
   std::vector<Result<TokenChoice>> samples_;
   std::vector<TokenScore> scores_;
+  std::vector<std::uint8_t> spoilt_;
 };
 
 }  // namespace pagoda::engine

@@ -66,6 +66,9 @@ Status GpuRunner::take_memory() {
   for (Pending& pending : pendings_) {
     ASSIGN_OR_RETURN(pending.choices,
                      device::PinnedBuffer::allocate(rows * sizeof(std::uint32_t), "choices"));
+    ASSIGN_OR_RETURN(pending.spoilt_words,
+                     device::PinnedBuffer::allocate(
+                         decoder_.options().sequences_max * sizeof(std::uint32_t), "spoilt rows"));
     ASSIGN_OR_RETURN(pending.done, device::Event::create());
   }
   rows_.reserve(decoder_.options().sequences_max);
@@ -83,6 +86,7 @@ void GpuRunner::launch(const Launch& launch) {
   pending.scores.assign(launch.scores.begin(), launch.scores.end());
   pending.chosen.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
   pending.scored.assign(launch.scores.size(), TokenScore{});
+  pending.spoilt.assign(launch.rows.size(), 0);
   pending.finished = false;
   // The host has one place for logits.
   if (before != nullptr && before->needs_logits) finish(*before);
@@ -97,6 +101,7 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   gather_rows(launch, before);
   if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
   RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.draws));
+  RETURN_IF_ERROR(fetch_spoilt(pending));
   device::Stream& stream = decoder_.stream();
   RETURN_IF_ERROR(stream.copy_to_host(pending.choices.data(),
                                       reinterpret_cast<const std::byte*>(decoder_.choices()),
@@ -107,6 +112,13 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
         pending.logit_rows.size() * decoder_.config().vocabulary * sizeof(float)));
   }
   return pending.done->record(stream);
+}
+
+// Which of the rows were spoilt: known when what is on the stream now is done.
+Status GpuRunner::fetch_spoilt(Pending& pending) {
+  return decoder_.stream().copy_to_host(pending.spoilt_words.data(),
+                                        reinterpret_cast<const std::byte*>(decoder_.spoilt()),
+                                        pending.spoilt.size() * sizeof(std::uint32_t));
 }
 
 // The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
@@ -194,6 +206,7 @@ void GpuRunner::list_draws(Pending& pending) {
 // More rows of logits than there is memory for: computed and used some at a time, at once.
 Status GpuRunner::compute_in_groups(Pending& pending) {
   RETURN_IF_ERROR(decoder_.forward(rows_, {}));
+  RETURN_IF_ERROR(fetch_spoilt(pending));
   device::Stream& stream = decoder_.stream();
   const auto all = static_cast<std::uint32_t>(pending.logit_rows.size());
   for (std::uint32_t begin = 0; begin < all; begin += decoder_.logit_rows_max()) {
@@ -286,7 +299,12 @@ Collected GpuRunner::collect() {
   Pending& pending = pendings_[collected_ % pendings_.size()];
   ++collected_;
   finish(pending);
-  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr};
+  if (!failure_) {
+    const auto* const words = pending.spoilt_words.as<std::uint32_t>();
+    std::transform(words, words + pending.spoilt.size(), pending.spoilt.begin(),
+                   [](std::uint32_t word) { return static_cast<std::uint8_t>(word); });
+  }
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.spoilt};
 }
 
 }  // namespace pagoda::engine

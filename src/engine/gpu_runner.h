@@ -51,6 +51,8 @@ class GpuRunner final : public Runner {
     bool finished = false;  // samples are chosen
     std::optional<device::Event> done;
     device::PinnedBuffer choices;
+    device::PinnedBuffer spoilt_words;  // of the launch's rows, as the GPU wrote them
+    std::vector<std::uint8_t> spoilt;
     std::vector<Result<TokenChoice>> chosen;
     std::vector<TokenScore> scored;
   };
@@ -59,6 +61,7 @@ class GpuRunner final : public Runner {
             const kernels::KernelSet& kernels);
   Status take_memory();
   Status start(const Launch& launch, Pending* before, Pending& pending);
+  Status fetch_spoilt(Pending& pending);
   Status copy_blocks(std::span<const kv::Copy> copies);
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);

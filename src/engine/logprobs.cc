@@ -1,8 +1,8 @@
 #include "engine/logprobs.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/elementary.h"
 #include "engine/logit_order.h"
 
 namespace pagoda::engine {
@@ -15,7 +15,7 @@ double log_of_exp_sum(const kernels::KernelSet& kernels, std::span<const float> 
     const std::size_t count = std::min(kLogitBlock, logits.size() - begin);
     sum += double{kernels.exp_sum(logits.data() + begin, count, best)};
   }
-  return best + std::log(sum);
+  return best + natural_log(sum);
 }
 
 }  // namespace

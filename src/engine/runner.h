@@ -60,6 +60,9 @@ struct Collected {
   std::span<const TokenScore> scores;
   // What computes is lost: neither this launch nor any after it has computed anything.
   const Error* lost = nullptr;
+  // Of each of the launch's rows: 1 where a query, key or value among them was not finite in the
+  // cache's element. Empty: none was.
+  std::span<const std::uint8_t> spoilt = {};
 };
 
 class Runner {

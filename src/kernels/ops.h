@@ -125,6 +125,17 @@ constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t 
   return window != 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
+// What attention multiplies must be finite once it is rounded to the cache's element and, in pairs,
+// to bf16. Of a token that has a query, key or value which is not, nothing may be left out in
+// silence: whoever sees it gets NaN, and its request ends with an error. A query that is not finite
+// is made NaN before it attends, keys and values by store_kv. GPUs do the same
+// (kernels/cuda/ops.h, Append).
+
+// The smallest magnitude that is not finite then.
+float first_infinite(Arithmetic arithmetic, kv::memory::Element element);
+// Is every magnitude below the limit? NaN is not.
+bool all_below(const float* values, std::size_t count, float limit);
+
 // The splits a query at `position` touches: [first, last).
 struct SplitRange {
   std::uint64_t first;
@@ -215,11 +226,11 @@ struct KernelSet {
   // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
   void (*swiglu)(float* gate, const float* up, std::size_t count);
 
-  // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page.
-  // In the arithmetic of pairs subnormals are stored as zero, and a head with a value that is not
-  // finite gets values 0 and a NaN key: whoever sees the token sees NaN, whoever does not
-  // multiplies by 0 and sees nothing.
-  void (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+  // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
+  // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:
+  // whoever sees the token sees NaN, whoever does not multiplies by 0 and sees nothing. Were all
+  // finite? In the arithmetic of pairs subnormals are stored as zero.
+  bool (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                    const float* values);
 
   // The partial results [rows] of one split for the heads of one KV head. Rows * group is at most

@@ -1,6 +1,7 @@
 // The attention half of a decoder layer: project, rotate, store, attend, project back.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <ranges>
 
 #include "model/decoder.h"
@@ -42,6 +43,7 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
   const LayerWeights& weights = weights_->layers[layer];
+  const float limit = kernels::first_infinite(kernels_.arithmetic, page_layout_.element);
   const auto prepare = [&](float* head, const std::vector<float>& norm,
                            const kernels::RopeRow& rope) {
     if (!norm.empty()) {
@@ -63,8 +65,14 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
       for (std::uint32_t h = 0; h < config_.kv_heads; ++h) {
         prepare(key + h * config_.key_dim, weights.key_norm, rope);
       }
-      kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
-                        value_.data() + row * value_width);
+      if (!kernels::all_below(query, query_width, limit)) {
+        std::fill_n(query, query_width, std::numeric_limits<float>::quiet_NaN());
+        spoilt_rows_[row] = 1;
+      }
+      if (!kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
+                             value_.data() + row * value_width)) {
+        spoilt_rows_[row] = 1;
+      }
     }
   });
 }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "base/elementary.h"
+
 namespace pagoda::model {
 namespace {
 
@@ -99,7 +101,7 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
   ASSIGN_OR_RETURN(rope.original_context,
                    reader.count("rope.scaling.original_context_length", kContextMax));
   ASSIGN_OR_RETURN(const double given, reader.positive_or("rope.scaling.attn_factor", 1.0));
-  rope.attention_factor = given * (1.0 + 0.1 * std::log(std::max(rope.factor, 1.0)));
+  rope.attention_factor = given * (1.0 + 0.1 * natural_log(std::max(rope.factor, 1.0)));
   ASSIGN_OR_RETURN(rope.yarn_beta_fast, reader.positive_or("rope.scaling.yarn_beta_fast", 32.0));
   ASSIGN_OR_RETURN(rope.yarn_beta_slow, reader.positive_or("rope.scaling.yarn_beta_slow", 1.0));
   return ok_status();

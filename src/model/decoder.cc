@@ -75,6 +75,7 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim));
   hidden_.resize(operands_bytes(config.hidden_width));
   places_.reserve(rows);
+  spoilt_rows_.reserve(rows);
   attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
 }
@@ -99,6 +100,7 @@ void Decoder::place_rows(const Batch& batch) {
     }
   }
   ASSERT(places_.size() == batch.tokens.size(), "every row belongs to one sequence");
+  spoilt_rows_.assign(places_.size(), 0);
   pool_.run(places_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       rope_.fill(places_[row].position, cosines_.data() + row * rope_.pairs(),

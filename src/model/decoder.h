@@ -55,6 +55,9 @@ class Decoder {
   // The logits of any rows of the last forward(): [rows.size(), vocabulary]. For those who want
   // more rows than they have memory for at once.
   void logits(std::span<const std::uint32_t> rows, float* out);
+  // Of each row of the last forward(): 1 where a query, key or value was not finite (kernels/ops.h,
+  // first_infinite). Such rows, and those that see them, have no logits that are numbers.
+  std::span<const std::uint8_t> spoilt_rows() const { return spoilt_rows_; }
 
  private:
   // Where a batch row stands.
@@ -144,6 +147,7 @@ class Decoder {
   std::vector<float> cosines_;  // [rope pairs]
   std::vector<float> sines_;    // [rope pairs]
   std::vector<RowPlace> places_;
+  std::vector<std::uint8_t> spoilt_rows_;
   // Operands of the products, [rows_max] each.
   LargeArray<std::byte> normed_;  // of width
   LargeArray<std::byte> mixed_;   // of heads * value_dim

@@ -111,7 +111,8 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
   layout_.draws = layout_.logit_rows + logit_rows;
-  layout_.items = layout_.draws + logit_rows * kDrawWords;
+  layout_.spoilt = layout_.draws + logit_rows * kDrawWords;
+  layout_.items = layout_.spoilt + options_.sequences_max;
   layout_.merges_max = limits_.merges;
   const auto tiles_max = [&](std::uint32_t tile_rows) {
     return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +
@@ -183,6 +184,7 @@ void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* w
     }
     table_words_used_ += static_cast<std::uint32_t>(blocks);
   }
+  std::fill_n(words + layout_.spoilt, options_.sequences_max, 0);
   std::memcpy(words + layout_.sequences, sequences_.data(),
               sequences_.size() * sizeof(cuda::SequencePlace));
 }
@@ -401,7 +403,8 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                        .sines = sines_.as<float>(),
                        .pairs = config_.rope.dims / 2,
                        .adjacent = config_.rope.pairing == kernels::RopePairing::kAdjacent,
-                       .query = query_.as<std::uint16_t>()},
+                       .query = query_.as<std::uint16_t>(),
+                       .spoilt = step_.as<std::uint32_t>() + layout_.spoilt},
                       stream_.handle());
   cuda::Attend job = {.query = query_.as<std::uint16_t>(),
                       .sequences = sequences,

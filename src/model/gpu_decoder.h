@@ -86,6 +86,9 @@ class GpuDecoder {
   // [logit_rows_max, vocabulary], of the last logits, and a choice for each of the last draws.
   const float* logits_data() const { return logits_.as<float>(); }
   const std::uint32_t* choices() const { return choices_.as<std::uint32_t>(); }
+  // Of each sequence of the last forward(), until the next: 1 where a query, key or value was not
+  // finite (kernels/cuda/ops.h, Append).
+  const std::uint32_t* spoilt() const { return step_at(layout_.spoilt); }
 
  private:
   // Numbers of words (uint32) and where arrays begin in the step's memory.
@@ -94,7 +97,8 @@ class GpuDecoder {
     std::size_t sequences = 0;
     std::size_t logit_rows = 0;
     std::size_t draws = 0;
-    std::size_t items = 0;  // per slice: three counts, merges, items, wide items
+    std::size_t spoilt = 0;  // sent as zeros, written by the step
+    std::size_t items = 0;   // per slice: three counts, merges, items, wide items
     std::size_t slice_items = 0;
     std::size_t merges_max = 0;
     std::size_t items_max = 0;

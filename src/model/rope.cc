@@ -5,14 +5,15 @@
 #include <numbers>
 
 #include "base/assert.h"
+#include "base/elementary.h"
 
 namespace pagoda::model {
 namespace {
 
 // The pair (as a real number) that turns `rotations` times over the original context.
 double pair_of_rotations(const RopeConfig& config, double rotations) {
-  return config.dims * std::log(config.original_context / (rotations * 2 * std::numbers::pi)) /
-         (2 * std::log(config.base));
+  return config.dims * natural_log(config.original_context / (rotations * 2 * std::numbers::pi)) /
+         (2 * natural_log(config.base));
 }
 
 // YaRN (Peng et al. 2023): fast pairs keep their frequency, slow ones are stretched by the
@@ -32,8 +33,8 @@ RopeTable::RopeTable(const RopeConfig& config, std::span<const float> divisors)
   ASSERT(divisors.empty() || divisors.size() == frequencies_.size(), "one divisor per pair");
   for (std::size_t pair = 0; pair < frequencies_.size(); ++pair) {
     const double index = static_cast<double>(pair);
-    const double plain = std::pow(config.base, -2.0 * index / config.dims) /
-                         (divisors.empty() ? 1.0 : divisors[pair]);
+    const double plain =
+        power(config.base, -2.0 * index / config.dims) / (divisors.empty() ? 1.0 : divisors[pair]);
     const double stretched = plain / config.factor;
     switch (config.scaling) {
       case RopeScaling::kNone:
@@ -54,8 +55,9 @@ RopeTable::RopeTable(const RopeConfig& config, std::span<const float> divisors)
 void RopeTable::fill(std::uint64_t position, float* cosines, float* sines) const {
   for (std::size_t pair = 0; pair < frequencies_.size(); ++pair) {
     const double angle = static_cast<double>(position) * frequencies_[pair];
-    cosines[pair] = static_cast<float>(std::cos(angle) * magnitude_);
-    sines[pair] = static_cast<float>(std::sin(angle) * magnitude_);
+    const SineCosine turned = sine_cosine(angle);
+    cosines[pair] = static_cast<float>(turned.cosine * magnitude_);
+    sines[pair] = static_cast<float>(turned.sine * magnitude_);
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace pagoda::model {
 
-// Immutable after construction. Angles are computed in double from the absolute position alone.
+// Immutable after construction. Angles are computed in double from the absolute position alone,
+// and their cosines and sines by base/elementary.h: all hosts that share a cache rotate alike.
 class RopeTable {
  public:
   // `divisors` ([dims / 2], or empty) divide the frequencies: the llama3 factors of a file.

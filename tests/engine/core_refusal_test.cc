@@ -15,13 +15,17 @@ class MoodyRunner final : public Runner {
     const Result<TokenChoice> good(TokenChoice{TokenId(1), {}});
     const Result<TokenChoice> bad(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
     samples_.assign(launch.samples.size(), rows_are_bad ? bad : good);
+    spoilt_.assign(launch.rows.size(), ++launches_ == spoilt_launch ? 1 : 0);
   }
-  Collected collect() override { return {samples_, {}}; }
+  Collected collect() override { return {samples_, {}, nullptr, spoilt_}; }
 
   bool rows_are_bad = false;
+  int spoilt_launch = 0;  // counted from 1: its rows are not finite
 
  private:
   std::vector<Result<TokenChoice>> samples_;
+  std::vector<std::uint8_t> spoilt_;
+  int launches_ = 0;
 };
 
 class Listener final : public ReplySink {
@@ -41,12 +45,14 @@ class Listener final : public ReplySink {
 
 class CoreRefusal : public testing::Test {
  protected:
-  static CoreOptions options() {
+  explicit CoreRefusal(std::uint32_t rows_max = 512) {
     CoreOptions options;
     options.limits = {.vocabulary = 1000, .context_tokens = 200, .answers_max = 4};
     options.space = "moody";
     options.requests_queued_max = 2;
-    return options;
+    options.scheduler.sequences_max = 4;
+    options.scheduler.batched_tokens_max = rows_max;
+    core_.emplace(options, cache_, tenants_, runner_, clock_);
   }
   std::shared_ptr<Listener> submit(TenantId tenant = TenantId(0)) {
     Request request;
@@ -54,18 +60,18 @@ class CoreRefusal : public testing::Test {
     request.end.max_tokens = 20;
     request.tenant = tenant;
     const auto listener = std::make_shared<Listener>();
-    core_.submit(RequestId(next_id_++), request, listener);
+    core_->submit(RequestId(next_id_++), request, listener);
     return listener;
   }
   void run() {
-    while (core_.step()) core_.check();
+    while (core_->step()) core_->check();
   }
 
   kv::Cache cache_{{.blocks = 100}};
   sched::TenantTable tenants_;
   MoodyRunner runner_;
   ManualClock clock_;
-  Core core_{options(), cache_, tenants_, runner_, clock_};
+  std::optional<Core> core_;
   std::uint64_t next_id_ = 1;
 };
 
@@ -80,6 +86,25 @@ TEST_F(CoreRefusal, RowsThatWentWrongEndTheRequestAndAreNotPublished) {
   run();
   EXPECT_EQ(next->reason, FinishReason::kLength);
   EXPECT_EQ(next->record.prompt_tokens_cached, 0u);
+}
+
+// A prompt takes three launches.
+class ChunkedCoreRefusal : public CoreRefusal {
+ protected:
+  ChunkedCoreRefusal() : CoreRefusal(16) {}
+};
+
+TEST_F(ChunkedCoreRefusal, RowsOfAPromptThatAreNotFiniteEndTheRequestBeforeTheyArePublished) {
+  runner_.spoilt_launch = 2;
+  const auto spoilt = submit();
+  run();
+  EXPECT_EQ(spoilt->reason, FinishReason::kError);
+  EXPECT_NE(spoilt->message.find("positions 16 to 31 is not finite"), std::string::npos)
+      << spoilt->message;
+  const auto next = submit();
+  run();
+  EXPECT_EQ(next->reason, FinishReason::kLength);
+  EXPECT_EQ(next->record.prompt_tokens_cached, 16u);
 }
 
 TEST_F(CoreRefusal, AFullQueueRefusesUntilSomebodyLeft) {

@@ -27,9 +27,9 @@ bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>
       });
 }
 
-EngineDesk::EngineDesk(const model::TestModel& model, const CpuMachineOptions& options,
-                       const kernels::KernelSet& kernels) {
-  auto machine = CpuMachine::create(model.config(), model.weights(), kernels, options);
+EngineDesk::EngineDesk(const model::Config& config, const model::Weights& weights,
+                       const CpuMachineOptions& options, const kernels::KernelSet& kernels) {
+  auto machine = CpuMachine::create(config, weights, kernels, options);
   ASSERT(machine.ok(), "the machine fits the model");
   machine_ = std::move(machine).value();
   core_ = std::make_unique<Core>(machine_->core_options(), machine_->cache(), tenants_,

@@ -56,8 +56,11 @@ const model::TestModel& stories();
 
 class EngineDesk {
  public:
+  EngineDesk(const model::Config& config, const model::Weights& weights,
+             const CpuMachineOptions& options, const kernels::KernelSet& kernels);
   EngineDesk(const model::TestModel& model, const CpuMachineOptions& options,
-             const kernels::KernelSet& kernels);
+             const kernels::KernelSet& kernels)
+      : EngineDesk(model.config(), model.weights(), options, kernels) {}
 
   std::shared_ptr<Heard> submit(const Request& request);
   void cancel(std::uint64_t number) { core_->cancel(RequestId(number)); }

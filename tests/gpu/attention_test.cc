@@ -11,6 +11,7 @@
 #include "gpu/open_gpu.h"
 #include "gpu/random_matrix.h"
 #include "kernels/cuda/twin.h"
+#include "kernels/ops.h"
 #include "kv/memory/codec.h"
 #include "model/attention_plan.h"
 
@@ -98,6 +99,7 @@ class Step {
     query_on_gpu_ = desk.spoiled(places_.size() * c.heads * c.dim * 2);
     sequences_on_gpu_ = desk.send(sequences_);
     places_on_gpu_ = desk.send(places_);
+    spoilt_on_gpu_ = desk.send(std::vector<std::uint32_t>(sequences_.size()));
     table_on_gpu_ = desk.send(table_);
   }
 
@@ -120,7 +122,8 @@ class Step {
                          .sines = sines.as<float>(),
                          .pairs = pairs(),
                          .adjacent = adjacent(),
-                         .query = query_on_gpu_.as<std::uint16_t>()},
+                         .query = query_on_gpu_.as<std::uint16_t>(),
+                         .spoilt = spoilt_on_gpu_.as<std::uint32_t>()},
                         desk_.stream().handle());
     desk_.finish();
   }
@@ -129,6 +132,10 @@ class Step {
   }
   std::vector<std::uint16_t> query_now() {
     return desk_.fetch<std::uint16_t>(query_on_gpu_, places_.size() * case_.heads * case_.dim);
+  }
+  // Of each sequence.
+  std::vector<std::uint32_t> spoilt_now() {
+    return desk_.fetch<std::uint32_t>(spoilt_on_gpu_, sequences_.size());
   }
   // [rows][heads][dim], with as many blocks at once as `blocks`.
   std::vector<cuda::Bf16> attend(std::uint32_t blocks) {
@@ -262,6 +269,7 @@ class Step {
   device::Buffer query_on_gpu_;
   device::Buffer sequences_on_gpu_;
   device::Buffer places_on_gpu_;
+  device::Buffer spoilt_on_gpu_;
   device::Buffer table_on_gpu_;
 };
 
@@ -340,24 +348,38 @@ TEST_P(GpuAttention, ResultsAreTheTwinsHoweverTheWorkIsSharedOut) {
   }
 }
 
-TEST_P(GpuAttention, AHeadWithAValueThatIsNotFiniteHasANanKeyAndNoValues) {
+// The smallest magnitude of a key or value that the element has no number for, and of a query.
+float first_infinite(Element element, bool query) {
+  const Element kept = query && element == Element::kE4M3 ? Element::kF16 : element;
+  return kernels::first_infinite(kernels::Arithmetic::kFloats, kept);
+}
+
+// The rule of kernels/ops.h, for queries (part 0), keys (1) and values (2).
+TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
   REQUIRE_GPU();
   const Case& c = GetParam();
-  for (const float bad : {INFINITY, NAN, -3.4e38f}) {
-    for (const bool in_keys : {false, true}) {
+  for (const std::uint32_t part : {0u, 1u, 2u}) {
+    const float limit = first_infinite(c.element, part == 0);
+    const float largest = std::nextafter(limit, 0.0f);
+    for (const float bad : {INFINITY, NAN, -3.4e38f, limit, -limit, largest}) {
       Desk desk;
       Step step(desk, c);
-      const std::size_t columns = (c.heads + 2 * c.kv_heads) * c.dim;
-      const std::uint32_t head = c.kv_heads - 1;
+      const std::uint32_t heads_before[] = {0, c.heads, c.heads + c.kv_heads};
+      const std::uint32_t head = heads_before[part] + (part == 0 ? c.heads : c.kv_heads) - 1;
       // The first sequence's only row; the last dimension is never rotated.
-      step.qkv()[(c.heads + (in_keys ? 0 : c.kv_heads) + head) * c.dim + c.dim - 1] = bad;
-      ASSERT_LT((c.heads + c.kv_heads + head) * c.dim, columns);
+      step.qkv()[head * c.dim + c.dim - 1] = bad;
       step.append();
+      const bool finite = bad == largest;
+      std::vector<std::uint32_t> spoilt(step.sequences().size(), 0);
+      spoilt[0] = finite ? 0 : 1;
+      ASSERT_EQ(step.spoilt_now(), spoilt) << bad << ", part " << part;
+      if (finite) continue;
       const std::vector<cuda::Bf16> got = step.attend(1);
       const std::size_t own = (c.heads - 1) * c.dim;
       const std::size_t next = c.heads * c.dim;
       for (std::uint32_t d = 0; d < c.dim; ++d) {
-        ASSERT_TRUE(std::isnan(float_from_bf16(got[own + d]))) << bad << ", dimension " << d;
+        ASSERT_TRUE(std::isnan(float_from_bf16(got[own + d])))
+            << bad << ", part " << part << ", dimension " << d;
         ASSERT_TRUE(std::isfinite(float_from_bf16(got[next + d]))) << "the next row";
       }
     }

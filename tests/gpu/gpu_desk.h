@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -30,20 +31,20 @@ struct DeskOptions {
 
 class GpuDesk {
  public:
-  GpuDesk(const SeededModel& model, const DeskOptions& options) {
+  GpuDesk(const model::ModelParts& model, const DeskOptions& options) {
     engine::CpuMachineOptions shared;
+    shared.kv_element = options.element;
     shared.context_tokens = 2048;
     shared.scheduler.sequences_max = 16;
     shared.scheduler.batched_tokens_max = options.batched_tokens;
     shared.name_blocks = options.open_store != nullptr;
-    shared.kv_element = options.element;
     const engine::GpuMachineOptions machine = {
         .shared = shared, .blocks = options.blocks, .graphs = options.graphs};
     const kernels::KernelSet& kernels = kernels::ref_set();
     auto made =
         options.random_weights
-            ? engine::create_gpu_machine(model.config(), engine::RandomWeights{}, kernels, machine)
-            : engine::create_gpu_machine(model.config(), model.weights(), kernels, machine);
+            ? engine::create_gpu_machine(model.config, engine::RandomWeights{}, kernels, machine)
+            : engine::create_gpu_machine(model.config, model.weights, kernels, machine);
     EXPECT_TRUE(made.ok()) << made.error().message;
     if (!made.ok()) std::abort();
     machine_ = std::move(made).value();

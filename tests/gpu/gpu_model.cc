@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <deque>
 #include <utility>
 
 #include "base/thread_pool.h"
@@ -90,60 +90,6 @@ std::string name_of(kv::memory::Element element) {
       return "Fp8";
   }
   return "";
-}
-
-SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
-  config_ = {.layers = shape.layers,
-             .width = shape.width,
-             .hidden_width = shape.hidden_width,
-             .heads = shape.heads,
-             .kv_heads = shape.kv_heads,
-             .key_dim = shape.head_dim,
-             .value_dim = shape.head_dim,
-             .vocabulary = shape.vocabulary,
-             .context = 4096,
-             .head_norms = shape.head_norms,
-             .rope = {.dims = shape.head_dim},
-             .reach = {}};
-  for (std::uint32_t i = 0; i < shape.layers; ++i) {
-    config_.reach.push_back({i % 2 == 0 ? shape.window : 0});
-  }
-  const std::size_t queries = std::size_t{shape.heads} * shape.head_dim;
-  const std::size_t keys = std::size_t{shape.kv_heads} * shape.head_dim;
-  if (shape.head_norms) config_.rope.pairing = kernels::RopePairing::kHalfSplit;
-  const auto norm = [](std::size_t width) {
-    std::vector<float> weight(width);
-    for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = 1.0f + uniform(50, i, 0.25f);
-    return weight;
-  };
-  for (std::uint32_t i = 0; i < shape.layers; ++i) {
-    model::LayerWeights layer;
-    layer.attention_norm = norm(shape.width);
-    if (shape.head_norms) layer.query_norm = layer.key_norm = norm(shape.head_dim);
-    layer.query.weight = matrix(queries, shape.width);
-    layer.key.weight = matrix(keys, shape.width);
-    layer.value.weight = matrix(keys, shape.width);
-    layer.attention_output.weight = matrix(shape.width, queries);
-    layer.feed_forward_norm = norm(shape.width);
-    layer.gate.weight = matrix(shape.hidden_width, shape.width);
-    layer.up.weight = matrix(shape.hidden_width, shape.width);
-    layer.down.weight = matrix(shape.width, shape.hidden_width);
-    weights_.layers.push_back(std::move(layer));
-  }
-  weights_.embedding = matrix(shape.vocabulary, shape.width);
-  if (shape.poisoned) {
-    constexpr std::uint16_t kInfinity = 0x7F80;  // bf16
-    std::vector<std::byte>& bytes = matrices_.back().bytes;
-    for (std::size_t i = 0; i < shape.width; ++i) {
-      std::memcpy(bytes.data() + (kPoison.value() * shape.width + i) * 2, &kInfinity, 2);
-    }
-  }
-  weights_.output = matrix(shape.vocabulary, shape.width);
-  weights_.output_norm = norm(shape.width);
-}
-
-kernels::WeightMatrix SeededModel::matrix(std::size_t rows, std::size_t columns) {
-  return matrices_.emplace_back(random_matrix(type_, rows, columns, 1000 + matrices_.size())).view;
 }
 
 std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::Weights& weights,

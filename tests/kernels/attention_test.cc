@@ -60,9 +60,18 @@ class Scene {
     return {c_.heads, c_.window, 1.0f / std::sqrt(static_cast<float>(c_.key_dim))};
   }
 
+  // Stores a token anew, with a number among its last head's keys or values that is given.
+  void store_with(const KernelSet& set, std::uint64_t token, bool in_keys, float number) {
+    auto keys = random_values(std::size_t{c_.kv_heads} * c_.key_dim, 1000 + 2 * token);
+    auto values = random_values(std::size_t{c_.kv_heads} * c_.value_dim, 1001 + 2 * token);
+    (in_keys ? keys : values).back() = number;
+    set.store_kv(view(), token, keys.data(), values.data());
+  }
+
   // The query's token alone, or as the last of `rows` tokens that attend together: those before it
-  // ask with queries of their own.
-  std::vector<float> attend(const KernelSet& set, std::uint32_t rows = 1) {
+  // ask with queries of their own. Of a token that many before it.
+  std::vector<float> attend(const KernelSet& set, std::uint32_t rows = 1,
+                            std::uint32_t before = 0) {
     const std::size_t group = c_.heads / c_.kv_heads;
     const std::size_t row_floats = partial_floats(group, c_.value_dim);
     const std::size_t head_floats = std::size_t{c_.heads} * c_.key_dim;
@@ -77,7 +86,7 @@ class Scene {
       std::vector<float> total;
       for (std::uint64_t split = splits.first; split < splits.last; ++split) {
         set.attend_split(job(), tile, head, split, scratch.data(), partials.data());
-        const float* const last = partials.data() + (rows - 1) * row_floats;
+        const float* const last = partials.data() + (rows - 1 - before) * row_floats;
         if (total.empty()) {
           total.assign(last, last + row_floats);
         } else {
@@ -215,6 +224,36 @@ TEST(Attention, AnUnwrittenHalfOfAPairIsNeverMultiplied) {
         for (const KernelSet* const set : available_sets()) {
           for (const float value : scene.attend(*set)) {
             ASSERT_TRUE(std::isfinite(value)) << set->name << " position " << position;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The rule of ops.h: never hidden, never felt by who does not see it.
+TEST(Attention, ATokenThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
+  for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    const Case c = {element, 16, 6, 2, 32, 48, 0, 41};
+    for (const KernelSet* const set : available_sets()) {
+      const float limit = first_infinite(set->arithmetic, element);
+      for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, limit, -limit}) {
+        for (const bool in_keys : {true, false}) {
+          for (const std::uint64_t token : {0, 17, 41}) {
+            Scene scene(c, set->value_order, set->key_order);
+            const bool together = set->attention_queries >= 6;
+            std::vector<float> blind;  // the token before the last one, which does not see it
+            if (together) blind = scene.attend(*set, 2, 1);
+            scene.store_with(*set, token, in_keys, bad);
+            const std::vector<float> out = scene.attend(*set);
+            for (std::size_t i = 0; i < out.size(); ++i) {
+              ASSERT_EQ(std::isfinite(out[i]), i < out.size() / 2)
+                  << set->name << ", " << bad << (in_keys ? " in keys" : " in values")
+                  << " of token " << token << ", output " << i;
+            }
+            if (together && token == 41) {
+              ASSERT_TRUE(same_bits(scene.attend(*set, 2, 1), blind)) << set->name << " " << bad;
+            }
           }
         }
       }

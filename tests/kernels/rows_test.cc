@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/half.h"
 #include "kernels/random_values.h"
 #include "kernels/select.h"
 #include "kv/memory/codec.h"
@@ -141,10 +142,13 @@ Bytes pages_with(const kv::memory::PageLayout& layout, std::uint32_t token,
 }
 
 Bytes pages_stored(const KernelSet& set, const kv::memory::PageLayout& layout, std::uint32_t token,
-                   const std::vector<float>& keys, const std::vector<float>& values) {
+                   const std::vector<float>& keys, const std::vector<float>& values,
+                   bool finite = true) {
   const std::vector<kv::BlockId> table = {kv::BlockId(2), kv::BlockId(0)};
   Bytes pages(3 * layout.page_bytes(), std::byte{0xEE});
-  set.store_kv({{pages.data(), layout, 1}, table.data()}, 3 + token, keys.data(), values.data());
+  EXPECT_EQ(set.store_kv({{pages.data(), layout, 1}, table.data()}, 3 + token, keys.data(),
+                         values.data()),
+            finite);
   return pages;
 }
 
@@ -205,26 +209,52 @@ TEST(StoreKv, PairsKeepNoSubnormals) {
   }
 }
 
-// 0 * infinity would be NaN for those who do not see the token.
-TEST(StoreKv, InPairsAValueThatIsNotFinitePoisonsTheKeyInstead) {
+// A key of minus infinity would hide its token, and 0 * infinity would be NaN for those who do not
+// see it. What is just not too large stays.
+TEST(StoreKv, AHeadWithAKeyOrValueThatIsNotFiniteGetsANaNKeyAndNoValues) {
   const std::vector<float> keys(2 * kKeyDim, 1.0f);
-  for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, 3.4e38f}) {
-    std::vector<float> values(2 * kValueDim, 2.0f);
-    values[kValueDim + 4] = bad;  // head 1
-    std::vector<float> expected_keys = keys;
-    std::vector<float> expected_values = values;
-    std::fill(expected_keys.begin() + kKeyDim, expected_keys.end(), NAN);
-    std::fill(expected_values.begin() + kValueDim, expected_values.end(), 0.0f);
-    for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
-      if (bad == 3.4e38f && layout.element == kv::memory::Element::kF32) continue;
-      const Bytes expected = pages_with(layout, 2, expected_keys, expected_values);
-      for (const KernelSet* const set : available_sets()) {
-        if (set->arithmetic != Arithmetic::kPairs) continue;
-        ASSERT_EQ(pages_stored(*set, layout, 2, keys, values), expected)
-            << set->name << " " << kv::memory::format_name(layout) << " " << bad;
+  const std::vector<float> values(2 * kValueDim, 2.0f);
+  for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
+    for (const KernelSet* const set : available_sets()) {
+      const float limit = first_infinite(set->arithmetic, layout.element);
+      const float largest = std::nextafter(limit, 0.0f);
+      for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, limit, -limit, largest, -largest}) {
+        for (const bool in_keys : {true, false}) {
+          std::vector<float> own_keys = keys;
+          std::vector<float> own_values = values;
+          (in_keys ? own_keys[kKeyDim + 7] : own_values[kValueDim + 4]) = bad;  // head 1
+          std::vector<float> expected_keys = own_keys;
+          std::vector<float> expected_values = own_values;
+          const bool finite = std::fabs(bad) == largest;
+          if (!finite) {
+            std::fill(expected_keys.begin() + kKeyDim, expected_keys.end(), NAN);
+            std::fill(expected_values.begin() + kValueDim, expected_values.end(), 0.0f);
+          }
+          const Bytes expected = pages_with(layout, 2, expected_keys, expected_values);
+          ASSERT_EQ(pages_stored(*set, layout, 2, own_keys, own_values, finite), expected)
+              << set->name << " " << kv::memory::format_name(layout) << " " << bad
+              << (in_keys ? " in keys" : " in values");
+        }
       }
     }
   }
+}
+
+// By the definitions of the formats: what rounds to a number, and what does not.
+TEST(StoreKv, TheFirstThatIsNotFiniteRoundsToInfinityAndTheOneBeforeDoesNot) {
+  using kv::memory::Element;
+  const float infinity = HUGE_VALF;
+  EXPECT_EQ(first_infinite(Arithmetic::kFloats, Element::kF32), infinity);
+  for (const Arithmetic arithmetic : {Arithmetic::kFloats, Arithmetic::kPairs}) {
+    const float half = first_infinite(arithmetic, Element::kF16);
+    EXPECT_EQ(float_from_fp16(fp16_from_float(half)), infinity);
+    EXPECT_EQ(float_from_fp16(fp16_from_float(std::nextafter(half, 0.0f))), 65504.0f);
+    const float brain = first_infinite(arithmetic, Element::kBF16);
+    EXPECT_EQ(float_from_bf16(bf16_from_float(brain)), infinity);
+    EXPECT_TRUE(std::isfinite(float_from_bf16(bf16_from_float(std::nextafter(brain, 0.0f)))));
+  }
+  EXPECT_EQ(first_infinite(Arithmetic::kPairs, Element::kF32),
+            first_infinite(Arithmetic::kPairs, Element::kBF16));
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ TEST(Select, EveryAvailableSetIsFoundByItsName) {
   }
 }
 
+// They have one numerics id but for the name: what changes the bits of one changes those of all.
+TEST(Select, SetsOfOneArithmeticHaveOneVersion) {
+  for (const KernelSet* const set : compiled_sets()) {
+    EXPECT_EQ(set->version, ref_set(set->arithmetic).version) << set->name;
+  }
+}
+
 TEST(Select, TheEnvironmentForcesASetAndTheFastestIsTheDefault) {
   unsetenv("PAGODA_KERNELS");
   EXPECT_EQ(select_set().value(), available_sets().back());

@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
 
 namespace pagoda::model {
 namespace {
@@ -49,6 +55,70 @@ TEST(Rope, FarPositionsKeepFullPrecision) {
   // Base 10000, pair 0: the angle is the position itself.
   EXPECT_FLOAT_EQ(angles.cosines[0], static_cast<float>(std::cos(10'000'019.0L)));
   EXPECT_FLOAT_EQ(angles.sines[0], static_cast<float>(std::sin(10'000'019.0L)));
+}
+
+// A host that computes other bits must not share keys and values with those that compute these.
+class BitsOfTables : public testing::Test {
+ protected:
+  static double double_of(std::istream& line) {
+    std::uint64_t bits = 0;
+    line >> std::hex >> bits >> std::dec;
+    return std::bit_cast<double>(bits);
+  }
+  static float float_of(std::istream& line) {
+    std::uint32_t bits = 0;
+    line >> std::hex >> bits >> std::dec;
+    return std::bit_cast<float>(bits);
+  }
+  static RopeConfig config_of(std::istream& line) {
+    RopeConfig config;
+    std::string kind;
+    line >> kind;
+    config.scaling = kind == "yarn"     ? RopeScaling::kYarn
+                     : kind == "linear" ? RopeScaling::kLinear
+                                        : RopeScaling::kNone;
+    config.base = double_of(line);
+    line >> config.dims;
+    config.factor = double_of(line);
+    line >> config.original_context;
+    config.yarn_beta_fast = double_of(line);
+    config.yarn_beta_slow = double_of(line);
+    config.attention_factor = double_of(line);
+    return config;
+  }
+};
+
+TEST_F(BitsOfTables, AreThoseOfExactMathematicsOnEveryHost) {
+  std::ifstream fixture(PAGODA_TEST_DATA "/rope/tables.txt");
+  std::unique_ptr<RopeTable> table;
+  std::string text;
+  int rows = 0;
+  for (std::string line_text; std::getline(fixture, line_text);) {
+    std::istringstream line(line_text);
+    std::string word;
+    line >> word;
+    if (word == "rope") {
+      text = line_text;
+      table = std::make_unique<RopeTable>(config_of(line), std::span<const float>());
+      continue;
+    }
+    std::uint64_t position = 0;
+    std::size_t pair = 0;
+    line >> position >> pair;
+    const float cosine = float_of(line);
+    const float sine = float_of(line);
+    ASSERT_TRUE(line) << line_text;
+    const Angles angles = angles_at(*table, position);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(angles.cosines[pair]),
+              std::bit_cast<std::uint32_t>(cosine))
+        << text << "\n"
+        << line_text;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(angles.sines[pair]), std::bit_cast<std::uint32_t>(sine))
+        << text << "\n"
+        << line_text;
+    ++rows;
+  }
+  EXPECT_GT(rows, 1500);
 }
 
 }  // namespace

@@ -96,15 +96,15 @@ Tokens random_tokens(const Config& config, std::size_t count, std::uint64_t seed
   return tokens;
 }
 
-std::vector<Logits> run_sequences(const TestModel& model, const Conditions& conditions,
+std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& conditions,
                                   const std::vector<Tokens>& sequences) {
   std::size_t rows_max = 0;
   for (const Tokens& tokens : sequences) rows_max += tokens.size();
   ThreadPool pool(conditions.threads);
-  Decoder decoder(model.config(), model.weights(), *conditions.kernels, pool,
+  Decoder decoder(model.config, model.weights, *conditions.kernels, pool,
                   options_of(conditions, rows_max));
   const Tables tables(decoder, sequences, conditions.shuffle_seed);
-  const std::size_t vocabulary = model.config().vocabulary;
+  const std::size_t vocabulary = model.config.vocabulary;
   std::vector<Logits> logits(sequences.size());
   std::vector<std::size_t> done(sequences.size(), 0);
 
@@ -136,12 +136,12 @@ std::vector<Logits> run_sequences(const TestModel& model, const Conditions& cond
   }
 }
 
-Logits run_without_cache(const TestModel& model, const Conditions& conditions,
+Logits run_without_cache(const ModelParts& model, const Conditions& conditions,
                          const Tokens& tokens) {
   ThreadPool pool(conditions.threads);
-  Decoder decoder(model.config(), model.weights(), *conditions.kernels, pool,
+  Decoder decoder(model.config, model.weights, *conditions.kernels, pool,
                   options_of(conditions, tokens.size()));
-  const std::size_t vocabulary = model.config().vocabulary;
+  const std::size_t vocabulary = model.config.vocabulary;
   Logits logits(tokens.size() * vocabulary);
   for (std::uint32_t last = 0; last < tokens.size(); ++last) {
     const Tables tables(decoder, {tokens}, conditions.shuffle_seed + last);

@@ -16,6 +16,12 @@
 
 namespace pagoda::model {
 
+// What every test model has; those it is made of outlive it.
+struct ModelParts {
+  const Config& config;
+  const Weights& weights;
+};
+
 class TestModel {
  public:
   // Stops the program with the message when the file does not load.
@@ -24,6 +30,7 @@ class TestModel {
   const gguf::File& file() const { return file_; }
   const Config& config() const { return config_; }
   const Weights& weights() const { return weights_; }
+  operator ModelParts() const { return {config_, weights_}; }
 
  private:
   gguf::File file_;
@@ -51,12 +58,12 @@ Tokens random_tokens(const Config& config, std::size_t count, std::uint64_t seed
 
 // The logits of every position of every sequence. All sequences advance together, each by `chunk`
 // tokens a step, until each has ended. Every page starts as NaN; half of them stay free.
-std::vector<Logits> run_sequences(const TestModel& model, const Conditions& conditions,
+std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& conditions,
                                   const std::vector<Tokens>& sequences);
 
 // The same for one sequence, without any cache: position p is computed by feeding tokens 0 to p
 // anew.
-Logits run_without_cache(const TestModel& model, const Conditions& conditions,
+Logits run_without_cache(const ModelParts& model, const Conditions& conditions,
                          const Tokens& tokens);
 
 }  // namespace pagoda::model

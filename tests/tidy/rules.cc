@@ -203,6 +203,33 @@ Findings legacy_stream_work(const SourceText& source) {
   return findings;
 }
 
+Findings library_mathematics(const SourceText& source) {
+  const std::string_view path = source.path;
+  const auto computes = {"src/engine/", "src/kernels/", "src/kv/", "src/model/"};
+  if (std::none_of(computes.begin(), computes.end(),
+                   [&](const char* folder) { return path.starts_with(folder); }) ||
+      path.starts_with("src/kernels/cuda/twin")) {
+    return {};
+  }
+  Findings findings;
+  int number = 0;
+  for (const std::string_view line : split_lines(source.code)) {
+    ++number;
+    for (const Word& word : words_of(line)) {
+      if (!line.substr(0, word.at).ends_with("std::")) continue;
+      if (!is_one_of(word.text,
+                     {"sin",   "cos",  "tan",  "asin", "acos",  "atan",  "atan2",  "sinh",
+                      "cosh",  "tanh", "exp",  "exp2", "expm1", "log",   "log2",   "log10",
+                      "log1p", "pow",  "cbrt", "erf",  "erfc",  "hypot", "tgamma", "lgamma"})) {
+        continue;
+      }
+      findings.push_back({number, "std::" + std::string(word.text) +
+                                      " differs between hosts: base/elementary.h, kernels/exp.h"});
+    }
+  }
+  return findings;
+}
+
 Findings commented_out_code(const SourceText& source) {
   Findings findings;
   const std::vector<std::string_view> code_lines = split_lines(source.code);

@@ -28,6 +28,11 @@ Findings empty_names(const SourceText& source);
 // Async, and <<<>>> launches. Our streams are non-blocking, so that nothing orders them with it.
 Findings legacy_stream_work(const SourceText& source);
 
+// Functions of the C library whose last bits differ from one host to the next (std::sin, std::pow),
+// where answers are computed: engine, kernels, kv, model. The CUDA kernels' twin, which tests
+// compare within bounds, passes.
+Findings library_mathematics(const SourceText& source);
+
 // A // line that reads like a statement, and #if 0. Told from prose by its shape (an assignment, a
 // call, a return, the head of a block) together with its last character, ';' or '{'. Lines indented
 // by three or more after the slashes are examples in documentation and pass.

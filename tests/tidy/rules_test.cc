@@ -125,5 +125,16 @@ TEST(LegacyStreamTest, SynchronousCopiesAndBareLaunchesAreFound) {
               IsEmpty());
 }
 
+TEST(RulesTest, WhatComputesAnswersCallsNoMathematicsOfTheLibrary) {
+  const std::string code =
+      "x = std::sqrt(y) + catalog.log(z);\nreturn std::pow(x, 2) * std::fma(a, b, c);\n";
+  for (const char* const path : {"src/model/a.cc", "src/kernels/ref/a.cc", "src/engine/a.h"}) {
+    EXPECT_THAT(library_mathematics(sample(code, path)), ElementsAre(OnLine(2))) << path;
+  }
+  for (const char* const path : {"src/cli/a.cc", "tests/model/a.cc", "src/kernels/cuda/twin.cc"}) {
+    EXPECT_THAT(library_mathematics(sample(code, path)), IsEmpty()) << path;
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::tidy

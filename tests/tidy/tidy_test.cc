@@ -84,6 +84,8 @@ TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
 
 TEST(TidyTest, NothingRunsOnTheLegacyStream) { expect_none(legacy_stream_work); }
 
+TEST(TidyTest, AnswersDependOnNoLibraryMathematics) { expect_none(library_mathematics); }
+
 TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
 
 }  // namespace

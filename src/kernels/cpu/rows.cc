@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/f32x8.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/ref/finite.h"
 #include "kv/memory/codec.h"
 
 namespace pagoda::kernels::cpu {
@@ -48,15 +49,15 @@ void swiglu(float* gate, const float* up, std::size_t count) {
   for (; i < count; ++i) gate[i] = gate[i] / (1.0f + kernels::exp_fixed(-gate[i])) * up[i];
 }
 
-void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
-    narrow_row(layout.element, keys + head * layout.key_dim, layout.key_dim,
-               view.key_row(head, position));
-    narrow_row(layout.element, values + head * layout.value_dim, layout.value_dim,
-               view.value_row(head, position));
-  }
+  return ref::store_finite_heads(
+      Arithmetic::kFloats, view, position, keys, values,
+      [&](std::uint32_t head, const float* key, const float* value) {
+        narrow_row(layout.element, key, layout.key_dim, view.key_row(head, position));
+        narrow_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+      });
 }
 
 }  // namespace pagoda::kernels::cpu

@@ -21,7 +21,7 @@ bool runs_here() { return true; }  // every aarch64 CPU has it
 const KernelSet& cpu_set() {
   static constexpr KernelSet kSet = {
       .name = kName,
-      .version = 1,
+      .version = 2,
       .arithmetic = Arithmetic::kFloats,
       .runs_here = runs_here,
       .kv_element = kv::memory::Element::kF16,

@@ -48,6 +48,7 @@ struct LaneRow {
     for (const float value : values) all = all && fabsf(value) < largest;
     return __all_sync(~0u, all);
   }
+  __device__ void spoil() { fill(__int_as_float(0x7FC00000)); }
   __device__ void fill(float value) {
 #pragma unroll
     for (float& own : values) own = value;
@@ -85,6 +86,11 @@ struct LaneRow {
   }
 };
 
+// Every warp that finds something writes the same.
+__device__ void note_spoilt(const Append& job, const RowPlace& place) {
+  if (job.spoilt != nullptr && threadIdx.x % 32 == 0) job.spoilt[place.sequence] = 1;
+}
+
 // One warp: one head of keys and values of one row, which stand in `key_head` and `value_head`.
 __device__ void store_head(const Append& job, const RowPlace& place, std::uint32_t head,
                            const Rotation& rotation, const float* key_head,
@@ -109,8 +115,9 @@ __device__ void store_head(const Append& job, const RowPlace& place, std::uint32
   }
   const bool keys_finite = keys.finite(layout.element);
   if (!values.finite(layout.element) || !keys_finite) {
-    keys.fill(__int_as_float(0x7FC00000));
+    keys.spoil();
     values.fill(0);
+    note_spoilt(job, place);
   }
   keys.store(layout.element, dim);
   values.store(layout.element, dim);
@@ -145,6 +152,10 @@ __global__ void __launch_bounds__(kWarps * 32) append(Append job) {
   for (std::uint32_t i = 0; i < kLaneValues; ++i) {
     const std::uint32_t d = threadIdx.x % 32 + 32 * i;
     if (d < dim) query.values[i] = rotation.of(from, d);
+  }
+  if (place.position != kNoPosition && !query.finite(element)) {
+    query.spoil();
+    note_spoilt(job, place);
   }
   query.store(element, dim);
 }

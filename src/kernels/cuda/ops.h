@@ -65,7 +65,7 @@ namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
 inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 3;
+inline constexpr std::uint32_t kArithmeticVersion = 4;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kTileKeys = 64;
@@ -198,9 +198,11 @@ struct Pages {
   const std::uint32_t* tables = nullptr;  // of this slice
 };
 
-// Rotates queries and keys, rounds queries, and rounds keys and values into their pages. A head
-// with a value that is not finite, or too large for its element (kE4M3: above kE4M3RowMax), gets a
-// NaN key and values 0 (kernels/ops.h, store_kv).
+// Rotates queries and keys, rounds queries, and rounds keys and values into their pages. The rule
+// for what is not finite is that of CPUs (kernels/ops.h, first_infinite): a head with a key or
+// value that is not, or too large for its element (kE4M3: above kE4M3RowMax), gets a NaN key and
+// values 0; a head of a query that is not, or too large for fp16 or bf16, is NaN. `spoilt` of its
+// sequence becomes 1 then.
 struct Append {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
   const RowPlace* places = nullptr;
@@ -211,8 +213,9 @@ struct Append {
   const float* cosines = nullptr;  // [positions, pairs]
   const float* sines = nullptr;
   std::uint32_t pairs = 0;
-  bool adjacent = true;            // kernels::RopePairing
-  std::uint16_t* query = nullptr;  // [rows, heads, head_dim] of the cache's element, or fp16
+  bool adjacent = true;             // kernels::RopePairing
+  std::uint16_t* query = nullptr;   // [rows, heads, head_dim] of the cache's element, or fp16
+  std::uint32_t* spoilt = nullptr;  // [sequences], or none
 };
 void launch_append(const Append& job, Stream stream);
 

@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
+#include "kernels/ref/finite.h"
 #include "kernels/ref/grid.h"
 #include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
@@ -89,7 +90,8 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
     highest = std::max(highest, scores.back());
   }
   const float power = scale * exp_steps::kLog2E;
-  const float shift = -(highest * power);
+  // Where all scores are too low for a float nothing weighs anything.
+  const float shift = highest == kNothing ? 0.0f : -(highest * power);
   std::array<float, kSumLanes> lanes = {};
   std::vector<PairSum> sums(layout.value_dim, PairSum(kKeyStep));
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
@@ -110,30 +112,6 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
 
 float without_subnormals(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
-}
-
-float first_infinite(kv::memory::Element element) {
-  switch (element) {
-    case kv::memory::Element::kF32:
-      break;
-    case kv::memory::Element::kF16:
-      return 65520.0f;
-    case kv::memory::Element::kBF16:
-      return 0x1.FFp127f;
-    case kv::memory::Element::kE4M3:
-      return std::nextafter(kv::memory::kE4M3RowMax, std::numeric_limits<float>::infinity());
-  }
-  return std::numeric_limits<float>::infinity();
-}
-
-void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
-                    std::uint32_t head) {
-  const kv::memory::PageLayout& layout = view.layer.layout;
-  const std::vector<float> keys(layout.key_dim, std::numeric_limits<float>::quiet_NaN());
-  const std::vector<float> values(layout.value_dim, 0.0f);
-  kv::memory::encode_row(layout.element, keys.data(), keys.size(), view.key_row(head, position));
-  kv::memory::encode_row(layout.element, values.data(), values.size(),
-                         view.value_row(head, position));
 }
 
 void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
@@ -166,25 +144,19 @@ void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::by
   }
 }
 
-void store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                     const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  const float limit = first_infinite(layout.element);
-  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
-    const float* const key = keys + head * layout.key_dim;
-    const float* const value = values + head * layout.value_dim;
-    if (!std::all_of(value, value + layout.value_dim,
-                     [limit](float v) { return std::fabs(v) < limit; })) {
-      store_poisoned(view, position, head);
-      continue;
-    }
-    std::vector<float> row(key, key + layout.key_dim);
+  const auto store = [&](const float* from, std::size_t count, kv::memory::Row to) {
+    std::vector<float> row(from, from + count);
     std::transform(row.begin(), row.end(), row.begin(), without_subnormals);
-    kv::memory::encode_row(layout.element, row.data(), row.size(), view.key_row(head, position));
-    row.assign(value, value + layout.value_dim);
-    std::transform(row.begin(), row.end(), row.begin(), without_subnormals);
-    kv::memory::encode_row(layout.element, row.data(), row.size(), view.value_row(head, position));
-  }
+    kv::memory::encode_row(layout.element, row.data(), count, to);
+  };
+  return store_finite_heads(Arithmetic::kPairs, view, position, keys, values,
+                            [&](std::uint32_t head, const float* key, const float* value) {
+                              store(key, layout.key_dim, view.key_row(head, position));
+                              store(value, layout.value_dim, view.value_row(head, position));
+                            });
 }
 
 void attend_split_pairs(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

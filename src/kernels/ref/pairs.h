@@ -8,16 +8,10 @@ namespace pagoda::kernels::ref {
 // Zero for subnormals, the sign kept.
 float without_subnormals(float x);
 
-// The smallest float that the element rounds to infinity.
-float first_infinite(kv::memory::Element element);
-// A token's row of one head that must not be used: values 0, keys NaN.
-void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
-                    std::uint32_t head);
-
 // The operand of a row as bf16 and as digits, and the product with weights of either kind.
 void to_operand_pairs(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
 void matmul_pairs(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
-void store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv_pairs(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                     const float* values);
 void attend_split_pairs(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                         std::uint64_t split, std::byte* scratch, float* partials);

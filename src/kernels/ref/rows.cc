@@ -5,6 +5,7 @@
 
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
+#include "kernels/ref/finite.h"
 #include "kernels/ref/lanes.h"
 #include "kv/memory/codec.h"
 
@@ -61,15 +62,16 @@ void swiglu(float* gate, const float* up, std::size_t count) {
   }
 }
 
-void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
-    kv::memory::encode_row(layout.element, keys + head * layout.key_dim, layout.key_dim,
-                           view.key_row(head, position));
-    kv::memory::encode_row(layout.element, values + head * layout.value_dim, layout.value_dim,
-                           view.value_row(head, position));
-  }
+  return store_finite_heads(Arithmetic::kFloats, view, position, keys, values,
+                            [&](std::uint32_t head, const float* key, const float* value) {
+                              kv::memory::encode_row(layout.element, key, layout.key_dim,
+                                                     view.key_row(head, position));
+                              kv::memory::encode_row(layout.element, value, layout.value_dim,
+                                                     view.value_row(head, position));
+                            });
 }
 
 }  // namespace pagoda::kernels::ref

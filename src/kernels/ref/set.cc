@@ -11,7 +11,7 @@ namespace {
 
 constexpr KernelSet kFloats = {
     .name = "ref",
-    .version = 1,
+    .version = 2,
     .arithmetic = Arithmetic::kFloats,
     .runs_here = [] { return true; },
     .kv_element = kv::memory::Element::kF16,
@@ -41,7 +41,7 @@ constexpr KernelSet kFloats = {
 
 constexpr KernelSet pairs_of(KernelSet set) {
   set.name = "ref-bf16";
-  set.version = 3;
+  set.version = 4;
   set.arithmetic = Arithmetic::kPairs;
   set.kv_element = kv::memory::Element::kBF16;
   set.attention_split = kPairsSplit;

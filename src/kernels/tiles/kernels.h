@@ -13,7 +13,7 @@ void to_operand(const float* x, std::size_t columns, std::byte* operands, std::s
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rope(float* head, const RopeRow& rope);
 void swiglu(float* gate, const float* up, std::size_t count);
-void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                   std::uint64_t split, std::byte* scratch, float* partials);

@@ -11,7 +11,7 @@ namespace {
 KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   KernelSet made = cpu_set();
   made.name = name;
-  made.version = 3;
+  made.version = 4;
   made.arithmetic = Arithmetic::kPairs;
   made.runs_here = runs_here;
   made.kv_element = kv::memory::Element::kBF16;

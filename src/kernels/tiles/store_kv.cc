@@ -1,4 +1,5 @@
 // Rows of floats into the cache.
+#include "kernels/ref/finite.h"
 #include "kernels/ref/pairs.h"
 #include "kernels/tiles/kernels.h"
 #include "kernels/tiles/round.h"
@@ -49,28 +50,17 @@ void store_row(kv::memory::Element element, const float* values, std::size_t cou
   }
 }
 
-bool all_below(const float* values, std::size_t count, float limit) {
-  bool below = true;
-  for (std::size_t i = 0; i < count; ++i) below &= __builtin_fabsf(values[i]) < limit;
-  return below;
-}
-
 }  // namespace
 
-void store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
+bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  const float limit = ref::first_infinite(layout.element);
-  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
-    const float* const value = values + head * layout.value_dim;
-    const float* const key = keys + head * layout.key_dim;
-    if (!all_below(value, layout.value_dim, limit)) {
-      ref::store_poisoned(view, position, head);
-      continue;
-    }
-    store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
-    store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
-  }
+  return ref::store_finite_heads(
+      Arithmetic::kPairs, view, position, keys, values,
+      [&](std::uint32_t head, const float* key, const float* value) {
+        store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
+        store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+      });
 }
 
 }  // namespace pagoda::kernels::PAGODA_TILE_SET

@@ -1,0 +1,34 @@
+// A head of keys and values that is not to be used.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace pagoda::kernels::ref {
+
+// Values 0, keys NaN.
+void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
+                    std::uint32_t head);
+
+// Calls store_head(head, key, value) for every head that is finite and poisons the others; were
+// all finite?
+template <class StoreHead>
+bool store_finite_heads(Arithmetic arithmetic, const kv::memory::SequenceView& view,
+                        std::uint64_t position, const float* keys, const float* values,
+                        const StoreHead& store_head) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const float limit = first_infinite(arithmetic, layout.element);
+  bool finite = true;
+  for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+    const float* const key = keys + head * layout.key_dim;
+    const float* const value = values + head * layout.value_dim;
+    if (all_below(key, layout.key_dim, limit) && all_below(value, layout.value_dim, limit)) {
+      store_head(head, key, value);
+    } else {
+      store_poisoned(view, position, head);
+      finite = false;
+    }
+  }
+  return finite;
+}
+
+}  // namespace pagoda::kernels::ref

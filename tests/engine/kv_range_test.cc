@@ -1,0 +1,95 @@
+// Queries, keys and values that the cache's element has no number for end their request with an
+// error: nothing of them is published, nobody beside them notices, and nothing is left out in
+// silence. On every kernel set and for every element.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/engine_desk.h"
+#include "engine/marked_model.h"
+
+namespace pagoda::engine {
+namespace {
+
+using kernels::KernelSet;
+using kv::memory::Element;
+
+struct Case {
+  const KernelSet* set;
+  Element element;
+  Part part;
+  bool beyond_all;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  const char* const elements[] = {"fp32", "fp16", "bf16", "fp8"};
+  const char* const parts[] = {"query", "key", "value"};
+  *out << c.set->name << " " << elements[static_cast<int>(c.element)] << " "
+       << parts[static_cast<int>(c.part)] << (c.beyond_all ? " beyond all" : " beyond fp16");
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const KernelSet* const set : kernels::available_sets()) {
+    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+      for (const Part part : {Part::kQuery, Part::kKey, Part::kValue}) {
+        for (const bool beyond_all : {false, true}) {
+          cases.push_back({set, element, part, beyond_all});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class KvRange : public testing::TestWithParam<Case> {
+ protected:
+  // Prompts are computed in chunks: the marked token is not in the last one.
+  EngineDesk desk() const {
+    CpuMachineOptions options;
+    options.threads = 2;
+    options.block_tokens = 8;
+    options.kv_element = GetParam().element;
+    options.kv_bytes = 8 << 20;
+    options.scheduler.sequences_max = 4;
+    options.scheduler.batched_tokens_max = 12;
+    return {model_.config(), model_.weights(), options, *GetParam().set};
+  }
+
+  const MarkedModel model_{stories(), GetParam().part,
+                           GetParam().beyond_all ? kBeyondAll : kBeyondFp16};
+};
+
+TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse) {
+  EngineDesk quiet = desk();
+  const auto alone = quiet.submit(marked_request(model_.config(), false));
+  quiet.run();
+  ASSERT_EQ(alone->answers[0].reason, FinishReason::kLength);
+
+  EngineDesk together = desk();
+  const auto marked = together.submit(marked_request(model_.config(), true));
+  const auto beside = together.submit(marked_request(model_.config(), false));
+  together.run();
+  EXPECT_EQ(beside->answers[0].tokens, alone->answers[0].tokens);
+  EXPECT_TRUE(same_scores(beside->answers[0].scores, alone->answers[0].scores));
+  const auto again = together.submit(marked_request(model_.config(), true));
+  together.run();
+  if (!GetParam().beyond_all && GetParam().element != Element::kF16) {
+    EXPECT_EQ(marked->answers[0].reason, FinishReason::kLength) << marked->answers[0].message;
+    EXPECT_EQ(again->answers[0].tokens, marked->answers[0].tokens);
+    return;
+  }
+  for (const auto& ended : {marked, again}) {
+    EXPECT_EQ(ended->answers[0].reason, FinishReason::kError);
+    EXPECT_NE(ended->answers[0].message.find("not finite"), std::string::npos)
+        << ended->answers[0].message;
+    EXPECT_TRUE(ended->answers[0].tokens.empty());
+    EXPECT_LE(ended->answers[0].record.prompt_tokens_cached, kMarkedAt);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, KvRange, testing::ValuesIn(all_cases()));
+
+}  // namespace
+}  // namespace pagoda::engine

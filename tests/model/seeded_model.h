@@ -1,0 +1,91 @@
+// A seeded model that no file holds: any shape, matrices of one type, norms of heads or none. And
+// a model that is either such a one or read from a file.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "model/config.h"
+#include "model/random_matrix.h"
+#include "model/test_model.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+
+// A token whose rows are not finite in a poisoned model.
+inline constexpr TokenId kPoison = TokenId(5);
+
+struct ModelShape {
+  std::uint32_t layers = 2;
+  std::uint32_t width = 256;
+  std::uint32_t hidden_width = 384;
+  std::uint32_t heads = 4;
+  std::uint32_t kv_heads = 2;
+  std::uint32_t head_dim = 64;
+  std::uint32_t vocabulary = 512;
+  std::uint32_t window = 0;  // of every other layer
+  bool head_norms = false;
+  bool poisoned = false;  // the embedding of kPoison is infinite; of bf16 weights
+  gguf::TensorType type = gguf::TensorType::kBF16;
+};
+
+// Does not move: the weights point into it.
+class SeededModel {
+ public:
+  explicit SeededModel(const ModelShape& shape);
+  SeededModel(const SeededModel&) = delete;
+  SeededModel& operator=(const SeededModel&) = delete;
+
+  const Config& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  operator ModelParts() const { return {config_, weights_}; }
+
+ private:
+  kernels::WeightMatrix matrix(std::size_t rows, std::size_t columns);
+
+  gguf::TensorType type_;
+  std::deque<RandomMatrix> matrices_;
+  Config config_;
+  Weights weights_;
+};
+
+// Two layers that are quick to compute; with norms of heads as qwen3 has them, else with a window.
+inline ModelShape small_shape(gguf::TensorType type, bool head_norms) {
+  return {.width = 256,  // what blocks of codes are long
+          .hidden_width = 256,
+          .heads = 4,
+          .kv_heads = 2,
+          .head_dim = head_norms ? 32u : 64u,
+          .vocabulary = 96,
+          .window = head_norms ? 0u : 50u,
+          .head_norms = head_norms,
+          .type = type};
+}
+
+// A file of tests/data/models, or a seeded model.
+struct ModelCase {
+  std::string name;
+  std::optional<ModelShape> shape = {};
+};
+inline void PrintTo(const ModelCase& c, std::ostream* out) { *out << c.name; }
+
+class AnyModel {
+ public:
+  explicit AnyModel(const ModelCase& c) {
+    if (c.shape) {
+      seeded_.emplace(*c.shape);
+    } else {
+      read_.emplace(test_model_path(c.name + ".gguf"));
+    }
+  }
+  ModelParts parts() const { return seeded_ ? ModelParts(*seeded_) : ModelParts(*read_); }
+
+ private:
+  std::optional<TestModel> read_;
+  std::optional<SeededModel> seeded_;
+};
+
+}  // namespace pagoda::model
