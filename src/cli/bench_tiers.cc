@@ -174,7 +174,7 @@ Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& 
         std::unique_ptr<store::HostStore> host,
         store::HostStore::open({.bytes_max = (options.pages() + 1) * options.page_bytes,
                                 .page_bytes = options.page_bytes},
-                               kv::memory_mover()));
+                               kv::memory_mover(store::host_copy_threads())));
     return std::unique_ptr<kv::PageStore>(std::move(host));
   };
   const auto plain_copy = [&options, &run] { return measure_memcpy(options.plain(), run); };

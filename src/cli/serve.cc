@@ -115,7 +115,7 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
 
 // Pages are kept under the fingerprint of a file: of random weights, none are.
 bool wants_tiers(const ServeOptions& options, const ServedSource& source) {
-  return options.prefix_caching && options.tiers.any() && !source.paths().empty();
+  return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
 server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
@@ -149,7 +149,7 @@ Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
                           {.page_bytes = machine.page_layout().page_bytes(),
                            .block_tokens = machine.page_layout().block_tokens,
                            .rows_id = machine.rows_id(),
-                           .model_paths = source.paths(),
+                           .model_parts = source.parts(),
                            .create_mover = [&machine] { return machine.create_page_mover(); }});
 }
 
@@ -205,6 +205,7 @@ Status serve(const ServeOptions& options) {
   KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));

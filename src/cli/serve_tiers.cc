@@ -1,6 +1,8 @@
 #include "cli/serve_tiers.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +14,6 @@
 #include "base/byte_size.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
-#include "gguf/fingerprint.h"
 #include "server/access/tenant_salt.h"
 #include "store/host/host_store.h"
 #include "store/remote/remote_store.h"
@@ -21,8 +22,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr std::uint64_t kDiskBytesDefault = std::uint64_t{20} << 30;
-constexpr double kDiskShareDefault = 0.1;  // of what is free
+constexpr int kPriorityLowest = 19;
 
 // Where the server keeps what outlives it.
 std::string default_folder() {
@@ -41,11 +41,11 @@ Result<std::uint64_t> disk_bytes(const TierFlags& flags, const std::string& path
   // The folder itself is made by the store, for its owner alone.
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
   std::filesystem::create_directories(parent, error);
-  const std::filesystem::space_info room = std::filesystem::space(parent, error);
+  const bool is_there = std::filesystem::is_directory(path, error);
+  const std::filesystem::space_info room =
+      std::filesystem::space(is_there ? std::filesystem::path(path) : parent, error);
   if (error) return Error{ErrorCode::kIo, fmt::format("{}: {}", path, error.message())};
-  const auto share =
-      static_cast<std::uint64_t>(static_cast<double>(room.available) * kDiskShareDefault);
-  return std::min(kDiskBytesDefault, share);
+  return store::default_disk_bytes(room.available, store::bytes_taken(path));
 }
 
 // How fast this model was here the last time: so that the first request after a start knows.
@@ -76,7 +76,7 @@ void write_rate(const std::string& key, double rate) {
 
 std::string rate_key(const TierNeeds& needs) {
   std::string key =
-      needs.rows_id + "@" + std::filesystem::path(needs.model_paths[0]).filename().string();
+      needs.rows_id + "@" + std::filesystem::path(needs.model_parts[0].path).filename().string();
   std::replace(key.begin(), key.end(), ' ', '_');
   return key;
 }
@@ -87,8 +87,9 @@ void add_tier_options(CLI::App& command, TierFlags& flags) {
   command.add_option(
       "--kv-disk", flags.disk,
       "folder that keeps KV over restarts, or off (default: kv in the cache folder)");
-  command.add_option("--kv-disk-size", flags.disk_size,
-                     "its limit, e.g. 50GiB (default: 20GiB, or a tenth of what is free)");
+  command.add_option(
+      "--kv-disk-size", flags.disk_size,
+      "its limit, e.g. 50GiB (default: 20GiB, or a tenth of what is free without it)");
   command.add_option("--kv-remote", flags.remote,
                      "store that servers share: redis://[[user]:password@]host[:port][/db], "
                      "rediss://…, memcached://host[:port] (default: none)");
@@ -141,10 +142,7 @@ Result<std::unique_ptr<StoreShelf>> StoreShelf::open(const TierFlags& flags,
   return shelf;
 }
 
-StoreShelf::~StoreShelf() {
-  stopping_ = true;
-  if (fingerprinting_.joinable()) fingerprinting_.join();
-}
+StoreShelf::~StoreShelf() { end_fingerprinting({}); }
 
 Status StoreShelf::open_host() {
   ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("--kv-host-size", flags_.host_size));
@@ -154,7 +152,7 @@ Status StoreShelf::open_host() {
                  fmt::format("--kv-host-size: is {}, a page takes {}", bytes, needs_.page_bytes)};
   }
   ASSIGN_OR_RETURN(std::unique_ptr<kv::PageMover> mover, needs_.create_mover());
-  if (!mover) mover = kv::memory_mover();
+  if (!mover) mover = kv::memory_mover(store::host_copy_threads());
   Result<std::unique_ptr<store::HostStore>> host = store::HostStore::open(
       {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(mover));
   if (!host.ok()) {
@@ -248,29 +246,62 @@ kv::OwnerTag StoreShelf::owner_tag(kv::OwnerId owner) const {
 
 void StoreShelf::start(engine::Engine& engine) {
   fingerprinting_ = std::thread([this, &engine] {
-    const Result<std::string> digest =
-        gguf::fingerprint(needs_.model_paths, default_folder() + "/fingerprints", stopping_);
-    if (digest.ok()) {
-      engine.set_space(kv::space_id(fmt::format("{} {}", digest.value(), needs_.rows_id)));
-    } else if (!stopping_) {
-      print_warning(fmt::format("KV is kept in memory only: {}", digest.error().message));
-    }
+    find_space(engine);
+    fingerprinted_.set_value();
   });
 }
 
-void StoreShelf::stop(engine::Engine& engine) {
+void StoreShelf::find_space(engine::Engine& engine) {
+  const gguf::FingerprintOptions options = {.memory_path = default_folder() + "/fingerprints"};
+  const auto space_of = [this](const std::string& digest) {
+    return kv::space_id(fmt::format("{} {}", digest, needs_.rows_id));
+  };
+  const auto found = gguf::fingerprint(needs_.model_parts, options, stopping_);
+  if (stopping_) return;
+  if (!found.ok()) {
+    print_warning(fmt::format("KV is kept in memory only: {}", found.error().message));
+    return engine.drop_space(found.error().message);
+  }
+  engine.set_space(space_of(found.value().digest), !found.value().is_remembered);
+  if (!found.value().is_remembered) return;
+  // Those who compute come first.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriorityLowest);
+  const auto same =
+      gguf::confirm_fingerprint(needs_.model_parts, found.value().digest, options, stopping_);
+  if (stopping_) return;
+  if (same.ok() && same.value()) return engine.set_space(space_of(found.value().digest));
+  engine.drop_space("the KV that this was computed with may be another model's: ask again");
+  print_error(fmt::format(
+      "{}; KV that was cached is dropped, and is kept in memory only until the next start",
+      same.ok() ? fmt::format("{}: its bytes are not those that its KV was kept for",
+                              needs_.model_parts[0].path)
+                : same.error().message));
+}
+
+bool StoreShelf::end_fingerprinting(std::chrono::nanoseconds patience) {
+  if (!fingerprinting_.joinable()) return true;
+  const auto state = fingerprinted_.get_future().wait_for(patience);
   stopping_ = true;
-  if (fingerprinting_.joinable()) fingerprinting_.join();
-  const double rate = engine.snapshot().prompt_tokens_per_second;
-  if (rate > 0) write_rate(rate_key(needs_), rate);
+  fingerprinting_.join();
+  return state == std::future_status::ready;
+}
+
+void StoreShelf::stop(engine::Engine& engine) {
   const auto began = std::chrono::steady_clock::now();
   const auto patience = std::chrono::duration<double>(flags_.stop_s);
   const auto patience_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
-  const bool all = engine.keep_all(patience_ns);
-  const auto left = patience_ns - (std::chrono::steady_clock::now() - began);
+  const auto left = [&] { return patience_ns - (std::chrono::steady_clock::now() - began); };
+  const bool is_named = end_fingerprinting(patience_ns);
+  const double rate = engine.snapshot().prompt_tokens_per_second;
+  if (rate > 0) write_rate(rate_key(needs_), rate);
+  const bool all = engine.keep_all(left()) && is_named;
   for (const auto& store : stores_) {
-    const Status durable = store->flush(std::max<std::int64_t>(left.count(), 1'000'000'000));
+    const Status durable = store->flush(std::max<std::int64_t>(left().count(), 1'000'000'000));
     if (!durable.ok()) print_warning(durable.error().message);
+    if (flags_.write != engine::WriteMode::kOff && !store->takes_writes()) {
+      print_warning(
+          fmt::format("KV is not written to {}: {}", store->name(), store->stats().condition));
+    }
   }
   if (!all) {
     print_warning(fmt::format("not all KV was written within {} s; --kv-stop-seconds gives it more",

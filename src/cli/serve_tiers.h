@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +17,7 @@
 #include "base/result.h"
 #include "engine/cpu_machine.h"
 #include "engine/engine.h"
+#include "gguf/fingerprint.h"
 #include "store/disk/disk_store.h"
 
 namespace pagoda::cli {
@@ -22,7 +25,7 @@ namespace pagoda::cli {
 struct TierFlags {
   std::string host_size = "0";
   std::string disk;       // a folder, "off", or empty: the default folder
-  std::string disk_size;  // empty: the smaller of 20 GiB and a tenth of what is free
+  std::string disk_size;  // empty: store::default_disk_bytes()
   std::string remote;     // a URL; empty: none
   double remote_ttl_s = 86400;
   double remote_timeout_s = 2;
@@ -43,8 +46,9 @@ void add_tier_options(CLI::App& command, TierFlags& flags);
 struct TierNeeds {
   std::uint64_t page_bytes = 0;
   std::uint32_t block_tokens = 0;
-  std::string rows_id;                   // numerics and KV format
-  std::vector<std::string> model_paths;  // whose fingerprint is part of pages' addresses
+  std::string rows_id;  // numerics and KV format
+  // Whose fingerprint is part of pages' addresses; they stay open.
+  std::vector<gguf::OpenedPart> model_parts;
   // For each store one, where pages are not in this process's memory (Machine::create_page_mover).
   std::function<Result<std::unique_ptr<kv::PageMover>>()> create_mover = {};
 };
@@ -62,7 +66,8 @@ class StoreShelf {
   // By number of tenant, 0 first; the secret is the server's.
   void set_owners(const std::string& secret, const std::vector<engine::NamedTenant>& tenants);
 
-  // Computes the model's fingerprint in the background; pages have an address then.
+  // Finds the model's fingerprint in the background; pages have an address then. One that was
+  // remembered is confirmed there too.
   void start(engine::Engine& engine);
   // What the engine measured is remembered, and what is worth keeping is kept.
   void stop(engine::Engine& engine);
@@ -80,6 +85,9 @@ class StoreShelf {
   Status open_disk();
   Status open_remote();
   Status add(std::unique_ptr<kv::PageStore> store);
+  void find_space(engine::Engine& engine);
+  // Waits until the space is known for sure; false when it was not in that time, and will not be.
+  bool end_fingerprinting(std::chrono::nanoseconds patience);
 
   TierFlags flags_;
   TierNeeds needs_;
@@ -89,6 +97,7 @@ class StoreShelf {
   mutable std::mutex owners_mutex_;
   std::vector<kv::OwnerTag> owners_;  // [tenant]
   std::atomic<bool> stopping_{false};
+  std::promise<void> fingerprinted_;
   std::thread fingerprinting_;
 };
 

@@ -33,8 +33,8 @@ std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
   return std::nullopt;
 }
 
-std::vector<std::string> ServedSource::paths() const {
-  return random_ ? std::vector<std::string>() : loaded_->file().part_paths();
+std::vector<gguf::OpenedPart> ServedSource::parts() const {
+  return random_ ? std::vector<gguf::OpenedPart>() : loaded_->file().opened_parts();
 }
 
 std::string ServedSource::name() const {

@@ -25,8 +25,8 @@ class ServedSource {
   const text::Tokenizer& tokenizer() const;
   // The model's own; nothing, with a warning where it is broken, when it has none.
   std::optional<text::ChatTemplate> own_chat_template() const;
-  // Whose fingerprint names what is computed; none of random weights.
-  std::vector<std::string> paths() const;
+  // Whose fingerprint names what is computed; none of random weights. Open while the source lives.
+  std::vector<gguf::OpenedPart> parts() const;
   // The name that requests give, when none was given.
   std::string name() const;
 

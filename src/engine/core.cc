@@ -148,8 +148,17 @@ bool Core::step() {
   return launched || collects;
 }
 
-void Core::set_space(const kv::SpaceId& space) {
-  if (tiers_) tiers_->set_space(space);
+void Core::set_space(const kv::SpaceId& space, bool is_sure) {
+  if (tiers_) tiers_->set_space(space, is_sure);
+}
+
+// Blocks that a launch or a store still has in use cannot leave yet; under another namespace nobody
+// finds them any more.
+void Core::drop_space(const std::string& why) {
+  if (!tiers_ || !tiers_->drop_space()) return;
+  while (!requests_.empty()) end_all(*requests_.begin()->second, FinishReason::kError, why);
+  options_.space += '\'';
+  cache_.clear();
 }
 
 bool Core::move_pages() {

@@ -56,8 +56,12 @@ class Core {
   // False when there is nothing to do, or nothing before pages have come from another tier.
   bool step();
 
-  // Pages have this address outside from now on; before, tiers are not used.
-  void set_space(const kv::SpaceId& space);
+  // Pages have this address outside from now on; before, tiers are not used. Until it is sure they
+  // are only read.
+  void set_space(const kv::SpaceId& space, bool is_sure = true);
+  // The address is wrong, or not to be had: tiers are not used any more. What they may have given
+  // leaves memory, and requests that are open end with kError.
+  void drop_space(const std::string& why);
   // Pages are moved between steps, too, as long as some are on their way; false when none is.
   bool move_pages();
   // nullptr: there are none outside the pool.

@@ -107,11 +107,17 @@ void Engine::nudge() {
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
-void Engine::set_space(const kv::SpaceId& space) { leave(space); }
+void Engine::set_space(const kv::SpaceId& space, bool is_sure) {
+  leave(Order([space, is_sure](Core& core) { core.set_space(space, is_sure); }));
+}
+
+void Engine::drop_space(const std::string& why) {
+  leave(Order([why](Core& core) { core.drop_space(why); }));
+}
 
 bool Engine::keep_all(std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
-  put(KeepAll{});
+  put(Order([](Core& core) { core.keep_all(); }));
   wake_.notify_one();
   return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
 }
@@ -119,7 +125,7 @@ bool Engine::keep_all(std::chrono::nanoseconds patience) {
 std::vector<TierPicture> Engine::tiers() const {
   std::vector<TierPicture> pictures;
   for (const kv::PageStore* const store : options_.core.tiers.stores) {
-    pictures.push_back({std::string(store->name()), store->stats()});
+    pictures.push_back({std::string(store->name()), store->stats(), store->takes_writes()});
   }
   return pictures;
 }
@@ -208,10 +214,8 @@ void Engine::handle(Message& message) {
     core_.cancel(cancelled->id, cancelled->reason);
   } else if (const auto* const tenants = std::get_if<std::vector<NamedTenant>>(&message)) {
     take_tenants(*tenants);
-  } else if (const auto* const space = std::get_if<kv::SpaceId>(&message)) {
-    core_.set_space(*space);
-  } else if (std::holds_alternative<KeepAll>(message)) {
-    core_.keep_all();
+  } else if (const auto* const order = std::get_if<Order>(&message)) {
+    (*order)(core_);
   } else {
     cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);

@@ -29,6 +29,7 @@ struct NamedTenant {
 struct TierPicture {
   std::string name;
   kv::StoreStats stats;
+  bool takes_writes = true;  // stats.condition says why not
 };
 
 // What became of a tenant's pages in a tier.
@@ -66,8 +67,11 @@ class Engine {
   // No more requests are taken; true once none is left, false after `patience`.
   bool drain(std::chrono::nanoseconds patience);
 
-  // What pages are addressed by outside is known: tiers are used from now on.
-  void set_space(const kv::SpaceId& space);
+  // What pages are addressed by outside is known: tiers are read from now on, and written once it
+  // is sure.
+  void set_space(const kv::SpaceId& space, bool is_sure = true);
+  // It is wrong, or not to be had (Core::drop_space).
+  void drop_space(const std::string& why);
   // After drain(): writes what is worth keeping to the tiers, most recently used first. False when
   // `patience` was not enough for all of it.
   bool keep_all(std::chrono::nanoseconds patience);
@@ -102,9 +106,9 @@ class Engine {
     RequestId id;
     FinishReason reason;
   };
-  struct KeepAll {};
+  using Order = std::function<void(Core&)>;
   using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>,
-                               std::vector<NamedTenant>, kv::SpaceId, KeepAll>;
+                               std::vector<NamedTenant>, Order>;
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);

@@ -14,8 +14,8 @@ enum class FinishReason : std::uint8_t {
   kCancelled,  // by the asker, or because it went away
   kDeadline,   // its time is over
   kRefused,    // at the door: a limit is reached for now
-  kError,      // its logits are not numbers
-  kLost,       // what computes is lost: nothing more will be computed
+  kError,  // its logits are not numbers, or rows that it was computed from are not to be trusted
+  kLost,   // what computes is lost: nothing more will be computed
 };
 
 inline constexpr std::size_t kFinishReasonCount = 8;

@@ -37,6 +37,13 @@ Status GpuPageMover::order() {
 // An event that was recorded again since order() stands for a later launch: waiting for that one is
 // right, too.
 Status GpuPageMover::move(std::span<const kv::PageMove> moves) {
+  const Status moved = move_all(moves);
+  // Copies that were given before the one that failed still run.
+  if (!moved.ok()) static_cast<void>(stream_.wait());
+  return moved;
+}
+
+Status GpuPageMover::move_all(std::span<const kv::PageMove> moves) {
   {
     const std::lock_guard lock(mutex_);
     RETURN_IF_ERROR(stream_.wait_for(launched_));

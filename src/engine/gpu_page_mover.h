@@ -25,6 +25,7 @@ class GpuPageMover final : public kv::PageMover {
  private:
   GpuPageMover(GpuRunner& runner, device::Stream stream, device::Event launched,
                device::Event moved);
+  Status move_all(std::span<const kv::PageMove> moves);
 
   GpuRunner& runner_;
   device::Stream stream_;

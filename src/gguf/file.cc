@@ -133,6 +133,14 @@ Result<File> File::parse(std::span<const std::byte> bytes, const std::string& so
   return file;
 }
 
+std::vector<OpenedPart> File::opened_parts() const {
+  std::vector<OpenedPart> opened;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    opened.push_back({part_paths_[i], parts_[i]->descriptor()});
+  }
+  return opened;
+}
+
 void File::release_pages() const {
   for (const std::unique_ptr<MappedFile>& part : parts_) part->release_pages();
 }

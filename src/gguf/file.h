@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/fingerprint.h"
 #include "gguf/metadata.h"
 #include "gguf/tensor_type.h"
 
@@ -48,7 +49,8 @@ class File {
   File& operator=(File&&) noexcept;
   ~File();
 
-  const std::vector<std::string>& part_paths() const { return part_paths_; }
+  // Its files, open for as long as it lives; none of bytes in memory.
+  std::vector<OpenedPart> opened_parts() const;
   const std::string& path() const { return metadata_.source(); }
   std::uint32_t version() const { return version_; }
   std::uint64_t bytes() const { return bytes_; }  // of all parts

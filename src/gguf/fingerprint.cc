@@ -1,17 +1,17 @@
 #include "gguf/fingerprint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 namespace pagoda::gguf {
 namespace {
@@ -19,20 +19,34 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kRemembered = 64;  // sets of files
 
-Error io_error(const std::string& path) {
-  return Error{ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno))};
+using States = std::vector<FileState>;
+
+Result<States> states_of(std::span<const OpenedPart> parts, const FingerprintOptions& options) {
+  States states;
+  for (const OpenedPart& part : parts) {
+    ASSIGN_OR_RETURN(const FileState state, options.state_of(part));
+    states.push_back(state);
+  }
+  return states;
 }
 
-// Changes whenever the files do.
-Result<std::string> state_of(const std::vector<std::string>& paths) {
-  std::string state;
-  for (const std::string& path : paths) {
-    struct stat info = {};
-    if (stat(path.c_str(), &info) != 0) return io_error(path);
-    state += fmt::format("{} {}.{:09} {} ", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                         std::filesystem::absolute(path).string());
+std::string text_of(const States& states) {
+  std::string text = "v2";
+  for (const FileState& state : states) {
+    text += fmt::format(" {}:{}:{}:{}:{}", state.device, state.inode, state.bytes,
+                        state.modified_ns, state.changed_ns);
   }
-  return state;
+  return text;
+}
+
+bool tell_changes(const States& states, const FingerprintOptions& options) {
+  const std::int64_t now_ns = options.now_ns
+                                  ? options.now_ns()
+                                  : std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count();
+  return std::all_of(states.begin(), states.end(),
+                     [&](const FileState& state) { return tells_changes(state, now_ns); });
 }
 
 struct FreeContext {
@@ -40,30 +54,26 @@ struct FreeContext {
 };
 using Hash = std::unique_ptr<EVP_MD_CTX, FreeContext>;
 
-Status add_file(const std::string& path, const Hash& hash, const std::atomic<bool>& stop) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return io_error(path);
+Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool>& stop) {
   std::vector<char> chunk(kChunkBytes);
-  Status outcome = ok_status();
-  while (outcome.ok()) {
-    const ssize_t count = read(file, chunk.data(), chunk.size());
-    if (count == 0) break;
+  for (off_t offset = 0;;) {
+    if (stop) return Error{ErrorCode::kExhausted, "stopped"};
+    const ssize_t count = pread(part.descriptor, chunk.data(), chunk.size(), offset);
+    if (count == 0) return ok_status();
+    if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      outcome = io_error(path);
-    } else if (stop) {
-      outcome = Error{ErrorCode::kExhausted, "stopped"};
-    } else {
-      EVP_DigestUpdate(hash.get(), chunk.data(), static_cast<std::size_t>(count));
+      return Error{ErrorCode::kIo,
+                   fmt::format("{}: {}", part.path, std::generic_category().message(errno))};
     }
+    EVP_DigestUpdate(hash.get(), chunk.data(), static_cast<std::size_t>(count));
+    offset += count;
   }
-  close(file);
-  return outcome;
 }
 
-Result<std::string> hash_of(const std::vector<std::string>& paths, const std::atomic<bool>& stop) {
+Result<std::string> hash_of(std::span<const OpenedPart> parts, const std::atomic<bool>& stop) {
   const Hash hash(EVP_MD_CTX_new());
   EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
-  for (const std::string& path : paths) RETURN_IF_ERROR(add_file(path, hash, stop));
+  for (const OpenedPart& part : parts) RETURN_IF_ERROR(add_part(part, hash, stop));
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
   unsigned int bytes = 0;
   EVP_DigestFinal_ex(hash.get(), digest.data(), &bytes);
@@ -72,7 +82,7 @@ Result<std::string> hash_of(const std::vector<std::string>& paths, const std::at
   return hex;
 }
 
-// A line: digest, a space, state.
+// A line: digest, a space, states.
 constexpr std::size_t kDigestDigits = 64;
 
 std::vector<std::string> remembered_lines(const std::string& memory_path) {
@@ -84,8 +94,20 @@ std::vector<std::string> remembered_lines(const std::string& memory_path) {
   return lines;
 }
 
-// The newest first. What cannot be written is not remembered.
-void remember(const std::string& memory_path, std::vector<std::string> lines) {
+bool is_of(const std::string& line, const std::string& states) {
+  return line.compare(kDigestDigits + 1, std::string::npos, states) == 0;
+}
+
+// The newest first; without a digest what was remembered of these states is forgotten. What cannot
+// be written is not remembered.
+void remember(const std::string& memory_path, const std::string& states,
+              const std::string& digest) {
+  std::vector<std::string> lines = remembered_lines(memory_path);
+  const std::size_t before = lines.size();
+  std::erase_if(lines, [&](const std::string& line) { return is_of(line, states); });
+  if (digest.empty() && lines.size() == before) return;
+  if (!digest.empty()) lines.insert(lines.begin(), digest + " " + states);
+  if (lines.size() > kRemembered) lines.resize(kRemembered);
   const std::string fresh = fmt::format("{}.{}", memory_path, getpid());
   {
     std::ofstream file(fresh, std::ios::trunc);
@@ -98,27 +120,36 @@ void remember(const std::string& memory_path, std::vector<std::string> lines) {
 
 }  // namespace
 
-Result<std::string> fingerprint(const std::vector<std::string>& paths,
-                                const std::string& memory_path, const std::atomic<bool>& stop) {
-  ASSIGN_OR_RETURN(const std::string state, state_of(paths));
-  std::vector<std::string> lines;
-  if (!memory_path.empty()) lines = remembered_lines(memory_path);
-  for (const std::string& line : lines) {
-    if (line.compare(kDigestDigits + 1, std::string::npos, state) == 0) {
-      return line.substr(0, kDigestDigits);
+Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
+                                const FingerprintOptions& options, const std::atomic<bool>& stop) {
+  ASSIGN_OR_RETURN(const States states, states_of(parts, options));
+  // Before the bytes are read: whatever is written into them from here on changes a state.
+  const bool can_be_remembered = tell_changes(states, options);
+  if (!options.memory_path.empty() && can_be_remembered) {
+    const std::string text = text_of(states);
+    for (const std::string& line : remembered_lines(options.memory_path)) {
+      if (is_of(line, text)) return Fingerprint{line.substr(0, kDigestDigits), true};
     }
   }
-  ASSIGN_OR_RETURN(std::string digest, hash_of(paths, stop));
-  ASSIGN_OR_RETURN(const std::string state_after, state_of(paths));
-  if (state_after != state) {
-    return Error{ErrorCode::kCorrupt, fmt::format("{}: changed while it was read", paths.front())};
+  ASSIGN_OR_RETURN(std::string digest, hash_of(parts, stop));
+  ASSIGN_OR_RETURN(const States states_after, states_of(parts, options));
+  if (states_after != states) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("{}: changed while it was read", parts.front().path)};
   }
-  if (!memory_path.empty()) {
-    lines.insert(lines.begin(), digest + " " + state);
-    if (lines.size() > kRemembered) lines.resize(kRemembered);
-    remember(memory_path, std::move(lines));
+  if (!options.memory_path.empty() && can_be_remembered) {
+    remember(options.memory_path, text_of(states), digest);
   }
-  return digest;
+  return Fingerprint{std::move(digest), false};
+}
+
+Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
+                                 const FingerprintOptions& options, const std::atomic<bool>& stop) {
+  ASSIGN_OR_RETURN(const States states, states_of(parts, options));
+  ASSIGN_OR_RETURN(const std::string read, hash_of(parts, stop));
+  if (read == digest) return true;
+  if (!options.memory_path.empty()) remember(options.memory_path, text_of(states), {});
+  return false;
 }
 
 }  // namespace pagoda::gguf

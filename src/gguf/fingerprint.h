@@ -1,19 +1,49 @@
 // What makes two model files the same model: the SHA-256 of all their bytes, metadata, tensor table
 // and tensors.
+//
+// Reading gigabytes takes seconds, so that a small text file remembers digests by the states of the
+// files (file_state.h). Only states that tell every later change are remembered, and what was
+// remembered is a claim that confirm_fingerprint() checks by reading.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/file_state.h"
 
 namespace pagoda::gguf {
 
-// 64 hexadecimal digits, of the files in this order. Reads them through, in seconds for gigabytes,
-// unless `memory_path` (a small text file; empty: none) remembers them by path, size and time of
-// change. An error, too, when `stop` becomes true.
-Result<std::string> fingerprint(const std::vector<std::string>& paths,
-                                const std::string& memory_path, const std::atomic<bool>& stop);
+// An open file of a model: what is hashed is what is open, whatever has its path by now.
+struct OpenedPart {
+  std::string path;  // for messages
+  int descriptor = -1;
+};
+
+struct Fingerprint {
+  std::string digest;          // 64 hexadecimal digits, of the parts in this order
+  bool is_remembered = false;  // no byte was read: to be confirmed
+};
+
+struct FingerprintOptions {
+  std::string memory_path;  // empty: nothing is remembered
+  // What the system says; tests say otherwise.
+  std::function<Result<FileState>(const OpenedPart&)> state_of = [](const OpenedPart& part) {
+    return file_state(part.descriptor, part.path);
+  };
+  std::function<std::int64_t()> now_ns = {};  // since 1970; empty: the system's
+};
+
+// From memory where that can be trusted, else by reading. An error, too, when `stop` becomes true.
+Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
+                                const FingerprintOptions& options, const std::atomic<bool>& stop);
+
+// Reads every byte. False: `digest` is not theirs, and is remembered no more.
+Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
+                                 const FingerprintOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace pagoda::gguf

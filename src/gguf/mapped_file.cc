@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace pagoda::gguf {
 namespace {
@@ -22,6 +23,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
@@ -36,7 +38,7 @@ Error system_error(const std::string& path, std::string_view action, int code) {
 
 Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   // Without O_NONBLOCK opening a FIFO would wait for a writer.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) return system_error(path, "open", errno);
   struct stat state {};
   if (::fstat(file.number(), &state) != 0) return system_error(path, "stat", errno);
@@ -52,7 +54,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (memory == MAP_FAILED) return system_error(path, "map", errno);
   return std::unique_ptr<MappedFile>(
-      new MappedFile(std::span(static_cast<const std::byte*>(memory), size)));
+      new MappedFile(std::span(static_cast<const std::byte*>(memory), size), file.release()));
 }
 
 // A refusal costs memory, nothing else.
@@ -60,6 +62,9 @@ void MappedFile::release_pages() const {
   static_cast<void>(::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED));
 }
 
-MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+MappedFile::~MappedFile() {
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  ::close(descriptor_);
+}
 
 }  // namespace pagoda::gguf

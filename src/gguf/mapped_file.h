@@ -23,13 +23,17 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Open for reading: the same file, whatever has its path by now.
+  int descriptor() const { return descriptor_; }
   // Memory goes back to the system; what is touched again is read from the file again.
   void release_pages() const;
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::span<const std::byte> bytes, int descriptor)
+      : bytes_(bytes), descriptor_(descriptor) {}
 
   std::span<const std::byte> bytes_;
+  int descriptor_;
 };
 
 }  // namespace pagoda::gguf

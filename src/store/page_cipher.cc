@@ -1,11 +1,17 @@
 #include "store/page_cipher.h"
 
+#include <endian.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
+#include <string_view>
+
+#include "base/assert.h"
 
 namespace pagoda::store {
 namespace {
@@ -36,8 +42,31 @@ bool in_steps(std::span<const std::byte> in, std::byte* out, const Update& updat
 
 }  // namespace
 
-Status PageCipher::seal(std::span<const std::byte> open_text, std::span<std::byte> text,
-                        std::span<std::byte, kNonceBytes> nonce,
+SecretKey PageCipher::key_of(const kv::PageKey& page) const {
+  constexpr std::string_view kPurpose = "pagoda page key 1";
+  std::array<std::byte, kPurpose.size() + 16 + 32 + 4> text;
+  std::byte* at = text.data();
+  const auto add = [&at](const void* bytes, std::size_t count) {
+    std::memcpy(at, bytes, count);
+    at += count;
+  };
+  const std::uint32_t slice = htole32(page.slice);
+  add(kPurpose.data(), kPurpose.size());
+  add(page.space.digest.data(), page.space.digest.size());
+  add(page.name.digest.data(), page.name.digest.size());
+  add(&slice, sizeof(slice));
+  ASSERT(at == text.data() + text.size(), "every part has its length");
+  SecretKey made;
+  unsigned int bytes = 0;
+  const unsigned char* const done =
+      HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), chars(text.data()),
+           text.size(), chars(made.data()), &bytes);
+  ASSERT(done != nullptr && bytes == made.size(), "SHA-256 is part of every OpenSSL 3");
+  return made;
+}
+
+Status PageCipher::seal(const kv::PageKey& page, std::span<const std::byte> open_text,
+                        std::span<std::byte> text, std::span<std::byte, kNonceBytes> nonce,
                         std::span<std::byte, kTagBytes> tag) const {
   if (RAND_bytes(chars(nonce.data()), kNonceBytes) != 1) {
     return Error{ErrorCode::kIo, "the system gives no random bytes"};
@@ -46,7 +75,8 @@ Status PageCipher::seal(std::span<const std::byte> open_text, std::span<std::byt
   EVP_CIPHER_CTX* const c = context.get();
   const auto update = [c](auto... arguments) { return EVP_EncryptUpdate(c, arguments...); };
   int none = 0;
-  const bool sealed = EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key_.data()),
+  const SecretKey key = key_of(page);
+  const bool sealed = EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key.data()),
                                          chars(nonce.data())) == 1 &&
                       in_steps(open_text, nullptr, update) && in_steps(text, text.data(), update) &&
                       EVP_EncryptFinal_ex(c, chars(tag.data()), &none) == 1 &&
@@ -55,7 +85,8 @@ Status PageCipher::seal(std::span<const std::byte> open_text, std::span<std::byt
   return ok_status();
 }
 
-bool PageCipher::open(std::span<const std::byte> open_text, std::span<const std::byte> sealed,
+bool PageCipher::open(const kv::PageKey& page, std::span<const std::byte> open_text,
+                      std::span<const std::byte> sealed,
                       std::span<const std::byte, kNonceBytes> nonce,
                       std::span<const std::byte, kTagBytes> tag, std::span<std::byte> first,
                       std::span<std::byte> second) const {
@@ -67,7 +98,8 @@ bool PageCipher::open(std::span<const std::byte> open_text, std::span<const std:
   std::copy(tag.begin(), tag.end(), expected.begin());
   std::array<unsigned char, kTagBytes> rest;
   int none = 0;
-  return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key_.data()),
+  const SecretKey key = key_of(page);
+  return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), nullptr, chars(key.data()),
                             chars(nonce.data())) == 1 &&
          in_steps(open_text, nullptr, update) &&
          in_steps(sealed.first(first.size()), first.data(), update) &&

@@ -123,9 +123,10 @@ Status write_record(const kv::PageLabel& label, std::uint64_t generation,
     std::memcpy(all.data() + kLabelAt + label_bytes(tokens), page.data(), page.size());
   }
   if (cipher != nullptr) {
-    RETURN_IF_ERROR(cipher->seal(
-        all.first(kRecordHeadBytes), all.subspan(kLabelAt, label_bytes(tokens) + page.size()),
-        all.subspan<kNonceAt, kNonceBytes>(), all.subspan<kTagAt, kTagBytes>()));
+    RETURN_IF_ERROR(cipher->seal(label.key, all.first(kRecordHeadBytes),
+                                 all.subspan(kLabelAt, label_bytes(tokens) + page.size()),
+                                 all.subspan<kNonceAt, kNonceBytes>(),
+                                 all.subspan<kTagAt, kTagBytes>()));
   }
   FieldWriter(all.last(kChecksumBytes)).number(std::uint64_t{checksum_of(record)});
   return ok_status();
@@ -158,7 +159,8 @@ kv::StoreFault read_record(std::string_view record, const kv::PageLabel& asked,
     return StoreFault::kNone;
   }
   std::string found(labelled, '\0');
-  if (!cipher->open(all.first(kRecordHeadBytes), all.subspan(kLabelAt, labelled + page.size()),
+  if (!cipher->open(asked.key, all.first(kRecordHeadBytes),
+                    all.subspan(kLabelAt, labelled + page.size()),
                     all.subspan<kNonceAt, kNonceBytes>(), all.subspan<kTagAt, kTagBytes>(),
                     as_bytes(found), page)) {
     return StoreFault::kForeign;

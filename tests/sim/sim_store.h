@@ -33,6 +33,7 @@ class SimStore final : public kv::PageStore {
   bool keeps(const kv::PageKey& key) override { return pages_.contains(key); }
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;
+  bool takes_writes() const override { return true; }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
   void on_report(std::function<void()> /*bell*/) override {}

@@ -1,7 +1,11 @@
 #include "store/page_record.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -159,6 +163,53 @@ TEST(SealedRecord, IsForeignToEveryoneWithoutItsKeyAndAnOpenOneToWhoeverHasAKey)
   EXPECT_EQ(read_back(sealed, label, 100, &other), StoreFault::kForeign);
   EXPECT_EQ(read_back(sealed, label, 100, nullptr), StoreFault::kForeign);
   EXPECT_EQ(read_back(record_of(label, page), label, 100, &cipher), StoreFault::kForeign);
+}
+
+// What a record's drawing and that of a page's key say, done with nothing of ours.
+bool opens(const std::string& record, const SecretKey& file_key, const kv::PageKey& page,
+           std::size_t sealed_bytes) {
+  std::string text = "pagoda page key 1";
+  text.append(reinterpret_cast<const char*>(page.space.digest.data()), 16);
+  text.append(reinterpret_cast<const char*>(page.name.digest.data()), 32);
+  for (int i = 0; i < 4; ++i) text += static_cast<char>(page.slice >> (8 * i));
+  std::array<unsigned char, 32> key;
+  HMAC(EVP_sha256(), file_key.data(), 32, reinterpret_cast<const unsigned char*>(text.data()),
+       text.size(), key.data(), nullptr);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(record.data());
+  std::string plain(sealed_bytes, '\0');
+  std::array<unsigned char, 16> tag;
+  std::copy_n(bytes + 52, tag.size(), tag.begin());
+  int count = 0;
+  EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
+  EVP_DecryptInit_ex(context, EVP_aes_256_gcm(), nullptr, key.data(), bytes + 40);
+  EVP_DecryptUpdate(context, nullptr, &count, bytes, 40);
+  EVP_DecryptUpdate(context, reinterpret_cast<unsigned char*>(plain.data()), &count, bytes + 68,
+                    static_cast<int>(sealed_bytes));
+  EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, 16, tag.data());
+  std::array<unsigned char, 16> rest;
+  const bool is_whole = EVP_DecryptFinal_ex(context, rest.data(), &count) == 1;
+  EVP_CIPHER_CTX_free(context);
+  return is_whole;
+}
+
+// So that the bound of 2^32 nonces a key is one of the times that a single page is written.
+TEST(SealedRecord, HasAKeyOfItsPagesOwn) {
+  SecretKey file_key;
+  file_key.fill(std::byte{7});
+  const PageCipher cipher(file_key);
+  for (std::uint64_t number = 0; number < 20; ++number) {
+    const kv::PageLabel label = sample_label(number);
+    const std::size_t sealed_bytes = 84 + 4 * label.tokens.size() + 500;
+    const std::string record = record_of(label, sample_page(number, 500), &cipher);
+    EXPECT_TRUE(opens(record, file_key, label.key, sealed_bytes));
+    for (const auto change : {0, 1, 2}) {
+      kv::PageKey other = label.key;
+      if (change == 0) other.space.digest[3] ^= std::byte{1};
+      if (change == 1) other.name.digest[30] ^= std::byte{1};
+      if (change == 2) other.slice += 1;
+      EXPECT_FALSE(opens(record, file_key, other, sealed_bytes)) << change;
+    }
+  }
 }
 
 TEST(KeyFile, HasThirtyTwoBytesOrSixtyFourDigitsForItsOwnerAlone) {

@@ -19,13 +19,21 @@ Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& s
 }
 
 void Loader::consider(sched::Task& task, std::int64_t now_ns) {
-  if (task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
+  if (!expects_space_ || task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
   if (const auto before = load_of_.find(&task); before != load_of_.end()) abandon(*before->second);
   auto load = std::make_unique<Load>();
   load->task = &task;
   load->arrived_ns = load->heard_ns = now_ns;
   load_of_[&task] = load.get();
   loads_.push_back(std::move(load));
+}
+
+void Loader::drop_space() {
+  space_.reset();
+  expects_space_ = false;
+  for (const auto& load : loads_) {
+    if (load->task != nullptr) abandon(*load);
+  }
 }
 
 void Loader::begin(Load& load, std::int64_t now_ns) {

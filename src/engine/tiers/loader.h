@@ -26,6 +26,8 @@ class Loader {
 
   // From now on pages have an address outside.
   void set_space(const kv::SpaceId& space) { space_ = space; }
+  // They have none, and will have none: nothing more is loaded.
+  void drop_space();
 
   // The task waits in the queue: what it needs is looked for.
   void consider(sched::Task& task, std::int64_t now_ns);
@@ -114,6 +116,7 @@ class Loader {
   kv::StoreTicket& tickets_;
   kv::BlockNamer namer_;
   std::optional<kv::SpaceId> space_;
+  bool expects_space_ = true;                 // false: it was dropped, or is not to be had
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::Task*, Load*> load_of_;
   std::unordered_map<const sched::Task*, LoadRecord> records_;  // of loads that have ended

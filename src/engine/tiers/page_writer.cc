@@ -54,18 +54,16 @@ bool PageWriter::notices_crowd(bool someone_lacks_room) {
 bool PageWriter::want(kv::NodeId node) {
   if (!space_) return false;
   const kv::BlockName& name = cache_.name(node);
-  const auto keeps_all = [&](kv::PageStore* store) {
-    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      if (!store->keeps({.space = *space_, .name = name, .slice = slice})) return false;
+  const auto lacks_it = [&](kv::PageStore* store) {
+    bool keeps_all = true;
+    for (std::uint32_t slice = 0; slice < slices() && keeps_all; ++slice) {
+      keeps_all = store->keeps({.space = *space_, .name = name, .slice = slice});
     }
-    return true;
+    return !keeps_all && store->takes_writes();
   };
   // Every store is asked, so that the use counts in each.
-  const auto kept = std::count_if(options_.stores.begin(), options_.stores.end(), keeps_all);
-  if (static_cast<std::size_t>(kept) == options_.stores.size() || queued_.contains(name) ||
-      is_being_written(name)) {
-    return false;
-  }
+  const auto lacking = std::count_if(options_.stores.begin(), options_.stores.end(), lacks_it);
+  if (lacking == 0 || queued_.contains(name) || is_being_written(name)) return false;
   if (queue_.size() >= options_.writes_queued_max && !stopping_) {
     ++blocks_skipped_;
     return false;
@@ -114,7 +112,7 @@ bool PageWriter::write(const Wanted& wanted) {
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
     for (kv::PageStore* const store : options_.stores) {
       const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
-      if (!store->stats().is_on || store->keeps(key)) continue;
+      if (!store->takes_writes() || store->keeps(key)) continue;
       const std::uint32_t idle_before = cache_.pool().blocks_idle();
       const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
       if (!block) continue;  // it left meanwhile
@@ -154,6 +152,11 @@ bool PageWriter::take(const kv::StoreReport& report) {
 void PageWriter::drop_queue() {
   queue_.clear();
   queued_.clear();
+}
+
+void PageWriter::drop_space() {
+  drop_queue();
+  space_.reset();
 }
 
 void PageWriter::keep_all() {

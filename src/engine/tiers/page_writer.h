@@ -3,7 +3,8 @@
 // hold is about to be evicted, too: it is as soon as they end.
 //
 // A page is pinned while a store copies it. What finds no room in the queue is not kept: nobody
-// waits for a write. Thread rule: the engine's thread.
+// waits for a write, and a store that refuses writes is passed over. Thread rule: the engine's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ class PageWriter {
   PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets);
 
   void set_space(const kv::SpaceId& space) { space_ = space; }
+  // Nothing more is written.
+  void drop_space();
 
   // These blocks are used again.
   void used(std::span<const kv::NodeId> nodes);
@@ -62,7 +65,7 @@ class PageWriter {
     bool was_idle;  // nobody else held it
   };
 
-  // False: every store has it, or it is queued.
+  // False: every store that takes writes has it, or it is queued.
   bool want(kv::NodeId node);
   bool is_being_written(const kv::BlockName& name) const;
   bool is_short_of_room();

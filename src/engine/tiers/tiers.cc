@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -27,9 +28,16 @@ Tiers::~Tiers() {
   }
 }
 
-void Tiers::set_space(const kv::SpaceId& space) {
+void Tiers::set_space(const kv::SpaceId& space, bool is_sure) {
+  has_space_ = true;
   loader_.set_space(space);
-  writer_.set_space(space);
+  if (is_sure) writer_.set_space(space);
+}
+
+bool Tiers::drop_space() {
+  loader_.drop_space();
+  writer_.drop_space();
+  return std::exchange(has_space_, false);
 }
 
 void Tiers::start(sched::Task& task, std::int64_t now_ns) {

@@ -23,8 +23,11 @@ class Tiers {
   Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler);
   ~Tiers();
 
-  // What pages are addressed by is known: the model's fingerprint took its time.
-  void set_space(const kv::SpaceId& space);
+  // What pages are addressed by is known: the model's fingerprint took its time. They are written
+  // once that is sure, so that nothing is kept under a wrong address.
+  void set_space(const kv::SpaceId& space, bool is_sure);
+  // It is wrong, or not to be had: tiers are not used any more. True: pages may have been read.
+  bool drop_space();
 
   // A task's way: it waits, it runs, more of it is computed, it ends.
   void wait(sched::Task& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
@@ -55,6 +58,7 @@ class Tiers {
   TierOptions options_;
   sched::Scheduler& scheduler_;
   kv::StoreTicket tickets_ = 0;
+  bool has_space_ = false;
   Loader loader_;
   PageWriter writer_;
   std::vector<kv::StoreReport> reports_;

@@ -34,11 +34,13 @@ class PageMover {
   // a move that is asked for after it begins.
   virtual Status order() = 0;
 
-  // One thread. Returns when all have ended; after an error any of them may be half done.
+  // One thread. Returns when all have ended, after an error as well: any of them may then be half
+  // done, and none goes on.
   virtual Status move(std::span<const PageMove> moves) = 0;
 };
 
-// For a pool in the host's memory, where nothing is computed beside the cache's thread.
-std::unique_ptr<PageMover> memory_mover();
+// For a pool in the host's memory, where nothing is computed beside the cache's thread. Copies with
+// so many threads, where that has been faster lately than with one.
+std::unique_ptr<PageMover> memory_mover(std::size_t threads = 1);
 
 }  // namespace pagoda::kv

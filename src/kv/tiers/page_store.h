@@ -138,6 +138,9 @@ class PageStore {
   virtual void read(PageRead read) = 0;
   // False: too much waits already, or the store is off; nothing is reported then.
   virtual bool write(PageWrite write) = 0;
+  // False while every write would be refused, however long one waited: the store is off, its medium
+  // is read-only, or writes failed one after another. stats().condition says why. Any thread.
+  virtual bool takes_writes() const = 0;
   // Reads of these tickets that have not begun end with kCancelled; others end as ever.
   virtual void cancel(std::span<const StoreTicket> tickets) = 0;
 

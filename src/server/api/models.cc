@@ -61,6 +61,7 @@ Json describe_server(const ServedModel& model, const std::string& version) {
   for (const engine::TierPicture& tier : model.engine.tiers()) {
     tiers.push_back({{"tier", tier.name},
                      {"on", tier.stats.is_on},
+                     {"takes_writes", tier.takes_writes},
                      {"ready", tier.stats.is_ready},
                      {"condition", tier.stats.condition},
                      {"bytes", tier.stats.bytes_used},

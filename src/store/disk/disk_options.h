@@ -29,4 +29,10 @@ struct DiskOptions {
   std::uint64_t bytes_per_s_max = 0;  // of reads and writes together; 0: as fast as the disk
 };
 
+// The limit of a store that is given none: 20 GiB, or a tenth of what would be free without it, so
+// that a store that is full keeps its limit from one start to the next.
+std::uint64_t default_disk_bytes(std::uint64_t bytes_free, std::uint64_t bytes_taken);
+// On disk, by a store's files in a folder; 0 where there is none.
+std::uint64_t bytes_taken(const std::string& path);
+
 }  // namespace pagoda::store

@@ -190,6 +190,13 @@ bool DiskStore::write(kv::PageWrite write) {
   return true;
 }
 
+bool DiskStore::takes_writes() const {
+  if (slab_->files().is_read_only()) return false;
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now_ns = clock_.now_ns();
+  return load_error_.empty() && can_write(now_ns) && reading_.is_on(now_ns);
+}
+
 void DiskStore::cancel(std::span<const kv::StoreTicket> tickets) {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Request>& request : reads_) {

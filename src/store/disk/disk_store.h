@@ -24,7 +24,7 @@
 #include "store/disk/file_layer.h"
 #include "store/disk/slab.h"
 #include "store/disk/throttle.h"
-#include "store/disk/tier_health.h"
+#include "store/tier_health.h"
 
 namespace pagoda::store {
 
@@ -45,6 +45,7 @@ class DiskStore final : public kv::PageStore {
   bool keeps(const kv::PageKey& key) override;
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;
+  bool takes_writes() const override;
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
   void on_report(std::function<void()> bell) override;

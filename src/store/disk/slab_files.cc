@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/byte_size.h"
+#include "store/disk/slab_shrink.h"
 
 namespace pagoda::store {
 namespace {
@@ -20,8 +21,19 @@ Error refused(const FileLayer& layer, std::string_view what, int error) {
   return {ErrorCode::kIo, fmt::format("{}: {}: {}", layer.path(), what, error_text(error))};
 }
 
-// Cuts slabs of other page sizes until they take at most `bytes_most` together. What lies behind a
-// slab's new end is absent when it is opened again. Returns what they take.
+int shrink_other(FileLayer& layer, const SlotGeometry& geometry, std::size_t slots) {
+  const std::string stem = geometry.file_stem();
+  const OpenedFile slab = layer.open(stem + std::string(kSlabSuffix), OpenMode::kReadWrite);
+  if (slab.file == nullptr) return slab.error;
+  const OpenedFile index = layer.open(stem + std::string(kIndexSuffix), OpenMode::kReadWrite);
+  if (index.file == nullptr) return index.error;
+  std::array<std::byte, 64> bytes = {};
+  if (const IoResult read = read_all(*index.file, 0, bytes); read.error != 0) return read.error;
+  return shrink_slab(*slab.file, *index.file, geometry, decode_header(bytes).header.cipher, slots);
+}
+
+// Cuts slabs of other page sizes until they take at most `bytes_most` together. Returns what they
+// take.
 std::uint64_t cut_others(FileLayer& layer, const SlotGeometry& ours, std::uint64_t bytes_most) {
   struct Other {
     SlotGeometry geometry;
@@ -42,13 +54,11 @@ std::uint64_t cut_others(FileLayer& layer, const SlotGeometry& ours, std::uint64
             [](const Other& a, const Other& b) { return a.changed_s < b.changed_s; });
   for (const Other& other : others) {
     if (bytes <= bytes_most) break;
-    const std::string stem = other.geometry.file_stem();
     const std::uint64_t excess = bytes - bytes_most;
     const std::uint64_t slot_bytes = other.geometry.slot_bytes();
     const std::uint64_t slots_left =
         other.slab_bytes > excess ? (other.slab_bytes - excess) / slot_bytes : 0;
-    const OpenedFile slab = layer.open(stem + std::string(kSlabSuffix), OpenMode::kReadWrite);
-    if (slab.file == nullptr || slab.file->resize(slots_left * slot_bytes) != 0) continue;
+    if (shrink_other(layer, other.geometry, slots_left) != 0) continue;
     bytes -= other.slab_bytes - std::min(other.slab_bytes, slots_left * slot_bytes);
   }
   return bytes;
@@ -111,6 +121,10 @@ Status SlabFiles::fit(FileLayer& layer, const SlotCodec& codec, std::uint64_t by
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("{}: a limit of {} bytes has no room for a slot of {} bytes",
                              layer.path(), format_grouped(bytes_max), format_grouped(slot_bytes_))};
+  }
+  if (slab_->bytes() / slot_bytes_ > slots_max_) {
+    // Where that fails, it is cut as it is.
+    static_cast<void>(shrink_slab(*slab_, *index_, geometry_, codec.cipher(), slots_max_));
   }
   slots_found_ = std::min<std::uint64_t>(slab_->bytes() / slot_bytes_, slots_max_);
   const IndexHeaderBytes header = encode_header({geometry_, codec.cipher(), codec.key_check()});

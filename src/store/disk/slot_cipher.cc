@@ -45,16 +45,16 @@ KeyDigest not_zero(KeyDigest digest) {
 SlotCipher::SlotCipher(const SecretKey& key)
     : pages_(derived(key, "pagoda page v1")), name_key_(derived(key, "pagoda name v1")) {}
 
-bool SlotCipher::seal(std::span<const std::byte> bound, std::span<std::byte> bytes,
-                      std::span<std::byte, kNonceBytes> nonce,
+bool SlotCipher::seal(const kv::PageKey& page, std::span<const std::byte> bound,
+                      std::span<std::byte> bytes, std::span<std::byte, kNonceBytes> nonce,
                       std::span<std::byte, kTagBytes> tag) const {
-  return pages_.seal(bound, bytes, nonce, tag).ok();
+  return pages_.seal(page, bound, bytes, nonce, tag).ok();
 }
 
-bool SlotCipher::open(std::span<const std::byte> bound, std::span<std::byte> bytes,
-                      std::span<const std::byte, kNonceBytes> nonce,
+bool SlotCipher::open(const kv::PageKey& page, std::span<const std::byte> bound,
+                      std::span<std::byte> bytes, std::span<const std::byte, kNonceBytes> nonce,
                       std::span<const std::byte, kTagBytes> tag) const {
-  return pages_.open(bound, bytes, nonce, tag, bytes, {});
+  return pages_.open(page, bound, bytes, nonce, tag, bytes, {});
 }
 
 KeyDigest SlotCipher::digest(const kv::PageKey& key) const {

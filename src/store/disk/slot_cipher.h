@@ -22,10 +22,10 @@ class SlotCipher {
 
   // Encrypts in place under a fresh random nonce, which it writes with the tag. `bound` is not
   // encrypted, but the tag covers it. False: the library refused.
-  bool seal(std::span<const std::byte> bound, std::span<std::byte> bytes,
+  bool seal(const kv::PageKey& page, std::span<const std::byte> bound, std::span<std::byte> bytes,
             std::span<std::byte, kNonceBytes> nonce, std::span<std::byte, kTagBytes> tag) const;
-  // False: not what seal() made under this key; the bytes are then worthless.
-  bool open(std::span<const std::byte> bound, std::span<std::byte> bytes,
+  // False: not what seal() made of this page; the bytes are then worthless.
+  bool open(const kv::PageKey& page, std::span<const std::byte> bound, std::span<std::byte> bytes,
             std::span<const std::byte, kNonceBytes> nonce,
             std::span<const std::byte, kTagBytes> tag) const;
 

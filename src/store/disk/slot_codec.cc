@@ -64,7 +64,7 @@ std::optional<std::uint64_t> SlotCodec::seal(const kv::PageLabel& label,
   std::memcpy(slot.data() + page_at, page.data(), page.size());
   std::fill(slot.begin() + static_cast<std::ptrdiff_t>(used), slot.end(), std::byte{0});
   if (cipher_ &&
-      !cipher_->seal(slot.subspan(kSummedFrom, 8),
+      !cipher_->seal(label.key, slot.subspan(kSummedFrom, 8),
                      slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
                      slot.subspan<kNonceAt, kNonceBytes>(), slot.subspan<kTagAt, kTagBytes>())) {
     return std::nullopt;
@@ -103,7 +103,7 @@ kv::StoreFault SlotCodec::open(std::span<std::byte> slot, std::uint64_t sum,
   const kv::StoreFault fault = check(slot, sum);
   if (fault != kv::StoreFault::kNone) return fault;
   const std::size_t used = geometry_.used_bytes();
-  if (cipher_ && !cipher_->open(slot.subspan(kSummedFrom, 8),
+  if (cipher_ && !cipher_->open(label.key, slot.subspan(kSummedFrom, 8),
                                 slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
                                 std::span<const std::byte>(slot).subspan<kNonceAt, kNonceBytes>(),
                                 std::span<const std::byte>(slot).subspan<kTagAt, kTagBytes>())) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <deque>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -37,7 +39,8 @@ class PlainIo final : public SlotIo {
 #ifdef PAGODA_URING
 class UringIo final : public SlotIo {
  public:
-  explicit UringIo(std::size_t depth) : transfers_(depth) {
+  UringIo(std::size_t depth, std::size_t break_after)
+      : transfers_(depth), break_after_(break_after) {
     is_open_ = io_uring_queue_init(static_cast<unsigned>(depth), &ring_, 0) == 0;
   }
   ~UringIo() override {
@@ -50,7 +53,7 @@ class UringIo final : public SlotIo {
   std::size_t depth() const override { return transfers_.size(); }
 
   void read(std::size_t id, File& file, std::uint64_t offset, std::span<std::byte> bytes) override {
-    transfers_[id] = {&file, offset, bytes, {}, true, false};
+    transfers_[id] = {&file, offset, bytes, {}, false};
     io_uring_sqe* const entry = next_entry(id);
     if (entry == nullptr) return;
     io_uring_prep_read(entry, file.descriptor(), bytes.data(), static_cast<unsigned>(bytes.size()),
@@ -59,7 +62,7 @@ class UringIo final : public SlotIo {
   }
   void write(std::size_t id, File& file, std::uint64_t offset,
              std::span<const std::byte> bytes) override {
-    transfers_[id] = {&file, offset, {}, bytes, true, true};
+    transfers_[id] = {&file, offset, {}, bytes, true};
     io_uring_sqe* const entry = next_entry(id);
     if (entry == nullptr) return;
     io_uring_prep_write(entry, file.descriptor(), bytes.data(), static_cast<unsigned>(bytes.size()),
@@ -73,13 +76,14 @@ class UringIo final : public SlotIo {
       done.insert(done.end(), plain_.begin(), plain_.end());
       plain_.clear();
       if (done.size() > before) return;
-      const int error = io_uring_submit_and_wait(&ring_, 1);
-      if (error < 0 && error != -EINTR && error != -EAGAIN && error != -EBUSY) {
-        give_up(-error);
-        continue;
-      }
-      if (error == -EAGAIN || error == -EBUSY) std::this_thread::yield();
+      const int error = submit_and_wait();
+      note_taken();
       collect(done);
+      if (error == -EAGAIN || error == -EBUSY) {
+        std::this_thread::yield();
+      } else if (error < 0 && error != -EINTR) {
+        give_up(done);
+      }
     }
   }
 
@@ -89,20 +93,35 @@ class UringIo final : public SlotIo {
     std::uint64_t offset = 0;
     std::span<std::byte> into;
     std::span<const std::byte> from;
-    bool is_under_way = false;
     bool is_write = false;
   };
+
+  int submit_and_wait() {
+    if (break_after_ > 0 && --break_after_ == 0) {
+      io_uring_submit(&ring_);
+      return -EBADF;
+    }
+    return io_uring_submit_and_wait(&ring_, 1);
+  }
 
   // Nothing: the ring is gone, and the transfer was done without it.
   io_uring_sqe* next_entry(std::size_t id) {
     if (is_open_) {
       io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
       ASSERT(entry != nullptr, "a ring has room for its depth");
+      offered_.push_back(id);
       return entry;
     }
     plain_.push_back({id, rest_of(transfers_[id], 0)});
-    transfers_[id].is_under_way = false;
     return nullptr;
+  }
+
+  // The kernel takes entries in order.
+  void note_taken() {
+    while (offered_.size() > io_uring_sq_ready(&ring_)) {
+      offered_.pop_front();
+      ++taken_;
+    }
   }
 
   // What the kernel left undone, the plain way.
@@ -121,7 +140,7 @@ class UringIo final : public SlotIo {
       const auto id = static_cast<std::size_t>(io_uring_cqe_get_data64(entry));
       const int count = entry->res;
       io_uring_cqe_seen(&ring_, entry);
-      Transfer& transfer = transfers_[id];
+      const Transfer& transfer = transfers_[id];
       const std::size_t wanted = transfer.is_write ? transfer.from.size() : transfer.into.size();
       IoResult result;
       if (count == -EINTR || count == -EAGAIN) {
@@ -133,24 +152,31 @@ class UringIo final : public SlotIo {
       } else {
         result.bytes = wanted;
       }
-      transfer.is_under_way = false;
+      --taken_;
       done.push_back({id, result});
     }
   }
 
-  void give_up(int error) {
-    for (std::size_t id = 0; id < transfers_.size(); ++id) {
-      if (transfers_[id].is_under_way) plain_.push_back({id, {0, error}});
-      transfers_[id].is_under_way = false;
+  // The kernel takes no more. What it has taken ends by itself, and until then it may write into
+  // the transfer's bytes, also after the ring is closed; what it has not is done the plain way.
+  void give_up(std::vector<IoDone>& done) {
+    for (collect(done); taken_ > 0; collect(done)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     io_uring_queue_exit(&ring_);
     is_open_ = false;
+    for (const std::size_t id : std::exchange(offered_, {})) {
+      plain_.push_back({id, rest_of(transfers_[id], 0)});
+    }
   }
 
   io_uring ring_ = {};
   bool is_open_ = false;
-  std::vector<Transfer> transfers_;
+  std::vector<Transfer> transfers_;  // [id]
+  std::deque<std::size_t> offered_;  // that the kernel has not taken from the ring
+  std::size_t taken_ = 0;            // that it has, and has not ended
   std::vector<IoDone> plain_;
+  std::size_t break_after_;
 };
 #endif
 
@@ -158,12 +184,11 @@ class UringIo final : public SlotIo {
 
 std::unique_ptr<SlotIo> make_plain_io() { return std::make_unique<PlainIo>(); }
 
-std::unique_ptr<SlotIo> make_uring_io(std::size_t depth) {
+std::unique_ptr<SlotIo> make_uring_io([[maybe_unused]] std::size_t depth,
+                                      [[maybe_unused]] std::size_t break_after) {
 #ifdef PAGODA_URING
-  auto ring = std::make_unique<UringIo>(depth);
+  auto ring = std::make_unique<UringIo>(depth, break_after);
   if (ring->is_open()) return ring;
-#else
-  static_cast<void>(depth);
 #endif
   return nullptr;
 }

@@ -25,13 +25,15 @@ class SlotIo {
                     std::span<std::byte> bytes) = 0;
   virtual void write(std::size_t id, File& file, std::uint64_t offset,
                      std::span<const std::byte> bytes) = 0;
-  // Appends at least one that ended; something is under way.
+  // Appends at least one that ended; something is under way. Until then the bytes of a transfer are
+  // the kernel's: nobody else may touch them, whatever goes wrong.
   virtual void wait(std::vector<IoDone>& done) = 0;
 };
 
 // One at a time, by the calls that every system has.
 std::unique_ptr<SlotIo> make_plain_io();
-// By io_uring. Nothing: not built in, or the kernel refuses.
-std::unique_ptr<SlotIo> make_uring_io(std::size_t depth);
+// By io_uring. Nothing: not built in, or the kernel refuses. `break_after`, for tests: so many
+// calls later the kernel takes nothing more from the ring; 0: never.
+std::unique_ptr<SlotIo> make_uring_io(std::size_t depth, std::size_t break_after = 0);
 
 }  // namespace pagoda::store

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/thread_pool.h"
 
 namespace pagoda::store {
 namespace {
@@ -19,6 +20,11 @@ std::uint32_t slots_of(const HostStoreOptions& options) {
 }
 
 }  // namespace
+
+std::size_t host_copy_threads() {
+  constexpr std::size_t kMost = 4;
+  return std::min(kMost, usable_cores());
+}
 
 Result<std::unique_ptr<HostStore>> HostStore::open(const HostStoreOptions& options,
                                                    std::unique_ptr<kv::PageMover> mover) {
@@ -91,7 +97,10 @@ bool HostStore::write(kv::PageWrite write) {
     report(write.ticket, kv::StoreFault::kNone);
     return true;
   }
-  if (!mover_->order().ok()) return false;
+  if (!mover_->order().ok()) {
+    report(write.ticket, kv::StoreFault::kIo);
+    return true;
+  }
   const std::optional<std::uint32_t> slot = room();
   if (!slot) return false;
   ASSERT(write.page.size() == options_.page_bytes, "pages have one size");

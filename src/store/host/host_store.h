@@ -30,6 +30,10 @@ struct HostStoreOptions {
   std::uint32_t writes_queued_max = 64;
 };
 
+// How many threads a mover of this process's memory is worth giving to a host tier: more than a few
+// copy no faster.
+std::size_t host_copy_threads();
+
 class HostStore final : public kv::PageStore {
  public:
   // Takes its memory at once, from the mover: an error when that has none. Of the host's own, what
@@ -44,6 +48,7 @@ class HostStore final : public kv::PageStore {
   bool keeps(const kv::PageKey& key) override;
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;
+  bool takes_writes() const override { return !slots_.empty(); }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
   void on_report(std::function<void()> bell) override;

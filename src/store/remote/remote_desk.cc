@@ -26,7 +26,9 @@ bool RemoteDesk::put(Errand errand) {
     const std::lock_guard lock(mutex_);
     const std::size_t most = errand.kind == ErrandKind::kWrite ? options_.write_bytes_queued_max
                                                                : options_.reads_queued_max;
-    if (!stats_.is_on || queued(errand) + weight(errand) > most) return false;
+    const bool is_full = queued(errand) > 0 && queued(errand) + weight(errand) > most;
+    if (!stats_.is_on || is_full) return false;  // one always fits, however large
+    if (errand.kind == ErrandKind::kWrite && !writing_.is_on(SteadyClock().now_ns())) return false;
     queued(errand) += weight(errand);
     if (errand.kind != ErrandKind::kQuestion) ++stats_.requests_queued;
     errand.number = next_number_++;
@@ -50,6 +52,11 @@ void RemoteDesk::put_report(const kv::StoreReport& report) {
 bool RemoteDesk::is_on() const {
   const std::lock_guard lock(mutex_);
   return stats_.is_on;
+}
+
+bool RemoteDesk::takes_writes() const {
+  const std::lock_guard lock(mutex_);
+  return stats_.is_on && writing_.is_on(SteadyClock().now_ns());
 }
 
 void RemoteDesk::cancel(std::span<const kv::StoreTicket> tickets) {
@@ -97,7 +104,9 @@ Status RemoteDesk::await_on(std::int64_t timeout_ns) {
 
 kv::StoreStats RemoteDesk::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  kv::StoreStats stats = stats_;
+  if (stats.condition.empty()) stats.condition = writing_.reason();
+  return stats;
 }
 
 void RemoteDesk::stop() {
@@ -127,6 +136,7 @@ void RemoteDesk::report(const Errand& errand) {
       ++stats_.pages_read;
       stats_.bytes_read += errand.into.size();
     } else if (errand.kind == ErrandKind::kWrite) {
+      writing_.succeed();
       ++stats_.pages_written;
       stats_.bytes_written += errand.from.size();
     }
@@ -135,6 +145,9 @@ void RemoteDesk::report(const Errand& errand) {
   ++stats_.faults[static_cast<std::size_t>(errand.fault)];
   if (!errand.refusal.empty()) {
     stats_.condition = fmt::format("{}: {}", options_.url.shown(), errand.refusal);
+    if (errand.kind == ErrandKind::kWrite) {
+      writing_.fail(SteadyClock().now_ns(), stats_.condition);
+    }
   }
 }
 

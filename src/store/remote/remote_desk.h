@@ -15,6 +15,7 @@
 #include "kv/tiers/page_store.h"
 #include "store/remote/errand.h"
 #include "store/remote/remote_options.h"
+#include "store/tier_health.h"
 
 namespace pagoda::store {
 
@@ -30,7 +31,8 @@ struct Job {
 class RemoteDesk {
  public:
   // Off until turn_on().
-  explicit RemoteDesk(const RemoteOptions& options) : options_(options) {
+  explicit RemoteDesk(const RemoteOptions& options)
+      : options_(options), writing_(options.write_refusals_max, options.write_retry_ns) {
     stats_.is_on = false;
     stats_.is_ready = false;
   }
@@ -40,6 +42,7 @@ class RemoteDesk {
   bool put(Errand errand);
   void put_report(const kv::StoreReport& report);
   bool is_on() const;
+  bool takes_writes() const;
   void cancel(std::span<const kv::StoreTicket> tickets);
   void poll(std::vector<kv::StoreReport>& reports);
   void on_report(std::function<void()> bell);
@@ -78,6 +81,7 @@ class RemoteDesk {
   bool ring_due_ = false;
   std::function<void()> bell_;
   kv::StoreStats stats_;
+  TierHealth writing_;
   std::size_t reads_queued_ = 0;
   std::size_t write_bytes_queued_ = 0;
   std::uint64_t next_number_ = 1;

@@ -26,6 +26,11 @@ struct RemoteOptions {
   // For remove() and remove_all() as a whole.
   std::int64_t removal_timeout_ns = 60'000'000'000;
 
+  // Writes that the server refuses one after another (a replica, no memory left, no right to),
+  // before none is sent for a while.
+  std::uint32_t write_refusals_max = 8;
+  std::int64_t write_retry_ns = 30'000'000'000;
+
   // Larger values are cut into parts. 0: what the server says (Memcached), 512 MiB (Redis).
   std::size_t item_bytes_max = 0;
 

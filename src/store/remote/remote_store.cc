@@ -58,6 +58,8 @@ bool RemoteStore::write(kv::PageWrite write) {
                             .from = write.page});
 }
 
+bool RemoteStore::takes_writes() const { return loop_->desk().takes_writes(); }
+
 void RemoteStore::cancel(std::span<const kv::StoreTicket> tickets) {
   loop_->desk().cancel(tickets);
 }

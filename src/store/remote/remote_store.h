@@ -36,6 +36,7 @@ class RemoteStore final : public kv::PageStore {
   // kNoRoom when too many wait.
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;
+  bool takes_writes() const override;
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
   void on_report(std::function<void()> bell) override;

@@ -68,7 +68,10 @@ void StagedStore::begin(kv::PageRead read) {
 bool StagedStore::write(kv::PageWrite write) {
   ASSERT(write.page.size() == options_.page_bytes, "pages have one size");
   if (slots_free_.empty() || writes_under_way_ >= options_.slots / 2) return false;
-  if (!mover_->order().ok()) return false;
+  if (!mover_->order().ok()) {
+    ended_.push_back({.ticket = write.ticket, .fault = kv::StoreFault::kIo});
+    return true;
+  }
   const std::uint32_t slot = slots_free_.back();
   slots_free_.pop_back();
   ++writes_under_way_;

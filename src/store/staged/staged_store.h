@@ -48,6 +48,7 @@ class StagedStore final : public kv::PageStore {
   bool keeps(const kv::PageKey& key) override { return behind_->keeps(key); }
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;
+  bool takes_writes() const override { return behind_->takes_writes(); }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
   void on_report(std::function<void()> bell) override;

@@ -177,6 +177,12 @@ void FaultyDisk::crash() {
     }
     settle(file->second);
     file->second.cached = file->second.synced;
+    // A cut that was lost brings sectors back.
+    for (std::size_t at = 0; at < file->second.cached.size(); ++at) {
+      if (file->second.cached[at] != std::byte{0}) {
+        file->second.sectors_taken[at / kSectorBytes] = true;
+      }
+    }
     file->second.is_name_synced = true;
     ++file;
   }

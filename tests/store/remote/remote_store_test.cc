@@ -133,6 +133,43 @@ TEST(RemoteStore, CallsNoWriteDoneThatTheServerDidNotTake) {
   }
 }
 
+TEST(RemoteStore, TakesNoWritesForAWhileWhereTheServerRefusesThemAll) {
+  std::atomic<bool> refuses = true;
+  std::atomic<int> sets = 0;
+  FakeServer server(fake_redis([&](const Words& words) -> std::string {
+    if (words[0] != "SET") return ":0\r\n";
+    ++sets;
+    return refuses ? "-READONLY You can't write against a read only replica.\r\n" : "+OK\r\n";
+  }));
+  RemoteOptions options = quick_options(server.redis_url());
+  options.write_refusals_max = 3;
+  options.write_retry_ns = 200'000'000;
+  StoreDriver driver(options);
+  ASSERT_TRUE(driver.connect());
+  EXPECT_TRUE(driver.store().takes_writes());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(driver.write(1), StoreFault::kIo);
+  EXPECT_FALSE(driver.store().takes_writes());
+  EXPECT_EQ(driver.write(1), StoreFault::kOff);
+  EXPECT_EQ(sets, 3) << "nothing is sent";
+  EXPECT_EQ(driver.find({sample_label(1).key}), 0u) << "and it is asked as ever";
+  EXPECT_NE(driver.store().stats().condition.find("READONLY"), std::string::npos);
+  EXPECT_TRUE(driver.store().flush(5'000'000'000).ok());
+  refuses = false;
+  std::this_thread::sleep_for(250ms);
+  EXPECT_TRUE(driver.store().takes_writes());
+  EXPECT_EQ(driver.write(1), StoreFault::kNone);
+  EXPECT_EQ(driver.store().stats().condition, "");
+}
+
+TEST(RemoteStore, TakesOnePageHoweverLarge) {
+  FakeServer server(fake_redis([](const Words&) { return "+OK\r\n"; }));
+  RemoteOptions options = quick_options(server.redis_url());
+  options.write_bytes_queued_max = kBytes - 1;
+  StoreDriver driver(options);
+  ASSERT_TRUE(driver.connect());
+  EXPECT_EQ(driver.write(1), StoreFault::kNone);
+}
+
 TEST(RemoteStore, StaysOffWithAReasonWhereItIsNotLetIn) {
   for (const char* refusal :
        {"-WRONGPASS invalid username-password pair\r\n", "-NOAUTH Authentication required.\r\n",

@@ -139,7 +139,7 @@ TEST(StagedStore, ADeviceThatIsLostTakesAndGivesNothing) {
   Desk desk;
   ASSERT_TRUE(desk.keep(1));
   desk.control->refuse_order = true;
-  EXPECT_EQ(desk.write(2), 0u);
+  EXPECT_EQ(desk.wait(desk.write(2)), StoreFault::kIo);
   EXPECT_EQ(desk.wait(desk.read(1)), StoreFault::kIo);
   EXPECT_EQ(desk.control->pages, 1u);
 }

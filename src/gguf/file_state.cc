@@ -1,0 +1,69 @@
+#include "gguf/file_state.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace pagoda::gguf {
+namespace {
+
+constexpr std::int64_t kTickNs = 2'000'000'000;  // the longest of any file system, FAT's
+
+// As in linux/magic.h, whose list depends on the kernel that the headers came with.
+constexpr std::array<std::uint64_t, 15> kLocalFilesystems = {
+    0xEF53,      // ext2, ext3, ext4
+    0x58465342,  // XFS
+    0x9123683E,  // btrfs
+    0x2FC12FC1,  // ZFS
+    0xF2F52010,  // F2FS
+    0xCA451A4E,  // bcachefs
+    0x3153464A,  // JFS
+    0x3434,      // NILFS
+    0x52654973,  // ReiserFS
+    0x01021994,  // tmpfs
+    0x858458F6,  // ramfs
+    0x794C7630,  // overlayfs
+    0x73717368,  // squashfs
+    0xE0F5E1E2,  // EROFS
+    0x9660,      // ISO 9660
+};
+
+Error system_error(const std::string& path) {
+  return {ErrorCode::kIo, fmt::format("{}: {}", path, std::generic_category().message(errno))};
+}
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+Result<FileState> file_state(int descriptor, const std::string& path) {
+  struct stat file = {};
+  struct statfs filesystem = {};
+  if (fstat(descriptor, &file) != 0) return system_error(path);
+  if (fstatfs(descriptor, &filesystem) != 0) return system_error(path);
+  // The type is 32 bits wide; where the field is wider and signed, it may come sign-extended.
+  return FileState{.device = file.st_dev,
+                   .inode = file.st_ino,
+                   .bytes = static_cast<std::uint64_t>(file.st_size),
+                   .modified_ns = nanoseconds(file.st_mtim),
+                   .changed_ns = nanoseconds(file.st_ctim),
+                   .filesystem = static_cast<std::uint32_t>(filesystem.f_type)};
+}
+
+bool keeps_change_times(std::uint64_t filesystem) {
+  return std::find(kLocalFilesystems.begin(), kLocalFilesystems.end(), filesystem) !=
+         kLocalFilesystems.end();
+}
+
+bool tells_changes(const FileState& state, std::int64_t now_ns) {
+  return keeps_change_times(state.filesystem) && now_ns - state.changed_ns >= kTickNs;
+}
+
+}  // namespace pagoda::gguf

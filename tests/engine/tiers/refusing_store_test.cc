@@ -1,0 +1,143 @@
+// A store that refuses writes keeps nobody waiting: neither other stores nor the engine.
+#include <chrono>
+
+#include "engine/engine.h"
+#include "engine/tiers/tier_desk.h"
+#include "store/host/host_store.h"
+
+namespace pagoda::engine {
+namespace {
+
+enum class Refusal {
+  kAlways,     // it takes no writes, and says so
+  kLater,      // the same after a few that it took
+  kBusyFirst,  // the same after it was busy for a while
+  kFails,      // it takes them, and every one fails
+};
+
+class RefusingStore final : public kv::PageStore {
+ public:
+  RefusingStore(Refusal refusal, std::uint64_t page_bytes) : refusal_(refusal) {
+    behind_ = store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
+                                     kv::memory_mover())
+                  .value();
+  }
+
+  std::string_view name() const override { return "refusing"; }
+  std::optional<std::size_t> find(kv::StoreTicket ticket,
+                                  std::span<const kv::PageKey> keys) override {
+    return behind_->find(ticket, keys);
+  }
+  bool keeps(const kv::PageKey& key) override { return behind_->keeps(key); }
+  void read(kv::PageRead read) override { behind_->read(std::move(read)); }
+  bool write(kv::PageWrite write) override {
+    ++writes_tried;
+    if (refusal_ == Refusal::kFails) {
+      failed_.push_back({.ticket = write.ticket, .fault = kv::StoreFault::kIo});
+      return true;
+    }
+    return refusal_ == Refusal::kLater && writes_tried <= kTaken &&
+           behind_->write(std::move(write));
+  }
+  bool takes_writes() const override {
+    switch (refusal_) {
+      case Refusal::kAlways:
+        return false;
+      case Refusal::kLater:
+      case Refusal::kBusyFirst:
+        return writes_tried < kTaken;
+      case Refusal::kFails:
+        return true;
+    }
+    return true;
+  }
+  void cancel(std::span<const kv::StoreTicket> tickets) override { behind_->cancel(tickets); }
+  void poll(std::vector<kv::StoreReport>& reports) override {
+    behind_->poll(reports);
+    reports.insert(reports.end(), failed_.begin(), failed_.end());
+    failed_.clear();
+  }
+  void on_report(std::function<void()> bell) override { behind_->on_report(std::move(bell)); }
+  Result<kv::Removal> remove(const kv::OwnerTag& owner) override { return behind_->remove(owner); }
+  Result<kv::Removal> remove_all() override { return behind_->remove_all(); }
+  Status flush(std::int64_t timeout_ns) override { return behind_->flush(timeout_ns); }
+  kv::StoreStats stats() const override { return behind_->stats(); }
+
+  static constexpr std::uint64_t kTaken = 3;
+  std::uint64_t writes_tried = 0;
+
+ private:
+  const Refusal refusal_;
+  std::unique_ptr<kv::PageStore> behind_;
+  std::vector<kv::StoreReport> failed_;
+};
+
+std::unique_ptr<store::HostStore> host_store(std::uint64_t page_bytes) {
+  return store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
+                                kv::memory_mover())
+      .value();
+}
+
+class RefusingStores : public testing::TestWithParam<std::tuple<Refusal, bool, WriteMode>> {};
+
+TEST_P(RefusingStores, KeepNobodyWaiting) {
+  const auto [refusal, is_first, mode] = GetParam();
+  // Requests in a pool that holds them all, and all of it kept at a clean stop.
+  const auto pages_kept = [mode = mode](TierDesk& desk, kv::PageStore& other) {
+    desk.core->set_space(kv::space_id("stories"));
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      desk.submit(tier_request(i));
+      EXPECT_TRUE(desk.run()) << "request " << i << ", mode " << static_cast<int>(mode);
+    }
+    desk.core->keep_all();
+    EXPECT_TRUE(desk.run()) << "a clean stop";
+    EXPECT_EQ(desk.core->tiers()->writer().pages_pinned(), 0u);
+    desk.core.reset();  // before its stores go
+    return other.stats().pages;
+  };
+  TierDesk alone(200);
+  const auto only = host_store(alone.page_bytes());
+  alone.open({only.get()}, mode);
+  const std::uint64_t wanted = pages_kept(alone, *only);
+  EXPECT_GE(wanted, 6u * 6);
+
+  TierDesk desk(200);
+  RefusingStore refusing(refusal, desk.page_bytes());
+  const auto other = host_store(desk.page_bytes());
+  desk.open(is_first ? std::vector<kv::PageStore*>{&refusing, other.get()}
+                     : std::vector<kv::PageStore*>{other.get(), &refusing},
+            mode);
+  EXPECT_EQ(pages_kept(desk, *other), wanted);
+  // Asked again and again it would have been hundreds of times.
+  const std::uint64_t most = refusal == Refusal::kAlways  ? 0
+                             : refusal == Refusal::kFails ? 3 * wanted
+                                                          : RefusingStore::kTaken;
+  EXPECT_LE(refusing.writes_tried, most);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RefusingStores,
+                         testing::Combine(testing::Values(Refusal::kAlways, Refusal::kLater,
+                                                          Refusal::kBusyFirst, Refusal::kFails),
+                                          testing::Bool(),
+                                          testing::Values(WriteMode::kUse, WriteMode::kThrough)));
+
+TEST(RefusingStore, AloneDelaysNoStop) {
+  TierDesk desk(200);
+  RefusingStore refusing(Refusal::kAlways, desk.page_bytes());
+  TierOptions tiers;
+  tiers.stores = {&refusing};
+  desk.machine->use_tiers(tiers);
+  EngineOptions options;
+  options.core = desk.machine->core_options();
+  Engine engine(options, desk.machine->cache(), desk.machine->runner(), desk.clock);
+  engine.set_space(kv::space_id("stories"));
+  const auto heard = std::make_shared<Heard>(1);
+  ASSERT_TRUE(engine.submit(tier_request(1), heard).ok());
+  ASSERT_TRUE(engine.drain(std::chrono::seconds(60)));
+  EXPECT_TRUE(engine.keep_all(std::chrono::seconds(20)))
+      << "nothing can be kept, and that is known";
+  EXPECT_EQ(refusing.writes_tried, 0u);
+}
+
+}  // namespace
+}  // namespace pagoda::engine

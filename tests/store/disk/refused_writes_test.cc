@@ -1,0 +1,109 @@
+// Disks that take no writes, and how a store says so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <functional>
+
+#include "store/disk/faulty_disk.h"
+#include "store/disk/store_desk.h"
+
+namespace pagoda::store {
+namespace {
+
+using kv::StoreFault;
+
+TEST(RefusedWrites, AreToldFromWritesThatComeTooFast) {
+  struct Case {
+    const char* name;
+    std::function<void(FaultyDisk&)> harm;
+    const char* cause;
+  };
+  const Case kCases[] = {
+      {"read-only", [](FaultyDisk& disk) { disk.faults.is_read_only = true; }, "Read-only"},
+      {"failing", [](FaultyDisk& disk) { disk.faults.write_error = 1; }, "Input/output error"},
+      {"full and empty", [](FaultyDisk& disk) { disk.faults.is_full = true; }, "No space left"},
+  };
+  for (const Case& each : kCases) {
+    FaultyDisk disk(1);
+    DiskOptions options = desk_options("/simulated");
+    options.failures_max = 3;
+    options.retry_after_ns = 200'000'000;
+    StoreDesk desk(options, disk.layer());
+    desk.wait_until_ready();
+    EXPECT_TRUE(desk.store().takes_writes()) << each.name;
+    each.harm(disk);
+    for (std::uint64_t i = 0; i < 3; ++i) EXPECT_NE(desk.write(i), StoreFault::kNone) << each.name;
+    EXPECT_FALSE(desk.store().takes_writes()) << each.name;
+    EXPECT_EQ(desk.write(9), StoreFault::kOff) << each.name;
+    EXPECT_THAT(desk.store().stats().condition, testing::HasSubstr(each.cause)) << each.name;
+    EXPECT_TRUE(desk.store().flush(1'000'000'000).ok()) << each.name << ": nothing waits";
+    disk.faults = {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    EXPECT_TRUE(desk.store().takes_writes()) << each.name << ": it is tried again";
+    EXPECT_EQ(desk.write(10), StoreFault::kNone) << each.name;
+    EXPECT_EQ(desk.store().stats().condition, "") << each.name;
+  }
+}
+
+TEST(RefusedWrites, AreKnownFromTheStartOnAReadOnlyFileSystem) {
+  FaultyDisk disk(2);
+  const DiskOptions options = desk_options("/simulated");
+  {
+    StoreDesk desk(options, disk.layer());
+    desk.wait_until_ready();
+    ASSERT_EQ(desk.write(1), StoreFault::kNone);
+  }
+  disk.faults.is_read_only = true;
+  StoreDesk desk(options, disk.layer());
+  EXPECT_FALSE(desk.store().takes_writes());
+  desk.wait_until_ready();
+  EXPECT_FALSE(desk.store().takes_writes());
+  EXPECT_EQ(desk.read(1), StoreFault::kNone);
+}
+
+// The system itself refuses: no file may be written beyond its first byte.
+class FileSizeLimit {
+ public:
+  FileSizeLimit() {
+    before_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, before_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+  sighandler_t before_handler_ = nullptr;
+};
+
+TEST(RefusedWrites, OfRealFilesAreFaultsWithTheirCause) {
+  for (const bool use_uring : {true, false}) {
+    const TemporaryFolder folder;
+    DiskOptions options = desk_options(folder.path());
+    options.failures_max = 2;
+    options.use_uring = use_uring;
+    StoreDesk desk(options);
+    desk.wait_until_ready();
+    ASSERT_EQ(desk.write(1), StoreFault::kNone);
+    ASSERT_TRUE(desk.store().flush(10'000'000'000).ok());
+    {
+      const FileSizeLimit limit;
+      EXPECT_EQ(desk.write(2), StoreFault::kIo);
+      EXPECT_EQ(desk.write(3), StoreFault::kIo);
+      EXPECT_FALSE(desk.store().takes_writes());
+      EXPECT_THAT(desk.store().stats().condition, testing::HasSubstr("File too large"));
+      EXPECT_EQ(desk.read(1), StoreFault::kNone);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::store
