@@ -9,6 +9,8 @@
 
 #include "text/jinja/import.h"
 #include "text/jinja/show.h"
+#include "text/jinja/text_builder.h"
+#include "text/strict_json.h"
 
 namespace pagoda::text {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 using jinja::Dict;
 using jinja::fail;
 using jinja::Heap;
+using jinja::TextBuilder;
 using jinja::Value;
 
 struct Role {
@@ -65,13 +68,13 @@ class MessageImporter {
   }
 
   void set(Dict& fields, std::string_view key, const Value& value) {
-    fields.set(heap_.text(std::string(key)), value);
+    fields.set(heap_.text(std::string(key)), value, heap_);
   }
 
   // The texts of typed parts, a line each; a string is itself.
   Value joined_parts(const Value& content) {
     if (!content.is_list()) return content;
-    OriginText joined;
+    TextBuilder joined(heap_);
     bool first = true;
     for (const Value& part : content.as_list().items) {
       const Value* const text = part.is_dict() ? part.as_dict().find("text") : nullptr;
@@ -83,7 +86,7 @@ class MessageImporter {
       joined.append(text->as_text());
       first = false;
     }
-    return heap_.text(std::move(joined));
+    return std::move(joined).value();
   }
 
  private:
@@ -116,9 +119,10 @@ class MessageImporter {
       if (arguments == nullptr) continue;
       const ToolArguments wanted = traits_.tool_arguments;
       if (wanted == ToolArguments::kObject && arguments->is_text()) {
-        const auto parsed = jinja::Json::parse(arguments->bytes(), nullptr, false);
-        if (parsed.is_object()) {
-          set(target, "arguments", jinja::import_json(parsed, origin_, heap_));
+        heap_.read_characters(arguments->bytes().size());
+        const auto parsed = parse_strict_json(arguments->bytes());
+        if (parsed.ok() && parsed.value().is_object()) {
+          set(target, "arguments", jinja::import_json(parsed.value(), origin_, heap_));
         }
       } else if (wanted == ToolArguments::kText && arguments->is_dict()) {
         set(target, "arguments", jinja::as_json(*arguments, {}, heap_));
@@ -161,7 +165,9 @@ std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImport
   };
   const auto set_user = [&](Dict& fields) {
     importer.set(fields, "role", heap.text("user"));
-    importer.set(fields, "content", heap.text(std::exchange(pending, {})));
+    TextBuilder content(heap);
+    content.append(std::exchange(pending, {}));
+    importer.set(fields, "content", std::move(content).value());
   };
   for (const Value& message : messages) {
     Dict& fields = message.as_dict();
@@ -185,9 +191,10 @@ std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImport
 }
 
 Value marked(const Value& text, Heap& heap) {
-  OriginText longer = text.as_text();
+  TextBuilder longer(heap);
+  longer.append(text.as_text());
   longer.append(kContinuationTag, kContinuationMark);
-  return heap.text(std::move(longer));
+  return std::move(longer).value();
 }
 
 void mark_end(const Value& message, MessageImporter& importer, Heap& heap) {
@@ -232,7 +239,7 @@ Value import_messages(const Conversation& conversation, const TemplateTraits& tr
 
 void bind_extras(const Conversation& conversation, Heap& heap, jinja::Scope& scope) {
   const auto bind_list = [&](std::string_view name, const ChatJson& json) {
-    scope.set(std::string(name), json.is_null() ? Value::none() : import_list(json, name, heap));
+    scope.set(name, json.is_null() ? Value::none() : import_list(json, name, heap));
   };
   if (!conversation.kwargs.is_object() && !conversation.kwargs.is_null()) {
     fail("chat_template_kwargs is not an object");

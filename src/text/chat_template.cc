@@ -15,7 +15,7 @@ constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
 // Templates of today take a few hundred steps for conversations as small as those they are probed
 // with.
-constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .text_bytes = 16U << 20};
+constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .bytes = 16U << 20};
 
 // Words no template contains.
 constexpr const char* kNeedle = "nEEdLe";

@@ -33,7 +33,7 @@ constexpr std::string_view kTools =
 jinja::RenderLimits limits() {
   jinja::RenderLimits limits;
   limits.steps = 20'000;
-  limits.text_bytes = 1U << 20;
+  limits.bytes = 1U << 20;
   limits.output_bytes = 1U << 18;
   return limits;
 }

@@ -190,6 +190,41 @@ TEST(ChatTemplate, ToolArgumentsHaveTheFormTheTemplateTakes) {
   EXPECT_EQ(shown(text.render(talk({assistant}))), R"(<{"b": 1, "a": "é"}>)");
 }
 
+Conversation one_call(const std::string& arguments) {
+  ChatJson message = say("assistant", "");
+  message["tool_calls"] = ChatJson::array(
+      {{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", arguments}}}}});
+  return talk(ChatJson::array({say("user", "hi"), message}));
+}
+
+constexpr const char* kArguments =
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+    "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+
+// An ordered object's own insertion compares each key with all before it: minutes, here.
+TEST(ChatTemplate, ManyToolArgumentsTakeTheirLengthInTime) {
+  std::string arguments = "{\"k\": 0";
+  for (int i = 0; i < 200'000; ++i) arguments += ", \"k" + std::to_string(i) + "\": 0";
+  arguments += "}";
+  const ChatTemplate chat = parse(kArguments);
+  const auto prompt = chat.render(one_call(arguments));
+  ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+  EXPECT_EQ(prompt.value().bytes(), "hi" + arguments);
+  const ChatTemplate nested = parse("{{ (messages[0].content | from_json) | length }}");
+  EXPECT_EQ(shown(nested.render(talk(ChatJson::array({say("user", arguments)})))), "200001");
+}
+
+TEST(ChatTemplate, ToolArgumentsThatAreNoAcceptableJsonStayText) {
+  const ChatTemplate chat = parse(kArguments);
+  EXPECT_EQ(shown(chat.render(one_call("{\"a\": {\"b\": [1, 2.5]}}"))),
+            "hi{\"a\": {\"b\": [1, 2.5]}}");
+  for (const std::string& arguments :
+       {std::string("{\"a\": 1, \"a\": 2}"), std::string("{\"a\": "), std::string("[1]"),
+        std::string("{\"a\": ") + std::string(70, '[') + std::string(70, ']') + "}"}) {
+    EXPECT_EQ(shown(chat.render(one_call(arguments))), "hi" + ChatJson(arguments).dump());
+  }
+}
+
 TEST(ChatTemplate, ContinuingTheFinalMessageEndsThePromptWithItsText) {
   const ChatTemplate chat = parse(kChatMl);
   Conversation conversation = talk({say("user", "U"), say("assistant", "Once upon ")});

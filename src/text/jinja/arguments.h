@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@ namespace pagoda::text::jinja {
 
 struct Arguments {
   std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> named;
+  std::vector<std::pair<std::string_view, Value>> named;  // names of the template's own
 };
 
 // Parameters in order; those not given are undefined. Throws on arguments that fit none.

@@ -1,4 +1,4 @@
-// + - * / // % ** ~ and the minus sign.
+// + - * / // % ** ~ and the signs before a number.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "text/jinja/format.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/show.h"
+#include "text/jinja/text_builder.h"
 
 namespace pagoda::text::jinja {
 namespace {
@@ -41,8 +42,13 @@ std::int64_t floor_quotient(std::int64_t left, std::int64_t right) {
     if (__builtin_sub_overflow(std::int64_t{0}, left, &negated)) fail_overflow();
     return negated;
   }
-  const std::int64_t quotient = left / right;
-  return quotient - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
+  return left / right - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
+}
+
+// With the sign of the divisor.
+std::int64_t floor_rest(std::int64_t left, std::int64_t right) {
+  const std::int64_t rest = right == -1 ? 0 : left % right;
+  return rest != 0 && (rest < 0) != (right < 0) ? rest + right : rest;
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
@@ -72,7 +78,7 @@ Value combine_integers(Operation operation, std::int64_t left, std::int64_t righ
       result = floor_quotient(left, right);
       break;
     case Operation::kRemainder:
-      result = right == -1 ? 0 : left - right * floor_quotient(left, right);
+      result = floor_rest(left, right);
       break;
     default:
       result = power(left, right);
@@ -80,6 +86,30 @@ Value combine_integers(Operation operation, std::int64_t left, std::int64_t righ
   }
   if (overflow) fail_overflow();
   return Value::integer(result);
+}
+
+double floor_rest(double left, double right) {
+  const double rest = std::fmod(left, right);
+  if (rest == 0) return std::copysign(0.0, right);
+  return (rest < 0) != (right < 0) ? rest + right : rest;
+}
+
+// From the exact rest, so that 1 // 0.1 is 9 although 1 / 0.1 rounds to 10.
+double floor_quotient(double left, double right) {
+  const double quotient = (left - floor_rest(left, right)) / right;
+  if (quotient == 0) return std::copysign(0.0, left / right);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
+double power(double base, double exponent) {
+  if (base == 0 && exponent < 0) fail("division by zero");
+  if (base < 0 && std::isfinite(base) && exponent - std::trunc(exponent) != 0) {
+    fail("a root of a negative number");
+  }
+  const double result = std::pow(base, exponent);
+  if (std::isinf(result) && std::isfinite(base) && std::isfinite(exponent)) fail_overflow();
+  return result;
 }
 
 Value combine_reals(Operation operation, double left, double right) {
@@ -93,20 +123,31 @@ Value combine_reals(Operation operation, double left, double right) {
     case Operation::kDivide:
       return Value::real(left / right);
     case Operation::kFloorDivide:
-      return Value::real(std::floor(left / right));
-    case Operation::kRemainder: {
-      const double rest = std::fmod(left, right);
-      return Value::real(rest != 0 && (rest < 0) != (right < 0) ? rest + right : rest);
-    }
+      return Value::real(floor_quotient(left, right));
+    case Operation::kRemainder:
+      return Value::real(floor_rest(left, right));
     default:
-      return Value::real(std::pow(left, right));
+      return Value::real(power(left, right));
   }
+}
+
+// Whether it is the same as a float.
+bool is_exact(std::int64_t integer) {
+  constexpr std::int64_t kExactMax = std::int64_t{1} << 53;
+  return integer >= -kExactMax && integer <= kExactMax;
 }
 
 Value combine_numbers(Operation operation, const Value& left, const Value& right) {
   const bool divides = operation == Operation::kDivide || operation == Operation::kFloorDivide ||
                        operation == Operation::kRemainder;
   if (divides && right.as_real() == 0) fail("division by zero");
+  if (operation == Operation::kDivide) {
+    for (const Value& value : {left, right}) {
+      if (value.is_integral() && !is_exact(value.as_integer())) {
+        fail("an integer beyond 53 bits in a division");
+      }
+    }
+  }
   const bool integral = left.is_integral() && right.is_integral() &&
                         operation != Operation::kDivide &&
                         !(operation == Operation::kPower && right.as_integer() < 0);
@@ -115,36 +156,41 @@ Value combine_numbers(Operation operation, const Value& left, const Value& right
 }
 
 Value join_texts(const OriginText& left, const OriginText& right, Heap& heap) {
-  OriginText joined = left;
-  joined.append(right, 0, right.size());
-  return heap.text(std::move(joined));
+  TextBuilder joined(heap);
+  joined.append(left);
+  joined.append(right);
+  return std::move(joined).value();
 }
 
 Value join_lists(const List& left, const List& right, Heap& heap) {
-  heap.step(left.items.size() + right.items.size());
+  heap.reserve_values(left.items.size() + right.items.size());
   std::vector<Value> items = left.items;
   items.insert(items.end(), right.items.begin(), right.items.end());
   return heap.list(std::move(items), left.kind);
 }
 
-Value repeat(const Value& value, std::int64_t times, Heap& heap) {
-  const std::size_t count = times > 0 ? static_cast<std::size_t>(times) : 0;
-  if (value.is_text()) {
-    const OriginText& text = value.as_text();
-    if (text.empty()) return value;
-    if (count > heap.limits().text_bytes / text.size())
-      heap.reserve_text(heap.limits().text_bytes + 1);
-    OriginText repeated;
-    for (std::size_t i = 0; i < count; ++i) repeated.append(text);
-    return heap.text(std::move(repeated));
-  }
-  const List& list = value.as_list();
+Value repeat_text(const OriginText& text, std::size_t times, Heap& heap) {
+  TextBuilder repeated(heap);
+  if (text.empty()) return std::move(repeated).value();
+  if (times > heap.limits().bytes / text.size()) heap.reserve(heap.limits().bytes + 1);
+  heap.read_characters(times * text.size());
+  for (std::size_t i = 0; i < times; ++i) repeated.append(text);
+  return std::move(repeated).value();
+}
+
+Value repeat_list(const List& list, std::size_t times, Heap& heap) {
   std::vector<Value> items;
-  for (std::size_t i = 0; i < count && !list.items.empty(); ++i) {
-    heap.step(list.items.size());
+  for (std::size_t i = 0; i < times && !list.items.empty(); ++i) {
+    heap.reserve_values(list.items.size());
     items.insert(items.end(), list.items.begin(), list.items.end());
   }
   return heap.list(std::move(items), list.kind);
+}
+
+Value repeat(const Value& value, std::int64_t times, Heap& heap) {
+  const std::size_t count = times > 0 ? static_cast<std::size_t>(times) : 0;
+  return value.is_text() ? repeat_text(value.as_text(), count, heap)
+                         : repeat_list(value.as_list(), count, heap);
 }
 
 }  // namespace
@@ -173,6 +219,12 @@ Value combine(Operation operation, const Value& left, const Value& right, Heap& 
   }
   fail(fmt::format("'{}' between a {} and a {}", sign_of(operation), left.type_name(),
                    right.type_name()));
+}
+
+Value affirm(const Value& value) {
+  if (value.is(Kind::kFloat)) return Value::real(value.as_real());
+  if (!value.is_integral()) fail(fmt::format("'+' before a {}", value.type_name()));
+  return Value::integer(value.as_integer());
 }
 
 Value negate(const Value& value) {

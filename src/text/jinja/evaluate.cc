@@ -55,7 +55,7 @@ Value Interpreter::evaluate_unplaced(const Expression& expression, Scope& scope)
     case Operation::kNegate:
       return negate(operand(0));
     case Operation::kPlus:
-      return negate(negate(operand(0)));
+      return affirm(operand(0));
     case Operation::kAnd: {
       const Value left = operand(0);
       return left.truthy() ? operand(1) : left;
@@ -86,6 +86,7 @@ Value Interpreter::evaluate_literal(const Literal& literal) {
 }
 
 Value Interpreter::evaluate_name(const Expression& expression, Scope& scope) {
+  heap_.step(scope.depth() / 4);
   const Value* const found = scope.find(expression.name);
   return found != nullptr ? *found : Value::undefined(&expression.name);
 }
@@ -100,7 +101,9 @@ Value Interpreter::evaluate_collection(const Expression& expression, Scope& scop
                                             : ListKind::kList);
   }
   const Value dict = heap_.dict();
-  for (std::size_t i = 0; i < items.size(); i += 2) dict.as_dict().set(items[i], items[i + 1]);
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    dict.as_dict().set(items[i], items[i + 1], heap_);
+  }
   return dict;
 }
 

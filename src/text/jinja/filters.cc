@@ -4,27 +4,36 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "text/jinja/format.h"
 #include "text/jinja/import.h"
+#include "text/jinja/numbers.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/show.h"
 #include "text/jinja/strings.h"
+#include "text/strict_json.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
 const OriginText& text_of(const Value& value, Heap& heap) { return shown(value, heap).as_text(); }
 
-std::string separator_at(const std::vector<Value>& separators, std::size_t place) {
-  if (place >= separators.size() || !separators[place].is_text()) {
+std::string_view separator_at(const std::vector<Value>& separators, std::size_t place) {
+  if (separators.size() != 2 || !separators[place].is_text()) {
     fail("tojson: separators are two strings");
   }
-  return std::string(separators[place].bytes());
+  return separators[place].bytes();
+}
+
+// A margin: a text, or so many spaces.
+std::string_view margin_of(const Value& width, std::string_view callee, Heap& heap) {
+  if (width.is_text()) return width.bytes();
+  if (!width.is_integral()) fail(fmt::format("{}: a margin of {}", callee, width.type_name()));
+  const auto spaces = static_cast<std::size_t>(std::max<std::int64_t>(width.as_integer(), 0));
+  heap.reserve(spaces);
+  return heap.keep(OriginText(std::string(spaces, ' '), {})).bytes();
 }
 
 Value filter_tojson(const Value& subject, const Arguments& arguments, Heap& heap) {
@@ -36,12 +45,7 @@ Value filter_tojson(const Value& subject, const Arguments& arguments, Heap& heap
   if (bound.has(1) && !bound[1].is_none()) {
     style.has_indent = true;
     style.item_separator = ",";
-    if (bound[1].is_text()) {
-      style.indent = bound.text(1).bytes();
-    } else {
-      style.indent.assign(
-          static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 0), 0, 100)), ' ');
-    }
+    style.indent = margin_of(bound[1], "tojson", heap);
   }
   if (bound.has(2) && !bound[2].is_none()) {
     const std::vector<Value> separators = items_of(bound[2], heap);
@@ -54,14 +58,16 @@ Value filter_tojson(const Value& subject, const Arguments& arguments, Heap& heap
 Value filter_from_json(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("from_json", arguments, {});
   if (!subject.is_text()) fail(fmt::format("from_json of a {}", subject.type_name()));
-  const auto parsed = Json::parse(subject.bytes(), nullptr, false);
-  if (parsed.is_discarded()) fail("from_json: the string is not JSON");
+  heap.read_characters(subject.bytes().size());
+  const auto parsed = parse_strict_json(subject.bytes());
+  if (!parsed.ok())
+    fail(fmt::format("from_json: the string is not JSON: {}", parsed.error().message));
   // All of it belongs to whoever but the template wrote any of it.
   Origin origin;
   for (const OriginText::Run& run : subject.as_text().runs()) {
     if (origin.source == Source::kTemplate) origin = run.origin;
   }
-  return import_json(parsed, origin, heap);
+  return import_json(parsed.value(), origin, heap);
 }
 
 Value filter_string(const Value& subject, const Arguments& arguments, Heap& heap) {
@@ -92,15 +98,9 @@ Value filter_replace(const Value& subject, const Arguments& arguments, Heap& hea
 
 Value filter_indent(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("indent", arguments, {"width", "first", "blank"});
-  std::string margin(4, ' ');
-  if (bound.has(0)) {
-    margin = bound[0].is_text() ? std::string(bound[0].bytes())
-                                : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(
-                                                  bound.integer_or(0, 4), 0, 1000)),
-                                              ' ');
-  }
-  return indent(text_of(subject, heap), margin, bound.flag_or(1, false), bound.flag_or(2, false),
-                heap);
+  const std::string_view margin = bound.has(0) ? margin_of(bound[0], "indent", heap) : "    ";
+  if (!subject.is_text()) fail(fmt::format("indent of a {}", subject.type_name()));
+  return indent(subject.as_text(), margin, bound.flag_or(1, false), bound.flag_or(2, false), heap);
 }
 
 Value filter_format(const Value& subject, const Arguments& arguments, Heap& heap) {
@@ -116,40 +116,31 @@ Value filter_default(const Value& subject, const Arguments& arguments, Heap& hea
   return bound.has(0) ? bound[0] : heap.text(std::string());
 }
 
-// The number a text begins and ends as, but for white space around it.
-std::optional<double> parsed_number(std::string_view text) {
-  const auto space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Value filter_int(const Value& subject, const Arguments& arguments, Heap&) {
+Value filter_int(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("int", arguments, {"default"});
+  if (subject.is_undefined()) fail_undefined(subject);
   if (subject.is_integral()) return Value::integer(subject.as_integer(), subject.origin());
   std::optional<double> number;
   if (subject.is(Kind::kFloat)) number = subject.as_real();
   if (subject.is_text()) {
-    const std::string_view bytes = subject.bytes();
-    std::int64_t whole = 0;
-    const auto parsed = std::from_chars(bytes.data(), bytes.data() + bytes.size(), whole);
-    if (parsed.ec == std::errc{} && parsed.ptr == bytes.data() + bytes.size()) {
-      return Value::integer(whole);
-    }
-    number = parsed_number(bytes);
+    heap.read_characters(subject.bytes().size());
+    if (const auto whole = parsed_integer(subject.bytes())) return Value::integer(*whole);
+    number = parsed_float(subject.bytes());
+    if (number && std::isinf(*number)) number.reset();
   }
-  if (!number || !(std::fabs(*number) < 9e18)) return bound.has(0) ? bound[0] : Value::integer(0);
-  return Value::integer(static_cast<std::int64_t>(*number));
+  if (!number || std::isnan(*number)) return bound.has(0) ? bound[0] : Value::integer(0);
+  return Value::integer(truncated(*number));
 }
 
-Value filter_float(const Value& subject, const Arguments& arguments, Heap&) {
+Value filter_float(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("float", arguments, {"default"});
+  if (subject.is_undefined()) fail_undefined(subject);
   if (subject.is_number()) return Value::real(subject.as_real(), subject.origin());
-  const auto number = subject.is_text() ? parsed_number(subject.bytes()) : std::nullopt;
+  std::optional<double> number;
+  if (subject.is_text()) {
+    heap.read_characters(subject.bytes().size());
+    number = parsed_float(subject.bytes());
+  }
   if (number) return Value::real(*number);
   return bound.has(0) ? bound[0] : Value::real(0);
 }
@@ -157,7 +148,7 @@ Value filter_float(const Value& subject, const Arguments& arguments, Heap&) {
 Value filter_abs(const Value& subject, const Arguments& arguments, Heap&) {
   const BoundArguments bound("abs", arguments, {});
   if (!subject.is_number()) fail(fmt::format("abs of a {}", subject.type_name()));
-  return subject.as_real() < 0 ? negate(subject) : subject;
+  return std::signbit(subject.as_real()) ? negate(subject) : affirm(subject);
 }
 
 constexpr std::array<std::pair<std::string_view, Filter>, 18> kFilters = {{
@@ -194,7 +185,8 @@ Value apply_filter(std::string_view name, const Value& subject, const Arguments&
                    Heap& heap) {
   const Filter filter = find_filter(name);
   if (filter == nullptr) fail(fmt::format("unknown filter '{}'", name));
-  heap.step(1 + (subject.is_text() ? subject.bytes().size() / Heap::kBytesPerStep : 0));
+  heap.step();
+  if (subject.is_text()) heap.read_bytes(subject.bytes().size());
   return filter(subject, arguments, heap);
 }
 

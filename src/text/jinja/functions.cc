@@ -27,6 +27,7 @@ Value make_range(const Arguments& arguments, Heap& heap) {
     if (static_cast<std::int64_t>(items.size()) == kRangeMax) {
       fail_limit(fmt::format("range: more than {} numbers", kRangeMax));
     }
+    heap.step();
     items.push_back(Value::integer(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
@@ -38,15 +39,19 @@ void fill(const Value& target, std::string_view callee, const Arguments& argumen
   const BoundArguments bound(callee, {arguments.positional, {}}, {"entries"});
   Dict& dict = target.as_dict();
   if (bound.has(0) && bound[0].is_dict()) {
-    for (const Dict::Entry& entry : bound[0].as_dict().entries()) dict.set(entry.key, entry.value);
+    for (const Dict::Entry& entry : bound[0].as_dict().entries()) {
+      dict.set(entry.key, entry.value, heap);
+    }
   } else if (bound.has(0)) {
     for (const Value& pair : items_of(bound[0], heap)) {
       const std::vector<Value> parts = items_of(pair, heap);
       if (parts.size() != 2) fail(fmt::format("{}: an entry that is no pair", callee));
-      dict.set(parts[0], parts[1]);
+      dict.set(parts[0], parts[1], heap);
     }
   }
-  for (const auto& [name, value] : arguments.named) dict.set(heap.text(name), value);
+  for (const auto& [name, value] : arguments.named) {
+    dict.set(heap.text(std::string(name)), value, heap);
+  }
 }
 
 Value tell_time(const Arguments& arguments, std::time_t now, Heap& heap) {
@@ -55,6 +60,7 @@ Value tell_time(const Arguments& arguments, std::time_t now, Heap& heap) {
   if (format.size() > kTimeFormatBytesMax) {
     fail_limit(fmt::format("strftime_now: a format of more than {} bytes", kTimeFormatBytesMax));
   }
+  heap.step(format.size());
   std::tm local{};
   localtime_r(&now, &local);
   std::array<char, 4096> buffer;

@@ -1,4 +1,7 @@
 // Where the values of one rendering live, and the limits that keep it bounded.
+//
+// Whoever makes something asks for its bytes first; whoever looks at something counts steps, one
+// for about as much work as an expression is. So the limits bound memory and time, whatever runs.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +12,21 @@
 #include <utility>
 #include <vector>
 
+#include "text/jinja/dict.h"
 #include "text/jinja/scope.h"
 #include "text/jinja/value.h"
 
 namespace pagoda::text::jinja {
 
 struct RenderLimits {
-  std::uint32_t depth = 1000;           // of calls and expressions within each other
-  std::uint64_t steps = 10'000'000;     // expressions evaluated and items made
-  std::size_t text_bytes = 256U << 20;  // of all texts made on the way
+  std::uint32_t depth = 1000;        // of calls and expressions within each other
+  std::uint64_t steps = 10'000'000;  // expressions evaluated, items made, bytes looked at
+  std::size_t bytes = 256U << 20;    // of everything made on the way; nothing is given back
   std::size_t output_bytes = 64U << 20;
 };
 
 class Heap {
  public:
-  // What looking through a text costs.
-  static constexpr std::size_t kBytesPerStep = 256;
-
   explicit Heap(const RenderLimits& limits) : limits_(limits) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -33,24 +34,30 @@ class Heap {
   const RenderLimits& limits() const { return limits_; }
   // Counts work; throws when there was too much.
   void step(std::uint64_t count = 1);
-  // Counts bytes about to be made.
-  void reserve_text(std::size_t bytes);
+  // Counts the work of comparing, copying or searching bytes many at a time.
+  void read_bytes(std::size_t bytes) { step(bytes / 256); }
+  // Counts the work of looking at characters one by one.
+  void read_characters(std::size_t bytes) { step(bytes / 16); }
+  // Counts bytes about to be made; throws when there would be too many.
+  void reserve(std::size_t bytes);
+  // As step and reserve, for `count` values side by side.
+  void reserve_values(std::size_t count);
 
-  Value text(OriginText text);
-  Value text(std::string bytes, Origin origin = {}) {
-    return this->text(OriginText(std::move(bytes), origin));
-  }
+  Value text(std::string bytes, Origin origin = {});
+  Value text(const OriginText& text, std::size_t begin, std::size_t end);
+  // A text whose bytes were counted while it was made (text_builder.h).
+  Value keep(OriginText text);
   Value list(std::vector<Value> items, ListKind kind = ListKind::kList);
   Value pair(const Value& first, const Value& second);
-  Value dict() { return Value(&dicts_.emplace_back()); }
-  Value make_namespace() { return Value(&dicts_.emplace_back(), Kind::kNamespace); }
-  Value macro(Macro macro) { return Value(&macros_.emplace_back(macro)); }
-  Value method(Method method) { return Value(&methods_.emplace_back(method)); }
-  Value undefined(std::string name) {
-    return Value::undefined(&names_.emplace_back(std::move(name)));
-  }
+  Value dict();
+  Value copy(const Dict& dict);
+  Value make_namespace();
+  Value macro(Macro macro);
+  Value method(const Method& method);
+  // `name` is for a message; the head of a long one is enough.
+  Value undefined(std::string name);
   Loop& loop(std::vector<Value> items, std::size_t depth);
-  Scope& scope(Scope* parent) { return scopes_.emplace_back(parent); }
+  Scope& scope(Scope* parent);
 
   // One level deeper while it lives.
   class Level {
@@ -65,10 +72,17 @@ class Heap {
   };
 
  private:
+  template <class T, class... Arguments>
+  T& make(std::deque<T>& all, Arguments&&... arguments) {
+    step();
+    reserve(sizeof(T));
+    return all.emplace_back(std::forward<Arguments>(arguments)...);
+  }
+
   RenderLimits limits_;
   std::uint32_t depth_ = 0;
   std::uint64_t steps_ = 0;
-  std::size_t text_bytes_ = 0;
+  std::size_t bytes_ = 0;
   std::deque<OriginText> texts_;
   std::deque<List> lists_;
   std::deque<Dict> dicts_;

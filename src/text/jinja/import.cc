@@ -9,6 +9,7 @@ namespace {
 
 Value import_text(const std::string& bytes, Origin origin, Heap& heap) {
   const std::size_t valid = utf8_valid_prefix(bytes);
+  heap.read_bytes(bytes.size());
   if (valid != bytes.size()) fail(fmt::format("a string is not UTF-8 at byte {}", valid));
   return heap.text(bytes, origin);
 }
@@ -39,7 +40,8 @@ Value import_json(const Json& json, Origin origin, Heap& heap) {
     case Json::value_t::object: {
       const Value dict = heap.dict();
       for (const auto& [key, value] : json.items()) {
-        dict.as_dict().set(import_text(key, origin, heap), import_json(value, origin, heap));
+        const Value name = import_text(key, origin, heap);
+        dict.as_dict().set(name, import_json(value, origin, heap), heap);
       }
       return dict;
     }

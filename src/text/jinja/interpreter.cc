@@ -12,23 +12,22 @@
 namespace pagoda::text::jinja {
 
 OriginText Interpreter::run(const Block& block, Scope& scope) {
-  OriginText out;
+  TextBuilder out(heap_);
   run_block(block, scope, out);
-  return out;
+  return std::move(out).take();
 }
 
-void Interpreter::check_output(const OriginText& out) const {
+void Interpreter::check_output(const TextBuilder& out) const {
   if (out.size() > heap_.limits().output_bytes) {
     fail_limit(fmt::format("the output has more than {} bytes", heap_.limits().output_bytes));
   }
 }
 
-void Interpreter::append_text(const std::string& text, OriginText& out) {
-  heap_.reserve_text(text.size());
-  out.append(text, Origin{});
+void Interpreter::bind(std::string_view name, const Value& value, Scope& scope) {
+  if (scope.set(name, value)) heap_.reserve(Scope::kNameBytes);
 }
 
-Interpreter::Flow Interpreter::run_block(const Block& block, Scope& scope, OriginText& out) {
+Interpreter::Flow Interpreter::run_block(const Block& block, Scope& scope, TextBuilder& out) {
   for (const Statement& statement : block) {
     try {
       heap_.step();
@@ -44,13 +43,13 @@ Interpreter::Flow Interpreter::run_block(const Block& block, Scope& scope, Origi
 }
 
 Interpreter::Flow Interpreter::run_statement(const Statement& statement, Scope& scope,
-                                             OriginText& out) {
+                                             TextBuilder& out) {
   switch (statement.kind) {
     case StatementKind::kText:
-      append_text(statement.text, out);
+      out.append(statement.text, Origin{});
       return Flow::kNext;
     case StatementKind::kPrint:
-      append_shown(evaluate(*statement.value, scope), heap_, out);
+      append_shown(evaluate(*statement.value, scope), out);
       return Flow::kNext;
     case StatementKind::kIf:
       return run_if(statement, scope, out);
@@ -64,7 +63,7 @@ Interpreter::Flow Interpreter::run_statement(const Statement& statement, Scope& 
     case StatementKind::kScope:
       return run_captured(statement, scope, out);
     case StatementKind::kMacro:
-      scope.set(statement.text, heap_.macro({&statement, &scope}));
+      bind(statement.text, heap_.macro({&statement, &scope}), scope);
       return Flow::kNext;
     case StatementKind::kBreak:
       return Flow::kBreak;
@@ -74,7 +73,7 @@ Interpreter::Flow Interpreter::run_statement(const Statement& statement, Scope& 
   return Flow::kNext;
 }
 
-Interpreter::Flow Interpreter::run_if(const Statement& statement, Scope& scope, OriginText& out) {
+Interpreter::Flow Interpreter::run_if(const Statement& statement, Scope& scope, TextBuilder& out) {
   const Heap::Level level(heap_);
   for (const Branch& branch : statement.branches) {
     if (branch.condition == nullptr || evaluate(*branch.condition, scope).truthy()) {
@@ -84,7 +83,7 @@ Interpreter::Flow Interpreter::run_if(const Statement& statement, Scope& scope, 
   return Flow::kNext;
 }
 
-Interpreter::Flow Interpreter::run_for(const Statement& statement, Scope& scope, OriginText& out) {
+Interpreter::Flow Interpreter::run_for(const Statement& statement, Scope& scope, TextBuilder& out) {
   const Heap::Level level(heap_);
   std::vector<Value> items = items_of(evaluate(*statement.value, scope), heap_);
   Scope& inner = heap_.scope(&scope);
@@ -100,7 +99,7 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement, Scope& scope,
   Loop& loop = heap_.loop(std::move(items), ++loop_depth_);
   for (; loop.index < loop.items->size(); ++loop.index) {
     inner.clear();
-    inner.set("loop", Value(&loop));
+    bind("loop", Value(&loop), inner);
     assign(*statement.target, (*loop.items)[loop.index], inner);
     heap_.step();
     if (run_block(statement.body, inner, out) == Flow::kBreak) break;
@@ -111,25 +110,25 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement, Scope& scope,
 
 // A body with names of its own, whose text goes to a variable, through filters, or just out.
 Interpreter::Flow Interpreter::run_captured(const Statement& statement, Scope& scope,
-                                            OriginText& out) {
+                                            TextBuilder& out) {
   const Heap::Level level(heap_);
   Scope& inner = heap_.scope(&scope);
   if (statement.kind == StatementKind::kScope) return run_block(statement.body, inner, out);
-  OriginText body;
+  TextBuilder body(heap_);
   const Flow flow = run_block(statement.body, inner, body);
-  Value text = heap_.text(std::move(body));
+  Value text = std::move(body).value();
   if (statement.value != nullptr) text = evaluate_filters(*statement.value, text, scope);
   if (statement.kind == StatementKind::kSetBlock) {
     assign(*statement.target, text, scope);
   } else {
-    append_shown(text, heap_, out);
+    append_shown(text, out);
   }
   return flow;
 }
 
 void Interpreter::assign(const Expression& target, const Value& value, Scope& scope) {
   if (target.operation == Operation::kName) {
-    scope.set(target.name, value);
+    bind(target.name, value, scope);
     return;
   }
   if (target.operation == Operation::kAttribute) {
@@ -138,7 +137,7 @@ void Interpreter::assign(const Expression& target, const Value& value, Scope& sc
     if (space == nullptr || !space->is(Kind::kNamespace)) {
       fail(fmt::format("'{}' is not a namespace: its attributes cannot be set", name));
     }
-    space->as_dict().set(heap_.text(target.name), value);
+    space->as_dict().set(heap_.text(target.name), value, heap_);
     return;
   }
   const std::vector<Value> items = items_of(value, heap_);
@@ -170,36 +169,40 @@ Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
   const Statement& statement = *macro.statement;
   const std::vector<Argument>& parameters = statement.parameters;
   Scope& scope = heap_.scope(macro.scope);
+  heap_.step(parameters.size());
   std::vector<bool> given(parameters.size(), false);
   if (arguments.positional.size() > parameters.size()) {
     fail(fmt::format("macro '{}' takes at most {} arguments, was given {}", statement.text,
                      parameters.size(), arguments.positional.size()));
   }
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
-    scope.set(parameters[i].name, arguments.positional[i]);
+    bind(parameters[i].name, arguments.positional[i], scope);
     given[i] = true;
   }
   for (const auto& [name, value] : arguments.named) {
     std::size_t i = 0;
     while (i < parameters.size() && parameters[i].name != name) ++i;
+    heap_.step(i);
     if (i == parameters.size() || given[i]) {
       fail(fmt::format("macro '{}' takes no argument '{}'{}", statement.text, name,
                        i < parameters.size() ? " twice" : ""));
     }
-    scope.set(name, value);
+    bind(name, value, scope);
     given[i] = true;
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (given[i]) continue;
     const Argument& parameter = parameters[i];
-    scope.set(parameter.name, parameter.value == nullptr ? Value::undefined(&parameter.name)
-                                                         : evaluate(*parameter.value, scope));
+    bind(parameter.name,
+         parameter.value == nullptr ? Value::undefined(&parameter.name)
+                                    : evaluate(*parameter.value, scope),
+         scope);
   }
-  OriginText out;
+  TextBuilder out(heap_);
   const std::size_t loops = std::exchange(loop_depth_, 0);
   run_block(statement.body, scope, out);
   loop_depth_ = loops;
-  return heap_.text(std::move(out));
+  return std::move(out).value();
 }
 
 }  // namespace pagoda::text::jinja

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <ctime>
-#include <string>
+#include <string_view>
 
 #include "text/jinja/arguments.h"
 #include "text/jinja/heap.h"
 #include "text/jinja/scope.h"
 #include "text/jinja/syntax.h"
+#include "text/jinja/text_builder.h"
 
 namespace pagoda::text::jinja {
 
@@ -24,14 +25,14 @@ class Interpreter {
   // What comes after a statement: the next one, or the end of the loop or of its turn.
   enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
 
-  Flow run_block(const Block& block, Scope& scope, OriginText& out);
-  Flow run_statement(const Statement& statement, Scope& scope, OriginText& out);
-  Flow run_if(const Statement& statement, Scope& scope, OriginText& out);
-  Flow run_for(const Statement& statement, Scope& scope, OriginText& out);
-  Flow run_captured(const Statement& statement, Scope& scope, OriginText& out);
+  Flow run_block(const Block& block, Scope& scope, TextBuilder& out);
+  Flow run_statement(const Statement& statement, Scope& scope, TextBuilder& out);
+  Flow run_if(const Statement& statement, Scope& scope, TextBuilder& out);
+  Flow run_for(const Statement& statement, Scope& scope, TextBuilder& out);
+  Flow run_captured(const Statement& statement, Scope& scope, TextBuilder& out);
   void assign(const Expression& target, const Value& value, Scope& scope);
-  void append_text(const std::string& text, OriginText& out);
-  void check_output(const OriginText& out) const;
+  void bind(std::string_view name, const Value& value, Scope& scope);
+  void check_output(const TextBuilder& out) const;
 
   Value evaluate(const Expression& expression, Scope& scope);
   Value evaluate_unplaced(const Expression& expression, Scope& scope);

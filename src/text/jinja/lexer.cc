@@ -157,9 +157,11 @@ class Lexer {
          end = source_.find("{%", end + 2)) {
       const char sign = sign_at(end + 2);
       at_ = end + (sign == '\0' ? 2 : 3);
-      const std::size_t kept = text_end(begin, end, sign, false);
+      const bool starts_line = line_starting_;
       if (!skip_word("endraw") || !skip_close("%}", true)) continue;
-      add_data(begin, kept);
+      const bool starts_next = std::exchange(line_starting_, starts_line);
+      add_data(begin, text_end(begin, end, sign, false));
+      line_starting_ = starts_next;
       return true;
     }
     fail("a raw block that is never closed", place_of(tag));
@@ -196,6 +198,9 @@ class Lexer {
     } else if (is_name_byte(c)) {
       const std::size_t begin = at_;
       while (at_ < source_.size() && is_name_byte(source_[at_])) ++at_;
+      if (at_ - begin > kNameBytesMax) {
+        fail_limit(fmt::format("a name of more than {} bytes", kNameBytesMax), place_of(begin));
+      }
       add(TokenKind::kName, std::string(source_.substr(begin, at_ - begin)), begin);
     } else if (c == '\'' || c == '"') {
       lex_string(c);

@@ -2,6 +2,7 @@
 // on, one newline at the end dropped, "-" and "+" inside tags.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@
 #include "text/jinja/fault.h"
 
 namespace pagoda::text::jinja {
+
+// Longer ones have no use; so that looking for a name is one step.
+inline constexpr std::size_t kNameBytesMax = 256;
 
 enum class TokenKind : std::uint8_t {
   kData,  // text between tags

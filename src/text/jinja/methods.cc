@@ -7,9 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "text/abbreviated.h"
 #include "text/jinja/format.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/search.h"
 #include "text/jinja/strings.h"
+#include "text/jinja/text_builder.h"
 #include "text/jinja/unicode.h"
 
 namespace pagoda::text::jinja {
@@ -49,47 +52,54 @@ Value strip_method(const Method& method, const Arguments& arguments, Side side, 
 
 // `matches(affix)` for a text or any of a tuple of texts.
 template <class Matches>
-Value affix_method(const Method& method, const Arguments& arguments, const Matches& matches) {
+Value affix_method(const Method& method, const Arguments& arguments, Heap& heap,
+                   const Matches& matches) {
   const BoundArguments bound(method.name, arguments, {"affix"});
   bound.require(0);
-  if (!bound[0].is_list()) return Value::boolean(matches(bound.text(0).bytes()));
+  const auto fits = [&](const Value& affix) {
+    if (!affix.is_text()) fail(fmt::format("{} of a {}", method.name, affix.type_name()));
+    heap.step();
+    heap.read_bytes(std::min(affix.bytes().size(), method.receiver.bytes().size()));
+    return matches(affix.bytes());
+  };
+  const bool tuple = bound[0].is_list() && bound[0].as_list().kind == ListKind::kTuple;
+  if (!tuple) return Value::boolean(fits(bound[0]));
   const std::vector<Value>& affixes = bound[0].as_list().items;
-  return Value::boolean(std::any_of(affixes.begin(), affixes.end(), [&](const Value& affix) {
-    return affix.is_text() && matches(affix.bytes());
-  }));
+  return Value::boolean(std::any_of(affixes.begin(), affixes.end(), fits));
 }
 
 Value join_method(const Method& method, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound(method.name, arguments, {"iterable"});
-  OriginText joined;
+  bound.require(0);
+  TextBuilder joined(heap);
   bool first = true;
   for (const Value& item : items_of(bound[0], heap)) {
     if (!item.is_text()) fail(fmt::format("join: a {} among the strings", item.type_name()));
-    heap.reserve_text(item.bytes().size() + method.receiver.bytes().size());
     if (!first) joined.append(method.receiver.as_text());
     joined.append(item.as_text());
     first = false;
   }
-  return heap.text(std::move(joined));
+  return std::move(joined).value();
 }
 
-Value find_in_text(const Method& method, const Arguments& arguments, bool last) {
+Value find_in_text(const Method& method, const Arguments& arguments, Direction direction,
+                   Heap& heap) {
   const BoundArguments bound(method.name, arguments, {"sub"});
   const std::string_view bytes = method.receiver.bytes();
-  const std::string_view part = bound.text(0).bytes();
-  const std::size_t at = last ? bytes.rfind(part) : bytes.find(part);
+  const std::size_t at = Search(bound.text(0).bytes(), direction, heap).next(bytes);
   if (at == std::string_view::npos) return Value::integer(-1);
   return Value::integer(static_cast<std::int64_t>(count_characters(bytes.substr(0, at))));
 }
 
-Value count_in_text(const Method& method, const Arguments& arguments) {
+Value count_in_text(const Method& method, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound(method.name, arguments, {"sub"});
-  const std::string_view bytes = method.receiver.bytes();
+  std::string_view rest = method.receiver.bytes();
   const std::string_view part = bound.text(0).bytes();
-  if (part.empty()) return Value::integer(static_cast<std::int64_t>(count_characters(bytes) + 1));
+  if (part.empty()) return Value::integer(static_cast<std::int64_t>(count_characters(rest) + 1));
+  const Search search(part, Direction::kForward, heap);
   std::int64_t count = 0;
-  for (std::size_t at = bytes.find(part); at != std::string_view::npos;
-       at = bytes.find(part, at + part.size())) {
+  for (std::size_t at = search.next(rest); at != std::string_view::npos; at = search.next(rest)) {
+    rest.remove_prefix(at + part.size());
     ++count;
   }
   return Value::integer(count);
@@ -97,7 +107,11 @@ Value count_in_text(const Method& method, const Arguments& arguments) {
 
 // "isdigit" and its kin: true when there are characters and all are of the class.
 template <class Fits>
-Value all_characters(std::string_view bytes, const Fits& fits) {
+Value all_characters(const Method& method, const Arguments& arguments, Heap& heap,
+                     const Fits& fits) {
+  const BoundArguments bound(method.name, arguments, {});
+  const std::string_view bytes = method.receiver.bytes();
+  heap.read_characters(bytes.size());
   for (std::size_t at = 0; at < bytes.size(); at += character_at(bytes, at).bytes) {
     if (!fits(character_at(bytes, at).code)) return Value::boolean(false);
   }
@@ -109,11 +123,13 @@ Value split_method(const Method& method, const Arguments& arguments, Heap& heap)
   const OriginText& text = method.receiver.as_text();
   const auto separator = optional_text(bound, 0);
   const std::int64_t most = bound.integer_or(1, -1);
-  if (method.name == "rsplit" && most >= 0) {
-    if (!separator) fail_unknown(method);
-    return heap.list(split_from_right(text, *separator, most, heap));
-  }
-  return heap.list(split(text, separator, most, heap));
+  return heap.list(method.name == "rsplit" ? split_from_right(text, separator, most, heap)
+                                           : split(text, separator, most, heap));
+}
+
+Value split_lines_method(const Method& method, const Arguments& arguments, Heap& heap) {
+  const BoundArguments bound(method.name, arguments, {"keepends"});
+  return heap.list(split_lines(method.receiver.as_text(), bound.flag_or(0, false), heap));
 }
 
 Value remove_affix(const Method& method, const Arguments& arguments, Heap& heap) {
@@ -122,10 +138,10 @@ Value remove_affix(const Method& method, const Arguments& arguments, Heap& heap)
   const std::string_view affix = bound.text(0).bytes();
   if (method.name == "removeprefix") {
     const bool has = text.bytes().starts_with(affix);
-    return heap.text(text.slice(has ? affix.size() : 0, text.size()));
+    return heap.text(text, has ? affix.size() : 0, text.size());
   }
   const bool has = text.bytes().ends_with(affix);
-  return heap.text(text.slice(0, text.size() - (has ? affix.size() : 0)));
+  return heap.text(text, 0, text.size() - (has ? affix.size() : 0));
 }
 
 Value call_case_method(const Method& method, const Arguments& arguments, Case to, Heap& heap) {
@@ -141,13 +157,14 @@ Value call_text_method(const Method& method, const Arguments& arguments, Heap& h
   if (name == "lstrip") return strip_method(method, arguments, Side::kLeft, heap);
   if (name == "rstrip") return strip_method(method, arguments, Side::kRight, heap);
   if (name == "split" || name == "rsplit") return split_method(method, arguments, heap);
-  if (name == "splitlines") return heap.list(split_lines(text, heap));
+  if (name == "splitlines") return split_lines_method(method, arguments, heap);
   if (name == "startswith") {
-    return affix_method(method, arguments,
+    return affix_method(method, arguments, heap,
                         [&](std::string_view a) { return bytes.starts_with(a); });
   }
   if (name == "endswith") {
-    return affix_method(method, arguments, [&](std::string_view a) { return bytes.ends_with(a); });
+    return affix_method(method, arguments, heap,
+                        [&](std::string_view a) { return bytes.ends_with(a); });
   }
   if (name == "removeprefix" || name == "removesuffix")
     return remove_affix(method, arguments, heap);
@@ -161,14 +178,12 @@ Value call_text_method(const Method& method, const Arguments& arguments, Heap& h
   if (name == "lower") return call_case_method(method, arguments, Case::kLower, heap);
   if (name == "title") return call_case_method(method, arguments, Case::kTitle, heap);
   if (name == "capitalize") return call_case_method(method, arguments, Case::kCapitalised, heap);
-  if (name == "find") return find_in_text(method, arguments, false);
-  if (name == "rfind") return find_in_text(method, arguments, true);
-  if (name == "count") return count_in_text(method, arguments);
-  if (name == "isspace") return all_characters(bytes, is_space);
-  if (name == "isalpha") return all_characters(bytes, is_letter);
-  if (name == "isdigit") {
-    return all_characters(bytes, [](char32_t code) { return code >= '0' && code <= '9'; });
-  }
+  if (name == "find") return find_in_text(method, arguments, Direction::kForward, heap);
+  if (name == "rfind") return find_in_text(method, arguments, Direction::kBackward, heap);
+  if (name == "count") return count_in_text(method, arguments, heap);
+  if (name == "isspace") return all_characters(method, arguments, heap, is_space);
+  if (name == "isalpha") return all_characters(method, arguments, heap, is_letter);
+  if (name == "isdigit") return all_characters(method, arguments, heap, is_digit);
   fail_unknown(method);
 }
 
@@ -179,6 +194,7 @@ Value call_list_method(const Method& method, const Arguments& arguments, Heap& h
   if (name == "append") {
     const BoundArguments bound(name, arguments, {"item"});
     bound.require(0);
+    heap.reserve_values(1);
     items.push_back(bound[0]);
     return Value::none();
   }
@@ -194,6 +210,7 @@ Value call_list_method(const Method& method, const Arguments& arguments, Heap& h
   }
   if (name == "index" || name == "count") {
     const BoundArguments bound(name, arguments, {"item"});
+    bound.require(0);
     const auto same = [&](const Value& item) { return equal(item, bound[0], heap); };
     if (name == "count") return Value::integer(std::count_if(items.begin(), items.end(), same));
     const auto found = std::find_if(items.begin(), items.end(), same);
@@ -204,6 +221,7 @@ Value call_list_method(const Method& method, const Arguments& arguments, Heap& h
 }
 
 Value list_entries(const Dict& dict, std::string_view name, Heap& heap) {
+  heap.reserve_values(dict.size());
   std::vector<Value> listed;
   for (const Dict::Entry& entry : dict.entries()) {
     if (name == "items") {
@@ -225,29 +243,29 @@ Value call_dict_method(const Method& method, const Arguments& arguments, Heap& h
   if (name == "get" || name == "pop") {
     const BoundArguments bound(name, arguments, {"key", "default"});
     bound.require(0);
-    const Value* const found = dict.find(bound[0]);
+    const Value* const found = dict.find(bound[0], heap);
     if (found == nullptr && name == "pop" && !bound.has(1)) fail("pop: no such key");
     if (found == nullptr) return bound.has(1) ? bound[1] : Value::none();
     const Value value = *found;
-    heap.step(name == "pop" ? dict.size() : 1);
-    if (name == "pop") dict.erase(bound[0]);
+    if (name == "pop") dict.erase(bound[0], heap);
     return value;
   }
   if (name == "update") {
     const BoundArguments bound(name, {arguments.positional, {}}, {"other"});
     if (bound.has(0)) {
       if (!bound[0].is_dict()) fail("update: the argument is not a dict");
+      heap.reserve_values(2 * bound[0].as_dict().size());
       const std::vector<Dict::Entry> entries = bound[0].as_dict().entries();
-      for (const Dict::Entry& entry : entries) dict.set(entry.key, entry.value);
+      for (const Dict::Entry& entry : entries) dict.set(entry.key, entry.value, heap);
     }
-    for (const auto& [key, value] : arguments.named) dict.set(heap.text(key), value);
+    for (const auto& [key, value] : arguments.named) {
+      dict.set(heap.text(std::string(key)), value, heap);
+    }
     return Value::none();
   }
   if (name == "copy") {
-    const Value copy = heap.dict();
-    heap.step(dict.size());
-    copy.as_dict() = dict;
-    return copy;
+    const BoundArguments bound(name, arguments, {});
+    return heap.copy(dict);
   }
   fail_unknown(method);
 }
@@ -267,7 +285,7 @@ Value call_method(const Method& method, const Arguments& arguments, Heap& heap) 
   heap.step();
   switch (method.receiver.kind()) {
     case Kind::kText:
-      heap.step(method.receiver.bytes().size() / Heap::kBytesPerStep);
+      heap.read_bytes(method.receiver.bytes().size());
       return call_text_method(method, arguments, heap);
     case Kind::kList:
       return call_list_method(method, arguments, heap);
@@ -276,7 +294,7 @@ Value call_method(const Method& method, const Arguments& arguments, Heap& heap) 
   }
 }
 
-Value loop_attribute(const Loop& loop, const std::string& name, Heap& heap) {
+Value loop_attribute(const Loop& loop, std::string_view name, Heap& heap) {
   const std::size_t count = loop.items->size();
   const auto number = [](std::size_t value) {
     return Value::integer(static_cast<std::int64_t>(value));
@@ -292,7 +310,7 @@ Value loop_attribute(const Loop& loop, const std::string& name, Heap& heap) {
   if (name == "depth0") return number(loop.depth - 1);
   if (name == "previtem" && loop.index > 0) return (*loop.items)[loop.index - 1];
   if (name == "nextitem" && loop.index + 1 < count) return (*loop.items)[loop.index + 1];
-  return heap.undefined("loop." + name);
+  return heap.undefined("loop." + abbreviated(name, 100));
 }
 
 }  // namespace pagoda::text::jinja

@@ -1,7 +1,6 @@
 // The methods of strings, lists and dicts, and what a loop knows of itself.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "text/jinja/arguments.h"
@@ -15,6 +14,6 @@ namespace pagoda::text::jinja {
 std::string_view find_method(Kind kind, std::string_view name);
 Value call_method(const Method& method, const Arguments& arguments, Heap& heap);
 
-Value loop_attribute(const Loop& loop, const std::string& name, Heap& heap);
+Value loop_attribute(const Loop& loop, std::string_view name, Heap& heap);
 
 }  // namespace pagoda::text::jinja

@@ -1,8 +1,10 @@
 // The names a piece of template code sees: its own, then those of the code around it.
 #pragma once
 
-#include <string>
-#include <unordered_map>
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string_view>
 
 #include "text/jinja/value.h"
 
@@ -10,23 +12,36 @@ namespace pagoda::text::jinja {
 
 class Scope {
  public:
-  explicit Scope(Scope* parent) : parent_(parent) {}
+  static constexpr std::size_t kNameBytes = 96;
 
-  void set(const std::string& name, const Value& value) { values_.insert_or_assign(name, value); }
+  explicit Scope(Scope* parent)
+      : parent_(parent), depth_(parent == nullptr ? 0 : parent->depth_ + 1) {}
+
+  // The name outlives the scope. True when it takes more memory than the scope ever had.
+  bool set(std::string_view name, const Value& value) {
+    values_.insert_or_assign(name, value);
+    const bool grows = values_.size() > most_;
+    most_ = std::max(most_, values_.size());
+    return grows;
+  }
   void clear() { values_.clear(); }
 
   // Null when the name is nowhere.
-  const Value* find(const std::string& name) const {
+  const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
       const auto found = scope->values_.find(name);
       if (found != scope->values_.end()) return &found->second;
     }
     return nullptr;
   }
+  // How many scopes are around it.
+  std::size_t depth() const { return depth_; }
 
  private:
   Scope* parent_;
-  std::unordered_map<std::string, Value> values_;
+  std::size_t depth_;
+  std::size_t most_ = 0;  // names at once so far
+  std::map<std::string_view, Value> values_;
 };
 
 }  // namespace pagoda::text::jinja

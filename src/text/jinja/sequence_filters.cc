@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -27,16 +28,18 @@ Value filter_list(const Value& subject, const Arguments& arguments, Heap& heap) 
   return heap.list(items_of(subject, heap));
 }
 
-Value filter_first(const Value& subject, const Arguments& arguments, Heap& heap) {
-  const BoundArguments bound("first", arguments, {});
-  const std::vector<Value> items = items_of(subject, heap);
-  return items.empty() ? heap.undefined("the first item") : items.front();
-}
-
-Value filter_last(const Value& subject, const Arguments& arguments, Heap& heap) {
-  const BoundArguments bound("last", arguments, {});
-  const std::vector<Value> items = items_of(subject, heap);
-  return items.empty() ? heap.undefined("the last item") : items.back();
+// The item at one end; -1 is the last.
+template <int kIndex>
+Value filter_end(const Value& subject, const Arguments& arguments, Heap& heap) {
+  const BoundArguments bound(kIndex == 0 ? "first" : "last", arguments, {});
+  const auto length = length_of(subject);
+  if (!length) fail(fmt::format("a {} has no items", subject.type_name()));
+  if (*length == 0) return heap.undefined("an item of what has none");
+  if (subject.is_dict()) {
+    const std::vector<Dict::Entry>& entries = subject.as_dict().entries();
+    return kIndex == 0 ? entries.front().key : entries.back().key;
+  }
+  return subscript(subject, Value::integer(kIndex), heap);
 }
 
 Value filter_reverse(const Value& subject, const Arguments& arguments, Heap& heap) {
@@ -51,16 +54,14 @@ Value filter_join(const Value& subject, const Arguments& arguments, Heap& heap) 
   const BoundArguments bound("join", arguments, {"d", "attribute"});
   const OriginText none;
   const OriginText& separator = bound.has(0) ? shown(bound[0], heap).as_text() : none;
-  OriginText joined;
+  TextBuilder joined(heap);
   bool first = true;
   for (const Value& item : items_of(subject, heap)) {
-    heap.reserve_text(separator.size());
     if (!first) joined.append(separator);
     first = false;
-    append_shown(bound.has(1) ? attribute_path(item, bound.text(1).bytes(), heap) : item, heap,
-                 joined);
+    append_shown(bound.has(1) ? attribute_path(item, bound.text(1).bytes(), heap) : item, joined);
   }
-  return heap.text(std::move(joined));
+  return std::move(joined).value();
 }
 
 Value filter_items(const Value& subject, const Arguments& arguments, Heap& heap) {
@@ -110,12 +111,29 @@ Value filter_dictsort(const Value& subject, const Arguments& arguments, Heap& he
   return heap.list(sorted(std::move(keyed), bound.flag_or(2, false), heap));
 }
 
+// What an item is sorted by: the attributes that `paths` names, with commas between them, or
+// itself. As items of a list they may be equal without having an order.
+Value sort_key(const Value& item, std::optional<std::string_view> paths, bool case_sensitive,
+               Heap& heap) {
+  std::vector<Value> keys;
+  if (!paths) keys.push_back(folded(item, case_sensitive, heap));
+  while (paths) {
+    const std::size_t comma = paths->find(',');
+    const Value key = attribute_path(item, paths->substr(0, comma), heap);
+    keys.push_back(folded(key, case_sensitive, heap));
+    if (comma == std::string_view::npos) break;
+    paths->remove_prefix(comma + 1);
+  }
+  return heap.list(std::move(keys));
+}
+
 Value filter_sort(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("sort", arguments, {"reverse", "case_sensitive", "attribute"});
+  std::optional<std::string_view> paths;
+  if (bound.has(2) && !bound[2].is_none()) paths = bound.text(2).bytes();
   std::vector<Keyed> keyed;
   for (const Value& item : items_of(subject, heap)) {
-    const Value key = bound.has(2) ? attribute_path(item, bound.text(2).bytes(), heap) : item;
-    keyed.push_back({folded(key, bound.flag_or(1, false), heap), item});
+    keyed.push_back({sort_key(item, paths, bound.flag_or(1, false), heap), item});
   }
   return heap.list(sorted(std::move(keyed), bound.flag_or(0, false), heap));
 }
@@ -127,8 +145,8 @@ Value filter_unique(const Value& subject, const Arguments& arguments, Heap& heap
   for (const Value& item : items_of(subject, heap)) {
     const Value raw = bound.has(1) ? attribute_path(item, bound.text(1).bytes(), heap) : item;
     const Value key = folded(raw, bound.flag_or(0, false), heap);
-    if (seen.find(key) != nullptr) continue;
-    seen.set(key, key);
+    if (seen.find(key, heap) != nullptr) continue;
+    seen.set(key, key, heap);
     items.push_back(item);
   }
   return heap.list(std::move(items), ListKind::kIterator);
@@ -144,9 +162,13 @@ Value filter_extreme(const Value& subject, const Arguments& arguments, Heap& hea
     return folded(raw, bound.flag_or(0, false), heap);
   };
   Value best = items.front();
-  for (const Value& item : items) {
-    const auto compared = order(key(item), key(best), heap);
-    if (kSmallest ? compared < 0 : compared > 0) best = item;
+  Value best_key = key(best);
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    const Value each_key = key(items[i]);
+    const auto compared = order(each_key, best_key, heap);
+    if (kSmallest ? compared >= 0 : compared <= 0) continue;
+    best = items[i];
+    best_key = each_key;
   }
   return best;
 }
@@ -163,7 +185,8 @@ Value filter_sum(const Value& subject, const Arguments& arguments, Heap& heap) {
 }
 
 // The arguments after the first `taken`, which are a filter's or a test's own.
-Arguments rest_of(const Arguments& arguments, std::size_t taken) {
+Arguments rest_of(const Arguments& arguments, std::size_t taken, Heap& heap) {
+  heap.step(arguments.positional.size() + arguments.named.size());
   Arguments rest;
   rest.named = arguments.named;
   for (std::size_t i = taken; i < arguments.positional.size(); ++i) {
@@ -196,7 +219,7 @@ Value filter_map(const Value& subject, const Arguments& arguments, Heap& heap) {
     }
   } else {
     const std::string_view name = text_argument(arguments, 0, "map");
-    const Arguments rest = rest_of(arguments, 1);
+    const Arguments rest = rest_of(arguments, 1, heap);
     const Heap::Level level(heap);
     for (const Value& item : items_or_none(subject, heap)) {
       items.push_back(apply_filter(name, item, rest, heap));
@@ -214,7 +237,7 @@ Value filter_select(const Value& subject, const Arguments& arguments, Heap& heap
       kByAttribute ? text_argument(arguments, 0, kCallee) : std::string_view();
   const bool has_test = arguments.positional.size() > kTest;
   const std::string_view test = has_test ? text_argument(arguments, kTest, kCallee) : "";
-  const Arguments rest = rest_of(arguments, kTest + 1);
+  const Arguments rest = rest_of(arguments, kTest + 1, heap);
   std::vector<Value> items;
   for (const Value& item : items_or_none(subject, heap)) {
     const Value tested = kByAttribute ? attribute_path(item, path, heap) : item;
@@ -227,10 +250,10 @@ Value filter_select(const Value& subject, const Arguments& arguments, Heap& heap
 constexpr std::array<std::pair<std::string_view, Filter>, 19> kFilters = {{
     {"count", filter_length},
     {"dictsort", filter_dictsort},
-    {"first", filter_first},
+    {"first", filter_end<0>},
     {"items", filter_items},
     {"join", filter_join},
-    {"last", filter_last},
+    {"last", filter_end<-1>},
     {"length", filter_length},
     {"list", filter_list},
     {"map", filter_map},
@@ -257,6 +280,7 @@ Filter find_sequence_filter(std::string_view name) {
 Value attribute_path(const Value& object, std::string_view path, Heap& heap) {
   Value value = object;
   while (true) {
+    heap.step();
     const std::string part(path.substr(0, path.find('.')));
     std::int64_t index = 0;
     const auto parsed = std::from_chars(part.data(), part.data() + part.size(), index);

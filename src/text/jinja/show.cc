@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "text/jinja/operators.h"
 #include "text/jinja/unicode.h"
 
 namespace pagoda::text::jinja {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr Origin kTemplate{};
 
-void append_repr(const Value& value, Heap& heap, OriginText& out);
+void append_repr(const Value& value, TextBuilder& out);
 
 std::string python_escape(const Character& character, char quote) {
   switch (character.code) {
@@ -38,8 +39,9 @@ std::string python_escape(const Character& character, char quote) {
 
 // `escape(Character)` gives what stands for a character, or nothing for the character itself.
 template <class Escape>
-void append_escaped(const OriginText& text, OriginText& out, const Escape& escape) {
+void append_escaped(const OriginText& text, TextBuilder& out, const Escape& escape) {
   const std::string_view bytes = text.bytes();
+  out.heap().read_characters(bytes.size());
   std::size_t begin = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     const Character character = character_at(bytes, at);
@@ -54,7 +56,7 @@ void append_escaped(const OriginText& text, OriginText& out, const Escape& escap
   out.append(text, begin, bytes.size());
 }
 
-void append_quoted(const OriginText& text, OriginText& out) {
+void append_quoted(const OriginText& text, TextBuilder& out) {
   const bool single = text.bytes().find('\'') != std::string_view::npos;
   const bool both = single && text.bytes().find('"') != std::string_view::npos;
   const char quote = single && !both ? '"' : '\'';
@@ -63,33 +65,33 @@ void append_quoted(const OriginText& text, OriginText& out) {
   out.append({&quote, 1}, kTemplate);
 }
 
-void append_list(const List& list, Heap& heap, OriginText& out) {
+void append_list(const List& list, TextBuilder& out) {
   const bool tuple = list.kind == ListKind::kTuple;
   out.append(tuple ? "(" : "[", kTemplate);
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) out.append(", ", kTemplate);
-    append_repr(list.items[i], heap, out);
+    append_repr(list.items[i], out);
   }
   if (tuple && list.items.size() == 1) out.append(",", kTemplate);
   out.append(tuple ? ")" : "]", kTemplate);
 }
 
-void append_dict(const Dict& dict, Heap& heap, OriginText& out) {
+void append_dict(const Dict& dict, TextBuilder& out) {
   out.append("{", kTemplate);
   bool first = true;
   for (const Dict::Entry& entry : dict.entries()) {
     if (!first) out.append(", ", kTemplate);
     first = false;
-    append_repr(entry.key, heap, out);
+    append_repr(entry.key, out);
     out.append(": ", kTemplate);
-    append_repr(entry.value, heap, out);
+    append_repr(entry.value, out);
   }
   out.append("}", kTemplate);
 }
 
-void append_repr(const Value& value, Heap& heap, OriginText& out) {
-  const Heap::Level level(heap);
-  heap.step();
+void append_repr(const Value& value, TextBuilder& out) {
+  const Heap::Level level(out.heap());
+  out.heap().step();
   switch (value.kind()) {
     case Kind::kUndefined:
       out.append("Undefined", kTemplate);
@@ -107,14 +109,13 @@ void append_repr(const Value& value, Heap& heap, OriginText& out) {
       out.append(python_float(value.as_real()), value.origin());
       break;
     case Kind::kText:
-      heap.reserve_text(value.bytes().size());
       append_quoted(value.as_text(), out);
       break;
     case Kind::kList:
-      append_list(value.as_list(), heap, out);
+      append_list(value.as_list(), out);
       break;
     case Kind::kDict:
-      append_dict(value.as_dict(), heap, out);
+      append_dict(value.as_dict(), out);
       break;
     default:
       fail(fmt::format("a {} cannot be shown", value.type_name()));
@@ -151,11 +152,11 @@ std::string json_escape(const Character& character, bool ensure_ascii) {
 
 class JsonWriter {
  public:
-  JsonWriter(const JsonStyle& style, Heap& heap) : style_(style), heap_(heap) {}
+  JsonWriter(const JsonStyle& style, Heap& heap) : style_(style), heap_(heap), out_(heap) {}
 
-  OriginText write(const Value& value) {
+  Value write(const Value& value) {
     append(value);
-    return std::move(out_);
+    return std::move(out_).value();
   }
 
  private:
@@ -196,7 +197,6 @@ class JsonWriter {
   }
 
   void append_text(const OriginText& text) {
-    heap_.reserve_text(text.size());
     out_.append("\"", kTemplate);
     append_escaped(text, out_,
                    [&](const Character& c) { return json_escape(c, style_.ensure_ascii); });
@@ -206,7 +206,7 @@ class JsonWriter {
   void begin_line() {
     if (!style_.has_indent) return;
     out_.append("\n", kTemplate);
-    heap_.reserve_text(style_.indent.size() * nesting_);
+    heap_.step(nesting_);
     for (std::size_t i = 0; i < nesting_; ++i) out_.append(style_.indent, kTemplate);
   }
 
@@ -216,7 +216,6 @@ class JsonWriter {
     out_.append(brackets.substr(0, 1), kTemplate);
     ++nesting_;
     for (std::size_t i = 0; i < items; ++i) {
-      heap_.reserve_text(style_.item_separator.size() + style_.key_separator.size());
       if (i > 0) out_.append(style_.item_separator, kTemplate);
       begin_line();
       append_item(i);
@@ -241,15 +240,13 @@ class JsonWriter {
   }
 
   void append_entries(const Dict& dict) {
+    heap_.reserve_values(2 * dict.size());
     std::vector<Dict::Entry> entries = dict.entries();
     if (style_.sort_keys) {
-      std::stable_sort(
-          entries.begin(), entries.end(), [](const Dict::Entry& a, const Dict::Entry& b) {
-            if (!a.key.is_text() || !b.key.is_text()) {
-              return a.key.is_number() && b.key.is_number() && a.key.as_real() < b.key.as_real();
-            }
-            return a.key.bytes() < b.key.bytes();
-          });
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const Dict::Entry& a, const Dict::Entry& b) {
+                         return order(a.key, b.key, heap_) < 0;
+                       });
     }
     append_all(entries.size(), "{}", [&](std::size_t i) {
       append_key(entries[i].key);
@@ -261,7 +258,7 @@ class JsonWriter {
   const JsonStyle& style_;
   Heap& heap_;
   std::size_t nesting_ = 0;
-  OriginText out_;
+  TextBuilder out_;
 };
 
 }  // namespace
@@ -290,24 +287,23 @@ std::string python_float(double value) {
   return shown;
 }
 
-void append_shown(const Value& value, Heap& heap, OriginText& out) {
+void append_shown(const Value& value, TextBuilder& out) {
   if (value.is_text()) {
-    heap.reserve_text(value.bytes().size());
     out.append(value.as_text());
   } else if (!value.is_undefined()) {
-    append_repr(value, heap, out);
+    append_repr(value, out);
   }
 }
 
 Value shown(const Value& value, Heap& heap) {
   if (value.is_text()) return value;
-  OriginText out;
-  append_shown(value, heap, out);
-  return heap.text(std::move(out));
+  TextBuilder out(heap);
+  append_shown(value, out);
+  return std::move(out).value();
 }
 
 Value as_json(const Value& value, const JsonStyle& style, Heap& heap) {
-  return heap.text(JsonWriter(style, heap).write(value));
+  return JsonWriter(style, heap).write(value);
 }
 
 }  // namespace pagoda::text::jinja

@@ -4,13 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "text/jinja/heap.h"
+#include "text/jinja/text_builder.h"
 #include "text/jinja/value.h"
 
 namespace pagoda::text::jinja {
 
-void append_shown(const Value& value, Heap& heap, OriginText& out);
+void append_shown(const Value& value, TextBuilder& out);
 // The value itself when it is a text, else as append_shown.
 Value shown(const Value& value, Heap& heap);
 
@@ -18,9 +20,9 @@ struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
   bool has_indent = false;
-  std::string indent;  // of one level
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  std::string_view indent;  // of one level
+  std::string_view item_separator = ", ";
+  std::string_view key_separator = ": ";
 };
 
 Value as_json(const Value& value, const JsonStyle& style, Heap& heap);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "text/abbreviated.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/parser.h"
 #include "text/utf8.h"
@@ -11,10 +12,13 @@
 namespace pagoda::text::jinja {
 namespace {
 
+// A template may raise an exception with a text of any length.
+constexpr std::size_t kMessageBytesMax = 1000;
+
 Error placed(const std::string& name, const Fault& fault, ErrorCode code) {
-  if (!fault.place) return {code, fmt::format("{}: {}", name, fault.message)};
-  return {code,
-          fmt::format("{}:{}:{}: {}", name, fault.place->line, fault.place->column, fault.message)};
+  const std::string message = abbreviated(fault.message, kMessageBytesMax);
+  if (!fault.place) return {code, fmt::format("{}: {}", name, message)};
+  return {code, fmt::format("{}:{}:{}: {}", name, fault.place->line, fault.place->column, message)};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "text/jinja/filters.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/show.h"
 #include "text/jinja/unicode.h"
 
 namespace pagoda::text::jinja {
@@ -22,21 +23,23 @@ bool is_sequence(const Value& value) {
   return value.is_text() || value.is_list() || value.is_dict() || value.is_undefined();
 }
 
-std::int64_t whole(const Value& value) {
-  if (!value.is_integral()) fail(fmt::format("a {} is not an integer", value.type_name()));
-  return value.as_integer();
+// What is left of `value` by `divisor`.
+bool leaves(const Value& value, const Value& divisor, std::int64_t rest, Heap& heap) {
+  return equal(combine(Operation::kRemainder, value, divisor, heap), Value::integer(rest), heap);
 }
 
-// All letters are of one case, and there are some.
-template <class Wrong, class Right>
-bool has_case(const Value& value, const Wrong& wrong, const Right& right) {
-  if (!value.is_text()) return false;
-  const std::string_view bytes = value.bytes();
+// Whatever has a case has the right one, and something has.
+template <class Right>
+bool has_case(const Value& value, const Right& right, Heap& heap) {
+  const Value text = shown(value, heap);
+  const std::string_view bytes = text.bytes();
+  heap.read_characters(bytes.size());
   bool any = false;
   for (std::size_t at = 0; at < bytes.size(); at += character_at(bytes, at).bytes) {
     const char32_t code = character_at(bytes, at).code;
-    if (wrong(code)) return false;
-    any = any || right(code);
+    if (!is_cased(code)) continue;
+    if (!right(code)) return false;
+    any = true;
   }
   return any;
 }
@@ -51,27 +54,29 @@ bool test_callable(const Value& v, const Value&, Heap&) {
   return v.is(Kind::kMacro) || v.is(Kind::kMethod) || v.is(Kind::kFunction) || v.is_undefined();
 }
 bool test_defined(const Value& v, const Value&, Heap&) { return !v.is_undefined(); }
-bool test_divisible(const Value& v, const Value& by, Heap&) {
-  if (whole(by) == 0) fail("division by zero");
-  return whole(by) == -1 || whole(v) % whole(by) == 0;
+bool test_divisible(const Value& v, const Value& by, Heap& heap) { return leaves(v, by, 0, heap); }
+bool test_even(const Value& v, const Value&, Heap& heap) {
+  return leaves(v, Value::integer(2), 0, heap);
 }
-bool test_even(const Value& v, const Value&, Heap&) { return whole(v) % 2 == 0; }
 bool test_false(const Value& v, const Value&, Heap&) { return v.is(Kind::kBool) && !v.as_bool(); }
 bool test_float(const Value& v, const Value&, Heap&) { return v.is(Kind::kFloat); }
 bool test_integer(const Value& v, const Value&, Heap&) { return v.is(Kind::kInteger); }
 bool test_iterable(const Value& v, const Value&, Heap&) { return is_sequence(v); }
-bool test_lower(const Value& v, const Value&, Heap&) { return has_case(v, is_upper, is_lower); }
+bool test_lower(const Value& v, const Value&, Heap& heap) { return has_case(v, is_lower, heap); }
 bool test_mapping(const Value& v, const Value&, Heap&) { return v.is_dict(); }
 bool test_none(const Value& v, const Value&, Heap&) { return v.is_none(); }
 bool test_number(const Value& v, const Value&, Heap&) { return v.is_number(); }
-bool test_odd(const Value& v, const Value&, Heap&) { return whole(v) % 2 != 0; }
+bool test_odd(const Value& v, const Value&, Heap& heap) {
+  return leaves(v, Value::integer(2), 1, heap);
+}
+bool test_same(const Value& v, const Value& other, Heap&) { return same(v, other); }
 bool test_sequence(const Value& v, const Value&, Heap&) {
   return is_sequence(v) && !is_iterator(v);
 }
 bool test_string(const Value& v, const Value&, Heap&) { return v.is_text(); }
 bool test_true(const Value& v, const Value&, Heap&) { return v.is(Kind::kBool) && v.as_bool(); }
 bool test_undefined(const Value& v, const Value&, Heap&) { return v.is_undefined(); }
-bool test_upper(const Value& v, const Value&, Heap&) { return has_case(v, is_lower, is_upper); }
+bool test_upper(const Value& v, const Value&, Heap& heap) { return has_case(v, is_upper, heap); }
 
 struct Row {
   std::string_view name;
@@ -110,7 +115,7 @@ constexpr std::array<Row, 36> kTests = {{
     {"none", test_none},
     {"number", test_number},
     {"odd", test_odd},
-    {"sameas", test_compare<Comparison::kEqual>, 1},
+    {"sameas", test_same, 1},
     {"sequence", test_sequence},
     {"string", test_string},
     {"true", test_true},

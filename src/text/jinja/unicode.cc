@@ -1,20 +1,42 @@
 #include "text/jinja/unicode.h"
 
-#include <clocale>
-#include <cwctype>
+#include <algorithm>
+#include <span>
 
+#include "text/jinja/unicode_tables.h"
 #include "text/utf8.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
-// Unicode's own tables, whatever the user's language; plain ASCII on systems without them.
-locale_t unicode_locale() {
-  static const locale_t kLocale = [] {
-    const locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    return unicode != nullptr ? unicode : newlocale(LC_CTYPE_MASK, "C", nullptr);
-  }();
-  return kLocale;
+// `borders` is where a class begins and ends by turns.
+bool is_within(std::span<const char32_t> borders, char32_t code) {
+  const auto behind = std::upper_bound(borders.begin(), borders.end(), code);
+  return (behind - borders.begin()) % 2 != 0;
+}
+
+// In `longer` where the character becomes several, else in `runs`, else as it is.
+void append_case(std::string& text, char32_t code, std::span<const CaseRun> runs,
+                 std::span<const LongCase> longer) {
+  const auto several =
+      std::lower_bound(longer.begin(), longer.end(), code,
+                       [](const LongCase& each, char32_t wanted) { return each.code < wanted; });
+  if (several != longer.end() && several->code == code) {
+    for (const char32_t each : several->to) {
+      if (each != 0) append_utf8(text, each);
+    }
+    return;
+  }
+  const auto behind =
+      std::upper_bound(runs.begin(), runs.end(), code,
+                       [](char32_t wanted, const CaseRun& each) { return wanted < each.first; });
+  if (behind != runs.begin()) {
+    const CaseRun& run = *(behind - 1);
+    if (code <= run.last && (code - run.first) % run.stride == 0) {
+      code = static_cast<char32_t>(static_cast<std::int32_t>(code) + run.delta);
+    }
+  }
+  append_utf8(text, code);
 }
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
@@ -28,28 +50,50 @@ bool is_space(char32_t code) {
          code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-bool is_printable(char32_t code) {
-  if (code < 0x7F) return code >= ' ';
-  const bool format = code == 0xAD || (code >= 0x200B && code <= 0x200F) ||
-                      (code >= 0x202A && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
-                      code == 0xFEFF || (code >= 0xFFF9 && code <= 0xFFFB);
-  const bool private_use = (code >= 0xE000 && code <= 0xF8FF) || code >= 0xE0000;
-  if (format || private_use || is_space(code)) return false;
-  return iswprint_l(static_cast<wint_t>(code), unicode_locale()) != 0;
+bool ends_line(char32_t code) {
+  return (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||
+         code == 0x2028 || code == 0x2029;
 }
 
-bool is_letter(char32_t code) {
-  return iswalpha_l(static_cast<wint_t>(code), unicode_locale()) != 0;
+bool is_printable(char32_t code) { return is_within(kPrintable, code); }
+bool is_letter(char32_t code) { return is_within(kLetters, code); }
+bool is_digit(char32_t code) { return is_within(kDigits, code); }
+bool is_upper(char32_t code) { return is_within(kUpperCase, code); }
+bool is_lower(char32_t code) { return is_within(kLowerCase, code); }
+bool is_cased(char32_t code) {
+  return is_upper(code) || is_lower(code) || is_within(kTitleCase, code);
 }
-bool is_upper(char32_t code) { return to_lower(code) != code; }
-bool is_lower(char32_t code) { return to_upper(code) != code; }
+bool is_case_ignorable(char32_t code) { return is_within(kCaseIgnorable, code); }
 
-char32_t to_upper(char32_t code) {
-  return static_cast<char32_t>(towupper_l(static_cast<wint_t>(code), unicode_locale()));
+std::optional<unsigned> decimal_digit(char32_t code) {
+  const auto* const behind = std::upper_bound(kDecimalZeros.begin(), kDecimalZeros.end(), code);
+  if (behind == kDecimalZeros.begin() || code - *(behind - 1) > 9) return std::nullopt;
+  return static_cast<unsigned>(code - *(behind - 1));
 }
 
-char32_t to_lower(char32_t code) {
-  return static_cast<char32_t>(towlower_l(static_cast<wint_t>(code), unicode_locale()));
+void append_upper(std::string& text, char32_t code) {
+  const bool changes = code >= 'a' && code <= 'z';
+  if (code < 0x80) {
+    text += static_cast<char>(changes ? code - 'a' + 'A' : code);
+  } else {
+    append_case(text, code, kToUpper, kToLongUpper);
+  }
+}
+void append_lower(std::string& text, char32_t code) {
+  const bool changes = code >= 'A' && code <= 'Z';
+  if (code < 0x80) {
+    text += static_cast<char>(changes ? code - 'A' + 'a' : code);
+  } else {
+    append_case(text, code, kToLower, kToLongLower);
+  }
+}
+void append_title(std::string& text, char32_t code) {
+  const bool changes = code >= 'a' && code <= 'z';
+  if (code < 0x80) {
+    text += static_cast<char>(changes ? code - 'a' + 'A' : code);
+  } else {
+    append_case(text, code, kToTitle, kToLongTitle);
+  }
 }
 
 void append_utf8(std::string& text, char32_t code) {
@@ -77,6 +121,12 @@ Character character_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const std::size_t bytes = utf8_char_bytes(rest);
   return {utf8_code_point(rest, bytes), bytes};
+}
+
+Character character_before(std::string_view text, std::size_t end) {
+  std::size_t begin = end - 1;
+  while (begin > 0 && is_continuation(text[begin])) --begin;
+  return character_at(text, begin);
 }
 
 std::size_t count_characters(std::string_view text) {
@@ -108,10 +158,9 @@ std::size_t leading_space_bytes(std::string_view text) {
 std::size_t trailing_space_bytes(std::string_view text) {
   std::size_t end = text.size();
   while (end > 0) {
-    std::size_t begin = end - 1;
-    while (begin > 0 && is_continuation(text[begin])) --begin;
-    if (!is_space(character_at(text, begin).code)) break;
-    end = begin;
+    const Character character = character_before(text, end);
+    if (!is_space(character.code)) break;
+    end -= character.bytes;
   }
   return text.size() - end;
 }

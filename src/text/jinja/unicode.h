@@ -2,20 +2,32 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace pagoda::text::jinja {
 
 bool is_space(char32_t code);
+// Characters that end a line for str.splitlines().
+bool ends_line(char32_t code);
 // Characters that repr() shows as they are.
 bool is_printable(char32_t code);
 bool is_letter(char32_t code);
+bool is_digit(char32_t code);
 bool is_upper(char32_t code);
 bool is_lower(char32_t code);
-// One character to one: "ß" stays.
-char32_t to_upper(char32_t code);
-char32_t to_lower(char32_t code);
+// Upper, lower or title case.
+bool is_cased(char32_t code);
+// What stands within a word without changing where it ends: apostrophes, accents.
+bool is_case_ignorable(char32_t code);
+// 0 to 9 of a decimal digit of any script.
+std::optional<unsigned> decimal_digit(char32_t code);
+
+// Append the character in another case, which may be up to three characters.
+void append_upper(std::string& text, char32_t code);
+void append_lower(std::string& text, char32_t code);
+void append_title(std::string& text, char32_t code);
 
 void append_utf8(std::string& text, char32_t code);
 
@@ -25,6 +37,8 @@ struct Character {
   std::size_t bytes;
 };
 Character character_at(std::string_view text, std::size_t at);
+// The character that ends at byte `end`, which is not 0.
+Character character_before(std::string_view text, std::size_t end);
 std::size_t count_characters(std::string_view text);
 // Where character number `index` begins; the end when there are fewer.
 std::size_t byte_of_character(std::string_view text, std::size_t index);

@@ -1,36 +1,8 @@
 #include "text/jinja/value.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
+#include "text/jinja/dict.h"
 
 namespace pagoda::text::jinja {
-namespace {
-
-std::string text_key(std::string_view bytes) { return 's' + std::string(bytes); }
-
-// Equal keys give equal texts: 1, 1.0 and true are one key, as in Python.
-std::string key_text(const Value& key) {
-  switch (key.kind()) {
-    case Kind::kText:
-      return text_key(key.bytes());
-    case Kind::kNone:
-      return "n";
-    case Kind::kBool:
-    case Kind::kInteger:
-      return fmt::format("i{}", key.as_integer());
-    case Kind::kFloat: {
-      const double real = key.as_real();
-      const bool integral = std::trunc(real) == real && std::fabs(real) < 9e15;
-      return integral ? fmt::format("i{}", static_cast<std::int64_t>(real))
-                      : fmt::format("f{}", real);
-    }
-    default:
-      fail(fmt::format("a {} cannot be a key", key.type_name()));
-  }
-}
-
-}  // namespace
 
 Value Value::boolean(bool value, Origin origin) {
   Value made(Kind::kBool, nullptr, origin);
@@ -111,37 +83,6 @@ std::string_view Value::type_name() const {
       return "loop";
   }
   return {};
-}
-
-const Value* Dict::find(const Value& key) const {
-  const auto found = places_.find(key_text(key));
-  return found == places_.end() ? nullptr : &entries_[found->second].value;
-}
-
-const Value* Dict::find(std::string_view key) const {
-  const auto found = places_.find(text_key(key));
-  return found == places_.end() ? nullptr : &entries_[found->second].value;
-}
-
-void Dict::set(const Value& key, const Value& value) {
-  const auto [found, is_new] = places_.try_emplace(key_text(key), entries_.size());
-  if (is_new) {
-    entries_.push_back({key, value});
-  } else {
-    entries_[found->second].value = value;
-  }
-}
-
-bool Dict::erase(const Value& key) {
-  const auto found = places_.find(key_text(key));
-  if (found == places_.end()) return false;
-  const std::size_t place = found->second;
-  places_.erase(found);
-  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(place));
-  for (auto& [text, later] : places_) {
-    if (later > place) --later;
-  }
-  return true;
 }
 
 }  // namespace pagoda::text::jinja

@@ -1,18 +1,14 @@
 // What template expressions are about.
 //
 // A Value is small and copied freely; texts, lists and dicts belong to the Heap of their rendering
-// and live until it ends. Nothing is counted or freed in between, so that cycles and deep nests
-// cost nothing; the heap's limits bound what a rendering can take.
+// and live until it ends. References are not counted and nothing is freed in between, so that
+// cycles and deep nests cost nothing; the heap's limits bound what a rendering can take.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/assert.h"
@@ -87,6 +83,8 @@ class Value {
   const Loop& as_loop() const { return *get<const Loop>(Kind::kLoop); }
   Function as_function() const { return static_cast<Function>(integer_); }
   const std::string* undefined_name() const { return static_cast<const std::string*>(pointer_); }
+  // What a value that is neither number nor truth value points to.
+  const void* address() const { return pointer_; }
   // Who wrote a number, a truth value or a none; texts know it by byte.
   Origin origin() const { return origin_; }
 
@@ -122,27 +120,6 @@ enum class ListKind : std::uint8_t {
 struct List {
   ListKind kind = ListKind::kList;
   std::vector<Value> items;
-};
-
-// Entries in the order they came. Keys are texts, numbers, truth values or none.
-class Dict {
- public:
-  struct Entry {
-    Value key;
-    Value value;
-  };
-
-  // Null when there is no such key.
-  const Value* find(const Value& key) const;
-  const Value* find(std::string_view key) const;
-  void set(const Value& key, const Value& value);
-  bool erase(const Value& key);
-  const std::vector<Entry>& entries() const { return entries_; }
-  std::size_t size() const { return entries_.size(); }
-
- private:
-  std::vector<Entry> entries_;
-  std::unordered_map<std::string, std::size_t> places_;  // by a text that equal keys share
 };
 
 struct Macro {

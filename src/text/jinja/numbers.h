@@ -1,0 +1,18 @@
+// Strings to numbers, as Python's int() and float() read them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace pagoda::text::jinja {
+
+// White space around it, a sign, underscores between digits and digits of any script are allowed.
+// Nothing when `text` is no integer; throws when it is one beyond 64 bits.
+std::optional<std::int64_t> parsed_integer(std::string_view text);
+// Also "inf", "infinity" and "nan" in any case.
+std::optional<double> parsed_float(std::string_view text);
+// Without what is behind the point. Throws where that is beyond 64 bits.
+std::int64_t truncated(double number);
+
+}  // namespace pagoda::text::jinja
