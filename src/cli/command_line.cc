@@ -32,13 +32,19 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
   return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
 }
 
-// Names the words that nothing takes, each with the nearest that exists.
+// Names the words that nothing takes, each with the nearest that exists. The value of a flag is not
+// shown: of a mistyped --api-key it is a key.
 std::string unknown_words(const CLI::App& app) {
   const std::vector<std::string> known = known_words(app);
   std::string message;
+  bool follows_flag = false;
   for (const std::string& word : app.remaining(true)) {
-    message += fmt::format("{}{} is not known here{}", message.empty() ? "" : "; ", word,
-                           suggestion(word, known));
+    const bool is_flag = word.starts_with('-');
+    if (is_flag || !follows_flag) {
+      message += fmt::format("{}{} is not known here{}", message.empty() ? "" : "; ",
+                             word.substr(0, word.find('=')), suggestion(word, known));
+    }
+    follows_flag = is_flag;
   }
   return message;
 }
@@ -59,6 +65,16 @@ std::string value_suggestion(std::string_view message) {
     }
   }
   return suggestion(word, allowed);
+}
+
+// Reports are shown to others.
+std::vector<std::string> without_keys(std::vector<std::string> words) {
+  constexpr std::string_view kFlag = "--api-key";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kFlag && i + 1 < words.size()) words[i + 1] = "KEY";
+    if (words[i].starts_with(fmt::format("{}=", kFlag))) words[i] = fmt::format("{}=KEY", kFlag);
+  }
+  return words;
 }
 
 // As it could be pasted into a shell.
@@ -94,7 +110,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_inspect_command(app, exit_status);
   add_explain_command(app, exit_status);
   add_replay_command(app, exit_status);
-  add_bench_command(app, line_of(words), exit_status);
+  add_bench_command(app, line_of(without_keys(words)), exit_status);
   for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));

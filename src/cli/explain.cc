@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <boost/system/system_error.hpp>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 
 #include "base/byte_size.h"
+#include "base/file_bytes.h"
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/http_json.h"
@@ -29,6 +29,7 @@ constexpr const char* kExamples = R"(Examples:
 Nothing is generated, and the cache is not touched. The same is told beside an answer by
 "cache_explain": true in a request.)";
 
+constexpr std::size_t kBodyBytesMax = std::size_t{1} << 30;
 constexpr std::size_t kTokenBytesMax = 60;
 constexpr std::size_t kAdviceBytesMax = 1000;
 
@@ -40,13 +41,9 @@ struct ExplainOptions {
 };
 
 Result<std::string> read_body(const std::string& file) {
-  const auto all = [](std::istream& in) {
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  if (file.empty()) return all(std::cin);
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return Error{ErrorCode::kIo, fmt::format("{}: cannot open", file)};
-  return all(in);
+  if (file.empty()) return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  ASSIGN_OR_RETURN(FileBytes read, read_file_bytes(file, kBodyBytesMax));
+  return std::move(read.bytes);
 }
 
 std::string count(const Json& number) { return format_grouped(number.get<std::uint64_t>()); }

@@ -78,6 +78,10 @@ class Signals {
   bool reload_ = false;
 };
 
+void print_warnings(const KeySource& keys) {
+  for (const std::string& warning : keys.warnings()) print_warning(warning);
+}
+
 // Whatever cannot be read stays as it was.
 void reload(KeySource& source, engine::Engine& engine, server::Server& server, StoreShelf* shelf) {
   const auto keys = source.read();
@@ -85,6 +89,7 @@ void reload(KeySource& source, engine::Engine& engine, server::Server& server, S
     engine.set_tenants(source.tenants());  // before a key can name them
     if (shelf != nullptr) shelf->set_owners(source.secret(), source.tenants());
     server.set_keys(keys.value());
+    print_warnings(source);
   } else {
     print_warning(fmt::format("the old keys stay: {}", keys.error().message));
   }
@@ -204,6 +209,7 @@ Status serve(const ServeOptions& options) {
   if (events) sizes.kv_events = &events->ring();
   KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
+  print_warnings(key_source);
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   Signals signals;

@@ -17,6 +17,7 @@ struct AccessOptions {
   std::string key_file;
   std::string secret_file;
   std::vector<std::string> cors_origins;
+  std::vector<std::string> allowed_hosts;
   std::string certificate_file;
   std::string certificate_key_file;
   bool metrics_need_admin = false;
@@ -24,7 +25,7 @@ struct AccessOptions {
 
 void add_access_options(CLI::App& command, AccessOptions& options);
 
-// Errors name the flag.
+// Into `made`, whose host is set. Errors name the flag, or its variable.
 Status set_access(const AccessOptions& options, server::ServerOptions& made);
 
 // Keys as the flags name them: read at the start, and again when asked to.
@@ -39,11 +40,14 @@ class KeySource {
   const std::vector<engine::NamedTenant>& tenants() const { return tenants_.tenants(); }
   // Empty without keys.
   const std::string& secret() const { return secret_; }
+  // Files of what was read that others may read too: a line for each.
+  std::vector<std::string> warnings() const;
 
  private:
   const AccessOptions& options_;
   std::string secret_;  // stays: with another one nothing in the cache would be found
   server::TenantRoll tenants_;
+  bool shows_keys_to_others_ = false;
 };
 
 }  // namespace pagoda::cli

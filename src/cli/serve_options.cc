@@ -44,7 +44,8 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
 }
 
 void add_network_options(CLI::App& command, ServeOptions& options) {
-  command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)");
+  command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)")
+      ->check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
       ->check(CLI::Range(0, 65535));
   command

@@ -62,8 +62,18 @@ Status check_retain(const RetainWish& wish, std::uint64_t prompt_tokens) {
 
 }  // namespace
 
+std::uint32_t answers_max(const RequestLimits& limits, const TenantLimits& tenant) {
+  const std::uint32_t most = std::min(kAnswersMax, limits.answers_max);
+  return tenant.answers_running > 0 ? std::min(most, tenant.answers_running) : most;
+}
+
 Status check_request(const Request& request, const RequestLimits& limits,
                      const TenantLimits& tenant) {
+  const std::uint32_t most = answers_max(limits, tenant);
+  if (request.sampling.n < 1 || request.sampling.n > most) {
+    return out_of_range(fmt::format("n: is {}, expected 1 to {}{}", request.sampling.n, most,
+                                    most < answers_max(limits) ? " of this tenant" : ""));
+  }
   RETURN_IF_ERROR(check_sampling(request.sampling, limits.vocabulary));
   RETURN_IF_ERROR(check_end(request.end, limits.vocabulary));
   RETURN_IF_ERROR(check_lengths(request, limits, tenant));
@@ -72,12 +82,6 @@ Status check_request(const Request& request, const RequestLimits& limits,
       return out_of_range(fmt::format("prompt[{}]: token id {} is not in the vocabulary of {}", i,
                                       request.prompt[i].value(), limits.vocabulary));
     }
-  }
-  const std::uint32_t answers_max = tenant.answers_running > 0
-                                        ? std::min(tenant.answers_running, limits.answers_max)
-                                        : limits.answers_max;
-  if (request.sampling.n > answers_max) {
-    return out_of_range(fmt::format("n: is {}, expected 1 to {}", request.sampling.n, answers_max));
   }
   if (request.cache_salt.size() > kv::kSaltBytesMax) {
     return out_of_range(fmt::format("cache_salt: has {} bytes, expected at most {}",

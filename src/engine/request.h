@@ -51,6 +51,9 @@ struct RequestLimits {
   std::uint32_t answers_max = 1;     // --max-num-seqs
 };
 
+// Answers that one prompt may be given: what `n` is held against.
+std::uint32_t answers_max(const RequestLimits& limits, const TenantLimits& tenant = {});
+
 // Names the first field that is out of its range.
 Status check_request(const Request& request, const RequestLimits& limits,
                      const TenantLimits& tenant);

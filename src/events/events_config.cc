@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace pagoda::events {
@@ -24,6 +25,22 @@ Status read_text(const std::string& field, const Json& value, std::string& text)
   if (!value.is_string()) return wrong(field, value, "a string");
   text = value.get<std::string>();
   return ok_status();
+}
+
+// ZeroMQ reads a port as far as it is a number and cuts it to 16 bits: 65536 + 22 would be 22.
+Status read_endpoint(const std::string& field, const Json& value, std::string& endpoint) {
+  constexpr std::string_view kTcp = "tcp://";
+  RETURN_IF_ERROR(read_text(field, value, endpoint));
+  if (!endpoint.starts_with(kTcp)) return ok_status();
+  const std::string_view address = std::string_view(endpoint).substr(kTcp.size());
+  const std::size_t colon = address.rfind(':');
+  const std::string_view port =
+      colon == std::string_view::npos ? std::string_view() : address.substr(colon + 1);
+  if (port == "*") return ok_status();
+  std::uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error == std::errc() && end == port.data() + port.size()) return ok_status();
+  return wrong(field, value, "a port of 0 to 65535, or *, behind the last colon");
 }
 
 // ZeroMQ takes 0 for "no limit", which is what nothing here has.
@@ -53,9 +70,9 @@ Status read_field(const std::string& field, const Json& value, EventsConfig& con
                   bool& publishes) {
   if (field == "enable_kv_cache_events") return read_flag(field, value, config.enabled);
   if (field == "publisher") return read_publisher(field, value, publishes);
-  if (field == "endpoint") return read_text(field, value, config.endpoint);
+  if (field == "endpoint") return read_endpoint(field, value, config.endpoint);
   if (field == "replay_endpoint" && value.is_null()) return ok_status();
-  if (field == "replay_endpoint") return read_text(field, value, config.replay_endpoint);
+  if (field == "replay_endpoint") return read_endpoint(field, value, config.replay_endpoint);
   if (field == "buffer_steps") return read_number(field, value, 1, 1u << 20, config.buffer_steps);
   if (field == "hwm") return read_number(field, value, 1, 1u << 24, config.hwm);
   if (field == "max_queue_size") {

@@ -116,7 +116,7 @@ awaitable<Connection::Read> Connection::read_request() {
   for (bool has_head = false;;) {
     const auto bytes = buffer_.data();
     buffer_.consume(reader.put({static_cast<const char*>(bytes.data()), bytes.size()}));
-    if (reader.state() == State::kFailed) co_return Refused{error_reply(reader.error())};
+    if (reader.state() == State::kFailed) co_return refusal_of(reader);
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
       if (std::optional<HttpReply> refusal = co_await take_head(reader)) {
@@ -128,18 +128,22 @@ awaitable<Connection::Read> Connection::read_request() {
     const auto room = buffer_.prepare(has_head ? kBodyReadBytes : kReadBytes);
     const std::optional<Outcome> outcome =
         co_await within(deadline - Clock::now(), wire_->read_some(room));
-    if (!outcome) {
-      co_return Refused{error_reply(ApiError(408, "the request did not arrive in time"))};
-    }
-    const auto [error, count] = *outcome;
+    const auto [error, count] = outcome.value_or(Outcome());
     buffer_.commit(count);
-    if (error == asio::error::eof) reader.end();
     // The connection is broken: nobody listens.
     if (error && error != asio::error::eof) co_return Refused{};
-    if (reader.state() == State::kFailed) co_return Refused{error_reply(reader.error())};
+    if (!outcome) reader.give_up();
+    if (error == asio::error::eof) reader.end();
+    if (reader.state() == State::kFailed) co_return refusal_of(reader);
   }
   HttpRequest request = reader.take();
   co_return Read(incoming_of(std::move(request), reader));
+}
+
+// Nothing is said to who sent nothing but empty lines.
+Connection::Refused Connection::refusal_of(const RequestReader& reader) {
+  if (!reader.has_begun()) return {};
+  return {error_reply(reader.error()), {.request = reader.head()}};
 }
 
 // Whoever may not ask is told before its body comes.

@@ -71,6 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string header_text(const Incoming& incoming, const HttpReply& reply,
                           const std::string& framing, bool keep_alive) const;
   Incoming incoming_of(HttpRequest request, const RequestReader& reader) const;
+  static Refused refusal_of(const RequestReader& reader);
   bool keeps_alive(const Incoming& incoming) const;
   boost::asio::any_io_executor executor() { return wire_->socket().get_executor(); }
   std::function<void()> waker();

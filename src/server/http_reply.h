@@ -1,6 +1,7 @@
 // One HTTP request and one whole reply, as plain values: the API knows no sockets.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +18,9 @@ struct HttpRequest {
   std::string accept = {};
   std::string body = {};
   std::string authorization = {};
-  std::string host = {};
-  std::string origin = {};  // of the page that asks, where a browser does
-  std::string id = {};      // X-Request-Id, the client's or made here
+  std::optional<std::string> host = {};  // Host, or the authority of a URL that is asked for
+  std::string origin = {};               // of the page that asks, where a browser does
+  std::string id = {};                   // X-Request-Id, the client's or made here
   Caller caller = {};
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "server/request_target.h"
 
 namespace pagoda::server {
 namespace {
@@ -46,9 +47,10 @@ ApiError parse_failure(const error_code& error, const ConnectionOptions& limits)
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 // Fields that decide where a request ends, whom it is for or from: given twice, they are a riddle.
-constexpr std::array kOnce = {
-    http::field::host,          http::field::content_length, http::field::transfer_encoding,
-    http::field::authorization, http::field::content_type,   http::field::origin};
+// Lengths may be, where all are the same (RFC 9112, 6.3): the parser sees to that.
+constexpr std::array kOnce = {http::field::host, http::field::transfer_encoding,
+                              http::field::authorization, http::field::content_type,
+                              http::field::origin};
 
 std::optional<ApiError> riddle(const http::request_header<>& header) {
   for (const http::field name : kOnce) {
@@ -60,6 +62,7 @@ std::optional<ApiError> riddle(const http::request_header<>& header) {
   if (header.version() == 11 && header.count(http::field::host) == 0) {
     return bad_http("Host is missing");
   }
+  if (!host_of(view(header[http::field::host]))) return bad_http("Host names no host");
   if (header.count(http::field::transfer_encoding) == 0) return std::nullopt;
   const boost::beast::string_view encoding = header[http::field::transfer_encoding];
   if (header.version() == 10 || header.count(http::field::content_length) > 0 ||
@@ -72,15 +75,44 @@ std::optional<ApiError> riddle(const http::request_header<>& header) {
   return std::nullopt;
 }
 
+// What a client of HTTP/1.1 expects; one of HTTP/1.0 expects nothing.
+struct Expectations {
+  bool continues = false;  // to be asked for its body
+  bool others = false;     // what nobody here knows
+};
+
+Expectations expectations_of(const http::request_header<>& header) {
+  Expectations found;
+  if (header.version() < 11) return found;
+  const auto [begin, end] = header.equal_range(http::field::expect);
+  for (auto line = begin; line != end; ++line) {
+    std::string_view list = view(line->value());
+    while (!list.empty()) {
+      const std::size_t comma = std::min(list.find(','), list.size());
+      std::string_view member = list.substr(0, comma);
+      list.remove_prefix(std::min(comma + 1, list.size()));
+      member.remove_prefix(std::min(member.find_first_not_of(" \t"), member.size()));
+      member = member.substr(0, member.find_last_not_of(" \t") + 1);
+      if (member.empty()) continue;
+      const bool is_continue =
+          boost::beast::iequals({member.data(), member.size()}, "100-continue");
+      (is_continue ? found.continues : found.others) = true;
+    }
+  }
+  return found;
+}
+
 // The client's, where it can stand in a header and in a log.
 std::string request_id_of(std::string_view given) {
   const bool good =
       !given.empty() && given.size() <= kRequestIdBytesMax &&
       std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  return good ? std::string(given) : fmt::format("{:016x}", fresh_seed());
+  return good ? std::string(given) : fresh_request_id();
 }
 
 }  // namespace
+
+std::string fresh_request_id() { return fmt::format("{:016x}", fresh_seed()); }
 
 struct RequestReader::Parser : http::request_parser<http::string_body> {};
 
@@ -95,10 +127,13 @@ RequestReader::~RequestReader() = default;
 std::size_t RequestReader::put(std::string_view bytes) {
   std::size_t taken = 0;
   if (state_ == State::kHeader) {
-    taken = find_header_end(bytes);
-    if (taken == 0) return 0;
+    taken = skip_empty_lines(bytes);
+    const std::string_view header = bytes.substr(taken);
+    const std::size_t length = find_header_end(header);
+    if (length == 0) return taken;
+    taken += length;
     error_code error;
-    parser_->put(boost::asio::buffer(bytes.data(), taken), error);
+    parser_->put(boost::asio::buffer(header.data(), length), error);
     if (error && error != http::error::need_more) {
       fail(parse_failure(error, limits_));
     } else if (!parser_->is_header_done()) {
@@ -111,8 +146,22 @@ std::size_t RequestReader::put(std::string_view bytes) {
   return taken;
 }
 
+// Some clients end a body with a line too many (RFC 9112, 2.2).
+std::size_t RequestReader::skip_empty_lines(std::string_view bytes) {
+  std::size_t skipped = 0;
+  while (!begun_ && state_ == State::kHeader && bytes.substr(skipped).starts_with("\r\n")) {
+    skipped += 2;
+    skipped_ += 2;
+    if (skipped_ > limits_.header_bytes_max) fail(header_too_large(limits_));
+  }
+  return skipped;
+}
+
 // How long the header is; 0 when its end is not there yet, or it is none.
 std::size_t RequestReader::find_header_end(std::string_view bytes) {
+  if (state_ == State::kFailed || bytes.empty()) return 0;
+  if (!begun_ && bytes == "\r") return 0;  // perhaps an empty line
+  begun_ = true;
   for (; scanned_ < bytes.size(); ++scanned_) {
     if (scanned_ >= limits_.header_bytes_max) {
       fail(header_too_large(limits_));
@@ -139,16 +188,24 @@ std::size_t RequestReader::find_header_end(std::string_view bytes) {
 
 void RequestReader::read_head() {
   const auto& message = parser_->get();
+  request_.id = request_id_of(view(message["X-Request-Id"]));
   if (std::optional<ApiError> refused = riddle(message)) return fail(std::move(*refused));
-  const std::string_view target = view(message.target());
+  std::optional<RequestTarget> target =
+      read_target(view(message.method_string()), view(message.target()));
+  if (!target) return fail(bad_http("the target is neither a path nor a URL"));
   request_.method = std::string(message.method_string());
-  request_.path = std::string(target.substr(0, target.find('?')));
+  request_.path = std::move(target->path);
   request_.content_type = std::string(message[http::field::content_type]);
   request_.accept = std::string(message[http::field::accept]);
   request_.authorization = std::string(message[http::field::authorization]);
-  request_.host = std::string(message[http::field::host]);
+  request_.host = std::move(target->authority);  // where it has one, Host says nothing
+  if (!request_.host && message.count(http::field::host) > 0) {
+    request_.host = std::string(message[http::field::host]);
+  }
   request_.origin = std::string(message[http::field::origin]);
-  request_.id = request_id_of(view(message["X-Request-Id"]));
+  if (expectations_of(message).others) {
+    return fail({417, "Expect: only 100-continue is known here", {}, "expectation_failed"});
+  }
   state_ = parser_->is_done() ? State::kDone : State::kBody;
 }
 
@@ -176,16 +233,20 @@ void RequestReader::end() {
   fail({400, "the request ends before it is complete", {}, "incomplete_request"});
 }
 
+void RequestReader::give_up() {
+  if (state_ == State::kDone || state_ == State::kFailed) return;
+  fail({408, "the request did not arrive in time"});
+}
+
 void RequestReader::fail(ApiError error) {
+  if (request_.id.empty()) request_.id = fresh_request_id();
   error_ = std::move(error);
   state_ = State::kFailed;
 }
 
 unsigned RequestReader::version() const { return parser_->get().version(); }
 bool RequestReader::keep_alive() const { return parser_->keep_alive(); }
-bool RequestReader::expects_continue() const {
-  return boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
-}
+bool RequestReader::expects_continue() const { return expectations_of(parser_->get()).continues; }
 
 HttpRequest RequestReader::take() {
   ASSERT(state_ == State::kDone, "the request is whole");

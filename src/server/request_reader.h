@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/api_error.h"
@@ -15,6 +16,9 @@
 #include "server/server_options.h"
 
 namespace pagoda::server {
+
+// 16 hexadecimal digits: X-Request-Id of a request that came without.
+std::string fresh_request_id();
 
 class RequestReader {
  public:
@@ -27,10 +31,13 @@ class RequestReader {
   // Takes what belongs to the request from the front of `bytes`; how many. What it leaves is given
   // again, with more behind it, until it is done or has failed.
   std::size_t put(std::string_view bytes);
-  // No more will come: what is not done has failed.
+  // No more will come, or it took too long: what is not done has failed.
   void end();
+  void give_up();
 
   State state() const { return state_; }
+  // Something of a request has come, not only empty lines before it.
+  bool has_begun() const { return begun_; }
   // Of kFailed.
   const ApiError& error() const { return *error_; }
 
@@ -38,7 +45,7 @@ class RequestReader {
   unsigned version() const;  // 11: HTTP/1.1
   bool keep_alive() const;
   bool expects_continue() const;
-  // Without its body.
+  // Without its body. Of kFailed what is known of it: its id at least.
   const HttpRequest& head() const { return request_; }
   // Of kDone.
   HttpRequest take();
@@ -46,6 +53,7 @@ class RequestReader {
  private:
   struct Parser;
 
+  std::size_t skip_empty_lines(std::string_view bytes);
   std::size_t find_header_end(std::string_view bytes);
   void read_head();
   std::size_t put_body(std::string_view bytes);
@@ -54,6 +62,8 @@ class RequestReader {
   const ConnectionOptions& limits_;
   std::unique_ptr<Parser> parser_;
   State state_ = State::kHeader;
+  bool begun_ = false;
+  std::size_t skipped_ = 0;  // bytes of empty lines before it
   std::size_t scanned_ = 0;  // bytes of the header that were looked at
   HttpRequest request_;
   std::optional<ApiError> error_;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "server/access/host.h"
 #include "server/access/origin.h"
 #include "server/access/rights.h"
 #include "server/api/caller_fields.h"
@@ -15,10 +16,13 @@
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
+#include "server/request_target.h"
 
 namespace pagoda::server {
 namespace {
 
+constexpr std::size_t kShownHostBytesMax = 260;  // names have up to 253
+constexpr std::string_view kModelPath = "/v1/models/";
 constexpr std::string_view kTenantPath = "/cache/tenant/";
 
 using Handler = Routed (*)(const HttpRequest& request, const ServerState& state);
@@ -44,8 +48,16 @@ bool is_json_type(std::string_view type) {
 Json read_body(const HttpRequest& request, const ServedModel& model) {
   if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
   Json body = parse_json(request.body);
-  check_model_name(body, model);
+  if (const auto name = Fields(body).text("model")) check_model_name(*name, model);
   return body;
+}
+
+// What follows the endpoint's own part of a path; names may hold slashes, plain or as %2F.
+std::string name_in_path(const HttpRequest& request, std::string_view path) {
+  std::optional<std::string> name =
+      percent_decoded(std::string_view(request.path).substr(path.size()));
+  if (!name) throw ApiError(400, "the path has a % without two hexadecimal digits behind it");
+  return std::move(*name);
 }
 
 void require_device(const ServerState& state) {
@@ -84,6 +96,10 @@ Routed version(const HttpRequest& /*request*/, const ServerState& state) {
 
 Routed models(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(list_models(state.model()));
+}
+
+Routed one_model(const HttpRequest& request, const ServerState& state) {
+  return json_reply(describe_model(state.model(), name_in_path(request, kModelPath)));
 }
 
 Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
@@ -146,8 +162,7 @@ Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
-  const std::string name(std::string_view(request.path).substr(kTenantPath.size()));
-  return json_reply(remove_tenant(state.model(), name));
+  return json_reply(remove_tenant(state.model(), name_in_path(request, kTenantPath)));
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {
@@ -170,6 +185,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/ready", ready, true, Who::kAnyone},
     {"GET", "/version", version, true, Who::kAnyone},
     {"GET", "/v1/models", models, false, Who::kKey},
+    {"GET", kModelPath, one_model, false, Who::kKey},
     {"GET", "/server_info", server_info, false, Who::kAdmin},
     {"GET", "/tenants", tenants, true, Who::kAdmin},
     {"POST", "/v1/chat/completions", chat_completions, false, Who::kKey},
@@ -197,24 +213,30 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
   return endpoint.method == method || (endpoint.method == "GET" && method == "HEAD");
 }
 
-OriginRules origin_rules(const ServerState& state) {
-  return {.allowed = state.cors_origins(), .has_keys = state.keys() != nullptr};
-}
-
 // The endpoint that is asked for, once it is known that its caller may. What there is not is told
 // to those with a key alone.
 const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   const std::size_t found = endpoint_of(request.path);
   const bool exists = found < kEndpoints.size();
-  require(exists ? kEndpoints[found].who : Who::kKey, request.caller, state.metrics_need_admin());
+  require(exists ? kEndpoints[found].who : Who::kKey, request.caller,
+          state.access().metrics_need_admin);
   if (!exists) {
     throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
   }
   return kEndpoints[found];
 }
 
+// Once it is known which names are ours.
 void check_origin(const HttpRequest& request, const ServerState& state) {
-  if (may_ask(request, origin_rules(state))) return;
+  if (!is_for_us(request, state.access(), state.keys() != nullptr)) {
+    const std::string host = request.host->substr(0, kShownHostBytesMax);
+    throw ApiError(403,
+                   fmt::format("Host: \"{}\" is no name of this server; start it with "
+                               "--allowed-hosts {}",
+                               host, host_of(host).value_or("NAME")),
+                   {}, "host_not_allowed");
+  }
+  if (may_ask(request, state.access().cors_origins)) return;
   throw ApiError(403,
                  fmt::format("pages of {} may not ask here; start the server with --cors-origin {}",
                              request.origin, request.origin),
@@ -284,7 +306,7 @@ std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState
 }
 
 HeaderList reply_headers(const HttpRequest& request, const ServerState& state) {
-  HeaderList headers = origin_headers(request, origin_rules(state));
+  HeaderList headers = origin_headers(request, state.access().cors_origins);
   if (!request.id.empty()) headers.emplace_back("X-Request-Id", request.id);
   return headers;
 }

@@ -5,17 +5,13 @@
 #include <algorithm>
 
 #include "server/api_error.h"
-#include "server/fields.h"
 
 namespace pagoda::server {
 
-void check_model_name(const Json& body, const ServedModel& model) {
-  const std::optional<std::string> name = Fields(body).text("model");
-  if (!name || std::find(model.names.begin(), model.names.end(), *name) != model.names.end()) {
-    return;
-  }
+void check_model_name(const std::string& name, const ServedModel& model) {
+  if (std::find(model.names.begin(), model.names.end(), name) != model.names.end()) return;
   throw ApiError(404,
-                 fmt::format("model: \"{}\" is not served here, \"{}\" is", *name, model.name()),
+                 fmt::format("model: \"{}\" is not served here, \"{}\" is", name, model.name()),
                  "model", "model_not_found");
 }
 

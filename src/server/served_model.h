@@ -33,7 +33,7 @@ struct ServedModel {
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }
 };
 
-// Throws ApiError (404) unless the body's `model` is served or left out.
-void check_model_name(const Json& body, const ServedModel& model);
+// Throws ApiError (404) unless it is one of the model's names.
+void check_model_name(const std::string& name, const ServedModel& model);
 
 }  // namespace pagoda::server

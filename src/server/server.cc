@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "server/connection.h"
+#include "server/request_reader.h"
 #include "server/server_state.h"
 #include "server/wire.h"
 
@@ -60,11 +61,13 @@ asio::ip::address client_of(const asio::ip::address& address) {
 
 // For a client with too many connections. It may not arrive.
 void turn_away(tcp::socket& socket) {
-  static constexpr std::string_view kReply =
-      "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  const std::string reply = fmt::format(
+      "HTTP/1.1 429 Too Many Requests\r\nX-Request-Id: {}\r\nContent-Length: 0\r\n"
+      "Connection: close\r\n\r\n",
+      fresh_request_id());
   error_code ignored;
   socket.non_blocking(true, ignored);
-  socket.send(asio::buffer(kReply), 0, ignored);
+  socket.send(asio::buffer(reply), 0, ignored);
   socket.shutdown(tcp::socket::shutdown_both, ignored);
 }
 
@@ -78,7 +81,7 @@ Error cannot_listen(const ServerOptions& options, const error_code& error) {
 struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
-        shared(asked.version, asked.log, asked.cors_origins, asked.metrics_need_admin),
+        shared(asked.version, asked.log, asked.access),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
         signals(acceptor.get_executor(), SIGINT, SIGTERM, SIGHUP),

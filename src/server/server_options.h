@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "server/access/access_rules.h"
 #include "server/request_log.h"
 
 namespace pagoda::server {
@@ -35,8 +35,7 @@ struct ServerOptions {
   std::uint32_t connections_per_client_max = 1024;  // of one address; more are turned away
   std::string version;
   std::optional<TlsFiles> tls;
-  std::vector<std::string> cors_origins;  // whose pages may ask besides our own; "*": all
-  bool metrics_need_admin = false;
+  AccessRules access;
   ConnectionOptions connection;
   LogOptions log;
 };

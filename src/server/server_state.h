@@ -6,8 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
+#include "server/access/access_rules.h"
 #include "server/access/key_ring.h"
 #include "server/cache_map.h"
 #include "server/request_log.h"
@@ -26,12 +26,8 @@ enum class Phase : std::uint8_t {
 
 class ServerState {
  public:
-  explicit ServerState(std::string version, const LogOptions& log = {},
-                       std::vector<std::string> cors_origins = {}, bool metrics_need_admin = false)
-      : version_(std::move(version)),
-        cors_origins_(std::move(cors_origins)),
-        metrics_need_admin_(metrics_need_admin),
-        log_(log) {}
+  explicit ServerState(std::string version, const LogOptions& log = {}, AccessRules access = {})
+      : version_(std::move(version)), access_(std::move(access)), log_(log) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // From kReady on.
@@ -42,8 +38,7 @@ class ServerState {
   RequestLog& log() const { return log_; }
   MapBoard& map_board() const { return map_board_; }
 
-  const std::vector<std::string>& cors_origins() const { return cors_origins_; }
-  bool metrics_need_admin() const { return metrics_need_admin_; }
+  const AccessRules& access() const { return access_; }
 
   // None: everyone may ask.
   std::shared_ptr<const KeyRing> keys() const {
@@ -64,8 +59,7 @@ class ServerState {
 
  private:
   std::string version_;
-  std::vector<std::string> cors_origins_;
-  bool metrics_need_admin_;
+  AccessRules access_;
   mutable std::mutex keys_mutex_;
   std::shared_ptr<const KeyRing> keys_;  // under keys_mutex_
   mutable ServerMeters meters_;

@@ -1,19 +1,19 @@
 #include "store/key_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
+#include "base/file_bytes.h"
+
 namespace pagoda::store {
 namespace {
+
+constexpr std::size_t kFileBytesMax = 4096;
 
 std::optional<SecretKey> from_hex(std::string_view text) {
   SecretKey key;
@@ -31,18 +31,14 @@ std::optional<SecretKey> from_hex(std::string_view text) {
 }  // namespace
 
 Result<SecretKey> read_key_file(const std::string& path) {
-  struct stat now = {};
-  std::ifstream file(path, std::ios::binary);
-  if (!file || ::stat(path.c_str(), &now) != 0) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("key file {}: cannot be read: {}", path, std::strerror(errno))};
-  }
-  if ((now.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  Result<FileBytes> file = read_file_bytes(path, kFileBytesMax);
+  if (!file.ok()) return Error{file.error().code, "key file " + file.error().message};
+  if (file.value().is_open_to_others()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("key file {}: others may read it (mode {:o}); chmod 600 it", path,
-                             now.st_mode & 0777)};
+                             file.value().mode)};
   }
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text = std::move(file.value().bytes);
   SecretKey key;
   if (text.size() == key.size()) {
     std::memcpy(key.data(), text.data(), key.size());

@@ -60,6 +60,16 @@ Status cut_at_mark(OriginText& prompt) {
   return ok_status();
 }
 
+// Where it comes from is told of a template that cannot be read. What it later says of a
+// conversation is read by whoever sent that, who need not know the paths of this machine.
+Result<ChatTemplate> parse_of(const std::string& where, std::string_view source,
+                              const Tokenizer& tokenizer) {
+  Result<ChatTemplate> parsed =
+      ChatTemplate::parse("chat template", source, special_texts(tokenizer));
+  if (parsed.ok()) return parsed;
+  return Error{parsed.error().code, fmt::format("{}: {}", where, parsed.error().message)};
+}
+
 }  // namespace
 
 SpecialTexts special_texts(const Tokenizer& tokenizer) {
@@ -85,8 +95,7 @@ Result<ChatTemplate> ChatTemplate::load(const gguf::Metadata& metadata,
                                                    metadata.source(), kTemplateKey)};
   }
   ASSIGN_OR_RETURN(const std::string_view source, metadata.text(kTemplateKey));
-  return parse(fmt::format("{}: {}", metadata.source(), kTemplateKey), source,
-               special_texts(tokenizer));
+  return parse_of(fmt::format("{}: {}", metadata.source(), kTemplateKey), source, tokenizer);
 }
 
 Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Tokenizer& tokenizer) {
@@ -98,7 +107,7 @@ Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Toke
   if (!stream.is_open() || stream.bad()) {
     return Error{ErrorCode::kIo, fmt::format("cannot read the chat template '{}'", path)};
   }
-  return parse(path, source, special_texts(tokenizer));
+  return parse_of(path, source, tokenizer);
 }
 
 std::optional<std::string> ChatTemplate::probe(const ChatJson& messages) const {

@@ -1,5 +1,6 @@
 #include "events/events_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace pagoda::events {
@@ -57,6 +58,21 @@ TEST(EventsConfig, NamesWhatIsWrong) {
             "enable_kv_cache_events: is 1, expected true or false");
   EXPECT_EQ(message(R"({"publisher": "nats"})"),
             "publisher: is \"nats\", expected \"zmq\" or \"null\"");
+  for (const char* const field : {"endpoint", "replay_endpoint"}) {
+    for (const char* const wrong :
+         {"tcp://*:65536", "tcp://*:71093", "tcp://*:-1", "tcp://*:5557x", "tcp://*:", "tcp://*",
+          "tcp://127.0.0.1:99999999999999999999", "tcp://[::1]", "tcp://", "tcp://*: 5557"}) {
+      EXPECT_EQ(message(fmt::format(R"({{"{}": "{}"}})", field, wrong)),
+                fmt::format("{}: is \"{}\", expected a port of 0 to 65535, or *, behind the last "
+                            "colon",
+                            field, wrong));
+    }
+    for (const char* const good :
+         {"tcp://*:65535", "tcp://*:1", "tcp://*:*", "tcp://127.0.0.1:0", "tcp://[::1]:5557",
+          "tcp://host:5557", "ipc:///tmp/kv", "inproc://kv"}) {
+      EXPECT_EQ(message(fmt::format(R"({{"{}": "{}"}})", field, good)), "fine") << good;
+    }
+  }
   EXPECT_EQ(message(R"({"endpoints": []})"), "endpoints: there is no such field");
   for (const char* const json : {"", "[]", "true", "{"}) {
     EXPECT_NE(message(json).find("expected a JSON object"), std::string::npos) << json;

@@ -10,12 +10,14 @@
 #include <set>
 #include <thread>
 
+#include "server/access/host.h"
 #include "server/access/key_ring.h"
 #include "server/access/origin.h"
 #include "server/access/rights.h"
 #include "server/access/secret.h"
 #include "server/access/tenant_salt.h"
 #include "server/api_error.h"
+#include "server/request_target.h"
 
 namespace pagoda::server {
 namespace {
@@ -77,28 +79,80 @@ TEST(KeyFile, GivesTenantsTheirLimitsAndKeysTheirRights) {
 TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
   const std::string good = "tenant a\nkey k a\n";
   EXPECT_EQ(error_of(good), "");
-  EXPECT_THAT(error_of(good + "tenant a\n"), StartsWith("keys:3: tenant a stands on line 1"));
-  EXPECT_THAT(error_of(good + "key k a\n"), StartsWith("keys:3: the key stands on line 2"));
-  EXPECT_THAT(error_of("key k a\n"), StartsWith("keys:1: tenant a does not stand"));
-  EXPECT_THAT(error_of("tenant a wieght=2\n"), HasSubstr("\"wieght=2\" is no setting"));
-  EXPECT_THAT(error_of("tenant a weight=0\n"), StartsWith("keys:1: weight is \"0\""));
-  EXPECT_THAT(error_of("tenant a weight=nan\n"), StartsWith("keys:1: weight is \"nan\""));
-  EXPECT_THAT(error_of("tenant a kv_tokens=-1\n"), StartsWith("keys:1: kv_tokens is \"-1\""));
-  EXPECT_THAT(error_of("tenant a answers_running=4294967296\n"), HasSubstr("expected 1 to"));
-  EXPECT_THAT(error_of("tenant a/b\n"), HasSubstr("\"a/b\" is no tenant's name"));
+  EXPECT_EQ(error_of(good + "tenant a\n"), "keys:3: word 2: this tenant stands on line 1 already");
+  EXPECT_EQ(error_of(good + "key k a\n"), "keys:3: word 2: this key stands on line 2 already");
+  EXPECT_THAT(error_of("key k a\n"), StartsWith("keys:1: word 3: expected a tenant that stands"));
+  EXPECT_THAT(error_of("tenant\n"), StartsWith("keys:1: word 2: is missing"));
+  EXPECT_THAT(error_of(good + "key\n"), StartsWith("keys:3: word 2: is missing"));
+  EXPECT_THAT(error_of(good + "key j\n"), StartsWith("keys:3: word 3: expected a tenant"));
+  EXPECT_THAT(error_of("tenant a weight=1 wieght=2\n"),
+              StartsWith("keys:1: word 4: is no setting"));
+  EXPECT_EQ(error_of("tenant a weight=0\n"), "keys:1: word 3: weight takes 0.001 to 1000000");
+  EXPECT_THAT(error_of("tenant a weight=nan\n"), StartsWith("keys:1: word 3: weight takes"));
+  EXPECT_THAT(error_of("tenant a kv_tokens=-1\n"), StartsWith("keys:1: word 3: kv_tokens takes 1"));
+  EXPECT_THAT(error_of("tenant a answers_running=4294967296\n"),
+              HasSubstr("takes 1 to 4294967295"));
+  EXPECT_THAT(error_of("tenant a/b\n"), StartsWith("keys:1: word 2: is no tenant's name"));
   EXPECT_THAT(error_of("tenant default\n"), HasSubstr("is the tenant of --api-key"));
-  EXPECT_THAT(error_of(good + "key j a root\n"), HasSubstr("\"root\" is no right of a key"));
+  EXPECT_THAT(error_of(good + "key j a root\n"),
+              StartsWith("keys:3: word 4: is no right of a key"));
   EXPECT_THAT(error_of(good + "key sha256:12 a\n"), HasSubstr("64 hexadecimal digits"));
   EXPECT_THAT(error_of(good + "key \xc3\xa9 a\n"), HasSubstr("visible ASCII"));
-  EXPECT_THAT(error_of(good + "keys\n"), HasSubstr("\"keys\" begins no line"));
+  EXPECT_THAT(error_of(good + "keys\n"), StartsWith("keys:3: word 1: begins no line"));
   EXPECT_THAT(error_of("tenant a\n"), HasSubstr("has no key"));
   EXPECT_THAT(read_key_file("/nowhere/keys").error().message, StartsWith("/nowhere/keys: "));
 }
 
-TEST(KeyFile, ErrorsNeverShowAKey) {
-  for (const char* const line : {"key secret-1 nobody\n", "tenant a\nkey secret-1 a root\n",
-                                 "tenant a\nkey secret-1 a\nkey secret-1 a\n"}) {
-    EXPECT_THAT(error_of(line), testing::Not(HasSubstr("secret-1"))) << line;
+// Whatever stands in whichever place may be a key: each word of a line that is wrong, whole or in
+// part.
+TEST(KeyFile, ErrorsNeverShowAWordOfIt) {
+  const std::string secret = "sk-8f3aQ";
+  const std::string good = "tenant ace\nkey first ace\n";
+  std::size_t wrong = 0;
+  for (const char* const line : {"* ace",
+                                 "*",
+                                 "key ace *",
+                                 "key * *",
+                                 "key other ace *",
+                                 "key other ace admin *",
+                                 "tenant *",
+                                 "tenant ace *",
+                                 "tenant two *",
+                                 "tenant two weight=*",
+                                 "tenant two kv_tokens=*",
+                                 "tenant two priority_min=*",
+                                 "tenant two *=3",
+                                 "tenant */",
+                                 "key sha256:* ace",
+                                 "key *\x01 ace",
+                                 "key * ace\nkey * ace",
+                                 "Key * ace",
+                                 "key=* ace",
+                                 "tenant two key=*",
+                                 "key * nobody"}) {
+    std::string text = good + line + "\n";
+    for (std::size_t at; (at = text.find('*')) != std::string::npos;) text.replace(at, 1, secret);
+    const std::string error = error_of(text);
+    wrong += error.empty() ? 0 : 1;
+    EXPECT_THAT(error, testing::Not(HasSubstr(secret))) << line;
+    EXPECT_THAT(error, testing::Not(HasSubstr("8f3a"))) << line;
+  }
+  EXPECT_EQ(wrong, 20u) << "but for a tenant of that name";
+}
+
+TEST(KeyFile, SaysWhetherAKeyStandsThereItself) {
+  const std::string hashed = "tenant a\nkey sha256:" + std::string(kHashOfTest) + " a\n";
+  EXPECT_FALSE(parse_keys(hashed, "keys").value().shows_keys);
+  EXPECT_TRUE(parse_keys(hashed + "key k a\n", "keys").value().shows_keys);
+}
+
+TEST(KeyFile, KeysAreWhatCanStandInAHeader) {
+  EXPECT_TRUE(check_key("a").ok());
+  EXPECT_TRUE(check_key(std::string(512, '~')).ok());
+  for (const std::string& wrong : {std::string(), std::string(513, 'a'), std::string("a b"),
+                                   std::string("a\n"), std::string("\xc3\xa9")}) {
+    EXPECT_FALSE(check_key(wrong).ok());
+    EXPECT_THAT(check_key(wrong).error().message, HasSubstr("1 to 512 visible ASCII"));
   }
 }
 
@@ -200,8 +254,24 @@ TEST_F(SecretFile, IsTheSameForAllWhoStartAtOnce) {
 TEST_F(SecretFile, ThatIsTooShortOrCannotBeMadeIsAnError) {
   std::filesystem::create_directories(folder_ / "made");
   std::ofstream(path()) << "fifteen letters\n";
+  ASSERT_EQ(::chmod(path().c_str(), 0600), 0);
   EXPECT_THAT(read_or_make_secret(path()).error().message, HasSubstr("16 to 4096 bytes"));
   EXPECT_THAT(read_or_make_secret(path() + "/below").error().message, StartsWith(path()));
+}
+
+TEST_F(SecretFile, ThatIsAFolderOrThatOthersMayReadIsAnError) {
+  std::filesystem::create_directories(folder_ / "made");
+  EXPECT_THAT(read_or_make_secret(folder_ / "made").error().message, HasSubstr("Is a directory"));
+  EXPECT_THAT(read_key_file(folder_ / "made").error().message, HasSubstr("Is a directory"));
+  read_or_make_secret(path()).value();
+  for (const unsigned mode : {0640u, 0604u, 0644u, 0660u}) {
+    ASSERT_EQ(::chmod(path().c_str(), mode), 0);
+    const auto secret = read_or_make_secret(path());
+    ASSERT_FALSE(secret.ok()) << mode;
+    EXPECT_THAT(secret.error().message, HasSubstr("others may read this secret"));
+  }
+  ASSERT_EQ(::chmod(path().c_str(), 0400), 0);
+  EXPECT_TRUE(read_or_make_secret(path()).ok());
 }
 
 int status_of(Who who, const Caller& caller, bool metrics_need_admin = false) {
@@ -229,8 +299,9 @@ TEST(Rights, AreThoseOfTheTable) {
   EXPECT_EQ(status_of(Who::kMetrics, admin, true), 200);
 }
 
-bool asks(const std::string& host, const std::string& origin, const OriginRules& rules = {}) {
-  return may_ask({.method = "POST", .path = "/", .host = host, .origin = origin}, rules);
+bool asks(const std::string& host, const std::string& origin,
+          const std::vector<std::string>& allowed = {}) {
+  return may_ask({.method = "POST", .path = "/", .host = host, .origin = origin}, allowed);
 }
 
 TEST(Origin, OnlyOwnAndListedPagesMayAsk) {
@@ -238,20 +309,66 @@ TEST(Origin, OnlyOwnAndListedPagesMayAsk) {
   EXPECT_TRUE(asks("127.0.0.1:8000", "http://127.0.0.1:8000"));
   EXPECT_TRUE(asks("[::1]:8000", "http://[::1]:8000"));
   EXPECT_TRUE(asks("localhost:8000", "http://localhost:8000"));
+  EXPECT_TRUE(asks("ours.example", "https://ours.example"));
   EXPECT_FALSE(asks("127.0.0.1:8000", "http://127.0.0.1:9000"));
   EXPECT_FALSE(asks("127.0.0.1:8000", "https://evil.example"));
   EXPECT_FALSE(asks("127.0.0.1:8000", "null"));
   EXPECT_FALSE(asks("", "http://"));
-  const OriginRules listed = {.allowed = {"https://chat.example"}};
+  EXPECT_FALSE(may_ask({.method = "GET", .path = "/", .origin = "http://a.example"}, {}));
+  const std::vector<std::string> listed = {"https://chat.example"};
   EXPECT_TRUE(asks("x", "https://chat.example", listed));
   EXPECT_FALSE(asks("x", "https://chat.example.evil", listed));
   EXPECT_FALSE(asks("x", "http://chat.example", listed));
-  EXPECT_TRUE(asks("x", "https://any.example", {.allowed = {"*"}}));
+  EXPECT_TRUE(asks("x", "https://any.example", {"*"}));
 }
 
-TEST(Origin, ANameThatPointsHereIsNotOursUnlessKeysProtectUs) {
-  EXPECT_FALSE(asks("evil.example:8000", "http://evil.example:8000"));
-  EXPECT_TRUE(asks("ours.example", "https://ours.example", {.has_keys = true}));
+struct HostCase {
+  std::string host;
+  bool plain;  // without keys and without a flag
+  bool named;  // where the names are ours.example and gpu1
+};
+
+TEST(Host, WithoutKeysIsAnAddressLocalhostOrAGivenName) {
+  const AccessRules none;
+  const AccessRules named = {.own_names = {"ours.example", "gpu1"}};
+  const std::vector<HostCase> cases = {{"127.0.0.1", true, true},
+                                       {"127.0.0.1:8000", true, true},
+                                       {"192.168.1.7:1", true, true},
+                                       {"[::1]:8000", true, true},
+                                       {"[::1]", true, true},
+                                       {"[2001:db8::7]:443", true, true},
+                                       {"localhost", true, true},
+                                       {"LocalHost:8000", true, true},
+                                       {"localhost.", true, true},
+                                       {"ours.example", false, true},
+                                       {"OURS.example.:8000", false, true},
+                                       {"gpu1:8000", false, true},
+                                       {"evil.example", false, false},
+                                       {"localhost.evil.example", false, false},
+                                       {"evil.example:127", false, false},
+                                       {"127.0.0.1.evil.example", false, false},
+                                       {"a.ours.example", false, false},
+                                       {"ours.example.evil", false, false},
+                                       {"gpu12", false, false},
+                                       {"", false, false},
+                                       {"1.2.3", false, false},
+                                       {"0x7f.1", false, false},
+                                       {"[evil]", false, false},
+                                       {"[::1", false, false},
+                                       {"localhost:evil", false, false},
+                                       {"localhost@evil", false, false}};
+  for (const HostCase& each : cases) {
+    const HttpRequest request = {.method = "GET", .path = "/", .host = each.host};
+    EXPECT_EQ(is_for_us(request, none, false), each.plain) << each.host;
+    EXPECT_EQ(is_for_us(request, named, false), each.named) << each.host;
+    EXPECT_TRUE(is_for_us(request, none, true)) << "keys protect us: " << each.host;
+    EXPECT_TRUE(is_for_us(request, named, true)) << each.host;
+    const AccessRules always = {.own_names = named.own_names, .checks_host_with_keys = true};
+    EXPECT_EQ(is_for_us(request, always, true), each.named) << each.host;
+    const AccessRules all = {.own_names = {"*"}, .checks_host_with_keys = true};
+    EXPECT_EQ(is_for_us(request, all, false), host_of(each.host).has_value()) << each.host;
+  }
+  EXPECT_TRUE(is_for_us({.method = "GET", .path = "/"}, none, false)) << "HTTP/1.0 without a Host";
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "server/story_desk.h"
 
 namespace pagoda::server {
@@ -105,6 +108,56 @@ TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
 }
 
+// The limit is one, however far beyond it a request is.
+TEST(Errors, RangesAgreeWhereverTheyAreChecked) {
+  const auto told = [](const char* field, const char* value) {
+    const Json body = {{"prompt", "Once"}, {"max_tokens", 2}, {field, Json::parse(value)}};
+    const Json error = error_of(desk().post("/v1/completions", body), 400);
+    const std::string message = error["message"];
+    return message.substr(std::min(message.find("expected"), message.size()));
+  };
+  for (const char* const value : {"-1", "0", "9", "129", "4294967297"}) {
+    EXPECT_EQ(told("n", value), "expected 1 to 8") << value;
+  }
+  for (const auto& [field, values] : std::vector<std::pair<const char*, std::vector<const char*>>>{
+           {"top_p", {"-1", "0", "1.5", "1e30"}},
+           {"repetition_penalty", {"-1", "0"}},
+           {"temperature", {"-1", "101"}},
+           {"min_p", {"-1", "1.5"}},
+           {"presence_penalty", {"-3", "3"}}}) {
+    for (const char* const value : values) EXPECT_EQ(told(field, value), told(field, values[0]));
+    EXPECT_THAT(told(field, values[0]), testing::StartsWith("expected ")) << field;
+  }
+}
+
+TEST(Errors, ToolsAndTheirLikeAreObjects) {
+  const Json message = {{"role", "user"}, {"content", "Hi"}};
+  const std::vector<std::array<const char*, 3>> wrong = {
+      {"tools", "[5]", "tools[0]"},
+      {"tools", "[{}, \"a\"]", "tools[1]"},
+      {"tools", "[null]", "tools[0]"},
+      {"tools", "{}", "tools"},
+      {"tools", "[{\"type\": 5}]", "tools[0].type"},
+      {"tools", "[{\"type\": \"function\", \"function\": 5}]", "tools[0].function"},
+      {"tools", "[{\"function\": {}}]", "tools[0].function.name"},
+      {"tools", "[{\"function\": {\"name\": 5}}]", "tools[0].function.name"},
+      {"documents", "[[]]", "documents[0]"}};
+  for (const auto& [field, value, param] : wrong) {
+    const Json body = {{"messages", {message}}, {field, Json::parse(value)}};
+    for (const char* const path : {"/v1/chat/completions", "/v1/chat/completions/render"}) {
+      EXPECT_EQ(error_of(desk().post(path, body), 400)["param"], param) << value;
+    }
+  }
+  Json calls = {{"role", "assistant"}, {"tool_calls", {5}}};
+  EXPECT_EQ(
+      error_of(desk().post("/v1/chat/completions", {{"messages", {message, calls}}}), 400)["param"],
+      "messages[1].tool_calls[0]");
+  const Json good = {{"messages", {message}},
+                     {"max_tokens", 1},
+                     {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}};
+  EXPECT_EQ(desk().post("/v1/chat/completions", good).status, 200);
+}
+
 TEST(Errors, MessagesAreNamedByTheirPath) {
   const std::vector<std::pair<const char*, const char*>> wrong = {
       {"[]", "messages"},
@@ -170,6 +223,63 @@ TEST(Errors, AnotherModelIsNotFoundAndNoneIsMeant) {
   other["model"] = "gpt";
   const Json error = error_of(desk().post("/v1/completions", other), 404);
   EXPECT_EQ(error["code"], "model_not_found");
+}
+
+TEST(Errors, AModelIsFoundByItsIdWhateverItHolds) {
+  const Json listed = Json::parse(desk().get("/v1/models").body)["data"];
+  ASSERT_EQ(listed.size(), 3u);
+  const std::vector<std::pair<const char*, std::size_t>> found = {
+      {"stories", 0},   {"alias", 1},           {"org/st%C3%B6ry", 2}, {"org%2Fst\xc3\xb6ry", 2},
+      {"%73tories", 0}, {"org%2fst%c3%b6ry", 2}};
+  for (const auto& [id, index] : found) {
+    const HttpReply reply = desk().get(std::string("/v1/models/") + id);
+    EXPECT_EQ(reply.status, 200) << id;
+    EXPECT_EQ(Json::parse(reply.body), listed[index]) << id;
+  }
+  for (const char* const id : {"", "gpt", "stories/", "org", "stories%00", "%FF", "stories%2F"}) {
+    const HttpReply reply = desk().get(std::string("/v1/models/") + id);
+    EXPECT_EQ(error_of(reply, 404)["code"], "model_not_found") << id;
+  }
+  for (const char* const id : {"%", "stories%2", "%zz"}) {
+    EXPECT_EQ(desk().get(std::string("/v1/models/") + id).status, 400) << id;
+  }
+  EXPECT_EQ(desk().post("/v1/models/stories", Json::object()).status, 405);
+}
+
+// Whoever owns a name can make it point here, and have a browser ask by it.
+TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
+  for (const char* const path :
+       {"/health", "/cache/map", "/v1/models", "/metrics", "/", "/nowhere"}) {
+    for (const char* const method : {"GET", "OPTIONS", "POST"}) {
+      HttpRequest request = {.method = method, .path = path, .host = "evil.example:8000"};
+      for (const char* const origin : {"", "http://evil.example:8000", "https://other.example"}) {
+        request.origin = origin;
+        const Json error = error_of(desk().send(request), 403);
+        EXPECT_EQ(error["code"], "host_not_allowed");
+        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("--allowed-hosts evil.example"));
+        EXPECT_TRUE(refuse_early(request, desk().state()).has_value());
+      }
+      request.origin = "";
+      request.host = "127.0.0.1:8000";
+      EXPECT_NE(desk().send(request).status, 403);
+    }
+  }
+}
+
+// What a template says of a conversation is for its sender, who has no business with our paths.
+TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
+  const std::string path = testing::TempDir() + "pagoda_refusing.jinja";
+  std::ofstream(path) << "{{ raise_exception('no such talk') }}";
+  const auto loaded = text::ChatTemplate::load_file(path, desk().tokenizer());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  const auto rendered = loaded.value().render({.messages = Json::array()});
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_THAT(rendered.error().message, HasSubstr("no such talk"));
+  EXPECT_THAT(rendered.error().message, testing::Not(HasSubstr("refusing")));
+  std::ofstream(path) << "{% if %}";
+  EXPECT_THAT(text::ChatTemplate::load_file(path, desk().tokenizer()).error().message,
+              HasSubstr(path));
+  std::filesystem::remove(path);
 }
 
 TEST(Errors, PathsMethodsAndTypesAreChecked) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "server/request_target.h"
+
 namespace pagoda::server {
 namespace {
 
@@ -86,7 +88,11 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
   const std::vector<std::string> riddles = {
       post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
       post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
-      post("Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
+      post("Content-Length: 5, 5, 6\r\n", "hello!"),
+      post("Content-Length: 5,,5\r\n", "hello"),
+      post("Content-Length: 5\r\nContent-Length: 5, 6\r\n", "hello!"),
+      post("Content-Length: 5\r\nContent-Length: \r\n", "hello"),
+      post("Content-Length: 5\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
       post("Content-Length: 5\r\nContent-Length: 6\r\n", "hello!"),
       post("Content-Length: 5, 6\r\n", "hello!"),
       post("Content-Length: +5\r\n", "hello"),
@@ -125,8 +131,21 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
       "GET /health\r\n\r\n",
       "GET  /health HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /he alth HTTP/1.1\r\nHost: x\r\n\r\n",
-      "\r\n\r\n",
-      "\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\rGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+      " \r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET * HTTP/1.1\r\nHost: x\r\n\r\n",
+      "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET ftp://x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET http:///health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET http://a@x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET http://x:y/health HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET http://x/health HTTP/1.1\r\n\r\n",
+      "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
+      "GET /health HTTP/1.1\r\nHost: a/b\r\n\r\n",
+      "GET /health HTTP/1.1\r\nHost: a@b\r\n\r\n",
+      "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
       "GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"};
   for (const std::string& riddle : riddles) EXPECT_EQ(refused_with(riddle), 400) << riddle;
 }
@@ -176,6 +195,139 @@ TEST(RequestReader, AnIdIsTakenWhereItCanStandInAHeaderAndALog) {
        {std::string(), std::string(129, 'a'), std::string("a b"), std::string("\xc3\xa9")}) {
     EXPECT_EQ(id_of(bad).size(), 16u) << bad;
     EXPECT_NE(id_of(bad), id_of(bad));
+  }
+}
+
+TEST(RequestReader, LengthsThatAgreeAreOne) {
+  const std::string next = "GET /health HTTP/1.1\r\n";
+  for (const char* const lengths :
+       {"Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\n",
+        "Content-Length: 5\r\nX: y\r\nContent-Length: 5 , 5\r\n"}) {
+    const std::string request = post(lengths, "hello");
+    for (const std::size_t piece : {1, 7, 1000}) {
+      const Outcome done = read(request + next, piece);
+      ASSERT_EQ(done.state, State::kDone) << lengths;
+      EXPECT_EQ(done.request.body, "hello");
+      EXPECT_EQ(done.taken, request.size());
+    }
+  }
+}
+
+TEST(RequestReader, EmptyLinesBeforeARequestAreNoPartOfIt) {
+  const std::string request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (const std::size_t lines : {1, 2, 50}) {
+    std::string before;
+    for (std::size_t i = 0; i < lines; ++i) before += "\r\n";
+    for (const std::size_t piece : {1, 2, 3, 7, 1000}) {
+      const Outcome done = read(before + request, piece);
+      ASSERT_EQ(done.state, State::kDone) << lines << " " << piece;
+      EXPECT_EQ(done.request.path, "/health");
+      EXPECT_EQ(done.taken, before.size() + request.size());
+    }
+  }
+  ConnectionOptions limits;
+  limits.header_bytes_max = 300;
+  std::string endless;
+  while (endless.size() < 1000) endless += "\r\n";
+  EXPECT_EQ(refused_with(endless, limits), 431);
+}
+
+TEST(RequestReader, NothingButEmptyLinesIsNoBeginning) {
+  for (const auto& [bytes, begun] : std::vector<std::pair<std::string, bool>>{{"", false},
+                                                                              {"\r", false},
+                                                                              {"\r\n", false},
+                                                                              {"\r\n\r\n\r", false},
+                                                                              {"\n", true},
+                                                                              {"\r\nG", true},
+                                                                              {"GET", true}}) {
+    const ConnectionOptions limits;
+    RequestReader reader(limits);
+    for (std::size_t taken = 0, i = 1; i <= bytes.size(); ++i) {
+      if (reader.state() == State::kHeader) {
+        taken += reader.put(std::string_view(bytes).substr(taken, i - taken));
+      }
+    }
+    EXPECT_EQ(reader.has_begun(), begun) << bytes;
+  }
+}
+
+TEST(RequestReader, ATargetMayBeAUrlWhoseHostIsTheRequests) {
+  struct Case {
+    const char* line;
+    const char* path;
+    const char* host;
+  };
+  for (const Case& each : std::vector<Case>{
+           {"GET http://a.example:8000/v1/models?x=1 HTTP/1.1", "/v1/models", "a.example:8000"},
+           {"GET HTTPS://[::1]/health HTTP/1.1", "/health", "[::1]"},
+           {"GET http://a.example HTTP/1.1", "/", "a.example"},
+           {"GET http://a.example?q=/x HTTP/1.1", "/", "a.example"},
+           {"OPTIONS * HTTP/1.1", "*", "other"},
+           {"GET //a.example/x HTTP/1.1", "//a.example/x", "other"},
+           {"GET /http://a.example/ HTTP/1.1", "/http://a.example/", "other"}}) {
+    const Outcome done = read(std::string(each.line) + "\r\nHost: other\r\n\r\n", 5);
+    ASSERT_EQ(done.state, State::kDone) << each.line;
+    EXPECT_EQ(done.request.path, each.path) << each.line;
+    EXPECT_EQ(done.request.host, each.host) << each.line;
+  }
+  EXPECT_EQ(read("GET /health HTTP/1.0\r\n\r\n", 5).request.host, std::nullopt);
+  EXPECT_EQ(read("GET /health HTTP/1.1\r\nHost:\r\n\r\n", 5).request.host, "");
+}
+
+TEST(RequestReader, OnlyWhatIsKnownMayBeExpected) {
+  const auto expects = [](const std::string& version, const std::string& lines) {
+    const ConnectionOptions limits;
+    RequestReader reader(limits);
+    reader.put("POST /tokenize HTTP/" + version + "\r\nHost: x\r\nContent-Length: 5\r\n" + lines +
+               "\r\n");
+    if (reader.state() == State::kFailed) return reader.error().status;
+    return reader.expects_continue() ? 100 : 0;
+  };
+  EXPECT_EQ(expects("1.1", ""), 0);
+  EXPECT_EQ(expects("1.1", "Expect:\r\n"), 0);
+  for (const char* const value : {"100-continue", "100-Continue", " 100-continue ",
+                                  "100-continue, 100-continue", ",100-continue,"}) {
+    EXPECT_EQ(expects("1.1", std::string("Expect:") + value + "\r\n"), 100) << value;
+  }
+  EXPECT_EQ(expects("1.1", "Expect: 100-continue\r\nExpect: 100-continue\r\n"), 100);
+  for (const char* const value : {"200-ok", "100-continue, 200-ok", "100-continued", "x;y=z"}) {
+    EXPECT_EQ(expects("1.1", std::string("Expect: ") + value + "\r\n"), 417) << value;
+    EXPECT_EQ(expects("1.0", std::string("Expect: ") + value + "\r\n"), 0) << value;
+  }
+  EXPECT_EQ(expects("1.1", "Expect: 100-continue\r\nExpect: 200-ok\r\n"), 417);
+  EXPECT_EQ(expects("1.0", "Expect: 100-continue\r\n"), 0) << "such a client expects nothing";
+}
+
+TEST(RequestReader, WhatIsRefusedHasAnIdToo) {
+  const std::string mine = "X-Request-Id: mine\r\n";
+  for (const auto& [bytes, id] : std::vector<std::pair<std::string, std::string>>{
+           {post(mine + "Content-Length: 5\r\nContent-Length: 6\r\n", ""), ""},
+           {post(mine + "Content-Length: 5\r\n", "hell"), "mine"},
+           {post(mine + "Content-Type: a\r\nContent-Type: b\r\n", ""), "mine"},
+           {post(mine + "Expect: more\r\n", ""), "mine"},
+           {"nonsense\r\n\r\n", ""},
+           {"GET /he", ""}}) {
+    for (const bool late : {false, true}) {
+      const ConnectionOptions limits;
+      RequestReader reader(limits);
+      reader.put(bytes);
+      late ? reader.give_up() : reader.end();
+      ASSERT_EQ(reader.state(), State::kFailed) << bytes;
+      EXPECT_EQ(reader.head().id.size(), id.empty() ? 16u : id.size()) << bytes;
+      if (!id.empty()) {
+        EXPECT_EQ(reader.head().id, id) << bytes;
+      }
+    }
+  }
+}
+
+TEST(RequestTarget, PercentSignsStandForBytes) {
+  EXPECT_EQ(percent_decoded("org%2Fmodel"), "org/model");
+  EXPECT_EQ(percent_decoded("org%2fmodel/%e4%BD%a0"), "org/model/\xe4\xbd\xa0");
+  EXPECT_EQ(percent_decoded("a+b%25%00"), std::string("a+b%\0", 5));
+  EXPECT_EQ(percent_decoded(""), "");
+  for (const char* const wrong : {"%", "a%2", "%zz", "%2g", "% 2", "%+2", "%-1"}) {
+    EXPECT_EQ(percent_decoded(wrong), std::nullopt) << wrong;
   }
 }
 

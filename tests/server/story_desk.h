@@ -57,7 +57,7 @@ class StoryDesk {
     engine::Runner& runner = wrap ? wrap(machine_->runner()) : machine_->runner();
     engine_ = std::make_unique<engine::Engine>(options, machine_->cache(), runner, clock_);
     served_.reset(new ServedModel{
-        .names = {"stories", "alias"},
+        .names = {"stories", "alias", "org/st\xc3\xb6ry"},
         .tokenizer = model_->tokenizer(),
         .chat_template = text::ChatTemplate::parse("story", kStoryTemplate,
                                                    text::special_texts(model_->tokenizer()))

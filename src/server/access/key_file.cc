@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <fstream>
-#include <iterator>
 #include <map>
 
+#include "base/file_bytes.h"
 #include "server/access/key_ring.h"
 
 namespace pagoda::server {
@@ -17,6 +15,7 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 64;
 constexpr std::size_t kKeyBytesMax = 512;
+constexpr std::size_t kFileBytesMax = 16 << 20;
 constexpr std::string_view kHashed = "sha256:";
 constexpr double kWeightMin = 1e-3;
 constexpr double kWeightMax = 1e6;
@@ -47,7 +46,7 @@ Result<Number> read_number(std::string_view setting, std::string_view text, Numb
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   if (whole && number >= low && number <= high) return number;
-  return refusal(fmt::format("{} is \"{}\", expected {} to {}", setting, text, low, high));
+  return refusal(fmt::format("{} takes {} to {}", setting, low, high));
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -68,11 +67,11 @@ Status check_name(std::string_view name) {
            c == '-' || c == '.';
   });
   if (!plain || name.size() > kNameBytesMax) {
-    return refusal(fmt::format("\"{}\" is no tenant's name: up to {} of a-z A-Z 0-9 _ - .", name,
-                               kNameBytesMax));
+    return refusal(
+        fmt::format("is no tenant's name, expected up to {} of a-z A-Z 0-9 _ - .", kNameBytesMax));
   }
   if (name == kDefaultTenant) {
-    return refusal(fmt::format("\"{}\" is the tenant of --api-key", name));
+    return refusal(fmt::format("{} is the tenant of --api-key", kDefaultTenant));
   }
   return ok_status();
 }
@@ -92,29 +91,39 @@ Result<Digest> read_digest(std::string_view hex) {
 class Parser {
  public:
   Status take_line(std::string_view line) {
-    ++number_;
+    ++line_;
+    word_ = 0;
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty()) return ok_status();
     if (words.front() == "tenant") return take_tenant(words);
     if (words.front() == "key") return take_key(words);
-    return refusal(fmt::format("\"{}\" begins no line, expected tenant or key", words.front()));
+    return refusal("begins no line, expected tenant or key");
   }
-  int number() const { return number_; }
+  // Where the last line was refused: "3: word 2".
+  std::string place() const { return fmt::format("{}: word {}", line_, word_ + 1); }
   KeyList take() { return std::move(list_); }
 
  private:
+  // The word of the line that is read from now on; one behind its end is missing.
+  std::string_view word(const std::vector<std::string_view>& words, std::size_t index) {
+    word_ = index;
+    return index < words.size() ? words[index] : std::string_view();
+  }
+
   Status take_tenant(const std::vector<std::string_view>& words) {
-    if (words.size() < 2) return refusal("a tenant needs a name");
-    RETURN_IF_ERROR(check_name(words[1]));
-    if (!tenant_lines_.try_emplace(std::string(words[1]), number_).second) {
-      return refusal(fmt::format("tenant {} stands on line {} already", words[1],
-                                 tenant_lines_[std::string(words[1])]));
-    }
+    const std::string name(word(words, 1));
+    if (name.empty()) return refusal("is missing, expected a tenant's name");
+    RETURN_IF_ERROR(check_name(name));
+    const auto [known, is_new] = tenant_lines_.try_emplace(name, line_);
+    if (!is_new)
+      return refusal(fmt::format("this tenant stands on line {} already", known->second));
     if (list_.tenants.size() == kTenantsMax) {
       return refusal(fmt::format("more than {} tenants", kTenantsMax));
     }
-    ListedTenant tenant = {.name = std::string(words[1])};
-    for (std::size_t i = 2; i < words.size(); ++i) RETURN_IF_ERROR(take_setting(words[i], tenant));
+    ListedTenant tenant = {.name = name};
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      RETURN_IF_ERROR(take_setting(word(words, i), tenant));
+    }
     list_.tenants.push_back(std::move(tenant));
     return ok_status();
   }
@@ -142,48 +151,54 @@ class Parser {
     }
     std::string names = "weight, priority_min";
     for (const LimitName& limit : kLimits) names += fmt::format(", {}", limit.name);
-    return refusal(
-        fmt::format("\"{}\" is no setting of a tenant, expected one of {}", word, names));
+    return refusal(fmt::format("is no setting of a tenant, expected one of {}", names));
   }
 
   Status take_key(const std::vector<std::string_view>& words) {
-    if (words.size() < 3) return refusal("expected: key KEY TENANT, then may_publish or admin");
-    ListedKey key = {.digest = {}, .tenant = std::string(words[2])};
-    ASSIGN_OR_RETURN(key.digest, read_key(words[1]));
+    ListedKey key;
+    ASSIGN_OR_RETURN(key.digest, read_key(word(words, 1)));
+    key.tenant = word(words, 2);
     if (!tenant_lines_.contains(key.tenant)) {
-      return refusal(fmt::format("tenant {} does not stand on a line above", key.tenant));
+      return refusal("expected a tenant that stands on a line above: key KEY TENANT");
     }
     for (std::size_t i = 3; i < words.size(); ++i) {
-      if (words[i] != "may_publish" && words[i] != "admin") {
-        return refusal(
-            fmt::format("\"{}\" is no right of a key, expected may_publish or admin", words[i]));
+      const std::string_view right = word(words, i);
+      if (right != "may_publish" && right != "admin") {
+        return refusal("is no right of a key, expected may_publish or admin");
       }
-      (words[i] == "admin" ? key.is_admin : key.may_publish) = true;
+      (right == "admin" ? key.is_admin : key.may_publish) = true;
     }
-    const auto [place, is_new] = key_lines_.try_emplace(key.digest, number_);
-    if (!is_new) return refusal(fmt::format("the key stands on line {} already", place->second));
+    word_ = 1;
+    const auto [known, is_new] = key_lines_.try_emplace(key.digest, line_);
+    if (!is_new) return refusal(fmt::format("this key stands on line {} already", known->second));
     if (list_.keys.size() == kKeysMax) return refusal(fmt::format("more than {} keys", kKeysMax));
     list_.keys.push_back(std::move(key));
     return ok_status();
   }
 
-  static Result<Digest> read_key(std::string_view word) {
+  Result<Digest> read_key(std::string_view word) {
+    if (word.empty()) return refusal("is missing, expected: key KEY TENANT");
     if (word.starts_with(kHashed)) return read_digest(word.substr(kHashed.size()));
-    const bool visible =
-        std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c < 0x7f; });
-    if (!visible || word.size() > kKeyBytesMax) {
-      return refusal(fmt::format("a key has up to {} visible ASCII characters", kKeyBytesMax));
-    }
+    RETURN_IF_ERROR(check_key(word));
+    list_.shows_keys = true;
     return sha256(word);
   }
 
-  int number_ = 0;
+  int line_ = 0;
+  std::size_t word_ = 0;  // counted from 0
   KeyList list_;
   std::map<std::string, int> tenant_lines_;
   std::map<Digest, int> key_lines_;
 };
 
 }  // namespace
+
+Status check_key(std::string_view key) {
+  const bool visible =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (!key.empty() && visible && key.size() <= kKeyBytesMax) return ok_status();
+  return refusal(fmt::format("a key has 1 to {} visible ASCII characters", kKeyBytesMax));
+}
 
 Result<KeyList> parse_keys(std::string_view text, const std::string& name) {
   Parser parser;
@@ -192,7 +207,7 @@ Result<KeyList> parse_keys(std::string_view text, const std::string& name) {
     const Status taken = parser.take_line(text.substr(0, end));
     if (!taken.ok()) {
       return Error{taken.error().code,
-                   fmt::format("{}:{}: {}", name, parser.number(), taken.error().message)};
+                   fmt::format("{}:{}: {}", name, parser.place(), taken.error().message)};
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -202,10 +217,10 @@ Result<KeyList> parse_keys(std::string_view text, const std::string& name) {
 }
 
 Result<KeyList> read_key_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorCode::kIo, fmt::format("{}: cannot be read", path)};
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return parse_keys(text, path);
+  ASSIGN_OR_RETURN(const FileBytes file, read_file_bytes(path, kFileBytesMax));
+  ASSIGN_OR_RETURN(KeyList list, parse_keys(file.bytes, path));
+  list.is_open_to_others = file.is_open_to_others();
+  return list;
 }
 
 }  // namespace pagoda::server

@@ -40,9 +40,15 @@ struct ListedKey {
 struct KeyList {
   std::vector<ListedTenant> tenants;
   std::vector<ListedKey> keys;
+  bool shows_keys = false;         // one of them stands there itself, not as its hash
+  bool is_open_to_others = false;  // the file, not to its owner alone
 };
 
-// Errors begin with `name` and the line: "keys.txt:3: …".
+// Up to 512 visible ASCII characters: what can stand in a file and in a header.
+Status check_key(std::string_view key);
+
+// Errors name line and word, "keys.txt:3: word 2: …", and show no word of the text: whatever stands
+// in the wrong place may be a key.
 Result<KeyList> parse_keys(std::string_view text, const std::string& name);
 Result<KeyList> read_key_file(const std::string& path);
 

@@ -8,9 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/file_bytes.h"
 #include "base/random.h"
 #include "server/access/digest.h"
 
@@ -19,6 +18,7 @@ namespace {
 
 constexpr std::size_t kBytesMin = 16;
 constexpr std::size_t kBytesMax = 4096;
+constexpr std::size_t kFileBytesMax = 2 * kBytesMax;  // with ends of lines
 
 Error io_error(const std::string& path, const char* what) {
   return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
@@ -53,9 +53,14 @@ Status make_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 Result<std::string> read_secret(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return io_error(path, "cannot be read");
-  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  ASSIGN_OR_RETURN(FileBytes file, read_file_bytes(path, kFileBytesMax));
+  if (file.is_open_to_others()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: others may read this secret (mode {:o}); chmod 600 it, or remove "
+                             "it to have another made",
+                             path, file.mode)};
+  }
+  std::string bytes = std::move(file.bytes);
   while (!bytes.empty() && (bytes.back() == '\n' || bytes.back() == '\r')) bytes.pop_back();
   if (bytes.size() < kBytesMin || bytes.size() > kBytesMax) {
     return Error{ErrorCode::kOutOfRange, fmt::format("{}: a secret has {} to {} bytes, this has {}",

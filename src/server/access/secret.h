@@ -7,7 +7,8 @@
 
 namespace pagoda::server {
 
-// The bytes of a file but for the line's end; 16 to 4096 of them.
+// The bytes of a file but for the line's end; 16 to 4096 of them. A file that others may read is
+// refused.
 Result<std::string> read_secret(const std::string& path);
 
 // The same, and where there is no such file one is made, readable by its owner alone: of several

@@ -22,11 +22,37 @@ void check_part(const Json& part, const std::string& path) {
   fields.text("text");
 }
 
+// What templates and their readers take for granted of an element of `tools`, `documents` and the
+// like: it is an object.
+const Json* read_objects(const Fields& fields, std::string_view name) {
+  const Json* const array = fields.array(name);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_object()) continue;
+    refuse_type(element_path(fields.path_of(name), i), (*array)[i], "an object");
+  }
+  return array;
+}
+
+// {"type": "function", "function": {"name": …}}
+const Json* read_tools(const Fields& fields) {
+  const Json* const tools = read_objects(fields, "tools");
+  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    const Fields tool((*tools)[i], element_path(fields.path_of("tools"), i));
+    tool.text("type");
+    const Json* const function = tool.object("function");
+    if (function == nullptr) continue;
+    const Fields named(*function, tool.path_of("function"));
+    named.require("name");
+    named.text("name");
+  }
+  return tools;
+}
+
 void check_message(const Json& message, const std::string& path) {
   const Fields fields(message, path);
   fields.require("role");
   fields.text("role");
-  fields.array("tool_calls");
+  read_objects(fields, "tool_calls");
   const Json* const content = fields.find("content");
   if (content == nullptr || content->is_string()) return;
   const std::string content_path = fields.path_of("content");
@@ -54,8 +80,8 @@ text::Conversation read_conversation(const Json& body) {
   const Fields fields(body);
   text::Conversation conversation;
   conversation.messages = read_messages(fields);
-  conversation.tools = value_or_null(fields.array("tools"));
-  conversation.documents = value_or_null(fields.array("documents"));
+  conversation.tools = value_or_null(read_tools(fields));
+  conversation.documents = value_or_null(read_objects(fields, "documents"));
   if (const Json* const kwargs = fields.object("chat_template_kwargs")) {
     conversation.kwargs = *kwargs;
   }

@@ -40,7 +40,7 @@ CompletionRequest read_chat_request(const Json& body, const ServedModel& model) 
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
-  read_shared_fields(fields, request);
+  read_shared_fields(fields, engine::answers_max(model.engine.limits()), request);
   if (fields.boolean("echo").value_or(false)) {
     throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");
   }

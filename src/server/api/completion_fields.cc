@@ -35,18 +35,20 @@ void read_logit_bias(const Fields& fields, engine::SamplingOptions& sampling) {
   }
 }
 
-void read_sampling(const Fields& fields, engine::SamplingOptions& sampling) {
+void read_sampling(const Fields& fields, std::uint32_t answers_max,
+                   engine::SamplingOptions& sampling) {
   constexpr double kNumberMax = std::numeric_limits<float>::max();
   sampling.temperature = 1.0f;  // OpenAI's default
   assign(sampling.temperature, fields.number("temperature", 0, 100));
-  assign(sampling.top_p, fields.number("top_p", 0, 1));
+  // Above 0: the engine holds them against that, and says so.
+  assign(sampling.top_p, fields.number("top_p", -kNumberMax, kNumberMax));
   assign(sampling.min_p, fields.number("min_p", 0, 1));
-  assign(sampling.repetition_penalty, fields.number("repetition_penalty", 0, kNumberMax));
+  assign(sampling.repetition_penalty, fields.number("repetition_penalty", -kNumberMax, kNumberMax));
   assign(sampling.presence_penalty, fields.number("presence_penalty", -2, 2));
   assign(sampling.frequency_penalty, fields.number("frequency_penalty", -2, 2));
   const std::int64_t top_k = fields.integer("top_k", -1, kTokensMax).value_or(0);
   sampling.top_k = top_k < 0 ? 0 : static_cast<std::uint32_t>(top_k);  // -1 is all, as in vLLM
-  assign(sampling.n, fields.integer("n", 1, engine::kAnswersMax));
+  assign(sampling.n, fields.integer("n", 1, answers_max));
   read_logit_bias(fields, sampling);
 }
 
@@ -103,10 +105,11 @@ std::string read_salt(const Fields& fields) {
 
 }  // namespace
 
-void read_shared_fields(const Fields& fields, CompletionRequest& request) {
-  refuse_unsupported(fields);
+void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
+                        CompletionRequest& request) {
   fields.text("user");
-  read_sampling(fields, request.engine.sampling);
+  read_sampling(fields, answers_max, request.engine.sampling);
+  refuse_unsupported(fields, request.engine.sampling.n);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(),
                                        std::numeric_limits<std::int64_t>::max())) {
     request.seed = static_cast<std::uint64_t>(*seed);

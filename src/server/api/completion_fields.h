@@ -13,8 +13,9 @@ namespace pagoda::server {
 inline constexpr std::int64_t kLogprobsMax = 20;
 
 // Sampling, ends, priority, salt, streaming. What differs (prompts, lengths, log-probabilities) is
-// read by the caller.
-void read_shared_fields(const Fields& fields, CompletionRequest& request);
+// read by the caller. `answers_max` is what `n` is held against.
+void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
+                        CompletionRequest& request);
 
 // Where the answer's length stands in the body, for errors: "max_tokens".
 struct AnswerLength {
@@ -26,7 +27,8 @@ struct AnswerLength {
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const AnswerLength& length);
 
-// Throws for fields that would change the answer and are not supported.
-void refuse_unsupported(const Fields& fields);
+// Throws for fields that would change the answer and are not supported. `answers` is the request's
+// n.
+void refuse_unsupported(const Fields& fields, std::uint32_t answers);
 
 }  // namespace pagoda::server

@@ -9,6 +9,8 @@
 namespace pagoda::server {
 
 Json list_models(const ServedModel& model);
+// One of them; 404 when none has this id.
+Json describe_model(const ServedModel& model, const std::string& id);
 // `version` is the program's.
 Json describe_server(const ServedModel& model, const std::string& version);
 Json tokenize(const Json& body, const ServedModel& model);

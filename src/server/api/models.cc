@@ -16,19 +16,23 @@ Json misses_json(const kv::MissCounters& misses) {
   return reasons;
 }
 
+Json model_json(const ServedModel& model, const std::string& name) {
+  return {
+      {"id", name},           {"object", "model"},    {"created", model.created_s},
+      {"owned_by", "pagoda"}, {"root", model.name()}, {"max_model_len", model.context_tokens()}};
+}
+
 }  // namespace
 
 Json list_models(const ServedModel& model) {
   Json data = Json::array();
-  for (const std::string& name : model.names) {
-    data.push_back({{"id", name},
-                    {"object", "model"},
-                    {"created", model.created_s},
-                    {"owned_by", "pagoda"},
-                    {"root", model.name()},
-                    {"max_model_len", model.context_tokens()}});
-  }
+  for (const std::string& name : model.names) data.push_back(model_json(model, name));
   return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+Json describe_model(const ServedModel& model, const std::string& id) {
+  check_model_name(id, model);
+  return model_json(model, id);
 }
 
 Json describe_server(const ServedModel& model, const std::string& version) {

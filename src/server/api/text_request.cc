@@ -109,7 +109,7 @@ void read_logprobs(const Fields& fields, CompletionRequest& request) {
 CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
   const Fields fields(body);
   CompletionRequest request;
-  read_shared_fields(fields, request);
+  read_shared_fields(fields, engine::answers_max(model.engine.limits()), request);
   request.answers.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
   const AnswerLength length = read_length(fields, request.answers);

@@ -86,7 +86,7 @@ void refuse_modalities(const Fields& fields) {
 
 }  // namespace
 
-void refuse_unsupported(const Fields& fields) {
+void refuse_unsupported(const Fields& fields, std::uint32_t answers) {
   for (const std::string_view name : kUnsupported) {
     const Json* const value = fields.find(name);
     if (value != nullptr && !asks_for_nothing(*value)) refuse(fields.path_of(name));
@@ -98,8 +98,7 @@ void refuse_unsupported(const Fields& fields) {
   refuse_response_format(fields);
   refuse_tool_choice(fields);
   refuse_modalities(fields);
-  const std::int64_t answers = fields.integer("n", 1, engine::kAnswersMax).value_or(1);
-  if (fields.integer("best_of", 1, engine::kAnswersMax).value_or(answers) != answers) {
+  if (fields.integer("best_of", 1, INT32_MAX).value_or(answers) != answers) {
     refuse(fields.path_of("best_of"), ", except when it is n");
   }
 }

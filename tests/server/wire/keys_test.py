@@ -39,11 +39,11 @@ class Folder:
     def key_flags(self, keys=KEYS):
         return ["--api-keys", self.write("keys", keys), "--secret-file", self.path("secret")]
 
-    def certificate_flags(self):
+    def certificate_flags(self, kind="ec"):
+        sizes = {"ec": "ec_paramgen_curve:P-256", "rsa": "rsa_keygen_bits:2048"}
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-days", "2", "-subj", "/CN=pagoda",
-             "-addext", "subjectAltName=IP:127.0.0.1",
+            ["openssl", "req", "-x509", "-newkey", kind, "-pkeyopt", sizes[kind], "-nodes",
+             "-days", "2", "-subj", "/CN=pagoda", "-addext", "subjectAltName=IP:127.0.0.1",
              "-keyout", self.path("key.pem"), "-out", self.path("cert.pem")],
             check=True, capture_output=True,
         )
@@ -82,7 +82,7 @@ class Keys(unittest.TestCase):
     def test_without_a_key_nobody_sends_a_body(self):
         server = self.start(*self.folder.key_flags())
         head = (
-            b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 30000000\r\nX-Request-Id: mine\r\n\r\n{"
         )
         begin = time.monotonic()
@@ -117,7 +117,7 @@ class Keys(unittest.TestCase):
         flags = self.folder.key_flags("tenant anna\nkey k nobody\n")
         with served.Served(served.STORIES, *flags, wait=False) as server:
             self.assertEqual(server.wait(), 1)
-            self.assertIn("keys:2: tenant nobody", server.stderr())
+            self.assertIn("keys:2: word 3: expected a tenant", server.stderr())
 
     def test_sighup_reads_keys_again_and_keeps_them_where_the_file_is_bad(self):
         server = self.start(*self.folder.key_flags())
@@ -242,7 +242,7 @@ class Tls(unittest.TestCase):
         data = json.dumps(body).encode()
         with contextlib.closing(wire or self.socket(server)) as wire:
             wire.sendall(
-                b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                 b"Content-Type: application/json\r\n"
                 + f"Content-Length: {len(data)}\r\n\r\n".encode()
                 + data
@@ -265,7 +265,7 @@ class Tls(unittest.TestCase):
                 for _ in range(20):
                     data = json.dumps({**BODY, "stream": True}).encode()
                     wire.sendall(
-                        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                         b"Content-Type: application/json\r\n"
                         + f"Content-Length: {len(data)}\r\n\r\n".encode()
                         + data
@@ -279,7 +279,7 @@ class Tls(unittest.TestCase):
 
     def test_what_is_no_tls_is_closed_and_others_go_on(self):
         with served.Served(served.STORIES, *self.folder.certificate_flags()) as server:
-            for sent in (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" * 50):
+            for sent in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\xff\xff" * 50):
                 self.assertNotIn(b"HTTP/1.1 200", server.raw(sent, half_close=True))
             self.assertIn(b"200 OK", self.exchange(server, BODY))
 

@@ -24,7 +24,7 @@ def cpu_seconds(pid):
 def post_raw(raw, body):
     data = json.dumps(body).encode()
     raw.sendall(
-        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         + f"Content-Length: {len(data)}\r\n\r\n".encode()
         + data
     )

@@ -22,7 +22,7 @@ def error(raw):
 def posted(body, length=None):
     length = len(body) if length is None else length
     return (
-        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         + f"Content-Length: {length}\r\n\r\n".encode()
         + body
     )
@@ -76,7 +76,7 @@ class Limits(unittest.TestCase):
         self.assertIn(" 413 ", head(self.server.raw(posted(b"x" * (2 << 20)))))
         self.assertIn(" 413 ", head(self.server.raw(posted(b"x", 1 << 60))))
         chunked = (
-            b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n"
         )
         chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
@@ -108,14 +108,14 @@ class Limits(unittest.TestCase):
 
     def test_requests_may_be_sent_ahead(self):
         body = json.dumps({**BODY, "max_tokens": 4}).encode()
-        last = posted(body).replace(b"Host: x", b"Host: x\r\nConnection: close")
+        last = posted(body).replace(b"Host: localhost", b"Host: localhost\r\nConnection: close")
         answer = self.server.raw(posted(body) * 2 + last)
         self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 3)
 
     def test_more_connections_than_allowed_wait_their_turn(self):
         idle = [self.server.socket() for _ in range(64)]
         late = self.server.socket()
-        late.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        late.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         late.settimeout(0.5)
         with self.assertRaises(socket.timeout):
             late.recv(100)
@@ -132,7 +132,7 @@ class Limits(unittest.TestCase):
         self.assertTrue(answer.endswith(b"data: [DONE]\n\n"))
 
     def test_head_has_the_length_and_no_body(self):
-        answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         self.assertIn(b"Content-Length: 15", answer)
         self.assertTrue(answer.endswith(b"\r\n\r\n"))
 

@@ -49,7 +49,7 @@ class Log(unittest.TestCase):
             server.post("/v1/completions", {"prompt": secret, "model": secret})
             with server.socket() as raw:
                 body = json.dumps({**BODY, "max_tokens": 400, "ignore_eos": True, "stream": True}).encode()
-                raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                             b"Content-Type: application/json\r\n"
                             + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 raw.recv(1000)
