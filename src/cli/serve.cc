@@ -12,6 +12,7 @@
 
 #include "base/byte_size.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "cli/commands.h"
 #include "cli/curve_line.h"
 #include "cli/kv_element.h"
@@ -203,6 +204,7 @@ Status serve(const ServeOptions& options) {
   KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
+  keep_large_blocks_apart();  // long requests leave nothing behind
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));

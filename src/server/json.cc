@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <unordered_set>
+#include <set>
 #include <vector>
 
 #include "server/api_error.h"
@@ -53,7 +53,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
  private:
   struct Open {
     Json* value;
-    std::unordered_set<std::string> keys;
+    std::set<std::string> keys;  // no hash: clients could choose keys that collide
   };
 
   template <class Value>

@@ -183,6 +183,7 @@ void RequestReader::fail(ApiError error) {
 
 unsigned RequestReader::version() const { return parser_->get().version(); }
 bool RequestReader::keep_alive() const { return parser_->keep_alive(); }
+std::size_t RequestReader::body_bytes() const { return parser_->get().body().size(); }
 bool RequestReader::expects_continue() const {
   return boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
 }

@@ -38,6 +38,8 @@ class RequestReader {
   unsigned version() const;  // 11: HTTP/1.1
   bool keep_alive() const;
   bool expects_continue() const;
+  // Of the body that have come.
+  std::size_t body_bytes() const;
   // Without its body.
   const HttpRequest& head() const { return request_; }
   // Of kDone.

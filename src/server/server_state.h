@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "server/access/key_ring.h"
+#include "server/byte_budget.h"
 #include "server/cache_map.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
+#include "server/server_options.h"
 
 namespace pagoda::server {
 
@@ -41,6 +43,9 @@ class ServerState {
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
   MapBoard& map_board() const { return map_board_; }
+  // Of bodies from their first byte until they are understood; of requests from then to their end.
+  ByteBudget& body_memory() const { return body_memory_; }
+  ByteBudget& request_memory() const { return request_memory_; }
 
   const std::vector<std::string>& cors_origins() const { return cors_origins_; }
   bool metrics_need_admin() const { return metrics_need_admin_; }
@@ -71,6 +76,8 @@ class ServerState {
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable MapBoard map_board_;
+  mutable ByteBudget body_memory_{kBodyMemoryMax};
+  mutable ByteBudget request_memory_{kRequestsMemoryMax};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };
