@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -50,7 +51,11 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(0, 65535));
   command
       .add_option("--threads-http", options.http_threads,
-                  "threads for connections, JSON and text (default 2, 1 to 64)")
+                  "threads for connections (default 2, 1 to 64)")
+      ->check(CLI::Range(1u, 64u));
+  command
+      .add_option("--threads-text", options.text_threads,
+                  "threads for JSON and text of long requests (default 2, 1 to 64)")
       ->check(CLI::Range(1u, 64u));
   command
       .add_option("--max-connections", options.connections_max,
@@ -62,6 +67,10 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(1u, 1u << 20));
   command.add_option("--max-body-bytes", options.body_bytes_max,
                      "of a request, e.g. 64MiB (default 32MiB)");
+  command.add_option("--max-total-body-bytes", options.body_memory_max,
+                     "of all bodies that come and are read; more get 503 (default 256MiB)");
+  command.add_option("--max-request-memory-bytes", options.request_memory_max,
+                     "of all requests that wait and run, about; more get 503 (default 1GiB)");
   command.add_option("--max-header-bytes", options.header_bytes_max,
                      "of a request (default 16KiB)");
   command.add_option("--max-pipelined-bytes", options.ahead_bytes_max,
@@ -178,6 +187,10 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
                    read_bytes("--max-header-bytes", options.header_bytes_max));
   ASSIGN_OR_RETURN(const std::uint64_t ahead_bytes,
                    read_bytes("--max-pipelined-bytes", options.ahead_bytes_max));
+  ASSIGN_OR_RETURN(const std::uint64_t body_memory,
+                   read_bytes("--max-total-body-bytes", options.body_memory_max));
+  ASSIGN_OR_RETURN(const std::uint64_t request_memory,
+                   read_bytes("--max-request-memory-bytes", options.request_memory_max));
   constexpr std::uint64_t kHeaderBytesMax = 1 << 20;
   if (header_bytes < 256 || header_bytes > kHeaderBytesMax || ahead_bytes > (16 << 20)) {
     return Error{ErrorCode::kOutOfRange,
@@ -189,6 +202,9 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.host = options.host;
   made.port = options.port;
   made.threads = options.http_threads;
+  made.text_threads = options.text_threads;
+  made.body_memory_max = std::max(body_memory, body_bytes);
+  made.request_memory_max = request_memory;
   made.connections_max = options.connections_max;
   made.version = kVersion;
   made.log = options.log;

@@ -27,9 +27,12 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;
   std::uint32_t http_threads = 2;
+  std::uint32_t text_threads = 2;
   std::uint32_t connections_max = 4096;
   std::uint32_t connections_per_client_max = 1024;
   std::string body_bytes_max = "32MiB";
+  std::string body_memory_max = "256MiB";
+  std::string request_memory_max = "1GiB";
   std::string header_bytes_max = "16KiB";
   std::string ahead_bytes_max = "64KiB";
   double idle_timeout_s = 75;

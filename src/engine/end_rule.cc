@@ -3,18 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace pagoda::engine {
 namespace {
 
-std::vector<TokenId> ascending(std::span<const TokenId> tokens) {
-  std::vector<TokenId> sorted(tokens.begin(), tokens.end());
+// Each once.
+std::vector<TokenId> ascending(std::vector<TokenId> sorted) {
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   return sorted;
 }
 
-bool holds(const std::vector<TokenId>& sorted, TokenId token) {
+bool holds(const SharedList<TokenId>& sorted, TokenId token) {
   return std::binary_search(sorted.begin(), sorted.end(), token);
 }
 
@@ -29,6 +31,11 @@ Status check_end(const EndOptions& options, std::uint32_t vocabulary) {
                  fmt::format("min_tokens is {}, expected at most max_tokens, which is {}",
                              options.min_tokens, *options.max_tokens)};
   }
+  if (options.stop_token_ids.size() > kStopTokensMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("stop_token_ids: has {} tokens, expected at most {}",
+                             options.stop_token_ids.size(), kStopTokensMax)};
+  }
   for (const TokenId token : options.stop_token_ids) {
     if (token.value() < vocabulary) continue;
     return Error{ErrorCode::kInvalidArgument,
@@ -41,11 +48,11 @@ Status check_end(const EndOptions& options, std::uint32_t vocabulary) {
 EndRule::EndRule(const EndOptions& options, std::span<const TokenId> end_tokens)
     : min_tokens_(options.min_tokens),
       max_tokens_(options.max_tokens),
-      stop_(ascending(options.stop_token_ids)) {
-  if (!options.ignore_eos) end_ = ascending(end_tokens);
+      stop_(ascending({options.stop_token_ids.begin(), options.stop_token_ids.end()})) {
   std::vector<TokenId> both(end_tokens.begin(), end_tokens.end());
+  if (!options.ignore_eos) end_ = ascending(both);
   both.insert(both.end(), stop_.begin(), stop_.end());
-  forbidden_ = ascending(both);
+  forbidden_ = ascending(std::move(both));
 }
 
 std::optional<EndReason> EndRule::after(TokenId last, std::uint64_t generated) const {
@@ -58,7 +65,7 @@ std::optional<EndReason> EndRule::after(TokenId last, std::uint64_t generated) c
 
 std::span<const TokenId> EndRule::forbidden_after(std::uint64_t generated) const {
   if (generated >= min_tokens_) return {};
-  return forbidden_;
+  return {forbidden_.begin(), forbidden_.size()};
 }
 
 }  // namespace pagoda::engine

@@ -2,21 +2,24 @@
 // request, or enough tokens. Until min_tokens are there, tokens that end an answer may not come.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "base/result.h"
+#include "base/shared_list.h"
 #include "base/token_id.h"
 
 namespace pagoda::engine {
 
+inline constexpr std::size_t kStopTokensMax = 1024;
+
 struct EndOptions {
   std::uint32_t min_tokens = 0;
   std::optional<std::uint32_t> max_tokens = {};  // at least 1
-  std::vector<TokenId> stop_token_ids = {};
-  bool ignore_eos = false;  // the model's end tokens end nothing
+  SharedList<TokenId> stop_token_ids = {};       // at most kStopTokensMax
+  bool ignore_eos = false;                       // the model's end tokens end nothing
 };
 
 // Names the option that is out of its range or contradicts another, its value and the range.
@@ -43,9 +46,10 @@ class EndRule {
  private:
   std::uint32_t min_tokens_ = 0;
   std::optional<std::uint32_t> max_tokens_;
-  std::vector<TokenId> end_;        // of the model, ascending; none when ignored
-  std::vector<TokenId> stop_;       // of the request, ascending
-  std::vector<TokenId> forbidden_;  // until min_tokens_, ascending, each once
+  // All ascending, each once; the answers of a request share them.
+  SharedList<TokenId> end_;        // of the model; none when ignored
+  SharedList<TokenId> stop_;       // of the request
+  SharedList<TokenId> forbidden_;  // until min_tokens_
 };
 
 }  // namespace pagoda::engine

@@ -33,7 +33,6 @@ kernels::cuda::Draw draw_of(const LaunchSample& sample, std::uint32_t row) {
           .min_p = options.min_p,
           .seed_low = static_cast<std::uint32_t>(options.seed),
           .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
-          .sample = sample.sampling->sample(),
           .position = static_cast<std::uint32_t>(sample.position)};
 }
 

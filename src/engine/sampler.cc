@@ -62,7 +62,7 @@ std::uint32_t draw(std::span<const float> logits, float best, const SamplingStat
                            .sharpness = 1.0f / options.temperature,
                            .min_p = options.min_p,
                            .top_p = options.top_p};
-  const DrawPlace place = {options.seed, state.sample(), position};
+  const DrawPlace place = {options.seed, position};
   if (options.top_k == 0 || options.top_k >= logits.size()) {
     return draw_token(logits, shape, place, scratch);
   }
@@ -85,9 +85,9 @@ SamplingState::SamplingState(SamplingOptions options, std::span<const TokenId> p
   seen_ = SeenTokens(prompt, room);
 }
 
-SamplingState SamplingState::fork(std::uint32_t sample) const {
+SamplingState SamplingState::fork(std::uint32_t answer) const {
   SamplingState other = *this;
-  other.sample_ = sample;
+  other.options_.seed = seed_of_answer(options_.seed, answer);
   return other;
 }
 

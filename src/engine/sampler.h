@@ -13,7 +13,7 @@
 //   7. top_p: all but the shortest head of the order that reaches this share of the mass go
 //   8. a token is drawn by weight (token_draw.h)
 // This is vLLM's order. The answer is a function of the row, the request's options and tokens, the
-// sample's number and the position: a batch cannot change it.
+// answer's seed and the position: a batch cannot change it.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ class SamplingState {
   // Options must have passed check_sampling.
   SamplingState(SamplingOptions options, std::span<const TokenId> prompt, EndRule end = {});
 
-  // The same request's answer number `sample`, 0 being the first.
-  SamplingState fork(std::uint32_t sample) const;
+  // Of the state that a request begins with: that of its answer number `answer`, 0 being the first.
+  // Its options hold the seed of that answer (seed_of_answer).
+  SamplingState fork(std::uint32_t answer) const;
 
   // A token was added to the answer.
   void accept(TokenId token);
@@ -46,7 +47,6 @@ class SamplingState {
   const SamplingOptions& options() const { return options_; }
   const EndRule& end_rule() const { return end_; }
   std::uint64_t generated() const { return generated_; }
-  std::uint32_t sample() const { return sample_; }
   const SeenTokens& seen() const { return seen_; }
 
  private:
@@ -54,7 +54,6 @@ class SamplingState {
   EndRule end_;
   SeenTokens seen_;  // empty without penalties
   std::uint64_t generated_ = 0;
-  std::uint32_t sample_ = 0;
 };
 
 struct Sampled {

@@ -6,8 +6,15 @@
 #include <limits>
 #include <string_view>
 
+#include "base/random.h"
+
 namespace pagoda::engine {
 namespace {
+
+// Draws use streams whose low half is zero (token_draw.h): seeds come from others.
+constexpr std::uint64_t kAnswerStream = 1;
+constexpr std::uint64_t kFoldStream = 2;
+constexpr int kSeedSpareBits = 11;  // 64 - 53
 
 template <class Value>
 Error bad_option(std::string_view name, Value value, std::string_view range) {
@@ -38,6 +45,14 @@ Status check_count(std::string_view name, std::optional<std::uint32_t> count,
 }
 
 }  // namespace
+
+std::uint64_t seed_of_answer(std::uint64_t seed, std::uint32_t answer) {
+  return answer == 0 ? seed : random_bits(seed, kAnswerStream, answer) >> kSeedSpareBits;
+}
+
+std::uint64_t reportable_seed(std::uint64_t seed) {
+  return seed <= kSeedMax ? seed : random_bits(seed, kFoldStream, 0) >> kSeedSpareBits;
+}
 
 Status check_sampling(const SamplingOptions& options, std::uint32_t vocabulary) {
   if (!is_within(options.temperature, 0, 100)) {

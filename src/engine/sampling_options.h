@@ -1,14 +1,14 @@
 // What a request may ask of the sampler, and the ranges.
 //
-// Meanings and defaults follow vLLM where it defines them. Seeds and the number of answers are the
-// caller's to keep: answer i of n is drawn with (seed, i).
+// Meanings and defaults follow vLLM where it defines them. Answer i of n is drawn with a seed of
+// its own, seed_of_answer(seed, i): asked for alone with that seed, it is the same answer.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "base/result.h"
+#include "base/shared_list.h"
 #include "base/token_id.h"
 
 namespace pagoda::engine {
@@ -26,7 +26,7 @@ struct SamplingOptions {
   float repetition_penalty = 1.0f;  // above 0; over prompt and answer
   float presence_penalty = 0.0f;    // -2 to 2; over the answer, once per token that occurs
   float frequency_penalty = 0.0f;   // -2 to 2; over the answer, once per occurrence
-  std::vector<LogitBias> logit_bias = {};
+  SharedList<LogitBias> logit_bias = {};
   std::uint64_t seed = 0;
   std::uint32_t n = 1;                         // answers to one prompt, 1 to kAnswersMax
   std::optional<std::uint32_t> logprobs = {};  // this many best tokens besides the chosen one
@@ -35,6 +35,15 @@ struct SamplingOptions {
 
 inline constexpr float kGreedyBelow = 1e-5f;
 inline constexpr std::uint32_t kAnswersMax = 128;
+
+// Seeds that answers report are at most this: programs whose numbers are 64-bit floats read them
+// back exactly.
+inline constexpr std::uint64_t kSeedMax = (std::uint64_t{1} << 53) - 1;
+
+// Of the first answer the seed itself, of others one derived from both, 0 to kSeedMax.
+std::uint64_t seed_of_answer(std::uint64_t seed, std::uint32_t answer);
+// The seed itself up to kSeedMax, else one derived from it, 0 to kSeedMax.
+std::uint64_t reportable_seed(std::uint64_t seed);
 
 inline bool is_greedy(const SamplingOptions& options) { return options.temperature < kGreedyBelow; }
 inline bool has_penalties(const SamplingOptions& options) {

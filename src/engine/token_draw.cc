@@ -106,7 +106,7 @@ std::uint32_t draw_token(std::span<const float> logits, const DrawShape& shape,
   WeightedRow row(logits, shape, scratch);
   const double head_mass = double{shape.top_p} * static_cast<double>(row.field_mass());
   for (std::uint64_t round = 0;; ++round) {
-    const double unit = random_unit(place.seed, round << 32 | place.sample, place.position);
+    const double unit = random_unit(place.seed, round << 32, place.position);
     const auto target = static_cast<std::uint64_t>(unit * static_cast<double>(row.field_mass()));
     const std::uint32_t id = row.find(target);
     if (row.is_in_head(id, head_mass)) return id;

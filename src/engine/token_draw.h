@@ -8,7 +8,7 @@
 // without preference. A share of at least top_p of the rows ends with the first round.
 //
 // Masses are sums of integers (kernels/ops.h), so that nothing here depends on an order of adding,
-// and the random number of a round is a function of (seed, sample, round, position).
+// and the random number of a round is a function of (seed, round, position).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,6 @@ namespace pagoda::engine {
 // Where a random number stands among all others.
 struct DrawPlace {
   std::uint64_t seed;
-  std::uint32_t sample;  // which of n answers to one prompt
   std::uint64_t position;
 };
 

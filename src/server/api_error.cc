@@ -1,5 +1,7 @@
 #include "server/api_error.h"
 
+#include "text/utf8.h"
+
 namespace pagoda::server {
 namespace {
 
@@ -25,6 +27,23 @@ std::string leading_field(std::string_view message) {
 }
 
 }  // namespace
+
+std::string shortened(std::string text, std::size_t bytes_max) {
+  constexpr std::string_view kGap = " … ";
+  if (text.size() <= bytes_max) return text;
+  const std::size_t room = bytes_max - kGap.size();
+  const auto all = std::string_view(text);
+  std::string_view head = all.substr(0, room - room / 4);
+  head.remove_suffix(text::utf8_incomplete_tail(head));
+  std::string_view tail = all.substr(all.size() - room / 4);
+  while (!tail.empty() && (static_cast<unsigned char>(tail.front()) & 0xC0) == 0x80) {
+    tail.remove_prefix(1);
+  }
+  std::string both(head);
+  both += kGap;
+  both += tail;
+  return both;
+}
 
 ApiError api_error(const Error& error) {
   switch (error.code) {

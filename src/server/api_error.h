@@ -4,6 +4,7 @@
 // (server/router.h): reading a request is a plain sequence of reads, and no error passes unseen.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -14,18 +15,24 @@
 
 namespace pagoda::server {
 
+// What replies repeat of a request is bounded: of a longer text the middle is left out, so that
+// both what it names and what it says of it stay. Characters stay whole.
+inline constexpr std::size_t kMessageBytesMax = 1024;
+inline constexpr std::size_t kParamBytesMax = 256;
+std::string shortened(std::string text, std::size_t bytes_max);
+
 struct ApiError : std::exception {
   ApiError(int http_status, std::string text, std::string field = {}, std::string word = {})
       : status(http_status),
-        message(std::move(text)),
-        param(std::move(field)),
+        message(shortened(std::move(text), kMessageBytesMax)),
+        param(shortened(std::move(field), kParamBytesMax)),
         code(std::move(word)) {}
 
   const char* what() const noexcept override { return message.c_str(); }
 
   int status;           // of HTTP
-  std::string message;  // for people
-  std::string param;    // the field's path; empty when it is about no field
+  std::string message;  // for people; at most kMessageBytesMax
+  std::string param;    // the field's path; empty when it is about no field; at most kParamBytesMax
   std::string code;     // for programs; empty when the status says it all
 };
 

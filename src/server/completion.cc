@@ -13,9 +13,6 @@
 namespace pagoda::server {
 namespace {
 
-// Seeds that programs with 64-bit floating-point numbers read back exactly.
-std::uint64_t fresh_reported_seed() { return fresh_seed() >> 11; }
-
 std::string sse(const Json& value) { return fmt::format("data: {}\n\n", dump_json(value)); }
 
 std::optional<ApiError> failure(const Ending& ending) {
@@ -50,14 +47,18 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
       submitted_(request_.prompts.size()),
       begun_ns_(model.engine.now_ns()) {
   const std::uint32_t each = request_.answers_per_prompt();
+  answers_.reserve(submitted_.size() * each);
   for (std::uint32_t i = 0; i < submitted_.size(); ++i) {
     const Prompt& prompt = request_.prompts[i];
-    submitted_[i].seed = request_.seed ? *request_.seed : fresh_reported_seed();
+    submitted_[i].seed = request_.seed ? *request_.seed : engine::reportable_seed(fresh_seed());
     submitted_[i].answers_open = each;
+    const bool continues =
+        has_visible_text(prompt, model.tokenizer, request_.answers.show_special_tokens);
     for (std::uint32_t answer = 0; answer < each; ++answer) {
-      const ChoiceState state = {
-          .index = i * each + answer, .prompt = &prompt, .seed = submitted_[i].seed};
-      answers_.push_back({state, AnswerText(model.tokenizer, request_, prompt), {}, {}});
+      const ChoiceState state = {.index = i * each + answer,
+                                 .prompt = &prompt,
+                                 .seed = engine::seed_of_answer(submitted_[i].seed, answer)};
+      answers_.push_back({state, AnswerText(model.tokenizer, request_, continues), {}, {}});
     }
   }
 }
@@ -135,7 +136,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
     submitted.retain = event.ending->record.retain;
     submitted.explanation = event.ending->record.explanation;
   }
-  if (answers_running_ == 0) finish(out);
+  if (answers_running_ == 0 && !finished_) finish(out);
 }
 
 Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
@@ -149,7 +150,7 @@ Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
 
 void Completion::send(Answer& answer, Piece piece, std::string& out) {
   if (!piece.finish_reason.empty()) answer.finish_reason = piece.finish_reason;
-  if (!streams()) return answer.whole.append(std::move(piece));
+  if (!streams()) return keep(answer, std::move(piece), out);
   if (send_plain(answer, piece, out)) return;
   Json more = answer.state.opened ? Json::object() : format_->extras(answer.state);
   if (!answer.state.opened) {
@@ -159,6 +160,20 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
   out += event_text(format_->chunk(answer.state, piece), std::move(more));
   answer.state.opened = true;
   began_ = true;
+}
+
+// Until the whole reply can be sent.
+void Completion::keep(Answer& answer, Piece piece, std::string& out) {
+  std::uint64_t bytes = piece.text.size() + piece.tokens.size() * sizeof(TokenId);
+  for (const OptionalScore& score : piece.scores) {
+    bytes += sizeof(score) + (score ? score->top.size() * sizeof(engine::TokenLogprob) : 0);
+  }
+  answer.whole.append(std::move(piece));
+  if (request_.memory.grow(bytes)) return;
+  out += abort(ApiError(503,
+                        "the requests that wait and run take all memory that they may have "
+                        "(--max-request-memory-bytes); a stream needs less",
+                        {}, "out_of_request_memory"));
 }
 
 // Nearly every piece is only text in the middle of an answer.

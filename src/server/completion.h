@@ -53,6 +53,9 @@ class Completion {
   // Finished and without an error.
   HttpReply reply() const;
 
+  // Memory that it takes, about.
+  std::uint64_t memory_bytes() const { return request_.memory.bytes(); }
+
   // What it cost so far; cached tokens are known when it has finished.
   Usage usage() const;
   // What is known of it, for the log. Prompts only where asked for.
@@ -82,6 +85,7 @@ class Completion {
   void handle(const ReplyEvent& event, std::string& out);
   Piece next_piece(Answer& answer, const ReplyEvent& event) const;
   void send(Answer& answer, Piece piece, std::string& out);
+  void keep(Answer& answer, Piece piece, std::string& out);
   bool send_plain(Answer& answer, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
   void cancel_running();

@@ -8,11 +8,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "server/api_error.h"
 #include "server/completion_log.h"
-#include "server/router.h"
 
 namespace pagoda::server {
 namespace {
@@ -29,9 +29,28 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
+// A body's first bytes are not counted: who asks little is served whatever others send.
+constexpr std::size_t kBodyBytesFree = 64 << 10;
+// Bodies and replies up to these are read and made where they come: some milliseconds.
+constexpr std::size_t kShortBodyBytes = 64 << 10;
+constexpr std::uint64_t kShortReplyBytes = 1 << 20;
+// Requests that take as much are started and ended elsewhere; after them, and after bodies of that
+// size, the heap is given back to the system.
+constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
+// Between two reads of what is thrown away: a client that floods costs little, and is seen leaving.
+constexpr std::chrono::milliseconds kFloodPause{20};
 // After a refusal: time for the client to read it before the connection is torn down.
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
+
+ApiError out_of_body_memory(const ByteBudget& memory) {
+  return {503,
+          fmt::format("the bodies of other requests take {} of {} bytes of memory "
+                      "(--max-total-body-bytes)",
+                      memory.bytes_held(), memory.bytes_max()),
+          {},
+          "out_of_body_memory"};
+}
 
 bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
@@ -40,10 +59,11 @@ bool went_well(const std::optional<Outcome>& outcome) {
 }  // namespace
 
 Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
-                       const ConnectionOptions& options)
+                       const ConnectionOptions& options, TextWorkers& workers)
     : wire_(std::move(wire)),
       state_(state),
       options_(options),
+      workers_(workers),
       deadline_(executor()),
       alarm_(executor()) {
   error_code ignored;
@@ -57,16 +77,17 @@ awaitable<void> Connection::run() {
   bool good = went_well(co_await within(options_.request_timeout, wire_->open()));
   while (good && state_.phase() != Phase::kStopping) {
     if (!co_await wait_for_bytes()) break;
-    const Read read = co_await read_request();
+    Read read = co_await read_request();
     if (const auto* const refused = std::get_if<Refused>(&read)) {
       if (!refused->reply) break;
       log_refusal(refused->incoming.request, *refused->reply, state_);
       if (co_await send(refused->incoming, *refused->reply)) co_await linger();
       break;
     }
-    const auto& incoming = std::get<Incoming>(read);
+    auto& incoming = std::get<Incoming>(read);
     good = co_await answer(incoming);
-    if (!keeps_alive(incoming)) break;
+    if (good && flooded_) co_await linger();
+    if (flooded_ || !keeps_alive(incoming)) break;
   }
   if (good) co_await within(kLinger, wire_->finish());
   error_code ignored;
@@ -113,10 +134,16 @@ awaitable<Connection::Read> Connection::read_request() {
   using State = RequestReader::State;
   const Clock::time_point deadline = Clock::now() + options_.request_timeout;
   RequestReader reader(options_);
+  ByteBudget::Hold body_memory(state_.body_memory());
   for (bool has_head = false;;) {
     const auto bytes = buffer_.data();
     buffer_.consume(reader.put({static_cast<const char*>(bytes.data()), bytes.size()}));
     if (reader.state() == State::kFailed) co_return refusal_of(reader);
+    if (reader.body_bytes() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
+      Incoming unread = incoming_of(reader.head(), reader);
+      unread.keep_alive = false;
+      co_return Refused{error_reply(out_of_body_memory(state_.body_memory())), std::move(unread)};
+    }
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
       if (std::optional<HttpReply> refusal = co_await take_head(reader)) {
@@ -137,7 +164,9 @@ awaitable<Connection::Read> Connection::read_request() {
     if (reader.state() == State::kFailed) co_return refusal_of(reader);
   }
   HttpRequest request = reader.take();
-  co_return Read(incoming_of(std::move(request), reader));
+  Incoming incoming = incoming_of(std::move(request), reader);
+  incoming.body_memory = std::move(body_memory);
+  co_return Read(std::move(incoming));
 }
 
 // Nothing is said to who sent nothing but empty lines.
@@ -156,40 +185,104 @@ awaitable<std::optional<HttpReply>> Connection::take_head(const RequestReader& r
 
 Connection::Incoming Connection::incoming_of(HttpRequest request,
                                              const RequestReader& reader) const {
-  Incoming incoming = {std::move(request), reader.version(), reader.keep_alive()};
+  Incoming incoming = {std::move(request), reader.version(), reader.keep_alive(), {}};
   incoming.request.caller = identify(incoming.request.authorization, state_.keys());
   return incoming;
 }
 
-// All answers: false when the connection is of no more use.
-awaitable<bool> Connection::answer(const Incoming& incoming) {
-  Routed routed = route(incoming.request, state_);
-  if (const auto* const reply = std::get_if<HttpReply>(&routed)) {
-    log_refusal(incoming.request, *reply, state_);
-    co_return co_await send(incoming, *reply);
-  }
-  Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
-  std::optional<HttpReply> refusal;
+// What `work` returns, or throws, on a thread for long work. Not beside watch_client(): nothing
+// that it uses may end before it does.
+template <class Work>
+awaitable<std::invoke_result_t<Work>> Connection::on_worker(Work work) {
+  std::optional<std::invoke_result_t<Work>> outcome;
+  std::exception_ptr thrown;
+  bool done = false;
+  asio::steady_timer waiting(executor(), asio::steady_timer::time_point::max());
+  workers_.run([&, self = shared_from_this()] {
+    try {
+      outcome.emplace(work());
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    asio::post(self->executor(), [&done, &waiting, self] {
+      done = true;
+      waiting.cancel();
+    });
+  });
+  while (!done) co_await waiting.async_wait(kTuple);
+  if (thrown) std::rethrow_exception(thrown);
+  co_return std::move(*outcome);
+}
+
+// A completion that the engine refuses has ended with an error.
+void Connection::start(Completion& completion) {
   try {
     completion.start(waker());
   } catch (const ApiError& error) {
     completion.abort(error);
-    refusal = error_reply(error);
   }
-  const bool usable = refusal ? co_await send(incoming, *refusal)
-                              : co_await answer_completion(incoming, completion);
-  log_completion(incoming.request, completion, state_);
+}
+
+// A reply, or a completion that was started. What takes long is done on other threads.
+awaitable<Routed> Connection::begin(Incoming& incoming) {
+  HttpRequest& request = incoming.request;
+  const std::size_t body_bytes = request.body.size();
+  std::optional<Routed> routed;
+  if (body_bytes > kShortBodyBytes) {
+    routed = co_await on_worker([&] { return route(request, state_); });
+  } else {
+    routed = route(request, state_);
+  }
+  std::string().swap(request.body);  // gives its memory back
+  incoming.body_memory = {};
+  if (body_bytes >= kLargeRequestBytes) workers_.tidy_later();
+  if (const auto* const made = std::get_if<std::unique_ptr<Completion>>(&*routed)) {
+    Completion& completion = **made;
+    if (completion.memory_bytes() < kLargeRequestBytes) {
+      start(completion);
+    } else {
+      co_await on_worker([&] { return start(completion), true; });
+    }
+  }
+  co_return std::move(*routed);
+}
+
+// All answers: false when the connection is of no more use.
+awaitable<bool> Connection::answer(Incoming& incoming) {
+  Routed routed = co_await begin(incoming);
+  if (const auto* const reply = std::get_if<HttpReply>(&routed)) {
+    log_refusal(incoming.request, *reply, state_);
+    co_return co_await send(incoming, *reply);
+  }
+  std::shared_ptr<Completion> completion = std::get<std::unique_ptr<Completion>>(std::move(routed));
+  const bool usable = co_await answer_completion(incoming, *completion);
+  log_completion(incoming.request, *completion, state_);
+  if (completion->memory_bytes() >= kLargeRequestBytes) {
+    workers_.run([ended = std::move(completion)] {});  // destroys it there
+    workers_.tidy_later();
+  }
   co_return usable;
 }
 
 // A client that goes away meanwhile has no more wishes: its completion is destroyed, and with that
 // cancelled.
-awaitable<bool> Connection::answer_completion(const Incoming& incoming, Completion& completion) {
+awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
   const auto first = co_await (produce(incoming, completion) || watch_client());
-  co_return first.index() == 0 && std::get<0>(first);
+  if (first.index() != 0 || std::get<0>(first) == Produced::kBroken) co_return false;
+  if (std::get<0>(first) == Produced::kStream) co_return true;
+  co_return co_await send_whole(incoming, completion);
 }
 
-awaitable<bool> Connection::produce(const Incoming& incoming, Completion& completion) {
+awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completion& completion) {
+  if (completion.error()) co_return co_await send(incoming, error_reply(*completion.error()));
+  if (completion.memory_bytes() <= kShortReplyBytes) {
+    co_return co_await send(incoming, completion.reply());
+  }
+  const HttpReply reply = co_await on_worker([&] { return completion.reply(); });
+  co_return co_await send(incoming, reply);
+}
+
+awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completion& completion) {
   bool streaming = false;
   while (!completion.finished()) {
     const bool woken = co_await wait_for_wake();
@@ -201,15 +294,12 @@ awaitable<bool> Connection::produce(const Incoming& incoming, Completion& comple
     }
     if (!woken && completion.streams() && bytes.empty()) bytes = completion.keep_alive();
     if (bytes.empty()) continue;
-    if (!streaming && !co_await send_stream_header(incoming)) co_return false;
+    if (!streaming && !co_await send_stream_header(incoming)) co_return Produced::kBroken;
     streaming = true;
     const bool last = completion.finished();
-    if (!co_await send_stream(incoming, std::move(bytes), last)) co_return false;
+    if (!co_await send_stream(incoming, std::move(bytes), last)) co_return Produced::kBroken;
   }
-  if (streaming) co_return true;
-  const HttpReply reply =
-      completion.error() ? error_reply(*completion.error()) : completion.reply();
-  co_return co_await send(incoming, reply);
+  co_return streaming ? Produced::kStream : Produced::kWhole;
 }
 
 // False when nothing came for as long as a stream may be silent.
@@ -221,17 +311,24 @@ awaitable<bool> Connection::wait_for_wake() {
   co_return std::exchange(woken_, false);
 }
 
-// Returns when the client is gone. What it sends meanwhile is kept: it may be the next request.
+// Returns when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
+// more than is kept nothing is: it is read slowly and thrown away, since the client's end is behind
+// it, and the connection ends with this answer.
 awaitable<void> Connection::watch_client() {
-  while (buffer_.size() < options_.ahead_bytes_max) {
-    const auto [error, bytes] = co_await wire_->read_some(buffer_.prepare(kReadBytes));
+  asio::steady_timer pause(executor());
+  for (;;) {
+    const auto room = buffer_.prepare(flooded_ ? kBodyReadBytes : kReadBytes);
+    const auto [error, bytes] = co_await wire_->read_some(room);
     // An end that was read once is not told again: the next read would wait for it for ever.
     gone_ = error && error != asio::error::operation_aborted;
     if (error) co_return;
     buffer_.commit(bytes);
+    flooded_ = flooded_ || buffer_.size() > options_.ahead_bytes_max;
+    if (!flooded_) continue;
+    buffer_.clear();
+    pause.expires_after(kFloodPause);
+    co_await pause.async_wait(kTuple);
   }
-  asio::steady_timer forever(executor(), asio::steady_timer::time_point::max());
-  co_await forever.async_wait(kTuple);
 }
 
 bool Connection::keeps_alive(const Incoming& incoming) const {
@@ -265,14 +362,14 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
   co_return co_await write(std::move(bytes));
 }
 
-awaitable<bool> Connection::send_stream_header(const Incoming& incoming) {
+awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
   state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
   const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
                             .headers = {{"Cache-Control", "no-cache"}}};
-  const bool chunked = incoming.version >= 11;  // else the connection's end is the stream's
-  co_return co_await write(header_text(incoming, stream,
-                                       chunked ? "Transfer-Encoding: chunked\r\n" : "",
-                                       chunked && keeps_alive(incoming)));
+  const bool chunked = incoming.version >= 11;
+  if (!chunked) incoming.keep_alive = false;  // the connection's end is the stream's
+  co_return co_await write(header_text(
+      incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming)));
 }
 
 awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string bytes, bool last) {

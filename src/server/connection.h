@@ -9,21 +9,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 
 #include "server/completion.h"
 #include "server/http_reply.h"
 #include "server/request_reader.h"
+#include "server/router.h"
 #include "server/server_options.h"
 #include "server/server_state.h"
+#include "server/text_workers.h"
 #include "server/wire.h"
 
 namespace pagoda::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is the strand. State and options must outlive the connection.
-  Connection(std::unique_ptr<Wire> wire, const ServerState& state,
-             const ConnectionOptions& options);
+  // The socket's executor is the strand. All others must outlive the connection.
+  Connection(std::unique_ptr<Wire> wire, const ServerState& state, const ConnectionOptions& options,
+             TextWorkers& workers);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,6 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     HttpRequest request;
     unsigned version = 11;
     bool keep_alive = false;
+    ByteBudget::Hold body_memory = {};
   };
   // What came instead of a request: an error to send before closing, or nothing to say.
   struct Refused {
@@ -49,6 +54,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Incoming incoming = {};  // as far as it is known
   };
   using Read = std::variant<Incoming, Refused>;
+  // How far a completion got: a stream was sent to its end, a whole reply is still to be sent, or
+  // the connection broke.
+  enum class Produced : std::uint8_t { kStream, kWhole, kBroken };
 
   // The operation's outcome; nothing when it takes longer than `limit` and was cancelled. One at a
   // time.
@@ -57,14 +65,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> wait_for_bytes();
   boost::asio::awaitable<Read> read_request();
   boost::asio::awaitable<std::optional<HttpReply>> take_head(const RequestReader& reader);
-  boost::asio::awaitable<bool> answer(const Incoming& incoming);
-  boost::asio::awaitable<bool> answer_completion(const Incoming& incoming, Completion& completion);
-  boost::asio::awaitable<bool> produce(const Incoming& incoming, Completion& completion);
+  template <class Work>
+  boost::asio::awaitable<std::invoke_result_t<Work>> on_worker(Work work);
+  void start(Completion& completion);
+  boost::asio::awaitable<Routed> begin(Incoming& incoming);
+  boost::asio::awaitable<bool> answer(Incoming& incoming);
+  boost::asio::awaitable<bool> answer_completion(Incoming& incoming, Completion& completion);
+  boost::asio::awaitable<Produced> produce(Incoming& incoming, Completion& completion);
+  boost::asio::awaitable<bool> send_whole(const Incoming& incoming, const Completion& completion);
   boost::asio::awaitable<bool> wait_for_wake();
   boost::asio::awaitable<void> watch_client();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);
   boost::asio::awaitable<bool> write(std::string bytes);
-  boost::asio::awaitable<bool> send_stream_header(const Incoming& incoming);
+  boost::asio::awaitable<bool> send_stream_header(Incoming& incoming);
   boost::asio::awaitable<bool> send_stream(const Incoming& incoming, std::string bytes, bool last);
   boost::asio::awaitable<void> linger();
 
@@ -80,14 +93,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Wire> wire_;
   const ServerState& state_;
   const ConnectionOptions& options_;
+  TextWorkers& workers_;
   boost::beast::flat_buffer buffer_;    // bytes read and not yet parsed
   boost::asio::steady_timer deadline_;  // of the operation that is within()
   std::uint64_t operations_ = 0;        // begun and ended: the deadline of one is not another's
   bool late_ = false;                   // the deadline has passed
   boost::asio::steady_timer alarm_;     // waits for wake()
   bool woken_ = false;
-  bool idle_ = false;  // between requests
-  bool gone_ = false;  // the client has ended its side, as was seen while it was answered
+  bool idle_ = false;     // between requests
+  bool gone_ = false;     // the client has ended its side, as was seen while it was answered
+  bool flooded_ = false;  // more was sent ahead than is kept
 };
 
 }  // namespace pagoda::server

@@ -74,10 +74,7 @@ std::optional<bool> Fields::boolean(std::string_view name) const {
 std::optional<double> Fields::number(std::string_view name, double low, double high) const {
   const Json* const value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) refuse_type(path_of(name), *value, "a number");
-  const double number = value->get<double>();
-  if (!(number >= low && number <= high)) refuse_range(path_of(name), *value, low, high);
-  return number;
+  return read_number(*value, path_of(name), low, high);
 }
 
 std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t low,
@@ -106,6 +103,13 @@ const Json* Fields::object(std::string_view name) const {
   return value;
 }
 
+double read_number(const Json& value, const std::string& path, double low, double high) {
+  if (!value.is_number()) refuse_type(path, value, "a number");
+  const double number = value.get<double>();
+  if (!(number >= low && number <= high)) refuse_range(path, value, low, high);
+  return number;
+}
+
 std::int64_t read_integer(const Json& value, const std::string& path, std::int64_t low,
                           std::int64_t high) {
   if (!value.is_number_integer()) refuse_type(path, value, "an integer");
@@ -117,8 +121,14 @@ std::int64_t read_integer(const Json& value, const std::string& path, std::int64
   return value.get<std::int64_t>();
 }
 
-std::vector<TokenId> read_tokens(const Json& array, const std::string& path) {
+std::vector<TokenId> read_tokens(const Json& array, const std::string& path,
+                                 std::size_t tokens_max) {
   if (!array.is_array()) refuse_type(path, array, "an array of token ids");
+  if (array.size() > tokens_max) {
+    throw ApiError(
+        400, fmt::format("{}: has {} tokens, expected at most {}", path, array.size(), tokens_max),
+        path);
+  }
   std::vector<TokenId> tokens;
   tokens.reserve(array.size());
   constexpr std::uint32_t kTokenMax = std::numeric_limits<std::uint32_t>::max();

@@ -41,8 +41,11 @@ class Fields {
 [[noreturn]] void refuse_type(const std::string& path, const Json& value,
                               std::string_view expected);
 
+double read_number(const Json& value, const std::string& path, double low, double high);
 std::int64_t read_integer(const Json& value, const std::string& path, std::int64_t low,
                           std::int64_t high);
-std::vector<TokenId> read_tokens(const Json& array, const std::string& path);
+// At most `tokens_max` of them.
+std::vector<TokenId> read_tokens(const Json& array, const std::string& path,
+                                 std::size_t tokens_max);
 
 }  // namespace pagoda::server

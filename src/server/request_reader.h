@@ -45,6 +45,8 @@ class RequestReader {
   unsigned version() const;  // 11: HTTP/1.1
   bool keep_alive() const;
   bool expects_continue() const;
+  // Of the body that have come.
+  std::size_t body_bytes() const;
   // Without its body. Of kFailed what is known of it: its id at least.
   const HttpRequest& head() const { return request_; }
   // Of kDone.

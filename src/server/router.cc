@@ -106,18 +106,29 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
+// Its memory is counted before the answers are made.
+Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
+  bind_to_caller(asked, request.caller);
+  asked.memory = ByteBudget::Hold(state.request_memory());
+  if (!asked.memory.resize(asked.memory_bytes)) {
+    throw ApiError(503,
+                   fmt::format("the requests that wait and run take {} of {} bytes of memory "
+                               "(--max-request-memory-bytes), this one needs {}",
+                               state.request_memory().bytes_held(),
+                               state.request_memory().bytes_max(), asked.memory_bytes),
+                   {}, "out_of_request_memory");
+  }
+  return std::make_unique<Completion>(state.model(), std::move(asked));
+}
+
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  CompletionRequest asked = read_chat_request(read_body(request, model), model);
-  bind_to_caller(asked, request.caller);
-  return std::make_unique<Completion>(model, std::move(asked));
+  return complete(read_chat_request(read_body(request, model), model), request, state);
 }
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  CompletionRequest asked = read_text_request(read_body(request, model), model);
-  bind_to_caller(asked, request.caller);
-  return std::make_unique<Completion>(model, std::move(asked));
+  return complete(read_text_request(read_body(request, model), model), request, state);
 }
 
 // What a completion of the same body would find in the cache; nothing is computed.
@@ -127,11 +138,10 @@ Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const bool is_chat = Fields(body).find("messages") != nullptr;
   CompletionRequest asked =
       is_chat ? read_chat_request(body, model) : read_text_request(body, model);
-  bind_to_caller(asked, request.caller);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
   asked.answers.stream = false;
-  return std::make_unique<Completion>(model, std::move(asked));
+  return complete(std::move(asked), request, state);
 }
 
 template <Json (*Answer)(const Json& body, const ServedModel& model)>

@@ -21,6 +21,7 @@
 #include "server/connection.h"
 #include "server/request_reader.h"
 #include "server/server_state.h"
+#include "server/text_workers.h"
 #include "server/wire.h"
 
 namespace pagoda::server {
@@ -82,10 +83,14 @@ struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
         shared(asked.version, asked.log, asked.access),
+        workers(asked.text_threads),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
         signals(acceptor.get_executor(), SIGINT, SIGTERM, SIGHUP),
-        on_signal(std::move(signal_handler)) {}
+        on_signal(std::move(signal_handler)) {
+    shared.body_memory().set_max(asked.body_memory_max);
+    shared.request_memory().set_max(asked.request_memory_max);
+  }
 
   Status bind();
   void start();
@@ -100,6 +105,7 @@ struct Server::State {
 
   ServerOptions options;
   ServerState shared;
+  TextWorkers workers;
   asio::io_context io;
   asio::basic_socket_acceptor<tcp> acceptor;  // its strand is that of room and signals
   asio::steady_timer room;                    // for one more connection
@@ -175,7 +181,7 @@ void Server::State::serve(tcp::socket socket) {
   {
     const std::lock_guard lock(mutex);
     connection = std::make_shared<Connection>(make_wire(std::move(socket), identity), shared,
-                                              options.connection);
+                                              options.connection, workers);
     connections.insert(connection);
   }
   asio::co_spawn(strand, connection->run(),
@@ -270,6 +276,7 @@ void Server::stop() {
   state_->for_each_connection([](Connection& connection) { connection.close(); });
   for (std::thread& thread : state_->threads) thread.join();
   state_->threads.clear();
+  state_->workers.finish();
 }
 
 }  // namespace pagoda::server

@@ -11,6 +11,10 @@
 
 namespace pagoda::server {
 
+// Of all connections together, where not said.
+inline constexpr std::uint64_t kBodyMemoryMax = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kRequestsMemoryMax = std::uint64_t{1} << 30;
+
 struct ConnectionOptions {
   std::uint32_t header_bytes_max = 16 << 10;
   std::uint64_t body_bytes_max = 32 << 20;
@@ -29,10 +33,13 @@ struct TlsFiles {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;  // 0: any that is free
-  std::uint32_t threads = 2;
+  std::uint16_t port = 8000;                        // 0: any that is free
+  std::uint32_t threads = 2;                        // of connections
+  std::uint32_t text_threads = 2;                   // of requests that take long to read
   std::uint32_t connections_max = 4096;             // more wait to be accepted
   std::uint32_t connections_per_client_max = 1024;  // of one address; more are turned away
+  std::uint64_t body_memory_max = kBodyMemoryMax;
+  std::uint64_t request_memory_max = kRequestsMemoryMax;
   std::string version;
   std::optional<TlsFiles> tls;
   AccessRules access;

@@ -9,10 +9,12 @@
 
 #include "server/access/access_rules.h"
 #include "server/access/key_ring.h"
+#include "server/byte_budget.h"
 #include "server/cache_map.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
+#include "server/server_options.h"
 
 namespace pagoda::server {
 
@@ -37,6 +39,9 @@ class ServerState {
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
   MapBoard& map_board() const { return map_board_; }
+  // Of bodies from their first byte until they are understood; of requests from then to their end.
+  ByteBudget& body_memory() const { return body_memory_; }
+  ByteBudget& request_memory() const { return request_memory_; }
 
   const AccessRules& access() const { return access_; }
 
@@ -65,6 +70,8 @@ class ServerState {
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable MapBoard map_board_;
+  mutable ByteBudget body_memory_{kBodyMemoryMax};
+  mutable ByteBudget request_memory_{kRequestsMemoryMax};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };

@@ -116,7 +116,8 @@ void BytePairEncoder::derive_merges() {
 }
 
 void BytePairEncoder::encode(std::string_view fragment, bool /*after_break*/,
-                             EncodeWorkspace& workspace, std::vector<TokenId>& tokens) const {
+                             EncodeWorkspace& workspace, std::size_t tokens_max,
+                             std::vector<TokenId>& tokens) const {
   std::string_view text = fragment;
   if (plain()) {
     workspace.marked.clear();
@@ -126,6 +127,7 @@ void BytePairEncoder::encode(std::string_view fragment, bool /*after_break*/,
   pretokenizer_.split(text, workspace.split, workspace.ends);
   std::uint32_t begin = 0;
   for (const std::uint32_t end : workspace.ends) {
+    if (tokens.size() > tokens_max) return;
     encode_piece(text.substr(begin, end - begin), workspace, tokens);
     begin = end;
   }

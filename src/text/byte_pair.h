@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -30,7 +31,7 @@ class BytePairEncoder final : public FragmentEncoder {
                                                        const PretokenizerFamily& family);
 
   void encode(std::string_view fragment, bool after_break, EncodeWorkspace& workspace,
-              std::vector<TokenId>& tokens) const override;
+              std::size_t tokens_max, std::vector<TokenId>& tokens) const override;
 
  private:
   BytePairEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer, bool whole_words_first);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/token_id.h"
@@ -29,10 +30,11 @@ struct EncodeWorkspace {
 
   // Gives back what one very long text made grow.
   void release_excess() {
-    constexpr std::size_t kKeptElements = std::size_t{1} << 20;
+    constexpr std::size_t kKeptElements = std::size_t{1} << 16;
     merges.release_over(kKeptElements);
     if (ends.capacity() > kKeptElements) ends = {};
     if (split.ends_before.capacity() > kKeptElements) split.ends_before = {};
+    if (std::exchange(split.bytes_longest, 0) > kKeptElements) split.match.reset();
     if (marked.capacity() > kKeptElements) marked = {};
   }
 };
@@ -63,9 +65,10 @@ class FragmentEncoder {
   static constexpr std::size_t kFragmentBytesMax = std::size_t{1} << 30;
 
   virtual ~FragmentEncoder() = default;
-  // `after_break`: the fragment is the first of its text or follows a special token.
+  // `after_break`: the fragment is the first of its text or follows a special token. Words after
+  // the one with which `tokens` has more than `tokens_max` are left out.
   virtual void encode(std::string_view fragment, bool after_break, EncodeWorkspace& workspace,
-                      std::vector<TokenId>& tokens) const = 0;
+                      std::size_t tokens_max, std::vector<TokenId>& tokens) const = 0;
 };
 
 }  // namespace pagoda::text

@@ -218,6 +218,7 @@ Result<Pretokenizer> Pretokenizer::compile(const PretokenizerFamily& family) {
 void Pretokenizer::split(std::string_view text, SplitWorkspace& workspace,
                          std::vector<std::uint32_t>& ends) const {
   ends.clear();
+  workspace.bytes_longest = std::max(workspace.bytes_longest, text.size());
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t bytes = utf8_valid_prefix(text.substr(at));

@@ -4,6 +4,7 @@
 // that are not UTF-8 are pieces of their own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -29,6 +30,7 @@ std::span<const PretokenizerFamily> pretokenizer_families();
 struct SplitWorkspace {
   MatchState match;
   std::vector<std::uint32_t> ends_before;
+  std::size_t bytes_longest = 0;  // of the texts that were split
 };
 
 class Pretokenizer {

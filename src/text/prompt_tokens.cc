@@ -1,5 +1,6 @@
 #include "text/prompt_tokens.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace pagoda::text {
@@ -11,13 +12,22 @@ std::array<std::size_t, kSourceCount> PromptTokens::count_by_source() const {
 }
 
 PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenizer) {
+  return std::move(tokenise_prompt_within(prompt, tokenizer, SIZE_MAX)).value();
+}
+
+std::optional<PromptTokens> tokenise_prompt_within(const OriginText& prompt,
+                                                   const Tokenizer& tokenizer,
+                                                   std::size_t tokens_max) {
   std::vector<ByteRange> special;
   std::size_t begin = 0;
   for (const OriginText::Run& run : prompt.runs()) {
     if (run.origin.source == Source::kTemplate) special.push_back({begin, run.end});
     begin = run.end;
   }
-  PlacedTokens placed = tokenizer.encode_placed(prompt.bytes(), special);
+  std::optional<PlacedTokens> within =
+      tokenizer.encode_placed_within(prompt.bytes(), special, tokens_max);
+  if (!within) return std::nullopt;
+  PlacedTokens& placed = *within;
   PromptTokens tokens;
   tokens.origins.reserve(placed.ids.size());
   auto run = prompt.runs().begin();

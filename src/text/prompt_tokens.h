@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/token_id.h"
@@ -25,5 +26,9 @@ struct PromptTokens {
 // the ids are those of the plain text wherever clients wrote no special token. The template itself
 // says where BOS belongs; none is added.
 PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenizer);
+// The same; nothing when there are more than `tokens_max` tokens, which costs little to find out.
+std::optional<PromptTokens> tokenise_prompt_within(const OriginText& prompt,
+                                                   const Tokenizer& tokenizer,
+                                                   std::size_t tokens_max);
 
 }  // namespace pagoda::text

@@ -29,14 +29,15 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
 }
 
 void SentencePieceEncoder::encode(std::string_view fragment, bool after_break,
-                                  EncodeWorkspace& workspace, std::vector<TokenId>& tokens) const {
+                                  EncodeWorkspace& workspace, std::size_t tokens_max,
+                                  std::vector<TokenId>& tokens) const {
   if (fragment.empty()) return;
   workspace.marked.clear();
   if (after_break && vocabulary_.add_space_prefix) workspace.marked.append(kSpaceMark);
   append_with_marks(fragment, workspace.marked);
   const std::string_view text = workspace.marked;
   const auto encode_new = [&](std::string_view word) { encode_word(word, workspace, tokens); };
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = 0; at < text.size() && tokens.size() <= tokens_max;) {
     const std::size_t end = tokens_span_words_ ? text.size() : marked_word_end(text, at);
     encode_cached(text.substr(at, end - at), workspace.words, tokens, encode_new);
     at = end;

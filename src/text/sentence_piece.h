@@ -3,6 +3,7 @@
 // lacks become byte tokens; a token marked unused is undone into the two parts it came from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,7 @@ class SentencePieceEncoder final : public FragmentEncoder {
   explicit SentencePieceEncoder(const Vocabulary& vocabulary);
 
   void encode(std::string_view fragment, bool after_break, EncodeWorkspace& workspace,
-              std::vector<TokenId>& tokens) const override;
+              std::size_t tokens_max, std::vector<TokenId>& tokens) const override;
 
  private:
   void encode_word(std::string_view word, EncodeWorkspace& workspace,

@@ -58,7 +58,10 @@ struct MatchState::Data {
   std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>> context;
 };
 
-MatchState::MatchState() : data_(std::make_unique<Data>()) {
+MatchState::MatchState() { reset(); }
+
+void MatchState::reset() {
+  data_ = std::make_unique<Data>();
   data_->match.reset(pcre2_match_data_create(1, nullptr));
   data_->context.reset(pcre2_match_context_create(nullptr));
   ASSERT(data_->match != nullptr && data_->context != nullptr, "out of memory");

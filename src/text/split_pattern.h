@@ -21,6 +21,9 @@ class MatchState {
   MatchState(const MatchState&) = delete;
   MatchState& operator=(const MatchState&) = delete;
 
+  // Gives back what a long text made it grow by.
+  void reset();
+
  private:
   friend class SplitPattern;
   struct Data;

@@ -14,7 +14,7 @@ Result<StopStrings> StopStrings::make(std::vector<std::string> strings, StopStri
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("{} stop strings, at most {}", strings.size(), kStringsMax)};
   }
-  StopStrings stops(options);
+  std::vector<Pattern> patterns;
   for (std::size_t i = 0; i < strings.size(); ++i) {
     if (strings[i].empty()) {
       return Error{ErrorCode::kInvalidArgument, fmt::format("stop string {} is empty", i)};
@@ -23,28 +23,31 @@ Result<StopStrings> StopStrings::make(std::vector<std::string> strings, StopStri
       return Error{ErrorCode::kOutOfRange, fmt::format("stop string {} has {} bytes, at most {}", i,
                                                        strings[i].size(), kStringBytesMax)};
     }
-    Pattern pattern;
-    pattern.text = std::move(strings[i]);
-    pattern.fallback.assign(pattern.text.size() + 1, 0);
-    for (std::size_t at = 1; at < pattern.text.size(); ++at) {
-      pattern.advance(pattern.text[at]);
-      pattern.fallback[at + 1] = pattern.matched;
-    }
-    pattern.matched = 0;
-    stops.patterns_.push_back(std::move(pattern));
+    patterns.push_back(compile(std::move(strings[i])));
   }
-  return stops;
+  return StopStrings(std::move(patterns), options);
 }
 
-void StopStrings::Pattern::advance(char byte) {
-  if (complete()) matched = fallback[matched];
+StopStrings::Pattern StopStrings::compile(std::string text) {
+  Pattern pattern = {std::move(text), {}};
+  pattern.fallback.assign(pattern.text.size() + 1, 0);
+  std::uint32_t matched = 0;
+  for (std::size_t at = 1; at < pattern.text.size(); ++at) {
+    matched = pattern.advance(matched, pattern.text[at]);
+    pattern.fallback[at + 1] = matched;
+  }
+  return pattern;
+}
+
+std::uint32_t StopStrings::Pattern::advance(std::uint32_t matched, char byte) const {
+  if (matched == text.size()) matched = fallback[matched];
   while (matched > 0 && text[matched] != byte) matched = fallback[matched];
-  if (text[matched] == byte) ++matched;
+  return text[matched] == byte ? matched + 1 : matched;
 }
 
 void StopStrings::note_match(std::size_t end) {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    if (!patterns_[i].complete()) continue;
+    if (matched_[i] < patterns_[i].text.size()) continue;
     const std::size_t begin = end - patterns_[i].text.size();
     if (!match_ || begin < match_->begin) match_ = Match{i, begin, end};
   }
@@ -54,7 +57,9 @@ std::string StopStrings::push(std::string_view piece) {
   if (match_) return {};
   for (const char byte : piece) {
     held_ += byte;
-    for (Pattern& pattern : patterns_) pattern.advance(byte);
+    for (std::size_t i = 0; i < matched_.size(); ++i) {
+      matched_[i] = patterns_[i].advance(matched_[i], byte);
+    }
     note_match(sent_bytes_ + held_.size());
     if (match_) {
       const std::size_t stop = options_.include_stop_str_in_output ? match_->end : match_->begin;
@@ -64,7 +69,7 @@ std::string StopStrings::push(std::string_view piece) {
     }
   }
   std::uint32_t longest = 0;
-  for (const Pattern& pattern : patterns_) longest = std::max(longest, pattern.matched);
+  for (const std::uint32_t matched : matched_) longest = std::max(longest, matched);
   std::size_t safe = held_.size() - longest;
   safe -= utf8_incomplete_tail(std::string_view(held_).substr(0, safe));
   std::string text = held_.substr(0, safe);
@@ -74,7 +79,7 @@ std::string StopStrings::push(std::string_view piece) {
 }
 
 std::string StopStrings::finish() {
-  for (Pattern& pattern : patterns_) pattern.matched = 0;
+  std::fill(matched_.begin(), matched_.end(), 0);
   sent_bytes_ = 0;
   match_.reset();
   return std::exchange(held_, {});

@@ -3,6 +3,8 @@
 // The first string to be complete stops the text; of several complete at once, the one that began
 // first. How the text is cut into pieces changes nothing. Text that could still turn out to be the
 // beginning of a stop string is held back, and so is a character that is not whole. One thread.
+//
+// Copies share the strings and their tables: each of many answers has a copy of one set.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +12,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/shared_list.h"
 
 namespace pagoda::text {
 
@@ -32,7 +36,8 @@ class StopStrings {
     bool operator==(const Match&) const = default;
   };
 
-  // No strings: everything passes. An empty string, too many or too long ones are errors.
+  StopStrings() = default;  // no strings: everything passes
+  // An empty string, too many or too long ones are errors.
   static Result<StopStrings> make(std::vector<std::string> strings, StopStringOptions options = {});
 
   // The text that is safe to send now; nothing once a stop matched.
@@ -41,24 +46,27 @@ class StopStrings {
   std::string finish();
   // Set by the push that completed a stop string, until finish().
   const std::optional<Match>& match() const { return match_; }
+  const std::string& string(std::size_t index) const { return patterns_[index].text; }
 
  private:
   // Knuth, Morris, Pratt: after each byte, how much of the string the text ends in.
   struct Pattern {
     std::string text;
     std::vector<std::uint32_t> fallback;  // by bytes matched: the longest shorter match
-    std::uint32_t matched = 0;
 
-    void advance(char byte);
-    bool complete() const { return matched == text.size(); }
+    // How much is matched after one more byte.
+    std::uint32_t advance(std::uint32_t matched, char byte) const;
   };
 
-  explicit StopStrings(StopStringOptions options) : options_(options) {}
+  static Pattern compile(std::string text);
+  StopStrings(std::vector<Pattern> patterns, StopStringOptions options)
+      : patterns_(std::move(patterns)), options_(options), matched_(patterns_.size()) {}
   // The best of the strings that end at `end`.
   void note_match(std::size_t end);
 
+  SharedList<Pattern> patterns_;
   StopStringOptions options_;
-  std::vector<Pattern> patterns_;
+  std::vector<std::uint32_t> matched_;  // of each pattern
   std::string held_;
   std::size_t sent_bytes_ = 0;
   std::optional<Match> match_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "gguf/printable.h"
@@ -23,6 +24,7 @@ struct Tokenizer::State {
   bool add_eos = false;
   std::optional<SpecialTokens> specials;
   std::unique_ptr<FragmentEncoder> encoder;
+  std::size_t token_bytes_max = 0;
   mutable WorkspacePool workspaces;
 };
 
@@ -44,6 +46,17 @@ const PretokenizerFamily& choose_family(const gguf::Metadata& metadata, Vocabula
       fmt::format("{}: {}: text is cut by the default rule, which is wrong for most models",
                   metadata.source(), what));
   return *find_pretokenizer_family("default");
+}
+
+std::size_t find_token_bytes_max(const Vocabulary& vocabulary) {
+  // With marks a text may hold the mark itself, which a reader sees as one space.
+  const bool has_marks = vocabulary.family != TokenizerFamily::kBytePair;
+  std::size_t most = 1;
+  for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
+    most = std::max(most, vocabulary.bytes[i].size());
+    if (has_marks) most = std::max(most, vocabulary.texts[i].size());
+  }
+  return most;
 }
 
 bool needs_id(const gguf::Metadata& metadata, Vocabulary& vocabulary, bool add,
@@ -78,12 +91,14 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
                             vocabulary.bos, "BOS");
   state->add_eos =
       needs_id(metadata, vocabulary, vocabulary.add_eos.value_or(false), vocabulary.eos, "EOS");
+  state->token_bytes_max = find_token_bytes_max(vocabulary);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
-// on_fragment(fragment, after_break) and on_special(id, place), in the order of the text.
+// on_fragment(fragment, after_break) and on_special(id, place), in the order of the text; both say
+// whether to go on.
 template <class OnFragment, class OnSpecial>
-void Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> special,
+bool Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> special,
                              const OnFragment& on_fragment, const OnSpecial& on_special) const {
   bool after_break = true;
   for (std::size_t at = 0; at < text.size();) {
@@ -91,53 +106,87 @@ void Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> s
     std::string_view rest = cut.before;
     while (!rest.empty()) {
       const std::string_view fragment = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
-      on_fragment(fragment, after_break);
+      if (!on_fragment(fragment, after_break)) return false;
       rest.remove_prefix(fragment.size());
       after_break = false;
     }
     if (cut.token.has_value()) {
-      on_special(*cut.token, at + cut.before.size());
+      if (!on_special(*cut.token, at + cut.before.size())) return false;
       after_break = true;
     }
     at = cut.next;
   }
+  return true;
+}
+
+// Whether a fragment may fit behind `tokens` others, by its bytes.
+bool Tokenizer::may_fit(std::string_view fragment, std::size_t tokens,
+                        std::size_t tokens_max) const {
+  if (tokens > tokens_max) return false;
+  const std::size_t bytes_max = state_->token_bytes_max;
+  const std::size_t room = tokens_max - tokens;
+  if (fragment.size() / bytes_max <= room) return true;
+  // A byte that no token stands for may be left out of the text.
+  const Vocabulary& vocabulary = state_->vocabulary;
+  const auto spelt = std::count_if(fragment.begin(), fragment.end(), [&](char byte) {
+    return vocabulary.unknown || vocabulary.byte_tokens[static_cast<std::uint8_t>(byte)];
+  });
+  return static_cast<std::size_t>(spelt) / bytes_max <= room;
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  return std::move(encode_within(text, options, SIZE_MAX)).value();
+}
+
+std::optional<std::vector<TokenId>> Tokenizer::encode_within(std::string_view text,
+                                                             EncodeOptions options,
+                                                             std::size_t tokens_max) const {
   std::vector<TokenId> tokens;
-  tokens.reserve(text.size() / 3 + 2);
+  tokens.reserve(std::min(text.size() / 3, tokens_max) + 2);
   if (options.add_bos_eos && state_->add_bos) tokens.push_back(*state_->vocabulary.bos);
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
   const ByteRange everywhere{0, text.size()};
-  encode_parts(
+  const bool whole = encode_parts(
       text, {&everywhere, options.special ? 1U : 0U},
       [&](std::string_view fragment, bool after_break) {
-        state_->encoder->encode(fragment, after_break, *workspace, tokens);
+        if (!may_fit(fragment, tokens.size(), tokens_max)) return false;
+        state_->encoder->encode(fragment, after_break, *workspace, tokens_max, tokens);
+        return tokens.size() <= tokens_max;
       },
-      [&](TokenId id, std::size_t) { tokens.push_back(id); });
+      [&](TokenId id, std::size_t) {
+        tokens.push_back(id);
+        return tokens.size() <= tokens_max;
+      });
   if (options.add_bos_eos && state_->add_eos) tokens.push_back(*state_->vocabulary.eos);
+  if (!whole || tokens.size() > tokens_max) return std::nullopt;
   return tokens;
 }
 
-PlacedTokens Tokenizer::encode_placed(std::string_view text,
-                                      std::span<const ByteRange> special) const {
+std::optional<PlacedTokens> Tokenizer::encode_placed_within(std::string_view text,
+                                                            std::span<const ByteRange> special,
+                                                            std::size_t tokens_max) const {
   PlacedTokens tokens;
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
-  encode_parts(
+  const bool whole = encode_parts(
       text, special,
       [&](std::string_view fragment, bool after_break) {
         const std::size_t before = tokens.ids.size();
-        state_->encoder->encode(fragment, after_break, *workspace, tokens.ids);
+        if (!may_fit(fragment, before, tokens_max)) return false;
+        state_->encoder->encode(fragment, after_break, *workspace, tokens_max, tokens.ids);
+        if (tokens.ids.size() > tokens_max) return false;
         const auto base = static_cast<std::size_t>(fragment.data() - text.data());
         TokenPlaces places(state_->vocabulary, fragment, after_break);
         for (std::size_t i = before; i < tokens.ids.size(); ++i) {
           tokens.begins.push_back(base + places.next(tokens.ids[i]));
         }
+        return true;
       },
       [&](TokenId id, std::size_t place) {
         tokens.ids.push_back(id);
         tokens.begins.push_back(place);
+        return tokens.ids.size() <= tokens_max;
       });
+  if (!whole) return std::nullopt;
   return tokens;
 }
 
@@ -175,6 +224,8 @@ std::string_view Tokenizer::visible_bytes(TokenId id, bool special, bool& at_sta
 std::string_view Tokenizer::text_of(TokenId id) const {
   return contains(id) ? state_->vocabulary.texts[id.value()] : std::string_view();
 }
+
+std::size_t Tokenizer::token_bytes_max() const { return state_->token_bytes_max; }
 
 std::size_t Tokenizer::size() const { return state_->vocabulary.size(); }
 

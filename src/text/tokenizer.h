@@ -44,10 +44,18 @@ class Tokenizer {
   // Any bytes are a text. Time is O(n log n) in its length, whatever it holds.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
 
-  // As encode(), with control tokens recognised within `special` alone (ascending ranges that do
-  // not touch) and no BOS or EOS added. Text around a range's edge is tokenised as if there were
-  // none.
-  PlacedTokens encode_placed(std::string_view text, std::span<const ByteRange> special) const;
+  // As encode(); nothing when the text has more than `tokens_max` tokens. How much too long it is
+  // costs little: a part that cannot fit by its bytes is not encoded, nor is what follows the last
+  // token that fits.
+  std::optional<std::vector<TokenId>> encode_within(std::string_view text, EncodeOptions options,
+                                                    std::size_t tokens_max) const;
+
+  // As encode_within(), with control tokens recognised within `special` alone (ascending ranges
+  // that do not touch) and no BOS or EOS added. Text around a range's edge is tokenised as if there
+  // were none.
+  std::optional<PlacedTokens> encode_placed_within(std::string_view text,
+                                                   std::span<const ByteRange> special,
+                                                   std::size_t tokens_max) const;
 
   // The bytes of the tokens one after another; control tokens show as their text when `special`,
   // else as nothing. Where encoding puts a space before a text, the text's first space is that
@@ -62,6 +70,9 @@ class Tokenizer {
   std::string_view visible_bytes(TokenId id, bool special, bool& at_start) const;
   // The text in the model's file: "Ġthe", "▁the", "<0x0A>". Empty outside the vocabulary.
   std::string_view text_of(TokenId id) const;
+
+  // Of a text, the most bytes that one token stands for.
+  std::size_t token_bytes_max() const;
 
   std::size_t size() const;
   bool contains(TokenId id) const { return id.value() < size(); }
@@ -80,10 +91,12 @@ class Tokenizer {
 
  private:
   struct State;
-  // Fragments and special tokens of `text`, one after another.
+  // Fragments and special tokens of `text`, one after another, while they go on: false when one of
+  // them said that it is enough.
   template <class OnFragment, class OnSpecial>
-  void encode_parts(std::string_view text, std::span<const ByteRange> special,
+  bool encode_parts(std::string_view text, std::span<const ByteRange> special,
                     const OnFragment& on_fragment, const OnSpecial& on_special) const;
+  bool may_fit(std::string_view fragment, std::size_t tokens, std::size_t tokens_max) const;
   explicit Tokenizer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 
 #include "engine/sampler_twin.h"
@@ -130,7 +131,7 @@ TEST(Sampler, DrawsByProbabilityWithinTheHeadAlsoWhereRoundsAreMany) {
   }
 }
 
-TEST(Sampler, ADrawIsAFunctionOfSeedSampleAndPosition) {
+TEST(Sampler, ADrawIsAFunctionOfSeedAnswerAndPosition) {
   const std::vector<float> flat(1000, 0.0f);
   const auto token = [&](std::uint64_t seed, std::uint32_t number, std::uint64_t position) {
     const SamplingState first({.temperature = 1.0f, .seed = seed, .n = 4}, {});
@@ -140,6 +141,37 @@ TEST(Sampler, ADrawIsAFunctionOfSeedSampleAndPosition) {
   EXPECT_NE(token(1, 2, 3), token(2, 2, 3));
   EXPECT_NE(token(1, 2, 3), token(1, 3, 3));
   EXPECT_NE(token(1, 2, 3), token(1, 2, 4));
+}
+
+TEST(Sampler, AnAnswerIsThatOfItsOwnSeedAlone) {
+  const std::vector<float> flat(1000, 0.0f);
+  for (const std::uint64_t seed :
+       {std::uint64_t{0}, std::uint64_t{7}, kSeedMax, ~std::uint64_t{0}}) {
+    const SamplingState first({.temperature = 1.0f, .seed = seed, .n = kAnswersMax}, {});
+    std::set<std::uint64_t> seeds;
+    for (std::uint32_t answer = 0; answer < kAnswersMax; ++answer) {
+      const std::uint64_t own = first.fork(answer).options().seed;
+      seeds.insert(own);
+      EXPECT_TRUE(answer == 0 ? own == seed : own <= kSeedMax) << own;
+      const SamplingState alone({.temperature = 1.0f, .seed = own}, {});
+      for (std::uint64_t position = 0; position < 20; ++position) {
+        ASSERT_EQ(sample_one(alone, flat, position),
+                  sample_one(first.fork(answer), flat, position));
+      }
+    }
+    EXPECT_EQ(seeds.size(), kAnswersMax) << "no two answers share a seed";
+  }
+}
+
+TEST(Sampler, ASeedBeyondWhatIsReportedBecomesOneThatIs) {
+  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{1}, kSeedMax}) {
+    EXPECT_EQ(reportable_seed(seed), seed);
+  }
+  for (const std::uint64_t seed : {kSeedMax + 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 1}) {
+    EXPECT_LE(reportable_seed(seed), kSeedMax);
+    EXPECT_EQ(reportable_seed(reportable_seed(seed)), reportable_seed(seed));
+  }
+  EXPECT_NE(reportable_seed(~std::uint64_t{0}), reportable_seed(~std::uint64_t{0} - 1));
 }
 
 TEST(Sampler, TheRequestsSampledBeforeWithTheSameScratchChangeNothing) {

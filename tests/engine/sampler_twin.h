@@ -85,6 +85,8 @@ inline TokenId twin_sample(std::span<const float> logits, const TwinRequest& req
          static_cast<double>(before) < double{options.top_p} * static_cast<double>(total)) {
     before += tokens[head++].weight;
   }
+  const std::uint64_t seed =
+      request.sample == 0 ? options.seed : random_bits(options.seed, 1, request.sample) >> 11;
   std::size_t field = tokens.size();
   for (std::uint64_t round = 0;; ++round) {
     std::vector<TwinToken> by_id(tokens.begin(), tokens.begin() + static_cast<int>(field));
@@ -92,7 +94,7 @@ inline TokenId twin_sample(std::span<const float> logits, const TwinRequest& req
               [](const TwinToken& a, const TwinToken& b) { return a.id < b.id; });
     std::uint64_t mass = 0;
     for (const TwinToken& token : by_id) mass += token.weight;
-    const double unit = random_unit(options.seed, round << 32 | request.sample, position);
+    const double unit = random_unit(seed, round << 32, position);
     auto target = static_cast<std::int64_t>(unit * static_cast<double>(mass));
     std::size_t drawn = 0;
     while ((target -= static_cast<std::int64_t>(by_id[drawn].weight)) >= 0) ++drawn;

@@ -59,10 +59,12 @@ TwinRequest random_request(Dice& dice, std::uint32_t vocabulary) {
   request.prompt = random_tokens(dice, vocabulary, dice.below(40));
   request.answer = random_tokens(dice, vocabulary, dice.below(40));
   if (dice.one_in(3)) {
+    std::vector<LogitBias> biases;
     for (const TokenId token : random_tokens(dice, vocabulary, 1 + vocabulary / 3)) {
       const bool banned = token.value() != 0 && dice.one_in(3);  // token 0 is left
-      options.logit_bias.push_back({token, banned ? -INFINITY : 20 * dice.unit() - 10});
+      biases.push_back({token, banned ? -INFINITY : 20 * dice.unit() - 10});
     }
+    options.logit_bias = std::move(biases);
   }
   if (vocabulary > 8 && dice.one_in(3)) {
     request.end.min_tokens = 20;

@@ -18,7 +18,6 @@ namespace cuda = kernels::cuda;
 struct Question {
   std::vector<float> logits;
   engine::SamplingOptions options;
-  std::uint32_t sample = 0;
   std::uint64_t position = 0;
 };
 
@@ -73,7 +72,6 @@ std::vector<Question> questions() {
     constexpr std::uint32_t kTopK[] = {0, 1, 40, 1024, 2, 200000};
     options.top_k = kTopK[seed / 2 % 6];
     options.seed = random_bits(9, 9, seed);
-    question.sample = static_cast<std::uint32_t>(seed % 3);
     question.position = seed * 977;
     all.push_back(std::move(question));
   }
@@ -82,8 +80,7 @@ std::vector<Question> questions() {
 
 std::uint32_t by_sampler(const Question& question) {
   engine::SamplerScratch scratch(kernels::ref_set(), question.logits.size());
-  const engine::SamplingState state =
-      engine::SamplingState(question.options, {}).fork(question.sample);
+  const engine::SamplingState state(question.options, {});
   return engine::sample(question.logits, state, scratch, question.position).value().token.value();
 }
 
@@ -96,7 +93,6 @@ cuda::Draw draw_of(const Question& question, std::uint32_t row) {
           .min_p = options.min_p,
           .seed_low = static_cast<std::uint32_t>(options.seed),
           .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
-          .sample = question.sample,
           .position = static_cast<std::uint32_t>(question.position)};
 }
 

@@ -1,10 +1,17 @@
 // Strict JSON: what is refused, and why.
 #include "server/json.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "server/api_error.h"
 
@@ -69,6 +76,57 @@ TEST(Json, ManyKeysTakeLinearTime) {
 
 TEST(Json, HalfCharactersAreWrittenAsReplacements) {
   EXPECT_EQ(dump_json(Json("a\xc3")), "\"a\xEF\xBF\xBD\"");
+}
+
+// Keys of 16 printable characters that std::hash of libstdc++ (MurmurHash64A) all maps to one
+// value: the first eight are free, the others follow from them.
+std::vector<std::string> colliding_keys(std::size_t count) {
+  constexpr std::uint64_t kFactor = 0xc6a4a7935bd1e995;
+  std::uint64_t inverse = kFactor;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+  const auto shift = [](std::uint64_t value) { return value ^ (value >> 47); };
+  const auto mix = [&](std::uint64_t block) { return shift(block * kFactor) * kFactor; };
+  const auto unmix = [&](std::uint64_t mixed) { return shift(mixed * inverse) * inverse; };
+  constexpr std::uint64_t kSeed = 0xc70f6907;
+  std::vector<std::string> keys;
+  for (std::uint64_t number = 0; keys.size() < count; ++number) {
+    std::string key = fmt::format("{:08x}", number);
+    std::uint64_t block = 0;
+    std::memcpy(&block, key.data(), 8);
+    const std::uint64_t state = ((kSeed ^ (16 * kFactor)) ^ mix(block)) * kFactor;
+    block = unmix(state ^ 0x123456789abcdef);
+    key.resize(16);
+    std::memcpy(key.data() + 8, &block, 8);
+    const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
+      return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+    });
+    if (plain) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// Of this thread alone.
+double cpu_seconds_to_parse(const std::vector<std::string>& keys) {
+  std::string text;
+  for (const std::string& key : keys) text += (text.empty() ? "{\"" : ",\"") + key + "\":1";
+  text += "}";
+  timespec begin = {};
+  timespec end = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  EXPECT_EQ(parse_json(text).size(), keys.size());
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  return static_cast<double>(end.tv_sec - begin.tv_sec) +
+         static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
+}
+
+TEST(Json, KeysThatWereChosenToCollideCostWhatOthersDo) {
+  const std::vector<std::string> chosen = colliding_keys(20'000);
+  if (std::hash<std::string>()(chosen[0]) != std::hash<std::string>()(chosen[1])) {
+    GTEST_SKIP() << "std::hash is another one here";
+  }
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < chosen.size(); ++i) others.push_back(fmt::format("{:016x}", i));
+  EXPECT_LT(cpu_seconds_to_parse(chosen), 20 * cpu_seconds_to_parse(others));
 }
 
 }  // namespace

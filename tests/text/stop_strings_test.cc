@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "counted_allocations.h"
 #include "text/random_text.h"
 #include "text/utf8.h"
 
@@ -130,6 +131,26 @@ TEST(StopStrings, NoMoreIsHeldBackThanCouldBecomeAStop) {
       EXPECT_TRUE(could) << "'" << held << "' was held back";
     }
   }
+}
+
+TEST(StopStrings, CopiesShareTheStringsAndMatchEachForItself) {
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < StopStrings::kStringsMax; ++i) {
+    strings.push_back(std::string(StopStrings::kStringBytesMax - 2, 'x') + std::to_string(10 + i));
+  }
+  const StopStrings whole = make(strings);
+  const std::uint64_t before = bytes_allocated_so_far();
+  std::vector<StopStrings> copies(100, whole);
+  EXPECT_LT(bytes_allocated_so_far() - before, 100u * 1024);
+  copies[1].push(strings[3].substr(0, 100));
+  copies[0].push(strings[3]);
+  copies[1].push(strings[3].substr(100));
+  for (const int i : {0, 1}) {
+    ASSERT_TRUE(copies[static_cast<std::size_t>(i)].match().has_value());
+    EXPECT_EQ(copies[static_cast<std::size_t>(i)].match()->string, 3u);
+  }
+  EXPECT_FALSE(copies[2].match().has_value());
+  EXPECT_EQ(whole.string(3), strings[3]);
 }
 
 TEST(StopStrings, ImpossibleListsAreRefused) {

@@ -222,7 +222,7 @@ __device__ std::uint32_t draw_token(const Row& row, Rank least, Shared& shared) 
   std::uint64_t mass = mass_from(row, least, shared);
   const double head = static_cast<double>(draw.top_p) * static_cast<double>(mass);
   for (std::uint64_t round = 0;; ++round) {
-    const double unit = random_unit(seed, round << 32 | draw.sample, draw.position);
+    const double unit = random_unit(seed, round << 32, draw.position);
     const auto target = static_cast<std::uint64_t>(unit * static_cast<double>(mass));
     const std::uint32_t id = find(row, least, target, shared);
     const float logit = row.logits[id];

@@ -41,7 +41,7 @@
 //   draw      Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
 //             2^30 * exp_fixed((logit - best) * sharpness) to the nearest even, 0 where the
 //             exponential is below min_p; of the first top_k tokens alone. Rounds draw from a
-//             field, at first all of them: target = floor(random_unit(seed, round << 32 | sample,
+//             field, at first all of them: target = floor(random_unit(seed, round << 32,
 //             position) * mass of the field), the token at which weights added up by id pass it; it
 //             is the choice if what comes before it in order weighs less than top_p * the mass of
 //             all, in doubles, else that is the next field. Sums of integers have no order.
@@ -266,7 +266,6 @@ struct Draw {
   float min_p = 0;
   std::uint32_t seed_low = 0;
   std::uint32_t seed_high = 0;
-  std::uint32_t sample = 0;
   std::uint32_t position = 0;
 };
 inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;

@@ -49,7 +49,7 @@ std::uint32_t choose(std::span<const float> logits, const Draw& draw) {
   const std::uint64_t seed = std::uint64_t{draw.seed_high} << 32 | draw.seed_low;
   const double head = double{draw.top_p} * static_cast<double>(mass_of(weights, field));
   for (std::uint64_t round = 0;; ++round) {
-    const double unit = random_unit(seed, round << 32 | draw.sample, draw.position);
+    const double unit = random_unit(seed, round << 32, draw.position);
     const double mass = static_cast<double>(mass_of(weights, field));
     const std::uint32_t token = find(weights, field, static_cast<std::uint64_t>(unit * mass));
     field.erase(std::find(field.begin(), field.end(), token), field.end());

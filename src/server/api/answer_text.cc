@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/assert.h"
-
 namespace pagoda::server {
 namespace {
 
-// Whether anything of the prompt shows: else the answer's first space is the one that tokenizers
-// put before a text.
+std::string_view wire_name(engine::FinishReason reason) {
+  return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+}  // namespace
+
 bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bool special) {
   bool at_start = true;
   for (const TokenId id : prompt.tokens) {
@@ -18,19 +20,6 @@ bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bo
   }
   return false;
 }
-
-text::StopStrings make_stops(const AnswerOptions& answers) {
-  Result<text::StopStrings> stops = text::StopStrings::make(
-      answers.stop, {.include_stop_str_in_output = answers.include_stop_text});
-  ASSERT(stops.ok(), "stop strings were checked when the request was read");
-  return std::move(stops).value();
-}
-
-std::string_view wire_name(engine::FinishReason reason) {
-  return reason == engine::FinishReason::kStop ? "stop" : "length";
-}
-
-}  // namespace
 
 void Piece::append(Piece next) {
   text += next.text;
@@ -41,12 +30,10 @@ void Piece::append(Piece next) {
 }
 
 AnswerText::AnswerText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
-                       const Prompt& prompt)
-    : detokenizer_(tokenizer, {.special = request.answers.show_special_tokens,
-                               .continues = has_visible_text(prompt, tokenizer,
-                                                             request.answers.show_special_tokens)}),
-      stops_(make_stops(request.answers)),
-      stop_strings_(request.answers.stop),
+                       bool continues)
+    : detokenizer_(tokenizer,
+                   {.special = request.answers.show_special_tokens, .continues = continues}),
+      stops_(request.answers.stops),
       stop_tokens_(request.engine.end.stop_token_ids),
       tokens_min_(request.engine.end.min_tokens),
       scored_(request.answers.logprobs.has_value()) {}
@@ -66,7 +53,7 @@ Piece AnswerText::push(const SentToken& sent) {
   if (stops_.match()) {
     ended_ = true;
     piece.finish_reason = "stop";
-    piece.stop_reason = stop_strings_[stops_.match()->string];
+    piece.stop_reason = stops_.string(stops_.match()->string);
   }
   return piece;
 }

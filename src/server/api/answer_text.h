@@ -29,11 +29,14 @@ struct Piece {
   void append(Piece next);
 };
 
+// Whether anything of the prompt shows: else the answer's first space is the one that tokenizers
+// put before a text.
+bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bool special);
+
 class AnswerText {
  public:
-  // The tokenizer must outlive this.
-  AnswerText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
-             const Prompt& prompt);
+  // `continues`: something of the prompt shows (has_visible_text). The tokenizer must outlive this.
+  AnswerText(const text::Tokenizer& tokenizer, const CompletionRequest& request, bool continues);
 
   Piece push(const SentToken& sent);
   // The engine's end of the answer: what was held back.
@@ -45,8 +48,7 @@ class AnswerText {
  private:
   text::Detokenizer detokenizer_;
   text::StopStrings stops_;
-  std::vector<std::string> stop_strings_;
-  std::vector<TokenId> stop_tokens_;
+  SharedList<TokenId> stop_tokens_;
   std::uint32_t tokens_min_;
   bool scored_;
   std::optional<TokenId> end_token_;

@@ -102,7 +102,8 @@ text::Conversation read_conversation(const Json& body) {
 
 }  // namespace
 
-ChatPrompt read_chat_prompt(const Json& body, const ServedModel& model) {
+std::optional<ChatPrompt> read_chat_prompt(const Json& body, const ServedModel& model,
+                                           std::uint64_t tokens_max) {
   const text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
@@ -115,10 +116,10 @@ ChatPrompt read_chat_prompt(const Json& body, const ServedModel& model) {
   if (!rendered.ok()) {
     throw ApiError(400, fmt::format("messages: {}", rendered.error().message), "messages");
   }
-  ChatPrompt prompt;
-  prompt.text = std::move(rendered).value();
-  prompt.tokens = text::tokenise_prompt(prompt.text, model.tokenizer);
-  return prompt;
+  text::OriginText text = std::move(rendered).value();
+  auto tokens = text::tokenise_prompt_within(text, model.tokenizer, tokens_max);
+  if (!tokens) return std::nullopt;
+  return ChatPrompt{std::move(text), std::move(*tokens)};
 }
 
 }  // namespace pagoda::server

@@ -1,5 +1,6 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
+#include "server/api/request_memory.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -49,7 +50,13 @@ CompletionRequest read_chat_request(const Json& body, const ServedModel& model) 
   request.engine.end.max_tokens = length.tokens;
   request.engine.sampling.logprobs = request.answers.logprobs;
   request.engine.sampling.prompt_logprobs = request.answers.prompt_logprobs;
-  request.prompts.push_back(to_prompt(read_chat_prompt(body, model)));
+  check_answers(request, model);
+  RequestMemory memory(request, 1, "n");
+  auto chat = read_chat_prompt(body, model, model.context_tokens() - 1);
+  if (!chat) refuse_long_prompt("messages", model.context_tokens());
+  request.prompts.push_back(to_prompt(*std::move(chat)));
+  memory.add(request.prompts.back());
+  request.memory_bytes = memory.bytes();
   check_lengths(request, model, "messages", length);
   return request;
 }

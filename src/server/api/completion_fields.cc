@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -23,16 +24,20 @@ void assign(Target& target, const std::optional<Value>& value) {
 void read_logit_bias(const Fields& fields, engine::SamplingOptions& sampling) {
   const Json* const biases = fields.object("logit_bias");
   if (biases == nullptr) return;
-  const Fields entries(*biases, fields.path_of("logit_bias"));
+  const std::string path = fields.path_of("logit_bias");
+  std::vector<engine::LogitBias> entries;
   for (const auto& [key, value] : biases->items()) {
     std::uint32_t token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (error != std::errc() || end != key.data() + key.size()) {
-      throw ApiError(400, fmt::format("logit_bias: \"{}\" is not a token id", key), "logit_bias");
+    const bool is_plain = key == "0" || !key.starts_with('0');  // a token has one name
+    if (error != std::errc() || end != key.data() + key.size() || !is_plain) {
+      throw ApiError(400, fmt::format("{}: \"{}\" is not a token id", path, key), path);
     }
-    const std::optional<double> bias = entries.number(key, -100, 100);
-    if (bias) sampling.logit_bias.push_back({TokenId(token), static_cast<float>(*bias)});
+    if (value.is_null()) continue;
+    const double bias = read_number(value, fmt::format("{}.{}", path, key), -100, 100);
+    entries.push_back({TokenId(token), static_cast<float>(bias)});
   }
+  sampling.logit_bias = std::move(entries);
 }
 
 void read_sampling(const Fields& fields, std::uint32_t answers_max,
@@ -57,6 +62,12 @@ std::vector<std::string> read_stop(const Fields& fields) {
   if (stop == nullptr) return {};
   if (stop->is_string()) return {stop->get<std::string>()};
   if (!stop->is_array()) refuse_type(fields.path_of("stop"), *stop, "a string or an array of them");
+  if (stop->size() > text::StopStrings::kStringsMax) {
+    throw ApiError(400,
+                   fmt::format("stop: has {} strings, expected at most {}", stop->size(),
+                               text::StopStrings::kStringsMax),
+                   "stop");
+  }
   std::vector<std::string> strings;
   for (const Json& element : *stop) {
     if (!element.is_string()) {
@@ -79,10 +90,11 @@ void read_stream(const Fields& fields, AnswerOptions& answers) {
 }
 
 void read_answer_options(const Fields& fields, AnswerOptions& answers) {
-  answers.stop = read_stop(fields);
-  const auto checked = text::StopStrings::make(answers.stop);
-  if (!checked.ok()) throw ApiError(400, "stop: " + checked.error().message, "stop");
-  assign(answers.include_stop_text, fields.boolean("include_stop_str_in_output"));
+  const bool include_stop = fields.boolean("include_stop_str_in_output").value_or(false);
+  Result<text::StopStrings> stops =
+      text::StopStrings::make(read_stop(fields), {.include_stop_str_in_output = include_stop});
+  if (!stops.ok()) throw ApiError(400, "stop: " + stops.error().message, "stop");
+  answers.stops = std::move(stops).value();
   answers.show_special_tokens = !fields.boolean("skip_special_tokens").value_or(true);
   assign(answers.return_token_ids, fields.boolean("return_token_ids"));
   read_stream(fields, answers);
@@ -100,6 +112,12 @@ std::string read_salt(const Fields& fields) {
   if (salt && salt->empty()) {
     throw ApiError(400, "cache_salt: is empty, expected at least one character", "cache_salt");
   }
+  if (salt && salt->size() > kv::kSaltBytesMax) {
+    throw ApiError(400,
+                   fmt::format("cache_salt: has {} bytes, expected at most {}", salt->size(),
+                               kv::kSaltBytesMax),
+                   "cache_salt");
+  }
   return salt.value_or("");
 }
 
@@ -112,13 +130,14 @@ void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
   refuse_unsupported(fields, request.engine.sampling.n);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(),
                                        std::numeric_limits<std::int64_t>::max())) {
-    request.seed = static_cast<std::uint64_t>(*seed);
+    request.seed = engine::reportable_seed(static_cast<std::uint64_t>(*seed));
   }
   engine::EndOptions& end = request.engine.end;
   assign(end.min_tokens, fields.integer("min_tokens", 0, kTokensMax));
   assign(end.ignore_eos, fields.boolean("ignore_eos"));
   if (const Json* const tokens = fields.array("stop_token_ids")) {
-    end.stop_token_ids = read_tokens(*tokens, fields.path_of("stop_token_ids"));
+    end.stop_token_ids =
+        read_tokens(*tokens, fields.path_of("stop_token_ids"), engine::kStopTokensMax);
   }
   assign(request.engine.priority, fields.integer("priority", std::numeric_limits<int>::min(),
                                                  std::numeric_limits<int>::max()));
@@ -132,19 +151,28 @@ void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
   read_answer_options(fields, request.answers);
 }
 
+void refuse_long_prompt(const std::string& path, std::uint64_t context) {
+  throw ApiError(400,
+                 fmt::format("{}: has more than {} tokens, the context holds {} including at least "
+                             "one token of the answer",
+                             path, context - 1, context),
+                 path, "context_length_exceeded");
+}
+
+void check_answers(const CompletionRequest& request, const ServedModel& model) {
+  const std::uint32_t most = std::min(engine::kAnswersMax, model.engine.limits().answers_max);
+  if (request.answers_per_prompt() <= most) return;
+  throw ApiError(400, fmt::format("n: is {}, expected 1 to {}", request.answers_per_prompt(), most),
+                 "n");
+}
+
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const AnswerLength& length) {
   const std::uint64_t context = model.context_tokens();
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();
     if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);
-    if (tokens >= context) {
-      throw ApiError(400,
-                     fmt::format("{}: has {} tokens, the context holds {} including at least one "
-                                 "token of the answer",
-                                 prompt_field, tokens, context),
-                     prompt_field, "context_length_exceeded");
-    }
+    if (tokens >= context) refuse_long_prompt(prompt_field, context);
     if (length.tokens && *length.tokens > context - tokens) {
       throw ApiError(
           400,

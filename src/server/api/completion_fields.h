@@ -23,6 +23,12 @@ struct AnswerLength {
   std::string field;
 };
 
+// The answers asked for against what the engine computes at once: before anything is made for each.
+void check_answers(const CompletionRequest& request, const ServedModel& model);
+
+// A prompt that the context does not hold; its exact length is nobody's business to find out.
+[[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context);
+
 // Holds every prompt and the length asked for against the context; `prompt_field` is for errors.
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const AnswerLength& length);

@@ -9,25 +9,26 @@
 #include "base/token_id.h"
 #include "engine/request.h"
 #include "server/api/upto.h"
+#include "server/byte_budget.h"
 #include "server/json.h"
 #include "server/served_model.h"
 #include "text/origin.h"
 #include "text/origin_text.h"
+#include "text/stop_strings.h"
 
 namespace pagoda::server {
 
 struct Prompt {
   std::vector<TokenId> tokens;
   std::vector<text::Source> sources;  // one per token
-  std::string text;                   // what `echo` repeats; of text completions alone
+  std::string text;                   // what `echo` repeats; empty without it
   text::OriginText rendered;          // of a chat: its text,
   std::vector<std::size_t> begins;    // and where in it each token begins, in bytes
 };
 
 // How answers are put into words.
 struct AnswerOptions {
-  std::vector<std::string> stop;
-  bool include_stop_text = false;
+  text::StopStrings stops;  // each answer looks for them with a copy of its own
   bool show_special_tokens = false;
   bool return_token_ids = false;
   bool echo = false;
@@ -54,6 +55,8 @@ struct CompletionRequest {
   AnswerOptions answers;
   std::optional<RetainField> retain;
   std::optional<Upto> public_upto;  // "cache_public_upto": shared with everyone
+  std::uint64_t memory_bytes = 0;   // that it takes, about (request_memory.h)
+  ByteBudget::Hold memory = {};     // of them, once it was admitted
 
   std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
 };

@@ -3,24 +3,28 @@
 #include <algorithm>
 
 #include "server/api/completion_fields.h"
+#include "server/api/request_memory.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
 namespace {
 
 constexpr std::uint32_t kAnswerTokensDefault = 16;  // OpenAI's, and vLLM's
-constexpr std::size_t kPromptsMax = 2048;
 
 [[noreturn]] void refuse_empty(const std::string& path) {
   throw ApiError(400, path + ": is empty", path);
 }
 
 Prompt text_prompt(const std::string& text, const std::string& path, bool add_special_tokens,
-                   const text::Tokenizer& tokenizer) {
+                   bool echo, const ServedModel& model) {
   if (text.empty()) refuse_empty(path);
+  const text::Tokenizer& tokenizer = model.tokenizer;
+  auto tokens = tokenizer.encode_within(text, {.special = true, .add_bos_eos = add_special_tokens},
+                                        model.context_tokens() - 1);
+  if (!tokens) refuse_long_prompt(path, model.context_tokens());
   Prompt prompt;
-  prompt.text = text;
-  prompt.tokens = tokenizer.encode(text, {.special = true, .add_bos_eos = add_special_tokens});
+  prompt.tokens = *std::move(tokens);
+  if (echo) prompt.text = text;
   prompt.sources.assign(prompt.tokens.size(), text::Source::kUser);
   if (prompt.tokens.empty() || !add_special_tokens) return prompt;
   if (tokenizer.add_bos() && prompt.tokens.front() == tokenizer.bos()) {
@@ -35,7 +39,8 @@ Prompt text_prompt(const std::string& text, const std::string& path, bool add_sp
 Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRequest& request,
                     const ServedModel& model) {
   Prompt prompt;
-  prompt.tokens = read_tokens(ids, path);
+  if (ids.size() >= model.context_tokens()) refuse_long_prompt(path, model.context_tokens());
+  prompt.tokens = read_tokens(ids, path, model.context_tokens());
   if (prompt.tokens.empty()) refuse_empty(path);
   const std::uint32_t vocabulary = model.engine.limits().vocabulary;
   for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
@@ -59,28 +64,27 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
 // A text, token ids, or a batch of either.
 void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
   const bool special = fields.boolean("add_special_tokens").value_or(true);
-  const auto read_one = [&](const Json& prompt, const std::string& path) {
-    if (prompt.is_string()) {
-      const std::string& text = prompt.get_ref<const std::string&>();
-      request.prompts.push_back(text_prompt(text, path, special, model.tokenizer));
-    } else if (prompt.is_array()) {
-      request.prompts.push_back(token_prompt(prompt, path, request, model));
-    } else {
-      refuse_type(path, prompt, "a string or an array of token ids");
-    }
-  };
   const Json& prompt = fields.require("prompt");
   const std::string path = fields.path_of("prompt");
-  if (!prompt.is_array()) return read_one(prompt, path);
-  if (prompt.empty()) refuse_empty(path);
-  if (prompt.front().is_number()) return read_one(prompt, path);
-  if (prompt.size() > kPromptsMax) {
-    throw ApiError(
-        400,
-        fmt::format("{}: has {} prompts, expected at most {}", path, prompt.size(), kPromptsMax),
-        path);
+  if (prompt.is_array() && prompt.empty()) refuse_empty(path);
+  const bool is_batch = prompt.is_array() && !prompt.front().is_number();
+  RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
+  const auto read_one = [&](const Json& one, const std::string& one_path) {
+    if (one.is_string()) {
+      const std::string& text = one.get_ref<const std::string&>();
+      request.prompts.push_back(text_prompt(text, one_path, special, request.answers.echo, model));
+    } else if (one.is_array()) {
+      request.prompts.push_back(token_prompt(one, one_path, request, model));
+    } else {
+      refuse_type(one_path, one, "a string or an array of token ids");
+    }
+    memory.add(request.prompts.back());
+  };
+  if (!is_batch) read_one(prompt, path);
+  for (std::size_t i = 0; is_batch && i < prompt.size(); ++i) {
+    read_one(prompt[i], element_path(path, i));
   }
-  for (std::size_t i = 0; i < prompt.size(); ++i) read_one(prompt[i], element_path(path, i));
+  request.memory_bytes = memory.bytes();
 }
 
 AnswerLength read_length(const Fields& fields, AnswerOptions& answers) {
@@ -113,6 +117,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model) 
   request.answers.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
   const AnswerLength length = read_length(fields, request.answers);
+  check_answers(request, model);
   read_prompts(fields, model, request);
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_format.h"
 #include "server/api/endpoints.h"
@@ -9,12 +12,32 @@
 namespace pagoda::server {
 namespace {
 
+// Texts are counted also where they are longer than the context; there is an end to it.
+std::uint64_t tokens_max(const ServedModel& model) {
+  return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
+}
+constexpr std::size_t kTextBytesMax = 16 << 20;  // of a reply
+
+[[noreturn]] void refuse_tokens(const std::string& field, const ServedModel& model) {
+  throw ApiError(400, fmt::format("{}: has more than {} tokens", field, tokens_max(model)), field,
+                 "too_many_tokens");
+}
+
+ChatPrompt read_bounded_chat(const Json& body, const ServedModel& model) {
+  std::optional<ChatPrompt> prompt = read_chat_prompt(body, model, tokens_max(model));
+  if (!prompt) refuse_tokens("messages", model);
+  return *std::move(prompt);
+}
+
 std::vector<TokenId> read_prompt_tokens(const Json& body, const ServedModel& model) {
   const Fields fields(body);
-  if (fields.find("messages") != nullptr) return read_chat_prompt(body, model).tokens.ids;
+  if (fields.find("messages") != nullptr) return read_bounded_chat(body, model).tokens.ids;
   fields.require("prompt");
   const bool special = fields.boolean("add_special_tokens").value_or(true);
-  return model.tokenizer.encode(*fields.text("prompt"), {.special = true, .add_bos_eos = special});
+  auto tokens = model.tokenizer.encode_within(
+      *fields.text("prompt"), {.special = true, .add_bos_eos = special}, tokens_max(model));
+  if (!tokens) refuse_tokens("prompt", model);
+  return *std::move(tokens);
 }
 
 // Who wrote which tokens: runs of one source and message.
@@ -49,7 +72,16 @@ Json tokenize(const Json& body, const ServedModel& model) {
 
 Json detokenize(const Json& body, const ServedModel& model) {
   const Fields fields(body);
-  const std::vector<TokenId> tokens = read_tokens(fields.require("tokens"), "tokens");
+  const std::vector<TokenId> tokens =
+      read_tokens(fields.require("tokens"), "tokens", tokens_max(model));
+  std::size_t bytes = 0;
+  for (const TokenId token : tokens) bytes += model.tokenizer.bytes_of(token).size();
+  if (bytes > kTextBytesMax) {
+    throw ApiError(
+        400,
+        fmt::format("tokens: their text has {} bytes, expected at most {}", bytes, kTextBytesMax),
+        "tokens", "too_many_tokens");
+  }
   const bool special = !fields.boolean("skip_special_tokens").value_or(false);
   const Result<std::string> text = model.tokenizer.decode(tokens, special);
   if (!text.ok()) throw ApiError(400, "tokens: " + text.error().message, "tokens");
@@ -57,7 +89,7 @@ Json detokenize(const Json& body, const ServedModel& model) {
 }
 
 Json render_chat(const Json& body, const ServedModel& model) {
-  const ChatPrompt prompt = read_chat_prompt(body, model);
+  const ChatPrompt prompt = read_bounded_chat(body, model);
   return {{"prompt", prompt.text.bytes()},
           {"count", prompt.tokens.ids.size()},
           {"max_model_len", model.context_tokens()},

@@ -1,0 +1,38 @@
+// What a completion takes besides its body, counted while it is read: prompts are tokens, every
+// answer has a state of its own, and some fields repeat the prompt in every choice of the reply. An
+// estimate from above, which follows sizes and not counts: many short prompts are as good as a few
+// long ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "server/api/completion_request.h"
+
+namespace pagoda::server {
+
+// Of one request.
+inline constexpr std::uint64_t kRequestMemoryMax = 256 << 20;
+
+class RequestMemory {
+ public:
+  // Counts the answers to `prompts` prompts, none of which need have been read; of the request its
+  // options are read here and later. Beyond kRequestMemoryMax this and add() throw ApiError (400)
+  // about `field`.
+  RequestMemory(const CompletionRequest& request, std::size_t prompts, std::string field);
+
+  void add(const Prompt& prompt);
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  void take(std::uint64_t bytes);
+  std::uint64_t repeated_bytes(const Prompt& prompt) const;
+
+  const CompletionRequest& request_;
+  std::string field_;
+  std::size_t prompts_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,74 @@
+#include "server/text_workers.h"
+
+#include <utility>
+
+#include "base/heap.h"
+
+namespace pagoda::server {
+namespace {
+
+// A burst has mostly ended by then; what it freed is given back once, not once a request.
+constexpr std::chrono::milliseconds kTidyDelay{1'000};
+
+}  // namespace
+
+TextWorkers::TextWorkers(std::uint32_t threads) {
+  for (std::uint32_t i = 0; i < threads; ++i) {
+    threads_.emplace_back([this] { serve(); });
+    pthread_setname_np(threads_.back().native_handle(), "text");  // for top and perf
+  }
+}
+
+void TextWorkers::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void TextWorkers::run(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(work));
+  }
+  changed_.notify_one();
+}
+
+void TextWorkers::tidy_later() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (tidy_at_) return;
+    tidy_at_ = Clock::now() + kTidyDelay;
+  }
+  changed_.notify_one();
+}
+
+void TextWorkers::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!waiting_.empty()) {
+      std::function<void()> work = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      work();
+      work = nullptr;  // what it held goes while nobody waits for the lock
+      lock.lock();
+    } else if (stopping_) {
+      return;
+    } else if (tidy_at_ && *tidy_at_ <= Clock::now()) {
+      tidy_at_.reset();
+      lock.unlock();
+      give_free_heap_back();
+      lock.lock();
+    } else if (tidy_at_) {
+      changed_.wait_until(lock, *tidy_at_);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,265 @@
+// What a request costs follows its size, whatever it holds, and so does what it is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "counted_allocations.h"
+#include "server/byte_budget.h"
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPath = "/v1/completions";
+constexpr std::uint64_t kMiB = 1 << 20;
+
+StoryDesk& desk() {
+  static StoryDesk desk;
+  return desk;
+}
+
+HttpRequest posted(std::string body) {
+  HttpRequest request = {
+      .method = "POST", .path = kPath, .content_type = "application/json", .body = std::move(body)};
+  request.caller = identify({}, desk().state().keys());
+  return request;
+}
+
+// Of this thread alone: other programs do not count.
+double cpu_seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+Json error_of(const HttpReply& reply) { return Json::parse(reply.body)["error"]; }
+
+// Where each key is looked for among all others this takes minutes.
+TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
+  std::string biases;
+  for (int i = 0; i < 400'000; ++i) {
+    biases += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
+  }
+  const double begin = cpu_seconds();
+  const HttpReply reply =
+      desk().post_text(kPath, R"({"prompt":"Once","max_tokens":1,"logit_bias":{)" + biases + "}}");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.body, HasSubstr("logit_bias names token 512"));
+  EXPECT_LT(cpu_seconds() - begin, 20.0);
+}
+
+TEST(Bounds, ATokenHasOneNameAmongBiases) {
+  for (const char* const key : {"01", "+1", " 1", "1 ", "", "-0", "4294967296", "1e1"}) {
+    const HttpReply reply =
+        desk().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{key, 1}}}});
+    EXPECT_EQ(reply.status, 400) << key;
+    EXPECT_EQ(error_of(reply)["param"], "logit_bias") << key;
+  }
+  desk().complete({{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{"0", 1}, {"10", 1}}}});
+}
+
+// Bytes asked of the allocator between the body and a completion that could start.
+std::uint64_t bytes_to_route(const Json& body, int status = 0) {
+  const HttpRequest request = posted(body.dump());
+  const std::uint64_t before = bytes_allocated_so_far();
+  const Routed routed = route(request, desk().state());
+  const std::uint64_t bytes = bytes_allocated_so_far() - before;
+  const auto* const reply = std::get_if<HttpReply>(&routed);
+  EXPECT_EQ(reply == nullptr ? 0 : reply->status, status) << (reply ? reply->body : "");
+  return bytes;
+}
+
+TEST(Bounds, AnswersShareStopStringsStopTokensAndBiases) {
+  Json body = {{"prompt", std::vector<std::string>(200, "Once")}, {"n", 8}, {"max_tokens", 1}};
+  const std::uint64_t plain = bytes_to_route(body);
+  std::vector<std::string> stops;
+  for (int i = 0; i < 64; ++i) stops.push_back(std::string(4000, 'x') + std::to_string(i));
+  body["stop"] = stops;
+  for (int i = 0; i < 500; ++i) {
+    body["stop_token_ids"].push_back(i);
+    body["logit_bias"][std::to_string(i)] = 1;
+  }
+  // 64 strings of 4 kB with their tables are 1.3 MB; 1600 copies of them would be 2 GB.
+  EXPECT_LT(bytes_to_route(body), plain + 16 * kMiB);
+}
+
+TEST(Bounds, TooManyAnswersAreRefusedBeforeAnythingIsMadeForEach) {
+  const std::vector<std::string> prompts(20'000, "Once");
+  const std::vector<std::string> stops(64, std::string(4096, 'x'));
+  const Json many = {{"prompt", prompts}, {"n", 8}, {"stop", stops}};
+  EXPECT_LT(bytes_to_route(many, 400), 32 * kMiB);
+  EXPECT_EQ(error_of(desk().post(kPath, many))["code"], "request_too_large");
+  const Json beyond = {{"prompt", prompts}, {"n", 128}, {"stop", stops}};
+  EXPECT_LT(bytes_to_route(beyond, 400), 32 * kMiB);
+  EXPECT_EQ(error_of(desk().post(kPath, beyond))["param"], "n");
+}
+
+TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
+  const std::string text(300, 'a');
+  Json body = {{"prompt", std::vector<std::string>(400, text)}, {"n", 8}, {"max_tokens", 1}};
+  bytes_to_route(body);
+  body.update({{"echo", true}, {"logprobs", 5}});
+  EXPECT_LT(bytes_to_route(body, 400), 64 * kMiB);
+  EXPECT_EQ(error_of(desk().post(kPath, body))["code"], "request_too_large");
+}
+
+TEST(Bounds, AStopListIsCountedBeforeItIsCopied) {
+  Json body = {{"prompt", "Once"}, {"max_tokens", 1}};
+  body["stop"] = std::vector<std::string>(65, "x");
+  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "stop");
+  body.erase("stop");
+  body["stop_token_ids"] = std::vector<int>(1025, 1);
+  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "stop_token_ids");
+  body["stop_token_ids"] = std::vector<int>(1024, 1);
+  EXPECT_EQ(desk().post(kPath, body).status, 200);
+  body["cache_salt"] = std::string(513, 'x');
+  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "cache_salt");
+}
+
+TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
+  const std::string spaces(16 * kMiB, ' ');
+  for (const Json& prompt : {Json(spaces), Json({"Once", spaces})}) {
+    const Json body = {{"prompt", prompt}, {"max_tokens", 1}};
+    // The body once more, as JSON, and little else.
+    EXPECT_LT(bytes_to_route(body, 400), 100 * kMiB);
+    EXPECT_EQ(error_of(desk().post(kPath, body))["code"], "context_length_exceeded");
+  }
+  const Json chat = {{"messages", {{{"role", "user"}, {"content", std::string(kMiB, ' ')}}}}};
+  const Json error = error_of(desk().post("/v1/chat/completions", chat));
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["param"], "messages");
+}
+
+TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
+  ByteBudget& memory = desk().state().request_memory();
+  const std::uint64_t most = memory.bytes_max();
+  const Json body = {{"prompt", std::vector<std::string>(64, "Once")}, {"max_tokens", 1}};
+  memory.set_max(kMiB);
+  Routed first = route(posted(body.dump()), desk().state());
+  ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(first));
+  EXPECT_GE(memory.bytes_held(), 64u * 1024);
+  std::vector<Routed> more;
+  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), desk().state()));
+  const auto* const refused = std::get_if<HttpReply>(&more.back());
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_THAT(refused->body, HasSubstr("--max-request-memory-bytes"));
+  EXPECT_LE(memory.bytes_held(), kMiB);
+  more.clear();
+  EXPECT_EQ(desk().post(kPath, body).status, 200);
+  first = HttpReply();
+  EXPECT_EQ(memory.bytes_held(), 0u);
+  memory.set_max(most);
+}
+
+TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
+  ByteBudget& memory = desk().state().request_memory();
+  const std::uint64_t most = memory.bytes_max();
+  Json body = {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}, {"logprobs", 5}};
+  memory.set_max(16 << 10);
+  EXPECT_EQ(desk().post(kPath, body).status, 503);
+  EXPECT_EQ(memory.bytes_held(), 0u);
+  desk().stream(kPath, body);
+  memory.set_max(most);
+  EXPECT_EQ(desk().post(kPath, body).status, 200);
+}
+
+TEST(ByteBudget, GivesNoMoreThanThereIsAndTakesAllBack) {
+  ByteBudget budget(100);
+  {
+    ByteBudget::Hold one(budget);
+    ByteBudget::Hold two(budget);
+    EXPECT_TRUE(one.resize(60));
+    EXPECT_FALSE(two.resize(41));
+    EXPECT_TRUE(two.resize(40));
+    EXPECT_FALSE(one.grow(1));
+    EXPECT_TRUE(one.resize(10));
+    EXPECT_TRUE(two.resize(90));
+    EXPECT_FALSE(two.resize(UINT64_MAX));
+    EXPECT_EQ(budget.bytes_held(), 100u);
+    ByteBudget::Hold three(std::move(one));
+    two = std::move(three);
+    EXPECT_EQ(budget.bytes_held(), 10u);
+  }
+  EXPECT_EQ(budget.bytes_held(), 0u);
+  EXPECT_TRUE(ByteBudget::Hold().resize(5)) << "of nothing, nothing is counted";
+}
+
+TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
+  const std::string long_text(2 * kMiB, 'x');
+  const std::string accents = [] {
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) text += "\xC3\xA9";
+    return text;
+  }();
+  const std::string bodies[] = {
+      long_text,
+      "{\"prompt\": \"" + long_text,
+      "{\"prompt\": " + std::string(100'000, '9') + long_text + "}",
+      "{\"" + long_text + "\": 1, \"" + long_text + "\": 2}",
+      Json{{"model", long_text}, {"prompt", "a"}}.dump(),
+      Json{{"model", accents}, {"prompt", "a"}}.dump(),
+      Json{{"prompt", "a"}, {"logit_bias", {{long_text, 1}}}}.dump(),
+      Json{{"messages", {{{"role", "user"}, {"content", {{{"type", long_text}}}}}}}}.dump(),
+  };
+  for (const std::string& body : bodies) {
+    for (const char* const path : {kPath, "/v1/chat/completions", "/tokenize", "/detokenize"}) {
+      const HttpReply reply = desk().post_text(path, body);
+      EXPECT_LT(reply.body.size(), 4096u) << path << " " << body.substr(0, 40);
+      EXPECT_THAT(reply.body, Not(HasSubstr("\xEF\xBF\xBD")));
+      if (path == kPath) {
+        EXPECT_GE(reply.status, 400);
+      }
+    }
+  }
+  const HttpReply model = desk().post_text(kPath, bodies[4]);
+  EXPECT_THAT(error_of(model)["message"].get<std::string>(), HasSubstr("is not served here"));
+}
+
+TEST(Bounds, PathsMethodsAndTypesAreRepeatedInPartToo) {
+  const std::string long_word(15'000, 'x');
+  for (const HttpRequest& request :
+       {HttpRequest{.method = "GET", .path = "/" + long_word},
+        HttpRequest{.method = long_word, .path = "/health"},
+        HttpRequest{.method = "POST", .path = kPath, .content_type = long_word, .body = "{}"},
+        HttpRequest{.method = "GET", .path = "/health", .origin = "https://" + long_word}}) {
+    const HttpReply reply = desk().send(request);
+    EXPECT_GE(reply.status, 400);
+    EXPECT_LT(reply.body.size(), 4096u);
+  }
+}
+
+TEST(Bounds, ShortenedTextsKeepBothEndsAndWholeCharacters) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  for (std::size_t letters = 100; letters < 110; ++letters) {
+    std::string text = "begin";
+    for (std::size_t i = 0; i < letters; ++i) text += "\xE2\x82\xAC";
+    const std::string kept = shortened(text + "end", 64);
+    EXPECT_LE(kept.size(), 64u);
+    EXPECT_TRUE(kept.starts_with("begin") && kept.ends_with("end"));
+    EXPECT_EQ(Json(kept).dump().size(), kept.size() + 2) << "it is UTF-8";
+  }
+}
+
+TEST(Bounds, RepliesOfTokenizeAndDetokenizeAreBounded) {
+  const std::uint64_t most = 1 << 18;
+  const Json many = {{"tokens", std::vector<int>(most + 1, 5)}};
+  EXPECT_EQ(error_of(desk().post("/detokenize", many))["param"], "tokens");
+  const Json enough = {{"tokens", std::vector<int>(most, 5)}};
+  EXPECT_EQ(desk().post("/detokenize", enough).status, 200);
+  std::string text;
+  while (text.size() < 4 * kMiB) text += "q7";
+  const Json error = error_of(desk().post("/tokenize", {{"prompt", text}}));
+  EXPECT_EQ(error["param"], "prompt");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(most)));
+  EXPECT_GT(desk().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
+      << "a text may be longer than the context";
+}
+
+}  // namespace
+}  // namespace pagoda::server

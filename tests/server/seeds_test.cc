@@ -1,0 +1,109 @@
+// Every choice reports a seed of its own, and a request for one choice with it gives that choice.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/story_desk.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr std::uint64_t kExactMax = (std::uint64_t{1} << 53) - 1;  // of a 64-bit float
+
+StoryDesk& desk() {
+  static StoryDesk desk;
+  return desk;
+}
+
+struct Asked {
+  const char* seed;  // JSON; nullptr: none
+  std::uint32_t n;
+  std::size_t prompts;
+};
+
+void PrintTo(const Asked& asked, std::ostream* out) {
+  *out << (asked.seed == nullptr ? "none" : asked.seed) << ", n " << asked.n << ", "
+       << asked.prompts << " prompts";
+}
+
+class Seeds : public testing::TestWithParam<Asked> {
+ protected:
+  static Json body(Json more) {
+    Json made = {{"temperature", 1.0}, {"max_tokens", 12}, {"n", GetParam().n}};
+    if (GetParam().seed != nullptr) made["seed"] = Json::parse(GetParam().seed);
+    made.update(more);
+    return made;
+  }
+
+  static std::uint64_t exact_seed(const Json& choice) {
+    EXPECT_TRUE(choice["seed"].is_number_unsigned()) << choice["seed"];
+    EXPECT_LE(choice["seed"].get<std::uint64_t>(), kExactMax);
+    return choice["seed"];
+  }
+};
+
+const std::vector<std::string> kPrompts = {"Once upon a time", "Tom had a red car", "The dog"};
+
+TEST_P(Seeds, RepeatEveryChoiceOfABatch) {
+  const std::vector<std::string> prompts(kPrompts.begin(),
+                                         kPrompts.begin() + static_cast<int>(GetParam().prompts));
+  const Json all = desk().complete(body({{"prompt", prompts}}));
+  const std::uint32_t n = GetParam().n;
+  ASSERT_EQ(all["choices"].size(), n * prompts.size());
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::set<std::uint64_t> seeds;
+    for (std::size_t answer = 0; answer < n; ++answer) {
+      const Json& choice = all["choices"][i * n + answer];
+      const std::uint64_t seed = exact_seed(choice);
+      seeds.insert(seed);
+      const Json alone = desk().complete(body({{"prompt", prompts[i]}, {"n", 1}, {"seed", seed}}));
+      EXPECT_EQ(alone["choices"][0]["text"], choice["text"]);
+      EXPECT_EQ(alone["choices"][0]["seed"], seed);
+    }
+    EXPECT_EQ(seeds.size(), n) << "choices of one prompt have seeds of their own";
+  }
+}
+
+TEST_P(Seeds, RepeatEveryChoiceOfAChatsStream) {
+  if (GetParam().prompts > 1) GTEST_SKIP() << "a chat has one prompt";
+  const Json messages = {{"messages", {{{"role", "user"}, {"content", "Tell me of Tom"}}}}};
+  const char* const path = "/v1/chat/completions";
+  std::vector<std::string> texts(GetParam().n);
+  std::vector<std::uint64_t> seeds(GetParam().n);
+  for (const Json& event : desk().stream(path, body(messages))) {
+    const Json& choice = event["choices"][0];
+    const std::size_t index = choice["index"];
+    texts[index] += choice["delta"].value("content", "");
+    if (!choice["finish_reason"].is_null()) seeds[index] = exact_seed(choice);
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Json one = body(messages);
+    one.update({{"n", 1}, {"seed", seeds[i]}});
+    EXPECT_EQ(desk().ask(path, one)["choices"][0]["message"]["content"], texts[i]);
+  }
+}
+
+TEST_P(Seeds, GivenOnceMoreGiveTheSameChoices) {
+  if (GetParam().seed == nullptr) GTEST_SKIP() << "a seed that is drawn is another each time";
+  const Json asked = body({{"prompt", kPrompts[0]}});
+  EXPECT_EQ(desk().complete(asked)["choices"], desk().complete(asked)["choices"]);
+  const std::uint64_t first = desk().complete(asked)["choices"][0]["seed"];
+  const Json seed = Json::parse(GetParam().seed);
+  if (seed.is_number_unsigned() && seed.get<std::uint64_t>() <= kExactMax) {
+    EXPECT_EQ(first, seed.get<std::uint64_t>()) << "the first choice has the seed itself";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Seeds,
+                         testing::Values(Asked{nullptr, 1, 1}, Asked{nullptr, 8, 1},
+                                         Asked{nullptr, 4, 3}, Asked{"0", 8, 1}, Asked{"5", 8, 3},
+                                         Asked{"-1", 8, 1}, Asked{"-1", 1, 3}, Asked{"-2", 2, 1},
+                                         Asked{"9007199254740991", 3, 1},
+                                         Asked{"9007199254740992", 3, 1},
+                                         Asked{"9223372036854775807", 2, 2},
+                                         Asked{"-9223372036854775808", 2, 2}));
+
+}  // namespace
+}  // namespace pagoda::server
