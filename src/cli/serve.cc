@@ -213,7 +213,7 @@ Status serve(const ServeOptions& options) {
   print_warnings(key_source);
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
-  keep_large_blocks_apart();  // long requests leave nothing behind
+  keep_large_blocks_apart();      // long requests leave nothing behind
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
