@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
 
-.PHONY: all pagoda test test-long test-gpu test-x86 check format format-check lint sanitize fuzz bench clean
+.PHONY: all pagoda test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -33,6 +33,11 @@ test-gpu: all
 # The quick tests as an x86-64 program under emulation, on a machine of another architecture.
 test-x86:
 	tools/test_emulated_x86
+
+# Security code broken on purpose, one patch at a time, in a copy of the tree: tests must see it.
+# MUTATIONS="cors tls" tries those alone whose names contain one of the words.
+mutation:
+	JOBS=$(JOBS) tests/mutation/run_mutations $(MUTATIONS)
 
 check: format-check lint sanitize
 
@@ -67,4 +72,4 @@ bench: all
 	bench/run_tokenizer_bench build
 
 clean:
-	rm -rf build build-dev build-tsan build-fuzz build-cuda
+	rm -rf build build-dev build-tsan build-fuzz build-cuda build-mutation

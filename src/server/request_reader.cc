@@ -134,12 +134,15 @@ std::size_t RequestReader::put(std::string_view bytes) {
     taken += length;
     error_code error;
     parser_->put(boost::asio::buffer(header.data(), length), error);
-    if (error && error != http::error::need_more) {
+    // A length that is too large is told when all fields have been read.
+    const bool too_large = error == http::error::body_limit;
+    if (error && error != http::error::need_more && !too_large) {
       fail(parse_failure(error, limits_));
-    } else if (!parser_->is_header_done()) {
+    } else if (!too_large && !parser_->is_header_done()) {
       fail(bad_http("a header without a request"));
     } else {
       read_head();
+      if (too_large && state_ != State::kFailed) fail(parse_failure(error, limits_));
     }
   }
   if (state_ == State::kBody) taken += put_body(bytes.substr(taken));

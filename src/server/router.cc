@@ -236,16 +236,18 @@ const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   return kEndpoints[found];
 }
 
-// Once it is known which names are ours.
+void check_host(const HttpRequest& request, const ServerState& state) {
+  if (is_for_us(request, state.access(), state.keys() != nullptr)) return;
+  const std::string host = request.host->substr(0, kShownHostBytesMax);
+  const std::string name = host_of(host).value_or("");
+  throw ApiError(
+      403,
+      fmt::format("Host: \"{}\" is no name of this server; start it with --allowed-hosts {}", host,
+                  name.empty() ? "NAME" : name),
+      {}, "host_not_allowed");
+}
+
 void check_origin(const HttpRequest& request, const ServerState& state) {
-  if (!is_for_us(request, state.access(), state.keys() != nullptr)) {
-    const std::string host = request.host->substr(0, kShownHostBytesMax);
-    throw ApiError(403,
-                   fmt::format("Host: \"{}\" is no name of this server; start it with "
-                               "--allowed-hosts {}",
-                               host, host_of(host).value_or("NAME")),
-                   {}, "host_not_allowed");
-  }
   if (may_ask(request, state.access().cors_origins)) return;
   throw ApiError(403,
                  fmt::format("pages of {} may not ask here; start the server with --cors-origin {}",
@@ -262,6 +264,7 @@ HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoin
 }
 
 Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
+  check_host(request, state);
   check_origin(request, state);
   if (is_preflight(request)) return preflight_reply();
   const Endpoint& endpoint = admit(request, state);
@@ -307,6 +310,7 @@ Routed route(const HttpRequest& request, const ServerState& state) {
 
 std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state) {
   try {
+    check_host(head, state);
     check_origin(head, state);
     if (!is_preflight(head)) admit(head, state);
     return std::nullopt;

@@ -23,7 +23,8 @@ std::size_t endpoint_of(std::string_view path);
 std::string_view endpoint_path(std::size_t endpoint);
 std::string_view endpoint_method(std::size_t endpoint);
 
-// What can be refused before the body has come: a page or a caller that may not ask.
+// What can be refused before the body has come: another host's, a page or a caller that may
+// not ask.
 std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state);
 
 // What every reply to the request carries besides its own headers.

@@ -25,6 +25,8 @@ REQUESTS = [
     CHUNKED + b"ffffffffffffffff\r\nhello",
     HEAD + b"X: " + b"a" * 500 + b"\r\n\r\n",
     HEAD + b"Content-Length: 300\r\n\r\n" + b"a" * 300,
+    b"\r\n\r\nGET http://[::1]:8000/health?x HTTP/1.1\r\nHost: x\r\n\r\n",
+    HEAD + b"Content-Length: 2, 2\r\nExpect: more\r\n\r\n{}",
 ]
 BODIES = [
     b'{"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0.5, "seed": -1}',

@@ -87,7 +87,8 @@ TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
   EXPECT_THAT(error_of(good + "key j\n"), StartsWith("keys:3: word 3: expected a tenant"));
   EXPECT_THAT(error_of("tenant a weight=1 wieght=2\n"),
               StartsWith("keys:1: word 4: is no setting"));
-  EXPECT_EQ(error_of("tenant a weight=0\n"), "keys:1: word 3: weight takes 0.001 to 1000000");
+  EXPECT_THAT(error_of("tenant a weight=0\n"),
+              StartsWith("keys:1: word 3: weight takes 0.001 to "));
   EXPECT_THAT(error_of("tenant a weight=nan\n"), StartsWith("keys:1: word 3: weight takes"));
   EXPECT_THAT(error_of("tenant a kv_tokens=-1\n"), StartsWith("keys:1: word 3: kv_tokens takes 1"));
   EXPECT_THAT(error_of("tenant a answers_running=4294967296\n"),

@@ -302,7 +302,7 @@ TEST(Tokenize, RoundTripsAndCounts) {
 
 TEST(Models, ListsEveryNameAndTheServerDescribesItself) {
   const Json models = Json::parse(desk().get("/v1/models").body);
-  ASSERT_EQ(models["data"].size(), 2u);
+  ASSERT_EQ(models["data"].size(), 3u);
   EXPECT_EQ(models["data"][0]["id"], "stories");
   const Json info = Json::parse(desk().get("/server_info").body);
   EXPECT_EQ(info["version"], "1.2.3");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -272,7 +273,9 @@ TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
   std::ofstream(path) << "{{ raise_exception('no such talk') }}";
   const auto loaded = text::ChatTemplate::load_file(path, desk().tokenizer());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  const auto rendered = loaded.value().render({.messages = Json::array()});
+  text::Conversation conversation;
+  conversation.messages = Json::array({{{"role", "user"}, {"content", "Hi"}}});
+  const auto rendered = loaded.value().render(conversation);
   ASSERT_FALSE(rendered.ok());
   EXPECT_THAT(rendered.error().message, HasSubstr("no such talk"));
   EXPECT_THAT(rendered.error().message, testing::Not(HasSubstr("refusing")));

@@ -305,6 +305,7 @@ TEST(RequestReader, WhatIsRefusedHasAnIdToo) {
            {post(mine + "Content-Length: 5\r\n", "hell"), "mine"},
            {post(mine + "Content-Type: a\r\nContent-Type: b\r\n", ""), "mine"},
            {post(mine + "Expect: more\r\n", ""), "mine"},
+           {post(mine + "Content-Length: 99999999999\r\n", ""), "mine"},
            {"nonsense\r\n\r\n", ""},
            {"GET /he", ""}}) {
     for (const bool late : {false, true}) {

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import unittest
+import warnings
 
 import served
 from keys_test import BODY, KEYS, Folder, bearer
@@ -172,7 +173,7 @@ class Flags(Doors):
             self.assertIn("--kv-events-config: endpoint: is", said)
 
     def test_a_name_that_is_none_is_refused(self):
-        for name in ("a b", "http://a", "a,,b", "[::1", "a:b"):
+        for name in ("a b", "http://a", "[::1", "a:b"):
             status, said = ended("--allowed-hosts", name)
             self.assertIn(status, (1, 2), name)
             self.assertIn("--allowed-hosts", said)
@@ -238,6 +239,7 @@ class Http(Doors):
     def test_every_reply_has_an_id(self):
         server = self.start("--request-timeout", "1", "--max-body-bytes", "1KiB",
                             "--max-connections-per-client", "8")
+        at_rest = server.descriptors()
         line, host = b"GET /health HTTP/1.1\r\n", b"Host: localhost\r\n"
         mine = b"X-Request-Id: mine\r\n"
         post = b"POST /tokenize HTTP/1.1\r\n" + host + b"Content-Type: application/json\r\n"
@@ -262,6 +264,7 @@ class Http(Doors):
                 given = mine in request and b"\r\n\r\n" in request
                 self.assertRegex(headers["X-Request-Id"], "^mine$" if given else "^[0-9a-f]{16}$",
                                  request[:60])
+        served.wait_until(lambda: server.descriptors() <= at_rest)
         many = [server.socket() for _ in range(8)]
         with server.socket() as late:
             with contextlib.suppress(ConnectionResetError):
@@ -308,16 +311,29 @@ class Http(Doors):
         body = json.dumps({"prompt": "Once"}).encode()
 
         def ask(version, expectation):
-            return server.raw(
-                b"POST /tokenize HTTP/" + version + b"\r\nHost: localhost\r\nConnection: close\r\n"
-                b"Content-Type: application/json\r\nExpect: " + expectation +
-                b"\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body)
+            """What comes before the body is sent, within a second, and what comes after it."""
+            with server.socket() as raw:
+                raw.sendall(
+                    b"POST /tokenize HTTP/" + version + b"\r\nHost: localhost\r\nConnection: close\r\n"
+                    b"Content-Type: application/json\r\nExpect: " + expectation +
+                    b"\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n")
+                raw.settimeout(1)
+                try:
+                    before = raw.recv(65536)
+                except TimeoutError:
+                    before = b""
+                raw.settimeout(30)
+                raw.sendall(body)
+                return before, raw.recv(65536)
 
-        self.assertIn(b"100 Continue", ask(b"1.1", b"100-Continue"))
-        old = ask(b"1.0", b"100-continue")
-        self.assertNotIn(b"100 Continue", old)
-        self.assertTrue(old.startswith(b"HTTP/1.0 200 "))
-        self.assertTrue(ask(b"1.1", b"a-miracle").startswith(b"HTTP/1.1 417 "))
+        before, after = ask(b"1.1", b"100-Continue")
+        self.assertEqual(before, b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.assertTrue(after.startswith(b"HTTP/1.1 200 "))
+        before, after = ask(b"1.0", b"100-continue")
+        self.assertEqual(before, b"")
+        self.assertTrue(after.startswith(b"HTTP/1.0 200 "))
+        before, _ = ask(b"1.1", b"a-miracle")
+        self.assertTrue(before.startswith(b"HTTP/1.1 417 "))
 
     def test_a_model_is_found_by_its_id(self):
         server = self.start("--served-model-name", "org/tiny model", "--served-model-name", "b")
@@ -344,7 +360,9 @@ class Tls(Doors):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        context.minimum_version = context.maximum_version = version
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python: old versions are deprecated
+            context.minimum_version = context.maximum_version = version
         context.set_ciphers(f"{suites}:@SECLEVEL=0")
         try:
             with context.wrap_socket(server.socket()) as wire:
