@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
 
-.PHONY: all pagoda test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
+.PHONY: all pagoda verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -14,6 +14,10 @@ all: build/build.ninja
 pagoda:
 	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF
 	cmake --build build --parallel $(JOBS) --target pagoda
+
+# Every way to an answer gives the same bits, on this machine: MODEL=file for another model.
+verify: pagoda
+	build/pagoda verify $(MODEL) $(VERIFY_FLAGS)
 
 build/build.ninja:
 	cmake --preset release

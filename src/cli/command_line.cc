@@ -110,6 +110,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_inspect_command(app, exit_status);
   add_explain_command(app, exit_status);
   add_replay_command(app, exit_status);
+  add_verify_command(app, exit_status);
   add_bench_command(app, line_of(without_keys(words)), exit_status);
   for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
 

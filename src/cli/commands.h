@@ -16,6 +16,7 @@ void add_tokenize_command(CLI::App& app, int& exit_status);
 void add_inspect_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
 void add_replay_command(CLI::App& app, int& exit_status);
+void add_verify_command(CLI::App& app, int& exit_status);
 // `command_line`: as typed, for the reports.
 void add_bench_command(CLI::App& app, const std::string& command_line, int& exit_status);
 

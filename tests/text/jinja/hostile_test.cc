@@ -28,11 +28,14 @@ std::string repeated(std::string_view text, std::size_t times) {
 
 // `allocated_max` bounds all that was asked for, also what was given back at once.
 void expect_limit(std::string_view what, std::string_view source, std::uint64_t allocated_max) {
-  const Json values = {
-      {"t", std::string(1'000'000, 'x')},      {"s", std::string(1'000'000, ' ')},
-      {"u", repeated("Σ", 500'000)},           {"p", repeated("%%", 500'000)},
-      {"q", repeated("{{", 500'000)},          {"j", "[" + repeated("0,", 500'000) + "0]"},
-      {"l", Json(std::vector<int>(20'000, 1))}};
+  const Json values = {{"t", std::string(1'000'000, 'x')},
+                       {"w", std::string(1'000'000, 'x')},
+                       {"s", std::string(1'000'000, ' ')},
+                       {"u", repeated("Σ", 500'000)},
+                       {"p", repeated("%%", 500'000)},
+                       {"q", repeated("{{", 500'000)},
+                       {"j", "[" + repeated("0,", 500'000) + "0]"},
+                       {"l", Json(std::vector<int>(20'000, 1))}};
   const auto parsed = Template::parse("test", source);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   const std::uint64_t before = bytes_allocated_so_far();

@@ -1,0 +1,140 @@
+#include "cli/verify_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/bench_engine.h"
+#include "cli/bench_traffic.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kInterruptPoll{50};
+constexpr std::uint32_t kStepTokens = 512;
+constexpr std::uint32_t kSequencesRoom = 32;
+
+}  // namespace
+
+VerifyEngine::VerifyEngine(std::unique_ptr<engine::Machine> machine, const Clock& clock,
+                           const Interrupt& interrupt)
+    : machine_(std::move(machine)), interrupt_(interrupt) {
+  engine::EngineOptions options;
+  options.core = machine_->core_options();
+  engine_ = std::make_unique<engine::Engine>(options, machine_->cache(), machine_->runner(), clock);
+}
+
+Result<std::vector<std::vector<VerifiedAnswer>>> VerifyEngine::ask_at_once(
+    const std::vector<engine::Request>& questions) {
+  std::vector<std::shared_ptr<VerifySink>> sinks;
+  for (const engine::Request& question : questions) {
+    sinks.push_back(std::make_shared<VerifySink>(question.sampling.n));
+    RETURN_IF_ERROR(engine_->submit(question, sinks.back()));
+  }
+  std::vector<std::vector<VerifiedAnswer>> answers;
+  for (const auto& sink : sinks) {
+    while (!sink->wait(kInterruptPoll)) {
+      if (interrupt_.requested()) return Error{ErrorCode::kExhausted, "interrupted"};
+    }
+    answers.push_back(sink->take());
+  }
+  std::size_t choices = 1;
+  for (const std::vector<VerifiedAnswer>& each : answers) {
+    choices = std::max(choices, each.size());
+    for (const VerifiedAnswer& answer : each) {
+      if (answer.reason == engine::FinishReason::kLength) continue;
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("an answer ended after {} tokens ({}){}{}", answer.scores.size(),
+                               engine::finish_name(*answer.reason),
+                               answer.message.empty() ? "" : ": ", answer.message)};
+    }
+  }
+  std::vector<std::vector<VerifiedAnswer>> by_choice(choices);
+  for (std::size_t choice = 0; choice < choices; ++choice) {
+    for (const std::vector<VerifiedAnswer>& each : answers) {
+      by_choice[choice].push_back(each[choice < each.size() ? choice : 0]);
+    }
+  }
+  return by_choice;
+}
+
+Result<std::vector<VerifiedAnswer>> VerifyEngine::ask_in_turn(
+    const std::vector<engine::Request>& questions) {
+  std::vector<VerifiedAnswer> answers;
+  for (const engine::Request& question : questions) {
+    ASSIGN_OR_RETURN(std::vector<std::vector<VerifiedAnswer>> one, ask_at_once({question}));
+    answers.push_back(std::move(one[0][0]));
+  }
+  return answers;
+}
+
+std::vector<engine::Request> VerifyBench::questions() const {
+  const std::uint32_t longest = options_.prompt_tokens;
+  const std::uint32_t vocabulary = model_.config().vocabulary;
+  const std::vector<TokenId> beginning = random_prompt(vocabulary, longest * 3 / 4, 1);
+  const std::uint32_t lengths[] = {longest, longest - longest / 20, longest / 2 + 3,
+                                   longest - longest / 4, 17};
+  std::vector<engine::Request> made;
+  for (std::uint32_t i = 0; i < std::size(lengths); ++i) {
+    std::vector<TokenId> prompt = random_prompt(vocabulary, lengths[i], 100 + i);
+    if (i < 2) std::copy_n(beginning.begin(), beginning.size(), prompt.begin());
+    engine::Request question = fixed_request(std::move(prompt), options_.new_tokens);
+    question.sampling.logprobs = 2;
+    question.sampling.seed = 7 + i;
+    if (i % 2 == 1) question.sampling.temperature = 0.9f;
+    if (i == 3) question.sampling.top_p = 0.8f;
+    made.push_back(std::move(question));
+  }
+  return made;
+}
+
+engine::CpuMachineOptions VerifyBench::machine_options() const {
+  engine::CpuMachineOptions machine;
+  machine.threads = options_.threads;
+  machine.kv_element = options_.kv_element;
+  machine.context_tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
+  // Room for all questions and their forks, whatever the pool's blocks waste.
+  const std::uint64_t tokens = machine.context_tokens + machine.block_tokens;
+  machine.kv_bytes =
+      kSequencesRoom * tokens * kv_bytes_per_token(model_.config(), kv::memory::Element::kF32);
+  machine.scheduler.sequences_max = kSequencesRoom;
+  machine.scheduler.batched_tokens_max = kStepTokens;
+  machine.model_name = options_.model;
+  machine.on_pack = model_.pack_progress();
+  return machine;
+}
+
+Result<std::unique_ptr<engine::Machine>> VerifyBench::create_machine(
+    std::string_view way, const engine::CpuMachineOptions& options, std::uint64_t block_bytes,
+    std::uint32_t blocks) const {
+  DeviceOptions device = options_.device;
+  engine::CpuMachineOptions sized = options;
+  if (blocks > 0) {
+    device.gpu_blocks = blocks;
+    sized.kv_bytes = blocks * block_bytes;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Machine> machine,
+                   cli::create_machine(device, model_.config(), model_.weights(), kernels_, sized));
+  const std::uint64_t context = machine->core_options().limits.context_tokens;
+  if (context < options.context_tokens) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("questions and answers take {} tokens, the context holds {}",
+                             options.context_tokens, context)};
+  }
+  return options_.replace_machine ? options_.replace_machine(way, std::move(machine))
+                                  : std::move(machine);
+}
+
+std::unique_ptr<VerifyEngine> VerifyBench::start_over(
+    std::unique_ptr<engine::Machine> machine) const {
+  return std::make_unique<VerifyEngine>(std::move(machine), clock_, interrupt_);
+}
+
+Result<std::unique_ptr<VerifyEngine>> VerifyBench::start(
+    std::string_view way, const engine::CpuMachineOptions& options) const {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Machine> machine, create_machine(way, options));
+  return start_over(std::move(machine));
+}
+
+}  // namespace pagoda::cli
