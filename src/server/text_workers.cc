@@ -1,5 +1,7 @@
 #include "server/text_workers.h"
 
+#include <sys/resource.h>
+
 #include <utility>
 
 #include "base/heap.h"
@@ -9,6 +11,8 @@ namespace {
 
 // A burst has mostly ended by then; what it freed is given back once, not once a request.
 constexpr std::chrono::milliseconds kTidyDelay{1'000};
+// Where cores are few, connections and the engine go first.
+constexpr int kNice = 5;
 
 }  // namespace
 
@@ -47,6 +51,7 @@ void TextWorkers::tidy_later() {
 }
 
 void TextWorkers::serve() {
+  setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
   std::unique_lock lock(mutex_);
   for (;;) {
     if (!waiting_.empty()) {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -121,9 +120,6 @@ double cpu_seconds_to_parse(const std::vector<std::string>& keys) {
 
 TEST(Json, KeysThatWereChosenToCollideCostWhatOthersDo) {
   const std::vector<std::string> chosen = colliding_keys(20'000);
-  if (std::hash<std::string>()(chosen[0]) != std::hash<std::string>()(chosen[1])) {
-    GTEST_SKIP() << "std::hash is another one here";
-  }
   std::vector<std::string> others;
   for (std::size_t i = 0; i < chosen.size(); ++i) others.push_back(fmt::format("{:016x}", i));
   EXPECT_LT(cpu_seconds_to_parse(chosen), 20 * cpu_seconds_to_parse(others));
