@@ -34,7 +34,8 @@ test-long: all
 test-gpu: all
 	cd build && PAGODA_REQUIRE_GPU=1 ctest --output-on-failure --label-regex gpu
 
-# The quick tests as an x86-64 program under emulation, on a machine of another architecture.
+# The quick tests, invariance and the oracle's as x86-64 programs under emulation, on a machine of
+# another architecture.
 test-x86:
 	tools/test_emulated_x86
 

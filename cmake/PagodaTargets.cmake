@@ -61,5 +61,8 @@ function(pagoda_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
+  if(CMAKE_CROSSCOMPILING)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 20")  # an emulated core is slow
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.h"
 #include "base/byte_size.h"
@@ -72,16 +71,28 @@ Status CpuMachine::take_pages(const CpuMachineOptions& options) {
                    kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks)));
   kv::CacheOptions cache =
       cache_options(options, static_cast<std::uint32_t>(blocks), decoder_.slice_plan().slices);
-#ifdef PAGODA_DEV_CHECKS
-  cache.on_join = [this](kv::BlockId mine, kv::BlockId existing) {
-    ASSERT(
-        std::memcmp(pages_->page(mine), pages_->page(existing), pages_->layout().page_bytes()) == 0,
-        "the same tokens gave the same bytes");
-  };
-#endif
+  cache.on_join = join_check(options);
   cache_.emplace(cache);
   runner_.emplace(decoder_, *pages_, pool_);
   return ok_status();
+}
+
+// Whoever asked is told; dev builds compare by themselves.
+std::function<void(kv::BlockId, kv::BlockId)> CpuMachine::join_check(
+    const CpuMachineOptions& options) {
+  auto on_join = options.on_join;
+#ifdef PAGODA_DEV_CHECKS
+  if (!on_join) {
+    on_join = [](std::span<const std::byte> mine, std::span<const std::byte> existing) {
+      ASSERT(std::ranges::equal(mine, existing), "the same tokens gave the same bytes");
+    };
+  }
+#endif
+  if (!on_join) return {};
+  return [this, on_join](kv::BlockId mine, kv::BlockId existing) {
+    const std::size_t bytes = pages_->layout().page_bytes();
+    on_join({pages_->page(mine), bytes}, {pages_->page(existing), bytes});
+  };
 }
 
 // A request alone must always fit.

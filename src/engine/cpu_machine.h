@@ -2,9 +2,12 @@
 // each other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +41,9 @@ struct CpuMachineOptions {
   std::string model_name;           // of the namespace
   std::vector<TokenId> end_tokens;  // of the model
   model::PackProgress on_pack = {};
+  // For tests: is told of pages that hold the same tokens, both computed, of which one will do.
+  std::function<void(std::span<const std::byte> mine, std::span<const std::byte> existing)>
+      on_join = {};
 };
 
 class CpuMachine final : public Machine {
@@ -69,6 +75,7 @@ class CpuMachine final : public Machine {
              const kernels::KernelSet& kernels, const CpuMachineOptions& options);
   Status take_pages(const CpuMachineOptions& options);
   Status fit_context(const CpuMachineOptions& options);
+  std::function<void(kv::BlockId, kv::BlockId)> join_check(const CpuMachineOptions& options);
 
   ThreadPool pool_;
   model::Decoder decoder_;

@@ -91,7 +91,14 @@ class GpuMachine final : public Machine {
                                    .blocks = options.blocks}));
     ASSIGN_OR_RETURN(pages_, device::Buffer::allocate(blocks * page_bytes, "the KV cache"));
     const auto& slices = decoder_->slice_plan().slices;
-    cache_.emplace(cache_options(shared, blocks, slices));
+    kv::CacheOptions cache = cache_options(shared, blocks, slices);
+    if (shared.on_join) {
+      ASSIGN_OR_RETURN(join_stream_, device::Stream::create());
+      cache.on_join = [this, on_join = shared.on_join](kv::BlockId mine, kv::BlockId existing) {
+        on_join(bytes_of(mine), bytes_of(existing));
+      };
+    }
+    cache_.emplace(cache);
     ASSIGN_OR_RETURN(runner_, GpuRunner::create(*decoder_, pages_.data(), pool_, kernels));
     const sched::Footprint footprint = {
         .slices = slices,
@@ -110,6 +117,16 @@ class GpuMachine final : public Machine {
     return decoder_->check_uploads();
   }
 
+  // A page whose launch was collected.
+  std::vector<std::byte> bytes_of(kv::BlockId block) {
+    const std::uint64_t page_bytes = decoder_->page_layout().page_bytes();
+    std::vector<std::byte> bytes(page_bytes);
+    const Status copied = join_stream_->copy_to_host(
+        bytes.data(), pages_.data() + block.value() * page_bytes, page_bytes);
+    ASSERT(copied.ok() && join_stream_->wait().ok(), "a page of the cache can be read");
+    return bytes;
+  }
+
   device::DeviceFacts facts_;
   ThreadPool pool_;
   std::unique_ptr<model::GpuDecoder> decoder_;
@@ -118,6 +135,7 @@ class GpuMachine final : public Machine {
   std::unique_ptr<GpuRunner> runner_;
   CoreOptions core_options_;
   std::optional<std::uint64_t> context_asked_;
+  std::optional<device::Stream> join_stream_;  // for tests
 };
 
 }  // namespace

@@ -1,9 +1,15 @@
-// Whatever happens around a request, its tokens and log-probabilities are those it gets alone.
+// Whatever happens around a request, its tokens and log-probabilities are those it gets alone: on
+// every kernel set, for every type of cached rows, for weights of every kind.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
 
 #include "default_model.h"
 #include "engine/engine_desk.h"
 #include "engine/solo.h"
+#include "model/seeded_model.h"
 
 namespace pagoda::engine {
 namespace {
@@ -35,31 +41,38 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
   return requests;
 }
 
-CpuMachineOptions machine_options(std::uint64_t kv_blocks, const model::TestModel& model,
-                                  std::uint32_t block_tokens) {
+// What computes a model, and what its rows are kept as.
+struct Machinery {
+  const kernels::KernelSet* set = kernels::available_sets().back();
+  std::optional<kv::memory::Element> element = {};
+};
+
+CpuMachineOptions machine_options(std::uint64_t kv_blocks, const model::ModelParts& model,
+                                  std::uint32_t block_tokens, const Machinery& machinery = {}) {
   CpuMachineOptions options;
   options.threads = 2;
+  options.kv_element = machinery.element;
   options.block_tokens = block_tokens;
   options.scheduler.sequences_max = 8;
   options.scheduler.batched_tokens_max = 64;
   // The page size is the decoder's to know: ask one that has next to nothing.
   options.kv_bytes = 1 << 20;
-  const auto probe = CpuMachine::create(model.config(), model.weights(),
-                                        *kernels::available_sets().back(), options);
+  const auto probe = CpuMachine::create(model.config, model.weights, *machinery.set, options);
   options.kv_bytes = kv_blocks * probe.value()->page_layout().page_bytes();
   return options;
 }
 
 // What each request gets when it is all there is: one at a time, nothing cached, whole prompts.
-std::vector<std::shared_ptr<Heard>> answers_alone(const model::TestModel& model,
+std::vector<std::shared_ptr<Heard>> answers_alone(const model::ModelParts& model,
                                                   CpuMachineOptions options,
-                                                  const std::vector<Request>& requests) {
+                                                  const std::vector<Request>& requests,
+                                                  const Machinery& machinery = {}) {
   options.threads = 1;
   options.prefix_caching = false;
   options.kv_bytes = 64 << 20;
   options.scheduler.batched_tokens_max = 512;
   std::vector<std::shared_ptr<Heard>> answers;
-  EngineDesk desk(model, options, *kernels::available_sets().back());
+  EngineDesk desk(model.config, model.weights, options, *machinery.set);
   for (const Request& request : requests) {
     answers.push_back(desk.submit(request));
     desk.run();
@@ -90,48 +103,117 @@ std::uint64_t preemptions_of(const std::vector<std::shared_ptr<Heard>>& answers)
   return sum;
 }
 
-// All at once, in small chunks, with 1 and 2 threads; the second round finds the first one cached.
-void run_mix(const model::TestModel& model, const std::vector<Request>& requests,
-             CpuMachineOptions options, bool expect_preemptions) {
-  const auto alone = answers_alone(model, options, requests);
+// How a mix of requests is computed: threads, and rows of a step.
+struct Way {
+  std::size_t threads;
+  std::uint32_t rows;
+};
+constexpr Way kWays[] = {{1, 9}, {2, 64}, {3, 9}, {5, 64}, {8, 9}};
+constexpr Way kFewWays[] = {{3, 64}, {8, 9}};
+
+// Blocks of the same tokens that were computed twice.
+struct Joins {
+  std::uint64_t count = 0;
+  std::uint64_t different = 0;
+};
+
+// All at once, in small chunks, by threads of every number; the second round finds the first one
+// cached. How often somebody was preempted.
+std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>& requests,
+                      CpuMachineOptions options, const Machinery& machinery = {},
+                      std::span<const Way> ways = kWays) {
+  const auto alone = answers_alone(model, options, requests, machinery);
+  Joins joins;
+  options.on_join = [&joins](std::span<const std::byte> mine, std::span<const std::byte> existing) {
+    ++joins.count;
+    if (!std::ranges::equal(mine, existing)) ++joins.different;
+  };
   std::uint64_t preemptions = 0;
-  for (const std::size_t threads : {1, 2}) {
-    options.threads = threads;
-    for (const std::uint32_t rows : {9u, 64u}) {
-      options.scheduler.batched_tokens_max = rows;
-      EngineDesk desk(model, options, *kernels::available_sets().back());
-      for (int round = 0; round < 2; ++round) {
-        std::vector<std::shared_ptr<Heard>> got;
-        for (const Request& request : requests) got.push_back(desk.submit(request));
-        // One that nobody waits for: it comes and goes among them.
-        const auto gone = desk.submit(requests.front());
-        for (int i = 0; i < 4; ++i) desk.step();
-        desk.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
-                    static_cast<std::uint64_t>(round) + 1);
-        desk.run();
-        EXPECT_EQ(gone->answers[0].reason, FinishReason::kCancelled);
-        expect_same(got, alone);
-        preemptions += preemptions_of(got);
-      }
+  for (const Way& way : ways) {
+    options.threads = way.threads;
+    options.scheduler.batched_tokens_max = way.rows;
+    EngineDesk desk(model.config, model.weights, options, *machinery.set);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::shared_ptr<Heard>> got;
+      for (const Request& request : requests) got.push_back(desk.submit(request));
+      // One that nobody waits for: it comes and goes among them.
+      const auto gone = desk.submit(requests.front());
+      for (int i = 0; i < 4; ++i) desk.step();
+      desk.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
+                  static_cast<std::uint64_t>(round) + 1);
+      desk.run();
+      EXPECT_EQ(gone->answers[0].reason, FinishReason::kCancelled);
+      expect_same(got, alone);
+      preemptions += preemptions_of(got);
     }
   }
-  EXPECT_EQ(preemptions > 0, expect_preemptions);
+  EXPECT_GT(joins.count, 0u);
+  EXPECT_EQ(joins.different, 0u) << "of " << joins.count << " blocks computed twice";
+  return preemptions;
 }
 
 TEST(EngineInvariance, StoriesInABatch) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
-  run_mix(model, draw_requests(model.config(), 14, 90, 24), machine_options(400, model, 16), false);
+  EXPECT_EQ(
+      run_mix(model, draw_requests(model.config(), 14, 90, 24), machine_options(400, model, 16)),
+      0u);
 }
 
 TEST(EngineInvariance, StoriesWithTooLittleMemory) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
-  run_mix(model, draw_requests(model.config(), 14, 40, 40), machine_options(60, model, 4), true);
+  EXPECT_GT(
+      run_mix(model, draw_requests(model.config(), 14, 40, 40), machine_options(60, model, 4)), 0u);
 }
 
 TEST(EngineInvariance, AlternatingWindows) {
   const model::TestModel model(model::test_model_path("tiny_window.gguf"));
-  run_mix(model, draw_requests(model.config(), 10, 50, 20), machine_options(90, model, 4), true);
+  EXPECT_GT(
+      run_mix(model, draw_requests(model.config(), 10, 50, 20), machine_options(90, model, 4)), 0u);
 }
+
+struct MixCase {
+  model::ModelCase model;
+  Machinery machinery;
+};
+void PrintTo(const MixCase& c, std::ostream* out) {
+  *out << c.model.name << " on " << c.machinery.set->name;
+  const char* const elements[] = {"fp32", "fp16", "bf16", "fp8"};
+  if (c.machinery.element) *out << ", " << elements[static_cast<int>(*c.machinery.element)];
+}
+
+std::vector<MixCase> all_mixes() {
+  using gguf::TensorType;
+  using kv::memory::Element;
+  const auto seeded = [](const std::string& name, TensorType type, bool head_norms) {
+    return model::ModelCase{name, model::small_shape(type, head_norms)};
+  };
+  std::vector<MixCase> mixes;
+  for (const kernels::KernelSet* const set : kernels::available_sets()) {
+    // Plain and slow; its bits are those of the other sets of its arithmetic.
+    if (set == &kernels::ref_set(kernels::Arithmetic::kPairs)) continue;
+    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+      mixes.push_back({{"stories260K"}, {set, element}});
+    }
+    mixes.push_back({seeded("llama Q4_0", TensorType::kQ4_0, false), {set, Element::kBF16}});
+    mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
+    mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
+    mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});
+    mixes.push_back({seeded("qwen3 Q6_K", TensorType::kQ6_K, true), {set, Element::kF16}});
+  }
+  return mixes;
+}
+
+class EveryMachinery : public testing::TestWithParam<MixCase> {};
+
+// Little memory: some are preempted.
+TEST_P(EveryMachinery, NothingChangesAnAnswer) {
+  const model::AnyModel model(GetParam().model);
+  const Machinery& machinery = GetParam().machinery;
+  run_mix(model.parts(), draw_requests(model.parts().config, 8, 40, 16),
+          machine_options(70, model.parts(), 4, machinery), machinery, kFewWays);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixes, EveryMachinery, testing::ValuesIn(all_mixes()));
 
 TEST(EngineInvariance, DefaultModel) {
   REQUIRE_DEFAULT_MODEL();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct DeskOptions {
   bool graphs = true;
   kv::memory::Element element = kv::memory::Element::kBF16;
   bool random_weights = false;  // of the model's shape, made on the GPU
+  // Is told of the bytes of blocks that were computed twice.
+  std::function<void(std::span<const std::byte>, std::span<const std::byte>)> on_join = {};
   // A tier for the machine's pages: everything is written to it and read from it.
   std::function<std::unique_ptr<kv::PageStore>(engine::Machine&)> open_store = {};
 };
@@ -34,6 +37,7 @@ class GpuDesk {
   GpuDesk(const model::ModelParts& model, const DeskOptions& options) {
     engine::CpuMachineOptions shared;
     shared.kv_element = options.element;
+    shared.on_join = options.on_join;
     shared.context_tokens = 2048;
     shared.scheduler.sequences_max = 16;
     shared.scheduler.batched_tokens_max = options.batched_tokens;

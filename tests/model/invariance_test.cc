@@ -1,17 +1,23 @@
 // Answers never change: logits are compared bit for bit under every condition that must not
-// matter, for every kernel set this CPU has.
+// matter, for every kernel set this CPU has, every type of cached rows and weights of every kind.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "default_model.h"
+#include "model/seeded_model.h"
 #include "model/test_model.h"
 
 namespace pagoda::model {
 namespace {
 
+using gguf::TensorType;
 using kv::memory::Element;
+
+constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16};
 
 bool same_bits(const Logits& a, const Logits& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -25,44 +31,55 @@ bool all_finite(const Logits& logits) {
 }
 
 // The sequence alone, at once, on one thread, in order: what everything is compared with.
-Logits plain_run(const TestModel& model, const Conditions& conditions, const Tokens& tokens) {
+Logits plain_run(const ModelParts& model, const Conditions& conditions, const Tokens& tokens) {
   return run_sequences(model, {.kernels = conditions.kernels, .element = conditions.element},
                        {tokens})
       .front();
 }
 
-void expect_chunks_threads_and_ids_change_nothing(const TestModel& model, const Conditions& base,
-                                                  const Tokens& tokens) {
+// How a sequence is computed.
+struct Way {
+  std::size_t threads;
+  std::uint32_t chunk;  // 0: all at once
+};
+constexpr Way kWays[] = {{1, 1}, {1, 64}, {2, 16}, {2, 0}, {3, 64}, {5, 0}, {8, 64}};
+// Where time is short.
+constexpr Way kFewWays[] = {{1, 7}, {2, 0}, {3, 16}, {5, 1}, {8, 0}};
+
+void expect_chunks_threads_and_ids_change_nothing(const ModelParts& model, const Conditions& base,
+                                                  const Tokens& tokens,
+                                                  std::span<const Way> ways = kWays) {
   const Logits expected = plain_run(model, base, tokens);
   ASSERT_TRUE(all_finite(expected)) << "a NaN was read from a free block";
-  for (const std::uint32_t chunk : {1u, 7u, 16u, 64u, 0u}) {
-    for (const std::size_t threads : {1, 2}) {
-      Conditions conditions = base;
-      conditions.chunk = chunk;
-      conditions.threads = threads;
-      conditions.shuffle_seed = 40 + chunk;
-      const auto logits = run_sequences(model, conditions, {tokens});
-      ASSERT_TRUE(same_bits(logits.front(), expected))
-          << base.kernels->name << ", chunks of " << chunk << ", " << threads << " threads";
-    }
+  for (const Way& way : ways) {
+    Conditions conditions = base;
+    conditions.chunk = way.chunk;
+    conditions.threads = way.threads;
+    conditions.shuffle_seed = 40 + way.chunk;
+    const auto logits = run_sequences(model, conditions, {tokens});
+    ASSERT_TRUE(same_bits(logits.front(), expected))
+        << base.kernels->name << ", chunks of " << way.chunk << ", " << way.threads << " threads";
   }
 }
 
-void expect_neighbours_change_nothing(const TestModel& model, const Conditions& base,
+void expect_neighbours_change_nothing(const ModelParts& model, const Conditions& base,
                                       std::size_t longest) {
   std::vector<Tokens> sequences;
   for (std::size_t s = 0; s < 8; ++s) {
-    sequences.push_back(random_tokens(model.config(), 1 + (longest * (s + 1)) / 8 - s % 3, 70 + s));
+    sequences.push_back(random_tokens(model.config, 1 + (longest * (s + 1)) / 8 - s % 3, 70 + s));
   }
-  for (const std::uint32_t chunk : {5u, 0u}) {
+  std::vector<Logits> alone;
+  for (const Tokens& tokens : sequences) alone.push_back(plain_run(model, base, tokens));
+  for (const Way& way : {Way{2, 5}, Way{3, 0}, Way{5, 5}, Way{8, 0}}) {
     Conditions conditions = base;
-    conditions.chunk = chunk;
-    conditions.threads = 2;
+    conditions.chunk = way.chunk;
+    conditions.threads = way.threads;
     conditions.shuffle_seed = 3;
     const std::vector<Logits> together = run_sequences(model, conditions, sequences);
     for (std::size_t s = 0; s < sequences.size(); ++s) {
-      ASSERT_TRUE(same_bits(together[s], plain_run(model, base, sequences[s])))
-          << base.kernels->name << ", sequence " << s << " of 8, chunks of " << chunk;
+      ASSERT_TRUE(same_bits(together[s], alone[s]))
+          << base.kernels->name << ", sequence " << s << " of 8, chunks of " << way.chunk << ", "
+          << way.threads << " threads";
     }
   }
 }
@@ -76,16 +93,17 @@ std::vector<const kernels::KernelSet*> varied_sets() {
   return sets;
 }
 
-class Invariance : public testing::TestWithParam<const char*> {
+class Invariance : public testing::TestWithParam<ModelCase> {
  protected:
-  const TestModel model_{test_model_path(GetParam())};
+  const AnyModel model_of_case_{GetParam()};
+  const ModelParts model_ = model_of_case_.parts();
 };
 
 TEST_P(Invariance, ChunksThreadsAndBlockIdsChangeNothing) {
   // Long enough to cross a split boundary and many windows.
-  const Tokens tokens = random_tokens(model_.config(), kernels::kFloatsSplit + 70, 1);
+  const Tokens tokens = random_tokens(model_.config, kernels::kFloatsSplit + 70, 1);
   for (const kernels::KernelSet* const set : varied_sets()) {
-    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    for (const Element element : kElements) {
       expect_chunks_threads_and_ids_change_nothing(model_, {.kernels = set, .element = element},
                                                    tokens);
     }
@@ -93,7 +111,7 @@ TEST_P(Invariance, ChunksThreadsAndBlockIdsChangeNothing) {
 }
 
 TEST_P(Invariance, TheBlockSizeChangesNothing) {
-  const Tokens tokens = random_tokens(model_.config(), 150, 2);
+  const Tokens tokens = random_tokens(model_.config, 150, 2);
   for (const kernels::KernelSet* const set : varied_sets()) {
     const Logits expected = plain_run(model_, {.kernels = set}, tokens);
     for (const std::uint32_t block_tokens : {1u, 3u, 16u, 128u, 256u}) {
@@ -106,7 +124,7 @@ TEST_P(Invariance, TheBlockSizeChangesNothing) {
 }
 
 TEST_P(Invariance, TheOrderOfAPageChangesNothing) {
-  const Tokens tokens = random_tokens(model_.config(), 101, 7);
+  const Tokens tokens = random_tokens(model_.config, 101, 7);
   for (const kernels::KernelSet* const set : varied_sets()) {
     // Each order the other way round.
     kernels::KernelSet turned = *set;
@@ -116,7 +134,7 @@ TEST_P(Invariance, TheOrderOfAPageChangesNothing) {
     turned.key_order = set->key_order == kv::memory::KeyOrder::kRows
                            ? kv::memory::KeyOrder::kColumns
                            : kv::memory::KeyOrder::kRows;
-    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    for (const Element element : kElements) {
       const Logits expected = plain_run(model_, {.kernels = set, .element = element}, tokens);
       for (const std::uint32_t block_tokens : {1u, 3u, 16u}) {
         const Conditions conditions = {.kernels = &turned,
@@ -133,16 +151,16 @@ TEST_P(Invariance, TheOrderOfAPageChangesNothing) {
 
 TEST_P(Invariance, NeighboursInTheBatchChangeNothing) {
   for (const kernels::KernelSet* const set : varied_sets()) {
-    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    for (const Element element : kElements) {
       expect_neighbours_change_nothing(model_, {.kernels = set, .element = element}, 96);
     }
   }
 }
 
 TEST_P(Invariance, TheCacheChangesNothing) {
-  const Tokens tokens = random_tokens(model_.config(), 60, 4);
+  const Tokens tokens = random_tokens(model_.config, 60, 4);
   for (const kernels::KernelSet* const set : varied_sets()) {
-    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    for (const Element element : kElements) {
       const Conditions conditions = {.kernels = set, .threads = 2, .chunk = 1, .element = element};
       ASSERT_TRUE(same_bits(run_sequences(model_, conditions, {tokens}).front(),
                             run_without_cache(model_, conditions, tokens)))
@@ -154,14 +172,14 @@ TEST_P(Invariance, TheCacheChangesNothing) {
 // What is merged wrongly is merged wrongly under all conditions. But the two arithmetics divide
 // keys at different places: they agree, as far as bf16 does, only if no key is lost between splits.
 TEST_P(Invariance, ArithmeticsWithDifferentSplitsAgree) {
-  const Tokens tokens = random_tokens(model_.config(), kernels::kFloatsSplit + 70, 8);
+  const Tokens tokens = random_tokens(model_.config, kernels::kFloatsSplit + 70, 8);
   const auto last_row = [&](kernels::Arithmetic arithmetic) {
     const kernels::KernelSet* fastest = nullptr;
     for (const kernels::KernelSet* const set : kernels::available_sets()) {
       if (set->arithmetic == arithmetic) fastest = set;
     }
     const Logits logits = plain_run(model_, {.kernels = fastest, .threads = 2}, tokens);
-    return Logits(logits.end() - model_.config().vocabulary, logits.end());
+    return Logits(logits.end() - model_.config.vocabulary, logits.end());
   };
   const Logits floats = last_row(kernels::Arithmetic::kFloats);
   const Logits pairs = last_row(kernels::Arithmetic::kPairs);
@@ -175,7 +193,7 @@ TEST_P(Invariance, ArithmeticsWithDifferentSplitsAgree) {
 }
 
 TEST_P(Invariance, EveryKernelSetGivesTheReferenceBitsOfItsArithmetic) {
-  const Tokens tokens = random_tokens(model_.config(), 100, 5);
+  const Tokens tokens = random_tokens(model_.config, 100, 5);
   for (const kernels::Arithmetic arithmetic :
        {kernels::Arithmetic::kFloats, kernels::Arithmetic::kPairs}) {
     const Logits expected = plain_run(model_, {.kernels = &kernels::ref_set(arithmetic)}, tokens);
@@ -186,12 +204,50 @@ TEST_P(Invariance, EveryKernelSetGivesTheReferenceBitsOfItsArithmetic) {
   }
 }
 
+const auto kNameOfCase = [](const auto& instance) { return instance.param.name; };
+
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
-                         testing::Values("stories260K.gguf", "tiny_window.gguf", "tiny_mqa.gguf"),
-                         [](const auto& instance) {
-                           const std::string file = instance.param;
-                           return file.substr(0, file.find('.'));
-                         });
+                         testing::Values(ModelCase{"stories260K"}, ModelCase{"tiny_window"},
+                                         ModelCase{"tiny_mqa"},
+                                         ModelCase{"qwen3", small_shape(TensorType::kBF16, true)}),
+                         kNameOfCase);
+
+// Weights as files hold them, of every kind that is multiplied in a way of its own.
+class WeightInvariance : public Invariance {};
+
+TEST_P(WeightInvariance, OnEverySetWithEveryElementNothingChangesTheLogits) {
+  const Tokens tokens = random_tokens(model_.config, 70, 9);
+  const Tokens few(tokens.begin(), tokens.begin() + 20);
+  for (const kernels::KernelSet* const set : kernels::available_sets()) {
+    const bool plain = set == &kernels::ref_set(kernels::Arithmetic::kPairs);
+    for (const Element element : kElements) {
+      const Conditions base = {.kernels = set, .element = element};
+      const Logits expected = plain_run(
+          model_, {.kernels = &kernels::ref_set(set->arithmetic), .element = element}, few);
+      ASSERT_TRUE(same_bits(plain_run(model_, base, few), expected)) << set->name;
+      if (plain) continue;
+      expect_chunks_threads_and_ids_change_nothing(model_, base, tokens, kFewWays);
+      ASSERT_TRUE(same_bits(run_without_cache(model_, base, few), expected)) << set->name;
+    }
+    if (!plain) expect_neighbours_change_nothing(model_, {.kernels = set}, 24);
+  }
+}
+
+std::vector<ModelCase> weight_cases() {
+  std::vector<ModelCase> cases;
+  for (const TensorType type : {TensorType::kF16, TensorType::kQ4_0, TensorType::kQ4_1,
+                                TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
+    const std::string name(gguf::tensor_type_info(type).name);
+    cases.push_back({"llama_" + name, small_shape(type, false)});
+  }
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_K}) {
+    const std::string name(gguf::tensor_type_info(type).name);
+    cases.push_back({"qwen3_" + name, small_shape(type, true)});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WeightInvariance, testing::ValuesIn(weight_cases()), kNameOfCase);
 
 TEST(InvarianceOfTheDefaultModel, NothingChangesTheLogits) {
   REQUIRE_DEFAULT_MODEL();

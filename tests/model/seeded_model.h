@@ -58,7 +58,7 @@ inline ModelShape small_shape(gguf::TensorType type, bool head_norms) {
           .hidden_width = 256,
           .heads = 4,
           .kv_heads = 2,
-          .head_dim = head_norms ? 32u : 64u,
+          .head_dim = 64,
           .vocabulary = 96,
           .window = head_norms ? 0u : 50u,
           .head_norms = head_norms,
