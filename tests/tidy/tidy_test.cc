@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "tidy/checking_tests.h"
 #include "tidy/function_length.h"
 #include "tidy/include_rules.h"
 #include "tidy/rules.h"
@@ -83,6 +84,8 @@ TEST(TidyTest, HeadersBeginOnce) { expect_none(missing_pragma_once); }
 TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
 
 TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
+
+TEST(TidyTest, TestsCheckSomething) { expect_none(tests_that_check_nothing); }
 
 }  // namespace
 }  // namespace pagoda::tidy
