@@ -1,6 +1,9 @@
 # Daily targets. Fresh machines start with ./run or ./test, which install what is missing.
 JOBS ?= $(shell nproc)
-CTEST = ctest --output-on-failure --parallel $(JOBS)
+# ctest in a folder, then the skipped tests counted by reason: $(call RUN_TESTS,FOLDER) [WORD…]
+RUN_TESTS = tools/run_tests $(1) --output-on-failure --parallel $(JOBS)
+# Warnings are errors in our own builds (presets, CI=true), not with a compiler that we have not tried.
+WERROR ?= $(if $(filter true,$(CI)),ON,OFF)
 FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
@@ -12,7 +15,7 @@ all: build/build.ninja
 
 # The program alone, without tests and benchmarks: what ./run needs.
 pagoda:
-	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF
+	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF -DPAGODA_WERROR=$(WERROR)
 	cmake --build build --parallel $(JOBS) --target pagoda
 
 # Every way to an answer gives the same bits, on this machine: MODEL=file for another model.
@@ -20,19 +23,19 @@ verify: pagoda
 	build/pagoda verify $(MODEL) $(VERIFY_FLAGS)
 
 build/build.ninja:
-	cmake --preset release
+	cmake --preset release -DPAGODA_WERROR=$(WERROR)
 
 test:
-	cmake --preset release -DPAGODA_TESTS=ON -DPAGODA_BENCH=ON
+	cmake --preset release -DPAGODA_TESTS=ON -DPAGODA_BENCH=ON -DPAGODA_WERROR=$(WERROR)
 	cmake --build build --parallel $(JOBS)
-	cd build && $(CTEST) --label-exclude long
+	$(call RUN_TESTS,build) --label-exclude long
 
 test-long: all
-	cd build && $(CTEST)
+	$(call RUN_TESTS,build)
 
 # On a machine with a GPU: kernels against their twins, whole models against the CPU, invariance.
 test-gpu: all
-	cd build && PAGODA_REQUIRE_GPU=1 ctest --output-on-failure --label-regex gpu
+	PAGODA_REQUIRE_GPU=1 tools/run_tests build --output-on-failure --label-regex gpu
 
 # The quick tests, invariance and the oracle's as x86-64 programs under emulation, on a machine of
 # another architecture.
@@ -58,12 +61,7 @@ lint: build/build.ninja
 	  xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build && echo 'lint: fine'
 
 sanitize:
-	cmake --preset dev
-	cmake --build build-dev --parallel $(JOBS)
-	cd build-dev && $(CTEST) --label-exclude 'long|slow'
-	cmake --preset tsan
-	cmake --build build-tsan --parallel $(JOBS)
-	cd build-tsan && $(CTEST) --label-regex threads
+	JOBS=$(JOBS) tools/sanitize
 
 fuzz:
 	cmake --preset fuzz -DPAGODA_FUZZ_SECONDS=$(FUZZ_SECONDS)

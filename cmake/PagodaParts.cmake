@@ -1,8 +1,8 @@
-# The libraries Pagoda is built from, all Debian packages (list: packages.txt), and the summary
-# printed at the end of configuration.
+# The libraries Pagoda is built from, all packages of the system (list: packages.txt), and the
+# summary printed at the end of configuration.
 
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 REQUIRED)  # headers: Asio and Beast
+include(PagodaBoost)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
@@ -41,6 +41,6 @@ function(pagoda_print_parts)
   message(STATUS "  ZeroMQ        ${PAGODA_ZMQ}")
   message(STATUS "  Redis         ${PAGODA_REDIS}")
   message(STATUS "  io_uring      ${PAGODA_URING}")
-  message(STATUS "  tests         ${PAGODA_TESTS}, benchmarks ${PAGODA_BENCH}, fuzzers ${PAGODA_FUZZ}")
+  message(STATUS "  tests         ${PAGODA_TESTS}, benchmarks ${PAGODA_BENCH}, libFuzzer ${PAGODA_FUZZ}")
   message(STATUS "")
 endfunction()

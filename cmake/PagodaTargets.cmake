@@ -1,9 +1,10 @@
-# How every target of this project is compiled: C++20, warnings are errors, no contraction of
-# floating-point expressions (answers must not depend on what the compiler fuses).
+# How every target of this project is compiled: C++20, warnings are errors with PAGODA_WERROR, no
+# contraction of floating-point expressions (answers must not depend on what the compiler fuses).
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)  # there are none
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -18,7 +19,7 @@ endif()
 add_library(pagoda_flags INTERFACE)
 target_compile_options(pagoda_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  -Wold-style-cast -Wextra-semi -Werror -ffp-contract=off)
+  -Wold-style-cast -Wextra-semi $<$<BOOL:${PAGODA_WERROR}>:-Werror> -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
   target_compile_options(pagoda_flags INTERFACE -Wno-restrict)
@@ -43,13 +44,22 @@ function(pagoda_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE pagoda_flags ${ARG_PRIVATE_DEPS})
 endfunction()
 
+# pagoda_python_test(name PROGRAM WORD…): a Python program of tests, run by python_tests.run; one
+# ctest entry.
+function(pagoda_python_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "PAGODA_TEST_NAME=${name};PAGODA_BINARY=${CMAKE_BINARY_DIR}/pagoda;PAGODA_SOURCE_DIR=${CMAKE_SOURCE_DIR};PAGODA_BUILT_WITH_REDIS=$<BOOL:${PAGODA_REDIS}>;PYTHONDONTWRITEBYTECODE=1"
+    TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()
+
 # pagoda_test(name SOURCES a_test.cc … DEPS lib … [LABELS long]): one GoogleTest program, one
 # ctest entry. PAGODA_TEST_DATA is tests/data.
 function(pagoda_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} pagoda_flags GTest::gtest_main GTest::gmock)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} pagoda_flags test_main)
   target_compile_definitions(${name} PRIVATE
     PAGODA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" PAGODA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     PAGODA_BINARY="${CMAKE_BINARY_DIR}/pagoda")
@@ -64,5 +74,6 @@ function(pagoda_test name)
   if(CMAKE_CROSSCOMPILING)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 20")  # an emulated core is slow
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT PAGODA_TEST_NAME=${name} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()

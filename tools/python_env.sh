@@ -31,6 +31,10 @@ install() {
 if ! cmp -s "$wanted" "$folder/installed.txt" && ! install; then
   say "the Python packages of $wanted could not be installed"
   [ "${CI:-}" = true ] && exit 1
+  if [ -n "${PAGODA_SKIPS_FILE:-}" ]; then
+    printf '%s\tall of it\tno Python packages: %s\n' "${PAGODA_TEST_NAME:-$name}" "$wanted" \
+      >>"$PAGODA_SKIPS_FILE"
+  fi
   exit 77
 fi
 PYTHONPATH="$folder${PYTHONPATH:+:$PYTHONPATH}" exec "$python" "$@"

@@ -1,5 +1,6 @@
 # Set-up shared by ./run, ./test and the Makefile; sourced, not run.
-#   install_packages GROUP…    the packages of packages.txt that are missing
+#   install_packages GROUP…    the packages of packages.txt that are missing; CXX and PATH name the
+#                              compiler and the CMake found, where those of the system are too old
 #   fetch_default_model        the default model, once, into the cache folder
 #   default_model              prints its path
 # Both do nothing, quickly, when there is nothing to do.
@@ -17,47 +18,174 @@ default_model() {
 
 say() { printf 'pagoda: %s\n' "$*" >&2; }
 
-is_debian_12() {
-  [ -r /etc/os-release ] && command -v apt-get >/dev/null &&
-    (. /etc/os-release && [ "${ID:-}" = debian ] && [ "${VERSION_ID:-0}" -ge 12 ])
+# What packages.txt calls this system: "debian-12", "ubuntu-24.04", "fedora-43"; "debian" where
+# there is no version yet. Nothing where packages.txt has no names, or the system is too old.
+system_name() {
+  (
+    ID='' VERSION_ID=''
+    . "${PAGODA_OS_RELEASE:-/etc/os-release}" 2>/dev/null || exit 0
+    case $ID in
+      debian) oldest=12 ;;
+      ubuntu) oldest=22.04 ;;
+      fedora) oldest=40 ;;
+      *) exit 0 ;;
+    esac
+    at_least "${VERSION_ID:-$oldest}" "$oldest" && printf '%s\n' "$ID${VERSION_ID:+-$VERSION_ID}"
+  )
+}
+
+# at_least 13.2 12: the first version is the second or newer.
+at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+# package_for SYSTEM WORD…: of words SYSTEM=NAME the name that fits best.
+package_for() {
+  local system=$1 name word
+  shift
+  local names=("$system" "${system%%-*}")
+  case $system in debian* | ubuntu*) names+=(apt) ;; esac
+  for name in "${names[@]}"; do
+    for word in "$@"; do
+      [ "${word%%=*}" = "$name" ] && { printf '%s\n' "${word#*=}"; return 0; }
+    done
+  done
+  printf -- '-\n'
+}
+
+# The C++ compiler of the builds: CXX, else g++ where it is new enough, else a newer one beside it,
+# which CXX names from then on.
+has_compiler() {
+  local oldest=$1 compiler
+  [ -n "${CXX:-}" ] && { command -v "${CXX%% *}" >/dev/null; return; }
+  for compiler in g++ g++-12 g++-13 g++-14; do
+    command -v "$compiler" >/dev/null && at_least "$("$compiler" -dumpversion)" "$oldest" || continue
+    [ "$compiler" = g++ ] || export CXX=$compiler
+    return 0
+  done
+  return 1
+}
+
+has_cmake() {
+  command -v cmake >/dev/null &&
+    at_least "$(cmake --version | sed -n 's/^cmake version \([0-9.]*\).*/\1/p')" "$1"
 }
 
 # Is the thing behind a probe of packages.txt there?
 is_present() {
-  case $1 in
-    command:*) command -v "${1#command:}" >/dev/null ;;
-    header:*) [ -e "/usr/include/${1#header:}" ] || [ -e "/usr/local/include/${1#header:}" ] ||
-      echo "#include <${1#header:}>" | c++ -E -x c++ - >/dev/null 2>&1 ;;
-  esac
+  local probe
+  local -a any
+  IFS='|' read -r -a any <<<"$1"
+  for probe in "${any[@]}"; do
+    case $probe in
+      command:*) command -v "${probe#command:}" >/dev/null && return 0 ;;
+      compiler:*) has_compiler "${probe#compiler:}" && return 0 ;;
+      cmake:*) has_cmake "${probe#cmake:}" && return 0 ;;
+      header:*) [ -e "/usr/include/${probe#header:}" ] && return 0
+        [ -e "/usr/local/include/${probe#header:}" ] && return 0
+        echo "#include <${probe#header:}>" | "${CXX:-c++}" -E -x c++ - >/dev/null 2>&1 && return 0 ;;
+    esac
+  done
+  return 1
+}
+
+# missing_packages SYSTEM GROUP…: a line "PACKAGE PROBE" for each thing that is not there.
+missing_packages() {
+  local system=$1 group probe words
+  shift
+  while read -r group probe words; do
+    case " $* " in *" $group "*) ;; *) continue ;; esac
+    # shellcheck disable=SC2086  # the list is words
+    is_present "$probe" || printf '%s %s\n' "$(package_for "${system:-debian}" $words)" "$probe"
+  done < <(grep -v '^#' "$pagoda_root/packages.txt")
+}
+
+# The folder of programs from PyPI, which are put before others on PATH.
+pip_programs="${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/programs"
+use_pip_programs() {
+  [ -d "$pip_programs/cmake/data/bin" ] && PATH="$pip_programs/cmake/data/bin:$PATH"
+  return 0
 }
 
 install_packages() {
-  local missing=() group package probe
-  while read -r group package probe; do
-    case " $* " in *" $group "*) is_present "$probe" || missing+=("$package") ;; esac
-  done < <(grep -v '^#' "$pagoda_root/packages.txt")
-  [ ${#missing[@]} -eq 0 ] && return 0
+  local system package probe packages=() from_pip=() homeless=()
+  system=$(system_name)
+  use_pip_programs
+  has_compiler 12 || true  # in this shell, so that CXX stays
+  while read -r package probe; do
+    case $package in
+      -) homeless+=("$probe") ;;
+      pip:*) from_pip+=("${package#pip:}") ;;
+      *) packages+=("$package") ;;
+    esac
+  done < <(missing_packages "$system" "$@")
 
-  if ! is_debian_12; then
-    say "this set-up installs packages on Debian 12 only. Please install the equivalents of:"
-    printf '  %s\n' "${missing[@]}" >&2
+  if [ -z "$system" ] && [ ${#packages[@]} -gt 0 ]; then
+    say "this set-up knows packages of Debian 12 and 13, Ubuntu 22.04 to 26.04 and Fedora; this is" \
+      "another system. Please install what Debian calls:"
+    printf '  %s\n' "${packages[@]}" >&2
     return 1
   fi
-  local as_root=()
+  [ ${#packages[@]} -eq 0 ] || install_from_system "$system" "${packages[@]}" || return 1
+  [ ${#from_pip[@]} -eq 0 ] || install_from_pip "${from_pip[@]}" || return 1
+  has_compiler 12 || true
+  [ ${#homeless[@]} -eq 0 ] || name_homeless "$system" "${homeless[@]}"
+}
+
+# Names what the system has no package for. Tests do without a browser (they say that they are
+# skipped); the build does without none of the rest.
+name_homeless() {
+  local system=$1 probe status=0
+  shift
+  for probe in "$@"; do
+    case $probe in
+      *chromium*) say "$system has no package of Chromium: tests of the page are skipped" ;;
+      *boost*)
+        say "$system has no Boost 1.81 or newer. Its headers suffice: please unpack boost/ of a" \
+          "release from https://www.boost.org into /usr/local/include"
+        status=1
+        ;;
+      *)
+        say "$system has no package for ${probe#*:}: please install it"
+        status=1
+        ;;
+    esac
+  done
+  return $status
+}
+
+install_from_system() {
+  local system=$1
+  shift
+  local as_root=() tool=(apt-get install -y -qq --no-install-recommends)
+  case $system in
+    debian* | ubuntu*) ;;
+    fedora*) tool=(dnf install -y -q --setopt=install_weak_deps=False) ;;
+  esac
   if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
-      say "these packages are missing and need root or sudo to install: ${missing[*]}"
+      say "these packages are missing and need root or sudo to install: $*"
       return 1
     fi
     as_root=(sudo)
   fi
-  say "installing: ${missing[*]}"
-  "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null || {
-    say "apt-get could not install: ${missing[*]}"
+  case $system in
+    debian-12 | debian-13) ;;
+    *) say "the names of these packages were not tried on $system: please tell us if one is wrong" ;;
+  esac
+  say "installing: $*"
+  if [ "${tool[0]}" = apt-get ]; then "${as_root[@]}" apt-get update -qq || return 1; fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${tool[@]}" "$@" >/dev/null || {
+    say "${tool[0]} could not install: $*"
     return 1
   }
+}
+
+install_from_pip() {
+  local python
+  python=$(python_with_pip) || { say "no python3 with pip to install: $*"; return 1; }
+  say "installing from PyPI into $pip_programs: $*"
+  "$python" -m pip install --quiet --disable-pip-version-check --upgrade --target "$pip_programs" \
+    "$@" >&2 || { say "pip could not install: $*"; return 1; }
+  use_pip_programs
 }
 
 # The first python3 that has pip.

@@ -9,6 +9,7 @@
 
 #include "cli/toy_model.h"
 #include "kernels/select.h"
+#include "skip_reasons.h"
 
 namespace pagoda::cli {
 namespace {
@@ -17,7 +18,7 @@ class DeviceChoice : public testing::Test {
  protected:
   void SetUp() override {
     const Result<std::string> found = engine::find_gpu();
-    if (found.ok()) GTEST_SKIP() << "there is one: " << found.value();
+    if (found.ok()) GTEST_SKIP() << kNeedsNoGpu << ": there is one, " << found.value();
     missing_ = found.error().message;
     sizes_.kv_bytes = 1 << 20;
     sizes_.threads = 1;
@@ -52,7 +53,7 @@ TEST_F(DeviceChoice, AutoFallsBackToTheCpu) {
 }
 
 TEST_F(DeviceChoice, NothingIsSaidOfAGpuWhereTheMachineHasNone) {
-  if (shows_nvidia_gpu()) GTEST_SKIP() << "there is one: " << missing_;
+  if (shows_nvidia_gpu()) GTEST_SKIP() << kNeedsNoGpu << ": there is one, " << missing_;
   testing::internal::CaptureStderr();
   const auto machine = create(DeviceKind::kAuto);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/captured_command.h"
+#include "skip_reasons.h"
 #include "store/disk/store_desk.h"
 
 namespace pagoda::cli {
@@ -92,7 +93,7 @@ TEST(BenchTiers, MeasuresEveryTierBesideItsReferenceAndLeavesNothing) {
   const Captured captured = run_captured({"bench", "tiers", "--folder", folder.path(), "--size",
                                           "1MiB", "--page-bytes", "8192", "--json"});
   if (captured.err.find("Invalid argument") != std::string::npos) {
-    GTEST_SKIP() << "dd finds no direct I/O in " << folder.path();
+    GTEST_SKIP() << kNeedsDirectIo << ": dd finds none in " << folder.path();
   }
   ASSERT_EQ(captured.exit_status, 0) << captured.err;
   const json report = json::parse(captured.out);

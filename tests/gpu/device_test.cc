@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "skip_reasons.h"
+
 namespace pagoda::gpu_test {
 namespace {
 
 TEST(Device, AMissingGpuIsAnErrorThatSaysWhatIsMissing) {
   const Result<device::DeviceFacts> opened = device::open_gpu();
-  if (opened.ok()) GTEST_SKIP() << "there is one: " << opened.value().name;
+  if (opened.ok()) GTEST_SKIP() << kNeedsNoGpu << ": there is one, " << opened.value().name;
   EXPECT_EQ(opened.error().code, ErrorCode::kNotFound);
   const std::string& message = opened.error().message;
   EXPECT_TRUE(message == "no usable NVIDIA GPU: none found" ||

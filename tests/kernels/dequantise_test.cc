@@ -98,7 +98,9 @@ INSTANTIATE_TEST_SUITE_P(ReadableTypes, DequantiseTest, ::testing::ValuesIn(read
 TEST(Dequantise, EveryReadableTypeIsCompared) { EXPECT_EQ(readable_types().size(), 26u); }
 
 TEST(Dequantise, ARowOfNoElementsReadsAndWritesNothing) {
-  dequantise_row(gguf::TensorType::kQ4_K, nullptr, nullptr, 0);
+  float beyond = -77.0f;
+  dequantise_row(gguf::TensorType::kQ4_K, nullptr, &beyond, 0);
+  EXPECT_EQ(beyond, -77.0f);
 }
 
 TEST(DequantiseDeathTest, CodebookTypesAndPartBlocksAreOurBugs) {

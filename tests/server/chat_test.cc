@@ -73,7 +73,7 @@ TEST(Chat, AStreamOpensWithTheRoleAndSaysWhatTheWholeReplySays) {
     text += choice["delta"]["content"].get<std::string>();
     for (const Json& entry : choice["logprobs"]["content"]) content.push_back(entry);
   }
-  EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], text);
   EXPECT_EQ(content, whole["choices"][0]["logprobs"]["content"]);
   EXPECT_EQ(events[12]["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(events[13]["usage"]["completion_tokens"], 12);
@@ -92,7 +92,7 @@ TEST(Chat, SeveralAnswersStreamSideBySide) {
     roles[index] += choice["delta"].contains("role") ? 1 : 0;
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(texts[i], whole["choices"][i]["message"]["content"]);
+    EXPECT_EQ(whole["choices"][i]["message"]["content"], texts[i]);
     EXPECT_EQ(roles[i], 1);
   }
   EXPECT_NE(texts[0], texts[1]);

@@ -129,7 +129,7 @@ TEST(Completions, AStreamSaysWhatTheWholeReplySays) {
     EXPECT_EQ(choice["finish_reason"], i == 23 ? Json("length") : Json(nullptr));
   }
   const Json& choice = whole["choices"][0];
-  EXPECT_EQ(text, choice["text"]);
+  EXPECT_EQ(choice["text"], text);
   EXPECT_EQ(ids, choice["token_ids"]);
   EXPECT_EQ(logprobs, choice["logprobs"]["token_logprobs"]);
   EXPECT_EQ(offsets, choice["logprobs"]["text_offset"]);

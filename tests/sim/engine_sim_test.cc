@@ -7,6 +7,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "reported_skips.h"
+
 namespace pagoda::sim {
 namespace {
 
@@ -102,5 +104,5 @@ int main(int argc, char** argv) {
     std::cout << (outcome.failure.empty() ? "all was well" : outcome.failure) << '\n';
     return outcome.failure.empty() ? 0 : 1;
   }
-  return RUN_ALL_TESTS();
+  return pagoda::run_tests();
 }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "tidy/checking_tests.h"
 #include "tidy/function_length.h"
 #include "tidy/include_rules.h"
 #include "tidy/rules.h"
@@ -87,6 +88,8 @@ TEST(TidyTest, NothingRunsOnTheLegacyStream) { expect_none(legacy_stream_work); 
 TEST(TidyTest, AnswersDependOnNoLibraryMathematics) { expect_none(library_mathematics); }
 
 TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
+
+TEST(TidyTest, TestsCheckSomething) { expect_none(tests_that_check_nothing); }
 
 }  // namespace
 }  // namespace pagoda::tidy

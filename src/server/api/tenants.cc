@@ -12,7 +12,8 @@ void add_limit(Json& tenant, const char* name, std::uint64_t limit) {
 
 // What it has now, at most 0.1 s ago.
 void add_use(Json& tenant, const std::vector<engine::TenantPicture>& now) {
-  const auto same = [&](const engine::TenantPicture& one) { return one.name == tenant["name"]; };
+  const auto& name = tenant["name"].get_ref<const std::string&>();
+  const auto same = [&](const engine::TenantPicture& one) { return one.name == name; };
   const auto found = std::find_if(now.begin(), now.end(), same);
   const engine::TenantPicture use = found == now.end() ? engine::TenantPicture{} : *found;
   tenant["now"] = {{"answers_running", use.answers_running},

@@ -197,7 +197,7 @@ Status DiskStore::flush(std::int64_t timeout_ns) {
   std::unique_lock slow(slow_, std::try_to_lock);
   while (!slow.owns_lock() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    slow.try_lock();
+    if (slow.try_lock()) break;
   }
   if (!slow.owns_lock()) return late("a removal or a scrub still runs");
   if (const int error = commit(); error != 0) {

@@ -97,7 +97,8 @@ void append(std::initializer_list<std::string_view> words, std::string& out) {
     lengths[count++] = word.size();
   }
   char* formatted = nullptr;
-  const int bytes = redisFormatCommandArgv(&formatted, static_cast<int>(count), texts, lengths);
+  // An int in hiredis 0.14, a long long in 1.2.
+  const auto bytes = redisFormatCommandArgv(&formatted, static_cast<int>(count), texts, lengths);
   ASSERT(bytes >= 0, "memory for a command");
   out.append(formatted, static_cast<std::size_t>(bytes));
   redisFreeCommand(formatted);

@@ -52,8 +52,8 @@ Value filter_reverse(const Value& subject, const Arguments& arguments, Heap& hea
 
 Value filter_join(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("join", arguments, {"d", "attribute"});
-  const OriginText none;
-  const OriginText& separator = bound.has(0) ? shown(bound[0], heap).as_text() : none;
+  const Value between = bound.has(0) ? shown(bound[0], heap) : heap.text(OriginText());
+  const OriginText& separator = between.as_text();
   TextBuilder joined(heap);
   bool first = true;
   for (const Value& item : items_of(subject, heap)) {

@@ -89,8 +89,12 @@ TEST_P(Shadow, AgreesWithItselfWhileRequestsOverlap) {
   ShadowCache shadow(*GetParam(), 16);
   const auto requests = random_requests(9);
   constexpr std::size_t kRunning = 5;
+  std::uint64_t found = 0;
   for (std::size_t r = 0; r < requests.size(); ++r) {
-    shadow.open(blocks_of(requests[r]), {}, static_cast<std::int64_t>(r), r % 3 == 0);
+    const std::uint64_t here =
+        shadow.open(blocks_of(requests[r]), {}, static_cast<std::int64_t>(r), r % 3 == 0);
+    ASSERT_LE(here, std::min<std::size_t>(requests[r].size(), shadow.blocks()));
+    found += here;
     shadow.check();
     if (r < kRunning) continue;
     // It generated two more.
@@ -100,6 +104,7 @@ TEST_P(Shadow, AgreesWithItselfWhileRequestsOverlap) {
     shadow.close(blocks_of(ended), {}, static_cast<std::int64_t>(r), r % 2 == 0);
     shadow.check();
   }
+  EXPECT_GT(found, 1000u) << "the runs reach what they are meant to reach";
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Shadow,

@@ -20,6 +20,9 @@ os.environ.setdefault("PAGODA_DEVICE", "cpu")  # whatever GPU there is
 BINARY = os.environ["PAGODA_BINARY"]
 SOURCE = os.environ["PAGODA_SOURCE_DIR"]
 BUILT_WITH_REDIS = os.environ.get("PAGODA_BUILT_WITH_REDIS") != "0"
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+from python_tests import run  # noqa: E402,F401  (what each test program ends with)
+
 STORIES = os.path.join(SOURCE, "tests/data/models/stories260K.gguf")
 DEFAULT_MODEL = os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
@@ -29,7 +32,6 @@ STORY_TEMPLATE = (
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
-SKIPPED = 77  # what ctest takes for a skipped test
 
 
 def on_build_machine():
@@ -180,17 +182,6 @@ def wait_until(condition, seconds=20):
         if time.monotonic() > end:
             raise TimeoutError("it did not come to be")
         time.sleep(0.02)
-
-
-def run(module):
-    """As unittest.main, with ctest's status when everything was skipped."""
-    import unittest
-
-    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if not result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(SKIPPED if result.testsRun == len(result.skipped) else 0)
 
 
 class ChatServed(Served):

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "skip_reasons.h"
+#include "store/disk/slot_io.h"
 #include "store/disk/store_desk.h"
 
 namespace pagoda::store {
@@ -38,6 +40,11 @@ struct Way {
 
 class DiskStoreWays : public testing::TestWithParam<Way> {
  protected:
+  void SetUp() override {
+    if (GetParam().use_uring && make_uring_io(1) == nullptr) {
+      GTEST_SKIP() << kNeedsUring << ": the kernel refuses it, or it was not built in";
+    }
+  }
   DiskOptions options(std::uint64_t slots) {
     DiskOptions options = desk_options(folder_.path() + "/kv", slots);
     options.use_uring = GetParam().use_uring;
