@@ -164,6 +164,9 @@ awaitable<bool> Connection::answer(const Incoming& incoming) {
     log_refusal(incoming.request, *reply, state_);
     co_return co_await send(incoming, *reply);
   }
+  if (const auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
+    co_return co_await answer_later(incoming, **deferred);
+  }
   Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
   std::optional<HttpReply> refusal;
   try {
@@ -206,6 +209,26 @@ awaitable<bool> Connection::produce(const Incoming& incoming, Completion& comple
   const HttpReply reply =
       completion.error() ? error_reply(*completion.error()) : completion.reply();
   co_return co_await send(incoming, reply);
+}
+
+awaitable<bool> Connection::answer_later(const Incoming& incoming, DeferredReply& deferred) {
+  deferred.start(waker());
+  const auto first = co_await (await_reply(incoming, deferred) || watch_client());
+  co_return first.index() == 0 && std::get<0>(first);
+}
+
+awaitable<bool> Connection::await_reply(const Incoming& incoming, DeferredReply& deferred) {
+  for (;;) {
+    std::optional<HttpReply> reply = deferred.take();
+    if (!reply && state_.phase() == Phase::kStopping) {
+      reply = error_reply(ApiError(503, "the server is stopping", {}, "draining"));
+    }
+    if (reply) {
+      log_refusal(incoming.request, *reply, state_);
+      co_return co_await send(incoming, *reply);
+    }
+    co_await wait_for_wake();
+  }
 }
 
 // False when nothing came for as long as a stream may be silent.

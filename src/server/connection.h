@@ -11,6 +11,7 @@
 #include <string>
 
 #include "server/completion.h"
+#include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/request_reader.h"
 #include "server/server_options.h"
@@ -60,6 +61,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer(const Incoming& incoming);
   boost::asio::awaitable<bool> answer_completion(const Incoming& incoming, Completion& completion);
   boost::asio::awaitable<bool> produce(const Incoming& incoming, Completion& completion);
+  boost::asio::awaitable<bool> answer_later(const Incoming& incoming, DeferredReply& deferred);
+  boost::asio::awaitable<bool> await_reply(const Incoming& incoming, DeferredReply& deferred);
   boost::asio::awaitable<bool> wait_for_wake();
   boost::asio::awaitable<void> watch_client();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);

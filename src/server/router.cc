@@ -147,7 +147,7 @@ Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
   const std::string name(std::string_view(request.path).substr(kTenantPath.size()));
-  return json_reply(remove_tenant(state.model(), name));
+  return remove_tenant(state.model(), name);
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {
