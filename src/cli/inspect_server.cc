@@ -40,7 +40,8 @@ std::string server_text(const std::string& url, const Json& info, const Json& re
 }
 
 std::string rate_of(const Json& point) {
-  return fmt::format("{:.1f} %", 100 * point.at("hit_rate").get<double>());
+  const Json& rate = point.at("hit_rate");
+  return rate.is_null() ? "unknown" : fmt::format("{:.1f} %", 100 * rate.get<double>());
 }
 
 std::string curve_text(const Json& curve) {

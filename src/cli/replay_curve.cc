@@ -2,11 +2,11 @@
 
 namespace pagoda::cli {
 
-double SampledCurve::hit_rate(std::string_view policy, std::size_t capacity) const {
+std::optional<double> SampledCurve::hit_rate(std::string_view policy, std::size_t capacity) const {
   for (const kv::PolicyRates& rates : pictures[capacity].by_policy()) {
     if (rates.policy == policy) return rates.same;
   }
-  return 0;
+  return std::nullopt;
 }
 
 SampledCurve sample_curve(const Trace& trace, const std::vector<std::uint64_t>& capacity_blocks,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace pagoda::cli {
 struct SampledCurve {
   std::vector<kv::CurvePicture> pictures;  // [capacity]
 
-  // 0 for a policy that the curve does not know.
-  double hit_rate(std::string_view policy, std::size_t capacity) const;
+  // Nothing for a policy of which the curve cannot tell.
+  std::optional<double> hit_rate(std::string_view policy, std::size_t capacity) const;
 };
 
 SampledCurve sample_curve(const Trace& trace, const std::vector<std::uint64_t>& capacity_blocks,

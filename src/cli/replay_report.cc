@@ -58,7 +58,8 @@ class Columns {
     if (!report_.sampled) return text;
     for (const std::string& policy : sampled_policies(report_)) {
       text += row(fmt::format("  {}, sampled", policy), [&](std::size_t c) {
-        return fmt::format("{:.4f}", report_.sampled->hit_rate(policy, c));
+        const std::optional<double> rate = report_.sampled->hit_rate(policy, c);
+        return rate ? fmt::format("{:.4f}", *rate) : "unknown";
       });
     }
     return text;
@@ -119,10 +120,11 @@ void add_sampled(Json& json, const TraceReport& report, std::span<const Capacity
   Json points = Json::array();
   for (const std::string& policy : sampled_policies(report)) {
     for (std::size_t c = 0; c < capacities.size(); ++c) {
+      const std::optional<double> rate = report.sampled->hit_rate(policy, c);
       points.push_back({{"policy", policy},
                         {"capacity", capacities[c].text},
                         {"capacity_blocks", report.capacity_blocks[c]},
-                        {"blocks_hit_rate", report.sampled->hit_rate(policy, c)}});
+                        {"blocks_hit_rate", rate ? Json(*rate) : Json()}});
     }
   }
   json["sampled"] = {{"sampling_rate", report.sampled->pictures.front().sampling_rate},

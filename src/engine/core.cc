@@ -41,6 +41,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   const sched::TenantLimits& limits = tenants_[request.tenant].limits;
   const std::uint64_t tokens_max = context_of(request, options_.limits, limits);
   Status admitted = admit(request);
+  if (admitted.ok()) admitted = fits(request, tokens_max);
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
@@ -122,6 +123,15 @@ Status Core::admit(const Request& request) {
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 
+// Limits that were lowered after check_request().
+Status Core::fits(const Request& request, std::uint64_t tokens_max) {
+  if (request.prompt.size() < tokens_max) return ok_status();
+  return Error{ErrorCode::kOutOfRange,
+               fmt::format("the prompt has {} tokens, the context of tenant {} holds {} including "
+                           "at least one answer token",
+                           request.prompt.size(), tenants_[request.tenant].name, tokens_max)};
+}
+
 void Core::cancel(RequestId id, FinishReason reason) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
@@ -175,6 +185,20 @@ bool Core::awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
 
 void Core::keep_all() {
   if (tiers_) tiers_->keep_all();
+}
+
+std::uint64_t Core::begin_removal(kv::OwnerId owner) {
+  if (tiers_) tiers_->writer().forbid(owner);
+  return cache_.retire(owner);
+}
+
+bool Core::removal_may_go_on(kv::OwnerId owner) const {
+  return !tiers_ || !tiers_->writer().is_writing(owner);
+}
+
+std::uint64_t Core::end_removal(kv::OwnerId owner) {
+  if (tiers_) tiers_->writer().allow(owner);
+  return cache_.retire(owner);
 }
 
 void Core::end_overdue() {

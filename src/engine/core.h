@@ -70,6 +70,16 @@ class Core {
   // Nothing runs any more: everything that is worth it is to be kept in tiers.
   void keep_all();
 
+  // An owner's private pages are removed everywhere, in three acts. The pool's leave, and no more
+  // of the owner is written to a tier; returns how many left.
+  std::uint64_t begin_removal(kv::OwnerId owner);
+  // Until then a store copies one of the owner's pages. From then on stores may remove them, on
+  // another thread.
+  bool removal_may_go_on(kv::OwnerId owner) const;
+  // Stores have none of the owner's any more: what came into the pool meanwhile leaves it, and from
+  // now on the owner is as one who never asked. Returns how many left.
+  std::uint64_t end_removal(kv::OwnerId owner);
+
   const Counters& counters() const { return counters_; }
   // Any thread reads it.
   const Distributions& distributions() const { return distributions_; }
@@ -84,6 +94,7 @@ class Core {
 
  private:
   Status admit(const Request& request);
+  Status fits(const Request& request, std::uint64_t tokens_max);
   void refuse(const Request& request, ReplySink& sink, FinishReason reason,
               const std::string& message);
   void lose(const Error& error);

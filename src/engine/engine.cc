@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <iterator>
 
 #include "base/assert.h"
@@ -40,7 +39,8 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
       clock_(clock),
       retain_blocks_max_(cache.retain_blocks_max()),
       tenants_(table_of(options.tenants)),
-      core_(options.core, cache, tenants_, runner, clock) {
+      core_(options.core, cache, tenants_, runner, clock),
+      removals_(options_.core.tiers, core_, cache, [this] { nudge(); }) {
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
     tenant_limits_.push_back(tenants_[TenantId(i)].limits);
   }
@@ -130,24 +130,9 @@ std::vector<TierPicture> Engine::tiers() const {
   return pictures;
 }
 
-std::vector<TierRemoval> Engine::remove_tenant(TenantId tenant) {
+void Engine::remove_tenant(TenantId tenant, TenantRemovals::Done done) {
   const kv::OwnerId owner(tenant.value());
-  std::promise<std::uint64_t> removed;
-  post([&](kv::Cache& cache) {
-    const std::uint64_t before = cache.blocks_evicted();
-    cache.clear(owner);
-    removed.set_value(cache.blocks_evicted() - before);
-  });
-  std::vector<TierRemoval> removals;
-  kv::Removal pool = {.pages = removed.get_future().get()};
-  pool.note = "blocks that running requests hold stay until they end";
-  removals.push_back({"pool", pool});
-  const TierOptions& tiers = options_.core.tiers;
-  if (!tiers.owner_tag) return removals;
-  for (kv::PageStore* const store : tiers.stores) {
-    removals.push_back({std::string(store->name()), store->remove(tiers.owner_tag(owner))});
-  }
-  return removals;
+  post([this, owner, done = std::move(done)](kv::Cache&) { removals_.begin(owner, done); });
 }
 
 void Engine::note_pages_came() {
@@ -178,18 +163,25 @@ bool Engine::drain(std::chrono::nanoseconds patience) {
 }
 
 void Engine::run() {
+  bool stood = false;  // in the last round there was nothing to do
   for (;;) {
     if (has_mail_ && !take_messages()) return;
     const bool worked = core_.step();
+    removals_.poll();
     publish();
     if (options_.after_step) options_.after_step();
-    if (worked) continue;
-    if (core_.move_pages()) {
+    const bool moving = !worked && core_.move_pages();
+    const bool may_start = core_.requests_open() > 0 && core_.answers_paused() == 0;
+    if (moving) {
+      removals_.poll();
       nap();
-    } else if (core_.requests_open() == 0 || core_.answers_paused() > 0) {
+    } else if (!worked && (stood || !may_start)) {
+      removals_.poll();
       publish_curve();
       sleep();
     }
+    // Who waited for the last page may start now: one more round tells.
+    stood = !worked && !moving;
   }
 }
 
@@ -325,7 +317,8 @@ void Engine::sleep() {
   }
   std::unique_lock lock(mutex_);
   const auto woken = [this] { return !inbox_.empty() || stopping_; };
-  if (core_.requests_open() > 0) {  // nothing moves until a reader does, or a deadline passes
+  // Nothing moves until a reader does, or a deadline passes.
+  if (core_.requests_open() > 0) {
     wake_.wait_for(lock, kPausedLook, woken);
     return;
   }

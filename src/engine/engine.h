@@ -18,6 +18,7 @@
 #include "base/published.h"
 #include "engine/core.h"
 #include "engine/snapshot.h"
+#include "engine/tenant_removals.h"
 
 namespace pagoda::engine {
 
@@ -30,12 +31,6 @@ struct TierPicture {
   std::string name;
   kv::StoreStats stats;
   bool takes_writes = true;  // stats.condition says why not
-};
-
-// What became of a tenant's pages in a tier.
-struct TierRemoval {
-  std::string tier;  // "pool" for the first
-  Result<kv::Removal> outcome;
 };
 
 struct EngineOptions {
@@ -78,9 +73,10 @@ class Engine {
 
   // The tiers outside the pool, nearest first. Any thread.
   std::vector<TierPicture> tiers() const;
-  // Removes what a tenant has, from the pool and every tier: the pool's blocks first, then the
-  // tiers in order. Takes its time.
-  std::vector<TierRemoval> remove_tenant(TenantId tenant);
+  // Removes what is private to a tenant, from the pool and every tier. `done` is told what went, on
+  // the engine's thread: from then on nothing of it is found or can come back. It is not told when
+  // the engine is dropped before.
+  void remove_tenant(TenantId tenant, TenantRemovals::Done done);
 
   // Reading these costs the engine's thread nothing.
   Snapshot snapshot() const { return snapshot_.read(); }
@@ -159,7 +155,8 @@ class Engine {
   bool pages_came_ = false;                  // under mutex_
   std::atomic<bool> has_mail_{false};        // spares the engine's thread the lock
   std::vector<Message> messages_;            // taken from the inbox
-  std::thread thread_;                       // last: starts when all else stands
+  TenantRemovals removals_;
+  std::thread thread_;  // last: starts when all else stands
 };
 
 }  // namespace pagoda::engine

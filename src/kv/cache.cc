@@ -193,6 +193,36 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
   return copies;
 }
 
+std::uint64_t Cache::blocks_to_bring(std::uint64_t blocks_matched, std::uint64_t tokens) const {
+  const std::uint64_t end = blocks_for(tokens, options_.block_tokens);
+  std::uint64_t blocks = 0;
+  for (const memory::LayerReach& reach : options_.slices) {
+    const std::uint64_t first =
+        std::max(blocks_matched, memory::first_block_kept(reach, tokens, options_.block_tokens));
+    blocks += end - std::min(end, first);
+  }
+  return blocks;
+}
+
+bool Cache::reserve_seen(Sequence& sequence, std::uint64_t tokens) {
+  ASSERT(sequence.tail_.empty() && sequence.tables_.front().size() == sequence.nodes_.size(),
+         "the sequence stands between two blocks, with room for no more");
+  const std::uint64_t needed = blocks_to_bring(sequence.nodes_.size(), tokens);
+  if (needed > blocks_available()) return false;
+  make_room(needed, sequence.account_);
+  const std::uint64_t end = blocks_for(tokens, options_.block_tokens);
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    std::vector<BlockId>& table = sequence.tables_[slice];
+    const std::uint64_t first =
+        memory::first_block_kept(options_.slices[slice], tokens, options_.block_tokens);
+    std::uint64_t& held = sequence.first_held_[slice];
+    for (; held < std::min<std::uint64_t>(first, table.size()); ++held) release(table[held]);
+    held = std::max(held, first);
+    while (table.size() < end) table.push_back(table.size() < held ? BlockId(0) : take_block());
+  }
+  return true;
+}
+
 Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
   Sequence twin(*this, sequence.root_, sequence.salt_, slices(), options_.block_tokens);
@@ -264,6 +294,7 @@ void Cache::release(BlockId block, Tick used) {
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
   update_guard(*node);
   queue_node(*node);  // its other pages may have waited for this one
+  drop_retired(*node);
 }
 
 BlockId Cache::take_block() {

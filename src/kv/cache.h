@@ -156,11 +156,21 @@ class Cache {
 
   // Room for `tokens` tokens in all, in blocks this sequence alone may write.
   std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
+  // The same for rows that are there already and only have to be brought, in a sequence that stands
+  // between two blocks: window slices get no blocks that a query behind those tokens does not see,
+  // and what is committed has no pages there. False: too few blocks, and nothing was done.
+  bool reserve_seen(Sequence& sequence, std::uint64_t tokens);
+  // How many blocks that takes, of who has the first `blocks_matched` blocks already.
+  std::uint64_t blocks_to_bring(std::uint64_t blocks_matched, std::uint64_t tokens) const;
   // `given_up`, where given, gets the duplicates that joining leaves over instead of the pool: for
   // those who still have them in use. let_go() releases each.
   void commit(Sequence& sequence, std::span<const TokenId> tokens,
               std::vector<BlockId>* given_up = nullptr);
   void let_go(BlockId block) { release(block); }
+  // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
+  // with the pages of the block that committing it would join. False, and nothing happens, where
+  // that is not there with a page in every slice in which the sequence has one.
+  bool join_existing(Sequence& sequence, std::span<const TokenId> tokens);
   // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
   // asker's names are not the twin's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
@@ -169,8 +179,8 @@ class Cache {
   void copied(const Copy& copy);
 
   // For who keeps pages outside. The whole block that is there under this name, held until
-  // unpin_page(): being copied out is not a use. Nothing when the node is not live or not whole, or
-  // has another name or no page in the slice.
+  // unpin_page(): being copied out is not a use. Nothing when the node is not live or not whole,
+  // was retired, or has another name or no page in the slice.
   std::optional<BlockId> pin_page(NodeId node, const BlockName& name, std::uint32_t slice);
   void unpin_page(BlockId block);
   // Whole blocks that would be evicted next, soonest first, at most so many; of a chain the last,
@@ -195,6 +205,12 @@ class Cache {
   void clear();
   // The same for the private regions of one owner: nobody else's blocks are touched.
   void clear(OwnerId owner);
+  // Nothing that is private to the owner now is found by who comes later: idle blocks are evicted,
+  // those that are held go as soon as nobody holds them, with what their holders add to them. They
+  // are not copied out any more (pin_page). Returns how many were evicted.
+  std::uint64_t retire(OwnerId owner);
+  // Of those that were retired: blocks that somebody holds.
+  std::uint64_t blocks_retired(OwnerId owner) const { return salts_.blocks_retired(owner); }
 
   // A slice of a snapshot goes to the events: what the next nodes have, at most `nodes_max` of them
   // and no more than the ring has room for. The cache may change between slices; the snapshot is as
@@ -325,6 +341,7 @@ class Cache {
   void seal_tail(Sequence& sequence, std::vector<BlockId>* given_up);
   void seal_alone(Sequence& sequence);
   void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
+  void stand_on(Sequence& sequence, NodeId node);
   void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
   void note_whole(const Sequence& sequence, NodeId node);
   void give_name(const Sequence& sequence, NodeId node);
@@ -341,6 +358,7 @@ class Cache {
   bool evict_one(const Occasion& occasion);
   void evict(BlockId block, const Occasion& occasion);
   bool is_owned(NodeId node, OwnerId owner) const;
+  void drop_retired(NodeId node);
   void take_page(NodeId node, std::uint32_t slice);
   std::uint32_t slice_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;

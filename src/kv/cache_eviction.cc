@@ -45,6 +45,30 @@ void Cache::clear(OwnerId owner) {
   }
 }
 
+std::uint64_t Cache::retire(OwnerId owner) {
+  const std::uint64_t before = blocks_evicted_;
+  salts_.retire(owner);
+  clear(owner);
+  return blocks_evicted_ - before;
+}
+
+// Pages of the node that nobody holds go, and then those before it that stayed for its sake.
+void Cache::drop_retired(NodeId node) {
+  for (bool went = true; went && !tree_.is_root(node) && salts_.is_retired(tree_.region(node));) {
+    went = false;
+    const NodeId parent = tree_.parent(node);
+    const bool parent_stays = !tree_.is_root(parent) && tree_.pages(parent) > 0;
+    for (std::uint32_t slice = 0; slice < slices() && tree_.is_live(node); ++slice) {
+      const std::optional<BlockId> page = tree_.page(node, slice);
+      if (!page || judge(*page) == EvictionQueue::Verdict::kForget) continue;
+      evict(*page, {.is_reset = true});
+      went = true;
+    }
+    if (!parent_stays) return;
+    node = parent;
+  }
+}
+
 bool Cache::is_owned(NodeId node, OwnerId owner) const {
   const SaltId region = tree_.region(node);
   return region != kPublic && salts_.owner(region) == owner;
@@ -176,7 +200,9 @@ void Cache::identify(NodeId node) {
   if (!keeps_identities()) return;
   identities_[node.value()] =
       identity_below(tree_.parent(node), tree_.region(node), tree_.tokens(node));
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) note_sealed(node, slice);
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (tree_.page(node, slice)) note_sealed(node, slice);
+  }
 }
 
 void Cache::note_sealed(NodeId node, std::uint32_t slice) {

@@ -11,7 +11,7 @@ namespace pagoda::kv {
 
 std::optional<BlockId> Cache::pin_page(NodeId node, const BlockName& name, std::uint32_t slice) {
   if (node.value() >= names_.size() || !tree_.is_live(node) || !tree_.is_whole(node) ||
-      names_[node.value()] != name) {
+      names_[node.value()] != name || salts_.is_retired(tree_.region(node))) {
     return std::nullopt;
   }
   const std::optional<BlockId> page = tree_.page(node, slice);
@@ -59,6 +59,7 @@ std::vector<NodeId> Cache::whole_blocks() const {
   for (std::uint32_t i = 0; i < tree_.node_numbers(); ++i) {
     const NodeId node(i);
     if (!tree_.is_live(node) || !tree_.is_whole(node) || tree_.pages(node) == 0) continue;
+    if (salts_.is_retired(tree_.region(node))) continue;
     Tick until = 0;
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
       const std::optional<BlockId> page = tree_.page(node, slice);

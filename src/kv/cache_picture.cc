@@ -83,6 +83,9 @@ void Cache::check() const {
     for (std::uint32_t s = 0; s < slices(); ++s) known = known || tree_.page(*node, s) == block;
     ASSERT(known, "C2: a block's owner has it as a page");
     check_queued(block);
+    ASSERT(
+        !salts_.is_retired(tree_.region(*node)) || judge(block) == EvictionQueue::Verdict::kForget,
+        "C8: what was retired goes when nobody holds it");
     ++charged[tree_.region(*node).value()];
   }
   std::vector<std::uint64_t> accounts(salts_.account_numbers(), 0);

@@ -35,6 +35,7 @@ NodeId Cache::last_node(const Sequence& sequence) const {
 
 // The node that the sequence's unfinished block is known by, if it is.
 std::optional<NodeId> Cache::open_leaf(const Sequence& sequence) const {
+  if (!sequence.holds(0, sequence.nodes_.size())) return std::nullopt;  // it is being brought
   const BlockId block = sequence.tables_.front()[sequence.nodes_.size()];
   return pool_.state(block) == BlockState::kFilling ? pool_.owner(block) : std::nullopt;
 }
@@ -54,6 +55,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
   } else if (const auto prompt_end = clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_, *prompt_end);
     for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      if (!sequence.holds(slice, block)) continue;
       adopt(*node, slice, sequence.tables_[slice][block], sequence.request_);
       pool_.seal(sequence.tables_[slice][block]);
     }
@@ -63,11 +65,46 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* given_up) {
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
     join(sequence, *node, block, given_up);
   }
-  note_prompt_end(sequence, *node, block);
-  tree_.pin(*node);
+  stand_on(sequence, *node);
+}
+
+// The node is the sequence's next whole block.
+void Cache::stand_on(Sequence& sequence, NodeId node) {
+  note_prompt_end(sequence, node, sequence.nodes_.size());
+  const NodeId parent = last_node(sequence);
+  tree_.pin(node);
   tree_.unpin(parent);  // its child keeps it
-  sequence.nodes_.push_back(*node);
+  sequence.nodes_.push_back(node);
   sequence.tail_.clear();
+}
+
+bool Cache::join_existing(Sequence& sequence, std::span<const TokenId> tokens) {
+  ASSERT(sequence.cache_ == this && sequence.tail_.empty(), "the sequence is open, between blocks");
+  ASSERT(tokens.size() == options_.block_tokens &&
+             sequence.tokens_computed() + tokens.size() <= sequence.tokens_reserved(),
+         "a whole block with room for it");
+  if (!options_.share) return false;
+  const std::uint64_t block = sequence.nodes_.size();
+  SearchWork work;
+  const auto found =
+      tree_.best_child(last_node(sequence), region_of(sequence, block), tokens, work);
+  if (!found || found->tokens_shared < tokens.size()) return false;
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (sequence.holds(slice, block) && !tree_.page(found->node, slice)) return false;
+  }
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (!sequence.holds(slice, block)) continue;
+    BlockId& mine = sequence.tables_[slice][block];
+    const BlockId existing = tree_.page(found->node, slice).value();
+    hold(existing);
+    note_use(existing, sequence.request_);
+    release(mine);
+    mine = existing;
+  }
+  sequence.tail_.assign(tokens.begin(), tokens.end());
+  stand_on(sequence, found->node);
+  release_behind_windows(sequence);
+  return true;
 }
 
 void Cache::note_whole(const Sequence& sequence, NodeId node) {
@@ -91,6 +128,7 @@ void Cache::seal_alone(Sequence& sequence) {
 void Cache::join(Sequence& sequence, NodeId node, std::uint64_t block,
                  std::vector<BlockId>* given_up) {
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (!sequence.holds(slice, block)) continue;
     BlockId& mine = sequence.tables_[slice][block];
     const std::optional<BlockId> existing = tree_.page(node, slice);
     if (!existing) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,11 +16,13 @@ struct CurvePoint {
   double hit_rate = 0;
 };
 
+// Nothing: it cannot be known from a sample (EvictionPolicy::can_be_sampled), and the cache has
+// more blocks than are followed.
 struct PolicyRates {
-  std::string_view policy;  // lives as long as the program
-  double half = 0;          // with half as many blocks
-  double same = 0;
-  double twice = 0;
+  std::string_view policy;     // lives as long as the program
+  std::optional<double> half;  // with half as many blocks
+  std::optional<double> same;
+  std::optional<double> twice;
 };
 
 struct CurvePicture {

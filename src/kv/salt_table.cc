@@ -37,11 +37,39 @@ void SaltTable::release(SaltId salt) {
   ASSERT(entry.references > 0, "who releases a salt holds it");
   if (--entry.references > 0) return;
   ASSERT(entry.blocks_charged == 0, "a region without nodes has no blocks");
-  take_from_owner(salt);
   close_account(entry.account);
-  ids_.erase(ids_.find(entry.text));
+  if (entry.is_retired) {
+    retired_.erase(salt);
+  } else {
+    take_from_owner(salt);
+    ids_.erase(ids_.find(entry.text));
+  }
   entry = Entry{};
   unused_.push_back(salt);
+}
+
+void SaltTable::retire(OwnerId owner) {
+  for (auto each = ids_.begin(); each != ids_.end();) {
+    const SaltId salt = each->second;
+    Entry& entry = entries_[salt.value()];
+    if (entry.owner != owner) {
+      ++each;
+      continue;
+    }
+    take_from_owner(salt);
+    const auto kept = retired_.emplace(salt, each->first).first;
+    entry.text = kept->second;
+    entry.is_retired = true;
+    each = ids_.erase(each);
+  }
+}
+
+std::uint64_t SaltTable::blocks_retired(OwnerId owner) const {
+  std::uint64_t blocks = 0;
+  for (const auto& [salt, text] : retired_) {
+    if (this->owner(salt) == owner) blocks += blocks_charged(salt);
+  }
+  return blocks;
 }
 
 void SaltTable::charge(SaltId salt) {

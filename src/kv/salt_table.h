@@ -4,7 +4,8 @@
 // forgotten and its number used again, so that the table is as large as the cache is, however many
 // salts clients invent. The public region is always there and is not counted. The salts of one
 // owner are a ring and share one account, which is there while one of them is; a salt that had no
-// owner when it became known has an account of its own.
+// owner when it became known has an account of its own. A salt that was retired has a region nobody
+// new comes to: its text, acquired again, is another region.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,11 @@ class SaltTable {
   SaltId acquire(std::string_view text, OwnerId owner = kNoOwner);
   void hold(SaltId salt);
   void release(SaltId salt);
+  // All salts of the owner that are known now. Who refers to one keeps it.
+  void retire(OwnerId owner);
+  bool is_retired(SaltId salt) const { return entries_[salt.value()].is_retired; }
+  // That nodes of the owner's retired regions have.
+  std::uint64_t blocks_retired(OwnerId owner) const;
 
   OwnerId owner(SaltId salt) const { return entries_[salt.value()].owner; }
   std::string_view text(SaltId salt) const { return entries_[salt.value()].text; }
@@ -60,14 +66,14 @@ class SaltTable {
     return known == account_of_.end() ? 0 : blocks_charged(known->second);
   }
 
-  std::size_t salts() const { return ids_.size(); }
+  std::size_t salts() const { return ids_.size() + retired_.size(); }
   // Numbers ever in use at once, the public region's included.
   std::size_t numbers() const { return entries_.size(); }
   std::size_t account_numbers() const { return accounts_.size(); }
 
  private:
   struct Entry {
-    std::string_view text = {};  // the key in ids_
+    std::string_view text = {};  // the key in ids_, or of retired_
     std::uint64_t references = 0;
     std::uint64_t blocks_charged = 0;
     std::uint64_t key = 0;
@@ -75,6 +81,7 @@ class SaltTable {
     AccountId account = kPublicAccount;
     SaltId older = kPublic;  // in the ring of its owner
     SaltId newer = kPublic;
+    bool is_retired = false;  // and in no ring
   };
 
   struct Account {
@@ -91,6 +98,7 @@ class SaltTable {
   std::uint64_t hash_seed_;
   std::map<OwnerId, SaltId> newest_of_;
   std::map<std::string, SaltId, std::less<>> ids_;
+  std::map<SaltId, std::string> retired_;   // texts
   std::vector<Entry> entries_ = {Entry{}};  // [salt]
   std::vector<SaltId> unused_;
   std::map<OwnerId, AccountId> account_of_;

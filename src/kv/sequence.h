@@ -44,6 +44,10 @@ class Sequence {
 
   // Of the whole blocks, from the first; without sharing they are all the root.
   std::span<const NodeId> nodes() const { return nodes_; }
+  // Has it a page of its own or a share in one there? Not where it left the slice's window.
+  bool holds(std::uint32_t slice, std::uint64_t block) const {
+    return block >= first_held_[slice] && block < tables_[slice].size();
+  }
   // Entry b: the page of block b in the slice. Entries that left the slice's window are stale.
   std::span<const BlockId> table(std::uint32_t slice) const { return tables_[slice]; }
 

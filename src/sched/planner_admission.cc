@@ -99,10 +99,13 @@ std::optional<WaitReason> Planner::reached_limit(const Situation& now, const Tas
   const auto above = [](std::uint64_t limit, std::uint64_t value) {
     return limit > 0 && value > limit;
   };
-  if (above(tenant.limits.answers_running,
-            tenant.answers_running + answers_admitted_[id] + task.answers) ||
-      above(tenant.limits.kv_tokens,
-            tenant.kv_tokens_held + kv_tokens_admitted_[id] + task.length())) {
+  // A tenant with nothing running always has its turn: what it asked for was within its limits
+  // then, and they may have been lowered since.
+  if (has_a_place(now, task.tenant) &&
+      (above(tenant.limits.answers_running,
+             tenant.answers_running + answers_admitted_[id] + task.answers) ||
+       above(tenant.limits.kv_tokens,
+             tenant.kv_tokens_held + kv_tokens_admitted_[id] + task.length()))) {
     return WaitReason::kTenant;
   }
   if (task.answers + places_kept(now, task.tenant) > sequences_left_) return WaitReason::kTenant;

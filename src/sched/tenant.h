@@ -60,7 +60,8 @@ class TenantTable {
   TenantTable();
 
   TenantId add(std::string name, const TenantLimits& limits);
-  // From now on; what runs and waits stays as it is.
+  // From now on. What runs stays as it is, and so does what waits: where it needs more than the new
+  // limits, it runs when nothing else of the tenant does.
   void change(TenantId id, const TenantLimits& limits);
   std::size_t size() const { return tenants_.size(); }
   Tenant& operator[](TenantId id) { return tenants_[id.value()]; }

@@ -254,6 +254,9 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
     log_refusal(incoming.request, *reply, state_);
     co_return co_await send(incoming, *reply);
   }
+  if (const auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
+    co_return co_await answer_later(incoming, **deferred);
+  }
   std::shared_ptr<Completion> completion = std::get<std::unique_ptr<Completion>>(std::move(routed));
   const bool usable = co_await answer_completion(incoming, *completion);
   log_completion(incoming.request, *completion, state_);
@@ -300,6 +303,26 @@ awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completi
     if (!co_await send_stream(incoming, std::move(bytes), last)) co_return Produced::kBroken;
   }
   co_return streaming ? Produced::kStream : Produced::kWhole;
+}
+
+awaitable<bool> Connection::answer_later(const Incoming& incoming, DeferredReply& deferred) {
+  deferred.start(waker());
+  const auto first = co_await (await_reply(incoming, deferred) || watch_client());
+  co_return first.index() == 0 && std::get<0>(first);
+}
+
+awaitable<bool> Connection::await_reply(const Incoming& incoming, DeferredReply& deferred) {
+  for (;;) {
+    std::optional<HttpReply> reply = deferred.take();
+    if (!reply && state_.phase() == Phase::kStopping) {
+      reply = error_reply(ApiError(503, "the server is stopping", {}, "draining"));
+    }
+    if (reply) {
+      log_refusal(incoming.request, *reply, state_);
+      co_return co_await send(incoming, *reply);
+    }
+    co_await wait_for_wake();
+  }
 }
 
 // False when nothing came for as long as a stream may be silent.

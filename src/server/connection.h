@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "server/completion.h"
+#include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/request_reader.h"
 #include "server/router.h"
@@ -73,6 +74,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer_completion(Incoming& incoming, Completion& completion);
   boost::asio::awaitable<Produced> produce(Incoming& incoming, Completion& completion);
   boost::asio::awaitable<bool> send_whole(const Incoming& incoming, const Completion& completion);
+  boost::asio::awaitable<bool> answer_later(const Incoming& incoming, DeferredReply& deferred);
+  boost::asio::awaitable<bool> await_reply(const Incoming& incoming, DeferredReply& deferred);
   boost::asio::awaitable<bool> wait_for_wake();
   boost::asio::awaitable<void> watch_client();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);

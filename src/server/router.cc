@@ -172,7 +172,7 @@ Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
-  return json_reply(remove_tenant(state.model(), name_in_path(request, kTenantPath)));
+  return remove_tenant(state.model(), name_in_path(request, kTenantPath));
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {

@@ -8,13 +8,15 @@
 #include <variant>
 
 #include "server/completion.h"
+#include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/server_state.h"
 
 namespace pagoda::server {
 
-// A whole reply, or a completion that is to be started. Never throws for what a client sent.
-using Routed = std::variant<HttpReply, std::unique_ptr<Completion>>;
+// A whole reply, a completion that is to be started, or a reply that takes its time. Never throws
+// for what a client sent.
+using Routed = std::variant<HttpReply, std::unique_ptr<Completion>, std::unique_ptr<DeferredReply>>;
 Routed route(const HttpRequest& request, const ServerState& state);
 
 // Endpoints by number, for those who count; endpoint_count() stands for paths that do not exist.

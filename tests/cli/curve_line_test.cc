@@ -18,6 +18,15 @@ TEST(CurveLine, SaysWhatHalfAndTwiceTheMemoryWouldHaveGivenUnderThePolicyThatRan
             "would have had 25.0 %, twice the memory 50.0 %\n");
 }
 
+TEST(CurveLine, IsEmptyWhereASampleDoesNotTell) {
+  kv::CurvePicture picture;
+  picture.blocks_asked = 5;
+  picture.policy = "s3fifo";
+  picture.policies = 1;
+  picture.rates[0] = {.policy = "s3fifo", .half = 0.5, .same = {}, .twice = {}};
+  EXPECT_EQ(curve_line(picture), "");
+}
+
 TEST(CurveLine, IsEmptyWithoutACurveAndBeforeTheFirstRequest) {
   kv::CurvePicture picture;
   EXPECT_EQ(curve_line(picture), "");

@@ -128,8 +128,9 @@ TEST(ReplayTest, TokensWeighBlocksAndNeverLessThanNothing) {
   EXPECT_THAT(run("2"), ElementsAre(Rates{2. / 6, 4. / 10}));
 }
 
-// What running caches of these sizes say of themselves under every policy; s3fifo's chains are more
-// than a sample shows (docs/notes/hit_rate_curve.md).
+// What running caches of these sizes say of themselves under every policy; of s3fifo, whose chains
+// are more than a sample shows (docs/notes/hit_rate_curve.md), nothing unless all of them is
+// followed.
 TEST(ReplayTest, TheLiveCurveIsWithinTwoPointsOfTheReplay) {
   for (const char* const trace : {"sessions", "conversation_1000"}) {
     const Json json = run_replay({PAGODA_TEST_DATA "/traces/" + std::string(trace) + ".jsonl.gz",
@@ -139,14 +140,20 @@ TEST(ReplayTest, TheLiveCurveIsWithinTwoPointsOfTheReplay) {
     const Json& points = json["sampled"]["points"];
     EXPECT_LT(json["sampled"]["sampling_rate"], 1) << "the trace was to be sampled";
     ASSERT_EQ(points.size(), 9u * 7u);
+    std::size_t unknown = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
       const Json& result = json["results"][i];
       EXPECT_EQ(points[i]["policy"], result["policy"]);
       EXPECT_EQ(points[i]["capacity_blocks"], result["capacity_blocks"]);
-      EXPECT_NEAR(points[i]["blocks_hit_rate"], result["blocks_hit_rate"],
-                  result["policy"] == "s3fifo" ? 0.06 : 0.02)
+      if (points[i]["blocks_hit_rate"].is_null()) {
+        EXPECT_EQ(points[i]["policy"], "s3fifo");
+        ++unknown;
+        continue;
+      }
+      EXPECT_NEAR(points[i]["blocks_hit_rate"], result["blocks_hit_rate"], 0.02)
           << trace << " " << points[i]["policy"] << " " << points[i]["capacity"];
     }
+    EXPECT_GT(unknown, 0u);
   }
 }
 

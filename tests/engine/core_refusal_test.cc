@@ -119,6 +119,17 @@ TEST_F(CoreRefusal, AFullQueueRefusesUntilSomebodyLeft) {
   EXPECT_EQ(later->reason, FinishReason::kLength);
 }
 
+TEST_F(CoreRefusal, ALimitThatWasLoweredAfterTheDoorRefusesByName) {
+  const TenantId tenant = tenants_.add("acme", {.kv_tokens = 100});
+  tenants_.change(tenant, {.kv_tokens = 40});
+  const auto refused = submit(tenant);
+  EXPECT_EQ(refused->reason, FinishReason::kRefused);
+  EXPECT_NE(refused->message.find("the context of tenant acme holds 40"), std::string::npos)
+      << refused->message;
+  EXPECT_EQ(submit()->reason, std::nullopt);
+  run();
+}
+
 TEST_F(CoreRefusal, PromptsAndAnswersCountAgainstATenantsMinute) {
   const TenantId tenant = tenants_.add("acme", {.tokens_per_minute = 99});
   EXPECT_EQ(submit(tenant)->reason, std::nullopt);  // 40 + 20 of 99: one more does not fit

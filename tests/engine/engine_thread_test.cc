@@ -186,6 +186,65 @@ TEST_F(EngineThread, TenantsMayComeAndChangeWhileItRuns) {
   EXPECT_FALSE(engine.submit(first, std::make_shared<Waiter>()).ok());
 }
 
+struct Lowered {
+  const char* name;
+  TenantLimits before;
+  TenantLimits after;
+};
+
+class LoweredLimit : public EngineThread, public testing::WithParamInterface<Lowered> {};
+
+// What waits was taken under the limits of its time: it runs, alone, and nobody behind it waits for
+// ever. Rounds of the engine's loop are counted: it does not turn while nothing can be done.
+TEST_P(LoweredLimit, StopsNeitherWhoWaitsNorWhoComesLater) {
+  std::atomic<std::uint64_t> rounds{0};
+  options_.tenants = {{"anna", GetParam().before}};
+  options_.after_step = [&] { ++rounds; };
+  Engine engine(options_, cache_, runner_, clock_);
+  Request asked = request(10);
+  asked.prompt.resize(30, TokenId(3));
+  asked.tenant = TenantId(1);
+  asked.sampling.n = 2;
+  const auto slow = std::make_shared<SlowReader>(4);
+  const auto running = engine.submit(asked, slow);
+  ASSERT_TRUE(running.ok());
+  while (engine.snapshot().answers_paused < 2) std::this_thread::yield();
+  const auto waits = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(asked, waits).ok());
+  while (engine.snapshot().requests_waiting == 0) std::this_thread::yield();
+  engine.set_tenants({{"anna", GetParam().after}});
+
+  rounds = 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(rounds, 100u) << "one waits for a place, the other for its reader";
+  EXPECT_FALSE(waits->reason());
+  engine.cancel(running.value());
+  for (int i = 0; i < 2000 && !waits->reason(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(waits->reason(), FinishReason::kLength);
+  EXPECT_LT(rounds, 1000u);
+  Request late;
+  late.prompt = {TokenId(1)};
+  late.end.max_tokens = 1;
+  late.tenant = TenantId(1);
+  const auto later = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(late, later).ok());
+  for (int i = 0; i < 2000 && !later->reason(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(later->reason(), FinishReason::kLength);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Limits, LoweredLimit,
+    testing::Values(Lowered{"Answers", {.answers_running = 2}, {.answers_running = 1}},
+                    Lowered{"KvTokens", {.kv_tokens = 50}, {.kv_tokens = 2}},
+                    Lowered{"Both",
+                            {.answers_running = 3, .kv_tokens = 60},
+                            {.answers_running = 1, .kv_tokens = 2}}),
+    [](const auto& tested) { return tested.param.name; });
+
 TEST_F(EngineThread, PostedWorkSeesTheCache) {
   Engine engine(options_, cache_, runner_, clock_);
   std::mutex mutex;

@@ -110,8 +110,8 @@ void Simulation::verify_curve() {
     before = point.hit_rate;
   }
   for (const PolicyRates& rates : picture.by_policy()) {
-    for (const double rate : {rates.half, rates.same, rates.twice}) {
-      if (!(rate >= 0 && rate <= 1)) fail("a rate that is none");
+    for (const std::optional<double>& rate : {rates.half, rates.same, rates.twice}) {
+      if (rate && !(*rate >= 0 && *rate <= 1)) fail("a rate that is none");
     }
   }
 }

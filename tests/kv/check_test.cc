@@ -111,6 +111,7 @@ const Breakage kBreakages[] = {
     {"a private block too few", "C4", [](Sound& s) { s.salts().discharge(SaltId(1)); }},
     {"a guarded block too many", "C5", [](Sound& s) { ++s.blocks_guarded(); }},
     {"a held node that is not guarded", "C5", [](Sound& s) { s.guard(3).is_guarded = false; }},
+    {"an idle block of a retired region", "C8", [](Sound& s) { s.salts().retire(kNoOwner); }},
 };
 
 TEST(Check, IsContentWithASoundCache) {

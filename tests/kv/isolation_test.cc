@@ -119,6 +119,50 @@ TEST(PartialMatch, OfEqualLengthTakesTheRegionThatTheBlockBelongsTo) {
   }
 }
 
+TEST(Retired, BlocksAreFoundByNobodyNewAndGoWhenNobodyHoldsThem) {
+  for (const bool has_window : {false, true}) {
+    CacheOptions options = Desk::small(32);
+    if (has_window) options.slices = {{}, {.window = 5}};
+    options.name_blocks = true;
+    Desk desk(options);
+    Cache& cache = desk.cache();
+    const OwnerId anna(7);
+    const auto hers = [&] { return cache.domain("model", "a", {}, anna).value(); };
+    desk.serve(hers(), counting(100, 9));
+    desk.serve(desk.tenant("b"), counting(1, 9));
+    Sequence runs = desk.run(hers(), counting(1, 9));
+    const NodeId node = runs.nodes()[0];
+    const BlockName name = cache.name(node);
+    const std::optional<BlockId> pinned = cache.pin_page(node, name, 0);
+    ASSERT_TRUE(pinned);
+
+    EXPECT_GT(cache.retire(anna), 0u);
+    cache.check();
+    EXPECT_EQ(desk.matched(hers(), counting(100, 10)), 0u);
+    EXPECT_EQ(desk.matched(hers(), counting(1, 10)), 0u) << "held, but nobody else's";
+    EXPECT_EQ(desk.matched(desk.tenant("b"), counting(1, 10)), 9u);
+    EXPECT_FALSE(cache.pin_page(node, name, 0));
+    for (const NodeId whole : cache.whole_blocks()) {
+      EXPECT_NE(cache.salts().owner(cache.tree().region(whole)), anna);
+    }
+    const std::uint64_t held = cache.blocks_retired(anna);
+    EXPECT_GT(held, 0u);
+    ASSERT_TRUE(desk.feed(runs, counting(10, 8)));
+    EXPECT_GT(cache.blocks_retired(anna), held) << "what it adds is retired, too";
+    EXPECT_EQ(desk.matched(hers(), counting(1, 18)), 0u);
+    cache.close(runs);
+    cache.check();
+    EXPECT_EQ(cache.blocks_retired(anna), 1u) << "the pin's";
+    cache.unpin_page(*pinned);
+    cache.check();
+    EXPECT_EQ(cache.salts().blocks_charged(anna), 0u);
+    EXPECT_EQ(cache.salts().salts(), 1u);
+
+    desk.serve(hers(), counting(1, 9));
+    EXPECT_EQ(desk.matched(hers(), counting(1, 10)), 9u) << "she may come back";
+  }
+}
+
 TEST(Salts, AreForgottenWhenNothingRefersToThem) {
   Desk desk(Desk::small(8));
   const SaltTable& salts = desk.cache().salts();

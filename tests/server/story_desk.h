@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -80,6 +81,12 @@ class StoryDesk {
     request.caller = identify(request.authorization, state_.keys());
     Routed routed = route(request, state_);
     if (auto* const reply = std::get_if<HttpReply>(&routed)) return *reply;
+    if (auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
+      std::promise<void> given;
+      (*deferred)->start([&given] { given.set_value(); });
+      given.get_future().wait();
+      return (*deferred)->take().value();
+    }
     Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
     const std::string stream = drive(completion);
     if (completion.error() && stream.empty()) return error_reply(*completion.error());

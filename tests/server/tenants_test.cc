@@ -141,6 +141,29 @@ TEST_F(Tenants, OnesResetLeavesTheOthersAlone) {
   EXPECT_EQ(cached("bert-key"), 0u);
 }
 
+TEST_F(Tenants, AreRemovedByAdminsAndNobodyElseIs) {
+  const auto remove = [&](const std::string& key, const std::string& name) {
+    return desk_.send(
+        {.method = "DELETE", .path = "/cache/tenant/" + name, .authorization = "Bearer " + key});
+  };
+  complete("anna-key");
+  complete("anna-key", {{"cache_salt", "her project"}});
+  complete("bert-key");
+  EXPECT_EQ(remove("bert-key", "anna").status, 403);
+  EXPECT_EQ(remove("ops-key", "nobody").status, 404);
+  const HttpReply reply = remove("ops-key", "anna");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json told = Json::parse(reply.body);
+  EXPECT_EQ(told["tenant"], "anna");
+  EXPECT_EQ(told["removed_everywhere"], true);
+  ASSERT_EQ(told["tiers"].size(), 1u);
+  EXPECT_GE(told["tiers"][0]["blocks"], 4u);
+  EXPECT_FALSE(told["tiers"][0].contains("blocks_pending"));
+  EXPECT_EQ(cached("anna-key"), 0u);
+  EXPECT_EQ(cached("anna-key", {{"cache_salt", "her project"}}), 0u);
+  EXPECT_EQ(cached("bert-key"), prompt_tokens() - 1);
+}
+
 TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {
   for (const char* const path : {"/health", "/ready", "/version", "/ping"}) {
     EXPECT_EQ(get("", path), 200) << path;

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "sim/page_truth.h"
 #include "sim/sim_setup.h"
 
 namespace pagoda::sim {
@@ -175,6 +176,8 @@ class Simulation {
         arrive(next++);
       }
       cancel_due();
+      change_limits_due();
+      remove_tenant_due(outcome);
       if (!space_known_ && clock_.now_ns() >= setup_.space_known_ns) {
         space_known_ = true;
         core_->set_space({});
@@ -187,7 +190,7 @@ class Simulation {
       core_->check();
       trace_step(worked);
       outcome.failure = failure();
-      const bool stands = !worked && !moving && core_->answers_paused() == 0;
+      const bool stands = !worked && !moving && !is_removing() && core_->answers_paused() == 0;
       if (stands && core_->requests_open() > 0) outcome.failure = "stands still with work to do";
       if (stands && next == setup_.requests.size()) break;
       outcome.pauses += core_->answers_paused();
@@ -199,6 +202,7 @@ class Simulation {
       }
     }
     if (outcome.failure.empty()) outcome.failure = failure_at_the_end();
+    if (outcome.failure.empty()) outcome.failure = failure_after_a_stop();
     count(outcome);
     return outcome;
   }
@@ -212,6 +216,8 @@ class Simulation {
                       text_of(request.prompt), request.sampling.n, request.tenant.value(),
                       request.priority, checked.ok() ? "" : " — " + checked.error().message));
     if (!checked.ok()) return;
+    // Who was removed and stays away leaves nothing.
+    if (removal_ == Removal::kEnded && request.tenant == kRemoved) return;
     const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
     auto witness = std::make_shared<Witness>(request, index, context, setup_.model);
     witnesses_.emplace(index, witness);
@@ -227,6 +233,66 @@ class Simulation {
     }
   }
 
+  void change_limits_due() {
+    const auto& changes = setup_.limit_changes;
+    for (; next_change_ < changes.size() && changes[next_change_].at_ns <= clock_.now_ns();
+         ++next_change_) {
+      tenants_.change(changes[next_change_].tenant, changes[next_change_].limits);
+    }
+  }
+
+  bool is_removing() const { return removal_ == Removal::kBegun || removal_ == Removal::kGone; }
+
+  // Each act in a step of its own: much happens between them.
+  void remove_tenant_due(SimOutcome& outcome) {
+    const kv::OwnerId owner(kRemoved.value());
+    if (removal_ == Removal::kNone) {
+      if (setup_.removal_ns == 0 || clock_.now_ns() < setup_.removal_ns) return;
+      core_->begin_removal(owner);
+      removal_ = Removal::kBegun;
+      ++outcome.removals;
+      outcome.removals_late += core_->removal_may_go_on(owner) ? 0 : 1;
+    } else if (removal_ == Removal::kBegun) {
+      if (!core_->removal_may_go_on(owner)) return;
+      for (const auto& store : stores_) {
+        outcome.pages_removed += store->remove(setup_.core.tiers.owner_tag(owner)).value().pages;
+      }
+      removal_ = Removal::kGone;
+    } else if (removal_ == Removal::kGone) {
+      core_->end_removal(owner);
+      removal_ = Removal::kEnded;
+    }
+  }
+
+  // What a tenant that was removed still has that others than its running requests could find.
+  std::string left_of_removed() const {
+    if (removal_ != Removal::kEnded) return {};
+    const kv::OwnerId owner(kRemoved.value());
+    for (const auto& store : stores_) {
+      if (store->has_pages_of(setup_.core.tiers.owner_tag(owner))) {
+        return "a tier has pages of a tenant that was removed";
+      }
+    }
+    const kv::SaltTable& salts = cache_.salts();
+    for (std::uint32_t i = 1; i < salts.numbers(); ++i) {
+      const kv::SaltId salt(i);
+      if (salts.owner(salt) != owner || salts.is_retired(salt)) continue;
+      if (salts.blocks_charged(salt) > 0) return "the pool has blocks of a removed tenant";
+    }
+    return {};
+  }
+
+  // A stop writes everything that is worth it.
+  std::string failure_after_a_stop() {
+    if (removal_ != Removal::kEnded) return {};
+    if (cache_.blocks_retired(kv::OwnerId(kRemoved.value())) > 0) {
+      return "blocks of a tenant that was removed stay";
+    }
+    core_->keep_all();
+    for (int i = 0; i < 20000 && core_->move_pages(); ++i) clock_.advance_ns(1000);
+    return left_of_removed();
+  }
+
   // What nobody owns may be overwritten at any moment.
   void spoil_free_blocks() {
     for (std::uint32_t i = 0; i < cache_.pool().blocks(); ++i) {
@@ -235,7 +301,7 @@ class Simulation {
     }
   }
 
-  std::string failure() const {
+  std::string failure() {
     const std::vector<bool> touched = runner_.blocks_touched();
     for (std::uint32_t i = 0; i < touched.size(); ++i) {
       const kv::BlockState state = cache_.pool().state(kv::BlockId(i));
@@ -245,7 +311,11 @@ class Simulation {
     for (const auto& [index, witness] : witnesses_) {
       if (!witness->failure().empty()) return witness->failure();
     }
-    return {};
+    if (const std::string left = left_of_removed(); !left.empty()) return left;
+    // A broken row is to be seen in an answer: sabotage shows what those tell alone.
+    const bool sabotaged =
+        options_.sabotage != Sabotage::kNone || options_.store_sabotage != StoreSabotage::kNone;
+    return sabotaged ? std::string() : wrong_page(cache_, runner_);
   }
 
   // Long after the last request: every grant has ended.
@@ -322,6 +392,9 @@ class Simulation {
     trace(line);
   }
 
+  enum class Removal : std::uint8_t { kNone, kBegun, kGone, kEnded };
+  static constexpr sched::TenantId kRemoved{1};
+
   SimOptions options_;
   SimSetup setup_;
   Dice dice_;
@@ -331,6 +404,8 @@ class Simulation {
   ToyRunner runner_;
   std::vector<std::unique_ptr<SimStore>> stores_;
   bool space_known_ = false;
+  Removal removal_ = Removal::kNone;
+  std::size_t next_change_ = 0;  // of the limits that change
   std::map<std::size_t, std::shared_ptr<Witness>> witnesses_;
   std::optional<engine::Core> core_;
 };

@@ -41,6 +41,9 @@ struct SimOutcome {
   std::uint64_t pages_read = 0;                              // from tiers
   std::uint64_t pages_written = 0;
   std::uint64_t tier_faults = 0;
+  std::uint64_t removals = 0;       // of a tenant
+  std::uint64_t pages_removed = 0;  // from tiers
+  std::uint64_t removals_late = 0;  // that waited for a page to be written
   bool sabotaged = false;
 };
 

@@ -31,6 +31,9 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.pages_read += outcome.pages_read;
     all.pages_written += outcome.pages_written;
     all.tier_faults += outcome.tier_faults;
+    all.removals += outcome.removals;
+    all.pages_removed += outcome.pages_removed;
+    all.removals_late += outcome.removals_late;
     all.pauses += outcome.pauses;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
@@ -45,6 +48,9 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
   EXPECT_GT(all.pages_read, seeds() / 4);
   EXPECT_GT(all.pages_written, seeds());
   EXPECT_GT(all.tier_faults, seeds() / 10);
+  EXPECT_GT(all.removals, seeds() / 20);
+  EXPECT_GT(all.pages_removed, seeds() / 200);
+  EXPECT_GT(all.removals_late, 0u);
   EXPECT_GT(all.pauses, seeds());
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);

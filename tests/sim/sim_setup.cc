@@ -68,22 +68,45 @@ void draw_tiers(Dice& dice, SimSetup& setup) {
   tiers.space_wait_ns = static_cast<std::int64_t>(dice.between(0, 5000));
   if (dice.one_in(2)) tiers.tokens_per_second = static_cast<double>(dice.between(1, 40)) * 1e6;
   if (dice.one_in(3)) setup.space_known_ns = static_cast<std::int64_t>(dice.between(1, 20000));
+  setup.crossed = dice.one_in(3);
+  if (!setup.crossed) return;
+  // Loads begin, and then their answers compute: pages come late or not at all.
+  for (SimStoreOptions& store : setup.stores) {
+    store.one_fails_in = static_cast<std::uint32_t>(dice.between(2, 6));
+    store.latency_ns_max = 100000;
+  }
+  tiers.write = engine::WriteMode::kThrough;
+  tiers.load = engine::LoadMode::kAuto;
+}
+
+sched::TenantLimits draw_limits(Dice& dice, const SimSetup& setup) {
+  sched::TenantLimits limits;
+  limits.weight = static_cast<double>(dice.between(1, 4));
+  const std::uint32_t answers = setup.core.scheduler.sequences_max;
+  if (dice.one_in(3)) {
+    limits.answers_running = static_cast<std::uint32_t>(dice.between(1, answers));
+  }
+  if (dice.one_in(4)) limits.requests_queued = static_cast<std::uint32_t>(dice.between(1, 4));
+  if (dice.one_in(4)) limits.kv_tokens = dice.between(10, 60);
+  if (dice.one_in(6)) limits.tokens_per_minute = dice.between(30, 300);
+  if (dice.one_in(4)) limits.output_tokens = dice.between(1, 30);
+  if (dice.one_in(4)) limits.output_tokens_default = dice.between(1, 30);
+  return limits;
 }
 
 void draw_tenants(Dice& dice, SimSetup& setup) {
   for (std::uint64_t i = dice.between(0, 2); i > 0; --i) {
-    sched::TenantLimits limits;
-    limits.weight = static_cast<double>(dice.between(1, 4));
-    const std::uint32_t answers = setup.core.scheduler.sequences_max;
-    if (dice.one_in(3)) {
-      limits.answers_running = static_cast<std::uint32_t>(dice.between(1, answers));
-    }
-    if (dice.one_in(4)) limits.requests_queued = static_cast<std::uint32_t>(dice.between(1, 4));
-    if (dice.one_in(4)) limits.kv_tokens = dice.between(10, 60);
-    if (dice.one_in(6)) limits.tokens_per_minute = dice.between(30, 300);
-    if (dice.one_in(4)) limits.output_tokens = dice.between(1, 30);
-    if (dice.one_in(4)) limits.output_tokens_default = dice.between(1, 30);
-    setup.tenants.push_back(limits);
+    setup.tenants.push_back(draw_limits(dice, setup));
+  }
+  if (!setup.tenants.empty() && dice.one_in(3)) {
+    setup.removal_ns = static_cast<std::int64_t>(dice.between(1, 60000));
+  }
+  if (setup.tenants.empty() || !dice.one_in(3)) return;
+  std::int64_t at_ns = 0;
+  for (std::uint64_t i = dice.between(1, 4); i > 0; --i) {
+    at_ns += static_cast<std::int64_t>(dice.between(1, 20000));
+    const auto tenant = static_cast<std::uint32_t>(dice.between(1, setup.tenants.size()));
+    setup.limit_changes.push_back({at_ns, sched::TenantId(tenant), draw_limits(dice, setup)});
   }
 }
 
@@ -98,6 +121,19 @@ std::uint64_t context_that_fits(const SimSetup& setup) {
     ++tokens;
   }
   return tokens;
+}
+
+// Whose the prompt's blocks are. `crossed`: the same tokens are public, salted, and public up to
+// somewhere, all at once.
+void draw_region(Dice& dice, bool crossed, engine::Request& request) {
+  if (!crossed) {
+    if (dice.one_in(4)) request.cache_salt = dice.one_in(2) ? "a" : "b";
+    if (!request.cache_salt.empty() && dice.one_in(2)) request.public_tokens = dice.between(0, 40);
+    return;
+  }
+  if (dice.one_in(3)) return;
+  request.cache_salt = "a";
+  if (dice.one_in(2)) request.public_tokens = dice.between(0, 80);
 }
 
 engine::Request draw_request(Dice& dice, const SimSetup& setup,
@@ -117,8 +153,7 @@ engine::Request draw_request(Dice& dice, const SimSetup& setup,
   request.priority = dice.one_in(3) ? static_cast<std::int32_t>(dice.between(0, 2)) - 1 : 0;
   request.tenant =
       sched::TenantId(static_cast<std::uint32_t>(dice.between(0, setup.tenants.size())));
-  if (dice.one_in(4)) request.cache_salt = dice.one_in(2) ? "a" : "b";
-  if (!request.cache_salt.empty() && dice.one_in(2)) request.public_tokens = dice.between(0, 40);
+  draw_region(dice, setup.crossed, request);
   if (dice.one_in(8)) request.timeout_ns = static_cast<std::int64_t>(dice.between(1, 40000));
   if (dice.one_in(10)) request.sampling.prompt_logprobs = 0;
   request.explain = !dice.one_in(4);
@@ -146,7 +181,7 @@ SimSetup draw_setup(std::uint64_t seed) {
                        .context_tokens = context_that_fits(setup),
                        .answers_max = setup.core.scheduler.sequences_max};
 
-  std::vector<std::vector<TokenId>> texts(3);
+  std::vector<std::vector<TokenId>> texts(setup.crossed ? 1 : 3);
   for (std::vector<TokenId>& text : texts) {
     for (std::uint64_t i = dice.between(0, 80); i > 0; --i) {
       text.push_back(

@@ -44,14 +44,24 @@ struct PlannedRequest {
   engine::Request request;
 };
 
+// A tenant's limits change, whatever runs and waits.
+struct LimitChange {
+  std::int64_t at_ns = 0;
+  sched::TenantId tenant;
+  sched::TenantLimits limits;
+};
+
 struct SimSetup {
   ToyModel model;
   kv::CacheOptions cache;
   engine::CoreOptions core;
   std::vector<sched::TenantLimits> tenants;  // beside tenant 0
+  std::vector<LimitChange> limit_changes;    // by time
   std::uint32_t launches_ahead = 0;
   std::vector<SimStoreOptions> stores;  // tiers outside the pool
   std::int64_t space_known_ns = 0;      // before that pages have no address outside
+  bool crossed = false;                 // requests ask for the same tokens in several regions
+  std::int64_t removal_ns = 0;          // when tenant 1 is removed everywhere; 0: never
   std::int64_t step_ns_max = 1000;
   std::int64_t retain_ns_max = 100'000;
   std::vector<PlannedRequest> requests;  // by arrival

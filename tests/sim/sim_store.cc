@@ -122,6 +122,11 @@ Result<kv::Removal> SimStore::remove(const kv::OwnerTag& owner) {
   return kv::Removal{.pages = removed};
 }
 
+bool SimStore::has_pages_of(const kv::OwnerTag& owner) const {
+  return std::any_of(pages_.begin(), pages_.end(),
+                     [&](const auto& entry) { return entry.second.label.owner == owner; });
+}
+
 Result<kv::Removal> SimStore::remove_all() {
   const kv::Removal removed = {.pages = pages_.size()};
   pages_.clear();

@@ -50,6 +50,7 @@ class SimStore final : public kv::PageStore {
   std::uint64_t pages_read() const { return pages_read_; }
   std::uint64_t pages_written() const { return pages_written_; }
   std::uint64_t faults() const { return faults_; }
+  bool has_pages_of(const kv::OwnerTag& owner) const;
 
  private:
   struct Page {

@@ -5,7 +5,7 @@
 // everyone, and it holds it all until its answer has opened it or has ended.
 //
 //   blocks   0 … first        first … end                       end …
-//            the pool has     some store has each               nobody has
+//            the pool has     stores have what is seen of it    nobody has
 //
 //   Asking -> Reading -> Held
 //
@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/tiers/page_search.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/names/block_name.h"
 #include "kv/sequence.h"
@@ -39,7 +40,6 @@ enum class BlockStage : std::uint8_t {
 };
 
 struct LoadBlock {
-  std::uint8_t store = 0;
   BlockStage stage = BlockStage::kWanted;
   std::uint16_t pages_running = 0;
   bool failed = false;     // one of its pages did not come
@@ -63,10 +63,9 @@ struct Load {
   std::uint64_t pages_running = 0;
   std::uint64_t blocks_here = 0;  // of [first, end)
 
-  // With kAsking: which store, and how many before it had nothing.
-  std::size_t store_asked = 0;
-  std::size_t stores_empty = 0;
-  kv::StoreTicket question = 0;
+  std::optional<PageSearch> search;  // of this load's names; since kAsking
+  bool was_cut = false;              // there was no room for all that it found
+  kv::StoreTicket question = 0;      // that a store has not answered
 
   std::int64_t arrived_ns = 0;
   std::int64_t heard_ns = 0;        // when it began, or its last page came

@@ -48,7 +48,8 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   load.stage = LoadStage::kAsking;
   load.heard_ns = now_ns;
   load.blocks.clear();
-  load.store_asked = load.stores_empty = 0;
+  load.was_cut = false;
+  load.search.emplace(places(), load.names, load.first);
   ask_on(load, now_ns);
 }
 
@@ -94,29 +95,26 @@ kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t 
   return {.space = *space_, .name = load.names[block], .slice = slice};
 }
 
-std::vector<kv::PageKey> Loader::keys_after(const Load& load) const {
-  std::vector<kv::PageKey> keys;
-  for (std::uint64_t block = load.end; block < load.names.size(); ++block) {
-    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      keys.push_back(key_of(load, block, slice));
-    }
-  }
-  return keys;
+PagePlaces Loader::places() const {
+  return {.space = *space_,
+          .slices = cache_.slice_reaches(),
+          .block_tokens = cache_.block_tokens(),
+          .stores = options_.stores.size()};
 }
 
-// Stores take turns until none of them goes on from where the others end.
 void Loader::ask_on(Load& load, std::int64_t now_ns) {
-  while (load.stores_empty < options_.stores.size() && load.end < load.names.size()) {
+  while (const std::optional<PageSearch::Question> question = load.search->next()) {
     const kv::StoreTicket ticket = ++tickets_;
-    const std::vector<kv::PageKey> keys = keys_after(load);
-    const std::optional<std::size_t> found = options_.stores[load.store_asked]->find(ticket, keys);
+    const std::optional<std::size_t> found =
+        options_.stores[question->store]->find(ticket, question->keys);
     if (!found) {
       load.question = ticket;
       questions_[ticket] = &load;
       return;
     }
-    add_blocks(load, load.store_asked, *found);
+    load.search->answer(*found);
   }
+  load.end = load.search->end();
   open(load, now_ns);
 }
 
@@ -125,61 +123,57 @@ std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
                                      std::uint64_t tokens_matched) {
   const std::uint64_t blocks =
       std::min<std::uint64_t>(names.size(), (prompt.size() - 1) / block_tokens());
-  std::uint64_t end = tokens_matched / block_tokens();
-  for (kv::PageStore* const store : options_.stores) {
-    if (!space_ || end >= blocks) break;
-    std::vector<kv::PageKey> keys;
-    for (std::uint64_t block = end; block < blocks; ++block) {
-      for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-        keys.push_back({.space = *space_, .name = names[block], .slice = slice});
-      }
-    }
+  const std::uint64_t first = tokens_matched / block_tokens();
+  if (!space_ || first >= blocks) return first * block_tokens();
+  PageSearch search(places(), names.first(blocks), first);
+  while (const std::optional<PageSearch::Question> question = search.next()) {
     const kv::StoreTicket ticket = ++tickets_;
-    const std::optional<std::size_t> found = store->find(ticket, keys);
-    if (found) {
-      end += *found / slices();
-    } else {
-      questions_[ticket] = nullptr;
-    }
+    const std::optional<std::size_t> found =
+        options_.stores[question->store]->find(ticket, question->keys);
+    if (!found) questions_[ticket] = nullptr;
+    search.answer(found.value_or(0));
   }
-  return end * block_tokens();
-}
-
-void Loader::add_blocks(Load& load, std::size_t store, std::size_t keys_found) {
-  const std::size_t blocks = std::min(keys_found / slices(), load.names.size() - load.end);
-  load.blocks.resize(load.blocks.size() + blocks, {.store = static_cast<std::uint8_t>(store)});
-  load.end += blocks;
-  // The one that just answered is asked again only if another went on from there.
-  load.stores_empty = blocks > 0 ? 1 : load.stores_empty + 1;
-  load.store_asked = (store + 1) % options_.stores.size();
+  return search.end() * block_tokens();
 }
 
 // Takes room for what will come.
 void Loader::open(Load& load, std::int64_t now_ns) {
-  load.record.tokens_offered = (load.end - load.first) * block_tokens();
+  load.record.tokens_offered =
+      std::max(load.record.tokens_offered, (load.end - load.first) * block_tokens());
   if (load.end == load.first) return abandon(load);
   const kv::Match match = cache_.match_blocks(*load.task->domain, load.task->tokens);
   if (!load.has_turn && scheduler_.someone_lacks_room()) return refuse(load);
   if (match.nodes.size() != load.first) return refuse(load);  // changed while a store was asked
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
   const std::uint64_t spare = blocks_spare(load.has_turn);
-  const std::uint64_t room = spare > woken ? (spare - woken) / slices() : 0;
-  if (room == 0) return refuse(load);
-  load.end = std::min(load.end, load.first + room);
+  const std::uint64_t room = spare > woken ? spare - woken : 0;
+  if (cache_.blocks_to_bring(load.first, load.end * block_tokens()) > room) {
+    const std::uint64_t end = load.first + room / slices();
+    if (end == load.first || load.was_cut) return refuse(load);
+    if (has_windows()) return search_again(load, end, now_ns);
+    load.end = end;
+  }
   kv::Domain& domain = *load.task->domain;
   const bool asks = std::exchange(domain.asks, false);  // its answer will ask
   auto opened = cache_.open(domain, match, load.task->tokens, load.names);
   domain.asks = asks;
   if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return refuse(load);
   kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
-  const auto reserved = cache_.reserve(sequence, load.end * block_tokens());
-  if (std::get_if<kv::OutOfBlocks>(&reserved) != nullptr) return refuse(load);
+  if (!cache_.reserve_seen(sequence, load.end * block_tokens())) return refuse(load);
+  load.blocks.assign(load.end - load.first, {});
   load.sequence = std::move(sequence);
   load.stage = LoadStage::kReading;
   load.was_refused = false;
   load.heard_ns = now_ns;
   load.from_back = load.task->state == sched::TaskState::kRunning;
   load.next = load.from_back ? load.end : load.first;
+}
+
+// There is room up to this block alone: there windows need other pages.
+void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
+  load.was_cut = true;
+  load.search.emplace(places(), std::span<const kv::BlockName>(load.names).first(end), load.first);
+  ask_on(load, now_ns);
 }
 
 // It may try again; its answer does not wait for that.

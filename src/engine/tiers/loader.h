@@ -73,9 +73,9 @@ class Loader {
   void begin(Load& load, std::int64_t now_ns);
   void name_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
-  void add_blocks(Load& load, std::size_t store, std::size_t keys_found);
-  std::vector<kv::PageKey> keys_after(const Load& load) const;
+  PagePlaces places() const;
   void open(Load& load, std::int64_t now_ns);
+  void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void refuse(Load& load);
   std::uint64_t blocks_spare(bool has_turn) const;
   const Load* bringing_the_same(const Load& load) const;
@@ -90,8 +90,10 @@ class Loader {
   std::optional<std::uint64_t> next_block(Load& load) const;
   void read_block(Load& load, std::uint64_t block, std::int64_t now_ns);
   void settle_block(Load& load, std::uint64_t block);
+  static void shrink(Load& load, std::uint64_t end);
+  bool has_windows() const;
+  std::size_t store_of(const Load& load, std::uint64_t block) const;
   void publish(Load& load);
-  bool has_computed(const Load& load, std::uint64_t block) const;
   void cancel_reads(const Load& load);
   void turn_back(Load& load);
   void decide(Load& load, std::int64_t now_ns);

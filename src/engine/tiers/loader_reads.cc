@@ -53,15 +53,17 @@ std::optional<std::uint64_t> Loader::next_block(Load& load) const {
 
 void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
   LoadBlock& state = load.at(block);
-  state = {.store = state.store, .stage = BlockStage::kReading};
+  state = {.stage = BlockStage::kReading};
   const auto tokens = std::span(load.task->tokens).subspan(block * block_tokens(), block_tokens());
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (!load.sequence->holds(slice, block)) continue;
     const kv::StoreTicket ticket = ++tickets_;
-    reads_[ticket] = {&load, block, state.store};
+    const std::size_t store = load.search->store_of(block, slice);
+    reads_[ticket] = {&load, block, store};
     ++state.pages_running;
     ++load.pages_running;
-    store_rates_[state.store].begin(now_ns);
-    options_.stores[state.store]->read(
+    store_rates_[store].begin(now_ns);
+    options_.stores[store]->read(
         {.ticket = ticket,
          .label = {.key = key_of(load, block, slice),
                    .owner = owner_of(load, block),
@@ -69,6 +71,7 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
                    .tokens = {tokens.begin(), tokens.end()}},
          .page = options_.page_at(load.sequence->table(slice)[block])});
   }
+  if (state.pages_running == 0) settle_block(load, block);  // nobody sees it
 }
 
 bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
@@ -80,7 +83,7 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
     load.question = 0;
     if (load.task == nullptr) return true;
     const bool fine = report.fault == kv::StoreFault::kNone;
-    add_blocks(load, load.store_asked, fine ? report.keys_found : 0);
+    load.search->answer(fine ? report.keys_found : 0);
     ask_on(load, now_ns);
     return true;
   }
@@ -103,31 +106,59 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   return true;
 }
 
+// Where the block comes from; of windows alone, where its last pages do.
+std::size_t Loader::store_of(const Load& load, std::uint64_t block) const {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (cache_.slice_reaches()[slice].window == 0) return load.search->store_of(block, slice);
+  }
+  return load.search->store_of(load.search->end() - 1, 0);
+}
+
 void Loader::settle_block(Load& load, std::uint64_t block) {
   LoadBlock& state = load.at(block);
   if (!state.failed) {
     state.stage = BlockStage::kHere;
-    ++load.blocks_here;
+    load.blocks_here += block < load.end ? 1 : 0;
   } else if (state.cancelled) {
     state.stage = BlockStage::kWanted;
   } else {
     state.stage = BlockStage::kFailed;
-    // From the back, its answer computes it and goes on with those behind it.
-    if (!load.from_back) load.end = std::min(load.end, block);
+    // From the back, its answer computes it and goes on with those behind it. From the front it is
+    // the end; what windows see there was not asked for, so that with them nothing is left.
+    if (!load.from_back && block < load.end) shrink(load, has_windows() ? load.committed : block);
   }
 }
 
-// What has come is found by everyone, in order. Blocks that the answer computed itself meanwhile
-// are joined, and it goes on behind those that came.
+bool Loader::has_windows() const {
+  const auto reaches = cache_.slice_reaches();
+  return std::any_of(reaches.begin(), reaches.end(),
+                     [](const kv::memory::LayerReach& reach) { return reach.window != 0; });
+}
+
+// What comes behind the new end is of no use.
+void Loader::shrink(Load& load, std::uint64_t end) {
+  while (load.end > end) {
+    --load.end;
+    load.blocks_here -= load.at(load.end).stage == BlockStage::kHere ? 1 : 0;
+  }
+}
+
+// What has come is found by everyone, in order. Blocks that were computed meanwhile, by the answer
+// itself or by others, are joined where they stand below what this load has: the answer may have
+// found the same tokens elsewhere, in the public region or under its salt.
 void Loader::publish(Load& load) {
   const std::uint64_t before = load.committed;
   while (load.committed < load.end) {
     const LoadBlock& block = load.at(load.committed);
-    const bool computed = block.stage != BlockStage::kHere && has_computed(load, load.committed);
-    if (block.pages_running > 0 || (block.stage != BlockStage::kHere && !computed)) break;
-    if (!computed) load.record.tokens[block.store] += block_tokens();
-    cache_.commit(*load.sequence, std::span<const TokenId>(load.task->tokens)
-                                      .subspan(load.committed * block_tokens(), block_tokens()));
+    if (block.pages_running > 0) break;
+    const auto tokens = std::span<const TokenId>(load.task->tokens)
+                            .subspan(load.committed * block_tokens(), block_tokens());
+    if (block.stage == BlockStage::kHere) {
+      load.record.tokens[store_of(load, load.committed)] += block_tokens();
+      cache_.commit(*load.sequence, tokens);
+    } else if (!load.from_back || !cache_.join_existing(*load.sequence, tokens)) {
+      break;
+    }
     ++load.committed;
   }
   sched::Task& task = *load.task;
@@ -141,30 +172,23 @@ void Loader::publish(Load& load) {
   load.stage = LoadStage::kHeld;
 }
 
-// Has the running answer this block, in every slice?
-bool Loader::has_computed(const Load& load, std::uint64_t block) const {
-  const std::optional<kv::Sequence>& sequence = load.task->sequence;
-  if (!load.from_back || !sequence || sequence->nodes().size() <= block) return false;
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (!cache_.tree().page(sequence->nodes()[block], slice)) return false;
-  }
-  return true;
-}
-
 LoadOutlook Loader::outlook(const Load& load, std::int64_t now_ns) const {
   const std::uint64_t page_bytes = options_.page_at(kv::BlockId(0)).size();
   const bool asking = load.stage == LoadStage::kAsking;
   const bool is_new = load.stage == LoadStage::kNew;
   const std::uint64_t blocks_left =
       asking ? load.names.size() - load.first : load.end - load.first - load.blocks_here;
+  const std::uint64_t blocks = (asking ? load.names.size() : load.end) - load.first;
+  const std::uint64_t pages =
+      cache_.blocks_to_bring(load.first, (load.first + blocks) * block_tokens());
   LoadOutlook outlook = {.tokens_left = blocks_left * block_tokens(),
-                         .bytes_left = blocks_left * slices() * page_bytes,
+                         .bytes_left = blocks == 0 ? 0 : pages * page_bytes * blocks_left / blocks,
                          .bytes_running = load.pages_running * page_bytes,
                          .silent_s = is_new ? 0 : seconds_between(load.heard_ns, now_ns),
                          .tokens_per_second = model_rate_.units_per_second()};
   if (!asking) {
     const std::uint64_t next = std::min(load.committed, load.end - 1);
-    outlook.bytes_per_second = store_rates_[load.at(next).store].units_per_second();
+    outlook.bytes_per_second = store_rates_[store_of(load, next)].units_per_second();
   }
   return outlook;
 }

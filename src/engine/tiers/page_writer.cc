@@ -11,9 +11,10 @@ namespace {
 // Chains whose last block may leave next, and blocks of each: a few steps of prompts evict as many.
 constexpr std::size_t kChainsLookedAt = 8;
 constexpr std::size_t kBlocksLookedAt = 64;
-// What is about to leave is looked at while less than this part of the pool is free; the pool is
-// crowded while answers hold all but this part, or wait for more.
-constexpr std::uint64_t kFreePart = 8;
+// The pool is crowded while less than this part of it is free, or somebody waits for room.
+constexpr std::uint64_t kFreePart = 2;
+// Of the backlog so many wait in the queue: what is sealed meanwhile is written soon.
+constexpr std::size_t kBacklogQueued = 16;
 
 }  // namespace
 
@@ -45,18 +46,28 @@ void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
   for (const kv::NodeId node : nodes) want(node);
 }
 
-bool PageWriter::notices_crowd(bool someone_lacks_room) {
+void PageWriter::notice_crowd(bool someone_lacks_room) {
   const bool before = crowded_;
-  crowded_ = someone_lacks_room || cache_.blocks_available() * kFreePart < cache_.pool().blocks();
-  return crowded_ && !before;
+  const std::uint64_t free = cache_.pool().blocks_free();
+  crowded_ = someone_lacks_room || free * kFreePart < cache_.pool().blocks();
+  if (crowded_ && !before) backlog_ = cache_.whole_blocks();  // used longest ago last
+}
+
+void PageWriter::take_backlog() {
+  while (!backlog_.empty() && queue_.size() < kBacklogQueued) {
+    want(backlog_.back());
+    backlog_.pop_back();
+  }
 }
 
 bool PageWriter::want(kv::NodeId node) {
-  if (!space_) return false;
+  const kv::PrefixTree& tree = cache_.tree();
+  if (!space_ || !tree.is_live(node) || !tree.is_whole(node) || is_forbidden(node)) return false;
   const kv::BlockName& name = cache_.name(node);
   const auto lacks_it = [&](kv::PageStore* store) {
     bool keeps_all = true;
     for (std::uint32_t slice = 0; slice < slices() && keeps_all; ++slice) {
+      if (!tree.page(node, slice)) continue;
       keeps_all = store->keeps({.space = *space_, .name = name, .slice = slice});
     }
     return !keeps_all && store->takes_writes();
@@ -78,8 +89,33 @@ bool PageWriter::is_being_written(const kv::BlockName& name) const {
                      [&](const auto& pin) { return pin.second.name == name; });
 }
 
-void PageWriter::poll() {
+std::optional<kv::OwnerId> PageWriter::owner_of(kv::NodeId node) const {
+  const kv::SaltId region = cache_.tree().region(node);
+  if (region == kv::kPublic) return std::nullopt;
+  return cache_.salts().owner(region);
+}
+
+bool PageWriter::is_forbidden(kv::NodeId node) const {
+  if (cache_.salts().is_retired(cache_.tree().region(node))) return true;
+  const std::optional<kv::OwnerId> owner = owner_of(node);
+  return owner && std::find(forbidden_.begin(), forbidden_.end(), *owner) != forbidden_.end();
+}
+
+void PageWriter::allow(kv::OwnerId owner) {
+  const auto one = std::find(forbidden_.begin(), forbidden_.end(), owner);
+  ASSERT(one != forbidden_.end(), "what is allowed was forbidden");
+  forbidden_.erase(one);
+}
+
+bool PageWriter::is_writing(kv::OwnerId owner) const {
+  return std::any_of(pins_.begin(), pins_.end(),
+                     [&](const auto& pin) { return pin.second.owner == owner; });
+}
+
+void PageWriter::poll(bool someone_lacks_room) {
   if (!space_ || options_.write == WriteMode::kOff) return;
+  notice_crowd(someone_lacks_room);
+  take_backlog();
   if (is_short_of_room()) note_leaving();
   while (!queue_.empty() && may_pin()) {
     if (!write(queue_.front())) break;
@@ -116,13 +152,17 @@ bool PageWriter::write(const Wanted& wanted) {
       const std::uint32_t idle_before = cache_.pool().blocks_idle();
       const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
       if (!block) continue;  // it left meanwhile
+      if (is_forbidden(wanted.node)) {
+        cache_.unpin_page(*block);
+        return true;
+      }
       const bool was_idle = cache_.pool().blocks_idle() < idle_before;
       const kv::StoreTicket ticket = ++tickets_;
       if (!store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
         cache_.unpin_page(*block);
         return false;
       }
-      pins_[ticket] = {*block, wanted.name, was_idle};
+      pins_[ticket] = {*block, wanted.name, owner_of(wanted.node), was_idle};
       idle_pins_ += was_idle ? 1 : 0;
     }
   }
@@ -151,6 +191,7 @@ bool PageWriter::take(const kv::StoreReport& report) {
 
 void PageWriter::drop_queue() {
   queue_.clear();
+  backlog_.clear();
   queued_.clear();
 }
 

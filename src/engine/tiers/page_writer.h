@@ -1,6 +1,8 @@
 // Keeps copies of pages in tiers: of what was used twice, of what is about to be evicted, and at a
-// clean stop of as much as there is time for. Where answers hold nearly all of the pool, what they
-// hold is about to be evicted, too: it is as soon as they end.
+// clean stop of as much as there is time for. Once half of the pool is taken, all of it is about to
+// be evicted: whatever comes next takes the room of what is there, many blocks in one step, and of
+// an answer as soon as it has ended. So what was computed until then is written in the background,
+// and from then on a block is written when it is whole.
 //
 // A page is pinned while a store copies it. What finds no room in the queue is not kept: nobody
 // waits for a write, and a store that refuses writes is passed over. Thread rule: the engine's
@@ -33,21 +35,23 @@ class PageWriter {
   void used(std::span<const kv::NodeId> nodes);
   // These blocks are new.
   void sealed(std::span<const kv::NodeId> nodes);
-  // Has the pool become crowded since the last call? Then what answers hold is to be noted as
-  // sealed once more.
-  bool notices_crowd(bool someone_lacks_room);
-
   // False: the report is not of a write.
   bool take(const kv::StoreReport& report);
   // Writes what is queued and what is about to leave.
-  void poll();
+  void poll(bool someone_lacks_room);
   // All whole blocks are to be kept, most recently used first: for a clean stop, poll()ed until
   // is_idle().
   void keep_all();
   // What has not begun is not written.
   void drop_queue();
 
-  bool is_idle() const { return queue_.empty() && pins_.empty(); }
+  // While an owner's pages are removed from the stores none of it is written. Calls are paired.
+  void forbid(kv::OwnerId owner) { forbidden_.push_back(owner); }
+  void allow(kv::OwnerId owner);
+  // Is a store copying a private page of the owner?
+  bool is_writing(kv::OwnerId owner) const;
+
+  bool is_idle() const { return queue_.empty() && pins_.empty() && backlog_.empty(); }
   std::uint64_t blocks_skipped() const { return blocks_skipped_; }
   std::size_t pages_pinned() const { return pins_.size(); }
 
@@ -62,12 +66,17 @@ class PageWriter {
   struct Pin {
     kv::BlockId block;
     kv::BlockName name;
-    bool was_idle;  // nobody else held it
+    std::optional<kv::OwnerId> owner;  // of a private page
+    bool was_idle;                     // nobody else held it
   };
 
   // False: every store that takes writes has it, or it is queued.
   bool want(kv::NodeId node);
   bool is_being_written(const kv::BlockName& name) const;
+  bool is_forbidden(kv::NodeId node) const;
+  std::optional<kv::OwnerId> owner_of(kv::NodeId node) const;
+  void notice_crowd(bool someone_lacks_room);
+  void take_backlog();
   bool is_short_of_room();
   void note_leaving();
   bool write(const Wanted& wanted);
@@ -81,10 +90,12 @@ class PageWriter {
   std::optional<kv::SpaceId> space_;
   std::deque<Wanted> queue_;
   std::unordered_set<kv::BlockName, NameHash> queued_;  // in queue_
+  std::vector<kv::NodeId> backlog_;                     // to be queued, the last one first
   std::unordered_map<kv::StoreTicket, Pin> pins_;       // being written
-  std::size_t idle_pins_ = 0;                           // of them: of pages nobody else held
-  std::uint64_t evicted_seen_ = 0;                      // Cache::blocks_evicted() at the last look
-  std::uint64_t free_seen_ = 0;                         // blocks that were free then
+  std::vector<kv::OwnerId> forbidden_;
+  std::size_t idle_pins_ = 0;       // of them: of pages nobody else held
+  std::uint64_t evicted_seen_ = 0;  // Cache::blocks_evicted() at the last look
+  std::uint64_t free_seen_ = 0;     // blocks that were free then
   std::uint64_t blocks_skipped_ = 0;
   bool crowded_ = false;
   bool stopping_ = false;

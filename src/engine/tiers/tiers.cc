@@ -63,12 +63,7 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockNa
 void Tiers::poll(std::int64_t now_ns) {
   take_reports(now_ns);
   loader_.poll(now_ns);
-  if (writer_.notices_crowd(scheduler_.someone_lacks_room())) {
-    for (const sched::Task* const task : scheduler_.running()) {
-      writer_.sealed(task->sequence->nodes());
-    }
-  }
-  writer_.poll();
+  writer_.poll(scheduler_.someone_lacks_room());
 }
 
 void Tiers::take_reports(std::int64_t now_ns) {

@@ -48,6 +48,7 @@ class Tiers {
 
   const Loader& loader() const { return loader_; }
   const PageWriter& writer() const { return writer_; }
+  PageWriter& writer() { return writer_; }
 
   // A clean stop: keeps what is worth it until the time is up. Nothing runs any more.
   void keep_all() { writer_.keep_all(); }

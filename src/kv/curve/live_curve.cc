@@ -73,7 +73,8 @@ std::uint64_t LiveCurve::nodes_at(double size) const {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(pages) / options_.slices);
 }
 
-double LiveCurve::rate_of(const Scale& scale, std::size_t policy) const {
+std::optional<double> LiveCurve::rate_of(const Scale& scale, std::size_t policy) const {
+  if (scale.rate < 1 && !eviction_policies()[policy]->can_be_sampled) return std::nullopt;
   const double lru = curve_.hit_rate(nodes_at(scale.size));
   if (curve_.blocks_asked() == 0) return 0;
   const double more = static_cast<double>(scale.found[policy]) -

@@ -4,7 +4,8 @@
 // A shadow has few blocks and errs by its sample; but shadows of one size follow the same sample,
 // so that what they differ by errs much less. What is said of a policy is therefore the curve's
 // figure for lru at that size, which is the better one, and what the policy's shadow found more or
-// less than the shadow of lru did. Measured: docs/notes/hit_rate_curve.md.
+// less than the shadow of lru did. Measured: docs/notes/hit_rate_curve.md. Of a policy that samples
+// do not show nothing is said, unless its shadow has all blocks.
 //
 // A use of a block that is not sampled costs a vote and a few comparisons. At most 2 MiB, taken at
 // the start, whatever the size of the cache. Thread rule: its owner's, the cache's.
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,7 +84,7 @@ class LiveCurve {
   static void close_shadows(Scale& scale, const RequestStats& request, std::int64_t time_s,
                             bool ends_here);
   std::uint64_t nodes_at(double size) const;
-  double rate_of(const Scale& scale, std::size_t policy) const;
+  std::optional<double> rate_of(const Scale& scale, std::size_t policy) const;
 
   LiveCurveOptions options_;
   HitRateCurve curve_;

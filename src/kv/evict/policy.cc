@@ -28,8 +28,13 @@ std::unique_ptr<EvictionOrder> make_greedy_dual(std::uint32_t blocks) {
   return std::make_unique<GreedyDual>(blocks, kDoubling);
 }
 
-constexpr EvictionPolicy with_order(std::string_view name, MakeOrder make_order) {
-  return {.name = name, .score = nullptr, .reads_created = false, .make_order = make_order};
+constexpr EvictionPolicy with_order(std::string_view name, MakeOrder make_order,
+                                    bool can_be_sampled = true) {
+  return {.name = name,
+          .score = nullptr,
+          .reads_created = false,
+          .can_be_sampled = can_be_sampled,
+          .make_order = make_order};
 }
 
 }  // namespace
@@ -60,7 +65,8 @@ const EvictionPolicy& slru_policy() {
 }
 
 const EvictionPolicy& s3fifo_policy() {
-  static constexpr EvictionPolicy kPolicy = with_order("s3fifo", make<S3Fifo>);
+  static constexpr EvictionPolicy kPolicy =
+      with_order("s3fifo", make<S3Fifo>, /*can_be_sampled=*/false);
   return kPolicy;
 }
 

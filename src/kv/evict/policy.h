@@ -26,6 +26,10 @@ struct EvictionPolicy {
   std::int64_t (*score)(const BlockStats& stats) = nullptr;
   // It costs 8 bytes a block, which the others save.
   bool reads_created = false;
+  // Does a small cache with a sample of the blocks find the share that the whole cache does? Where
+  // a policy's queues tell the blocks of one chain apart it does not: a sample of a chain has too
+  // few.
+  bool can_be_sampled = true;
   // For a cache of so many blocks (eviction_order.h).
   std::unique_ptr<EvictionOrder> (*make_order)(std::uint32_t blocks) = nullptr;
 };

@@ -6,8 +6,11 @@
 namespace pagoda::server {
 namespace {
 
-Json point(std::uint64_t blocks, double hit_rate, const ServedModel& model) {
-  return {{"blocks", blocks}, {"bytes", blocks * model.block_bytes}, {"hit_rate", hit_rate}};
+// null: it cannot be known.
+Json point(std::uint64_t blocks, std::optional<double> hit_rate, const ServedModel& model) {
+  return {{"blocks", blocks},
+          {"bytes", blocks * model.block_bytes},
+          {"hit_rate", hit_rate ? Json(*hit_rate) : Json()}};
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-// The endpoints that answer at once. All throw ApiError.
+// The endpoints that compute nothing. All throw ApiError.
 #pragma once
 
+#include <memory>
+
 #include "server/access/key_ring.h"
+#include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/json.h"
 #include "server/served_model.h"
@@ -25,9 +28,9 @@ Json show_tree(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold: an
 // admin's reset clears everything, another's what is private to its tenant.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
-// Everything private of a tenant leaves memory and every tier; says what went, and which tier could
-// not be reached. 404 when there is no such tenant.
-Json remove_tenant(const ServedModel& model, const std::string& name);
+// Everything private of a tenant leaves memory and every tier; says what went, what requests that
+// run still hold, and which tier could not be reached. 404 when there is no such tenant.
+std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name);
 // Who has keys, and the limits that were given to them. `keys` may be nullptr.
 Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now);
 

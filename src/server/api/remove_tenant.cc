@@ -22,9 +22,29 @@ Json removal_json(const engine::TierRemoval& removal) {
   return json;
 }
 
+Json told_json(const std::string& name, std::uint64_t block_bytes, engine::TenantRemoval& removal) {
+  Json tiers = Json::array();
+  bool all = removal.pages_held == 0;
+  for (engine::TierRemoval& tier : removal.tiers) {
+    const bool is_pool = tier.tier == "pool";
+    // A block of memory has the size of all its pages together.
+    if (is_pool) tier.outcome.value().bytes = tier.outcome.value().pages * block_bytes;
+    all = all && tier.outcome.ok();
+    Json json = removal_json(tier);
+    if (is_pool && removal.pages_held > 0) {
+      json["blocks_pending"] = removal.pages_held;
+      json["note"] =
+          "requests that run hold the pending blocks: nobody else finds them, no tier gets them, "
+          "and they go when those requests end";
+    }
+    tiers.push_back(std::move(json));
+  }
+  return {{"tenant", name}, {"removed_everywhere", all}, {"tiers", std::move(tiers)}};
+}
+
 }  // namespace
 
-Json remove_tenant(const ServedModel& model, const std::string& name) {
+std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name) {
   const std::vector<engine::TenantPicture> tenants = model.engine.tenants();
   const auto found =
       std::find_if(tenants.begin(), tenants.end(),
@@ -34,17 +54,13 @@ Json remove_tenant(const ServedModel& model, const std::string& name) {
                    "not_found");
   }
   const engine::TenantId id(static_cast<std::uint32_t>(found - tenants.begin()));
-  Json tiers = Json::array();
-  bool all = true;
-  for (engine::TierRemoval& removal : model.engine.remove_tenant(id)) {
-    // A block of memory has the size of all its pages together.
-    if (removal.tier == "pool" && removal.outcome.ok()) {
-      removal.outcome.value().bytes = removal.outcome.value().pages * model.block_bytes;
-    }
-    all = all && removal.outcome.ok();
-    tiers.push_back(removal_json(removal));
-  }
-  return {{"tenant", name}, {"removed_everywhere", all}, {"tiers", std::move(tiers)}};
+  return std::make_unique<DeferredReply>(
+      [&served = model.engine, id, name,
+       block_bytes = model.block_bytes](DeferredReply::Give give) {
+        served.remove_tenant(id, [name, block_bytes, give](engine::TenantRemoval removal) {
+          give(json_reply(told_json(name, block_bytes, removal)));
+        });
+      });
 }
 
 }  // namespace pagoda::server

@@ -62,10 +62,15 @@ struct Desk {
     tiers.stores = {store.get()};
     tiers.write = WriteMode::kThrough;
     tiers.load = LoadMode::kAlways;
+    tiers.owner_tag = tag_of;
     machine->use_tiers(tiers);
     core = std::make_unique<Core>(machine->core_options(), machine->cache(), tenants,
                                   machine->runner(), clock);
     core->set_space(kv::space_id("stories"));
+  }
+
+  static kv::OwnerTag tag_of(kv::OwnerId owner) {
+    return {{static_cast<std::byte>(owner.value() + 1)}};
   }
 
   std::shared_ptr<Heard> submit(const Request& request) {
@@ -160,6 +165,31 @@ TEST_P(MovedPages, ThatAreHeldUpStopNobodyElse) {
   desk.run();
   EXPECT_EQ(other->answers[0].tokens, alone_[1]->answers[0].tokens);
   EXPECT_EQ(waiting->answers[0].tokens, alone_[0]->answers[0].tokens);
+}
+
+// A page that is still on its way out of the pool is in no store that could remove it.
+TEST_P(MovedPages, ThatAreOnTheirWayOutAreWaitedForBeforeATenantIsRemoved) {
+  Desk desk(200, GetParam());
+  const kv::OwnerId owner(desk.tenants.add("anna", {}).value());
+  Request request = requests_[0];
+  request.tenant = TenantId(owner.value());
+  request.cache_salt = "anna's";
+  desk.control->hold(true);
+  const auto heard = desk.submit(request);
+  for (int i = 0; i < 2000 && !heard->ended(); ++i) desk.core->step();
+  ASSERT_TRUE(heard->ended());
+  desk.core->move_pages();
+  desk.core->begin_removal(owner);
+  EXPECT_FALSE(desk.core->removal_may_go_on(owner));
+  desk.control->hold(false);
+  desk.run();
+  ASSERT_TRUE(desk.core->removal_may_go_on(owner));
+  EXPECT_GT(desk.store->remove(desk.tag_of(owner)).value().pages, 0u);
+  desk.core->end_removal(owner);
+  desk.core->keep_all();
+  desk.run();
+  EXPECT_EQ(desk.store->stats().pages, 0u);
+  EXPECT_EQ(desk.machine->cache().salts().blocks_charged(owner), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, MovedPages, testing::Values(false, true),

@@ -47,9 +47,9 @@ TEST(LiveCurve, FindsWhatWasGenerated) {
   const CurvePicture picture = desk.cache().curve();
   EXPECT_EQ(picture.blocks_asked, 5u);
   EXPECT_NEAR(point_at(picture, 64).hit_rate, 4.0 / 5, 1e-9);
-  EXPECT_NEAR(picture.own()->same, 4.0 / 5, 1e-9);
+  EXPECT_NEAR(picture.own()->same.value(), 4.0 / 5, 1e-9);
   for (const PolicyRates& rates : picture.by_policy()) {
-    EXPECT_NEAR(rates.same, 4.0 / 5, 1e-9) << rates.policy;
+    EXPECT_NEAR(rates.same.value(), 4.0 / 5, 1e-9) << rates.policy;
   }
 }
 
@@ -140,19 +140,31 @@ TEST(LiveCurve, OfASmallCacheIsWhatEveryPolicyFindsAtEverySize) {
       return serve_sessions(policy, blocks, {2000, 30}).hit_rate;
     };
     // The shadows have all blocks; what is left are the buckets of the curve of lru.
-    EXPECT_NEAR(rates.half, found(50), 0.003) << rates.policy;
-    EXPECT_NEAR(rates.same, found(100), 0.003) << rates.policy;
-    EXPECT_NEAR(rates.twice, found(200), 0.003) << rates.policy;
+    EXPECT_NEAR(rates.half.value(), found(50), 0.003) << rates.policy;
+    EXPECT_NEAR(rates.same.value(), found(100), 0.003) << rates.policy;
+    EXPECT_NEAR(rates.twice.value(), found(200), 0.003) << rates.policy;
   }
 }
 
-TEST(LiveCurve, OfALargeCacheIsWithinTwoPointsOfEveryPolicy) {
+// What is said is close; of s3fifo, which was up to eight points off, nothing is said where a
+// sample is all there is.
+TEST(LiveCurve, OfALargeCacheIsWithinTwoPointsOfEveryPolicyThatASampleShows) {
   const CurvePicture said = serve_sessions(lru_policy(), 6000, {12000, 2500, true}).picture;
   for (const PolicyRates& rates : said.by_policy()) {
     const EvictionPolicy& policy = *find_policy(rates.policy);
-    EXPECT_NEAR(rates.same, serve_sessions(policy, 6000, {12000, 2500}).hit_rate, 0.02)
+    EXPECT_EQ(rates.same.has_value(), rates.policy != "s3fifo");
+    if (!rates.same) continue;
+    EXPECT_NEAR(*rates.same, serve_sessions(policy, 6000, {12000, 2500}).hit_rate, 0.02)
         << rates.policy;
   }
+}
+
+// Half of 600 blocks can be followed whole, all of them cannot.
+TEST(LiveCurve, TellsAPolicyThatASampleDoesNotShowWhereAllIsFollowed) {
+  const CurvePicture said = serve_sessions(s3fifo_policy(), 600, {500, 30, true}).picture;
+  EXPECT_TRUE(said.own()->half);
+  EXPECT_FALSE(said.own()->same);
+  EXPECT_FALSE(said.own()->twice);
 }
 
 TEST(LiveCurve, OfAnyPolicySaysTheSame) {

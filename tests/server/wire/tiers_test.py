@@ -363,5 +363,41 @@ class Redis(Tiers):
             served.wait_until(server.is_at_rest)
 
 
+    def test_removals_that_wait_for_a_store_stop_nobody(self):
+        keys = self.path("keys")
+        with open(keys, "w") as file:
+            file.write("tenant anna\nkey anna-key anna\ntenant bert\nkey bert-key bert\n"
+                       "tenant ops\nkey ops-key ops admin\n")
+        os.chmod(keys, 0o600)
+        admin = {"Authorization": "Bearer ops-key"}
+        with self.serve("--kv-disk", "off", "--kv-remote", f"redis://127.0.0.1:{self.port}",
+                        "--api-keys", keys, "--secret-file", self.path("secret")) as server:
+            def is_on():
+                return server.get("/server_info", admin)[1]["tiers"][0]["on"]
+
+            def remove():
+                reply, text = server.request("DELETE", "/cache/tenant/anna", None, admin)
+                return reply.status, json.loads(text)
+
+            served.wait_until(is_on)
+            ask(server, key="anna-key")
+            ask(server, key="anna-key")
+            wait_written(server, WHOLE // BLOCK, key="ops-key")
+            self.redis.send_signal(signal.SIGSTOP)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                told = [pool.submit(remove) for _ in range(8)]
+                for _ in range(20):
+                    self.assertEqual(server.get("/health")[0], 200)
+                ask(server, key="bert-key")
+                self.assertFalse(all(one.done() for one in told))
+                self.redis.send_signal(signal.SIGCONT)
+                for one in told:
+                    self.assertEqual(one.result()[0], 200)
+            served.wait_until(is_on)
+            served.wait_until(lambda: remove()[1]["removed_everywhere"])
+            _, details = ask(server, key="anna-key", max_tokens=1)
+            self.assertEqual(details["cached_tokens"], 0)
+
+
 if __name__ == "__main__":
     served.run(sys.modules[__name__])

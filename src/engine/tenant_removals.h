@@ -1,0 +1,83 @@
+// Removals of what tenants have, from the pool and from every tier.
+//
+//   engine's thread     begin: the pool's blocks leave, nothing more of the tenant is written
+//                       wait: what stores were copying out has ended
+//   a thread of theirs  every store removes what it has; takes its time
+//   engine's thread     end: what came meanwhile leaves the pool, the asker is told
+//
+// Neither the engine nor whoever asked waits: after its end nothing that was there before is found,
+// in memory or in a tier, and nothing of it is written again.
+//
+// Thread rule: the engine's thread, but for the constructor and the destructor.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core.h"
+#include "kv/cache.h"
+
+namespace pagoda::engine {
+
+// What became of a tenant's pages in a tier.
+struct TierRemoval {
+  std::string tier;  // "pool" for the first
+  Result<kv::Removal> outcome;
+};
+
+struct TenantRemoval {
+  std::vector<TierRemoval> tiers;
+  // Pages of the pool that requests which were running still hold. Nobody else finds them, they are
+  // written nowhere, and they go when those requests end.
+  std::uint64_t pages_held = 0;
+};
+
+class TenantRemovals {
+ public:
+  // Called on the engine's thread; never, where the engine is dropped before.
+  using Done = std::function<void(TenantRemoval)>;
+
+  // All must outlive it. `wake` is called when poll() has something to do, by another thread.
+  TenantRemovals(const TierOptions& tiers, Core& core, kv::Cache& cache,
+                 std::function<void()> wake);
+  // Waits for a store that is removing.
+  ~TenantRemovals();
+
+  void begin(kv::OwnerId owner, Done done);
+  // Goes on where something has ended.
+  void poll();
+
+ private:
+  struct Removal {
+    kv::OwnerId owner;
+    Done done;
+    std::uint64_t pages_left = 0;  // the pool
+    std::vector<TierRemoval> stores = {};
+  };
+
+  void finish(Removal removal);
+  void run();
+
+  const TierOptions& tiers_;
+  Core& core_;
+  kv::Cache& cache_;
+  std::function<void()> wake_;
+  std::deque<Removal> waiting_;  // for stores that copy a page out
+  std::size_t removing_ = 0;     // given to the thread, and not taken back
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Removal> queue_;   // under mutex_
+  std::vector<Removal> ended_;  // under mutex_
+  bool stopping_ = false;       // under mutex_
+  std::thread thread_;          // since the first removal that stores take part in
+};
+
+}  // namespace pagoda::engine

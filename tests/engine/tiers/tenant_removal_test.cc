@@ -1,0 +1,207 @@
+// What is private to a tenant leaves the pool and its tiers, wherever it was on its way.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "engine/engine.h"
+#include "engine/null_runner.h"
+#include "engine/tiers/toy_desk.h"
+#include "kv/names/block_name.h"
+
+namespace pagoda::engine {
+namespace {
+
+constexpr kv::OwnerId kAnna{1};
+const kv::OwnerTag kAnnasTag{{std::byte{2}}};
+
+struct Situation {
+  std::string name;
+  bool holds_writes = false;
+  std::uint32_t writes_running_max = 32;
+  int steps = 1000;  // of her request before the removal
+  bool is_loading = false;
+};
+
+class RemovedTenant : public testing::TestWithParam<Situation> {
+ protected:
+  static std::size_t pages_of_anna(const ScriptedStore& store) {
+    std::size_t pages = 0;
+    for (const auto& [key, page] : store.pages) pages += page.label.owner == kAnnasTag ? 1 : 0;
+    return pages;
+  }
+  static Request annas() {
+    Request request = toy_request(34, 12);
+    request.tenant = TenantId(1);
+    request.cache_salt = "anna's";
+    return request;
+  }
+};
+
+TEST_P(RemovedTenant, IsFoundNowhereAndWrittenNoMore) {
+  const Situation& situation = GetParam();
+  ToyDesk desk({.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
+  desk.tenants.add("anna", {});
+  Request berts = toy_request(34, 3);
+  berts.tenant = desk.tenants.add("bert", {});
+  berts.cache_salt = "bert's";
+  desk.submit(berts);
+  desk.run();
+  const std::size_t pages_of_others = desk.store.pages.size();
+  ASSERT_GE(pages_of_others, 8u);
+  if (situation.is_loading) {
+    desk.submit(annas());
+    desk.run();
+    desk.clear_pool();
+  }
+  desk.store.holds_writes = situation.holds_writes;
+  const auto before = desk.submit(annas());
+  desk.run(situation.steps);
+  if (situation.is_loading) ASSERT_FALSE(desk.store.reads.empty());
+
+  desk.core().begin_removal(kAnna);
+  if (!desk.store.writes.empty()) EXPECT_FALSE(desk.core().removal_may_go_on(kAnna));
+  const auto meanwhile = desk.submit(annas());
+  desk.run(3);
+  desk.store.end_writes();
+  for (int i = 0; i < 100 && !desk.core().removal_may_go_on(kAnna); ++i) desk.run(1);
+  ASSERT_TRUE(desk.core().removal_may_go_on(kAnna));
+  ASSERT_TRUE(desk.store.remove(kAnnasTag).ok());
+  desk.run(2);
+  desk.core().end_removal(kAnna);
+  EXPECT_EQ(pages_of_anna(desk.store), 0u);
+  const auto held = [&] {
+    return desk.cache().salts().blocks_charged(kAnna) - desk.cache().blocks_retired(kAnna);
+  };
+  EXPECT_EQ(held(), 0u) << "what is left is found by nobody";
+
+  desk.store.holds_writes = false;
+  desk.store.end_reads([](const kv::PageRead&) { return true; }, kv::StoreFault::kAbsent);
+  desk.run();
+  desk.store.end_writes();
+  desk.run();
+  for (const auto& heard : {before, meanwhile}) {
+    ASSERT_TRUE(heard->ended());
+    EXPECT_EQ(heard->answers[0].tokens, desk.alone(annas()));
+  }
+  desk.core().keep_all();
+  for (int i = 0; i < 200 && desk.core().move_pages(); ++i) desk.pass_ns(1000);
+  EXPECT_EQ(pages_of_anna(desk.store), 0u) << "at a stop, too";
+  EXPECT_EQ(desk.cache().salts().blocks_charged(kAnna), 0u);
+  EXPECT_GE(desk.store.pages.size(), pages_of_others);
+  EXPECT_EQ(desk.wrong_page(), "");
+}
+
+TEST_P(RemovedTenant, IsAsOneWhoNeverAskedAndNobodyElseNotices) {
+  const Situation& situation = GetParam();
+  ToyDesk desk({.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
+  desk.store.holds_reads = false;
+  desk.tenants.add("anna", {});
+  Request berts = toy_request(34, 3);
+  berts.tenant = desk.tenants.add("bert", {});
+  berts.cache_salt = "bert's";
+  desk.submit(berts);
+  desk.submit(annas());
+  desk.run();
+  desk.core().begin_removal(kAnna);
+  ASSERT_TRUE(desk.core().removal_may_go_on(kAnna));
+  ASSERT_TRUE(desk.store.remove(kAnnasTag).ok());
+  desk.core().end_removal(kAnna);
+  const auto again = desk.submit(annas());
+  const auto others = desk.submit(berts);
+  desk.run();
+  EXPECT_EQ(again->answers[0].record.prompt_tokens_cached, 0u);
+  EXPECT_EQ(others->answers[0].record.prompt_tokens_cached, 33u);
+  EXPECT_GE(pages_of_anna(desk.store), 8u) << "she is written again";
+  const auto twice = desk.submit(annas());
+  desk.run();
+  EXPECT_EQ(twice->answers[0].record.prompt_tokens_cached, 33u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Situations, RemovedTenant,
+    testing::Values(Situation{"AtRest"}, Situation{.name = "BeingWritten", .holds_writes = true},
+                    Situation{
+                        .name = "QueuedToBeWritten", .holds_writes = true, .writes_running_max = 2},
+                    Situation{.name = "Running", .steps = 4},
+                    Situation{.name = "RunningAndWritten", .holds_writes = true, .steps = 4},
+                    Situation{.name = "BeingLoaded", .steps = 2, .is_loading = true}),
+    [](const auto& tested) { return tested.param.name; });
+
+// A store whose removal takes as long as the test likes.
+class SlowToRemove final : public kv::PageStore {
+ public:
+  std::string_view name() const override { return "slow"; }
+  std::optional<std::size_t> find(kv::StoreTicket, std::span<const kv::PageKey>) override {
+    return 0;
+  }
+  bool keeps(const kv::PageKey&) override { return true; }
+  void read(kv::PageRead) override {}
+  bool write(kv::PageWrite) override { return false; }
+  void cancel(std::span<const kv::StoreTicket>) override {}
+  void poll(std::vector<kv::StoreReport>&) override {}
+  void on_report(std::function<void()>) override {}
+  Result<kv::Removal> remove(const kv::OwnerTag& owner) override {
+    asked.set_value(owner);
+    go_on.get_future().wait();
+    return kv::Removal{.pages = 5};
+  }
+  Result<kv::Removal> remove_all() override { return kv::Removal{}; }
+  Status flush(std::int64_t) override { return ok_status(); }
+  kv::StoreStats stats() const override { return {}; }
+
+  std::promise<kv::OwnerTag> asked;
+  std::promise<void> go_on;
+};
+
+class Ended final : public ReplySink {
+ public:
+  void on_token(std::uint32_t, const ChosenToken&) override {}
+  void on_finish(std::uint32_t, FinishReason why, const AnswerRecord&,
+                 const std::string&) override {
+    reason.set_value(why);
+  }
+  std::promise<FinishReason> reason;
+};
+
+TEST(EngineRemoval, StopsNobodyWhileAStoreTakesItsTime) {
+  SlowToRemove store;
+  kv::Cache cache({.blocks = 64, .name_blocks = true, .on_join = {}});
+  std::vector<std::byte> page(16);
+  NullRunner runner;
+  SteadyClock clock;
+  EngineOptions options;
+  options.core.limits = {.vocabulary = 100, .context_tokens = 1000, .answers_max = 16};
+  options.core.space = "null";
+  options.core.tiers.stores = {&store};
+  options.core.tiers.page_at = [&](kv::BlockId) { return std::span(page); };
+  options.core.tiers.owner_tag = [](kv::OwnerId) { return kAnnasTag; };
+  options.tenants = {{"anna", {}}};
+  Engine engine(options, cache, runner, clock);
+  engine.set_space({});
+
+  std::promise<TenantRemoval> removed;
+  std::atomic<bool> is_done = false;
+  engine.remove_tenant(TenantId(1), [&](TenantRemoval removal) {
+    is_done = true;
+    removed.set_value(std::move(removal));
+  });
+  EXPECT_EQ(store.asked.get_future().get(), kAnnasTag);
+  for (int i = 0; i < 3; ++i) {
+    Request request = toy_request(20);
+    request.tenant = TenantId(1);
+    const auto ended = std::make_shared<Ended>();
+    ASSERT_TRUE(engine.submit(request, ended).ok());
+    EXPECT_EQ(ended->reason.get_future().get(), FinishReason::kLength);
+  }
+  EXPECT_FALSE(is_done);
+  store.go_on.set_value();
+  const TenantRemoval told = removed.get_future().get();
+  ASSERT_EQ(told.tiers.size(), 2u);
+  EXPECT_EQ(told.tiers[0].tier, "pool");
+  EXPECT_EQ(told.tiers[1].outcome.value().pages, 5u);
+  EXPECT_EQ(told.pages_held, 0u);
+}
+
+}  // namespace
+}  // namespace pagoda::engine
