@@ -202,6 +202,11 @@ void let_end(const ServeOptions& options, server::Server& server, engine::Engine
   server.stop();
 }
 
+void prepare_process() {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
+  keep_large_blocks_apart();      // long requests leave nothing behind
+}
+
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
@@ -212,8 +217,7 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
   print_warnings(key_source);
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
-  keep_large_blocks_apart();      // long requests leave nothing behind
+  prepare_process();
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));

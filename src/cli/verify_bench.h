@@ -64,6 +64,7 @@ class VerifyBench {
       : options_(options), model_(model), kernels_(kernels) {}
 
   const VerifyOptions& options() const { return options_; }
+  std::vector<gguf::OpenedPart> model_parts() const { return model_.file().opened_parts(); }
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
 

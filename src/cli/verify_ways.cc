@@ -188,7 +188,7 @@ Result<WayAnswers> go_through(const VerifyBench& bench, const std::string& way, 
       StoreShelf::open(flags, {.page_bytes = page_bytes,
                                .block_tokens = machine->page_layout().block_tokens,
                                .rows_id = machine->rows_id(),
-                               .model_paths = {bench.options().model},
+                               .model_parts = bench.model_parts(),
                                .create_mover = [&] { return machine->create_page_mover(); }}));
   if (shelf == nullptr) return WayAnswers{{}, {}, "it cannot be used here"};
   kv::PageStore& store = *shelf->stores().front();

@@ -35,7 +35,7 @@ void mend_checksum(std::string& record) {
 }
 
 void check(unsigned flags, std::string record) {
-  static const PageCipher kCipher(std::array<unsigned char, 32>{1});
+  static const PageCipher kCipher(SecretKey{std::byte{1}});
   const PageCipher* const cipher = (flags & 2) != 0 ? &kCipher : nullptr;
   if ((flags & 1) != 0) mend_checksum(record);
   std::vector<std::byte> page(10);

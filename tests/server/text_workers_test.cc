@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <vector>
 
@@ -16,7 +17,7 @@ TEST(TextWorkers, OneThatIsBusyDoesNotKeepTheOthersFromWork) {
   std::promise<void> other;
   workers.run([ended] { ended.wait(); });
   workers.run([&] { other.set_value(); });
-  other.get_future().wait();
+  EXPECT_EQ(other.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
   end.set_value();
 }
 

@@ -52,7 +52,7 @@ Value filter_reverse(const Value& subject, const Arguments& arguments, Heap& hea
 
 Value filter_join(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("join", arguments, {"d", "attribute"});
-  const Value between = bound.has(0) ? shown(bound[0], heap) : heap.text(OriginText());
+  const Value between = bound.has(0) ? shown(bound[0], heap) : heap.text("");
   const OriginText& separator = between.as_text();
   TextBuilder joined(heap);
   bool first = true;

@@ -34,6 +34,7 @@ class ScriptedStore final : public kv::PageStore {
     keep(write);
     return true;
   }
+  bool takes_writes() const override { return true; }
   void cancel(std::span<const kv::StoreTicket> tickets) override {
     end_reads(
         [&](const kv::PageRead& read) {

@@ -138,6 +138,7 @@ class SlowToRemove final : public kv::PageStore {
   bool keeps(const kv::PageKey&) override { return true; }
   void read(kv::PageRead) override {}
   bool write(kv::PageWrite) override { return false; }
+  bool takes_writes() const override { return true; }
   void cancel(std::span<const kv::StoreTicket>) override {}
   void poll(std::vector<kv::StoreReport>&) override {}
   void on_report(std::function<void()>) override {}
