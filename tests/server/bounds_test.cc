@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "counted_allocations.h"
@@ -125,8 +126,8 @@ TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
   const std::string spaces(16 * kMiB, ' ');
   for (const Json& prompt : {Json(spaces), Json({"Once", spaces})}) {
     const Json body = {{"prompt", prompt}, {"max_tokens", 1}};
-    // The body once more, as JSON, and little else.
-    EXPECT_LT(bytes_to_route(body, 400), 100 * kMiB);
+    // The body as JSON, which grows by doubling; merging all of it would take four times as much.
+    EXPECT_LT(bytes_to_route(body, 400), 256 * kMiB);
     EXPECT_EQ(error_of(desk().post(kPath, body))["code"], "context_length_exceeded");
   }
   const Json chat = {{"messages", {{{"role", "user"}, {"content", std::string(kMiB, ' ')}}}}};
@@ -139,7 +140,7 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   ByteBudget& memory = desk().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   const Json body = {{"prompt", std::vector<std::string>(64, "Once")}, {"max_tokens", 1}};
-  memory.set_max(kMiB);
+  memory.set_max(2 * kMiB);
   Routed first = route(posted(body.dump()), desk().state());
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(first));
   EXPECT_GE(memory.bytes_held(), 64u * 1024);
@@ -149,7 +150,7 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
   EXPECT_THAT(refused->body, HasSubstr("--max-request-memory-bytes"));
-  EXPECT_LE(memory.bytes_held(), kMiB);
+  EXPECT_LE(memory.bytes_held(), 2 * kMiB);
   more.clear();
   EXPECT_EQ(desk().post(kPath, body).status, 200);
   first = HttpReply();
@@ -212,7 +213,7 @@ TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
       const HttpReply reply = desk().post_text(path, body);
       EXPECT_LT(reply.body.size(), 4096u) << path << " " << body.substr(0, 40);
       EXPECT_THAT(reply.body, Not(HasSubstr("\xEF\xBF\xBD")));
-      if (path == kPath) {
+      if (std::string_view(path) == kPath) {
         EXPECT_GE(reply.status, 400);
       }
     }
