@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <xxhash.h>
 
-#include <array>
 #include <cstring>
 #include <string>
 #include <vector>

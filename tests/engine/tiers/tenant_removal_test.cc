@@ -57,10 +57,10 @@ TEST_P(RemovedTenant, IsFoundNowhereAndWrittenNoMore) {
   desk.store.holds_writes = situation.holds_writes;
   const auto before = desk.submit(annas());
   desk.run(situation.steps);
-  if (situation.is_loading) ASSERT_FALSE(desk.store.reads.empty());
+  ASSERT_EQ(situation.is_loading, !desk.store.reads.empty());
 
   desk.core().begin_removal(kAnna);
-  if (!desk.store.writes.empty()) EXPECT_FALSE(desk.core().removal_may_go_on(kAnna));
+  EXPECT_FALSE(!desk.store.writes.empty() && desk.core().removal_may_go_on(kAnna));
   const auto meanwhile = desk.submit(annas());
   desk.run(3);
   desk.store.end_writes();
