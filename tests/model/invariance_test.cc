@@ -43,7 +43,8 @@ struct Way {
   std::uint32_t chunk;  // 0: all at once
 };
 constexpr Way kWays[] = {{1, 1}, {1, 64}, {2, 16}, {2, 0}, {3, 64}, {5, 0}, {8, 64}};
-// Where time is short.
+// Long sequences once more, and short ones.
+constexpr Way kLongWays[] = {{3, 64}, {8, 0}};
 constexpr Way kFewWays[] = {{1, 7}, {2, 0}, {3, 16}, {5, 1}, {8, 0}};
 
 void expect_chunks_threads_and_ids_change_nothing(const ModelParts& model, const Conditions& base,
@@ -104,8 +105,10 @@ TEST_P(Invariance, ChunksThreadsAndBlockIdsChangeNothing) {
   const Tokens tokens = random_tokens(model_.config, kernels::kFloatsSplit + 70, 1);
   for (const kernels::KernelSet* const set : varied_sets()) {
     for (const Element element : kElements) {
-      expect_chunks_threads_and_ids_change_nothing(model_, {.kernels = set, .element = element},
-                                                   tokens);
+      const bool preferred = element == set->kv_element;
+      expect_chunks_threads_and_ids_change_nothing(
+          model_, {.kernels = set, .element = element}, tokens,
+          preferred ? std::span<const Way>(kWays) : kLongWays);
     }
   }
 }
@@ -161,10 +164,13 @@ TEST_P(Invariance, TheCacheChangesNothing) {
   const Tokens tokens = random_tokens(model_.config, 60, 4);
   for (const kernels::KernelSet* const set : varied_sets()) {
     for (const Element element : kElements) {
-      const Conditions conditions = {.kernels = set, .threads = 2, .chunk = 1, .element = element};
-      ASSERT_TRUE(same_bits(run_sequences(model_, conditions, {tokens}).front(),
-                            run_without_cache(model_, conditions, tokens)))
-          << set->name;
+      Conditions conditions = {.kernels = set, .threads = 2, .chunk = 1, .element = element};
+      const Logits expected = run_without_cache(model_, conditions, tokens);
+      for (const std::size_t threads : {1, 2, 3, 5, 8}) {
+        conditions.threads = threads;
+        ASSERT_TRUE(same_bits(run_sequences(model_, conditions, {tokens}).front(), expected))
+            << set->name << ", " << threads << " threads";
+      }
     }
   }
 }
