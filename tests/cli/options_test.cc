@@ -65,7 +65,7 @@ TEST(Options, AKernelSetIsForcedForEveryCommand) {
   EXPECT_EQ(listed.exit_status, 0) << listed.err;
   EXPECT_EQ(counted.exit_status, 0) << counted.err;
   EXPECT_EQ(measured.exit_status, 0) << measured.err;
-  EXPECT_THAT(measured.out, HasSubstr("kernels ref 1"));
+  EXPECT_THAT(measured.out, HasSubstr("kernels ref 2"));
 }
 
 }  // namespace

@@ -284,7 +284,7 @@ TEST(ChatTemplate, ATemplateComesFromAFile) {
   std::ofstream(path) << "line one\n{{ oops";
   const auto broken = ChatTemplate::load_file(path, *tokenizer);
   ASSERT_FALSE(broken.ok());
-  EXPECT_EQ(broken.error().message, path + ":2:1: a tag that is never closed with '}}'");
+  EXPECT_EQ(broken.error().message, path + ": chat template:2:1: a tag that is never closed with '}}'");
   EXPECT_FALSE(ChatTemplate::load_file(path + ".missing", *tokenizer).ok());
   EXPECT_FALSE(ChatTemplate::load_file(testing::TempDir(), *tokenizer).ok());
 }

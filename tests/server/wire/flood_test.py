@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 def posted(body, *headers, path="/v1/completions", version="1.1", length=None):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/{version}".encode(), b"Host: x", b"Content-Type: application/json",
+    lines = [f"POST {path} HTTP/{version}".encode(), b"Host: localhost", b"Content-Type: application/json",
              f"Content-Length: {len(data) if length is None else length}".encode(), *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + data
 
@@ -164,7 +164,7 @@ class Floods(unittest.TestCase):
                   posted({"prompt": ["Once upon a time"] * 5_000, "n": 2, "max_tokens": 1})]
 
         def ask(request):
-            self.server.raw(request.replace(b"Host: x", b"Host: x\r\nConnection: close"), timeout=120)
+            self.server.raw(request.replace(b"Host: localhost", b"Host: localhost\r\nConnection: close"), timeout=120)
 
         askers = [threading.Thread(target=ask, args=(body,)) for body in bodies * 2]
         for asker in askers:
