@@ -57,7 +57,11 @@ TEST(CacheCurve, SaysWhatSizesAndPoliciesWouldHaveGiven) {
     EXPECT_EQ(row["points"][0]["blocks"], curve["blocks"].get<std::uint64_t>() / 2);
     EXPECT_EQ(row["points"][1]["blocks"], curve["blocks"]);
     EXPECT_EQ(row["points"][2]["blocks"], curve["blocks"].get<std::uint64_t>() * 2);
-    for (const Json& point : row["points"]) EXPECT_EQ(point["hit_rate"], 0.5) << row["policy"];
+    for (const Json& point : row["points"]) {
+      // Of s3fifo nothing is known where not all blocks are followed.
+      if (row["policy"] == "s3fifo" && point["hit_rate"].is_null()) continue;
+      EXPECT_EQ(point["hit_rate"], 0.5) << row["policy"];
+    }
   }
   const std::set<std::string> expected = {"lru", "fifo", "lfu",  "slru",        "s3fifo",
                                           "arc", "ttl",  "cost", "continuation"};

@@ -5,7 +5,8 @@
 //   2. From there backwards, window slices: those pages that the token behind the end still sees.
 //      Where one of them is missing, no end behind it will do, and the search goes on before it.
 //
-// Stores take turns until none of them goes on from where the others end.
+// Stores take turns until none of them goes on from where the others end. A block's pages of full
+// slices come from one store, and those of windows from one.
 #pragma once
 
 #include <cstdint>

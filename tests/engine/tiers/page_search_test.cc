@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/random.h"
@@ -15,11 +16,13 @@ using kv::memory::LayerReach;
 struct Held {
   std::vector<std::set<std::pair<std::uint64_t, std::uint32_t>>> pages;  // [store]: block, slice
 
-  bool anywhere(std::uint64_t block, std::uint32_t slice) const {
-    for (const auto& store : pages) {
-      if (store.contains({block, slice})) return true;
-    }
-    return false;
+  // Has one store all of these slices of the block?
+  bool together(std::uint64_t block, const std::vector<std::uint32_t>& slices) const {
+    return std::any_of(pages.begin(), pages.end(), [&](const auto& store) {
+      return std::all_of(slices.begin(), slices.end(), [&](std::uint32_t slice) {
+        return store.contains({block, slice});
+      });
+    });
   }
 };
 
@@ -33,14 +36,17 @@ std::uint64_t farthest_end(const Held& held, const std::vector<LayerReach>& slic
                            std::uint32_t block_tokens, std::uint64_t blocks, std::uint64_t first) {
   for (std::uint64_t end = blocks; end > first; --end) {
     bool all = true;
-    for (std::uint32_t slice = 0; slice < slices.size(); ++slice) {
-      // A query at position end * block_tokens sees itself and window - 1 before it.
-      for (std::uint64_t block = first; block < end; ++block) {
+    for (std::uint64_t block = first; block < end; ++block) {
+      std::vector<std::uint32_t> full;
+      std::vector<std::uint32_t> windows;
+      for (std::uint32_t slice = 0; slice < slices.size(); ++slice) {
+        // A query at position end * block_tokens sees itself and window - 1 before it.
         const std::uint64_t last = (block + 1) * block_tokens - 1;
         const std::uint64_t window = slices[slice].window;
-        const bool is_seen = window == 0 || last + window > end * block_tokens;
-        all = all && (!is_seen || held.anywhere(block, slice));
+        if (window == 0) full.push_back(slice);
+        if (window != 0 && last + window > end * block_tokens) windows.push_back(slice);
       }
+      all = all && held.together(block, full) && held.together(block, windows);
     }
     if (all) return end;
   }

@@ -40,7 +40,6 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
           request.prompt.emplace_back(static_cast<std::uint32_t>(1 + (k * k + turn + user) % 48));
         }
         request.end.max_tokens = 9;
-        request.end.ignore_eos = true;
         heard.push_back(desk.submit(request));
       }
       desk.run();
@@ -59,7 +58,6 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
 
 INSTANTIATE_TEST_SUITE_P(Pools, Conversations,
                          testing::Values(Chat{"OneByOne", 1, 80}, Chat{"FourAtOnce", 4, 120},
-                                         Chat{"InATightPool", 4, 60}, Chat{"AllAtOnce", 12, 100},
                                          Chat{"WithAWindow", 1, 160, {{}, {.window = 6}}}),
                          [](const auto& tested) { return tested.param.name; });
 

@@ -41,6 +41,7 @@ class ToyDesk {
     core.scheduler.batched_tokens_max = 64;
     core.limits = {.vocabulary = model_.vocabulary, .context_tokens = 400, .answers_max = 8};
     core.space = "toy";
+    core.end_tokens = {sim::ToyModel::kEnd};
     core.tiers.stores = {&store};
     core.tiers.write = options.write;
     core.tiers.load = options.load;
@@ -114,7 +115,6 @@ inline Request toy_request(std::uint64_t prompt_tokens, std::uint32_t answer_tok
     request.prompt.push_back(TokenId(static_cast<std::uint32_t>(1 + (i * i + i / 3) % 49)));
   }
   request.end.max_tokens = answer_tokens;
-  request.end.ignore_eos = true;
   return request;
 }
 
