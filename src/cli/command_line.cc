@@ -112,7 +112,12 @@ int run_command_line(int argc, const char* const* argv) {
   add_replay_command(app, exit_status);
   add_verify_command(app, exit_status);
   add_bench_command(app, line_of(without_keys(words)), exit_status);
-  for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
+  // CLI11 reads the variables of every command: those of one that was not called would be held
+  // against its ranges all the same.
+  for (CLI::App* const command : app.get_subcommands({})) {
+    const bool named = std::find(words.begin(), words.end(), command->get_name()) != words.end();
+    if (named) add_environment_twins(*command);
+  }
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first

@@ -27,10 +27,6 @@ constexpr std::array<std::uint64_t, 15> kLocalFilesystems = {
     0x52654973,  // ReiserFS
     0x01021994,  // tmpfs
     0x858458F6,  // ramfs
-    0x794C7630,  // overlayfs
-    0x73717368,  // squashfs
-    0xE0F5E1E2,  // EROFS
-    0x9660,      // ISO 9660
 };
 
 Error system_error(const std::string& path) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/api/cache_explain.h"
+#include "server/api/request_memory.h"
 #include "server/api/retain.h"
 
 namespace pagoda::server {
@@ -162,11 +163,11 @@ void Completion::send(Answer& answer, Piece piece, std::string& out) {
   began_ = true;
 }
 
-// Until the whole reply can be sent.
+// Until the whole reply can be sent. Counted as the JSON that it becomes.
 void Completion::keep(Answer& answer, Piece piece, std::string& out) {
-  std::uint64_t bytes = piece.text.size() + piece.tokens.size() * sizeof(TokenId);
+  std::uint64_t bytes = 2 * piece.text.size() + piece.tokens.size() * kTokenIdBytes;
   for (const OptionalScore& score : piece.scores) {
-    bytes += sizeof(score) + (score ? score->top.size() * sizeof(engine::TokenLogprob) : 0);
+    if (score) bytes += (score->top.size() + 2) * kLogprobBytes;
   }
   answer.whole.append(std::move(piece));
   if (request_.memory.grow(bytes)) return;

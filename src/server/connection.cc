@@ -52,6 +52,15 @@ ApiError out_of_body_memory(const ByteBudget& memory) {
           "out_of_body_memory"};
 }
 
+ApiError out_of_reply_memory(const ByteBudget& memory) {
+  return {503,
+          fmt::format("other requests take {} of {} bytes of memory (--max-request-memory-bytes), "
+                      "which leaves none for this reply",
+                      memory.bytes_held(), memory.bytes_max()),
+          {},
+          "out_of_request_memory"};
+}
+
 bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
 }
@@ -252,6 +261,11 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
   Routed routed = co_await begin(incoming);
   if (const auto* const reply = std::get_if<HttpReply>(&routed)) {
     log_refusal(incoming.request, *reply, state_);
+    // A client that does not read keeps a reply in memory for as long as a write may take.
+    ByteBudget::Hold memory(state_.request_memory());
+    if (reply->body.size() > kShortReplyBytes && !memory.resize(reply->body.size())) {
+      co_return co_await send(incoming, error_reply(out_of_reply_memory(state_.request_memory())));
+    }
     co_return co_await send(incoming, *reply);
   }
   if (const auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
@@ -381,8 +395,12 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
   const std::string framing =
       has_body ? fmt::format("Content-Length: {}\r\n", reply.body.size()) : std::string();
   std::string bytes = header_text(incoming, reply, framing, keeps_alive(incoming));
-  if (has_body && incoming.request.method != "HEAD") bytes += reply.body;
-  co_return co_await write(std::move(bytes));
+  const bool shows_body = has_body && incoming.request.method != "HEAD";
+  // A long body is not copied behind its header.
+  const bool apart = shows_body && reply.body.size() > kShortReplyBytes;
+  if (shows_body && !apart) bytes += reply.body;
+  if (!co_await write(bytes)) co_return false;
+  co_return !apart || co_await write(reply.body);
 }
 
 awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
@@ -391,19 +409,20 @@ awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
                             .headers = {{"Cache-Control", "no-cache"}}};
   const bool chunked = incoming.version >= 11;
   if (!chunked) incoming.keep_alive = false;  // the connection's end is the stream's
-  co_return co_await write(header_text(
-      incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming)));
+  const std::string header = header_text(
+      incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming));
+  co_return co_await write(header);
 }
 
 awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string bytes, bool last) {
   if (incoming.version >= 11) {
     bytes = fmt::format("{:x}\r\n{}\r\n{}", bytes.size(), bytes, last ? "0\r\n\r\n" : "");
   }
-  co_return co_await write(std::move(bytes));
+  co_return co_await write(bytes);
 }
 
 // A client that does not read waits alone, and not for long.
-awaitable<bool> Connection::write(std::string bytes) {
+awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
   const asio::const_buffer rest = all + wire_->write_now(all);  // mostly nothing
   if (rest.size() == 0) co_return true;

@@ -255,6 +255,11 @@ void check_origin(const HttpRequest& request, const ServerState& state) {
                  {}, "origin_not_allowed");
 }
 
+// Whoever has no key must not be able to fill the memory that bodies may take.
+ApiError takes_no_body(const std::string& path) {
+  return ApiError(413, fmt::format("{}: takes no body", path), {}, "no_body_expected");
+}
+
 HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
   HttpReply reply = error_reply(ApiError(
       405, fmt::format("{}: takes {}, not {}", endpoint.path, endpoint.method, request.method), {},
@@ -312,7 +317,10 @@ std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState
   try {
     check_host(head, state);
     check_origin(head, state);
-    if (!is_preflight(head)) admit(head, state);
+    if (is_preflight(head)) throw takes_no_body(head.path);
+    const Endpoint& endpoint = admit(head, state);
+    if (!takes_method(endpoint, head.method)) return method_not_allowed(head, endpoint);
+    if (endpoint.method != "POST") throw takes_no_body(head.path);
     return std::nullopt;
   } catch (const ApiError& error) {
     return error_reply(error);

@@ -141,27 +141,16 @@ TEST_F(Fingerprints, AreOfTheFileThatIsOpenWhateverHasItsPath) {
 // The file systems of statfs(2): which of them set change times that can be relied on.
 TEST(FileStates, AreTrustedOnFileSystemsOfThisMachineAlone) {
   const std::vector<std::pair<std::string, std::uint64_t>> kTrusted = {
-      {"ext4", 0xEF53},        {"xfs", 0x58465342},   {"btrfs", 0x9123683E},
-      {"tmpfs", 0x01021994},   {"zfs", 0x2FC12FC1},   {"overlay", 0x794C7630},
-      {"f2fs", 0xF2F52010},    {"erofs", 0xE0F5E1E2}, {"squashfs", 0x73717368},
-      {"bcachefs", 0xCA451A4E}};
-  const std::vector<std::pair<std::string, std::uint64_t>> kForeign = {{"nfs", 0x6969},
-                                                                       {"smb", 0x517B},
-                                                                       {"cifs", 0xFF534D42},
-                                                                       {"smb2", 0xFE534D42},
-                                                                       {"fuse", 0x65735546},
-                                                                       {"ceph", 0x00C36400},
-                                                                       {"afs", 0x5346414F},
-                                                                       {"9p", 0x01021997},
-                                                                       {"coda", 0x73757245},
-                                                                       {"gfs2", 0x01161970},
-                                                                       {"lustre", 0x0BD00BD0},
-                                                                       {"gpfs", 0x47504653},
-                                                                       {"ocfs2", 0x7461636F},
-                                                                       {"vfat", 0x4D44},
-                                                                       {"exfat", 0x2011BAB0},
-                                                                       {"unknown", 0x12345678},
-                                                                       {"none", 0}};
+      {"ext4", 0xEF53},    {"xfs", 0x58465342},  {"btrfs", 0x9123683E},   {"tmpfs", 0x01021994},
+      {"zfs", 0x2FC12FC1}, {"f2fs", 0xF2F52010}, {"bcachefs", 0xCA451A4E}};
+  const std::vector<std::pair<std::string, std::uint64_t>> kForeign = {
+      {"nfs", 0x6969},          {"overlay", 0x794C7630}, {"erofs", 0xE0F5E1E2},
+      {"squashfs", 0x73717368}, {"iso9660", 0x9660},     {"smb", 0x517B},
+      {"cifs", 0xFF534D42},     {"smb2", 0xFE534D42},    {"fuse", 0x65735546},
+      {"ceph", 0x00C36400},     {"afs", 0x5346414F},     {"9p", 0x01021997},
+      {"coda", 0x73757245},     {"gfs2", 0x01161970},    {"lustre", 0x0BD00BD0},
+      {"gpfs", 0x47504653},     {"ocfs2", 0x7461636F},   {"vfat", 0x4D44},
+      {"exfat", 0x2011BAB0},    {"unknown", 0x12345678}, {"none", 0}};
   constexpr std::int64_t kSecond = 1'000'000'000;
   for (const auto& [name, type] : kTrusted) {
     EXPECT_TRUE(keeps_change_times(type)) << name;

@@ -267,6 +267,27 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
   }
 }
 
+// refuse_early() is asked when a body is about to come, of anyone who could connect.
+TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
+  const auto refused = [](const char* method, const char* path, const char* origin = "") {
+    const HttpRequest head = {.method = method,
+                              .path = path,
+                              .host = "127.0.0.1:8000",
+                              .origin = origin,
+                              .caller = identify("", desk().state().keys())};
+    const auto reply = refuse_early(head, desk().state());
+    return reply ? reply->status : 200;
+  };
+  for (const char* const path : {"/health", "/ping", "/version", "/", "/metrics", "/v1/models"}) {
+    EXPECT_EQ(refused("POST", path), 405) << path;
+    EXPECT_EQ(refused("PUT", path), 405) << path;
+    EXPECT_EQ(refused("GET", path), 413) << path;
+  }
+  EXPECT_EQ(refused("OPTIONS", "/v1/chat/completions", "http://127.0.0.1:8000"), 413);
+  EXPECT_EQ(refused("POST", "/v1/chat/completions"), 200);
+  EXPECT_EQ(refused("POST", "/tokenize"), 200);
+}
+
 // What a template says of a conversation is for its sender, who has no business with our paths.
 TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
   const std::string path = testing::TempDir() + "pagoda_refusing.jinja";

@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -273,6 +274,22 @@ TEST(ChatTemplate, ConversationsThatAreNoneAreRefused) {
   EXPECT_EQ(shown(chat.render(conversation)), "error: test: tools is not an array");
 }
 
+// A vocabulary may give its special tokens any bytes.
+TEST(ChatTemplate, SpecialTextsThatAreNotUtf8EndEveryWalkOverThem) {
+  for (const char* const text : {"\xA0", "\xE1", "\xE1\xA0", "\xFF\xFE", " \xA0 ", "a\xF0\x9F"}) {
+    for (const char* const use :
+         {"bos_token.strip()", "bos_token|trim", "bos_token.isalpha()", "bos_token.isupper()",
+          "bos_token is lower", "'x'.strip(bos_token)", "bos_token|upper", "bos_token|title",
+          "bos_token.split()", "bos_token[::-1]", "bos_token|list",
+          "bos_token.rstrip(eos_token)"}) {
+      const auto chat = ChatTemplate::parse("test", fmt::format("{{{{ {} }}}}", use), {text, text});
+      ASSERT_TRUE(chat.ok()) << chat.error().message;
+      const auto rendered = chat.value().render(talk({say("user", "hi")}));
+      EXPECT_TRUE(rendered.ok() || !rendered.error().message.empty()) << use;
+    }
+  }
+}
+
 TEST(ChatTemplate, ATemplateComesFromAFile) {
   const auto tokenizer = load_tokenizer(vocabulary_path("gpt-2"));
   ASSERT_NE(tokenizer, nullptr);
@@ -284,7 +301,8 @@ TEST(ChatTemplate, ATemplateComesFromAFile) {
   std::ofstream(path) << "line one\n{{ oops";
   const auto broken = ChatTemplate::load_file(path, *tokenizer);
   ASSERT_FALSE(broken.ok());
-  EXPECT_EQ(broken.error().message, path + ": chat template:2:1: a tag that is never closed with '}}'");
+  EXPECT_EQ(broken.error().message,
+            path + ": chat template:2:1: a tag that is never closed with '}}'");
   EXPECT_FALSE(ChatTemplate::load_file(path + ".missing", *tokenizer).ok());
   EXPECT_FALSE(ChatTemplate::load_file(testing::TempDir(), *tokenizer).ok());
 }

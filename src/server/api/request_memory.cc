@@ -9,10 +9,8 @@ namespace {
 
 constexpr std::uint64_t kPromptBytes = 4 << 10;  // of a prompt without its tokens
 constexpr std::uint64_t kAnswerBytes = 4 << 10;  // of an answer here and in the engine
-constexpr std::uint64_t kOptionBytes = 16;   // of a bias or a stop token: each prompt's are checked
-constexpr std::uint64_t kTokenBytes = 32;    // here, in the engine, and its block's name
-constexpr std::uint64_t kTokenIdBytes = 32;  // as JSON, value and text
-constexpr std::uint64_t kLogprobBytes = 256;  // as JSON, value and text
+constexpr std::uint64_t kOptionBytes = 16;  // of a bias or a stop token: each prompt's are checked
+constexpr std::uint64_t kTokenBytes = 32;   // here, in the engine, and its block's name
 
 }  // namespace
 

@@ -14,6 +14,8 @@ namespace pagoda::server {
 
 // Of one request.
 inline constexpr std::uint64_t kRequestMemoryMax = 256 << 20;
+inline constexpr std::uint64_t kTokenIdBytes = 32;   // as JSON, value and text
+inline constexpr std::uint64_t kLogprobBytes = 256;  // as JSON, value and text
 
 class RequestMemory {
  public:

@@ -123,8 +123,10 @@ Status SlabFiles::fit(FileLayer& layer, const SlotCodec& codec, std::uint64_t by
                              layer.path(), format_grouped(bytes_max), format_grouped(slot_bytes_))};
   }
   if (slab_->bytes() / slot_bytes_ > slots_max_) {
-    // Where that fails, it is cut as it is.
-    static_cast<void>(shrink_slab(*slab_, *index_, geometry_, codec.cipher(), slots_max_));
+    // Where that fails, it is cut as it is, and no record is believed before its page is read.
+    if (shrink_slab(*slab_, *index_, geometry_, codec.cipher(), slots_max_) != 0) {
+      was_closed_ = false;
+    }
   }
   slots_found_ = std::min<std::uint64_t>(slab_->bytes() / slot_bytes_, slots_max_);
   const IndexHeaderBytes header = encode_header({geometry_, codec.cipher(), codec.key_check()});

@@ -99,6 +99,7 @@ Value count_in_text(const Method& method, const Arguments& arguments, Heap& heap
   const Search search(part, Direction::kForward, heap);
   std::int64_t count = 0;
   for (std::size_t at = search.next(rest); at != std::string_view::npos; at = search.next(rest)) {
+    heap.step();
     rest.remove_prefix(at + part.size());
     ++count;
   }

@@ -120,6 +120,8 @@ void append_utf8(std::string& text, char32_t code) {
 Character character_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const std::size_t bytes = utf8_char_bytes(rest);
+  // A byte that begins no character stands for itself: whoever walks a text gets on.
+  if (bytes == 0) return {0xFFFD, 1};
   return {utf8_code_point(rest, bytes), bytes};
 }
 

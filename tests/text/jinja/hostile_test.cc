@@ -52,6 +52,14 @@ void expect_limit(std::string_view what, std::string_view source, std::uint64_t 
   EXPECT_LE(allocated, allocated_max) << what;
 }
 
+TEST(JinjaHostile, EveryMatchThatIsCountedIsAStep) {
+  const auto parsed = Template::parse("test", "{{ ('x' * 400000).count('x') }}");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  const auto rendered = parsed.value().render([](Heap&, Scope&) {}, 0, kLimits);
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_EQ(rendered.error().code, ErrorCode::kOutOfRange);
+}
+
 constexpr std::uint64_t kAllocatedMax = 4 * (std::uint64_t{16} << 20);
 
 constexpr std::string_view kTextUses[] = {
