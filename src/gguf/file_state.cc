@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kTickNs = 2'000'000'000;  // the longest of any file system, FAT's
 
 // As in linux/magic.h, whose list depends on the kernel that the headers came with.
-constexpr std::array<std::uint64_t, 15> kLocalFilesystems = {
+constexpr auto kLocalFilesystems = std::to_array<std::uint64_t>({
     0xEF53,      // ext2, ext3, ext4
     0x58465342,  // XFS
     0x9123683E,  // btrfs
@@ -27,7 +27,7 @@ constexpr std::array<std::uint64_t, 15> kLocalFilesystems = {
     0x52654973,  // ReiserFS
     0x01021994,  // tmpfs
     0x858458F6,  // ramfs
-};
+});
 
 Error system_error(const std::string& path) {
   return {ErrorCode::kIo, fmt::format("{}: {}", path, std::generic_category().message(errno))};
