@@ -399,8 +399,9 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
   // A long body is not copied behind its header.
   const bool apart = shows_body && reply.body.size() > kShortReplyBytes;
   if (shows_body && !apart) bytes += reply.body;
-  if (!co_await write(bytes)) co_return false;
-  co_return !apart || co_await write(reply.body);
+  const bool written = co_await write(bytes);
+  if (!written || !apart) co_return written;
+  co_return co_await write(reply.body);
 }
 
 awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
