@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/engine_desk.h"
+#include "engine/tiers/tier_desk.h"
 #include "engine/tiers/tiers.h"
 #include "store/host/host_store.h"
 #include "store/staged/staged_store.h"
@@ -13,20 +14,6 @@
 
 namespace pagoda::engine {
 namespace {
-
-CpuMachineOptions machine_options(std::uint32_t blocks) {
-  CpuMachineOptions options;
-  options.threads = 1;
-  options.block_tokens = 16;
-  options.scheduler.sequences_max = 4;
-  options.scheduler.batched_tokens_max = 64;
-  options.name_blocks = true;
-  options.kv_bytes = 1 << 20;
-  const auto probe =
-      CpuMachine::create(stories().config(), stories().weights(), kernels::ref_set(), options);
-  options.kv_bytes = blocks * probe.value()->page_layout().page_bytes();
-  return options;
-}
 
 std::vector<Request> draw_requests() {
   std::vector<Request> requests;
@@ -46,7 +33,7 @@ std::vector<Request> draw_requests() {
 struct Desk {
   Desk(std::uint32_t blocks, bool staged) {
     machine = CpuMachine::create(stories().config(), stories().weights(), kernels::ref_set(),
-                                 machine_options(blocks))
+                                 tier_machine_options(blocks))
                   .value();
     const std::uint64_t page_bytes = machine->page_layout().page_bytes();
     const store::HostStoreOptions sizes = {.bytes_max = 512 * page_bytes, .page_bytes = page_bytes};
@@ -99,7 +86,7 @@ struct Desk {
 class MovedPages : public testing::TestWithParam<bool> {
  protected:
   MovedPages() {
-    EngineDesk alone(stories(), machine_options(200), kernels::ref_set());
+    EngineDesk alone(stories(), tier_machine_options(200), kernels::ref_set());
     for (const Request& request : requests_) {
       alone_.push_back(alone.submit(request));
       alone.run();
