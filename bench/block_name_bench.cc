@@ -33,7 +33,7 @@ void bench_block(benchmark::State& state, const ExtraKeys& extra) {
   const BlockName parent = root_name();
   std::size_t block = 0;
   for (auto _ : state) {
-    const auto name =
+    auto name =
         namer.name(parent, std::span(tokens).subspan(block * block_tokens, block_tokens), extra);
     benchmark::DoNotOptimize(name.value());
     block = block + 1 < blocks ? block + 1 : 0;

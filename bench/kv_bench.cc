@@ -152,7 +152,8 @@ void bench_evict_and_seal(benchmark::State& state, bool name_blocks, bool rememb
 void read_all(EventRing& ring) {
   ring.hand_over();
   ring.read(UINT64_MAX, [](const Event& event, std::span<const TokenId>) {
-    benchmark::DoNotOptimize(event.sequence);
+    std::uint64_t sequence = event.sequence;
+    benchmark::DoNotOptimize(sequence);
   });
 }
 

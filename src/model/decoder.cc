@@ -117,6 +117,7 @@ void Decoder::embed(const Batch& batch) {
 }
 
 void Decoder::feed_forward_block(const LayerWeights& layer) {
+  if (config_.hidden_width == 0) return;  // a model of attention alone
   const std::size_t rows = places_.size();
   normalise(layer.feed_forward_norm);
   gate_and_up(layer);

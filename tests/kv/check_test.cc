@@ -12,10 +12,10 @@ struct Reach {
   friend auto member_of(Tag /*tag*/) { return kMember; }
 };
 
-#define REACH(Tag, Member)          \
-  struct Tag {                      \
-    friend auto member_of(Tag tag); \
-  };                                \
+#define REACH(Tag, Member)      \
+  struct Tag {                  \
+    friend auto member_of(Tag); \
+  };                            \
   template struct Reach<Tag, &Member>
 
 REACH(PoolRecords, BlockPool::records_);

@@ -1,6 +1,7 @@
 // Decoding what was encoded gives the text back, whatever the text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 

@@ -302,10 +302,10 @@ TEST_P(AnyServer, ARemovalTakesTheWritesThatWereAskedForBeforeIt) {
 
 TEST_P(AnyServer, FlushWaitsForWrites) {
   ServerProcess server = start();
+  const std::vector<std::byte> page = sample_page(1, StoreDriver::kPageBytes);  // outlives writes
   StoreDriver one(options(server));
   StoreDriver two(options(server));
   ASSERT_TRUE(one.connect() && two.connect());
-  const std::vector<std::byte> page = sample_page(1, StoreDriver::kPageBytes);
   ASSERT_TRUE(one.store().write({one.next_ticket(), sample_label(1), page}));
   ASSERT_TRUE(one.store().flush(5'000'000'000).ok());
   EXPECT_EQ(two.read(1), StoreFault::kNone);
