@@ -1,10 +1,9 @@
 // The second half of a step: what the launch gave.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/assert.h"
 #include "engine/core.h"
+#include "engine/spoilt_rows.h"
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
@@ -58,9 +57,7 @@ void Core::collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenCh
   // What these rows hold is not to be trusted: nothing of it is published.
   if (!finite) {
     return end_all(*answer.request, FinishReason::kError,
-                   fmt::format("a query, key or value of the model at positions {} to {} is not "
-                               "finite in the KV cache's element type",
-                               rows.first, rows.first + rows.rows - 1));
+                   spoilt_rows_error(rows.first, rows.rows).message);
   }
   if (!samples.empty() && !samples.front().ok()) {
     return end_all(*answer.request, FinishReason::kError, samples.front().error().message);

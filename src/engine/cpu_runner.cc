@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/assert.h"
+#include "engine/spoilt_rows.h"
 
 namespace pagoda::engine {
 namespace {
@@ -90,8 +91,7 @@ void CpuRunner::forward(const Launch& launch) {
   spoilt_.clear();
   std::size_t first = 0;
   for (const LaunchRows& rows : launch.rows) {
-    const auto own = decoder_.spoilt_rows().subspan(first, rows.rows);
-    spoilt_.push_back(std::find(own.begin(), own.end(), 1) != own.end() ? 1 : 0);
+    spoilt_.push_back(any_spoilt(decoder_.spoilt_rows().subspan(first, rows.rows)) ? 1 : 0);
     first += rows.rows;
   }
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/spoilt_rows.h"
+
 namespace pagoda::engine {
 namespace {
 
@@ -25,9 +27,10 @@ class SoloSequence {
     return SoloSequence(decoder, std::move(buffer), blocks);
   }
 
-  // Feeds tokens at positions [begin, end) of `tokens`; logits of the last one.
-  void feed(std::span<const TokenId> tokens, std::uint64_t begin, std::uint64_t end,
-            std::span<float> logits) {
+  // Feeds tokens at positions [begin, end) of `tokens`; logits of the last one. Fails by spoilt
+  // rows.
+  Status feed(std::span<const TokenId> tokens, std::uint64_t begin, std::uint64_t end,
+              std::span<float> logits) {
     const auto rows = static_cast<std::uint32_t>(end - begin);
     const model::SequenceRows sequence = {.rows = rows, .first_position = begin, .tables = tables_};
     const std::uint32_t last_row = rows - 1;
@@ -36,6 +39,8 @@ class SoloSequence {
                        .sequences = {&sequence, 1},
                        .logit_rows = {&last_row, wanted ? std::size_t{1} : std::size_t{0}}},
                       buffer_, logits.data());
+    if (any_spoilt(decoder_->spoilt_rows())) return spoilt_rows_error(begin, rows);
+    return ok_status();
   }
 
  private:
@@ -76,13 +81,14 @@ Status check_request(const SoloRequest& request, const model::Config& config) {
 bool is_cancelled(const SoloRequest& request) { return request.cancelled && request.cancelled(); }
 
 // Feeds `tokens` from `begin` on, in chunks. False when cancelled on the way.
-bool catch_up(const SoloRequest& request, SoloSequence& sequence, std::span<const TokenId> tokens,
-              std::uint64_t begin, std::uint32_t chunk, std::span<float> logits) {
+Result<bool> catch_up(const SoloRequest& request, SoloSequence& sequence,
+                      std::span<const TokenId> tokens, std::uint64_t begin, std::uint32_t chunk,
+                      std::span<float> logits) {
   while (begin < tokens.size()) {
     if (is_cancelled(request)) return false;
     const std::uint64_t end = std::min<std::uint64_t>(begin + chunk, tokens.size());
     const bool last = end == tokens.size();
-    sequence.feed(tokens, begin, end, last ? logits : std::span<float>{});
+    RETURN_IF_ERROR(sequence.feed(tokens, begin, end, last ? logits : std::span<float>{}));
     begin = end;
     if (request.on_prefill && tokens.size() == request.prompt.size()) {
       request.on_prefill(end, tokens.size());
@@ -115,7 +121,9 @@ Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& requ
       break;
     }
     const std::uint64_t begin = request.kv_cache ? computed : 0;
-    if (!catch_up(request, sequence, tokens, begin, decoder.rows_max(), logits)) {
+    ASSIGN_OR_RETURN(const bool caught_up,
+                     catch_up(request, sequence, tokens, begin, decoder.rows_max(), logits));
+    if (!caught_up) {
       answer.reason = FinishReason::kCancelled;
       break;
     }

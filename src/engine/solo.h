@@ -38,7 +38,8 @@ struct SoloAnswer {
 };
 
 // Fails when the prompt does not fit the context, naming both numbers, when a token id is not in
-// the vocabulary, or when logits are not finite.
+// the vocabulary, and, as in the engine, when logits are not finite or rows are spoilt
+// (spoilt_rows.h).
 Result<SoloAnswer> answer_alone(model::Decoder& decoder, const SoloRequest& request,
                                 const Clock& clock);
 

@@ -136,7 +136,7 @@ Result<File> File::parse(std::span<const std::byte> bytes, const std::string& so
 std::vector<OpenedPart> File::opened_parts() const {
   std::vector<OpenedPart> opened;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    opened.push_back({part_paths_[i], parts_[i]->descriptor()});
+    opened.push_back({part_paths_[i], parts_[i]->descriptor(), parts_[i]->state()});
   }
   return opened;
 }

@@ -49,7 +49,8 @@ class File {
   File& operator=(File&&) noexcept;
   ~File();
 
-  // Its files, open for as long as it lives; none of bytes in memory.
+  // Its files, open for as long as it lives, with their states before anything was read; none of
+  // bytes in memory.
   std::vector<OpenedPart> opened_parts() const;
   const std::string& path() const { return metadata_.source(); }
   std::uint32_t version() const { return version_; }

@@ -19,34 +19,34 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kRemembered = 64;  // sets of files
 
-using States = std::vector<FileState>;
-
-Result<States> states_of(std::span<const OpenedPart> parts, const FingerprintOptions& options) {
-  States states;
+Status check_unchanged(std::span<const OpenedPart> parts, const FingerprintOptions& options) {
   for (const OpenedPart& part : parts) {
     ASSIGN_OR_RETURN(const FileState state, options.state_of(part));
-    states.push_back(state);
+    if (state != part.state) {
+      return Error{ErrorCode::kCorrupt, fmt::format("{}: changed after it was opened", part.path)};
+    }
   }
-  return states;
+  return ok_status();
 }
 
-std::string text_of(const States& states) {
+// The states of the parts, as a memory has them.
+std::string states_text(std::span<const OpenedPart> parts) {
   std::string text = "v2";
-  for (const FileState& state : states) {
+  for (const auto& [path, descriptor, state] : parts) {
     text += fmt::format(" {}:{}:{}:{}:{}", state.device, state.inode, state.bytes,
                         state.modified_ns, state.changed_ns);
   }
   return text;
 }
 
-bool tell_changes(const States& states, const FingerprintOptions& options) {
+bool tell_changes(std::span<const OpenedPart> parts, const FingerprintOptions& options) {
   const std::int64_t now_ns = options.now_ns
                                   ? options.now_ns()
                                   : std::chrono::duration_cast<std::chrono::nanoseconds>(
                                         std::chrono::system_clock::now().time_since_epoch())
                                         .count();
-  return std::all_of(states.begin(), states.end(),
-                     [&](const FileState& state) { return tells_changes(state, now_ns); });
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const OpenedPart& part) { return tells_changes(part.state, now_ns); });
 }
 
 struct FreeContext {
@@ -70,10 +70,14 @@ Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool
   }
 }
 
-Result<std::string> hash_of(std::span<const OpenedPart> parts, const std::atomic<bool>& stop) {
+// Of all bytes, which were the same from the opening of the parts until now.
+Result<std::string> digest_of(std::span<const OpenedPart> parts, const FingerprintOptions& options,
+                              const std::atomic<bool>& stop) {
+  RETURN_IF_ERROR(check_unchanged(parts, options));
   const Hash hash(EVP_MD_CTX_new());
   EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
   for (const OpenedPart& part : parts) RETURN_IF_ERROR(add_part(part, hash, stop));
+  RETURN_IF_ERROR(check_unchanged(parts, options));
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
   unsigned int bytes = 0;
   EVP_DigestFinal_ex(hash.get(), digest.data(), &bytes);
@@ -122,33 +126,25 @@ void remember(const std::string& memory_path, const std::string& states,
 
 Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
                                 const FingerprintOptions& options, const std::atomic<bool>& stop) {
-  ASSIGN_OR_RETURN(const States states, states_of(parts, options));
+  RETURN_IF_ERROR(check_unchanged(parts, options));
   // Before the bytes are read: whatever is written into them from here on changes a state.
-  const bool can_be_remembered = tell_changes(states, options);
-  if (!options.memory_path.empty() && can_be_remembered) {
-    const std::string text = text_of(states);
+  const bool can_be_remembered = !options.memory_path.empty() && tell_changes(parts, options);
+  const std::string states = states_text(parts);
+  if (can_be_remembered) {
     for (const std::string& line : remembered_lines(options.memory_path)) {
-      if (is_of(line, text)) return Fingerprint{line.substr(0, kDigestDigits), true};
+      if (is_of(line, states)) return Fingerprint{line.substr(0, kDigestDigits), true};
     }
   }
-  ASSIGN_OR_RETURN(std::string digest, hash_of(parts, stop));
-  ASSIGN_OR_RETURN(const States states_after, states_of(parts, options));
-  if (states_after != states) {
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("{}: changed while it was read", parts.front().path)};
-  }
-  if (!options.memory_path.empty() && can_be_remembered) {
-    remember(options.memory_path, text_of(states), digest);
-  }
+  ASSIGN_OR_RETURN(std::string digest, digest_of(parts, options, stop));
+  if (can_be_remembered) remember(options.memory_path, states, digest);
   return Fingerprint{std::move(digest), false};
 }
 
 Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
                                  const FingerprintOptions& options, const std::atomic<bool>& stop) {
-  ASSIGN_OR_RETURN(const States states, states_of(parts, options));
-  ASSIGN_OR_RETURN(const std::string read, hash_of(parts, stop));
+  ASSIGN_OR_RETURN(const std::string read, digest_of(parts, options, stop));
   if (read == digest) return true;
-  if (!options.memory_path.empty()) remember(options.memory_path, text_of(states), {});
+  if (!options.memory_path.empty()) remember(options.memory_path, states_text(parts), {});
   return false;
 }
 

@@ -4,6 +4,9 @@
 // Reading gigabytes takes seconds, so that a small text file remembers digests by the states of the
 // files (file_state.h). Only states that tell every later change are remembered, and what was
 // remembered is a claim that confirm_fingerprint() checks by reading.
+//
+// A digest names what was computed with the bytes. Those may have been read at any time since the
+// files were opened: a model has a fingerprint only while all its files are as they were then.
 #pragma once
 
 #include <atomic>
@@ -22,6 +25,7 @@ namespace pagoda::gguf {
 struct OpenedPart {
   std::string path;  // for messages
   int descriptor = -1;
+  FileState state = {};  // before anything of it was read
 };
 
 struct Fingerprint {
@@ -38,11 +42,12 @@ struct FingerprintOptions {
   std::function<std::int64_t()> now_ns = {};  // since 1970; empty: the system's
 };
 
-// From memory where that can be trusted, else by reading. An error, too, when `stop` becomes true.
+// From memory where that can be trusted, else by reading. An error when a part's state is not, or
+// does not stay, that of its opening, and when `stop` becomes true.
 Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
                                 const FingerprintOptions& options, const std::atomic<bool>& stop);
 
-// Reads every byte. False: `digest` is not theirs, and is remembered no more.
+// Reads every byte. False: `digest` is not theirs, and is remembered no more. Errors as above.
 Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
                                  const FingerprintOptions& options, const std::atomic<bool>& stop);
 

@@ -40,21 +40,22 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   // Without O_NONBLOCK opening a FIFO would wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) return system_error(path, "open", errno);
-  struct stat state {};
-  if (::fstat(file.number(), &state) != 0) return system_error(path, "stat", errno);
-  if (!S_ISREG(state.st_mode)) {
+  struct stat kind {};
+  if (::fstat(file.number(), &kind) != 0) return system_error(path, "stat", errno);
+  if (!S_ISREG(kind.st_mode)) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: is {}, expected a regular file", path,
-                             S_ISDIR(state.st_mode) ? "a directory" : "not a file")};
+                             S_ISDIR(kind.st_mode) ? "a directory" : "not a file")};
   }
-  if (state.st_size == 0) {
+  ASSIGN_OR_RETURN(const FileState state, file_state(file.number(), path));
+  if (state.bytes == 0) {
     return Error{ErrorCode::kCorrupt, fmt::format("{}: is empty (0 bytes)", path)};
   }
-  const std::size_t size = static_cast<std::size_t>(state.st_size);
+  const auto size = static_cast<std::size_t>(state.bytes);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (memory == MAP_FAILED) return system_error(path, "map", errno);
-  return std::unique_ptr<MappedFile>(
-      new MappedFile(std::span(static_cast<const std::byte*>(memory), size), file.release()));
+  return std::unique_ptr<MappedFile>(new MappedFile(
+      std::span(static_cast<const std::byte*>(memory), size), file.release(), state));
 }
 
 // A refusal costs memory, nothing else.

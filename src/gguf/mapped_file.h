@@ -1,7 +1,8 @@
 // A regular file mapped read-only for as long as the object lives.
 //
 // The size is taken once. A file that someone truncates while it is mapped ends the process with
-// SIGBUS on the next touch, as with every mmap; replacing it by rename is safe.
+// SIGBUS on the next touch, as with every mmap, and one that is written over has other bytes;
+// replacing it by rename is safe.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "gguf/file_state.h"
 
 namespace pagoda::gguf {
 
@@ -25,15 +27,18 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   // Open for reading: the same file, whatever has its path by now.
   int descriptor() const { return descriptor_; }
+  // Before any of its bytes were read.
+  const FileState& state() const { return state_; }
   // Memory goes back to the system; what is touched again is read from the file again.
   void release_pages() const;
 
  private:
-  MappedFile(std::span<const std::byte> bytes, int descriptor)
-      : bytes_(bytes), descriptor_(descriptor) {}
+  MappedFile(std::span<const std::byte> bytes, int descriptor, const FileState& state)
+      : bytes_(bytes), descriptor_(descriptor), state_(state) {}
 
   std::span<const std::byte> bytes_;
   int descriptor_;
+  FileState state_;
 };
 
 }  // namespace pagoda::gguf

@@ -131,7 +131,8 @@ constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t 
 // is made NaN before it attends, keys and values by store_kv. GPUs do the same
 // (kernels/cuda/ops.h, Append).
 
-// The smallest magnitude that is not finite then.
+// The smallest magnitude that is not finite then (kv/memory/element_range.h): one bound for
+// queries, keys and values.
 float first_infinite(Arithmetic arithmetic, kv::memory::Element element);
 // Is every magnitude below the limit? NaN is not.
 bool all_below(const float* values, std::size_t count, float limit);

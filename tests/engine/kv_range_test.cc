@@ -9,6 +9,8 @@
 
 #include "engine/engine_desk.h"
 #include "engine/marked_model.h"
+#include "engine/solo.h"
+#include "model/seeded_model.h"
 
 namespace pagoda::engine {
 namespace {
@@ -43,22 +45,44 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
+constexpr std::uint32_t kChunk = 12;  // the marked token is not in a prompt's last one
+
 class KvRange : public testing::TestWithParam<Case> {
  protected:
-  // Prompts are computed in chunks: the marked token is not in the last one.
-  EngineDesk desk() const {
+  EngineDesk desk() const { return desk(model_); }
+  EngineDesk desk(const MarkedModel& model) const {
     CpuMachineOptions options;
     options.threads = 2;
     options.block_tokens = 8;
     options.kv_element = GetParam().element;
     options.kv_bytes = 8 << 20;
     options.scheduler.sequences_max = 4;
-    options.scheduler.batched_tokens_max = 12;
-    return {model_.config(), model_.weights(), options, *GetParam().set};
+    options.scheduler.batched_tokens_max = kChunk;
+    return {model.config(), model.weights(), options, *GetParam().set};
+  }
+  Result<SoloAnswer> answer_alone_with(const MarkedModel& model, bool kv_cache) {
+    model::DecoderOptions options;
+    options.rows_max = kChunk;
+    options.kv_element = GetParam().element;
+    model::Decoder decoder(model.config(), model.weights(), *GetParam().set, pool_, options);
+    const Request same = marked_request(model.config(), true);
+    SoloRequest request;
+    request.prompt = same.prompt;
+    request.tokens_max = *same.end.max_tokens;
+    request.context_max = model.config().context;
+    request.kv_cache = kv_cache;
+    request.sampling = same.sampling;
+    return answer_alone(decoder, request, clock_);
+  }
+  // Whether the element has no number for what is marked.
+  static bool is_out_of_range() {
+    return GetParam().beyond_all || GetParam().element == Element::kF16;
   }
 
-  const MarkedModel model_{stories(), GetParam().part,
-                           GetParam().beyond_all ? kBeyondAll : kBeyondFp16};
+  const Excess excess_ = GetParam().beyond_all ? kBeyondAll : kBeyondFp16;
+  const MarkedModel model_{stories(), GetParam().part, excess_};
+  ThreadPool pool_{2};
+  SteadyClock clock_;
 };
 
 TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse) {
@@ -75,7 +99,7 @@ TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse)
   EXPECT_TRUE(same_scores(beside->answers[0].scores, alone->answers[0].scores));
   const auto again = together.submit(marked_request(model_.config(), true));
   together.run();
-  if (!GetParam().beyond_all && GetParam().element != Element::kF16) {
+  if (!is_out_of_range()) {
     EXPECT_EQ(marked->answers[0].reason, FinishReason::kLength) << marked->answers[0].message;
     EXPECT_EQ(again->answers[0].tokens, marked->answers[0].tokens);
     return;
@@ -86,6 +110,29 @@ TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse)
         << ended->answers[0].message;
     EXPECT_TRUE(ended->answers[0].tokens.empty());
     EXPECT_LE(ended->answers[0].record.prompt_tokens_cached, kMarkedAt);
+  }
+}
+
+// In a model of one layer nobody but the marked token itself sees its query: all logits that an
+// answer is chosen by are finite.
+TEST_P(KvRange, ARequestAloneEndsAsTheEngineEndsIt) {
+  const model::SeededModel one_layer({.layers = 1, .vocabulary = 96});
+  const MarkedModel shallow(one_layer, GetParam().part, excess_);
+  for (const MarkedModel* const model : {&model_, &shallow}) {
+    EngineDesk engine = desk(*model);
+    const auto served = engine.submit(marked_request(model->config(), true));
+    engine.run();
+    const Heard::Given& expected = served->answers[0];
+    ASSERT_EQ(expected.reason == FinishReason::kError, is_out_of_range()) << expected.message;
+    for (const bool kv_cache : {true, false}) {
+      const Result<SoloAnswer> alone = answer_alone_with(*model, kv_cache);
+      ASSERT_EQ(alone.ok(), !is_out_of_range()) << (alone.ok() ? "" : alone.error().message);
+      if (alone.ok()) {
+        EXPECT_EQ(alone.value().tokens, expected.tokens);
+      } else {
+        EXPECT_EQ(alone.error().message, expected.message);
+      }
+    }
   }
 }
 

@@ -348,19 +348,14 @@ TEST_P(GpuAttention, ResultsAreTheTwinsHoweverTheWorkIsSharedOut) {
   }
 }
 
-// The smallest magnitude of a key or value that the element has no number for, and of a query.
-float first_infinite(Element element, bool query) {
-  const Element kept = query && element == Element::kE4M3 ? Element::kF16 : element;
-  return kernels::first_infinite(kernels::Arithmetic::kFloats, kept);
-}
-
-// The rule of kernels/ops.h, for queries (part 0), keys (1) and values (2).
+// The rule of kernels/ops.h, for queries (part 0), keys (1) and values (2), with the bounds of
+// CPUs.
 TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
   REQUIRE_GPU();
   const Case& c = GetParam();
+  const float limit = kernels::first_infinite(kernels::Arithmetic::kFloats, c.element);
+  const float largest = std::nextafter(limit, 0.0f);
   for (const std::uint32_t part : {0u, 1u, 2u}) {
-    const float limit = first_infinite(c.element, part == 0);
-    const float largest = std::nextafter(limit, 0.0f);
     for (const float bad : {INFINITY, NAN, -3.4e38f, limit, -limit, largest}) {
       Desk desk;
       Step step(desk, c);

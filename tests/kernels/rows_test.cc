@@ -252,6 +252,7 @@ TEST(StoreKv, TheFirstThatIsNotFiniteRoundsToInfinityAndTheOneBeforeDoesNot) {
     const float brain = first_infinite(arithmetic, Element::kBF16);
     EXPECT_EQ(float_from_bf16(bf16_from_float(brain)), infinity);
     EXPECT_TRUE(std::isfinite(float_from_bf16(bf16_from_float(std::nextafter(brain, 0.0f)))));
+    EXPECT_EQ(std::nextafter(first_infinite(arithmetic, Element::kE4M3), 0.0f), 448.0f * 128);
   }
   EXPECT_EQ(first_infinite(Arithmetic::kPairs, Element::kF32),
             first_infinite(Arithmetic::kPairs, Element::kBF16));

@@ -1,6 +1,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/tensor_core.cuh"
+#include "kv/memory/element_range.h"
 
 namespace pagoda::kernels::cuda {
 namespace {
@@ -40,12 +41,10 @@ struct LaneRow {
 
   // Whether the element has a number for each value.
   __device__ bool finite(Element element) const {
-    const float largest = element == Element::kF16    ? 65520.0f
-                          : element == Element::kE4M3 ? 0x1.C00002p15f
-                                                      : 0x1.FFp127f;
+    const float limit = kv::memory::first_infinite(element);
     bool all = true;
 #pragma unroll
-    for (const float value : values) all = all && fabsf(value) < largest;
+    for (const float value : values) all = all && fabsf(value) < limit;
     return __all_sync(~0u, all);
   }
   __device__ void spoil() { fill(__int_as_float(0x7FC00000)); }
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(kWarps * 32) append(Append job) {
     const float* const values = from + std::size_t{layout.kv_heads} * dim;
     return store_head(job, place, head - job.heads, rotation, from, values);
   }
-  // Queries of an 8-bit cache are fp16.
+  // Queries of an 8-bit cache are fp16, which holds all that its bounds let through.
   const Element element = layout.element == Element::kBF16 ? Element::kBF16 : Element::kF16;
   LaneRow query = {.data = reinterpret_cast<std::byte*>(
                        job.query + (std::size_t{row} * job.heads + head) * dim)};
@@ -153,7 +152,7 @@ __global__ void __launch_bounds__(kWarps * 32) append(Append job) {
     const std::uint32_t d = threadIdx.x % 32 + 32 * i;
     if (d < dim) query.values[i] = rotation.of(from, d);
   }
-  if (place.position != kNoPosition && !query.finite(element)) {
+  if (place.position != kNoPosition && !query.finite(layout.element)) {
     query.spoil();
     note_spoilt(job, place);
   }

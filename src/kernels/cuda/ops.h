@@ -199,10 +199,10 @@ struct Pages {
 };
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. The rule
-// for what is not finite is that of CPUs (kernels/ops.h, first_infinite): a head with a key or
-// value that is not, or too large for its element (kE4M3: above kE4M3RowMax), gets a NaN key and
-// values 0; a head of a query that is not, or too large for fp16 or bf16, is NaN. `spoilt` of its
-// sequence becomes 1 then.
+// for what is not finite is that of CPUs, and so are the bounds (kv/memory/element_range.h), which
+// queries, keys and values of a cache share: a head with a key or value that is not finite in the
+// cache's element gets a NaN key and values 0; a head of a query that is not is NaN. `spoilt` of
+// its sequence becomes 1 then.
 struct Append {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
   const RowPlace* places = nullptr;

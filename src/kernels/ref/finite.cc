@@ -1,32 +1,21 @@
 // Which queries, keys and values are numbers: the rule is in kernels/ops.h.
 #include "kernels/ref/finite.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "kv/memory/codec.h"
+#include "kv/memory/element_range.h"
 
 namespace pagoda::kernels {
-namespace {
-
-constexpr float kFirstInfiniteBF16 = 0x1.FFp127f;
-
-}  // namespace
 
 float first_infinite(Arithmetic arithmetic, kv::memory::Element element) {
-  switch (element) {
-    case kv::memory::Element::kF32:
-      if (arithmetic == Arithmetic::kPairs) return kFirstInfiniteBF16;
-      break;
-    case kv::memory::Element::kF16:
-      return 65520.0f;
-    case kv::memory::Element::kBF16:
-      return kFirstInfiniteBF16;
-    case kv::memory::Element::kE4M3:
-      return std::nextafter(kv::memory::kE4M3RowMax, std::numeric_limits<float>::infinity());
-  }
-  return std::numeric_limits<float>::infinity();
+  using kv::memory::Element;
+  const float kept = kv::memory::first_infinite(element);
+  if (arithmetic == Arithmetic::kFloats) return kept;
+  return std::min(kept, kv::memory::first_infinite(Element::kBF16));
 }
 
 bool all_below(const float* values, std::size_t count, float limit) {

@@ -1,5 +1,6 @@
 """Tiers whose model file was replaced, or whose disk takes no writes."""
 
+import errno
 import hashlib
 import os
 import resource
@@ -105,6 +106,51 @@ class Fingerprint(Tiers):
         with served.Served(other, *kv) as server:
             answer, details = ask(server)
             self.assertEqual((answer, details["cached_tokens"]), (foreign, WHOLE))
+
+    @staticmethod
+    def open_when_read(fifo):
+        """Its writing end, once somebody waits at the other."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    def test_a_model_that_changes_after_its_weights_were_read_is_not_used_with_tiers(self):
+        # Once its weights are packed, a server reads the speeds that it remembers: here it waits.
+        speeds = os.path.join(os.path.dirname(self.memory), "prefill_rates")
+        for way in ("in place", "by rename"):
+            with self.subTest(way):
+                shutil.copy(served.STORIES, self.model)
+                with self.serve() as server:
+                    right, _ = ask(server)
+                if os.path.exists(speeds):
+                    os.unlink(speeds)
+                os.mkfifo(speeds)
+                with self.disk("--kv-write", "through", wait=False) as server:
+                    gate = self.open_when_read(speeds)
+                    os.unlink(speeds)
+                    time.sleep(0.02)  # more than a tick of the file system's clock
+                    self.replace_model(way)
+                    os.close(gate)
+                    server.wait_ready()
+                    served.wait_until(lambda: "KV is kept in memory only" in server.stderr())
+                    self.assertIn(f"{self.model}: changed after it was opened", server.stderr())
+                    answer, _ = ask(server)
+                    if way == "by rename":
+                        self.assertEqual(answer, right, "it computes with what it opened")
+                    served.wait_until(server.is_at_rest)
+                    tier = server.get("/server_info")[1]["tiers"][0]
+                    self.assertEqual(tier["pages_written"], 0)
+                # Nothing of it is found by those who read what is there now.
+                with self.disk() as server:
+                    answer, details = ask(server)
+                    self.assertNotEqual(answer, right)
+                    self.assertEqual(details["cached_tokens"], 0)
+                shutil.rmtree(self.path("kv"))
 
     def test_a_stop_keeps_pages_though_the_fingerprint_was_only_remembered(self):
         self.remember(self.digest_of(self.model))
