@@ -14,7 +14,7 @@ void Loader::poll(std::int64_t now_ns) {
     Load& load = *each;
     if (load.task == nullptr) continue;
     const bool has_place = active < options_.loads_max || load.task->load_has_room;
-    if (load.stage != LoadStage::kNew || (has_place && may_begin(load))) {
+    if (!can_begin(load) || (has_place && may_begin(load))) {
       ++active;
       advance(load, now_ns);
     }
@@ -24,7 +24,7 @@ void Loader::poll(std::int64_t now_ns) {
 }
 
 void Loader::advance(Load& load, std::int64_t now_ns) {
-  if (load.stage == LoadStage::kNew) begin(load, now_ns);
+  if (can_begin(load)) begin(load, now_ns);
   if (load.stage == LoadStage::kReading) publish(load);
   if (load.stage == LoadStage::kReading && load.task != nullptr) read_on(load, now_ns);
 }
@@ -206,6 +206,7 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
       return !load.from_back &&
              choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
     case LoadStage::kHeld:
+    case LoadStage::kRested:
       return false;
   }
   return false;
@@ -222,6 +223,7 @@ void Loader::decide(Load& load, std::int64_t now_ns) {
   const bool waits = task.state == sched::TaskState::kWaiting;
   task.awaits_load = waits && worth_waiting(load, now_ns);
   task.load_wants_room = waits && worth_a_turn(load, now_ns);
+  task.tokens_seen_in_pool = waits && can_begin(load) ? load.first * block_tokens() : 0;
   if (task.awaits_load) {
     const bool could_run = task.waits_for == sched::WaitReason::kLoad;
     if (could_run && load.waits_since_ns == 0) load.waits_since_ns = now_ns;
@@ -255,8 +257,17 @@ void Loader::started(sched::Task& task, std::int64_t now_ns) {
   if (load.waits_since_ns != 0) {
     load.record.waited_s += seconds_between(load.waits_since_ns, now_ns);
   }
-  if (load.stage == LoadStage::kHeld || load.stage == LoadStage::kNew) return abandon(load);
-  if (load.stage == LoadStage::kReading && !load.from_back) turn_back(load);
+  switch (load.stage) {
+    case LoadStage::kNew:
+    case LoadStage::kHeld:
+    case LoadStage::kRested:
+      return abandon(load);
+    case LoadStage::kReading:
+      if (!load.from_back) turn_back(load);
+      return;
+    case LoadStage::kAsking:
+      return;
+  }
 }
 
 LoadRecord Loader::ended(const sched::Task& task) {
@@ -276,6 +287,7 @@ LoadRecord Loader::ended(const sched::Task& task) {
 void Loader::abandon(Load& load) {
   sched::Task& task = *load.task;
   task.awaits_load = task.load_wants_room = task.load_has_room = false;
+  task.tokens_seen_in_pool = 0;
   LoadRecord& record = records_[&task];
   for (std::size_t i = 0; i < kTiersMax; ++i) record.tokens[i] += load.record.tokens[i];
   record.tokens_offered += load.record.tokens_offered;
@@ -298,19 +310,27 @@ void Loader::make_way(std::int64_t now_ns) {
     // Who waits for room keeps what it has, and nobody who waits is before one whose turn it is.
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
     if (patient && keeps) continue;
+    // It starts over, for when its turn comes; not for ever, if others stand still for it.
     sched::Task& task = *load.task;
+    const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
     abandon(load);
-    if (patient) consider(task, now_ns);  // for when its turn comes
+    if (turns_lost < kTurnsMax) consider(task, now_ns, turns_lost);
     return;
   }
 }
 
 // Does something run, or is about to?
 bool Loader::room_will_come() const {
-  if (!scheduler_.running().empty()) return true;
+  if (!scheduler_.stands_still()) return true;
   return std::any_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
     const bool comes = load->stage == LoadStage::kAsking || load->stage == LoadStage::kReading;
     return load->task != nullptr && load->has_turn && comes && !load->from_back;
+  });
+}
+
+bool Loader::is_idle() const {
+  return std::all_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
+    return load->task != nullptr && load->stage == LoadStage::kRested;
   });
 }
 

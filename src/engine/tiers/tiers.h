@@ -44,7 +44,7 @@ class Tiers {
   void poll(std::int64_t now_ns);
 
   // Is anything on its way, in or out?
-  bool is_idle() const { return loader_.is_empty() && writer_.is_idle(); }
+  bool is_idle() const { return loader_.is_idle() && writer_.is_idle(); }
 
   const Loader& loader() const { return loader_; }
   const PageWriter& writer() const { return writer_; }
