@@ -62,6 +62,8 @@ class Loader {
 
   // Is nothing on its way, nor about to be?
   bool is_idle() const;
+  // When poll() has something to decide though no store reports anything; the end of time: never.
+  std::int64_t next_look_ns(std::int64_t now_ns) const;
 
  private:
   // A load whose turn came so often and did not suffice is given up: its answer computes.
@@ -106,7 +108,7 @@ class Loader {
   bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
   LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
-  void make_way(std::int64_t now_ns);
+  bool make_way(std::int64_t now_ns);
   bool room_will_come() const;
   // Does it neither hold nor ask for anything?
   static bool can_begin(const Load& load) {
@@ -128,6 +130,7 @@ class Loader {
   kv::StoreTicket& tickets_;
   kv::BlockNamer namer_;
   std::optional<kv::SpaceId> space_;
+  bool has_changed_ = false;                  // by the last poll(): others may go on
   bool expects_space_ = true;                 // false: it was dropped, or is not to be had
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::Task*, Load*> load_of_;

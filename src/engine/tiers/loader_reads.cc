@@ -1,5 +1,7 @@
 // Pages on their way, and whether it is worth waiting for them.
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -8,17 +10,23 @@
 namespace pagoda::engine {
 
 void Loader::poll(std::int64_t now_ns) {
-  make_way(now_ns);
+  has_changed_ = make_way(now_ns);
   std::uint32_t active = 0;
   for (const auto& each : loads_) {
     Load& load = *each;
     if (load.task == nullptr) continue;
+    const sched::Task& task = *load.task;
+    const auto state = [&] {
+      return std::tuple(load.task, load.stage, task.awaits_load, task.load_wants_room);
+    };
+    const auto before = state();
     const bool has_place = active < options_.loads_max || load.task->load_has_room;
     if (!can_begin(load) || (has_place && may_begin(load))) {
       ++active;
       advance(load, now_ns);
     }
     if (load.task != nullptr) decide(load, now_ns);
+    has_changed_ = has_changed_ || state() != before;
   }
   forget_ended();
 }
@@ -299,10 +307,11 @@ void Loader::abandon(Load& load) {
 
 // Answers that run, and those that wait for room, come first: while they are short of it the
 // youngest load gives its room back.
-void Loader::make_way(std::int64_t now_ns) {
+// True: one did.
+bool Loader::make_way(std::int64_t now_ns) {
   const std::uint64_t wanted = scheduler_.running().size() * slices();
   const bool runs_short = cache_.blocks_available() < wanted;
-  if (!runs_short && !scheduler_.someone_lacks_room()) return;
+  if (!runs_short && !scheduler_.someone_lacks_room()) return false;
   const bool patient = room_will_come();
   for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
     Load& load = **each;
@@ -315,8 +324,9 @@ void Loader::make_way(std::int64_t now_ns) {
     const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
     abandon(load);
     if (turns_lost < kTurnsMax) consider(task, now_ns, turns_lost);
-    return;
+    return true;
   }
+  return false;
 }
 
 // Does something run, or is about to?
@@ -332,6 +342,24 @@ bool Loader::is_idle() const {
   return std::all_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
     return load->task != nullptr && load->stage == LoadStage::kRested;
   });
+}
+
+std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  if (has_changed_) return now_ns;
+  std::int64_t next_ns = kNever;
+  for (const auto& load : loads_) {
+    if (load->task == nullptr || !load->task->awaits_load) continue;
+    if (!space_) {
+      next_ns = std::min(next_ns, load->arrived_ns + options_.space_wait_ns);
+    } else if (!can_begin(*load)) {
+      constexpr double kLongest_s = 1e6;
+      const double holds_s = choose(options_.load, outlook(*load, now_ns)).holds_s;
+      if (holds_s >= kLongest_s) continue;
+      next_ns = std::min(next_ns, now_ns + static_cast<std::int64_t>(holds_s * 1e9) + 1);
+    }
+  }
+  return next_ns;
 }
 
 void Loader::forget_ended() {
