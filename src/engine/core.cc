@@ -181,6 +181,8 @@ bool Core::move_pages() {
   return !tiers_->is_idle();
 }
 
+std::int64_t Core::next_look_ns() const { return tiers_->next_look_ns(clock_.now_ns()); }
+
 bool Core::awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
 
 void Core::keep_all() {

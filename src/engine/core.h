@@ -67,6 +67,8 @@ class Core {
   // nullptr: there are none outside the pool.
   const Tiers* tiers() const { return tiers_.get(); }
   bool awaits_pages() const;
+  // When move_pages() is due though no store rings its bell; the end of time: never.
+  std::int64_t next_look_ns() const;
   // Nothing runs any more: everything that is worth it is to be kept in tiers.
   void keep_all();
 

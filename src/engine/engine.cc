@@ -303,10 +303,16 @@ std::string Engine::tenant_name(TenantId id) const {
 }
 
 // Pages are on their way, and nothing can be computed before they come or have taken too long.
+// Stores ring when there is something to do.
 void Engine::nap() {
-  constexpr auto kLongest = std::chrono::milliseconds(2);
+  constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(2);
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::seconds(1);
+  // While requests are open deadlines pass and readers go on.
+  const std::chrono::nanoseconds longest = core_.requests_open() > 0 ? kPausedLook : kLongest;
+  const std::chrono::nanoseconds due(core_.next_look_ns() - clock_.now_ns());
   std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, kLongest, [this] { return has_mail_ || pages_came_; });
+  wake_.wait_for(lock, std::clamp(due, kShortest, longest),
+                 [this] { return has_mail_ || pages_came_; });
   pages_came_ = false;
 }
 

@@ -10,6 +10,10 @@ namespace {
 constexpr std::uint32_t kPlacesKept = 4;  // one of so many, at most
 constexpr std::uint32_t kRoomKept = 8;    // one of so many blocks
 
+std::uint64_t matched(const Task& task, std::uint64_t rows_behind) {
+  return task.length() - rows_behind;
+}
+
 }  // namespace
 
 void Planner::plan_admissions(const Situation& now) {
@@ -42,7 +46,7 @@ void Planner::walk_waiting(const Situation& now) {
       plan_.unfit.push_back(*unfit);
       if (unfit->reason == WaitReason::kTenant) walk_.close_tenant();
       if (unfit->reason == WaitReason::kContextClass) walk_.close_class();
-    } else if (task->load_wants_room) {
+    } else if (task->load_wants_room || matched(*task, rows_behind) < task->tokens_seen_in_pool) {
       plan_.load.push_back(task);
       plan_.unfit.push_back({.task = task, .reason = WaitReason::kLoad});
       count_admitted(*task, blocks_judged_);

@@ -39,15 +39,17 @@ void Scheduler::enqueue(Task& task) {
 
 const Plan& Scheduler::plan() {
   ++step_count_;
-  return planner_.plan({.running = running_,
-                        .waiting = waiting_,
-                        .tenants = tenants_,
-                        .cache = cache_,
-                        .classes = classes_,
-                        .sequences_claimed = sequences_claimed_,
-                        .blocks_coming = blocks_coming(),
-                        .launches_collected = launches_collected_,
-                        .step = step_count_});
+  const Plan& plan = planner_.plan({.running = running_,
+                                    .waiting = waiting_,
+                                    .tenants = tenants_,
+                                    .cache = cache_,
+                                    .classes = classes_,
+                                    .sequences_claimed = sequences_claimed_,
+                                    .blocks_coming = blocks_coming(),
+                                    .launches_collected = launches_collected_,
+                                    .step = step_count_});
+  stands_still_ = running_.empty() && draining_.empty() && plan.admit.empty() && plan.load.empty();
+  return plan;
 }
 
 // Does a launch that runs keep blocks from the pool which nobody will want when it is collected?
@@ -103,6 +105,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   Task& task = *admission.task;
   const kv::Match found = cache_.match(*task.domain, task.tokens);
   const kv::Match match = task.compute_whole_prompt ? kv::Match{} : found;
+  if (match.tokens < task.tokens_seen_in_pool) return false;  // who was admitted before took it
   if (task.preemptions == 0) {
     task.explanation = explain(*task.domain, task.tokens, found, task.compute_whole_prompt);
   }

@@ -89,6 +89,8 @@ class Scheduler {
   bool someone_lacks_room() const {
     return waiting_.by_reason()[static_cast<std::size_t>(WaitReason::kBlocks)] > 0;
   }
+  // Nothing runs, and the last plan started and loaded nothing.
+  bool stands_still() const { return stands_still_; }
   // Stops the program when an invariant does not hold. Linear. Who brings pages from other tiers or
   // writes them there may hold blocks of its own.
   void check(bool others_hold_blocks = false) const;
@@ -131,6 +133,7 @@ class Scheduler {
   std::uint64_t sequences_claimed_ = 0;
   std::uint64_t arrivals_ = 0;
   std::uint64_t step_count_ = 0;
+  bool stands_still_ = false;
   LaunchNumber launches_ = 0;
   LaunchNumber launches_collected_ = 0;
 };

@@ -51,6 +51,9 @@ struct Task {
   // the scheduler sets load_has_room instead of starting it.
   bool load_wants_room = false;
   bool load_has_room = false;
+  // Likewise: of its prompt the pool had so much when tiers were last asked. Where it has less when
+  // the task's turn comes, they are asked again, by load_has_room.
+  std::uint64_t tokens_seen_in_pool = 0;
   // Set by the owner at any time between steps: who reads the answer does not keep up. The task
   // keeps its place and its blocks and gets no rows.
   bool paused = false;

@@ -116,6 +116,24 @@ TEST(Scheduler, ALoadGetsTheRoomOfItsTasksTurnAndNobodyBehindTakesIt) {
   EXPECT_EQ(SchedulerDesk::rows_of(desk.step(), loading), 44u);
 }
 
+TEST(Scheduler, TiersAreAskedAgainWhenThePoolHasLessOfATaskAtItsTurn) {
+  SchedulerDesk desk({.scheduler = options(8, 100), .blocks = 20});
+  desk.add(40, 1, 7);
+  while (desk.scheduler().has_work()) desk.step();
+  Task& found = desk.add(40, 1, 7);
+  found.tokens_seen_in_pool = 36;
+  EXPECT_EQ(SchedulerDesk::rows_of(desk.step(), found), 1u) << "the pool has what it had";
+  while (desk.scheduler().has_work()) desk.step();
+  desk.cache().clear();
+  Task& lost = desk.add(40, 1, 7);
+  lost.tokens_seen_in_pool = 36;
+  EXPECT_TRUE(desk.step().empty());
+  EXPECT_TRUE(lost.load_has_room);
+  EXPECT_EQ(lost.waits_for, WaitReason::kLoad);
+  lost.tokens_seen_in_pool = 0;  // tiers have nothing
+  EXPECT_EQ(SchedulerDesk::rows_of(desk.step(), lost), 40u);
+}
+
 TEST(Scheduler, PreemptsTheCheapestToLoseAndResumesIt) {
   SchedulerDesk desk({.scheduler = options(4, 100), .blocks = 22});
   Task& old = desk.add(40, 40, std::nullopt, TenantId(0), 0);    // 10 blocks, 20 at its end

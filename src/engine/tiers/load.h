@@ -8,6 +8,7 @@
 //            the pool has     stores have what is seen of it    nobody has
 //
 //   Asking -> Reading -> Held
+//      \-> Rested: stores had no more than the pool has
 //
 // From the front while its answer waits. Once the answer computes by itself, from the back: block
 // after block until the two meet.
@@ -29,7 +30,8 @@ enum class LoadStage : std::uint8_t {
   kNew,     // waits for the space's id, for room, or for another load of the same blocks
   kAsking,  // a store was asked what it has
   kReading,
-  kHeld,  // all that comes has come
+  kHeld,    // all that comes has come
+  kRested,  // nothing was to come; stores are asked again if the pool has less when its turn comes
 };
 
 enum class BlockStage : std::uint8_t {

@@ -22,13 +22,14 @@ LoadDecision choose(LoadMode mode, const LoadOutlook& outlook) {
   if (!knows_model) return {LoadChoice::kCompute, 0};
   double patience_s = std::max(kPatienceSecondsMin, kPatienceShare * compute_s);
   if (!outlook.bytes_per_second) {
-    return {outlook.silent_s < patience_s ? LoadChoice::kWait : LoadChoice::kCompute, 0};
+    if (outlook.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
+    return {LoadChoice::kWait, 0, patience_s - outlook.silent_s};
   }
   patience_s +=
       kLatenessMax * static_cast<double>(outlook.bytes_running) / *outlook.bytes_per_second;
   const double load_s = static_cast<double>(outlook.bytes_left) / *outlook.bytes_per_second;
   if (load_s >= compute_s || outlook.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
-  return {LoadChoice::kWait, compute_s - load_s};
+  return {LoadChoice::kWait, compute_s - load_s, patience_s - outlook.silent_s};
 }
 
 }  // namespace pagoda::engine

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace pagoda::engine {
@@ -30,6 +31,8 @@ struct LoadDecision {
   LoadChoice choice = LoadChoice::kWait;
   // What computing the tokens left would take beyond loading them; 0 where unknown.
   double seconds_saved = 0;
+  // So long the choice holds if nothing comes.
+  double holds_s = std::numeric_limits<double>::infinity();
 };
 
 LoadDecision choose(LoadMode mode, const LoadOutlook& outlook);

@@ -18,11 +18,12 @@ Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& s
   if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
 }
 
-void Loader::consider(sched::Task& task, std::int64_t now_ns) {
+void Loader::consider(sched::Task& task, std::int64_t now_ns, std::uint32_t turns_lost) {
   if (!expects_space_ || task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
   if (const auto before = load_of_.find(&task); before != load_of_.end()) abandon(*before->second);
   auto load = std::make_unique<Load>();
   load->task = &task;
+  load->turns_lost = turns_lost;
   load->arrived_ns = load->heard_ns = now_ns;
   load_of_[&task] = load.get();
   loads_.push_back(std::move(load));
@@ -38,12 +39,13 @@ void Loader::drop_space() {
 
 void Loader::begin(Load& load, std::int64_t now_ns) {
   if (!space_) return;
-  load.has_turn = std::exchange(load.task->load_has_room, false);
+  if (std::exchange(load.task->load_has_room, false)) load.has_turn = true;
   load.was_refused = load.was_refused && !load.has_turn;
   name_blocks(load);
   load.first = cache_.match_blocks(*load.task->domain, load.task->tokens).nodes.size();
   load.committed = load.end = load.first;
-  if (load.first == load.names.size()) return abandon(load);  // the pool has it all
+  load.stage = LoadStage::kNew;
+  if (load.first == load.names.size()) return rest(load);  // the pool has it all
   if (bringing_the_same(load) != nullptr) return;
   load.stage = LoadStage::kAsking;
   load.heard_ns = now_ns;
@@ -140,7 +142,7 @@ std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
 void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered =
       std::max(load.record.tokens_offered, (load.end - load.first) * block_tokens());
-  if (load.end == load.first) return abandon(load);
+  if (load.end == load.first) return rest(load);
   const kv::Match match = cache_.match_blocks(*load.task->domain, load.task->tokens);
   if (!load.has_turn && scheduler_.someone_lacks_room()) return refuse(load);
   if (match.nodes.size() != load.first) return refuse(load);  // changed while a store was asked
@@ -176,12 +178,18 @@ void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
   ask_on(load, now_ns);
 }
 
+// The pool has what there is. Until its answer's turn that may leave.
+void Loader::rest(Load& load) {
+  if (load.task->state != sched::TaskState::kWaiting) return abandon(load);
+  load.stage = LoadStage::kRested;
+  load.has_turn = false;
+}
+
 // It may try again; its answer does not wait for that.
 void Loader::refuse(Load& load) {
-  constexpr std::uint32_t kTurnsMax = 4;
   load.stage = LoadStage::kNew;
   load.was_refused = true;
-  if (load.has_turn && ++load.turns_lost == kTurnsMax) abandon(load);
+  if (std::exchange(load.has_turn, false) && ++load.turns_lost == kTurnsMax) abandon(load);
 }
 
 // Those that run keep room to go on, and who loads ahead of its turn leaves some to others.

@@ -30,7 +30,7 @@ class Loader {
   void drop_space();
 
   // The task waits in the queue: what it needs is looked for.
-  void consider(sched::Task& task, std::int64_t now_ns);
+  void consider(sched::Task& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
   // It runs: its load ends, or goes on from the back.
   void started(sched::Task& task, std::int64_t now_ns);
   // It has ended: what was loaded for it.
@@ -60,9 +60,15 @@ class Loader {
   std::size_t stores() const { return store_rates_.size(); }
   double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
 
-  bool is_empty() const { return loads_.empty(); }
+  // Is nothing on its way, nor about to be?
+  bool is_idle() const;
+  // When poll() has something to decide though no store reports anything; the end of time: never.
+  std::int64_t next_look_ns(std::int64_t now_ns) const;
 
  private:
+  // A load whose turn came so often and did not suffice is given up: its answer computes.
+  static constexpr std::uint32_t kTurnsMax = 4;
+
   struct PendingRead {
     Load* load;
     std::uint64_t block;
@@ -76,6 +82,7 @@ class Loader {
   PagePlaces places() const;
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
+  void rest(Load& load);
   void refuse(Load& load);
   std::uint64_t blocks_spare(bool has_turn) const;
   const Load* bringing_the_same(const Load& load) const;
@@ -101,11 +108,16 @@ class Loader {
   bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
   LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
-  void make_way(std::int64_t now_ns);
+  bool make_way(std::int64_t now_ns);
   bool room_will_come() const;
+  // Does it neither hold nor ask for anything?
+  static bool can_begin(const Load& load) {
+    return load.stage == LoadStage::kNew || load.stage == LoadStage::kRested;
+  }
   // Where answers wait for room, only a load whose turn has come takes any.
   bool may_begin(const Load& load) const {
-    return !load.was_refused || load.task->load_has_room || !scheduler_.someone_lacks_room();
+    if (load.task->load_has_room) return true;
+    return load.stage == LoadStage::kNew && (!load.was_refused || !scheduler_.someone_lacks_room());
   }
   static bool lacks_room(const sched::Task& task) {
     return task.state == sched::TaskState::kWaiting && task.waits_for == sched::WaitReason::kBlocks;
@@ -118,6 +130,7 @@ class Loader {
   kv::StoreTicket& tickets_;
   kv::BlockNamer namer_;
   std::optional<kv::SpaceId> space_;
+  bool has_changed_ = false;                  // by the last poll(): others may go on
   bool expects_space_ = true;                 // false: it was dropped, or is not to be had
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::Task*, Load*> load_of_;

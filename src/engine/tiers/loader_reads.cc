@@ -1,5 +1,7 @@
 // Pages on their way, and whether it is worth waiting for them.
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -8,23 +10,29 @@
 namespace pagoda::engine {
 
 void Loader::poll(std::int64_t now_ns) {
-  make_way(now_ns);
+  has_changed_ = make_way(now_ns);
   std::uint32_t active = 0;
   for (const auto& each : loads_) {
     Load& load = *each;
     if (load.task == nullptr) continue;
+    const sched::Task& task = *load.task;
+    const auto state = [&] {
+      return std::tuple(load.task, load.stage, task.awaits_load, task.load_wants_room);
+    };
+    const auto before = state();
     const bool has_place = active < options_.loads_max || load.task->load_has_room;
-    if (load.stage != LoadStage::kNew || (has_place && may_begin(load))) {
+    if (!can_begin(load) || (has_place && may_begin(load))) {
       ++active;
       advance(load, now_ns);
     }
     if (load.task != nullptr) decide(load, now_ns);
+    has_changed_ = has_changed_ || state() != before;
   }
   forget_ended();
 }
 
 void Loader::advance(Load& load, std::int64_t now_ns) {
-  if (load.stage == LoadStage::kNew) begin(load, now_ns);
+  if (can_begin(load)) begin(load, now_ns);
   if (load.stage == LoadStage::kReading) publish(load);
   if (load.stage == LoadStage::kReading && load.task != nullptr) read_on(load, now_ns);
 }
@@ -206,6 +214,7 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
       return !load.from_back &&
              choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
     case LoadStage::kHeld:
+    case LoadStage::kRested:
       return false;
   }
   return false;
@@ -222,6 +231,7 @@ void Loader::decide(Load& load, std::int64_t now_ns) {
   const bool waits = task.state == sched::TaskState::kWaiting;
   task.awaits_load = waits && worth_waiting(load, now_ns);
   task.load_wants_room = waits && worth_a_turn(load, now_ns);
+  task.tokens_seen_in_pool = waits && can_begin(load) ? load.first * block_tokens() : 0;
   if (task.awaits_load) {
     const bool could_run = task.waits_for == sched::WaitReason::kLoad;
     if (could_run && load.waits_since_ns == 0) load.waits_since_ns = now_ns;
@@ -255,8 +265,17 @@ void Loader::started(sched::Task& task, std::int64_t now_ns) {
   if (load.waits_since_ns != 0) {
     load.record.waited_s += seconds_between(load.waits_since_ns, now_ns);
   }
-  if (load.stage == LoadStage::kHeld || load.stage == LoadStage::kNew) return abandon(load);
-  if (load.stage == LoadStage::kReading && !load.from_back) turn_back(load);
+  switch (load.stage) {
+    case LoadStage::kNew:
+    case LoadStage::kHeld:
+    case LoadStage::kRested:
+      return abandon(load);
+    case LoadStage::kReading:
+      if (!load.from_back) turn_back(load);
+      return;
+    case LoadStage::kAsking:
+      return;
+  }
 }
 
 LoadRecord Loader::ended(const sched::Task& task) {
@@ -276,6 +295,7 @@ LoadRecord Loader::ended(const sched::Task& task) {
 void Loader::abandon(Load& load) {
   sched::Task& task = *load.task;
   task.awaits_load = task.load_wants_room = task.load_has_room = false;
+  task.tokens_seen_in_pool = 0;
   LoadRecord& record = records_[&task];
   for (std::size_t i = 0; i < kTiersMax; ++i) record.tokens[i] += load.record.tokens[i];
   record.tokens_offered += load.record.tokens_offered;
@@ -287,10 +307,11 @@ void Loader::abandon(Load& load) {
 
 // Answers that run, and those that wait for room, come first: while they are short of it the
 // youngest load gives its room back.
-void Loader::make_way(std::int64_t now_ns) {
+// True: one did.
+bool Loader::make_way(std::int64_t now_ns) {
   const std::uint64_t wanted = scheduler_.running().size() * slices();
   const bool runs_short = cache_.blocks_available() < wanted;
-  if (!runs_short && !scheduler_.someone_lacks_room()) return;
+  if (!runs_short && !scheduler_.someone_lacks_room()) return false;
   const bool patient = room_will_come();
   for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
     Load& load = **each;
@@ -298,20 +319,47 @@ void Loader::make_way(std::int64_t now_ns) {
     // Who waits for room keeps what it has, and nobody who waits is before one whose turn it is.
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
     if (patient && keeps) continue;
+    // It starts over, for when its turn comes; not for ever, if others stand still for it.
     sched::Task& task = *load.task;
+    const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
     abandon(load);
-    if (patient) consider(task, now_ns);  // for when its turn comes
-    return;
+    if (turns_lost < kTurnsMax) consider(task, now_ns, turns_lost);
+    return true;
   }
+  return false;
 }
 
 // Does something run, or is about to?
 bool Loader::room_will_come() const {
-  if (!scheduler_.running().empty()) return true;
+  if (!scheduler_.stands_still()) return true;
   return std::any_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
     const bool comes = load->stage == LoadStage::kAsking || load->stage == LoadStage::kReading;
     return load->task != nullptr && load->has_turn && comes && !load->from_back;
   });
+}
+
+bool Loader::is_idle() const {
+  return std::all_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
+    return load->task != nullptr && load->stage == LoadStage::kRested;
+  });
+}
+
+std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  if (has_changed_) return now_ns;
+  std::int64_t next_ns = kNever;
+  for (const auto& load : loads_) {
+    if (load->task == nullptr || !load->task->awaits_load) continue;
+    if (!space_) {
+      next_ns = std::min(next_ns, load->arrived_ns + options_.space_wait_ns);
+    } else if (!can_begin(*load)) {
+      constexpr double kLongest_s = 1e6;
+      const double holds_s = choose(options_.load, outlook(*load, now_ns)).holds_s;
+      if (holds_s >= kLongest_s) continue;
+      next_ns = std::min(next_ns, now_ns + static_cast<std::int64_t>(holds_s * 1e9) + 1);
+    }
+  }
+  return next_ns;
 }
 
 void Loader::forget_ended() {

@@ -13,6 +13,9 @@ constexpr std::size_t kChainsLookedAt = 8;
 constexpr std::size_t kBlocksLookedAt = 64;
 // The pool is crowded while less than this part of it is free, or somebody waits for room.
 constexpr std::uint64_t kFreePart = 2;
+// Of the pool so much may be pinned, by all stores together: pages that no answer holds, and all.
+constexpr std::size_t kIdlePinsPart = 16;
+constexpr std::size_t kPinsPart = 4;
 // Of the backlog so many wait in the queue: what is sealed meanwhile is written soon.
 constexpr std::size_t kBacklogQueued = 16;
 
@@ -25,14 +28,21 @@ std::size_t PageWriter::NameHash::operator()(const kv::BlockName& name) const {
 }
 
 PageWriter::PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets)
-    : options_(options), cache_(cache), tickets_(tickets) {}
+    : options_(options), cache_(cache), tickets_(tickets) {
+  for (kv::PageStore* const store : options.stores) lanes_.push_back({.store = store});
+}
 
-// Pinned pages cannot be evicted: of those that nobody else holds, only a small part of the pool is
-// at a time.
-bool PageWriter::may_pin() const {
-  constexpr std::size_t kIdlePart = 16;
-  return pins_.size() < options_.writes_running_max &&
-         idle_pins_ <= cache_.pool().blocks() / kIdlePart;
+// Pinned pages cannot be evicted, and stores share what may be. One at a time may always be.
+bool PageWriter::may_pin(const Lane& lane) const {
+  const std::size_t share = cache_.pool().blocks() / lanes_.size();
+  return lane.pins < options_.writes_running_max && lane.pins <= share / kPinsPart &&
+         lane.idle_pins <= share / kIdlePinsPart;
+}
+
+bool PageWriter::is_idle() const {
+  return pins_.empty() && std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+           return lane.queue.empty() && lane.backlog_left == 0;
+         });
 }
 
 void PageWriter::used(std::span<const kv::NodeId> nodes) {
@@ -50,43 +60,54 @@ void PageWriter::notice_crowd(bool someone_lacks_room) {
   const bool before = crowded_;
   const std::uint64_t free = cache_.pool().blocks_free();
   crowded_ = someone_lacks_room || free * kFreePart < cache_.pool().blocks();
-  if (crowded_ && !before) backlog_ = cache_.whole_blocks();  // used longest ago last
+  if (!crowded_ || before) return;
+  backlog_ = cache_.whole_blocks();  // used longest ago last
+  for (Lane& lane : lanes_) lane.backlog_left = backlog_.size();
 }
 
-void PageWriter::take_backlog() {
-  while (!backlog_.empty() && queue_.size() < kBacklogQueued) {
-    want(backlog_.back());
-    backlog_.pop_back();
+void PageWriter::take_backlog(Lane& lane) {
+  while (lane.backlog_left > 0 && lane.queue.size() < kBacklogQueued) {
+    want(lane, backlog_[--lane.backlog_left]);
   }
 }
 
 bool PageWriter::want(kv::NodeId node) {
+  bool is_new = false;
+  // Every store is asked, so that the use counts in each.
+  for (Lane& lane : lanes_) is_new = want(lane, node) || is_new;
+  return is_new;
+}
+
+bool PageWriter::want(Lane& lane, kv::NodeId node) {
   const kv::PrefixTree& tree = cache_.tree();
   if (!space_ || !tree.is_live(node) || !tree.is_whole(node) || is_forbidden(node)) return false;
   const kv::BlockName& name = cache_.name(node);
-  const auto lacks_it = [&](kv::PageStore* store) {
-    bool keeps_all = true;
-    for (std::uint32_t slice = 0; slice < slices() && keeps_all; ++slice) {
-      if (!tree.page(node, slice)) continue;
-      keeps_all = store->keeps({.space = *space_, .name = name, .slice = slice});
-    }
-    return !keeps_all && store->takes_writes();
-  };
-  // Every store is asked, so that the use counts in each.
-  const auto lacking = std::count_if(options_.stores.begin(), options_.stores.end(), lacks_it);
-  if (lacking == 0 || queued_.contains(name) || is_being_written(name)) return false;
-  if (queue_.size() >= options_.writes_queued_max && !stopping_) {
+  if (!lacks(lane, node) || !lane.store->takes_writes()) return false;
+  if (lane.queued.contains(name) || is_being_written(lane, name)) return false;
+  if (lane.queue.size() >= options_.writes_queued_max && !stopping_) {
     ++blocks_skipped_;
     return false;
   }
-  queue_.push_back({node, name});
-  queued_.insert(name);
+  lane.queue.push_back({node, name});
+  lane.queued.insert(name);
   return true;
 }
 
-bool PageWriter::is_being_written(const kv::BlockName& name) const {
-  return std::any_of(pins_.begin(), pins_.end(),
-                     [&](const auto& pin) { return pin.second.name == name; });
+// Is one of the block's pages not there?
+bool PageWriter::lacks(const Lane& lane, kv::NodeId node) const {
+  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+    if (!cache_.tree().page(node, slice)) continue;
+    if (!lane.store->keeps({.space = *space_, .name = cache_.name(node), .slice = slice})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool PageWriter::is_being_written(const Lane& lane, const kv::BlockName& name) const {
+  return lane.pins > 0 && std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
+           return pin.second.lane == index_of(lane) && pin.second.name == name;
+         });
 }
 
 std::optional<kv::OwnerId> PageWriter::owner_of(kv::NodeId node) const {
@@ -115,12 +136,13 @@ bool PageWriter::is_writing(kv::OwnerId owner) const {
 void PageWriter::poll(bool someone_lacks_room) {
   if (!space_ || options_.write == WriteMode::kOff) return;
   notice_crowd(someone_lacks_room);
-  take_backlog();
+  for (Lane& lane : lanes_) take_backlog(lane);
   if (is_short_of_room()) note_leaving();
-  while (!queue_.empty() && may_pin()) {
-    if (!write(queue_.front())) break;
-    queued_.erase(queue_.front().name);
-    queue_.pop_front();
+  for (Lane& lane : lanes_) {
+    while (!lane.queue.empty() && may_pin(lane) && write(lane, lane.queue.front())) {
+      lane.queued.erase(lane.queue.front().name);
+      lane.queue.pop_front();
+    }
   }
 }
 
@@ -143,30 +165,37 @@ void PageWriter::note_leaving() {
   }
 }
 
-// False when stores have too much to do: once more, later.
-bool PageWriter::write(const Wanted& wanted) {
+// False when the store has too much to do: once more, later.
+bool PageWriter::write(Lane& lane, const Wanted& wanted) {
+  if (!lane.store->takes_writes()) return true;
   for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    for (kv::PageStore* const store : options_.stores) {
-      const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
-      if (!store->takes_writes() || store->keeps(key)) continue;
-      const std::uint32_t idle_before = cache_.pool().blocks_idle();
-      const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
-      if (!block) continue;  // it left meanwhile
-      if (is_forbidden(wanted.node)) {
-        cache_.unpin_page(*block);
-        return true;
-      }
-      const bool was_idle = cache_.pool().blocks_idle() < idle_before;
-      const kv::StoreTicket ticket = ++tickets_;
-      if (!store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
-        cache_.unpin_page(*block);
-        return false;
-      }
-      pins_[ticket] = {*block, wanted.name, owner_of(wanted.node), was_idle};
-      idle_pins_ += was_idle ? 1 : 0;
+    const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
+    if (lane.store->keeps(key)) continue;
+    const std::uint32_t idle_before = cache_.pool().blocks_idle();
+    const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
+    if (!block) continue;  // it left meanwhile
+    if (is_forbidden(wanted.node)) {
+      cache_.unpin_page(*block);
+      return true;
     }
+    const bool was_idle = is_held_for_stores(*block, cache_.pool().blocks_idle() < idle_before);
+    const kv::StoreTicket ticket = ++tickets_;
+    if (!lane.store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
+      cache_.unpin_page(*block);
+      return false;
+    }
+    pins_[ticket] = {index_of(lane), *block, wanted.name, owner_of(wanted.node), was_idle};
+    ++lane.pins;
+    lane.idle_pins += was_idle ? 1 : 0;
   }
   return true;
+}
+
+// Is the page held for stores alone? It is no longer idle when one of them has it.
+bool PageWriter::is_held_for_stores(kv::BlockId block, bool was_idle) const {
+  return was_idle || std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
+           return pin.second.block == block && pin.second.was_idle;
+         });
 }
 
 kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t slice) const {
@@ -184,15 +213,20 @@ bool PageWriter::take(const kv::StoreReport& report) {
   const auto pin = pins_.find(report.ticket);
   if (pin == pins_.end()) return false;
   cache_.unpin_page(pin->second.block);
-  idle_pins_ -= pin->second.was_idle ? 1 : 0;
+  Lane& lane = lanes_[pin->second.lane];
+  --lane.pins;
+  lane.idle_pins -= pin->second.was_idle ? 1 : 0;
   pins_.erase(pin);
   return true;
 }
 
 void PageWriter::drop_queue() {
-  queue_.clear();
+  for (Lane& lane : lanes_) {
+    lane.queue.clear();
+    lane.queued.clear();
+    lane.backlog_left = 0;
+  }
   backlog_.clear();
-  queued_.clear();
 }
 
 void PageWriter::drop_space() {

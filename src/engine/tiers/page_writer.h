@@ -4,9 +4,10 @@
 // an answer as soon as it has ended. So what was computed until then is written in the background,
 // and from then on a block is written when it is whole.
 //
-// A page is pinned while a store copies it. What finds no room in the queue is not kept: nobody
-// waits for a write, and a store that refuses writes is passed over. Thread rule: the engine's
-// thread.
+// A page is pinned while a store copies it. Every store has a queue and pins of its own, so that
+// one which takes its time keeps no other waiting. What finds no room in a queue is not kept:
+// nobody waits for a write, and a store that refuses writes is passed over. Thread rule: the
+// engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,7 @@ class PageWriter {
   // Is a store copying a private page of the owner?
   bool is_writing(kv::OwnerId owner) const;
 
-  bool is_idle() const { return queue_.empty() && pins_.empty() && backlog_.empty(); }
+  bool is_idle() const;
   std::uint64_t blocks_skipped() const { return blocks_skipped_; }
   std::size_t pages_pinned() const { return pins_.size(); }
 
@@ -63,37 +64,51 @@ class PageWriter {
     kv::NodeId node;
     kv::BlockName name;
   };
+  // What one store is to get.
+  struct Lane {
+    kv::PageStore* store;
+    std::deque<Wanted> queue = {};
+    std::unordered_set<kv::BlockName, NameHash> queued = {};  // in queue
+    std::size_t backlog_left = 0;  // of backlog_, which is gone through from its end
+    std::size_t pins = 0;
+    std::size_t idle_pins = 0;  // of them: of pages nobody else held
+  };
   struct Pin {
+    std::size_t lane;
     kv::BlockId block;
     kv::BlockName name;
     std::optional<kv::OwnerId> owner;  // of a private page
-    bool was_idle;                     // nobody else held it
+    bool was_idle;                     // no answer held it
   };
 
-  // False: every store that takes writes has it, or it is queued.
+  // False: every store that takes writes has it, or it is queued for it.
   bool want(kv::NodeId node);
-  bool is_being_written(const kv::BlockName& name) const;
+  bool want(Lane& lane, kv::NodeId node);
+  bool lacks(const Lane& lane, kv::NodeId node) const;
+  bool is_being_written(const Lane& lane, const kv::BlockName& name) const;
   bool is_forbidden(kv::NodeId node) const;
   std::optional<kv::OwnerId> owner_of(kv::NodeId node) const;
   void notice_crowd(bool someone_lacks_room);
-  void take_backlog();
+  void take_backlog(Lane& lane);
   bool is_short_of_room();
   void note_leaving();
-  bool write(const Wanted& wanted);
+  bool write(Lane& lane, const Wanted& wanted);
+  bool is_held_for_stores(kv::BlockId block, bool was_idle) const;
   kv::PageLabel label_of(kv::NodeId node, std::uint32_t slice) const;
   std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
-  bool may_pin() const;
+  std::size_t index_of(const Lane& lane) const {
+    return static_cast<std::size_t>(&lane - lanes_.data());
+  }
+  bool may_pin(const Lane& lane) const;
 
   const TierOptions& options_;
   kv::Cache& cache_;
   kv::StoreTicket& tickets_;
   std::optional<kv::SpaceId> space_;
-  std::deque<Wanted> queue_;
-  std::unordered_set<kv::BlockName, NameHash> queued_;  // in queue_
-  std::vector<kv::NodeId> backlog_;                     // to be queued, the last one first
-  std::unordered_map<kv::StoreTicket, Pin> pins_;       // being written
+  std::vector<Lane> lanes_;                        // [store]
+  std::vector<kv::NodeId> backlog_;                // to be queued for every store
+  std::unordered_map<kv::StoreTicket, Pin> pins_;  // being written
   std::vector<kv::OwnerId> forbidden_;
-  std::size_t idle_pins_ = 0;       // of them: of pages nobody else held
   std::uint64_t evicted_seen_ = 0;  // Cache::blocks_evicted() at the last look
   std::uint64_t free_seen_ = 0;     // blocks that were free then
   std::uint64_t blocks_skipped_ = 0;

@@ -32,10 +32,10 @@ struct TierOptions {
   // The tag of a tenant's private pages (OwnerId: its number); all are nobody's without.
   std::function<kv::OwnerTag(kv::OwnerId)> owner_tag = {};
 
-  std::uint32_t loads_max = 16;          // prompts that are loaded at a time
-  std::uint32_t reads_running_max = 64;  // pages
-  std::uint32_t writes_running_max = 32;
-  std::uint32_t writes_queued_max = 8192;      // blocks
+  std::uint32_t loads_max = 16;                // prompts that are loaded at a time
+  std::uint32_t reads_running_max = 64;        // pages
+  std::uint32_t writes_running_max = 32;       // pages, to each store
+  std::uint32_t writes_queued_max = 8192;      // blocks, for each store
   std::int64_t space_wait_ns = 1'000'000'000;  // for the space's id, when it is not known yet
   double tokens_per_second = 0;                // as measured by an earlier process; 0: unknown
 };

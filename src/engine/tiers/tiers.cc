@@ -64,15 +64,22 @@ void Tiers::poll(std::int64_t now_ns) {
   take_reports(now_ns);
   loader_.poll(now_ns);
   writer_.poll(scheduler_.someone_lacks_room());
+  // What ended as soon as it was asked for rings no bell.
+  took_reports_ = take_reports(now_ns);
 }
 
-void Tiers::take_reports(std::int64_t now_ns) {
+std::int64_t Tiers::next_look_ns(std::int64_t now_ns) const {
+  return took_reports_ ? now_ns : loader_.next_look_ns(now_ns);
+}
+
+bool Tiers::take_reports(std::int64_t now_ns) {
   reports_.clear();
   for (kv::PageStore* const store : options_.stores) store->poll(reports_);
   for (const kv::StoreReport& report : reports_) {
     const bool known = loader_.take(report, now_ns) || writer_.take(report);
     ASSERT(known, "a store reports what it was given, once");
   }
+  return !reports_.empty();
 }
 
 }  // namespace pagoda::engine

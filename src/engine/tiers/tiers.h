@@ -43,8 +43,10 @@ class Tiers {
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);
 
+  // When poll() is due though no store rings its bell; the end of time: never.
+  std::int64_t next_look_ns(std::int64_t now_ns) const;
   // Is anything on its way, in or out?
-  bool is_idle() const { return loader_.is_empty() && writer_.is_idle(); }
+  bool is_idle() const { return loader_.is_idle() && writer_.is_idle(); }
 
   const Loader& loader() const { return loader_; }
   const PageWriter& writer() const { return writer_; }
@@ -54,12 +56,14 @@ class Tiers {
   void keep_all() { writer_.keep_all(); }
 
  private:
-  void take_reports(std::int64_t now_ns);
+  // True: there were some.
+  bool take_reports(std::int64_t now_ns);
 
   TierOptions options_;
   sched::Scheduler& scheduler_;
   kv::StoreTicket tickets_ = 0;
   bool has_space_ = false;
+  bool took_reports_ = false;  // at the end of the last poll()
   Loader loader_;
   PageWriter writer_;
   std::vector<kv::StoreReport> reports_;

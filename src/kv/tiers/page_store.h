@@ -136,7 +136,8 @@ class PageStore {
   virtual bool keeps(const PageKey& key) = 0;
 
   virtual void read(PageRead read) = 0;
-  // False: too much waits already, or the store is off; nothing is reported then.
+  // False: too much waits already, its index is being read, or the store is off; nothing is
+  // reported then, and the bell of on_report() rings when that has changed.
   virtual bool write(PageWrite write) = 0;
   // False while every write would be refused, however long one waited: the store is off, its medium
   // is read-only, or writes failed one after another. stats().condition says why. Any thread.
@@ -146,7 +147,8 @@ class PageStore {
 
   // Appends what ended since the last call, in any order.
   virtual void poll(std::vector<StoreReport>& reports) = 0;
-  // Called by the store's threads when poll() has something; set once, before the first read.
+  // Called by the store's threads when poll() has something, or a write that was refused may be
+  // asked for again; set once, before the first read.
   virtual void on_report(std::function<void()> bell) = 0;
 
   // Removes an owner's pages in all spaces; of nobody else.

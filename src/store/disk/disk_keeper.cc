@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "store/disk/disk_store.h"
+#include "store/disk/other_slabs.h"
 
 namespace pagoda::store {
 
@@ -57,11 +58,15 @@ bool DiskStore::load_index() {
       if (slab_->has_changes()) note_changes();
       answer_questions();
       ended_.notify_all();
+      needs_ring_ = true;  // writes are taken from now on
       unlock_and_ring(lock);
       return true;
     }
     load_error_ = fmt::format("the index cannot be read: {}", error_text(error));
     ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
+    needs_ring_ = true;  // nobody waits for them any more
+    unlock_and_ring(lock);
+    lock.lock();
     upkeep_.wait_for(lock, nanoseconds(options_.retry_after_ns), [this] { return is_stopping_; });
     if (is_stopping_) return false;
   }
@@ -177,7 +182,16 @@ Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& o
   if (slab_->has_changes()) note_changes();
   lock.unlock();
   work_.notify_all();
-  return removed;
+  // Slabs of other models may have pages of the owner, too. Nobody else uses them: the folder is
+  // this process's.
+  const Result<kv::Removal> others = remove_from_others(*layer_, slab_->codec().geometry(), owner);
+  if (!removed.ok()) return removed;
+  if (!others.ok()) return others;
+  kv::Removal all = removed.value();
+  all.pages += others.value().pages;
+  all.bytes += others.value().bytes;
+  all.overwritten = all.overwritten && others.value().overwritten;
+  return all;
 }
 
 Status DiskStore::flush(std::int64_t timeout_ns) {

@@ -163,6 +163,18 @@ Result<SlabFiles> SlabFiles::open_read_only(FileLayer& layer, const SlotCodec& c
   return files;
 }
 
+Result<SlabFiles> SlabFiles::open_to_remove(FileLayer& layer, const SlotCodec& codec) {
+  SlabFiles files(codec);
+  RETURN_IF_ERROR(files.open_files(layer, OpenMode::kReadWriteDirect, OpenMode::kReadWrite));
+  RETURN_IF_ERROR(files.check_header(layer, codec, true));
+  files.slots_found_ = files.slab_->bytes() / files.slot_bytes_;
+  files.slots_max_ = std::min<std::uint64_t>(files.slots_found_, kSlotsMax);
+  if (const int error = files.set_closed(false); error != 0) {
+    return refused(layer, files.geometry_.file_stem() + std::string(kIndexSuffix), error);
+  }
+  return files;
+}
+
 std::uint64_t SlabFiles::bytes_with(std::uint64_t slots_used) const {
   return other_bytes_ + kIndexHeaderBytes + slots_max_ * kRecordBytes + slots_used * slot_bytes_;
 }

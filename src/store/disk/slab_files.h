@@ -27,6 +27,10 @@ class SlabFiles {
   static Result<SlabFiles> open_read_only(FileLayer& layer, const SlotCodec& codec,
                                           bool any_key = false);
 
+  // What is there, to be changed in place by who has no key of it: a slab that is not in use. It is
+  // durably marked as not closed.
+  static Result<SlabFiles> open_to_remove(FileLayer& layer, const SlotCodec& codec);
+
   bool is_read_only() const { return is_read_only_; }
   bool was_closed() const { return was_closed_; }
   std::size_t slots_max() const { return slots_max_; }

@@ -7,22 +7,12 @@
 #include <filesystem>
 
 #include "store/disk/aligned_bytes.h"
+#include "store/disk/other_slabs.h"
 #include "store/disk/posix_files.h"
 #include "store/disk/slab_files.h"
 
 namespace pagoda::store {
 namespace {
-
-Result<Cipher> cipher_of(FileLayer& layer, const std::string& index_name) {
-  const OpenedFile index = layer.open(index_name, OpenMode::kReadOnly);
-  std::array<std::byte, 64> bytes = {};
-  const int error = index.file ? read_all(*index.file, 0, bytes).error : index.error;
-  if (error != 0) {
-    return Error{ErrorCode::kIo,
-                 fmt::format("{}/{}: {}", layer.path(), index_name, error_text(error))};
-  }
-  return decode_header(bytes).header.cipher;
-}
 
 void count_pages(const SlotIndex& index, SlabSurvey& slab) {
   slab.slots = index.slots_max();
@@ -71,10 +61,8 @@ Result<SlabSurvey> survey_slab(FileLayer& layer, const SlotGeometry& geometry,
                                const SurveyOptions& options) {
   SlabSurvey slab;
   slab.geometry = geometry;
-  ASSIGN_OR_RETURN(slab.cipher, cipher_of(layer, geometry.file_stem() + std::string(kIndexSuffix)));
-  std::optional<SlotCipher> any_key;
-  if (slab.cipher != Cipher::kNone) any_key.emplace(SecretKey{});
-  const SlotCodec codec(geometry, any_key);
+  ASSIGN_OR_RETURN(const SlotCodec codec, codec_without_key(layer, geometry));
+  slab.cipher = codec.cipher();
   ASSIGN_OR_RETURN(SlabFiles files, SlabFiles::open_read_only(layer, codec, true));
   slab.was_closed = files.was_closed();
   SlotIndex index(files.slots_max());

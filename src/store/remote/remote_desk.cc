@@ -169,6 +169,7 @@ RemoteDesk::Inbox RemoteDesk::turn_off(const std::string& condition) {
   const std::lock_guard lock(mutex_);
   stats_.is_on = false;
   stats_.is_ready = true;
+  ring_due_ = true;  // who was refused a write need not wait
   stats_.condition = fmt::format("{}: {}", options_.url.shown(), condition);
   return std::exchange(inbox_, {});
 }

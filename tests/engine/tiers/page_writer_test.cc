@@ -58,7 +58,10 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
 
 INSTANTIATE_TEST_SUITE_P(Pools, Conversations,
                          testing::Values(Chat{"OneByOne", 1, 80}, Chat{"FourAtOnce", 4, 120},
-                                         Chat{"WithAWindow", 1, 160, {{}, {.window = 6}}}),
+                                         Chat{"InATightPool", 4, 60}, Chat{"AllAtOnce", 12, 100},
+                                         Chat{"AllInATightPool", 12, 40},
+                                         Chat{"WithAWindow", 1, 160, {{}, {.window = 6}}},
+                                         Chat{"TightWithAWindow", 12, 90, {{}, {.window = 6}}}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -27,6 +27,7 @@ class ScriptedStore final : public kv::PageStore {
     if (!holds_reads) end_reads([](const kv::PageRead&) { return true; });
   }
   bool write(kv::PageWrite write) override {
+    if (is_busy) return false;
     if (holds_writes) {
       writes.push_back(std::move(write));
       return true;
@@ -87,6 +88,7 @@ class ScriptedStore final : public kv::PageStore {
   std::vector<kv::PageWrite> writes;  // that run, while they are held
   bool holds_reads = true;
   bool holds_writes = false;
+  bool is_busy = false;  // too much waits already: no write is taken now
   std::uint64_t removals = 0;
 
  private:

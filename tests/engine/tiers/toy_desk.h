@@ -23,6 +23,8 @@ struct ToyDeskOptions {
   WriteMode write = WriteMode::kThrough;
   LoadMode load = LoadMode::kAuto;
   std::uint32_t writes_running_max = 32;
+  std::vector<kv::PageStore*> nearer = {};  // stores before the desk's own
+  std::vector<kv::PageStore*> farther = {};
 };
 
 class ToyDesk {
@@ -42,7 +44,10 @@ class ToyDesk {
     core.limits = {.vocabulary = model_.vocabulary, .context_tokens = 400, .answers_max = 8};
     core.space = "toy";
     core.end_tokens = {sim::ToyModel::kEnd};
-    core.tiers.stores = {&store};
+    core.tiers.stores = options.nearer;
+    core.tiers.stores.push_back(&store);
+    core.tiers.stores.insert(core.tiers.stores.end(), options.farther.begin(),
+                             options.farther.end());
     core.tiers.write = options.write;
     core.tiers.load = options.load;
     core.tiers.writes_running_max = options.writes_running_max;

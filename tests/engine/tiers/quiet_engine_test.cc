@@ -1,0 +1,98 @@
+// While stores have pages to move and nothing can be done, the engine waits for their bell.
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/tiers/tier_desk.h"
+#include "store/host/host_store.h"
+
+namespace pagoda::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+// As a disk whose index is being read: takes no write and answers no question until it is ready.
+class UnreadyStore final : public kv::PageStore {
+ public:
+  explicit UnreadyStore(std::uint64_t page_bytes)
+      : behind_(store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
+                                       kv::memory_mover())
+                    .value()) {}
+
+  std::string_view name() const override { return "unready"; }
+  std::optional<std::size_t> find(kv::StoreTicket ticket,
+                                  std::span<const kv::PageKey> keys) override {
+    if (is_ready_) return behind_->find(ticket, keys);
+    asked_ = ticket;
+    return std::nullopt;
+  }
+  bool keeps(const kv::PageKey& key) override { return is_ready_ && behind_->keeps(key); }
+  void read(kv::PageRead read) override { behind_->read(std::move(read)); }
+  bool write(kv::PageWrite write) override { return is_ready_ && behind_->write(std::move(write)); }
+  bool takes_writes() const override { return true; }
+  void cancel(std::span<const kv::StoreTicket> tickets) override { behind_->cancel(tickets); }
+  void poll(std::vector<kv::StoreReport>& reports) override {
+    ++polls;
+    if (is_ready_ && asked_) reports.push_back({.ticket = *std::exchange(asked_, std::nullopt)});
+    behind_->poll(reports);
+  }
+  void on_report(std::function<void()> bell) override {
+    bell_ = bell;
+    behind_->on_report(std::move(bell));
+  }
+  Result<kv::Removal> remove(const kv::OwnerTag& owner) override { return behind_->remove(owner); }
+  Result<kv::Removal> remove_all() override { return behind_->remove_all(); }
+  Status flush(std::int64_t timeout_ns) override { return behind_->flush(timeout_ns); }
+  kv::StoreStats stats() const override { return behind_->stats(); }
+
+  void become_ready() {
+    is_ready_ = true;
+    bell_();
+  }
+
+  std::atomic<std::uint64_t> polls = 0;
+
+ private:
+  std::atomic<bool> is_ready_ = false;
+  std::optional<kv::StoreTicket> asked_;  // of the engine's thread
+  std::function<void()> bell_;
+  std::unique_ptr<store::HostStore> behind_;
+};
+
+// Polled again and again it would never be left alone for so long.
+bool is_left_alone(const UnreadyStore& store) {
+  for (int tries = 0; tries < 200; ++tries) {
+    const std::uint64_t before = store.polls;
+    std::this_thread::sleep_for(milliseconds(150));
+    if (store.polls == before) return true;
+  }
+  return false;
+}
+
+TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
+  TierDesk desk(200);
+  UnreadyStore store(desk.page_bytes());
+  TierOptions tiers;
+  tiers.stores = {&store};
+  tiers.write = WriteMode::kThrough;
+  desk.machine->use_tiers(tiers);
+  EngineOptions options;
+  options.core = desk.machine->core_options();
+  Engine engine(options, desk.machine->cache(), desk.machine->runner(), desk.clock);
+  engine.set_space(kv::space_id("stories"));
+  const auto heard = std::make_shared<Heard>(1);
+  ASSERT_TRUE(engine.submit(tier_request(1), heard).ok());
+  for (int i = 0; i < 30000 && engine.snapshot().requests_finished == 0; ++i) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_TRUE(is_left_alone(store));
+  EXPECT_EQ(store.stats().pages, 0u);
+  store.become_ready();
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(60)));
+  EXPECT_GE(store.stats().pages, 6u) << "what waited was written when it rang";
+}
+
+}  // namespace
+}  // namespace pagoda::engine
