@@ -1,7 +1,5 @@
 #include "server/api_error.h"
 
-#include "text/utf8.h"
-
 namespace pagoda::server {
 namespace {
 
@@ -28,23 +26,6 @@ std::string leading_field(std::string_view message) {
 
 }  // namespace
 
-std::string shortened(std::string text, std::size_t bytes_max) {
-  constexpr std::string_view kGap = " … ";
-  if (text.size() <= bytes_max) return text;
-  const std::size_t room = bytes_max - kGap.size();
-  const auto all = std::string_view(text);
-  std::string_view head = all.substr(0, room - room / 4);
-  head.remove_suffix(text::utf8_incomplete_tail(head));
-  std::string_view tail = all.substr(all.size() - room / 4);
-  while (!tail.empty() && (static_cast<unsigned char>(tail.front()) & 0xC0) == 0x80) {
-    tail.remove_prefix(1);
-  }
-  std::string both(head);
-  both += kGap;
-  both += tail;
-  return both;
-}
-
 ApiError api_error(const Error& error) {
   switch (error.code) {
     case ErrorCode::kExhausted:
@@ -55,6 +36,14 @@ ApiError api_error(const Error& error) {
     default:
       return {400, error.message, leading_field(error.message)};
   }
+}
+
+ApiError out_of_request_memory() {
+  return {503,
+          "the requests that are read, wait and run take all memory that they may have "
+          "(--max-request-memory-bytes), and this one needs more",
+          {},
+          "out_of_request_memory"};
 }
 
 Json error_json(const ApiError& error) {

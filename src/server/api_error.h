@@ -12,20 +12,20 @@
 #include "base/result.h"
 #include "server/http_reply.h"
 #include "server/json.h"
+#include "text/abbreviated.h"
 
 namespace pagoda::server {
 
-// What replies repeat of a request is bounded: of a longer text the middle is left out, so that
-// both what it names and what it says of it stay. Characters stay whole.
+// What replies repeat of a request is bounded.
 inline constexpr std::size_t kMessageBytesMax = 1024;
 inline constexpr std::size_t kParamBytesMax = 256;
-std::string shortened(std::string text, std::size_t bytes_max);
 
 struct ApiError : std::exception {
-  ApiError(int http_status, std::string text, std::string field = {}, std::string word = {})
+  ApiError(int http_status, std::string_view said, std::string_view field = {},
+           std::string word = {})
       : status(http_status),
-        message(shortened(std::move(text), kMessageBytesMax)),
-        param(shortened(std::move(field), kParamBytesMax)),
+        message(text::abbreviated(said, kMessageBytesMax)),
+        param(text::abbreviated(field, kParamBytesMax)),
         code(std::move(word)) {}
 
   const char* what() const noexcept override { return message.c_str(); }
@@ -38,6 +38,9 @@ struct ApiError : std::exception {
 
 // An error of the engine or of a template about the request. Messages there begin with the field.
 ApiError api_error(const Error& error);
+
+// 503: what requests may take together is taken, and this one has not got what it needs.
+ApiError out_of_request_memory();
 
 Json error_json(const ApiError& error);
 HttpReply error_reply(const ApiError& error);

@@ -28,13 +28,13 @@ std::shared_ptr<const MapBoard::Drawn> MapBoard::read(engine::Engine& engine) {
   const std::lock_guard lock(shared_->mutex);
   const std::shared_ptr<const Drawn>& last = shared_->drawn;
   if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRedrawNs)) {
-    shared_->asked = true;
     engine.post([shared = shared_, &engine](auto& cache) {
       auto next = std::make_shared<const Drawn>(Drawn{draw_map(cache, kLimits), engine.now_ns()});
       const std::lock_guard hold(shared->mutex);
       shared->drawn.swap(next);
       shared->asked = false;
     });
+    shared_->asked = true;  // behind what may throw; the engine's thread waits for the lock
   }
   return last;
 }

@@ -6,11 +6,11 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/http/status.hpp>
 #include <chrono>
 #include <exception>
 #include <utility>
 
+#include "server/api/chat_prompt.h"
 #include "server/api_error.h"
 #include "server/completion_log.h"
 
@@ -18,7 +18,6 @@ namespace pagoda::server {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using asio::awaitable;
 using asio::experimental::awaitable_operators::operator||;
 using boost::system::error_code;
@@ -31,9 +30,8 @@ constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
 // A body's first bytes are not counted: who asks little is served whatever others send.
 constexpr std::size_t kBodyBytesFree = 64 << 10;
-// Bodies and replies up to these are read and made where they come: some milliseconds.
+// Bodies up to this are read where they come: some milliseconds.
 constexpr std::size_t kShortBodyBytes = 64 << 10;
-constexpr std::uint64_t kShortReplyBytes = 1 << 20;
 // Requests that take as much are started and ended elsewhere; after them, and after bodies of that
 // size, the heap is given back to the system.
 constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
@@ -52,13 +50,15 @@ ApiError out_of_body_memory(const ByteBudget& memory) {
           "out_of_body_memory"};
 }
 
-ApiError out_of_reply_memory(const ByteBudget& memory) {
-  return {503,
-          fmt::format("other requests take {} of {} bytes of memory (--max-request-memory-bytes), "
-                      "which leaves none for this reply",
-                      memory.bytes_held(), memory.bytes_max()),
-          {},
-          "out_of_request_memory"};
+// What `work` returns, or nothing and what it threw.
+template <class Outcome>
+awaitable<std::optional<Outcome>> caught(awaitable<Outcome> work, std::exception_ptr& thrown) {
+  try {
+    co_return co_await std::move(work);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  co_return std::nullopt;
 }
 
 bool went_well(const std::optional<Outcome>& outcome) {
@@ -83,25 +83,52 @@ Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
 Connection::~Connection() { state_.meters().count_disconnection(); }
 
 awaitable<void> Connection::run() {
-  bool good = went_well(co_await within(options_.request_timeout, wire_->open()));
-  while (good && state_.phase() != Phase::kStopping) {
+  const bool opened = went_well(co_await within(options_.request_timeout, wire_->open()));
+  Next next = opened ? Next::kRequest : Next::kBroken;
+  while (next == Next::kRequest && state_.phase() != Phase::kStopping) {
     if (!co_await wait_for_bytes()) break;
-    Read read = co_await read_request();
-    if (const auto* const refused = std::get_if<Refused>(&read)) {
-      if (!refused->reply) break;
-      log_refusal(refused->incoming.request, *refused->reply, state_);
-      if (co_await send(refused->incoming, *refused->reply)) co_await linger();
-      break;
-    }
-    auto& incoming = std::get<Incoming>(read);
-    good = co_await answer(incoming);
-    if (good && flooded_) co_await linger();
-    if (flooded_ || !keeps_alive(incoming)) break;
+    next = co_await serve_request();
   }
-  if (good) co_await within(kLinger, wire_->finish());
+  if (next != Next::kBroken) co_await within(kLinger, wire_->finish());
   error_code ignored;
   wire_->socket().shutdown(Wire::Socket::shutdown_both, ignored);
   wire_->socket().close(ignored);
+}
+
+// Whatever is thrown on the way, the client is told, or sees the connection end where a reply had
+// begun. What the request had is given back before.
+awaitable<Connection::Next> Connection::serve_request() {
+  Incoming incoming;
+  reply_begun_ = false;
+  std::exception_ptr thrown;
+  try {
+    co_return co_await read_and_answer(incoming);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  std::string().swap(incoming.request.body);
+  incoming.body_memory = {};
+  incoming.keep_alive = false;
+  if (incoming.request.id.empty()) incoming.request.id = fresh_request_id();
+  state_.log().write_thrown(incoming.request.id, incoming.request.path, thrown);
+  if (reply_begun_) co_return Next::kBroken;
+  const HttpReply reply = error_reply(ApiError(
+      500, "something went wrong in the server, whose log says more", {}, "internal_error"));
+  if (co_await send(incoming, reply)) co_await linger();
+  co_return Next::kEnd;
+}
+
+awaitable<Connection::Next> Connection::read_and_answer(Incoming& incoming) {
+  const std::optional<Refused> refused = co_await read_request(incoming);
+  if (refused) {
+    if (!refused->reply) co_return Next::kEnd;
+    log_refusal(incoming.request, *refused->reply, state_);
+    if (co_await send(incoming, *refused->reply)) co_await linger();
+    co_return Next::kEnd;
+  }
+  if (!co_await answer(incoming)) co_return Next::kBroken;
+  if (flooded_) co_await linger();
+  co_return flooded_ || !keeps_alive(incoming) ? Next::kEnd : Next::kRequest;
 }
 
 // A timer beside the operation, not a coroutine beside it: this is on every request's way, and an
@@ -139,7 +166,7 @@ awaitable<bool> Connection::wait_for_bytes() {
   co_return true;
 }
 
-awaitable<Connection::Read> Connection::read_request() {
+awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming& incoming) {
   using State = RequestReader::State;
   const Clock::time_point deadline = Clock::now() + options_.request_timeout;
   RequestReader reader(options_);
@@ -147,19 +174,18 @@ awaitable<Connection::Read> Connection::read_request() {
   for (bool has_head = false;;) {
     const auto bytes = buffer_.data();
     buffer_.consume(reader.put({static_cast<const char*>(bytes.data()), bytes.size()}));
-    if (reader.state() == State::kFailed) co_return refusal_of(reader);
+    if (reader.state() == State::kFailed) co_return refusal_of(reader, incoming);
     if (reader.body_bytes() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
-      Incoming unread = incoming_of(reader.head(), reader);
-      unread.keep_alive = false;
-      co_return Refused{error_reply(out_of_body_memory(state_.body_memory())), std::move(unread)};
+      incoming = incoming_of(reader.head(), reader);
+      incoming.keep_alive = false;  // its body is still to come
+      co_return Refused{error_reply(out_of_body_memory(state_.body_memory()))};
     }
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
-      if (std::optional<HttpReply> refusal = co_await take_head(reader)) {
-        Incoming unread = incoming_of(reader.head(), reader);
-        unread.keep_alive = false;  // its body is still to come
-        co_return Refused{std::move(refusal), std::move(unread)};
-      }
+      incoming = incoming_of(reader.head(), reader);
+      incoming.keep_alive = false;  // until its body has come
+      std::optional<HttpReply> refusal = co_await take_head(incoming, reader);
+      if (refusal) co_return Refused{std::move(refusal)};
     }
     const auto room = buffer_.prepare(has_head ? kBodyReadBytes : kReadBytes);
     const std::optional<Outcome> outcome =
@@ -170,23 +196,23 @@ awaitable<Connection::Read> Connection::read_request() {
     if (error && error != asio::error::eof) co_return Refused{};
     if (!outcome) reader.give_up();
     if (error == asio::error::eof) reader.end();
-    if (reader.state() == State::kFailed) co_return refusal_of(reader);
+    if (reader.state() == State::kFailed) co_return refusal_of(reader, incoming);
   }
-  HttpRequest request = reader.take();
-  Incoming incoming = incoming_of(std::move(request), reader);
+  incoming = incoming_of(reader.take(), reader);
   incoming.body_memory = std::move(body_memory);
-  co_return Read(std::move(incoming));
+  co_return std::nullopt;
 }
 
 // Nothing is said to who sent nothing but empty lines.
-Connection::Refused Connection::refusal_of(const RequestReader& reader) {
+Connection::Refused Connection::refusal_of(const RequestReader& reader, Incoming& incoming) {
   if (!reader.has_begun()) return {};
-  return {error_reply(reader.error()), {.request = reader.head()}};
+  incoming = {.request = reader.head()};
+  return {error_reply(reader.error())};
 }
 
 // Whoever may not ask is told before its body comes.
-awaitable<std::optional<HttpReply>> Connection::take_head(const RequestReader& reader) {
-  const Incoming incoming = incoming_of(reader.head(), reader);
+awaitable<std::optional<HttpReply>> Connection::take_head(const Incoming& incoming,
+                                                          const RequestReader& reader) {
   std::optional<HttpReply> refusal = refuse_early(incoming.request, state_);
   if (!refusal && reader.expects_continue()) co_await write("HTTP/1.1 100 Continue\r\n\r\n");
   co_return refusal;
@@ -237,11 +263,15 @@ awaitable<Routed> Connection::begin(Incoming& incoming) {
   HttpRequest& request = incoming.request;
   const std::size_t body_bytes = request.body.size();
   std::optional<Routed> routed;
-  if (body_bytes > kShortBodyBytes) {
-    routed = co_await on_worker([&] { return route(request, state_); });
-  } else {
-    routed = route(request, state_);
+  request.may_take_long = body_bytes > kShortBodyBytes;
+  if (!request.may_take_long) {
+    try {
+      routed = route(request, state_);
+    } catch (const TakesLong&) {
+      request.may_take_long = true;
+    }
   }
+  if (request.may_take_long) routed = co_await on_worker([&] { return route(request, state_); });
   std::string().swap(request.body);  // gives its memory back
   incoming.body_memory = {};
   if (body_bytes >= kLargeRequestBytes) workers_.tidy_later();
@@ -259,14 +289,8 @@ awaitable<Routed> Connection::begin(Incoming& incoming) {
 // All answers: false when the connection is of no more use.
 awaitable<bool> Connection::answer(Incoming& incoming) {
   Routed routed = co_await begin(incoming);
-  if (const auto* const reply = std::get_if<HttpReply>(&routed)) {
-    log_refusal(incoming.request, *reply, state_);
-    // A client that does not read keeps a reply in memory for as long as a write may take.
-    ByteBudget::Hold memory(state_.request_memory());
-    if (reply->body.size() > kShortReplyBytes && !memory.resize(reply->body.size())) {
-      co_return co_await send(incoming, error_reply(out_of_reply_memory(state_.request_memory())));
-    }
-    co_return co_await send(incoming, *reply);
+  if (HttpReply* const reply = std::get_if<HttpReply>(&routed)) {
+    co_return co_await send_reply(incoming, std::move(*reply));
   }
   if (const auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
     co_return co_await answer_later(incoming, **deferred);
@@ -284,9 +308,10 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
 // A client that goes away meanwhile has no more wishes: its completion is destroyed, and with that
 // cancelled.
 awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
-  const auto first = co_await (produce(incoming, completion) || watch_client());
-  if (first.index() != 0 || std::get<0>(first) == Produced::kBroken) co_return false;
-  if (std::get<0>(first) == Produced::kStream) co_return true;
+  const std::optional<Produced> produced =
+      co_await while_client_stays(produce(incoming, completion));
+  if (!produced || *produced == Produced::kBroken) co_return false;
+  if (*produced == Produced::kStream) co_return true;
   co_return co_await send_whole(incoming, completion);
 }
 
@@ -321,19 +346,19 @@ awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completi
 
 awaitable<bool> Connection::answer_later(const Incoming& incoming, DeferredReply& deferred) {
   deferred.start(waker());
-  const auto first = co_await (await_reply(incoming, deferred) || watch_client());
-  co_return first.index() == 0 && std::get<0>(first);
+  const std::optional<DeferredReply::Make> make =
+      co_await while_client_stays(await_reply(deferred));
+  if (!make) co_return false;
+  HttpReply reply = co_await on_worker(*make);
+  co_return co_await send_reply(incoming, std::move(reply));
 }
 
-awaitable<bool> Connection::await_reply(const Incoming& incoming, DeferredReply& deferred) {
+awaitable<DeferredReply::Make> Connection::await_reply(DeferredReply& deferred) {
   for (;;) {
-    std::optional<HttpReply> reply = deferred.take();
-    if (!reply && state_.phase() == Phase::kStopping) {
-      reply = error_reply(ApiError(503, "the server is stopping", {}, "draining"));
-    }
-    if (reply) {
-      log_refusal(incoming.request, *reply, state_);
-      co_return co_await send(incoming, *reply);
+    DeferredReply::Make make = deferred.take();
+    if (make) co_return make;
+    if (state_.phase() == Phase::kStopping) {
+      co_return [] { return error_reply(ApiError(503, "the server is stopping", {}, "draining")); };
     }
     co_await wait_for_wake();
   }
@@ -348,17 +373,30 @@ awaitable<bool> Connection::wait_for_wake() {
   co_return std::exchange(woken_, false);
 }
 
-// Returns when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
+// Exceptions are carried past operator ||, which would go on to wait for the other side: of one
+// that waits for the client, for ever. What the side that is cancelled throws for it means nothing.
+template <class Outcome>
+awaitable<std::optional<Outcome>> Connection::while_client_stays(awaitable<Outcome> work) {
+  std::exception_ptr failed;
+  std::exception_ptr blind;
+  auto first = co_await (caught(std::move(work), failed) || caught(watch_client(), blind));
+  const std::exception_ptr& thrown = first.index() == 0 ? failed : blind;
+  if (thrown) std::rethrow_exception(thrown);
+  if (first.index() != 0) co_return std::nullopt;
+  co_return std::move(std::get<0>(first));
+}
+
+// True when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
 // more than is kept nothing is: it is read slowly and thrown away, since the client's end is behind
 // it, and the connection ends with this answer.
-awaitable<void> Connection::watch_client() {
+awaitable<bool> Connection::watch_client() {
   asio::steady_timer pause(executor());
   for (;;) {
     const auto room = buffer_.prepare(flooded_ ? kBodyReadBytes : kReadBytes);
     const auto [error, bytes] = co_await wire_->read_some(room);
     // An end that was read once is not told again: the next read would wait for it for ever.
     gone_ = error && error != asio::error::operation_aborted;
-    if (error) co_return;
+    if (error) co_return true;
     buffer_.commit(bytes);
     flooded_ = flooded_ || buffer_.size() > options_.ahead_bytes_max;
     if (!flooded_) continue;
@@ -366,60 +404,6 @@ awaitable<void> Connection::watch_client() {
     pause.expires_after(kFloodPause);
     co_await pause.async_wait(kTuple);
   }
-}
-
-bool Connection::keeps_alive(const Incoming& incoming) const {
-  return incoming.keep_alive && state_.phase() < Phase::kDraining;
-}
-
-// `framing` says how the body's end is found.
-std::string Connection::header_text(const Incoming& incoming, const HttpReply& reply,
-                                    const std::string& framing, bool keep_alive) const {
-  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string text = fmt::format("HTTP/1.{} {} {}\r\nServer: pagoda\r\n", incoming.version % 10,
-                                 reply.status, std::string_view(reason.data(), reason.size()));
-  const auto add = [&](std::string_view name, std::string_view value) {
-    text += fmt::format("{}: {}\r\n", name, value);
-  };
-  if (reply.status != 204) add("Content-Type", reply.content_type);
-  for (const auto& [name, value] : reply.headers) add(name, value);
-  for (const auto& [name, value] : reply_headers(incoming.request, state_)) add(name, value);
-  if (keep_alive && incoming.version < 11) add("Connection", "keep-alive");
-  if (!keep_alive && incoming.version >= 11) add("Connection", "close");
-  return text + framing + "\r\n";
-}
-
-awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& reply) {
-  state_.meters().count_reply(endpoint_of(incoming.request.path), reply.status);
-  const bool has_body = reply.status != 204;
-  const std::string framing =
-      has_body ? fmt::format("Content-Length: {}\r\n", reply.body.size()) : std::string();
-  std::string bytes = header_text(incoming, reply, framing, keeps_alive(incoming));
-  const bool shows_body = has_body && incoming.request.method != "HEAD";
-  // A long body is not copied behind its header.
-  const bool apart = shows_body && reply.body.size() > kShortReplyBytes;
-  if (shows_body && !apart) bytes += reply.body;
-  const bool written = co_await write(bytes);
-  if (!written || !apart) co_return written;
-  co_return co_await write(reply.body);
-}
-
-awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
-  state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
-  const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
-                            .headers = {{"Cache-Control", "no-cache"}}};
-  const bool chunked = incoming.version >= 11;
-  if (!chunked) incoming.keep_alive = false;  // the connection's end is the stream's
-  const std::string header = header_text(
-      incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming));
-  co_return co_await write(header);
-}
-
-awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string bytes, bool last) {
-  if (incoming.version >= 11) {
-    bytes = fmt::format("{:x}\r\n{}\r\n{}", bytes.size(), bytes, last ? "0\r\n\r\n" : "");
-  }
-  co_return co_await write(bytes);
 }
 
 // A client that does not read waits alone, and not for long.

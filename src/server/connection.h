@@ -42,6 +42,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
 
  private:
+  // Whole replies up to this are made where their connection runs: some milliseconds.
+  static constexpr std::uint64_t kShortReplyBytes = 1 << 20;
+
   // A request and what its reply needs to know of it.
   struct Incoming {
     HttpRequest request;
@@ -52,9 +55,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What came instead of a request: an error to send before closing, or nothing to say.
   struct Refused {
     std::optional<HttpReply> reply;
-    Incoming incoming = {};  // as far as it is known
   };
-  using Read = std::variant<Incoming, Refused>;
+  // After a request and its reply: another one may come, the connection ends in good order, or it
+  // is of no more use.
+  enum class Next : std::uint8_t { kRequest, kEnd, kBroken };
   // How far a completion got: a stream was sent to its end, a whole reply is still to be sent, or
   // the connection broke.
   enum class Produced : std::uint8_t { kStream, kWhole, kBroken };
@@ -64,8 +68,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<std::optional<Wire::Outcome>> within(
       std::chrono::steady_clock::duration limit, boost::asio::awaitable<Wire::Outcome> operation);
   boost::asio::awaitable<bool> wait_for_bytes();
-  boost::asio::awaitable<Read> read_request();
-  boost::asio::awaitable<std::optional<HttpReply>> take_head(const RequestReader& reader);
+  boost::asio::awaitable<Next> serve_request();
+  boost::asio::awaitable<Next> read_and_answer(Incoming& incoming);
+  // `incoming` is what is known of the request so far, also when this throws.
+  boost::asio::awaitable<std::optional<Refused>> read_request(Incoming& incoming);
+  boost::asio::awaitable<std::optional<HttpReply>> take_head(const Incoming& incoming,
+                                                             const RequestReader& reader);
   template <class Work>
   boost::asio::awaitable<std::invoke_result_t<Work>> on_worker(Work work);
   void start(Completion& completion);
@@ -74,10 +82,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer_completion(Incoming& incoming, Completion& completion);
   boost::asio::awaitable<Produced> produce(Incoming& incoming, Completion& completion);
   boost::asio::awaitable<bool> send_whole(const Incoming& incoming, const Completion& completion);
+  boost::asio::awaitable<bool> send_reply(const Incoming& incoming, HttpReply reply);
   boost::asio::awaitable<bool> answer_later(const Incoming& incoming, DeferredReply& deferred);
-  boost::asio::awaitable<bool> await_reply(const Incoming& incoming, DeferredReply& deferred);
+  boost::asio::awaitable<DeferredReply::Make> await_reply(DeferredReply& deferred);
   boost::asio::awaitable<bool> wait_for_wake();
-  boost::asio::awaitable<void> watch_client();
+  // What `work` returns or throws; nothing when the client goes away before.
+  template <class Outcome>
+  boost::asio::awaitable<std::optional<Outcome>> while_client_stays(
+      boost::asio::awaitable<Outcome> work);
+  boost::asio::awaitable<bool> watch_client();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);
   boost::asio::awaitable<bool> write(std::string_view bytes);
   boost::asio::awaitable<bool> send_stream_header(Incoming& incoming);
@@ -87,7 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string header_text(const Incoming& incoming, const HttpReply& reply,
                           const std::string& framing, bool keep_alive) const;
   Incoming incoming_of(HttpRequest request, const RequestReader& reader) const;
-  static Refused refusal_of(const RequestReader& reader);
+  static Refused refusal_of(const RequestReader& reader, Incoming& incoming);
   bool keeps_alive(const Incoming& incoming) const;
   boost::asio::any_io_executor executor() { return wire_->socket().get_executor(); }
   std::function<void()> waker();
@@ -103,9 +116,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool late_ = false;                   // the deadline has passed
   boost::asio::steady_timer alarm_;     // waits for wake()
   bool woken_ = false;
-  bool idle_ = false;     // between requests
-  bool gone_ = false;     // the client has ended its side, as was seen while it was answered
-  bool flooded_ = false;  // more was sent ahead than is kept
+  bool idle_ = false;         // between requests
+  bool reply_begun_ = false;  // bytes of it may have been sent
+  bool gone_ = false;         // the client has ended its side, as was seen while it was answered
+  bool flooded_ = false;      // more was sent ahead than is kept
 };
 
 }  // namespace pagoda::server

@@ -1,11 +1,10 @@
 // A reply that somebody else gives, when it is ready: its connection waits for it without keeping a
-// thread.
+// thread, and makes it of what it was given.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "server/http_reply.h"
@@ -14,7 +13,10 @@ namespace pagoda::server {
 
 class DeferredReply {
  public:
-  using Give = std::function<void(HttpReply)>;
+  // What is given is called on the connection's side: whoever gives, mostly the engine's thread,
+  // writes no JSON. It may throw.
+  using Make = std::function<HttpReply()>;
+  using Give = std::function<void(Make)>;
 
   // `begin` starts what the reply depends on; what it is given may be called once, by any thread,
   // also when nobody waits any more.
@@ -22,23 +24,24 @@ class DeferredReply {
 
   // `wake` is called when take() has the reply.
   void start(std::function<void()> wake) {
-    begin_([state = state_, wake = std::move(wake)](HttpReply reply) {
+    begin_([state = state_, wake = std::move(wake)](Make make) {
       {
         const std::lock_guard lock(state->mutex);
-        state->reply = std::move(reply);
+        state->make = std::move(make);
       }
       wake();
     });
   }
-  std::optional<HttpReply> take() {
+  // Empty until then.
+  Make take() {
     const std::lock_guard lock(state_->mutex);
-    return std::exchange(state_->reply, std::nullopt);
+    return std::exchange(state_->make, nullptr);
   }
 
  private:
   struct State {
     std::mutex mutex;
-    std::optional<HttpReply> reply;
+    Make make;
   };
 
   std::function<void(Give)> begin_;

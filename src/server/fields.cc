@@ -84,11 +84,11 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
   return read_integer(*value, path_of(name), low, high);
 }
 
-std::optional<std::string> Fields::text(std::string_view name) const {
+std::optional<std::string_view> Fields::text(std::string_view name) const {
   const Json* const value = find(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) refuse_type(path_of(name), *value, "a string");
-  return value->get<std::string>();
+  return value->get_ref<const std::string&>();
 }
 
 const Json* Fields::array(std::string_view name) const {

@@ -29,7 +29,7 @@ class Fields {
   std::optional<double> number(std::string_view name, double low, double high) const;
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t low,
                                       std::int64_t high) const;
-  std::optional<std::string> text(std::string_view name) const;
+  std::optional<std::string_view> text(std::string_view name) const;  // into the object
   const Json* array(std::string_view name) const;
   const Json* object(std::string_view name) const;
 

@@ -22,6 +22,7 @@ struct HttpRequest {
   std::string origin = {};               // of the page that asks, where a browser does
   std::string id = {};                   // X-Request-Id, the client's or made here
   Caller caller = {};
+  bool may_take_long = true;  // it is read on a thread that nobody else waits for
 };
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;

@@ -4,9 +4,10 @@
 
 namespace pagoda::server {
 
-Json parse_json(std::string_view text) {
-  auto parsed = text::parse_strict_json(text);
+Json parse_json(std::string_view text, text::MemoryAccount* account) {
+  auto parsed = text::parse_strict_json(text, account);
   if (!parsed.ok()) {
+    if (parsed.error().code == ErrorCode::kExhausted) throw out_of_request_memory();
     throw ApiError(400, "the body is not acceptable JSON: " + parsed.error().message, {},
                    "invalid_json");
   }

@@ -60,10 +60,7 @@ std::string text_value(const Json& value) {
   return plain ? text : dump_json(value);
 }
 
-}  // namespace
-
-std::string format_entry(const LogEntry& entry, LogFormat format, std::string_view time) {
-  const Json all = members(entry);
+std::string format_line(const Json& all, LogFormat format, std::string_view time) {
   if (format == LogFormat::kJson) {
     Json line = {{"time", time}};
     line.update(all);
@@ -76,9 +73,47 @@ std::string format_entry(const LogEntry& entry, LogFormat format, std::string_vi
   return line;
 }
 
+}  // namespace
+
+std::string format_entry(const LogEntry& entry, LogFormat format, std::string_view time) {
+  return format_line(members(entry), format, time);
+}
+
+std::string format_failure(const Failure& failure, LogFormat format, std::string_view time) {
+  Json all = Json::object();
+  if (!failure.request_id.empty()) all["request_id"] = failure.request_id;
+  all["where"] = failure.where;
+  all["failure"] = failure.what;
+  return format_line(all, format, time);
+}
+
 void RequestLog::write(const LogEntry& entry) {
   if (!is_on()) return;
-  const std::string line = format_entry(entry, options_.format, time_now()) + '\n';
+  write_line(format_entry(entry, options_.format, time_now()));
+}
+
+// Where memory is too short even for that, nothing is said.
+void RequestLog::write(const Failure& failure) noexcept {
+  try {
+    write_line(format_failure(failure, options_.format, time_now()));
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+void RequestLog::write_thrown(std::string_view request_id, std::string_view where,
+                              const std::exception_ptr& thrown) noexcept {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    write(Failure{request_id, where, error.what()});
+  } catch (...) {
+    write(Failure{request_id, where, "an exception of no known type"});
+  }
+}
+
+void RequestLog::write_line(std::string line) {
+  line += '\n';
   const std::lock_guard lock(mutex_);
   std::fwrite(line.data(), 1, line.size(), file_);
   std::fflush(file_);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -49,6 +50,14 @@ struct LogEntry {
 // The line without its end. `time` is "2026-01-31T23:59:59.123Z".
 std::string format_entry(const LogEntry& entry, LogFormat format, std::string_view time);
 
+// What went wrong on the server's side, and where: the operator reads it, clients do not.
+struct Failure {
+  std::string_view request_id = {};  // empty when it was about no request
+  std::string_view where;
+  std::string_view what;
+};
+std::string format_failure(const Failure& failure, LogFormat format, std::string_view time);
+
 // Any thread.
 class RequestLog {
  public:
@@ -58,8 +67,14 @@ class RequestLog {
   bool is_on() const { return options_.format != LogFormat::kNone; }
   bool wants_prompts() const { return is_on() && options_.prompts; }
   void write(const LogEntry& entry);
+  // Also where requests are not written down.
+  void write(const Failure& failure) noexcept;
+  void write_thrown(std::string_view request_id, std::string_view where,
+                    const std::exception_ptr& thrown) noexcept;
 
  private:
+  void write_line(std::string line);
+
   LogOptions options_;
   std::FILE* file_;
   std::mutex mutex_;  // lines stay whole

@@ -11,6 +11,7 @@
 #include "server/access/origin.h"
 #include "server/access/rights.h"
 #include "server/api/caller_fields.h"
+#include "server/api/chat_prompt.h"
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/fields.h"
@@ -45,9 +46,19 @@ bool is_json_type(std::string_view type) {
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-Json read_body(const HttpRequest& request, const ServedModel& model) {
+// What a body becomes while it is read, for as long as that takes.
+class ReadingMemory final : public text::MemoryAccount {
+ public:
+  explicit ReadingMemory(const ServerState& state) : hold_(state.request_memory()) {}
+  bool take(std::uint64_t bytes) override { return hold_.grow(bytes); }
+
+ private:
+  ByteBudget::Hold hold_;
+};
+
+Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
   if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
-  Json body = parse_json(request.body);
+  Json body = parse_json(request.body, &memory);
   if (const auto name = Fields(body).text("model")) check_model_name(*name, model);
   return body;
 }
@@ -123,30 +134,39 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  return complete(read_chat_request(read_body(request, model), model), request, state);
+  ReadingMemory memory(state);
+  return complete(
+      read_chat_request(read_body(request, model, memory), model, {memory, request.may_take_long}),
+      request, state);
 }
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  return complete(read_text_request(read_body(request, model), model), request, state);
+  ReadingMemory memory(state);
+  return complete(read_text_request(read_body(request, model, memory), model), request, state);
 }
 
 // What a completion of the same body would find in the cache; nothing is computed.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  const Json body = read_body(request, model);
+  ReadingMemory memory(state);
+  Json body = read_body(request, model, memory);
   const bool is_chat = Fields(body).find("messages") != nullptr;
   CompletionRequest asked =
-      is_chat ? read_chat_request(body, model) : read_text_request(body, model);
+      is_chat ? read_chat_request(std::move(body), model, {memory, request.may_take_long})
+              : read_text_request(body, model);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
   asked.answers.stream = false;
   return complete(std::move(asked), request, state);
 }
 
-template <Json (*Answer)(const Json& body, const ServedModel& model)>
+template <Json (*Answer)(Json body, const ServedModel& model, const ReadingTerms& terms)>
 Routed answer_json(const HttpRequest& request, const ServerState& state) {
-  return json_reply(Answer(read_body(request, state.model()), state.model()));
+  const ServedModel& model = state.model();
+  ReadingMemory memory(state);
+  return json_reply(
+      Answer(read_body(request, model, memory), model, {memory, request.may_take_long}));
 }
 
 Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
@@ -158,7 +178,7 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(show_tree(state.model()));
+  return show_tree(state.model());
 }
 
 Routed reset_cache(const HttpRequest& request, const ServerState& state) {
@@ -172,7 +192,7 @@ Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
-  return remove_tenant(state.model(), name_in_path(request, kTenantPath));
+  return remove_tenant(state.model(), name_in_path(request, kTenantPath), state.log());
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {

@@ -14,8 +14,9 @@
 
 namespace pagoda::server {
 
-// A whole reply, a completion that is to be started, or a reply that takes its time. Never throws
-// for what a client sent.
+// A whole reply, a completion that is to be started, or a reply that takes its time. Errors of the
+// client are replies; TakesLong (api/chat_prompt.h) is thrown where a request that may not take
+// long does: it is to be routed again elsewhere.
 using Routed = std::variant<HttpReply, std::unique_ptr<Completion>, std::unique_ptr<DeferredReply>>;
 Routed route(const HttpRequest& request, const ServerState& state);
 

@@ -8,7 +8,7 @@
 
 namespace pagoda::server {
 
-void check_model_name(const std::string& name, const ServedModel& model) {
+void check_model_name(std::string_view name, const ServedModel& model) {
   if (std::find(model.names.begin(), model.names.end(), name) != model.names.end()) return;
   throw ApiError(404,
                  fmt::format("model: \"{}\" is not served here, \"{}\" is", name, model.name()),

@@ -34,6 +34,6 @@ struct ServedModel {
 };
 
 // Throws ApiError (404) unless it is one of the model's names.
-void check_model_name(const std::string& name, const ServedModel& model);
+void check_model_name(std::string_view name, const ServedModel& model);
 
 }  // namespace pagoda::server

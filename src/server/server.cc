@@ -94,7 +94,9 @@ struct Server::State {
 
   Status bind();
   void start();
+  void run_handlers();
   asio::awaitable<void> accept_connections();
+  asio::awaitable<bool> accept_one();
   asio::awaitable<void> await_signals();
   void serve(tcp::socket socket);
   bool enter(const asio::ip::address& client);
@@ -140,34 +142,60 @@ void Server::State::start() {
   asio::co_spawn(acceptor.get_executor(), accept_connections(), asio::detached);
   asio::co_spawn(acceptor.get_executor(), await_signals(), asio::detached);
   for (std::uint32_t i = 0; i < options.threads; ++i) {
-    threads.emplace_back([this] { io.run(); });
+    threads.emplace_back([this] { run_handlers(); });
     pthread_setname_np(threads.back().native_handle(), "http");  // for top and perf
   }
 }
 
-asio::awaitable<void> Server::State::accept_connections() {
-  while (acceptor.is_open()) {
-    if (is_full()) {
-      room.expires_after(std::chrono::seconds(1));
-      co_await room.async_wait(kTuple);
-      continue;
-    }
-    auto [error, socket] =
-        co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kTuple);
-    if (!error) {
-      serve(std::move(socket));
-    } else if (error != asio::error::operation_aborted) {
-      room.expires_after(kAcceptPause);
-      co_await room.async_wait(kTuple);
+// What a handler throws, which has no request to answer, ends neither the thread nor the server.
+void Server::State::run_handlers() {
+  for (;;) {
+    try {
+      io.run();
+      return;
+    } catch (...) {
+      shared.log().write_thrown({}, "a handler", std::current_exception());
     }
   }
+}
+
+asio::awaitable<void> Server::State::accept_connections() {
+  for (bool pauses = false; acceptor.is_open();) {
+    try {
+      if (pauses) {
+        room.expires_after(kAcceptPause);
+        co_await room.async_wait(kTuple);
+      }
+      pauses = !co_await accept_one();
+    } catch (...) {
+      pauses = true;
+      shared.log().write_thrown({}, "accepting a connection", std::current_exception());
+    }
+  }
+}
+
+// False when the system has no socket to give.
+asio::awaitable<bool> Server::State::accept_one() {
+  if (is_full()) {
+    room.expires_after(std::chrono::seconds(1));
+    co_await room.async_wait(kTuple);
+    co_return true;
+  }
+  auto [error, socket] =
+      co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kTuple);
+  if (!error) serve(std::move(socket));
+  co_return !error || error == asio::error::operation_aborted;
 }
 
 asio::awaitable<void> Server::State::await_signals() {
   for (;;) {
     const auto [error, signal] = co_await signals.async_wait(kTuple);
     if (error) co_return;
-    on_signal(signal);
+    try {
+      on_signal(signal);
+    } catch (...) {
+      shared.log().write_thrown({}, "a signal", std::current_exception());
+    }
   }
 }
 
@@ -176,16 +204,24 @@ void Server::State::serve(tcp::socket socket) {
   const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
   if (error) return;  // it is gone
   if (!enter(client)) return turn_away(socket);
-  const asio::any_io_executor strand = socket.get_executor();
   std::shared_ptr<Connection> connection;
-  {
-    const std::lock_guard lock(mutex);
-    connection = std::make_shared<Connection>(make_wire(std::move(socket), identity), shared,
-                                              options.connection, workers);
-    connections.insert(connection);
+  try {
+    const asio::any_io_executor strand = socket.get_executor();
+    {
+      const std::lock_guard lock(mutex);
+      connection = std::make_shared<Connection>(make_wire(std::move(socket), identity), shared,
+                                                options.connection, workers);
+      connections.insert(connection);
+    }
+    asio::co_spawn(strand, connection->run(),
+                   [this, connection, client](const std::exception_ptr& thrown) {
+                     if (thrown) shared.log().write_thrown({}, "a connection", thrown);
+                     forget(connection, client);
+                   });
+  } catch (...) {
+    forget(connection, client);
+    throw;
   }
-  asio::co_spawn(strand, connection->run(),
-                 [this, connection, client](std::exception_ptr) { forget(connection, client); });
 }
 
 // False when the client has as many connections as it may.
@@ -200,13 +236,12 @@ bool Server::State::enter(const asio::ip::address& client) {
 void Server::State::forget(const std::shared_ptr<Connection>& connection,
                            const asio::ip::address& client) {
   const std::lock_guard lock(mutex);
-  if (connections.size() == options.connections_max) {
-    asio::post(acceptor.get_executor(), [this] { room.cancel(); });
-  }
+  const bool was_full = connections.size() == options.connections_max;
   connections.erase(connection);
   const auto counted = clients.find(client);
   if (--counted->second == 0) clients.erase(counted);
   if (connections.empty()) all_closed.notify_all();
+  if (was_full) asio::post(acceptor.get_executor(), [this] { room.cancel(); });
 }
 
 bool Server::State::is_full() {

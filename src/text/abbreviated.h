@@ -1,18 +1,30 @@
-// The beginning of a text, for a message.
+// As much of a text as a message has room for.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "text/utf8.h"
+
 namespace pagoda::text {
 
-// At most `bytes_max` bytes of it, and "…" where that is not all; characters are not cut.
+// At most `bytes_max` bytes of it. The middle of a longer one is left out, so that both what it
+// names and what it says of it stay. Characters are not cut.
 inline std::string abbreviated(std::string_view text, std::size_t bytes_max) {
+  constexpr std::string_view kGap = " … ";
   if (text.size() <= bytes_max) return std::string(text);
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return std::string(text.substr(0, end)) + "…";
+  const std::size_t room = bytes_max > kGap.size() ? bytes_max - kGap.size() : 0;
+  std::string_view head = text.substr(0, room - room / 4);
+  head.remove_suffix(utf8_incomplete_tail(head));
+  std::string_view tail = text.substr(text.size() - room / 4);
+  while (!tail.empty() && (static_cast<unsigned char>(tail.front()) & 0xC0U) == 0x80U) {
+    tail.remove_prefix(1);
+  }
+  std::string both(head);
+  if (bytes_max >= kGap.size()) both += kGap;
+  both += tail;
+  return both;
 }
 
 }  // namespace pagoda::text

@@ -120,7 +120,7 @@ class MessageImporter {
       const ToolArguments wanted = traits_.tool_arguments;
       if (wanted == ToolArguments::kObject && arguments->is_text()) {
         heap_.read_characters(arguments->bytes().size());
-        const auto parsed = parse_strict_json(arguments->bytes());
+        const auto parsed = parse_strict_json(arguments->bytes(), heap_.limits().account);
         if (parsed.ok() && parsed.value().is_object()) {
           set(target, "arguments", jinja::import_json(parsed.value(), origin_, heap_));
         }
@@ -249,7 +249,9 @@ void bind_extras(const Conversation& conversation, Heap& heap, jinja::Scope& sco
          {"messages", "tools", "documents", "add_generation_prompt"}) {
       if (name == taken) fail(fmt::format("chat_template_kwargs cannot set '{}'", name));
     }
-    scope.set(name, jinja::import_json(value, {Source::kUser, Origin::kNoMessage}, heap));
+    const Value imported = jinja::import_json(value, {Source::kUser, Origin::kNoMessage}, heap);
+    heap.reserve(jinja::Scope::kNameBytes);
+    scope.set(name, imported);
   }
   bind_list("tools", conversation.tools);
   bind_list("documents", conversation.documents);

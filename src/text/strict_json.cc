@@ -17,11 +17,21 @@ using Json = nlohmann::ordered_json;
 // An ordered object is a vector, whose own insertion looks for the key in all others.
 using Members = Json::object_t::Container;
 
+// What an allocation takes besides its bytes, at most.
+constexpr std::size_t kBlockBytes = 16;
+// The parser keeps the token it reads as it was sent and as it is read, which may be all of the
+// text; both buffers double, and the second becomes a value, counted then. So three times the text
+// are never too few.
+constexpr std::size_t kParserCopies = 3;
+
 struct Refusal {
+  ErrorCode code;
   std::string reason;
 };
 
-[[noreturn]] void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
+[[noreturn]] void refuse(std::string reason) {
+  throw Refusal{ErrorCode::kInvalidArgument, std::move(reason)};
+}
 
 // By sorting: there is no hash for a client to find collisions of.
 void check_keys_differ(const Members& members) {
@@ -38,6 +48,10 @@ void check_keys_differ(const Members& members) {
 // Builds the value while nlohmann's parser walks the text.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
+  StrictBuilder(std::size_t text_bytes, MemoryAccount* account) : memory_(account) {
+    take_bytes(kParserCopies * text_bytes);
+  }
+
   Json take() { return std::move(root_); }
 
   bool null() override { return add(nullptr); }
@@ -47,13 +61,24 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t& /*digits*/) override {
     return add(value);
   }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool string(string_t& value) override {
+    take_bytes(sizeof(string_t) + kBlockBytes + heap_bytes(value));
+    return add(std::move(value));
+  }
   bool binary(binary_t& /*value*/) override { return false; }
 
-  bool start_object(std::size_t /*size*/) override { return open(Json::object()); }
-  bool start_array(std::size_t /*size*/) override { return open(Json::array()); }
+  bool start_object(std::size_t /*size*/) override {
+    take_bytes(sizeof(Json::object_t) + kBlockBytes);
+    return open(Json::object());
+  }
+  bool start_array(std::size_t /*size*/) override {
+    take_bytes(sizeof(Json::array_t) + kBlockBytes);
+    return open(Json::array());
+  }
   bool end_object() override {
-    check_keys_differ(members(*open_.back()));
+    const Members& all = members(*open_.back());
+    take_bytes(all.size() * sizeof(std::string_view) + kBlockBytes);
+    check_keys_differ(all);
     return end_array();
   }
   bool end_array() override {
@@ -61,6 +86,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(string_t& value) override {
+    take_bytes(heap_bytes(value));
     key_ = std::move(value);
     return true;
   }
@@ -78,6 +104,25 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
  private:
   static Members& members(Json& object) {
     return static_cast<Members&>(object.get_ref<Json::object_t&>());
+  }
+
+  static std::size_t heap_bytes(const std::string& text) {
+    const bool is_within = text.capacity() <= std::string().capacity();
+    return is_within ? 0 : text.capacity() + 1 + kBlockBytes;
+  }
+
+  void take_bytes(std::size_t bytes) {
+    if (!memory_.add(bytes)) {
+      throw Refusal{ErrorCode::kExhausted, "there is no memory for so many values"};
+    }
+  }
+  // A vector that is full doubles, and has the old elements beside the new ones meanwhile: nothing
+  // is taken off for those.
+  template <class Vector>
+  void take_place_in(const Vector& vector) {
+    if (vector.size() < vector.capacity()) return;
+    const std::size_t next = std::max<std::size_t>(1, 2 * vector.capacity());
+    take_bytes(next * sizeof(typename Vector::value_type) + kBlockBytes);
   }
 
   template <class Value>
@@ -104,8 +149,10 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     }
     Json& container = *open_.back();
     if (container.is_array()) {
+      take_place_in(container.get_ref<Json::array_t&>());
       return &container.get_ref<Json::array_t&>().emplace_back(std::move(value));
     }
+    take_place_in(members(container));
     return &members(container).emplace_back(std::move(key_), std::move(value)).second;
   }
 
@@ -113,18 +160,19 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   std::vector<Json*> open_;
   std::string key_;
   std::size_t values_ = 0;
+  CountedBytes memory_;
 };
 
 }  // namespace
 
-Result<nlohmann::ordered_json> parse_strict_json(std::string_view text) {
-  StrictBuilder builder;
+Result<nlohmann::ordered_json> parse_strict_json(std::string_view text, MemoryAccount* account) {
   try {
+    StrictBuilder builder(text.size(), account);
     Json::sax_parse(text.begin(), text.end(), &builder);
+    return builder.take();
   } catch (Refusal& refusal) {
-    return Error{ErrorCode::kInvalidArgument, std::move(refusal.reason)};
+    return Error{refusal.code, std::move(refusal.reason)};
   }
-  return builder.take();
 }
 
 }  // namespace pagoda::text

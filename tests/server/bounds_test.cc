@@ -9,7 +9,9 @@
 
 #include "counted_allocations.h"
 #include "server/byte_budget.h"
+#include "server/request_reader.h"
 #include "server/story_desk.h"
+#include "text/strict_json.h"
 
 namespace pagoda::server {
 namespace {
@@ -236,11 +238,11 @@ TEST(Bounds, PathsMethodsAndTypesAreRepeatedInPartToo) {
 }
 
 TEST(Bounds, ShortenedTextsKeepBothEndsAndWholeCharacters) {
-  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(text::abbreviated("abc", 3), "abc");
   for (std::size_t letters = 100; letters < 110; ++letters) {
     std::string text = "begin";
     for (std::size_t i = 0; i < letters; ++i) text += "\xE2\x82\xAC";
-    const std::string kept = shortened(text + "end", 64);
+    const std::string kept = text::abbreviated(text + "end", 64);
     EXPECT_LE(kept.size(), 64u);
     EXPECT_TRUE(kept.starts_with("begin") && kept.ends_with("end"));
     EXPECT_EQ(Json(kept).dump().size(), kept.size() + 2) << "it is UTF-8";
@@ -260,6 +262,119 @@ TEST(Bounds, RepliesOfTokenizeAndDetokenizeAreBounded) {
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(most)));
   EXPECT_GT(desk().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
       << "a text may be longer than the context";
+}
+
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::string many_keys(std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i)
+    all += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
+  return all;
+}
+
+class CountingAccount final : public text::MemoryAccount {
+ public:
+  explicit CountingAccount(std::uint64_t most = UINT64_MAX) : most_(most) {}
+  bool take(std::uint64_t bytes) override {
+    if (bytes > most_ - taken_) return false;
+    taken_ += bytes;
+    return true;
+  }
+  std::uint64_t taken() const { return taken_; }
+
+ private:
+  std::uint64_t most_;
+  std::uint64_t taken_ = 0;
+};
+
+// Values take up to twenty times as much memory as the text that they were.
+TEST(Bounds, WhatJsonTakesIsCountedFromAboveAndNotFarFromIt) {
+  const std::string texts[] = {
+      "[" + repeated("[],", 100'000) + "1]",
+      "[" + repeated("{},", 100'000) + "1]",
+      "[" + repeated("\"\",", 100'000) + "1]",
+      "[" + repeated("1,", 100'000) + "1]",
+      "[" + repeated("[1,2],", 100'000) + "1]",
+      "[" + repeated("{\"a\":1},", 100'000) + "1]",
+      "[" + repeated("{\"abcdefghijklmnop\":\"abcdefghijklmnop\"},", 50'000) + "1]",
+      "[" + repeated("[[[[[1,1,1],1],1],1],1],", 20'000) + "1]",
+      "{" + many_keys(100'000) + "}",
+      "\"" + std::string(2'000'000, 'x') + "\"",
+      "\"" + repeated("\\u00e9", 300'000) + "\"",
+      "[\"" + std::string(1'100'000, 'x') + "\",\"" + std::string(1'100'000, 'y') + "\"]",
+  };
+  for (const std::string& json : texts) {
+    CountingAccount account;
+    const HeldBytes held;
+    const auto parsed = text::parse_strict_json(json, &account);
+    ASSERT_TRUE(parsed.ok());
+    EXPECT_GE(account.taken(), held.most()) << json.substr(0, 30);
+    EXPECT_LE(account.taken(), 4 * held.most() + kMiB) << json.substr(0, 30);
+    CountingAccount half(held.most() / 2);
+    const auto refused = text::parse_strict_json(json, &half);
+    ASSERT_FALSE(refused.ok()) << json.substr(0, 30);
+    EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
+  }
+}
+
+TEST(Bounds, ABodyInChunksIsCountedWithTheBufferThatItFills) {
+  const ConnectionOptions limits;
+  RequestReader reader(limits);
+  reader.put("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  std::string pending;
+  pending.reserve(4096);
+  const HeldBytes held;
+  const std::string chunk = "400\r\n" + std::string(1024, 'x') + "\r\n";
+  for (int i = 0; i < 5'000; ++i) {
+    pending += chunk;
+    pending.erase(0, reader.put(pending));
+    ASSERT_GE(reader.body_bytes() + 4096, held.now()) << "after " << i << " KiB";
+  }
+}
+
+TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
+  ByteBudget& memory = desk().state().request_memory();
+  const std::uint64_t most = memory.bytes_max();
+  memory.set_max(2 * kMiB);
+  const std::string values = repeated("[],", 60'000) + "1";
+  const std::string chat = R"({"max_tokens":1,"messages":[{"role":"user","content":"Once"}])";
+  const std::pair<const char*, std::string> bodies[] = {
+      {kPath, R"({"prompt":"Once","max_tokens":1,"padding":[)" + values + "]}"},
+      {"/tokenize", R"({"prompt":"Once","padding":[)" + values + "]}"},
+      {"/v1/chat/completions", chat + R"(,"padding":[)" + values + "]}"},
+      {"/v1/chat/completions", chat + R"(,"chat_template_kwargs":{)" + many_keys(12'000) + "}}"},
+      {"/v1/chat/completions/render", chat + R"(,"padding":[)" + values + "]}"},
+      {"/cache/explain", R"({"prompt":"Once","padding":[)" + values + "]}"}};
+  for (const auto& [path, body] : bodies) {
+    const HttpReply reply = desk().post_text(path, body);
+    EXPECT_EQ(reply.status, 503) << path << body.substr(0, 90);
+    EXPECT_THAT(reply.body, HasSubstr("out_of_request_memory")) << path;
+    EXPECT_EQ(memory.bytes_held(), 0u) << path;
+  }
+  EXPECT_EQ(desk().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status, 200);
+  memory.set_max(most);
+  for (const auto& [path, body] : bodies) {
+    EXPECT_EQ(desk().post_text(path, body).status, 200) << path;
+    EXPECT_EQ(memory.bytes_held(), 0u) << path;
+  }
+}
+
+TEST(Bounds, NamesGivenToATemplateAreCountedWithWhatItMakes) {
+  text::Conversation conversation;
+  conversation.messages = Json::parse(R"([{"role":"user","content":"a"}])");
+  conversation.kwargs = Json::parse("{" + many_keys(20'000) + "}");
+  CountingAccount account;
+  const HeldBytes held;
+  const auto rendered = desk().served().chat_template->render(
+      conversation, {.bytes = 64 * kMiB, .account = &account});
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_GE(account.taken(), held.most());
+  EXPECT_FALSE(desk().served().chat_template->render(conversation, {.bytes = kMiB}).ok());
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "server/request_log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
 
 #include "server/story_desk.h"
 
@@ -63,6 +67,30 @@ TEST(RequestLog, WhatWouldBreakALineIsQuoted) {
   EXPECT_EQ(format_entry(entry, LogFormat::kText, kTime),
             "2026-01-31T23:59:59.123Z tenant=\"a\\nb\" stream=false status=400 "
             "prompts=[\"one\\ntwo \xef\xbf\xbd\"]");
+}
+
+TEST(RequestLog, AFailureIsALineAlsoWhereRequestsAreNone) {
+  const Failure failure = {.request_id = "7", .where = "/v1/models", .what = "std::bad_alloc"};
+  EXPECT_EQ(format_failure(failure, LogFormat::kText, kTime),
+            "2026-01-31T23:59:59.123Z request_id=7 where=/v1/models failure=std::bad_alloc");
+  EXPECT_EQ(Json::parse(format_failure(failure, LogFormat::kJson, kTime)),
+            Json({{"time", kTime},
+                  {"request_id", "7"},
+                  {"where", "/v1/models"},
+                  {"failure", "std::bad_alloc"}}));
+  std::FILE* const file = std::tmpfile();
+  RequestLog log({.format = LogFormat::kNone}, file);
+  log.write(whole_entry());
+  log.write_thrown("7", "/v1/models", std::make_exception_ptr(std::runtime_error("no\nroom")));
+  log.write_thrown({}, "a signal", std::make_exception_ptr(5));
+  std::rewind(file);
+  char text[1024] = {};
+  const std::string written(text, std::fread(text, 1, sizeof text, file));
+  std::fclose(file);
+  EXPECT_THAT(written, testing::EndsWith("Z where=\"a signal\" failure=\"an exception of no known "
+                                         "type\"\n"));
+  EXPECT_THAT(written, testing::HasSubstr("request_id=7 where=/v1/models failure=\"no\\nroom\"\n"));
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 2);
 }
 
 }  // namespace

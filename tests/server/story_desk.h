@@ -85,7 +85,7 @@ class StoryDesk {
       std::promise<void> given;
       (*deferred)->start([&given] { given.set_value(); });
       given.get_future().wait();
-      return (*deferred)->take().value();
+      return (*deferred)->take()();
     }
     Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
     const std::string stream = drive(completion);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "server/api/caller_fields.h"
+#include "server/api/endpoints.h"
 #include "server/story_desk.h"
 
 namespace pagoda::server {
@@ -162,6 +163,39 @@ TEST_F(Tenants, AreRemovedByAdminsAndNobodyElseIs) {
   EXPECT_EQ(cached("anna-key"), 0u);
   EXPECT_EQ(cached("anna-key", {{"cache_salt", "her project"}}), 0u);
   EXPECT_EQ(cached("bert-key"), prompt_tokens() - 1);
+}
+
+// Errors of stores name files and hosts.
+TEST(Removals, OfTiersThatFailAreToldWithoutPaths) {
+  std::FILE* const file = std::tmpfile();
+  RequestLog log({.format = LogFormat::kNone}, file);
+  const std::pair<ErrorCode, std::string> errors[] = {
+      {ErrorCode::kIo, "/var/lib/pagoda/kv: its index is not read yet"},
+      {ErrorCode::kUnsupported, "/var/lib/pagoda/kv is open read-only"},
+      {ErrorCode::kExhausted, "redis://user@cache.internal:6379: no connection yet"},
+      {ErrorCode::kCorrupt, "/var/lib/pagoda/kv/pages.index: \"x\" is no cursor"}};
+  engine::TenantRemoval removal;
+  removal.tiers.push_back({"pool", kv::Removal{.pages = 3}});
+  for (const auto& [code, message] : errors)
+    removal.tiers.push_back({"disk", Error{code, message}});
+  const HttpReply reply = tell_removal("anna", 100, std::move(removal), log);
+  EXPECT_EQ(reply.status, 200);
+  const Json told = Json::parse(reply.body);
+  EXPECT_EQ(told["removed_everywhere"], false);
+  EXPECT_EQ(told["tiers"][0]["bytes"], 300);
+  ASSERT_EQ(told["tiers"].size(), 5u);
+  for (std::size_t i = 1; i < 5; ++i) {
+    const auto error = told["tiers"][i]["error"].get<std::string>();
+    EXPECT_EQ(error.find('/'), std::string::npos) << error;
+    EXPECT_EQ(error.find("cache.internal"), std::string::npos) << error;
+  }
+  std::rewind(file);
+  char text[4096] = {};
+  const std::string written(text, std::fread(text, 1, sizeof text, file));
+  std::fclose(file);
+  for (const auto& [code, message] : errors) {
+    EXPECT_NE(written.find(Json(message).dump()), std::string::npos) << written;
+  }
 }
 
 TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {

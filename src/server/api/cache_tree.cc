@@ -1,5 +1,3 @@
-#include <chrono>
-#include <future>
 #include <memory>
 
 #include "kv/picture.h"
@@ -10,7 +8,6 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kNodesMax = 10'000;
-constexpr std::chrono::seconds kPatience{10};  // a step ends before
 
 // Tokens of a private node are its tenant's.
 Json node_json(const kv::NodePicture& node) {
@@ -21,21 +18,7 @@ Json node_json(const kv::NodePicture& node) {
   return json;
 }
 
-}  // namespace
-
-// Waits for the engine between two steps, on a thread that connections share: for people and tests.
-Json show_tree(const ServedModel& model) {
-  if (!model.shows_tree) {
-    throw ApiError(404, "/cache/tree: answers with --kv-events-config alone, which tells as much",
-                   {}, "not_found");
-  }
-  const auto drawn = std::make_shared<std::promise<kv::CachePicture>>();
-  std::future<kv::CachePicture> picture = drawn->get_future();
-  model.engine.post([drawn](auto& cache) { drawn->set_value(cache.picture(kNodesMax)); });
-  if (picture.wait_for(kPatience) != std::future_status::ready) {
-    throw ApiError(503, "the engine is busy", {}, "busy");
-  }
-  const kv::CachePicture cache = picture.get();
+Json tree_json(const kv::CachePicture& cache) {
   Json tree = Json::array();
   for (const kv::NodePicture& node : cache.tree) tree.push_back(node_json(node));
   return {{"blocks",
@@ -46,6 +29,21 @@ Json show_tree(const ServedModel& model) {
             {"idle", cache.blocks.idle}}},
           {"nodes", cache.nodes},
           {"tree", std::move(tree)}};
+}
+
+}  // namespace
+
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model) {
+  if (!model.shows_tree) {
+    throw ApiError(404, "/cache/tree: answers with --kv-events-config alone, which tells as much",
+                   {}, "not_found");
+  }
+  return std::make_unique<DeferredReply>([&served = model.engine](const DeferredReply::Give& give) {
+    served.post([give](auto& cache) {
+      const auto drawn = std::make_shared<const kv::CachePicture>(cache.picture(kNodesMax));
+      give([drawn] { return json_reply(tree_json(*drawn)); });
+    });
+  });
 }
 
 }  // namespace pagoda::server

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "server/api_error.h"
 #include "server/fields.h"
 
 namespace pagoda::server {
 namespace {
+
+// What a thread that others wait for may do: some milliseconds, which is enough for conversations
+// of 64 KiB in the templates of today.
+constexpr text::jinja::RenderLimits kShort = {.steps = 50'000, .bytes = 16U << 20};
 
 void check_part(const Json& part, const std::string& path) {
   const Fields fields(part, path);
@@ -34,7 +40,7 @@ const Json* read_objects(const Fields& fields, std::string_view name) {
 }
 
 // {"type": "function", "function": {"name": …}}
-const Json* read_tools(const Fields& fields) {
+void read_tools(const Fields& fields) {
   const Json* const tools = read_objects(fields, "tools");
   for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     const Fields tool((*tools)[i], element_path(fields.path_of("tools"), i));
@@ -45,7 +51,6 @@ const Json* read_tools(const Fields& fields) {
     named.require("name");
     named.text("name");
   }
-  return tools;
 }
 
 void check_message(const Json& message, const std::string& path) {
@@ -62,7 +67,7 @@ void check_message(const Json& message, const std::string& path) {
   }
 }
 
-const Json& read_messages(const Fields& fields) {
+void read_messages(const Fields& fields) {
   fields.require("messages");
   const Json& messages = *fields.array("messages");
   if (messages.empty()) {
@@ -71,22 +76,27 @@ const Json& read_messages(const Fields& fields) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     check_message(messages[i], element_path("messages", i));
   }
-  return messages;
 }
 
-Json value_or_null(const Json* value) { return value == nullptr ? Json(nullptr) : *value; }
+// A body may be large: nothing of it is copied.
+Json take_member(Json& body, const char* name) {
+  const auto found = body.find(name);
+  return found == body.end() ? Json(nullptr) : std::exchange(*found, nullptr);
+}
 
-text::Conversation read_conversation(const Json& body) {
+text::Conversation read_conversation(Json& body) {
   const Fields fields(body);
+  read_messages(fields);
+  read_tools(fields);
+  read_objects(fields, "documents");
+  const bool has_kwargs = fields.object("chat_template_kwargs") != nullptr;
   text::Conversation conversation;
-  conversation.messages = read_messages(fields);
-  conversation.tools = value_or_null(read_tools(fields));
-  conversation.documents = value_or_null(read_objects(fields, "documents"));
-  if (const Json* const kwargs = fields.object("chat_template_kwargs")) {
-    conversation.kwargs = *kwargs;
-  }
+  conversation.messages = take_member(body, "messages");
+  conversation.tools = take_member(body, "tools");
+  conversation.documents = take_member(body, "documents");
+  if (has_kwargs) conversation.kwargs = take_member(body, "chat_template_kwargs");
   // Templates of models that reason read it under this name.
-  const std::optional<std::string> effort = fields.text("reasoning_effort");
+  const std::optional<std::string_view> effort = fields.text("reasoning_effort");
   if (effort && !conversation.kwargs.contains("reasoning_effort")) {
     conversation.kwargs["reasoning_effort"] = *effort;
   }
@@ -102,8 +112,8 @@ text::Conversation read_conversation(const Json& body) {
 
 }  // namespace
 
-std::optional<ChatPrompt> read_chat_prompt(const Json& body, const ServedModel& model,
-                                           std::uint64_t tokens_max) {
+std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
+                                           const ReadingTerms& terms, std::uint64_t tokens_max) {
   const text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
@@ -112,8 +122,13 @@ std::optional<ChatPrompt> read_chat_prompt(const Json& body, const ServedModel& 
                                model.name()),
                    "messages", "no_chat_template");
   }
-  Result<text::OriginText> rendered = model.chat_template->render(conversation);
+  text::jinja::RenderLimits limits = terms.may_take_long ? text::jinja::RenderLimits{} : kShort;
+  limits.account = &terms.memory;
+  Result<text::OriginText> rendered = model.chat_template->render(conversation, limits);
   if (!rendered.ok()) {
+    const ErrorCode code = rendered.error().code;
+    if (code == ErrorCode::kOutOfRange && !terms.may_take_long) throw TakesLong();
+    if (code == ErrorCode::kExhausted) throw out_of_request_memory();
     throw ApiError(400, fmt::format("messages: {}", rendered.error().message), "messages");
   }
   text::OriginText text = std::move(rendered).value();

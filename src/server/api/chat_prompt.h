@@ -6,6 +6,7 @@
 
 #include "server/json.h"
 #include "server/served_model.h"
+#include "text/memory_account.h"
 #include "text/origin_text.h"
 #include "text/prompt_tokens.h"
 
@@ -16,9 +17,19 @@ struct ChatPrompt {
   text::PromptTokens tokens;
 };
 
-// Reads messages, tools, documents and the template's options from a body. Nothing when the prompt
-// has more than `tokens_max` tokens. Throws ApiError.
-std::optional<ChatPrompt> read_chat_prompt(const Json& body, const ServedModel& model,
-                                           std::uint64_t tokens_max);
+// On what terms a body is read.
+struct ReadingTerms {
+  text::MemoryAccount& memory;  // of what is made on the way
+  bool may_take_long = true;    // else a template that takes its time throws TakesLong
+};
+
+// Thrown by a reading that goes on for longer than it may where it runs. It left nothing behind:
+// the same can be read again elsewhere.
+struct TakesLong {};
+
+// Takes messages, tools, documents and the template's options out of a body. Nothing when the
+// prompt has more than `tokens_max` tokens. Throws ApiError, TakesLong.
+std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
+                                           const ReadingTerms& terms, std::uint64_t tokens_max);
 
 }  // namespace pagoda::server

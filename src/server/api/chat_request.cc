@@ -37,7 +37,8 @@ Prompt to_prompt(ChatPrompt chat) {
 
 }  // namespace
 
-CompletionRequest read_chat_request(const Json& body, const ServedModel& model) {
+CompletionRequest read_chat_request(Json body, const ServedModel& model,
+                                    const ReadingTerms& terms) {
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
@@ -52,7 +53,7 @@ CompletionRequest read_chat_request(const Json& body, const ServedModel& model) 
   request.engine.sampling.prompt_logprobs = request.answers.prompt_logprobs;
   check_answers(request, model);
   RequestMemory memory(request, 1, "n");
-  auto chat = read_chat_prompt(body, model, model.context_tokens() - 1);
+  auto chat = read_chat_prompt(body, model, terms, model.context_tokens() - 1);
   if (!chat) refuse_long_prompt("messages", model.context_tokens());
   request.prompts.push_back(to_prompt(*std::move(chat)));
   memory.add(request.prompts.back());

@@ -108,7 +108,7 @@ void read_answer_options(const Fields& fields, AnswerOptions& answers) {
 }
 
 std::string read_salt(const Fields& fields) {
-  const std::optional<std::string> salt = fields.text("cache_salt");
+  const std::optional<std::string_view> salt = fields.text("cache_salt");
   if (salt && salt->empty()) {
     throw ApiError(400, "cache_salt: is empty, expected at least one character", "cache_salt");
   }
@@ -118,7 +118,7 @@ std::string read_salt(const Fields& fields) {
                                kv::kSaltBytesMax),
                    "cache_salt");
   }
-  return salt.value_or("");
+  return std::string(salt.value_or(""));
 }
 
 }  // namespace

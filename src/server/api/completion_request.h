@@ -61,8 +61,10 @@ struct CompletionRequest {
   std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
 };
 
-// Both throw ApiError.
-CompletionRequest read_chat_request(const Json& body, const ServedModel& model);
+struct ReadingTerms;
+
+// Both throw ApiError, that of a chat TakesLong too (chat_prompt.h).
+CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
 CompletionRequest read_text_request(const Json& body, const ServedModel& model);
 
 }  // namespace pagoda::server

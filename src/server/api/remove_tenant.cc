@@ -8,10 +8,24 @@
 namespace pagoda::server {
 namespace {
 
-Json removal_json(const engine::TierRemoval& removal) {
+std::string_view told_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnsupported:
+      return "nothing can be removed there";
+    case ErrorCode::kExhausted:
+      return "it takes too long";
+    default:
+      return "removing failed";
+  }
+}
+
+Json removal_json(const engine::TierRemoval& removal, RequestLog& log) {
   Json json = {{"tier", removal.tier}};
   if (!removal.outcome.ok()) {
-    json["error"] = removal.outcome.error().message;
+    const Error& error = removal.outcome.error();
+    log.write(Failure{.where = fmt::format("removing a tenant from {}", removal.tier),
+                      .what = error.message});
+    json["error"] = fmt::format("{}; the server's log says why", told_of(error.code));
     return json;
   }
   const auto& removed = removal.outcome.value();
@@ -22,7 +36,10 @@ Json removal_json(const engine::TierRemoval& removal) {
   return json;
 }
 
-Json told_json(const std::string& name, std::uint64_t block_bytes, engine::TenantRemoval& removal) {
+}  // namespace
+
+HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
+                       engine::TenantRemoval removal, RequestLog& log) {
   Json tiers = Json::array();
   bool all = removal.pages_held == 0;
   for (engine::TierRemoval& tier : removal.tiers) {
@@ -30,7 +47,7 @@ Json told_json(const std::string& name, std::uint64_t block_bytes, engine::Tenan
     // A block of memory has the size of all its pages together.
     if (is_pool) tier.outcome.value().bytes = tier.outcome.value().pages * block_bytes;
     all = all && tier.outcome.ok();
-    Json json = removal_json(tier);
+    Json json = removal_json(tier, log);
     if (is_pool && removal.pages_held > 0) {
       json["blocks_pending"] = removal.pages_held;
       json["note"] =
@@ -39,12 +56,11 @@ Json told_json(const std::string& name, std::uint64_t block_bytes, engine::Tenan
     }
     tiers.push_back(std::move(json));
   }
-  return {{"tenant", name}, {"removed_everywhere", all}, {"tiers", std::move(tiers)}};
+  return json_reply({{"tenant", name}, {"removed_everywhere", all}, {"tiers", std::move(tiers)}});
 }
 
-}  // namespace
-
-std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name) {
+std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name,
+                                             RequestLog& log) {
   const std::vector<engine::TenantPicture> tenants = model.engine.tenants();
   const auto found =
       std::find_if(tenants.begin(), tenants.end(),
@@ -54,13 +70,15 @@ std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std
                    "not_found");
   }
   const engine::TenantId id(static_cast<std::uint32_t>(found - tenants.begin()));
-  return std::make_unique<DeferredReply>(
-      [&served = model.engine, id, name,
-       block_bytes = model.block_bytes](DeferredReply::Give give) {
-        served.remove_tenant(id, [name, block_bytes, give](engine::TenantRemoval removal) {
-          give(json_reply(told_json(name, block_bytes, removal)));
-        });
+  return std::make_unique<DeferredReply>([&served = model.engine, id, name,
+                                          block_bytes = model.block_bytes,
+                                          &log](const DeferredReply::Give& give) {
+    served.remove_tenant(id, [name, block_bytes, give, &log](engine::TenantRemoval removal) {
+      give([name, block_bytes, removal = std::move(removal), &log] {
+        return tell_removal(name, block_bytes, removal, log);
       });
+    });
+  });
 }
 
 }  // namespace pagoda::server

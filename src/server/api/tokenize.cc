@@ -23,15 +23,16 @@ constexpr std::size_t kTextBytesMax = 16 << 20;  // of a reply
                  "too_many_tokens");
 }
 
-ChatPrompt read_bounded_chat(const Json& body, const ServedModel& model) {
-  std::optional<ChatPrompt> prompt = read_chat_prompt(body, model, tokens_max(model));
+ChatPrompt read_bounded_chat(Json& body, const ServedModel& model, const ReadingTerms& terms) {
+  std::optional<ChatPrompt> prompt = read_chat_prompt(body, model, terms, tokens_max(model));
   if (!prompt) refuse_tokens("messages", model);
   return *std::move(prompt);
 }
 
-std::vector<TokenId> read_prompt_tokens(const Json& body, const ServedModel& model) {
+std::vector<TokenId> read_prompt_tokens(Json& body, const ServedModel& model,
+                                        const ReadingTerms& terms) {
   const Fields fields(body);
-  if (fields.find("messages") != nullptr) return read_bounded_chat(body, model).tokens.ids;
+  if (fields.find("messages") != nullptr) return read_bounded_chat(body, model, terms).tokens.ids;
   fields.require("prompt");
   const bool special = fields.boolean("add_special_tokens").value_or(true);
   auto tokens = model.tokenizer.encode_within(
@@ -57,8 +58,8 @@ Json runs_json(std::span<const text::Origin> origins) {
 
 }  // namespace
 
-Json tokenize(const Json& body, const ServedModel& model) {
-  const std::vector<TokenId> tokens = read_prompt_tokens(body, model);
+Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms) {
+  const std::vector<TokenId> tokens = read_prompt_tokens(body, model, terms);
   Json reply = {{"count", tokens.size()},
                 {"max_model_len", model.context_tokens()},
                 {"tokens", tokens_json(tokens)}};
@@ -70,7 +71,7 @@ Json tokenize(const Json& body, const ServedModel& model) {
   return reply;
 }
 
-Json detokenize(const Json& body, const ServedModel& model) {
+Json detokenize(Json body, const ServedModel& model, const ReadingTerms& /*terms*/) {
   const Fields fields(body);
   const std::vector<TokenId> tokens =
       read_tokens(fields.require("tokens"), "tokens", tokens_max(model));
@@ -88,8 +89,8 @@ Json detokenize(const Json& body, const ServedModel& model) {
   return {{"prompt", text.value()}};
 }
 
-Json render_chat(const Json& body, const ServedModel& model) {
-  const ChatPrompt prompt = read_bounded_chat(body, model);
+Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms) {
+  const ChatPrompt prompt = read_bounded_chat(body, model, terms);
   return {{"prompt", prompt.text.bytes()},
           {"count", prompt.tokens.ids.size()},
           {"max_model_len", model.context_tokens()},

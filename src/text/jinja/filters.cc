@@ -59,7 +59,7 @@ Value filter_from_json(const Value& subject, const Arguments& arguments, Heap& h
   const BoundArguments bound("from_json", arguments, {});
   if (!subject.is_text()) fail(fmt::format("from_json of a {}", subject.type_name()));
   heap.read_characters(subject.bytes().size());
-  const auto parsed = parse_strict_json(subject.bytes());
+  const auto parsed = parse_strict_json(subject.bytes(), heap.limits().account);
   if (!parsed.ok())
     fail(fmt::format("from_json: the string is not JSON: {}", parsed.error().message));
   // All of it belongs to whoever but the template wrote any of it.

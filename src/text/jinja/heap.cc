@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "text/jinja/fault.h"
 #include "text/jinja/text_builder.h"
 
 namespace pagoda::text::jinja {
@@ -16,6 +17,9 @@ void Heap::step(std::uint64_t count) {
 void Heap::reserve(std::size_t bytes) {
   if (bytes > limits_.bytes - bytes_) {
     fail_limit(fmt::format("rendering makes more than {} bytes", limits_.bytes));
+  }
+  if (!memory_.add(bytes)) {
+    throw Fault{ErrorCode::kExhausted, "there is no memory for what rendering makes", {}};
   }
   bytes_ += bytes;
 }

@@ -15,6 +15,7 @@
 #include "text/jinja/dict.h"
 #include "text/jinja/scope.h"
 #include "text/jinja/value.h"
+#include "text/memory_account.h"
 
 namespace pagoda::text::jinja {
 
@@ -23,11 +24,12 @@ struct RenderLimits {
   std::uint64_t steps = 10'000'000;  // expressions evaluated, items made, bytes looked at
   std::size_t bytes = 256U << 20;    // of everything made on the way; nothing is given back
   std::size_t output_bytes = 64U << 20;
+  MemoryAccount* account = nullptr;  // of what is made; kExhausted when it has no more
 };
 
 class Heap {
  public:
-  explicit Heap(const RenderLimits& limits) : limits_(limits) {}
+  explicit Heap(const RenderLimits& limits) : limits_(limits), memory_(limits.account) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
@@ -83,6 +85,7 @@ class Heap {
   std::uint32_t depth_ = 0;
   std::uint64_t steps_ = 0;
   std::size_t bytes_ = 0;
+  CountedBytes memory_;
   std::deque<OriginText> texts_;
   std::deque<List> lists_;
   std::deque<Dict> dicts_;

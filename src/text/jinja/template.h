@@ -28,7 +28,8 @@ class Template {
   using Bind = std::function<void(Heap&, Scope&)>;
 
   // kInvalidArgument: the template fails for these values, or raised an exception about them.
-  // kOutOfRange: it went over a limit. `now` is what strftime_now tells.
+  // kOutOfRange: it went over a limit. kExhausted: the account has no more memory. `now` is what
+  // strftime_now tells.
   Result<OriginText> render(const Bind& bind, std::time_t now,
                             const RenderLimits& limits = {}) const;
 

@@ -1,0 +1,95 @@
+// How replies are put on the wire.
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/beast/http/status.hpp>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/completion_log.h"
+#include "server/connection.h"
+
+namespace pagoda::server {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::asio::awaitable;
+
+ApiError out_of_reply_memory(const ByteBudget& memory) {
+  return {503,
+          fmt::format("other requests take {} of {} bytes of memory (--max-request-memory-bytes), "
+                      "which leaves none for this reply",
+                      memory.bytes_held(), memory.bytes_max()),
+          {},
+          "out_of_request_memory"};
+}
+
+}  // namespace
+
+bool Connection::keeps_alive(const Incoming& incoming) const {
+  return incoming.keep_alive && state_.phase() < Phase::kDraining;
+}
+
+// `framing` says how the body's end is found.
+std::string Connection::header_text(const Incoming& incoming, const HttpReply& reply,
+                                    const std::string& framing, bool keep_alive) const {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
+  std::string text = fmt::format("HTTP/1.{} {} {}\r\nServer: pagoda\r\n", incoming.version % 10,
+                                 reply.status, std::string_view(reason.data(), reason.size()));
+  const auto add = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{}: {}\r\n", name, value);
+  };
+  if (reply.status != 204) add("Content-Type", reply.content_type);
+  for (const auto& [name, value] : reply.headers) add(name, value);
+  for (const auto& [name, value] : reply_headers(incoming.request, state_)) add(name, value);
+  if (keep_alive && incoming.version < 11) add("Connection", "keep-alive");
+  if (!keep_alive && incoming.version >= 11) add("Connection", "close");
+  return text + framing + "\r\n";
+}
+
+// A client that does not read keeps a reply in memory for as long as a write may take.
+awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply) {
+  log_refusal(incoming.request, reply, state_);
+  ByteBudget::Hold memory(state_.request_memory());
+  if (reply.body.size() > kShortReplyBytes && !memory.resize(reply.body.size())) {
+    reply = error_reply(out_of_reply_memory(state_.request_memory()));
+  }
+  co_return co_await send(incoming, reply);
+}
+
+awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& reply) {
+  state_.meters().count_reply(endpoint_of(incoming.request.path), reply.status);
+  const bool has_body = reply.status != 204;
+  const std::string framing =
+      has_body ? fmt::format("Content-Length: {}\r\n", reply.body.size()) : std::string();
+  std::string bytes = header_text(incoming, reply, framing, keeps_alive(incoming));
+  const bool shows_body = has_body && incoming.request.method != "HEAD";
+  // A long body is not copied behind its header.
+  const bool apart = shows_body && reply.body.size() > kShortReplyBytes;
+  if (shows_body && !apart) bytes += reply.body;
+  reply_begun_ = true;
+  const bool written = co_await write(bytes);
+  if (!written || !apart) co_return written;
+  co_return co_await write(reply.body);
+}
+
+awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
+  state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
+  const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
+                            .headers = {{"Cache-Control", "no-cache"}}};
+  const bool chunked = incoming.version >= 11;
+  if (!chunked) incoming.keep_alive = false;  // the connection's end is the stream's
+  const std::string header = header_text(
+      incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming));
+  reply_begun_ = true;
+  co_return co_await write(header);
+}
+
+awaitable<bool> Connection::send_stream(const Incoming& incoming, std::string bytes, bool last) {
+  if (incoming.version >= 11) {
+    bytes = fmt::format("{:x}\r\n{}\r\n{}", bytes.size(), bytes, last ? "0\r\n\r\n" : "");
+  }
+  co_return co_await write(bytes);
+}
+
+}  // namespace pagoda::server
