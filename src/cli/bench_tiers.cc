@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,8 +68,26 @@ class ScratchFolder {
   fs::path path_;
 };
 
-kv::PageLabel label_of(std::uint64_t page, std::uint32_t block_tokens) {
+// Whose the pages of one run are: a space and an owner that nobody else has, so that a store which
+// others use keeps theirs.
+struct RunPages {
+  kv::SpaceId space;
+  kv::OwnerTag owner;
+};
+
+RunPages pages_of_this_run() {
+  std::random_device device;
+  const std::uint64_t number = (std::uint64_t{device()} << 32 | device()) | 1;  // 0 is the public's
+  RunPages pages = {.space = kv::space_id(fmt::format("pagoda bench tiers {}", number)),
+                    .owner = {}};
+  std::memcpy(pages.owner.bytes.data(), &number, sizeof(number));
+  return pages;
+}
+
+kv::PageLabel label_of(const RunPages& whose, std::uint64_t page, std::uint32_t block_tokens) {
   kv::PageLabel label;
+  label.key.space = whose.space;
+  label.owner = whose.owner;
   for (std::uint64_t i = 0; i < 4; ++i) {
     const std::uint64_t bits = random_bits(1, page, i);
     std::memcpy(label.key.name.digest.data() + 8 * i, &bits, 8);
@@ -80,8 +99,9 @@ kv::PageLabel label_of(std::uint64_t page, std::uint32_t block_tokens) {
 // One store, used as the cache uses it: asked without waiting, then polled.
 class TierRun {
  public:
-  TierRun(kv::PageStore& store, const TiersOptions& options, const BenchRun& run)
-      : store_(store), options_(options), run_(run), memory_(kUnderWayMax) {
+  TierRun(kv::PageStore& store, const RunPages& whose, const TiersOptions& options,
+          const BenchRun& run)
+      : store_(store), whose_(whose), options_(options), run_(run), memory_(kUnderWayMax) {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
       memory_[i].resize(options.page_bytes);
       for (std::size_t at = 0; at + 8 <= options.page_bytes; at += 8) {
@@ -98,12 +118,12 @@ class TierRun {
     const std::int64_t begin_ns = run_.clock().now_ns();
     RETURN_IF_ERROR(move_all(name + ": writing", [this](std::uint64_t page, std::size_t berth) {
       std::memcpy(memory_[berth].data(), &page, sizeof(page));
-      return store_.write({berth, label_of(page, options_.block_tokens), memory_[berth]});
+      return store_.write({berth, label_of(whose_, page, options_.block_tokens), memory_[berth]});
     }));
     RETURN_IF_ERROR(store_.flush(kFlushNs));
     const std::int64_t written_ns = run_.clock().now_ns();
     RETURN_IF_ERROR(move_all(name + ": reading", [this](std::uint64_t page, std::size_t berth) {
-      store_.read({berth, label_of(page, options_.block_tokens), memory_[berth]});
+      store_.read({berth, label_of(whose_, page, options_.block_tokens), memory_[berth]});
       return true;
     }));
     speed.write_s = seconds_between(begin_ns, written_ns);
@@ -141,6 +161,7 @@ class TierRun {
   }
 
   kv::PageStore& store_;
+  const RunPages whose_;
   const TiersOptions& options_;
   const BenchRun& run_;
   std::vector<std::vector<std::byte>> memory_;  // a page for each request under way
@@ -231,9 +252,12 @@ Result<BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run
     TierSpeed speed;
     {
       ASSIGN_OR_RETURN(const std::unique_ptr<kv::PageStore> store, tier.open());
-      ASSIGN_OR_RETURN(speed, TierRun(*store, options, run).measure(tier.name));
-      const Result<kv::Removal> removed = store->remove_all();
+      const RunPages whose = pages_of_this_run();
+      const Result<TierSpeed> measured = TierRun(*store, whose, options, run).measure(tier.name);
+      const Result<kv::Removal> removed = store->remove(whose.owner);
+      if (!measured.ok()) return measured.error();
       if (!removed.ok()) return removed.error();
+      speed = measured.value();
     }
     for (const auto& [name, ours_s, plain_s] :
          {std::tuple{"write, durable", speed.write_s, plain.write_s},
@@ -260,7 +284,8 @@ constexpr const char* kExamples =
     "back with 128 reads asked for at once. Beside it what the same medium gives a plain program: "
     "memcpy; dd with direct I/O and blocks of a page's size; redis-benchmark, which checks "
     "nothing. "
-    "Files lie in a new folder, which is removed; pages in a remote store are removed, too.";
+    "Files lie in a new folder, which is removed; of a remote store the pages that were written "
+    "are removed, and nobody else's.";
 
 }  // namespace
 
