@@ -86,6 +86,8 @@ function(pagoda_test name)
   endif()
   if(CMAKE_CROSSCOMPILING)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 20")  # an emulated core is slow
+  elseif(PAGODA_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")  # and so is one that is watched
   endif()
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT PAGODA_TEST_NAME=${name} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)

@@ -45,7 +45,13 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
     tenant_limits_.push_back(tenants_[TenantId(i)].limits);
   }
   for (kv::PageStore* const store : options.core.tiers.stores) {
-    store->on_report([this] { note_pages_came(); });
+    store->on_report([waker = waker_] {
+      {
+        const std::lock_guard lock(waker->mutex);
+        waker->pages_came = true;
+      }
+      waker->wake.notify_one();
+    });
   }
   publish();
   publish_curve();
@@ -55,11 +61,11 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
 
 Engine::~Engine() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(waker_->mutex);
     stopping_ = true;
     has_mail_ = true;
   }
-  wake_.notify_one();
+  waker_->wake.notify_one();
   thread_.join();
 }
 
@@ -73,16 +79,16 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
   }
   const RequestId id(next_id_++);
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(waker_->mutex);
     if (draining_) return Error{ErrorCode::kExhausted, "the engine is stopping"};
     put(Submission{id, std::move(request), std::move(sink)});
   }
-  wake_.notify_one();
+  waker_->wake.notify_one();
   return id;
 }
 
 Result<TenantLimits> Engine::limits_of(TenantId tenant) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(waker_->mutex);
   if (tenant.value() < tenant_limits_.size()) return tenant_limits_[tenant.value()];
   return Error{ErrorCode::kInvalidArgument, fmt::format("tenant {} is not one of the {} that exist",
                                                         tenant.value(), tenant_limits_.size())};
@@ -92,13 +98,13 @@ void Engine::cancel(RequestId id, FinishReason reason) { leave(Cancellation{id, 
 
 void Engine::set_tenants(std::vector<NamedTenant> tenants) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(waker_->mutex);
     ASSERT(tenants.size() + 1 >= tenant_limits_.size(), "no tenant leaves the list");
     tenant_limits_.resize(tenants.size() + 1);
     for (std::size_t i = 0; i < tenants.size(); ++i) tenant_limits_[i + 1] = tenants[i].limits;
     put(std::move(tenants));
   }
-  wake_.notify_one();
+  waker_->wake.notify_one();
 }
 
 void Engine::nudge() {
@@ -116,9 +122,9 @@ void Engine::drop_space(const std::string& why) {
 }
 
 bool Engine::keep_all(std::chrono::nanoseconds patience) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(waker_->mutex);
   put(Order([](Core& core) { core.keep_all(); }));
-  wake_.notify_one();
+  waker_->wake.notify_one();
   return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
 }
 
@@ -135,20 +141,12 @@ void Engine::remove_tenant(TenantId tenant, TenantRemovals::Done done) {
   post([this, owner, done = std::move(done)](kv::Cache&) { removals_.begin(owner, done); });
 }
 
-void Engine::note_pages_came() {
-  {
-    const std::lock_guard lock(mutex_);
-    pages_came_ = true;
-  }
-  wake_.notify_one();
-}
-
 void Engine::leave(Message message) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(waker_->mutex);
     put(std::move(message));
   }
-  wake_.notify_one();
+  waker_->wake.notify_one();
 }
 
 void Engine::put(Message message) {
@@ -157,7 +155,7 @@ void Engine::put(Message message) {
 }
 
 bool Engine::drain(std::chrono::nanoseconds patience) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(waker_->mutex);
   draining_ = true;
   return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
 }
@@ -188,7 +186,7 @@ void Engine::run() {
 bool Engine::take_messages() {
   bool last = false;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(waker_->mutex);
     messages_.swap(inbox_);
     has_mail_ = false;
     idle_ = false;
@@ -310,10 +308,10 @@ void Engine::nap() {
   // While requests are open deadlines pass and readers go on.
   const std::chrono::nanoseconds longest = core_.requests_open() > 0 ? kPausedLook : kLongest;
   const std::chrono::nanoseconds due(core_.next_look_ns() - clock_.now_ns());
-  std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, std::clamp(due, kShortest, longest),
-                 [this] { return has_mail_ || pages_came_; });
-  pages_came_ = false;
+  std::unique_lock lock(waker_->mutex);
+  waker_->wake.wait_for(lock, std::clamp(due, kShortest, longest),
+                        [this] { return has_mail_ || waker_->pages_came; });
+  waker_->pages_came = false;
 }
 
 void Engine::sleep() {
@@ -321,16 +319,16 @@ void Engine::sleep() {
     const std::lock_guard lock(tenants_mutex_);
     publish_tenants();
   }
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(waker_->mutex);
   const auto woken = [this] { return !inbox_.empty() || stopping_; };
   // Nothing moves until a reader does, or a deadline passes.
   if (core_.requests_open() > 0) {
-    wake_.wait_for(lock, kPausedLook, woken);
+    waker_->wake.wait_for(lock, kPausedLook, woken);
     return;
   }
   idle_ = true;
   finished_.notify_all();
-  wake_.wait(lock, woken);
+  waker_->wake.wait(lock, woken);
 }
 
 }  // namespace pagoda::engine

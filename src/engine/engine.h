@@ -108,7 +108,7 @@ class Engine {
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);
-  void put(Message message);  // under mutex_
+  void put(Message message);  // under the waker's mutex
   void run();
   // False when these were the last: the engine is being dropped.
   bool take_messages();
@@ -120,10 +120,17 @@ class Engine {
   void publish_curve();
   void publish_tenants();  // under tenants_mutex_
   void nap();
-  void note_pages_came();
   void sleep();
 
+  // Wakes the engine's thread. Stores hold it too: they ring also when the engine is gone.
+  struct Waker {
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool pages_came = false;  // under mutex
+  };
+
   EngineOptions options_;
+  const std::shared_ptr<Waker> waker_ = std::make_shared<Waker>();
   kv::Cache& cache_;
   const Clock& clock_;
   const std::uint64_t retain_blocks_max_;
@@ -144,17 +151,16 @@ class Engine {
   mutable std::mutex tenants_mutex_;            // a step only tries it
   std::vector<TenantPicture> tenant_pictures_;  // [tenant]; others read it under tenants_mutex_
 
-  std::mutex mutex_;
-  std::condition_variable wake_;             // for the engine's thread
-  std::condition_variable finished_;         // for drain()
-  std::vector<Message> inbox_;               // under mutex_
-  std::vector<TenantLimits> tenant_limits_;  // [tenant], under mutex_
-  bool draining_ = false;                    // under mutex_
-  bool stopping_ = false;                    // under mutex_
-  bool idle_ = false;                        // under mutex_
-  bool pages_came_ = false;                  // under mutex_
-  std::atomic<bool> has_mail_{false};        // spares the engine's thread the lock
-  std::vector<Message> messages_;            // taken from the inbox
+  // Under the waker's mutex:
+  std::condition_variable finished_;  // for drain()
+  std::vector<Message> inbox_;
+  std::vector<TenantLimits> tenant_limits_;  // [tenant]
+  bool draining_ = false;
+  bool stopping_ = false;
+  bool idle_ = false;
+
+  std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock
+  std::vector<Message> messages_;      // taken from the inbox
   TenantRemovals removals_;
   std::thread thread_;  // last: starts when all else stands
 };

@@ -182,14 +182,19 @@ void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
 void Loader::rest(Load& load) {
   if (load.task->state != sched::TaskState::kWaiting) return abandon(load);
   load.stage = LoadStage::kRested;
-  load.has_turn = false;
+  if (loses_turn(load)) abandon(load);
+}
+
+// A turn that brings nothing is lost. True when that was one too many.
+bool Loader::loses_turn(Load& load) {
+  return std::exchange(load.has_turn, false) && ++load.turns_lost == kTurnsMax;
 }
 
 // It may try again; its answer does not wait for that.
 void Loader::refuse(Load& load) {
   load.stage = LoadStage::kNew;
   load.was_refused = true;
-  if (std::exchange(load.has_turn, false) && ++load.turns_lost == kTurnsMax) abandon(load);
+  if (loses_turn(load)) abandon(load);
 }
 
 // Those that run keep room to go on, and who loads ahead of its turn leaves some to others.

@@ -83,6 +83,7 @@ class Loader {
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void rest(Load& load);
+  bool loses_turn(Load& load);
   void refuse(Load& load);
   std::uint64_t blocks_spare(bool has_turn) const;
   const Load* bringing_the_same(const Load& load) const;

@@ -83,13 +83,17 @@ bool PageWriter::want(Lane& lane, kv::NodeId node) {
   if (!space_ || !tree.is_live(node) || !tree.is_whole(node) || is_forbidden(node)) return false;
   const kv::BlockName& name = cache_.name(node);
   if (!lacks(lane, node) || !lane.store->takes_writes()) return false;
-  if (lane.queued.contains(name) || is_being_written(lane, name)) return false;
+  if (const auto queued = lane.queued.find(name); queued != lane.queued.end()) {
+    queued->second = node;
+    return false;
+  }
+  if (is_being_written(lane, name)) return false;
   if (lane.queue.size() >= options_.writes_queued_max && !stopping_) {
     ++blocks_skipped_;
     return false;
   }
-  lane.queue.push_back({node, name});
-  lane.queued.insert(name);
+  lane.queue.push_back(name);
+  lane.queued.emplace(name, node);
   return true;
 }
 
@@ -133,14 +137,17 @@ bool PageWriter::is_writing(kv::OwnerId owner) const {
                      [&](const auto& pin) { return pin.second.owner == owner; });
 }
 
-void PageWriter::poll(bool someone_lacks_room) {
+void PageWriter::poll(bool someone_lacks_room, bool stands_still) {
   if (!space_ || options_.write == WriteMode::kOff) return;
   notice_crowd(someone_lacks_room);
   for (Lane& lane : lanes_) take_backlog(lane);
   if (is_short_of_room()) note_leaving();
+  if (someone_lacks_room && stands_still) return;  // what is pinned may be all that is in its way
   for (Lane& lane : lanes_) {
-    while (!lane.queue.empty() && may_pin(lane) && write(lane, lane.queue.front())) {
-      lane.queued.erase(lane.queue.front().name);
+    while (!lane.queue.empty() && may_pin(lane)) {
+      const auto next = lane.queued.find(lane.queue.front());
+      if (!write(lane, {next->second, next->first})) break;
+      lane.queued.erase(next);
       lane.queue.pop_front();
     }
   }

@@ -15,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "engine/tiers/tier_options.h"
@@ -39,7 +38,8 @@ class PageWriter {
   // False: the report is not of a write.
   bool take(const kv::StoreReport& report);
   // Writes what is queued and what is about to leave.
-  void poll(bool someone_lacks_room);
+  // `stands_still`: nothing runs and the last plan began nothing (Scheduler::stands_still).
+  void poll(bool someone_lacks_room, bool stands_still);
   // All whole blocks are to be kept, most recently used first: for a clean stop, poll()ed until
   // is_idle().
   void keep_all();
@@ -67,8 +67,9 @@ class PageWriter {
   // What one store is to get.
   struct Lane {
     kv::PageStore* store;
-    std::deque<Wanted> queue = {};
-    std::unordered_set<kv::BlockName, NameHash> queued = {};  // in queue
+    std::deque<kv::BlockName> queue = {};
+    // Of what is in the queue: its node, the newest where it was evicted and computed again.
+    std::unordered_map<kv::BlockName, kv::NodeId, NameHash> queued = {};
     std::size_t backlog_left = 0;  // of backlog_, which is gone through from its end
     std::size_t pins = 0;
     std::size_t idle_pins = 0;  // of them: of pages nobody else held

@@ -61,11 +61,11 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockNa
 }
 
 void Tiers::poll(std::int64_t now_ns) {
-  take_reports(now_ns);
+  const bool had_reports = take_reports(now_ns);
   loader_.poll(now_ns);
-  writer_.poll(scheduler_.someone_lacks_room());
+  writer_.poll(scheduler_.someone_lacks_room(), scheduler_.stands_still());
   // What ended as soon as it was asked for rings no bell.
-  took_reports_ = take_reports(now_ns);
+  took_reports_ = take_reports(now_ns) || had_reports;
 }
 
 std::int64_t Tiers::next_look_ns(std::int64_t now_ns) const {

@@ -159,7 +159,7 @@ Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& o
   if (slab_->files().is_read_only()) {
     return Error{ErrorCode::kUnsupported, fmt::format("{} is open read-only", layer_->path())};
   }
-  const std::lock_guard slow(slow_);
+  std::unique_lock slow(slow_);
   Lock lock(mutex_);
   if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
     return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
@@ -182,8 +182,10 @@ Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& o
   if (slab_->has_changes()) note_changes();
   lock.unlock();
   work_.notify_all();
+  slow.unlock();
   // Slabs of other models may have pages of the owner, too. Nobody else uses them: the folder is
   // this process's.
+  const std::lock_guard one_at_a_time(other_slabs_);
   const Result<kv::Removal> others = remove_from_others(*layer_, slab_->codec().geometry(), owner);
   if (!removed.ok()) return removed;
   if (!others.ok()) return others;

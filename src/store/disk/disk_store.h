@@ -127,6 +127,7 @@ class DiskStore final : public kv::PageStore {
   std::function<void()> bell_;
   bool has_uring_ = false;
 
+  std::mutex other_slabs_;  // held by a removal that goes through slabs of other models
   std::timed_mutex slow_;  // commit, removal and scrub, one at a time; taken before mutex_
 
   mutable std::mutex mutex_;        // guards what follows

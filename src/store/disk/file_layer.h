@@ -33,6 +33,8 @@ class File {
   virtual std::uint64_t bytes() const = 0;
   // Known never to have been written: reads as zeros and takes no room.
   virtual bool is_hole(std::uint64_t /*offset*/, std::size_t /*bytes*/) { return false; }
+  // Gives room back whose bytes are zero and synced, where the file system can.
+  virtual void make_hole(std::uint64_t /*offset*/, std::size_t /*bytes*/) {}
   // For io_uring; -1 where there is none.
   virtual int descriptor() const { return -1; }
   // Offsets, sizes and buffers must be multiples of kIoAlignment.

@@ -48,6 +48,10 @@ class PosixFile final : public File {
     if (data < 0) return errno == ENXIO;  // nothing behind the offset
     return static_cast<std::uint64_t>(data) >= offset + bytes;
   }
+  void make_hole(std::uint64_t offset, std::size_t bytes) override {
+    ::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(bytes));
+  }
   int descriptor() const override { return descriptor_; }
   bool is_direct() const override { return is_direct_; }
 

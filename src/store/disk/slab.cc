@@ -204,7 +204,17 @@ Result<kv::Removal> Slab::remove(const std::optional<kv::OwnerTag>& owner) {
     return Error{ErrorCode::kIo, fmt::format("the removal of {} pages is not durable: {}",
                                              removal.pages, error_text(error))};
   }
+  // The zeros are on the disk: as holes they are not written again by the next removal.
+  for (const std::vector<SlotNumber>* const slots : {&out.used, &out.leftovers}) {
+    for (const SlotNumber slot : *slots) give_room_back(slot);
+  }
   return removal;
+}
+
+void Slab::give_room_back(SlotNumber slot) {
+  const std::lock_guard lock(mutex_);  // none may begin to write it
+  if (!index_->is_blank(slot)) return;
+  files_.slab().make_hole(files_.offset_of(slot), scratch_.span().size());
 }
 
 int Slab::close() {

@@ -93,6 +93,7 @@ class Slab {
  private:
   std::uint64_t now_us();
   bool blank(SlotNumber slot);
+  void give_room_back(SlotNumber slot);
   int scrub_unverified();
 
   SlabFiles files_;

@@ -75,6 +75,10 @@ class SlotIndex {
   // The owner's slots, or all without one; and every free slot whose bytes are not blank.
   TakenOut take_out(const std::optional<kv::OwnerTag>& owner);
   void put_back(SlotNumber slot, bool is_blank);
+  // Free, and its bytes are zero.
+  bool is_blank(SlotNumber slot) const {
+    return states_[slot] == State::kFree && has(slot, kBlank);
+  }
 
   bool has_changes() const { return !changed_.empty(); }
   // Records the file lacks, by slot; it is supposed to have them from now on.

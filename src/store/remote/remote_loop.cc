@@ -154,6 +154,7 @@ std::string RemoteLoop::serve(Exchange& exchange) {
     courier_.launch(exchange);
     begin_jobs(exchange);
     if (!exchange.has_more()) {
+      desk_.ring_if_due();  // what ended as soon as it was launched
       wait(exchange.descriptor(), exchange.events(), courier_.next_deadline_ns());
     }
   }

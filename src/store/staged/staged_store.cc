@@ -98,10 +98,11 @@ void StagedStore::poll(std::vector<kv::StoreReport>& reports) {
     const std::lock_guard lock(mutex_);
     landed_.swap(moved_);
   }
-  for (const Moved& moved : landed_) land(moved, reports);
   behind_reports_.clear();
   behind_->poll(behind_reports_);
   for (const kv::StoreReport& report : behind_reports_) pass(report, reports);
+  for (const kv::StoreTicket ticket : std::exchange(refused_, {})) hand_on(ticket, reports);
+  for (const Moved& moved : landed_) land(moved, reports);
   while (!slots_free_.empty() && !reads_waiting_.empty()) {
     begin(std::move(reads_waiting_.front()));
     reads_waiting_.pop_front();
@@ -137,11 +138,14 @@ void StagedStore::land(const Moved& moved, std::vector<kv::StoreReport>& reports
     report.fault = kv::StoreFault::kIo;
   }
   if (!moved.ok || !passage.is_write) return end(report, reports);
-  const bool taken =
-      behind_->write({moved.ticket, std::move(passage.label), slot_bytes(passage.slot)});
-  if (taken) return;
-  report.fault = kv::StoreFault::kNoRoom;
-  end(report, reports);
+  hand_on(moved.ticket, reports);
+}
+
+void StagedStore::hand_on(kv::StoreTicket ticket, std::vector<kv::StoreReport>& reports) {
+  const Passage& passage = passages_.at(ticket);
+  if (behind_->write({ticket, passage.label, slot_bytes(passage.slot)})) return;
+  if (behind_->takes_writes()) return refused_.push_back(ticket);
+  end({.ticket = ticket, .fault = kv::StoreFault::kNoRoom}, reports);
 }
 
 void StagedStore::end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {

@@ -85,6 +85,9 @@ class StagedStore final : public kv::PageStore {
   void pass(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   // A page was moved: into the pool, or out of it.
   void land(const Moved& moved, std::vector<kv::StoreReport>& reports);
+  // Gives a page that is in its slot to the store behind. Refused, it stays there until that takes
+  // it.
+  void hand_on(kv::StoreTicket ticket, std::vector<kv::StoreReport>& reports);
   void end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   void queue_move(kv::StoreTicket ticket, const kv::PageMove& move);
   void run();
@@ -100,6 +103,8 @@ class StagedStore final : public kv::PageStore {
   std::unordered_map<kv::StoreTicket, Passage> passages_;
   std::uint32_t writes_under_way_ = 0;
   std::deque<kv::PageRead> reads_waiting_;
+  std::vector<kv::StoreTicket>
+      refused_;                         // writes in their slots that the store behind did not take
   std::vector<kv::StoreReport> ended_;  // reported by the next poll()
   std::vector<kv::StoreReport> behind_reports_;
   std::vector<Moved> landed_;

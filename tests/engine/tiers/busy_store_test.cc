@@ -62,6 +62,24 @@ TEST_P(BusyStores, KeepNobodyWaiting) {
   EXPECT_EQ(desk.wrong_page(), "");
 }
 
+// A block that waits for a store is evicted and computed again: what is written is the one that is.
+TEST(BusyStore, GetsABlockThatWasComputedAgainWhileItWaited) {
+  ToyDesk desk({.blocks = 60, .write = WriteMode::kThrough, .load = LoadMode::kAlways});
+  desk.store.holds_reads = false;
+  desk.store.is_busy = true;
+  const Request request = toy_request(80, 3);
+  desk.submit(request);
+  desk.run(60);
+  desk.clear_pool();
+  desk.submit(request);
+  desk.run(60);
+  ASSERT_TRUE(desk.store.pages.empty());
+  desk.store.is_busy = false;
+  desk.run();
+  EXPECT_GE(desk.store.pages.size(), 19u);
+  EXPECT_EQ(desk.wrong_page(), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, BusyStores,
     testing::Combine(testing::Values(Slowness::kTakesNone, Slowness::kEndsNone), testing::Bool(),

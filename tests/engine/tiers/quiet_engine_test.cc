@@ -94,5 +94,30 @@ TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
   EXPECT_GE(store.stats().pages, 6u) << "what waited was written when it rang";
 }
 
+// A store closes after its engine, and what it ends then rings too: sanitizers see what that
+// touches.
+TEST(QuietEngine, MayBeGoneWhenAStoreRings) {
+  TierDesk desk(200);
+  UnreadyStore store(desk.page_bytes());
+  TierOptions tiers;
+  tiers.stores = {&store};
+  tiers.write = WriteMode::kThrough;
+  desk.machine->use_tiers(tiers);
+  EngineOptions options;
+  options.core = desk.machine->core_options();
+  const auto make = [&] {
+    return std::make_unique<Engine>(options, desk.machine->cache(), desk.machine->runner(),
+                                    desk.clock);
+  };
+  std::unique_ptr<Engine> engine = make();
+  engine.reset();
+  store.become_ready();
+  engine = make();
+  engine->set_space(kv::space_id("stories"));
+  ASSERT_TRUE(engine->submit(tier_request(1), std::make_shared<Heard>(1)).ok());
+  EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
+  EXPECT_GE(store.stats().pages, 6u);
+}
+
 }  // namespace
 }  // namespace pagoda::engine

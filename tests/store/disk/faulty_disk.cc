@@ -1,5 +1,7 @@
 #include "store/disk/faulty_disk.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -24,6 +26,9 @@ class FaultyFile final : public File {
     const auto first = content_.sectors_taken.lower_bound(offset / FaultyDisk::kSectorBytes);
     return first == content_.sectors_taken.end() ||
            first->first * FaultyDisk::kSectorBytes >= offset + bytes;
+  }
+  void make_hole(std::uint64_t offset, std::size_t bytes) override {
+    disk_.make_hole(content_, offset, bytes);
   }
 
  private:
@@ -89,6 +94,20 @@ IoResult FaultyDisk::read(Content& file, std::uint64_t offset, std::span<std::by
   if (count > 1 && chance(faults.short_transfer)) count = 1 + draw(count - 1);
   std::memcpy(bytes.data(), file.cached.data() + offset, count);
   return {count, 0};
+}
+
+void FaultyDisk::make_hole(Content& file, std::uint64_t offset, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (is_dead_) return;
+  // What a hole covers stays on the platter as it was synced.
+  for (std::size_t at = offset; at < std::min(offset + bytes, file.synced.size()); ++at) {
+    if (file.synced[at] != std::byte{0}) {
+      ADD_FAILURE() << "room is given back at " << at << " whose bytes are not gone";
+      return;
+    }
+  }
+  file.sectors_taken.erase(file.sectors_taken.lower_bound(offset / kSectorBytes),
+                           file.sectors_taken.lower_bound((offset + bytes) / kSectorBytes));
 }
 
 IoResult FaultyDisk::write(Content& file, std::uint64_t offset, std::span<const std::byte> bytes) {

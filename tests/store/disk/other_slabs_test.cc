@@ -51,6 +51,17 @@ class OtherSlabs : public testing::TestWithParam<Other> {
     return disk_.holds({reinterpret_cast<const char*>(bytes.data()) + 1024, 256});
   }
 
+  // By the slab's pages.
+  std::uint64_t bytes_taken() {
+    const std::string name =
+        SlotGeometry{other_.page_bytes, other_.block_tokens}.file_stem() + std::string(kSlabSuffix);
+    for (const FileSize& file : disk_.layer()->list()) {
+      if (file.name == name) return file.bytes_on_disk;
+    }
+    ADD_FAILURE() << "no " << name;
+    return 0;
+  }
+
   TemporaryFolder folder_;
   FaultyDisk disk_{7};
   DiskOptions ours_ = desk_options("/simulated");
@@ -85,6 +96,20 @@ TEST_P(OtherSlabs, LoseARemovedOwnersPagesAndNobodyElses) {
   for (std::uint64_t i = kPages; i < kPages + kLate; ++i) {
     EXPECT_EQ(desk.read(i, 1), StoreFault::kAbsent) << i;
   }
+}
+
+// What was removed is not removed once more by the next removal: its room is given back.
+TEST_P(OtherSlabs, GiveBackTheRoomOfWhatWasRemoved) {
+  fill_other();
+  settle();
+  const std::uint64_t before = bytes_taken();
+  StoreDesk desk(ours_, disk_.layer());
+  desk.wait_until_ready();
+  ASSERT_TRUE(desk.store().remove(sample_owner(1)).ok());
+  const std::uint64_t after = bytes_taken();
+  EXPECT_GE(before - after, kPages / 3 * other_.page_bytes);
+  ASSERT_TRUE(desk.store().remove(sample_owner(7)).ok());
+  EXPECT_EQ(bytes_taken(), after);
 }
 
 TEST_P(OtherSlabs, AreEmptyAfterARemovalOfEverything) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "engine/tiers/scripted_store.h"
 #include "store/host/host_store.h"
 #include "store/page_samples.h"
 #include "store/test_mover.h"
@@ -20,13 +21,14 @@ using kv::StoreFault;
 
 // Pages of a pool, and a store in main memory that is reached through slots.
 struct Desk {
-  explicit Desk(std::uint64_t pages_behind = 64) {
-    auto behind = HostStore::open({.bytes_max = pages_behind * kPage, .page_bytes = kPage},
-                                  kv::memory_mover());
-    store = StagedStore::open(std::move(behind).value(), std::make_unique<TestMover>(control),
-                              {.page_bytes = kPage, .slots = kSlots})
-                .value();
-  }
+  explicit Desk(std::uint64_t pages_behind = 64)
+      : Desk(HostStore::open({.bytes_max = pages_behind * kPage, .page_bytes = kPage},
+                             kv::memory_mover())
+                 .value()) {}
+  explicit Desk(std::unique_ptr<kv::PageStore> behind)
+      : store(StagedStore::open(std::move(behind), std::make_unique<TestMover>(control),
+                                {.page_bytes = kPage, .slots = kSlots})
+                  .value()) {}
   ~Desk() { control->hold(false); }
 
   void poll() {
@@ -66,6 +68,26 @@ struct Desk {
   std::map<kv::StoreTicket, std::vector<std::byte>> pages;
   std::map<kv::StoreTicket, StoreFault> faults;
 };
+
+TEST(StagedStore, WhatTheStoreBehindRefusesNowWaitsAndIsWritten) {
+  auto behind = std::make_unique<engine::ScriptedStore>();
+  engine::ScriptedStore& scripted = *behind;
+  scripted.is_busy = true;
+  Desk desk(std::move(behind));
+  const kv::StoreTicket one = desk.write(1);
+  const kv::StoreTicket two = desk.write(2);
+  while (desk.control->pages < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 20; ++i) {
+    desk.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(desk.faults.empty());
+  scripted.is_busy = false;
+  EXPECT_EQ(desk.wait(one), StoreFault::kNone);
+  EXPECT_EQ(desk.wait(two), StoreFault::kNone);
+  EXPECT_EQ(scripted.pages.at(sample_label(1).key).bytes, sample_page(1, kPage));
+  EXPECT_EQ(scripted.pages.at(sample_label(2).key).bytes, sample_page(2, kPage));
+}
 
 TEST(StagedStore, ThereAndBackIsTheSameBytes) {
   Desk desk;
