@@ -20,13 +20,16 @@ std::atomic<std::int64_t> bytes_held{0};
 std::atomic<std::int64_t> bytes_held_most{0};
 
 char failing_thread[kNameBytes] = {};
+bool fails_at_any_size = false;
 std::atomic<bool> is_armed{false};
 std::atomic<std::int64_t> passes_left{0};
 std::atomic<bool> has_failed{false};
 
 bool is_to_fail(std::size_t bytes) noexcept {
-  if (bytes % 16 == 0 || bytes == sizeof(pthread_mutex_t) || bytes == kOwnerBytes) return false;
   if (!is_armed.load(std::memory_order_acquire)) return false;
+  const bool is_spared =
+      bytes % 16 == 0 || bytes == sizeof(pthread_mutex_t) || bytes == kOwnerBytes;
+  if (is_spared && !fails_at_any_size) return false;
   char name[kNameBytes] = {};
   pthread_getname_np(pthread_self(), name, sizeof name);
   if (std::strcmp(name, failing_thread) != 0) return false;
@@ -82,7 +85,9 @@ std::uint64_t HeldBytes::now() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_held - before_, 0));
 }
 
-FailedAllocation::FailedAllocation(const std::string& thread_name, std::uint64_t passed) {
+FailedAllocation::FailedAllocation(const std::string& thread_name, std::uint64_t passed,
+                                   bool of_any_size) {
+  fails_at_any_size = of_any_size;
   std::strncpy(failing_thread, thread_name.c_str(), kNameBytes - 1);
   passes_left = static_cast<std::int64_t>(passed);
   has_failed = false;

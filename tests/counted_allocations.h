@@ -26,10 +26,10 @@ class HeldBytes {
 // While it lives, one allocation on threads of this name throws std::bad_alloc: the one after
 // `passed` others. Some never fail, known by their size: libraries ask for them where they cannot
 // bear it. nlohmann's JSON asks for 16 bytes a value while it is destroyed, Asio for a mutex while
-// it makes a strand. One at a time.
+// it makes a strand; where none of these is at work, any size may fail. One at a time.
 class FailedAllocation {
  public:
-  FailedAllocation(const std::string& thread_name, std::uint64_t passed);
+  FailedAllocation(const std::string& thread_name, std::uint64_t passed, bool of_any_size = false);
   ~FailedAllocation();
   FailedAllocation(const FailedAllocation&) = delete;
   FailedAllocation& operator=(const FailedAllocation&) = delete;

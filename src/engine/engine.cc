@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 #include "base/assert.h"
 #include "engine/tiers/tiers.h"
@@ -12,6 +13,8 @@ namespace pagoda::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kPausedLook{50};
+// There is room for so many in an empty inbox.
+constexpr std::size_t kInboxMessages = 64;
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
 
 sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
@@ -41,6 +44,8 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock),
       removals_(options_.core.tiers, core_, cache, [this] { nudge(); }) {
+  inbox_.reserve(kInboxMessages);
+  messages_.reserve(kInboxMessages);
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
     tenant_limits_.push_back(tenants_[TenantId(i)].limits);
   }
@@ -94,7 +99,18 @@ Result<TenantLimits> Engine::limits_of(TenantId tenant) {
                                                         tenant.value(), tenant_limits_.size())};
 }
 
-void Engine::cancel(RequestId id, FinishReason reason) { leave(Cancellation{id, reason}); }
+// Whoever is destroyed cancels, and must not throw. There is room again at the latest when the
+// engine's thread has taken what lies in the inbox.
+void Engine::cancel(RequestId id, FinishReason reason) {
+  for (bool is_left = false; !is_left;) {
+    try {
+      leave(Cancellation{id, reason});
+      is_left = true;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
 
 void Engine::set_tenants(std::vector<NamedTenant> tenants) {
   {

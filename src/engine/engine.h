@@ -49,7 +49,7 @@ class Engine {
 
   // An error names the field that is out of its range; everything else comes through the sink.
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
-  // kStop: the asker has all it wanted.
+  // kStop: the asker has all it wanted. Never throws: where there is no memory it waits for some.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
   // Changes limits and adds tenants for the requests that are submitted after. The list goes on
   // where that of the options ends: nobody leaves it and nobody changes places.

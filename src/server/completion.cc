@@ -64,7 +64,7 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
   }
 }
 
-Completion::~Completion() { cancel_running(); }
+Completion::~Completion() { cancel(); }
 
 void Completion::start(std::function<void()> wake) {
   queue_ = std::make_shared<ReplyQueue>(model_.doorbell, std::move(wake));
@@ -211,14 +211,14 @@ void Completion::finish(std::string& out) {
 
 std::string Completion::abort(const ApiError& error) {
   if (finished_) return {};
-  cancel_running();
+  cancel();
   error_ = error;
   finished_ = true;
   finished_ns_ = model_.engine.now_ns();
   return began_ ? sse(error_json(error)) + "data: [DONE]\n\n" : std::string();
 }
 
-void Completion::cancel_running() {
+void Completion::cancel() noexcept {
   for (Submitted& submitted : submitted_) {
     if (submitted.answers_running > 0) model_.engine.cancel(submitted.id);
     submitted.answers_running = 0;

@@ -47,6 +47,8 @@ class Completion {
   bool finished() const { return finished_; }
   // Why it ended early. A stream that began has been told already.
   const std::optional<ApiError>& error() const { return error_; }
+  // What still runs computes for nobody from now on.
+  void cancel() noexcept;
   // Ends it early; the last words of a stream that began.
   std::string abort(const ApiError& error);
 
@@ -88,7 +90,6 @@ class Completion {
   void keep(Answer& answer, Piece piece, std::string& out);
   bool send_plain(Answer& answer, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
-  void cancel_running();
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
   Json retained() const;

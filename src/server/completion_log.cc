@@ -1,13 +1,10 @@
 #include "server/completion_log.h"
 
 namespace pagoda::server {
-namespace {
 
 bool is_completion_path(std::string_view path) {
   return path == "/v1/completions" || path == "/v1/chat/completions";
 }
-
-}  // namespace
 
 void log_completion(const HttpRequest& request, const Completion& completion,
                     const ServerState& state) {
@@ -29,6 +26,15 @@ void log_refusal(const HttpRequest& request, const HttpReply& reply, const Serve
   for (const char* const member : {"code", "param"}) {
     if (entry.error.empty() && error.at(member).is_string()) entry.error = error.at(member);
   }
+  state.log().write(entry);
+}
+
+void log_client_gone(const HttpRequest& request, const ServerState& state) {
+  if (!state.log().is_on() || !is_completion_path(request.path)) return;
+  LogEntry entry;
+  entry.path = request.path;
+  entry.status = LogEntry::kClientGone;
+  entry.finish = "cancelled";
   state.log().write(entry);
 }
 

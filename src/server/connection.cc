@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
 #include <utility>
 
-#include "server/api/chat_prompt.h"
 #include "server/api_error.h"
 #include "server/completion_log.h"
 
@@ -19,7 +17,6 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::awaitable;
-using asio::experimental::awaitable_operators::operator||;
 using boost::system::error_code;
 
 using Outcome = Wire::Outcome;
@@ -30,13 +27,6 @@ constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
 // A body's first bytes are not counted: who asks little is served whatever others send.
 constexpr std::size_t kBodyBytesFree = 64 << 10;
-// Bodies up to this are read where they come: some milliseconds.
-constexpr std::size_t kShortBodyBytes = 64 << 10;
-// Requests that take as much are started and ended elsewhere; after them, and after bodies of that
-// size, the heap is given back to the system.
-constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
-// Between two reads of what is thrown away: a client that floods costs little, and is seen leaving.
-constexpr std::chrono::milliseconds kFloodPause{20};
 // After a refusal: time for the client to read it before the connection is torn down.
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
@@ -50,29 +40,18 @@ ApiError out_of_body_memory(const ByteBudget& memory) {
           "out_of_body_memory"};
 }
 
-// What `work` returns, or nothing and what it threw.
-template <class Outcome>
-awaitable<std::optional<Outcome>> caught(awaitable<Outcome> work, std::exception_ptr& thrown) {
-  try {
-    co_return co_await std::move(work);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  co_return std::nullopt;
-}
-
 bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
 }
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Wire> wire, const ServerState& state,
-                       const ConnectionOptions& options, TextWorkers& workers)
+Connection::Connection(std::unique_ptr<Wire> wire, std::string client, const ServerState& state,
+                       const ConnectionOptions& options)
     : wire_(std::move(wire)),
+      client_(std::move(client)),
       state_(state),
       options_(options),
-      workers_(workers),
       deadline_(executor()),
       alarm_(executor()) {
   error_code ignored;
@@ -175,7 +154,7 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
     const auto bytes = buffer_.data();
     buffer_.consume(reader.put({static_cast<const char*>(bytes.data()), bytes.size()}));
     if (reader.state() == State::kFailed) co_return refusal_of(reader, incoming);
-    if (reader.body_bytes() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
+    if (reader.body_bytes_come() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
       incoming = incoming_of(reader.head(), reader);
       incoming.keep_alive = false;  // its body is still to come
       co_return Refused{error_reply(out_of_body_memory(state_.body_memory()))};
@@ -225,187 +204,6 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
   return incoming;
 }
 
-// What `work` returns, or throws, on a thread for long work. Not beside watch_client(): nothing
-// that it uses may end before it does.
-template <class Work>
-awaitable<std::invoke_result_t<Work>> Connection::on_worker(Work work) {
-  std::optional<std::invoke_result_t<Work>> outcome;
-  std::exception_ptr thrown;
-  bool done = false;
-  asio::steady_timer waiting(executor(), asio::steady_timer::time_point::max());
-  workers_.run([&, self = shared_from_this()] {
-    try {
-      outcome.emplace(work());
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    asio::post(self->executor(), [&done, &waiting, self] {
-      done = true;
-      waiting.cancel();
-    });
-  });
-  while (!done) co_await waiting.async_wait(kTuple);
-  if (thrown) std::rethrow_exception(thrown);
-  co_return std::move(*outcome);
-}
-
-// A completion that the engine refuses has ended with an error.
-void Connection::start(Completion& completion) {
-  try {
-    completion.start(waker());
-  } catch (const ApiError& error) {
-    completion.abort(error);
-  }
-}
-
-// A reply, or a completion that was started. What takes long is done on other threads.
-awaitable<Routed> Connection::begin(Incoming& incoming) {
-  HttpRequest& request = incoming.request;
-  const std::size_t body_bytes = request.body.size();
-  std::optional<Routed> routed;
-  request.may_take_long = body_bytes > kShortBodyBytes;
-  if (!request.may_take_long) {
-    try {
-      routed = route(request, state_);
-    } catch (const TakesLong&) {
-      request.may_take_long = true;
-    }
-  }
-  if (request.may_take_long) routed = co_await on_worker([&] { return route(request, state_); });
-  std::string().swap(request.body);  // gives its memory back
-  incoming.body_memory = {};
-  if (body_bytes >= kLargeRequestBytes) workers_.tidy_later();
-  if (const auto* const made = std::get_if<std::unique_ptr<Completion>>(&*routed)) {
-    Completion& completion = **made;
-    if (completion.memory_bytes() < kLargeRequestBytes) {
-      start(completion);
-    } else {
-      co_await on_worker([&] { return start(completion), true; });
-    }
-  }
-  co_return std::move(*routed);
-}
-
-// All answers: false when the connection is of no more use.
-awaitable<bool> Connection::answer(Incoming& incoming) {
-  Routed routed = co_await begin(incoming);
-  if (HttpReply* const reply = std::get_if<HttpReply>(&routed)) {
-    co_return co_await send_reply(incoming, std::move(*reply));
-  }
-  if (const auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {
-    co_return co_await answer_later(incoming, **deferred);
-  }
-  std::shared_ptr<Completion> completion = std::get<std::unique_ptr<Completion>>(std::move(routed));
-  const bool usable = co_await answer_completion(incoming, *completion);
-  log_completion(incoming.request, *completion, state_);
-  if (completion->memory_bytes() >= kLargeRequestBytes) {
-    workers_.run([ended = std::move(completion)] {});  // destroys it there
-    workers_.tidy_later();
-  }
-  co_return usable;
-}
-
-// A client that goes away meanwhile has no more wishes: its completion is destroyed, and with that
-// cancelled.
-awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
-  const std::optional<Produced> produced =
-      co_await while_client_stays(produce(incoming, completion));
-  if (!produced || *produced == Produced::kBroken) co_return false;
-  if (*produced == Produced::kStream) co_return true;
-  co_return co_await send_whole(incoming, completion);
-}
-
-awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completion& completion) {
-  if (completion.error()) co_return co_await send(incoming, error_reply(*completion.error()));
-  if (completion.memory_bytes() <= kShortReplyBytes) {
-    co_return co_await send(incoming, completion.reply());
-  }
-  const HttpReply reply = co_await on_worker([&] { return completion.reply(); });
-  co_return co_await send(incoming, reply);
-}
-
-awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completion& completion) {
-  bool streaming = false;
-  while (!completion.finished()) {
-    const bool woken = co_await wait_for_wake();
-    // Asked first: what a drained engine left is taken before the rest is given up.
-    const bool stopping = state_.phase() == Phase::kStopping;
-    std::string bytes = completion.take();
-    if (stopping) {
-      bytes += completion.abort(ApiError(503, "the server is stopping", {}, "draining"));
-    }
-    if (!woken && completion.streams() && bytes.empty()) bytes = completion.keep_alive();
-    if (bytes.empty()) continue;
-    if (!streaming && !co_await send_stream_header(incoming)) co_return Produced::kBroken;
-    streaming = true;
-    const bool last = completion.finished();
-    if (!co_await send_stream(incoming, std::move(bytes), last)) co_return Produced::kBroken;
-  }
-  co_return streaming ? Produced::kStream : Produced::kWhole;
-}
-
-awaitable<bool> Connection::answer_later(const Incoming& incoming, DeferredReply& deferred) {
-  deferred.start(waker());
-  const std::optional<DeferredReply::Make> make =
-      co_await while_client_stays(await_reply(deferred));
-  if (!make) co_return false;
-  HttpReply reply = co_await on_worker(*make);
-  co_return co_await send_reply(incoming, std::move(reply));
-}
-
-awaitable<DeferredReply::Make> Connection::await_reply(DeferredReply& deferred) {
-  for (;;) {
-    DeferredReply::Make make = deferred.take();
-    if (make) co_return make;
-    if (state_.phase() == Phase::kStopping) {
-      co_return [] { return error_reply(ApiError(503, "the server is stopping", {}, "draining")); };
-    }
-    co_await wait_for_wake();
-  }
-}
-
-// False when nothing came for as long as a stream may be silent.
-awaitable<bool> Connection::wait_for_wake() {
-  if (!woken_) {
-    alarm_.expires_after(options_.keep_alive);
-    co_await alarm_.async_wait(kTuple);
-  }
-  co_return std::exchange(woken_, false);
-}
-
-// Exceptions are carried past operator ||, which would go on to wait for the other side: of one
-// that waits for the client, for ever. What the side that is cancelled throws for it means nothing.
-template <class Outcome>
-awaitable<std::optional<Outcome>> Connection::while_client_stays(awaitable<Outcome> work) {
-  std::exception_ptr failed;
-  std::exception_ptr blind;
-  auto first = co_await (caught(std::move(work), failed) || caught(watch_client(), blind));
-  const std::exception_ptr& thrown = first.index() == 0 ? failed : blind;
-  if (thrown) std::rethrow_exception(thrown);
-  if (first.index() != 0) co_return std::nullopt;
-  co_return std::move(std::get<0>(first));
-}
-
-// True when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
-// more than is kept nothing is: it is read slowly and thrown away, since the client's end is behind
-// it, and the connection ends with this answer.
-awaitable<bool> Connection::watch_client() {
-  asio::steady_timer pause(executor());
-  for (;;) {
-    const auto room = buffer_.prepare(flooded_ ? kBodyReadBytes : kReadBytes);
-    const auto [error, bytes] = co_await wire_->read_some(room);
-    // An end that was read once is not told again: the next read would wait for it for ever.
-    gone_ = error && error != asio::error::operation_aborted;
-    if (error) co_return true;
-    buffer_.commit(bytes);
-    flooded_ = flooded_ || buffer_.size() > options_.ahead_bytes_max;
-    if (!flooded_) continue;
-    buffer_.clear();
-    pause.expires_after(kFloodPause);
-    co_await pause.async_wait(kTuple);
-  }
-}
-
 // A client that does not read waits alone, and not for long.
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
@@ -429,11 +227,15 @@ awaitable<void> Connection::linger() {
   }
 }
 
+// Where there is no memory to call it, the connection looks by itself, after options_.keep_alive.
 std::function<void()> Connection::waker() {
   return [weak = weak_from_this(), executor = executor()] {
-    asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) self->wake();
-    });
+    try {
+      asio::post(executor, [weak] {
+        if (const auto self = weak.lock()) self->wake();
+      });
+    } catch (...) {
+    }
   };
 }
 

@@ -19,16 +19,16 @@
 #include "server/router.h"
 #include "server/server_options.h"
 #include "server/server_state.h"
-#include "server/text_workers.h"
 #include "server/wire.h"
 
 namespace pagoda::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is the strand. All others must outlive the connection.
-  Connection(std::unique_ptr<Wire> wire, const ServerState& state, const ConnectionOptions& options,
-             TextWorkers& workers);
+  // The socket's executor is the strand. `client` is the address that it came from. All others
+  // must outlive the connection.
+  Connection(std::unique_ptr<Wire> wire, std::string client, const ServerState& state,
+             const ConnectionOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,9 +42,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
 
  private:
-  // Whole replies up to this are made where their connection runs: some milliseconds.
-  static constexpr std::uint64_t kShortReplyBytes = 1 << 20;
-
   // A request and what its reply needs to know of it.
   struct Incoming {
     HttpRequest request;
@@ -75,9 +72,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<std::optional<HttpReply>> take_head(const Incoming& incoming,
                                                              const RequestReader& reader);
   template <class Work>
-  boost::asio::awaitable<std::invoke_result_t<Work>> on_worker(Work work);
+  boost::asio::awaitable<std::invoke_result_t<Work>> on_worker(const Incoming& incoming, Work work);
+  // As on_worker; nothing when the client leaves before.
+  template <class Work>
+  boost::asio::awaitable<std::optional<std::invoke_result_t<Work>>> on_worker_while_client_stays(
+      const Incoming& incoming, Work work);
   void start(Completion& completion);
-  boost::asio::awaitable<Routed> begin(Incoming& incoming);
+  boost::asio::awaitable<std::optional<Routed>> begin(Incoming& incoming);
+  boost::asio::awaitable<std::optional<Routed>> route_and_start(Incoming& incoming);
   boost::asio::awaitable<bool> answer(Incoming& incoming);
   boost::asio::awaitable<bool> answer_completion(Incoming& incoming, Completion& completion);
   boost::asio::awaitable<Produced> produce(Incoming& incoming, Completion& completion);
@@ -86,11 +88,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer_later(const Incoming& incoming, DeferredReply& deferred);
   boost::asio::awaitable<DeferredReply::Make> await_reply(DeferredReply& deferred);
   boost::asio::awaitable<bool> wait_for_wake();
-  // What `work` returns or throws; nothing when the client goes away before.
+  // What `work` returns or throws; nothing when `leaving` ends before.
   template <class Outcome>
-  boost::asio::awaitable<std::optional<Outcome>> while_client_stays(
-      boost::asio::awaitable<Outcome> work);
-  boost::asio::awaitable<bool> watch_client();
+  static boost::asio::awaitable<std::optional<Outcome>> unless(
+      boost::asio::awaitable<bool> leaving, boost::asio::awaitable<Outcome> work);
+  boost::asio::awaitable<bool> client_ends();
+  boost::asio::awaitable<bool> connection_breaks();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);
   boost::asio::awaitable<bool> write(std::string_view bytes);
   boost::asio::awaitable<bool> send_stream_header(Incoming& incoming);
@@ -103,13 +106,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static Refused refusal_of(const RequestReader& reader, Incoming& incoming);
   bool keeps_alive(const Incoming& incoming) const;
   boost::asio::any_io_executor executor() { return wire_->socket().get_executor(); }
+  std::string worker_line(const Incoming& incoming) const;
   std::function<void()> waker();
   void wake();
 
   std::unique_ptr<Wire> wire_;
+  std::string client_;
   const ServerState& state_;
   const ConnectionOptions& options_;
-  TextWorkers& workers_;
   boost::beast::flat_buffer buffer_;    // bytes read and not yet parsed
   boost::asio::steady_timer deadline_;  // of the operation that is within()
   std::uint64_t operations_ = 0;        // begun and ended: the deadline of one is not another's

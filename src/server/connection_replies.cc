@@ -15,6 +15,11 @@ namespace {
 namespace http = boost::beast::http;
 using boost::asio::awaitable;
 
+// Replies up to this are not counted: who asks little is answered whatever others take.
+constexpr std::size_t kReplyBytesFree = 64 << 10;
+// Bodies up to this are sent with their header; longer ones are not copied.
+constexpr std::size_t kBodyBytesCopied = 16 << 10;
+
 ApiError out_of_reply_memory(const ByteBudget& memory) {
   return {503,
           fmt::format("other requests take {} of {} bytes of memory (--max-request-memory-bytes), "
@@ -51,7 +56,7 @@ std::string Connection::header_text(const Incoming& incoming, const HttpReply& r
 awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply) {
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());
-  if (reply.body.size() > kShortReplyBytes && !memory.resize(reply.body.size())) {
+  if (reply.body.size() > kReplyBytesFree && !memory.resize(reply.body.capacity())) {
     reply = error_reply(out_of_reply_memory(state_.request_memory()));
   }
   co_return co_await send(incoming, reply);
@@ -64,8 +69,7 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
       has_body ? fmt::format("Content-Length: {}\r\n", reply.body.size()) : std::string();
   std::string bytes = header_text(incoming, reply, framing, keeps_alive(incoming));
   const bool shows_body = has_body && incoming.request.method != "HEAD";
-  // A long body is not copied behind its header.
-  const bool apart = shows_body && reply.body.size() > kShortReplyBytes;
+  const bool apart = shows_body && reply.body.size() > kBodyBytesCopied;
   if (shows_body && !apart) bytes += reply.body;
   reply_begun_ = true;
   const bool written = co_await write(bytes);

@@ -13,8 +13,8 @@ namespace pagoda::server {
 
 class DeferredReply {
  public:
-  // What is given is called on the connection's side: whoever gives, mostly the engine's thread,
-  // writes no JSON. It may throw.
+  // What is given is called where the connection runs: whoever gives, mostly the engine's thread,
+  // writes no JSON. It must not take long, and may throw.
   using Make = std::function<HttpReply()>;
   using Give = std::function<void(Make)>;
 
@@ -22,7 +22,7 @@ class DeferredReply {
   // also when nobody waits any more.
   explicit DeferredReply(std::function<void(Give)> begin) : begin_(std::move(begin)) {}
 
-  // `wake` is called when take() has the reply.
+  // `wake` is called when take() has the reply. It must not throw.
   void start(std::function<void()> wake) {
     begin_([state = state_, wake = std::move(wake)](Make make) {
       {

@@ -249,6 +249,7 @@ void RequestReader::fail(ApiError error) {
 
 unsigned RequestReader::version() const { return parser_->get().version(); }
 bool RequestReader::keep_alive() const { return parser_->keep_alive(); }
+std::size_t RequestReader::body_bytes_come() const { return parser_->get().body().size(); }
 std::size_t RequestReader::body_bytes() const {
   const std::string& body = parser_->get().body();
   return parser_->chunked() ? body.capacity() : body.size();

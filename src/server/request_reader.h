@@ -45,6 +45,8 @@ class RequestReader {
   unsigned version() const;  // 11: HTTP/1.1
   bool keep_alive() const;
   bool expects_continue() const;
+  // Of the body that have come.
+  std::size_t body_bytes_come() const;
   // Of memory that the body takes. One whose length is told has a buffer of that length, of which
   // only what has come is touched; one in chunks has a buffer that doubles, and touches no more
   // than its capacity while it does.

@@ -14,6 +14,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
+#include "server/cache_tree.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
@@ -46,10 +47,14 @@ bool is_json_type(std::string_view type) {
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-// What a body becomes while it is read, for as long as that takes.
+// What a body becomes while it is read, for as long as that takes. Where it may not take long it is
+// little, and of as many at once as there are threads of connections: that is not counted, so that
+// small requests are read whatever others take.
 class ReadingMemory final : public text::MemoryAccount {
  public:
-  explicit ReadingMemory(const ServerState& state) : hold_(state.request_memory()) {}
+  ReadingMemory(const HttpRequest& request, const ServerState& state) {
+    if (request.may_take_long) hold_ = ByteBudget::Hold(state.request_memory());
+  }
   bool take(std::uint64_t bytes) override { return hold_.grow(bytes); }
 
  private:
@@ -134,7 +139,7 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(state);
+  ReadingMemory memory(request, state);
   return complete(
       read_chat_request(read_body(request, model, memory), model, {memory, request.may_take_long}),
       request, state);
@@ -142,14 +147,14 @@ Routed chat_completions(const HttpRequest& request, const ServerState& state) {
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(state);
+  ReadingMemory memory(request, state);
   return complete(read_text_request(read_body(request, model, memory), model), request, state);
 }
 
 // What a completion of the same body would find in the cache; nothing is computed.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(state);
+  ReadingMemory memory(request, state);
   Json body = read_body(request, model, memory);
   const bool is_chat = Fields(body).find("messages") != nullptr;
   CompletionRequest asked =
@@ -164,7 +169,7 @@ Routed explain_cache(const HttpRequest& request, const ServerState& state) {
 template <Json (*Answer)(Json body, const ServedModel& model, const ReadingTerms& terms)>
 Routed answer_json(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(state);
+  ReadingMemory memory(request, state);
   return json_reply(
       Answer(read_body(request, model, memory), model, {memory, request.may_take_long}));
 }
@@ -178,7 +183,7 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
-  return show_tree(state.model());
+  return show_tree(state.model(), state.tree_board());
 }
 
 Routed reset_cache(const HttpRequest& request, const ServerState& state) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,12 +17,12 @@
 #include <mutex>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "server/connection.h"
 #include "server/request_reader.h"
 #include "server/server_state.h"
-#include "server/text_workers.h"
 #include "server/wire.h"
 
 namespace pagoda::server {
@@ -72,6 +73,18 @@ void turn_away(tcp::socket& socket) {
   socket.shutdown(tcp::socket::shutdown_both, ignored);
 }
 
+// True while this lives.
+class Marked {
+ public:
+  explicit Marked(std::atomic<bool>& mark) : mark_(mark) { mark_ = true; }
+  ~Marked() { mark_ = false; }
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+
+ private:
+  std::atomic<bool>& mark_;
+};
+
 Error cannot_listen(const ServerOptions& options, const error_code& error) {
   return {ErrorCode::kIo,
           fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message())};
@@ -82,8 +95,7 @@ Error cannot_listen(const ServerOptions& options, const error_code& error) {
 struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
-        shared(asked.version, asked.log, asked.access),
-        workers(asked.text_threads),
+        shared(asked.version, asked.log, asked.access, asked.text_threads),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
         signals(acceptor.get_executor(), SIGINT, SIGTERM, SIGHUP),
@@ -94,20 +106,24 @@ struct Server::State {
 
   Status bind();
   void start();
+  void start_loops();  // those that do not run; on the acceptor's strand
   void run_handlers();
   asio::awaitable<void> accept_connections();
   asio::awaitable<bool> accept_one();
   asio::awaitable<void> await_signals();
   void serve(tcp::socket socket);
-  bool enter(const asio::ip::address& client);
-  void forget(const std::shared_ptr<Connection>& connection, const asio::ip::address& client);
+  struct Slot;
+  std::shared_ptr<Slot> enter(const asio::ip::address& client);
+  void forget(const std::shared_ptr<Connection>& connection,
+              const asio::ip::address& client) noexcept;
   bool is_full();
   template <class Action>
   void for_each_connection(const Action& action);
 
   ServerOptions options;
   ServerState shared;
-  TextWorkers workers;
+  std::atomic<bool> accepts = false;
+  std::atomic<bool> hears_signals = false;
   asio::io_context io;
   asio::basic_socket_acceptor<tcp> acceptor;  // its strand is that of room and signals
   asio::steady_timer room;                    // for one more connection
@@ -139,27 +155,40 @@ Status Server::State::bind() {
 }
 
 void Server::State::start() {
-  asio::co_spawn(acceptor.get_executor(), accept_connections(), asio::detached);
-  asio::co_spawn(acceptor.get_executor(), await_signals(), asio::detached);
+  start_loops();
   for (std::uint32_t i = 0; i < options.threads; ++i) {
     threads.emplace_back([this] { run_handlers(); });
     pthread_setname_np(threads.back().native_handle(), "http");  // for top and perf
   }
 }
 
-// What a handler throws, which has no request to answer, ends neither the thread nor the server.
+void Server::State::start_loops() {
+  const auto executor = acceptor.get_executor();
+  if (!accepts) asio::co_spawn(executor, accept_connections(), asio::detached);
+  if (!hears_signals) asio::co_spawn(executor, await_signals(), asio::detached);
+}
+
+// What a handler throws, which has no request to answer, ends neither the thread nor the server. A
+// loop whose handler it was is gone, and begins again.
 void Server::State::run_handlers() {
-  for (;;) {
+  for (bool has_thrown = false;;) {
     try {
+      if (std::exchange(has_thrown, false)) {
+        asio::post(acceptor.get_executor(), [this] {
+          if (acceptor.is_open()) start_loops();
+        });
+      }
       io.run();
       return;
     } catch (...) {
+      has_thrown = true;
       shared.log().write_thrown({}, "a handler", std::current_exception());
     }
   }
 }
 
 asio::awaitable<void> Server::State::accept_connections() {
+  const Marked marked(accepts);
   for (bool pauses = false; acceptor.is_open();) {
     try {
       if (pauses) {
@@ -188,60 +217,84 @@ asio::awaitable<bool> Server::State::accept_one() {
 }
 
 asio::awaitable<void> Server::State::await_signals() {
-  for (;;) {
-    const auto [error, signal] = co_await signals.async_wait(kTuple);
-    if (error) co_return;
+  const Marked marked(hears_signals);
+  asio::steady_timer pause(acceptor.get_executor());
+  for (bool pauses = false;;) {
     try {
+      if (pauses) {
+        pause.expires_after(kAcceptPause);
+        co_await pause.async_wait(kTuple);
+      }
+      pauses = true;  // unless all goes well
+      const auto [error, signal] = co_await signals.async_wait(kTuple);
+      if (error) co_return;
       on_signal(signal);
+      pauses = false;
     } catch (...) {
       shared.log().write_thrown({}, "a signal", std::current_exception());
     }
   }
 }
 
+// A client's connection among those that are counted, from enter() until it is dropped.
+struct Server::State::Slot {
+  State& state;
+  asio::ip::address client;
+  std::shared_ptr<Connection> connection = {};
+
+  Slot(State& of, asio::ip::address from) : state(of), client(std::move(from)) {}
+  ~Slot() { state.forget(connection, client); }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+};
+
 void Server::State::serve(tcp::socket socket) {
   error_code error;
   const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
   if (error) return;  // it is gone
-  if (!enter(client)) return turn_away(socket);
-  std::shared_ptr<Connection> connection;
+  const std::shared_ptr<Slot> slot = enter(client);
+  if (!slot) return turn_away(socket);
+  const asio::any_io_executor strand = socket.get_executor();
+  {
+    const std::lock_guard lock(mutex);
+    slot->connection = std::make_shared<Connection>(make_wire(std::move(socket), identity),
+                                                    client.to_string(), shared, options.connection);
+    connections.insert(slot->connection);
+  }
+  asio::co_spawn(strand, slot->connection->run(), [this, slot](const std::exception_ptr& thrown) {
+    if (thrown) shared.log().write_thrown({}, "a connection", thrown);
+  });
+}
+
+// Nothing when the client has as many connections as it may.
+std::shared_ptr<Server::State::Slot> Server::State::enter(const asio::ip::address& client) {
+  {
+    const std::lock_guard lock(mutex);
+    std::uint32_t& count = clients[client];
+    if (count == options.connections_per_client_max) return nullptr;
+    ++count;
+  }
   try {
-    const asio::any_io_executor strand = socket.get_executor();
-    {
-      const std::lock_guard lock(mutex);
-      connection = std::make_shared<Connection>(make_wire(std::move(socket), identity), shared,
-                                                options.connection, workers);
-      connections.insert(connection);
-    }
-    asio::co_spawn(strand, connection->run(),
-                   [this, connection, client](const std::exception_ptr& thrown) {
-                     if (thrown) shared.log().write_thrown({}, "a connection", thrown);
-                     forget(connection, client);
-                   });
+    return std::make_shared<Slot>(*this, client);
   } catch (...) {
-    forget(connection, client);
+    forget(nullptr, client);
     throw;
   }
 }
 
-// False when the client has as many connections as it may.
-bool Server::State::enter(const asio::ip::address& client) {
-  const std::lock_guard lock(mutex);
-  std::uint32_t& count = clients[client];
-  if (count == options.connections_per_client_max) return false;
-  ++count;
-  return true;
-}
-
 void Server::State::forget(const std::shared_ptr<Connection>& connection,
-                           const asio::ip::address& client) {
+                           const asio::ip::address& client) noexcept {
   const std::lock_guard lock(mutex);
   const bool was_full = connections.size() == options.connections_max;
   connections.erase(connection);
   const auto counted = clients.find(client);
   if (--counted->second == 0) clients.erase(counted);
   if (connections.empty()) all_closed.notify_all();
-  if (was_full) asio::post(acceptor.get_executor(), [this] { room.cancel(); });
+  if (!was_full) return;
+  try {
+    asio::post(acceptor.get_executor(), [this] { room.cancel(); });
+  } catch (...) {  // who waits for room looks for itself, too
+  }
 }
 
 bool Server::State::is_full() {
@@ -311,7 +364,7 @@ void Server::stop() {
   state_->for_each_connection([](Connection& connection) { connection.close(); });
   for (std::thread& thread : state_->threads) thread.join();
   state_->threads.clear();
-  state_->workers.finish();
+  state_->shared.workers().finish();
 }
 
 }  // namespace pagoda::server

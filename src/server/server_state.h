@@ -11,10 +11,12 @@
 #include "server/access/key_ring.h"
 #include "server/byte_budget.h"
 #include "server/cache_map.h"
+#include "server/cache_tree.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
 #include "server/server_options.h"
+#include "server/text_workers.h"
 
 namespace pagoda::server {
 
@@ -28,8 +30,12 @@ enum class Phase : std::uint8_t {
 
 class ServerState {
  public:
-  explicit ServerState(std::string version, const LogOptions& log = {}, AccessRules access = {})
-      : version_(std::move(version)), access_(std::move(access)), log_(log) {}
+  explicit ServerState(std::string version, const LogOptions& log = {}, AccessRules access = {},
+                       std::uint32_t text_threads = 1)
+      : version_(std::move(version)),
+        access_(std::move(access)),
+        log_(log),
+        workers_(text_threads) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // From kReady on.
@@ -39,6 +45,8 @@ class ServerState {
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
   MapBoard& map_board() const { return map_board_; }
+  TreeBoard& tree_board() const { return tree_board_; }
+  TextWorkers& workers() const { return workers_; }
   // Of bodies from their first byte until they are understood; of requests from then to their end.
   ByteBudget& body_memory() const { return body_memory_; }
   ByteBudget& request_memory() const { return request_memory_; }
@@ -70,6 +78,8 @@ class ServerState {
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable MapBoard map_board_;
+  mutable TextWorkers workers_;
+  mutable TreeBoard tree_board_{workers_};
   mutable ByteBudget body_memory_{kBodyMemoryMax};
   mutable ByteBudget request_memory_{kRequestsMemoryMax};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it

@@ -33,12 +33,34 @@ void TextWorkers::finish() {
   threads_.clear();
 }
 
-void TextWorkers::run(std::function<void()> work) {
+void TextWorkers::run(const std::string& client, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(work));
+    if (stopping_) return;
+    const auto found = line_of_.find(client);
+    if (found != line_of_.end()) {
+      found->second->waiting.push_back(std::move(work));
+    } else {
+      std::list<Line> line;  // joins the others when all of it stands
+      line.emplace_back(Line{client, {}}).waiting.push_back(std::move(work));
+      line_of_.emplace(client, &line.front());
+      lines_.splice(lines_.end(), line);
+    }
   }
   changed_.notify_one();
+}
+
+std::function<void()> TextWorkers::take_next() {
+  Line& line = lines_.front();
+  std::function<void()> work = std::move(line.waiting.front());
+  line.waiting.pop_front();
+  if (line.waiting.empty()) {
+    line_of_.erase(line.client);
+    lines_.pop_front();
+  } else {
+    lines_.splice(lines_.end(), lines_, lines_.begin());
+  }
+  return work;
 }
 
 void TextWorkers::tidy_later() {
@@ -54,9 +76,8 @@ void TextWorkers::serve() {
   setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (!waiting_.empty()) {
-      std::function<void()> work = std::move(waiting_.front());
-      waiting_.pop_front();
+    if (!lines_.empty()) {
+      std::function<void()> work = take_next();
       lock.unlock();
       work();
       work = nullptr;  // what it held goes while nobody waits for the lock

@@ -10,7 +10,6 @@
 #include "text/jinja/import.h"
 #include "text/jinja/show.h"
 #include "text/jinja/text_builder.h"
-#include "text/strict_json.h"
 
 namespace pagoda::text {
 namespace {
@@ -119,8 +118,7 @@ class MessageImporter {
       if (arguments == nullptr) continue;
       const ToolArguments wanted = traits_.tool_arguments;
       if (wanted == ToolArguments::kObject && arguments->is_text()) {
-        heap_.read_characters(arguments->bytes().size());
-        const auto parsed = parse_strict_json(arguments->bytes(), heap_.limits().account);
+        const auto parsed = jinja::parse_json(arguments->bytes(), heap_);
         if (parsed.ok() && parsed.value().is_object()) {
           set(target, "arguments", jinja::import_json(parsed.value(), origin_, heap_));
         }

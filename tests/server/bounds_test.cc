@@ -11,12 +11,14 @@
 #include "server/byte_budget.h"
 #include "server/request_reader.h"
 #include "server/story_desk.h"
+#include "text/counting_account.h"
 #include "text/strict_json.h"
 
 namespace pagoda::server {
 namespace {
 
 using testing::HasSubstr;
+using text::CountingAccount;
 
 constexpr const char* kPath = "/v1/completions";
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -276,21 +278,6 @@ std::string many_keys(std::size_t count) {
     all += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
   return all;
 }
-
-class CountingAccount final : public text::MemoryAccount {
- public:
-  explicit CountingAccount(std::uint64_t most = UINT64_MAX) : most_(most) {}
-  bool take(std::uint64_t bytes) override {
-    if (bytes > most_ - taken_) return false;
-    taken_ += bytes;
-    return true;
-  }
-  std::uint64_t taken() const { return taken_; }
-
- private:
-  std::uint64_t most_;
-  std::uint64_t taken_ = 0;
-};
 
 // Values take up to twenty times as much memory as the text that they were.
 TEST(Bounds, WhatJsonTakesIsCountedFromAboveAndNotFarFromIt) {

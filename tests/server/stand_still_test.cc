@@ -1,18 +1,13 @@
 // Nothing that goes wrong inside the server makes a client, or the server, wait for ever: the
 // client is told, or sees its connection end; what the request had is given back; others are
 // served.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <optional>
 #include <stdexcept>
@@ -20,8 +15,7 @@
 #include <thread>
 
 #include "counted_allocations.h"
-#include "server/server.h"
-#include "server/story_desk.h"
+#include "server/story_server.h"
 
 namespace pagoda::server {
 namespace {
@@ -30,94 +24,13 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int kPatienceSeconds = 20;
-
-ServerOptions small_server() {
-  ServerOptions options;
-  options.port = 0;
-  options.threads = 1;
-  options.text_threads = 1;
-  options.connections_per_client_max = 2;  // one that is not given back is missed soon
-  options.body_memory_max = 1 << 20;
-  options.request_memory_max = 64 << 20;
-  options.connection.body_bytes_max = 1 << 20;
-  options.version = "1.2.3";
-  return options;
-}
-
-std::string posted(const std::string& path, const std::string& body) {
-  return "POST " + path +
-         " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-         "Content-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
-}
-
-std::string chunked(const std::string& path, const std::string& body) {
-  std::string text = "POST " + path +
-                     " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                     "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-  constexpr std::size_t kChunk = 1 << 12;
-  for (std::size_t at = 0; at < body.size(); at += kChunk) {
-    const std::string chunk = body.substr(at, kChunk);
-    char size[20];
-    std::snprintf(size, sizeof size, "%zx\r\n", chunk.size());
-    text += size + chunk + "\r\n";
-  }
-  return text + "0\r\n\r\n";
-}
-
-std::string got(const std::string& path) {
-  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-}
-
-class StandStill : public testing::Test {
+class StandStill : public testing::Test, protected StoryServer {
  protected:
-  StandStill()
-      : model_{.names = {"stories"},
-               .tokenizer = desk_.tokenizer(),
-               .chat_template = text::ChatTemplate::parse("story", kStoryTemplate,
-                                                          text::special_texts(desk_.tokenizer()))
-                                    .value(),
-               .engine = desk_.engine(),
-               .doorbell = desk_.served().doorbell,
-               .fingerprint = "test",
-               .shows_tree = true} {
-    server_ = Server::listen(small_server(), [this](int signal) { on_signal_(signal); }).value();
-    server_->open(model_);
-    const std::string address = server_->address();
-    port_ = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-  }
-  ~StandStill() override { server_->stop(); }
-
-  // Until the server closes the connection; nothing when it does not.
-  std::optional<std::string> ask(const std::string& request) const {
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port_);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {.tv_sec = kPatienceSeconds, .tv_usec = 0};
-    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    std::optional<std::string> answer;
-    if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-      answer.emplace();
-      send(client, request.data(), request.size(), MSG_NOSIGNAL);
-      char bytes[4096];
-      ssize_t count = 0;
-      while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) {
-        answer->append(bytes, static_cast<std::size_t>(count));
-      }
-      if (count < 0 && errno == EAGAIN) answer.reset();
-    }
-    close(client);
-    return answer;
-  }
-
   // Others are served, nothing runs, and all of both budgets is there.
   void expect_all_well() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
     const auto is_busy = [&] {
-      const engine::Snapshot now = desk_.engine().snapshot();
+      const engine::Snapshot now = desk().engine().snapshot();
       return now.answers_running + now.requests_waiting > 0;
     };
     while (is_busy() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
@@ -126,12 +39,6 @@ class StandStill : public testing::Test {
     ASSERT_TRUE(healthy.has_value()) << "the server answers nobody";
     EXPECT_THAT(*healthy, StartsWith("HTTP/1.1 200"));
   }
-
-  StoryDesk desk_;
-  ServedModel model_;
-  std::function<void(int)> on_signal_ = [](int) {};
-  std::unique_ptr<Server> server_;
-  std::uint16_t port_ = 0;
 };
 
 struct Asked {
@@ -181,6 +88,7 @@ TEST_F(StandStill, NoAllocationThatFailsLeavesAnyoneWaiting) {
           ++told;
         }
         ended += answer->empty() ? 1 : 0;
+        SCOPED_TRACE(where);
         expect_all_well();
         if (HasFatalFailure() || !happened) break;
       }
@@ -197,9 +105,9 @@ TEST_F(StandStill, NoAllocationThatFailsLeavesAnyoneWaiting) {
 
 TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
   std::atomic<int> calls{0};
-  on_signal_ = [&](int) {
+  set_signal_handler([&](int) {
     if (++calls == 1) throw std::runtime_error("keys: a folder is no file");
-  };
+  });
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
   for (int wanted = 1; wanted <= 2; ++wanted) {
     kill(getpid(), SIGHUP);
@@ -209,11 +117,47 @@ TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
   expect_all_well();
 }
 
+// Requests are cancelled where nothing may be thrown: by what is destroyed.
+TEST_F(StandStill, ACancellationNeedsNoMemory) {
+  std::promise<void> go_on;
+  desk().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+  const FailedAllocation failed("asker", 0, true);
+  std::thread asker([&] {
+    pthread_setname_np(pthread_self(), "asker");
+    for (std::uint64_t i = 0; i < 10'000; ++i) desk().engine().cancel(engine::RequestId(1 << 30));
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  while (!failed.happened() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  go_on.set_value();
+  asker.join();
+  EXPECT_TRUE(failed.happened());
+  expect_all_well();
+}
+
+// Memory is given back later, on another thread; the engine is free now.
+TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
+  ServerState& state = desk().state();
+  HttpRequest request = {
+      .method = "POST",
+      .path = "/v1/completions",
+      .content_type = "application/json",
+      .body = R"({"prompt":["Once","Twice"],"n":4,"max_tokens":400,"ignore_eos":true})"};
+  request.caller = identify({}, state.keys());
+  const auto completion = std::get<std::unique_ptr<Completion>>(route(request, state));
+  completion->start([] {});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto is_late = [&] { return std::chrono::steady_clock::now() > end; };
+  while (desk().engine().snapshot().answers_running == 0 && !is_late()) std::this_thread::yield();
+  EXPECT_GT(desk().engine().snapshot().answers_running, 0u);
+  completion->cancel();
+  expect_all_well();
+}
+
 // One thread serves connections: what waits for the engine must not wait on it.
 TEST_F(StandStill, AnEngineThatIsBusyHoldsNoThreadOfConnections) {
   for (const std::string& request : {got("/cache/tree"), posted("/reset_prefix_cache", "{}")}) {
     std::promise<void> go_on;
-    desk_.engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+    desk().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
     auto asked = std::async(std::launch::async, [&] { return ask(request); });
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has most likely arrived
     auto other = std::async(std::launch::async, [&] { return ask(got("/version")); });
@@ -225,20 +169,6 @@ TEST_F(StandStill, AnEngineThatIsBusyHoldsNoThreadOfConnections) {
   expect_all_well();
 }
 
-// Seconds of processor time that threads of this name have had.
-double cpu_seconds_of(const std::string& name) {
-  double seconds = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string comm;
-    std::ifstream(task.path() / "comm") >> comm;
-    if (comm != name) continue;
-    double on_cpu_ns = 0;
-    std::ifstream(task.path() / "schedstat") >> on_cpu_ns;
-    seconds += on_cpu_ns * 1e-9;
-  }
-  return seconds;
-}
-
 // A template comes with a model's file, and may take ten million steps for a few words.
 TEST_F(StandStill, ATemplateThatTakesLongDoesSoElsewhere) {
   constexpr const char* kLong =
@@ -246,8 +176,7 @@ TEST_F(StandStill, ATemplateThatTakesLongDoesSoElsewhere) {
       "{% if messages[0].content == 'long' %}"
       "{% for i in range(2000) %}{% for j in range(300) %}{% if i == j + 5000 %}x{% endif %}"
       "{% endfor %}{% endfor %}{% endif %}";
-  model_.chat_template =
-      text::ChatTemplate::parse("long", kLong, text::special_texts(desk_.tokenizer())).value();
+  set_template(kLong);
   const auto request = [](const std::string& content) {
     return posted("/v1/chat/completions/render",
                   R"({"messages":[{"role":"user","content":")" + content + R"("}]})");

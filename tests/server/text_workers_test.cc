@@ -5,7 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
+#include <string>
 #include <vector>
+
+#include "server/text_job.h"
 
 namespace pagoda::server {
 namespace {
@@ -15,8 +19,8 @@ TEST(TextWorkers, OneThatIsBusyDoesNotKeepTheOthersFromWork) {
   std::promise<void> end;
   std::shared_future<void> ended = end.get_future().share();
   std::promise<void> other;
-  workers.run([ended] { ended.wait(); });
-  workers.run([&] { other.set_value(); });
+  workers.run("a", [ended] { ended.wait(); });
+  workers.run("a", [&] { other.set_value(); });
   EXPECT_EQ(other.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
   end.set_value();
 }
@@ -25,7 +29,7 @@ TEST(TextWorkers, OneThreadWorksInTheOrderOfAsking) {
   std::vector<int> order;
   {
     TextWorkers workers(1);
-    for (int i = 0; i < 100; ++i) workers.run([&order, i] { order.push_back(i); });
+    for (int i = 0; i < 100; ++i) workers.run("a", [&order, i] { order.push_back(i); });
     workers.tidy_later();
   }
   ASSERT_EQ(order.size(), 100u) << "what was asked for is done before the end";
@@ -39,7 +43,7 @@ TEST(TextWorkers, TakeWorkFromManyThreadsAndEndTwice) {
   for (int i = 0; i < 4; ++i) {
     askers.emplace_back([&] {
       for (int j = 0; j < 500; ++j) {
-        workers.run([&] { ++done; });
+        workers.run("a", [&] { ++done; });
         workers.tidy_later();
       }
     });
@@ -48,6 +52,84 @@ TEST(TextWorkers, TakeWorkFromManyThreadsAndEndTwice) {
   workers.finish();
   workers.finish();
   EXPECT_EQ(done, 2000);
+}
+
+TEST(TextWorkers, ClientsTakeTurns) {
+  std::string order;
+  {
+    std::promise<void> end;
+    TextWorkers workers(1);
+    workers.run("first", [ended = end.get_future().share()] { ended.wait(); });
+    for (const char* const asked : {"a1", "a2", "a3", "b1", "a4", "c1", "b2", "c2"}) {
+      workers.run(std::string(1, *asked), [&order, asked] { order += asked; });
+    }
+    end.set_value();
+  }
+  EXPECT_EQ(order, "a1b1c1a2b2c2a3a4");
+}
+
+TEST(TextWorkers, WhatIsAskedForAfterTheEndIsNeverDone) {
+  bool done = false;
+  TextWorkers workers(1);
+  workers.finish();
+  workers.run("late", [&] { done = true; });
+  EXPECT_FALSE(done);
+}
+
+TEST(TextJob, RunsOnceAndSaysWhenItHasEnded) {
+  TextWorkers workers(2);
+  std::promise<void> told;
+  int runs = 0;
+  TextJob job(
+      workers, "a", [&] { ++runs; }, [&] { told.set_value(); });
+  told.get_future().wait();
+  EXPECT_TRUE(job.has_ended());
+  EXPECT_FALSE(job.withdraw()) << "it is too late";
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(TextJob, NeverBeginsOnceItIsWithdrawnOrDropped) {
+  std::atomic<int> runs = 0;
+  {
+    std::promise<void> end;
+    TextWorkers workers(1);
+    workers.run("first", [ended = end.get_future().share()] { ended.wait(); });
+    TextJob withdrawn(
+        workers, "a", [&] { ++runs; }, [&] { ++runs; });
+    EXPECT_TRUE(withdrawn.withdraw());
+    EXPECT_TRUE(withdrawn.withdraw());
+    EXPECT_FALSE(withdrawn.has_ended());
+    {
+      const TextJob dropped(
+          workers, "b", [&] { ++runs; }, [&] { ++runs; });
+    }
+    end.set_value();
+  }
+  EXPECT_EQ(runs, 0);
+}
+
+// Its work may use what belongs to the asker.
+TEST(TextJob, IsWaitedForWhereItRuns) {
+  std::promise<void> begun;
+  std::promise<void> end;
+  std::atomic<bool> ended = false;
+  TextWorkers workers(1);
+  auto job = std::make_unique<TextJob>(
+      workers, "a",
+      [&] {
+        begun.set_value();
+        end.get_future().wait();
+        ended = true;
+      },
+      [] {});
+  begun.get_future().wait();
+  auto dropped = std::async(std::launch::async, [&] {
+    job.reset();
+    return ended.load();
+  });
+  EXPECT_EQ(dropped.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  end.set_value();
+  EXPECT_TRUE(dropped.get());
 }
 
 }  // namespace

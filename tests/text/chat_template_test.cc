@@ -9,6 +9,7 @@
 #include <string>
 
 #include "default_model.h"
+#include "text/counting_account.h"
 #include "text/prompt_tokens.h"
 #include "text/vocabularies.h"
 
@@ -224,6 +225,30 @@ TEST(ChatTemplate, ToolArgumentsThatAreNoAcceptableJsonStayText) {
         std::string("{\"a\": ") + std::string(70, '[') + std::string(70, ']') + "}"}) {
     EXPECT_EQ(shown(chat.render(one_call(arguments))), "hi" + ChatJson(arguments).dump());
   }
+}
+
+// In steps that the account is asked for, up to what the conversation needs.
+void expect_right_or_exhausted(const ChatTemplate& chat, const Conversation& conversation,
+                               std::string_view expected) {
+  constexpr std::uint64_t kStepBytes = 4 << 10;
+  CountingAccount enough;
+  EXPECT_EQ(shown(chat.render(conversation, {.account = &enough})), expected);
+  for (std::uint64_t most = 0; most < enough.taken(); most += kStepBytes) {
+    CountingAccount account(most);
+    const auto prompt = chat.render(conversation, {.account = &account});
+    ASSERT_FALSE(prompt.ok()) << most << " bytes: " << prompt.value().bytes().substr(0, 80);
+    ASSERT_EQ(prompt.error().code, ErrorCode::kExhausted) << most << ": " << shown(prompt);
+  }
+}
+
+TEST(ChatTemplate, LittleMemoryChangesNoPrompt) {
+  std::string arguments = "{\"k\": 0";
+  for (int i = 0; i < 1'000; ++i) arguments += ", \"k" + std::to_string(i) + "\": 0";
+  arguments += "}";
+  expect_right_or_exhausted(parse(kArguments), one_call(arguments), "hi" + arguments);
+  expect_right_or_exhausted(parse(kArguments), one_call("{\"a\": "), R"(hi"{\"a\": ")");
+  const ChatTemplate nested = parse("{{ (messages[0].content | from_json) | length }}");
+  expect_right_or_exhausted(nested, talk(ChatJson::array({say("user", arguments)})), "1001");
 }
 
 TEST(ChatTemplate, ContinuingTheFinalMessageEndsThePromptWithItsText) {

@@ -26,9 +26,6 @@ Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms)
 Json list_retained(const ServedModel& model);
 // What share of the blocks asked for other sizes and policies would have found.
 Json describe_curve(const ServedModel& model);
-// The prefix tree, depth first, its first 10,000 nodes; 404 unless the server tells events. The
-// engine draws it between two steps.
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model);
 // Requests that are sent after the answer find an empty cache, but for what running ones hold: an
 // admin's reset clears everything, another's what is private to its tenant.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);

@@ -31,4 +31,8 @@ struct Fault {
   throw Fault{ErrorCode::kOutOfRange, std::move(message), place};
 }
 
+[[noreturn]] inline void fail_exhausted(std::string message) {
+  throw Fault{ErrorCode::kExhausted, std::move(message), std::nullopt};
+}
+
 }  // namespace pagoda::text::jinja

@@ -13,7 +13,6 @@
 #include "text/jinja/operators.h"
 #include "text/jinja/show.h"
 #include "text/jinja/strings.h"
-#include "text/strict_json.h"
 
 namespace pagoda::text::jinja {
 namespace {
@@ -58,8 +57,7 @@ Value filter_tojson(const Value& subject, const Arguments& arguments, Heap& heap
 Value filter_from_json(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("from_json", arguments, {});
   if (!subject.is_text()) fail(fmt::format("from_json of a {}", subject.type_name()));
-  heap.read_characters(subject.bytes().size());
-  const auto parsed = parse_strict_json(subject.bytes(), heap.limits().account);
+  const auto parsed = parse_json(subject.bytes(), heap);
   if (!parsed.ok())
     fail(fmt::format("from_json: the string is not JSON: {}", parsed.error().message));
   // All of it belongs to whoever but the template wrote any of it.

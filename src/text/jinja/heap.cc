@@ -19,7 +19,7 @@ void Heap::reserve(std::size_t bytes) {
     fail_limit(fmt::format("rendering makes more than {} bytes", limits_.bytes));
   }
   if (!memory_.add(bytes)) {
-    throw Fault{ErrorCode::kExhausted, "there is no memory for what rendering makes", {}};
+    fail_exhausted("there is no memory for what rendering makes");
   }
   bytes_ += bytes;
 }

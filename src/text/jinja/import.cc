@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "text/jinja/fault.h"
+#include "text/strict_json.h"
 #include "text/utf8.h"
 
 namespace pagoda::text::jinja {
@@ -15,6 +17,15 @@ Value import_text(const std::string& bytes, Origin origin, Heap& heap) {
 }
 
 }  // namespace
+
+Result<Json> parse_json(std::string_view text, Heap& heap) {
+  heap.read_characters(text.size());
+  auto parsed = parse_strict_json(text, heap.limits().account);
+  if (!parsed.ok() && parsed.error().code == ErrorCode::kExhausted) {
+    fail_exhausted(parsed.error().message);
+  }
+  return parsed;
+}
 
 Value import_json(const Json& json, Origin origin, Heap& heap) {
   const Heap::Level level(heap);
