@@ -164,27 +164,28 @@ class JsonWriter {
     const Heap::Level level(heap_);
     heap_.step();
     switch (value.kind()) {
-      case Kind::kNone:
-        out_.append("null", value.origin());
-        break;
-      case Kind::kBool:
-        out_.append(value.as_bool() ? "true" : "false", value.origin());
-        break;
-      case Kind::kInteger:
-        out_.append(std::to_string(value.as_integer()), value.origin());
-        break;
-      case Kind::kFloat:
-        out_.append(json_float(value.as_real()), value.origin());
-        break;
-      case Kind::kText:
-        append_text(value.as_text());
-        break;
       case Kind::kList:
-        append_items(value.as_list().items);
-        break;
+        return append_items(value.as_list().items);
       case Kind::kDict:
-        append_entries(value.as_dict());
-        break;
+        return append_entries(value.as_dict());
+      default:
+        return append_scalar(value);
+    }
+  }
+
+  // Apart from append(), so that its temporaries take no stack at every level of nesting.
+  [[gnu::noinline]] void append_scalar(const Value& value) {
+    switch (value.kind()) {
+      case Kind::kNone:
+        return out_.append("null", value.origin());
+      case Kind::kBool:
+        return out_.append(value.as_bool() ? "true" : "false", value.origin());
+      case Kind::kInteger:
+        return out_.append(std::to_string(value.as_integer()), value.origin());
+      case Kind::kFloat:
+        return out_.append(json_float(value.as_real()), value.origin());
+      case Kind::kText:
+        return append_text(value.as_text());
       default:
         fail(fmt::format("tojson: a {} has no JSON", value.type_name()));
     }
