@@ -64,19 +64,24 @@ TEST_P(BusyStores, KeepNobodyWaiting) {
 
 // A block that waits for a store is evicted and computed again: what is written is the one that is.
 TEST(BusyStore, GetsABlockThatWasComputedAgainWhileItWaited) {
-  ToyDesk desk({.blocks = 60, .write = WriteMode::kThrough, .load = LoadMode::kAlways});
+  ToyDesk desk({.write = WriteMode::kThrough, .load = LoadMode::kAlways, .writes_running_max = 1});
   desk.store.holds_reads = false;
-  desk.store.is_busy = true;
+  desk.store.holds_writes = true;
   const Request request = toy_request(80, 3);
   desk.submit(request);
   desk.run(60);
   desk.clear_pool();
-  desk.submit(request);
-  desk.run(60);
+  Request other = request;  // takes the nodes of the first
+  other.prompt.front() = TokenId(2);
+  for (const Request& each : {other, request}) {
+    desk.submit(each);
+    desk.run(60);
+  }
   ASSERT_TRUE(desk.store.pages.empty());
-  desk.store.is_busy = false;
+  desk.store.holds_writes = false;
+  desk.store.end_writes();
   desk.run();
-  EXPECT_GE(desk.store.pages.size(), 19u);
+  EXPECT_GE(desk.store.pages.size(), 2 * 19u);
   EXPECT_EQ(desk.wrong_page(), "");
 }
 
