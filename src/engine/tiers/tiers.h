@@ -63,7 +63,7 @@ class Tiers {
   sched::Scheduler& scheduler_;
   kv::StoreTicket tickets_ = 0;
   bool has_space_ = false;
-  bool took_reports_ = false;  // at the end of the last poll()
+  bool took_reports_ = false;  // in the last poll()
   Loader loader_;
   PageWriter writer_;
   std::vector<kv::StoreReport> reports_;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <thread>
 
-#include "engine/engine.h"
 #include "engine/tiers/tier_desk.h"
 #include "store/host/host_store.h"
 
@@ -74,23 +73,16 @@ bool is_left_alone(const UnreadyStore& store) {
 TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
   TierDesk desk(200);
   UnreadyStore store(desk.page_bytes());
-  TierOptions tiers;
-  tiers.stores = {&store};
-  tiers.write = WriteMode::kThrough;
-  desk.machine->use_tiers(tiers);
-  EngineOptions options;
-  options.core = desk.machine->core_options();
-  Engine engine(options, desk.machine->cache(), desk.machine->runner(), desk.clock);
-  engine.set_space(kv::space_id("stories"));
+  const std::unique_ptr<Engine> engine = desk.make_engine(store, WriteMode::kThrough);
   const auto heard = std::make_shared<Heard>(1);
-  ASSERT_TRUE(engine.submit(tier_request(1), heard).ok());
-  for (int i = 0; i < 30000 && engine.snapshot().requests_finished == 0; ++i) {
+  ASSERT_TRUE(engine->submit(tier_request(1), heard).ok());
+  for (int i = 0; i < 30000 && engine->snapshot().requests_finished == 0; ++i) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_TRUE(is_left_alone(store));
   EXPECT_EQ(store.stats().pages, 0u);
   store.become_ready();
-  EXPECT_TRUE(engine.drain(std::chrono::seconds(60)));
+  EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
   EXPECT_GE(store.stats().pages, 6u) << "what waited was written when it rang";
 }
 
@@ -99,21 +91,9 @@ TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
 TEST(QuietEngine, MayBeGoneWhenAStoreRings) {
   TierDesk desk(200);
   UnreadyStore store(desk.page_bytes());
-  TierOptions tiers;
-  tiers.stores = {&store};
-  tiers.write = WriteMode::kThrough;
-  desk.machine->use_tiers(tiers);
-  EngineOptions options;
-  options.core = desk.machine->core_options();
-  const auto make = [&] {
-    return std::make_unique<Engine>(options, desk.machine->cache(), desk.machine->runner(),
-                                    desk.clock);
-  };
-  std::unique_ptr<Engine> engine = make();
-  engine.reset();
+  desk.make_engine(store).reset();
   store.become_ready();
-  engine = make();
-  engine->set_space(kv::space_id("stories"));
+  const std::unique_ptr<Engine> engine = desk.make_engine(store, WriteMode::kThrough);
   ASSERT_TRUE(engine->submit(tier_request(1), std::make_shared<Heard>(1)).ok());
   EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
   EXPECT_GE(store.stats().pages, 6u);

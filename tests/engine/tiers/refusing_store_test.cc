@@ -1,7 +1,6 @@
 // A store that refuses writes keeps nobody waiting: neither other stores nor the engine.
 #include <chrono>
 
-#include "engine/engine.h"
 #include "engine/tiers/tier_desk.h"
 #include "store/host/host_store.h"
 
@@ -124,17 +123,11 @@ INSTANTIATE_TEST_SUITE_P(All, RefusingStores,
 TEST(RefusingStore, AloneDelaysNoStop) {
   TierDesk desk(200);
   RefusingStore refusing(Refusal::kAlways, desk.page_bytes());
-  TierOptions tiers;
-  tiers.stores = {&refusing};
-  desk.machine->use_tiers(tiers);
-  EngineOptions options;
-  options.core = desk.machine->core_options();
-  Engine engine(options, desk.machine->cache(), desk.machine->runner(), desk.clock);
-  engine.set_space(kv::space_id("stories"));
+  const std::unique_ptr<Engine> engine = desk.make_engine(refusing);
   const auto heard = std::make_shared<Heard>(1);
-  ASSERT_TRUE(engine.submit(tier_request(1), heard).ok());
-  ASSERT_TRUE(engine.drain(std::chrono::seconds(60)));
-  EXPECT_TRUE(engine.keep_all(std::chrono::seconds(20)))
+  ASSERT_TRUE(engine->submit(tier_request(1), heard).ok());
+  ASSERT_TRUE(engine->drain(std::chrono::seconds(60)));
+  EXPECT_TRUE(engine->keep_all(std::chrono::seconds(20)))
       << "nothing can be kept, and that is known";
   EXPECT_EQ(refusing.writes_tried, 0u);
 }

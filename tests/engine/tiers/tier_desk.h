@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/engine_desk.h"
 #include "engine/tiers/tiers.h"
 
@@ -52,6 +53,18 @@ struct TierDesk {
     machine->use_tiers(tiers);
     core = std::make_unique<Core>(machine->core_options(), machine->cache(), tenants,
                                   machine->runner(), clock);
+  }
+  // An engine with a thread of its own, over one store that outlives it.
+  std::unique_ptr<Engine> make_engine(kv::PageStore& store, WriteMode write = WriteMode::kUse) {
+    TierOptions tiers;
+    tiers.stores = {&store};
+    tiers.write = write;
+    machine->use_tiers(tiers);
+    EngineOptions options;
+    options.core = machine->core_options();
+    auto engine = std::make_unique<Engine>(options, machine->cache(), machine->runner(), clock);
+    engine->set_space(kv::space_id("stories"));
+    return engine;
   }
   std::shared_ptr<Heard> submit(const Request& request) {
     auto heard = std::make_shared<Heard>(request.sampling.n);
