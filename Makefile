@@ -69,7 +69,7 @@ fuzz:
 
 bench: all
 	build/kernels_bench
-	build/block_name_bench
+	build/block_hash_bench
 	build/sampler_bench
 	build/engine_bench
 	bench/run_tokenizer_bench build

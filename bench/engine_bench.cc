@@ -1,5 +1,5 @@
 // What a step costs beside the model: scheduler, cache, batch assembly and replies, with a runner
-// that computes nothing. 256 answers run, 10,000 requests wait.
+// that computes nothing. 256 sequences run, 10,000 requests wait.
 //   engine_bench --benchmark_filter=step      a step that admits nothing
 //   engine_bench --benchmark_filter=traffic   steps with two requests that come and two that end,
 //                                             without and with the cache's live curve
@@ -16,7 +16,7 @@ void bench_step(benchmark::State& state) {
   const auto running = static_cast<std::uint32_t>(state.range(0));
   const auto queued = static_cast<std::uint32_t>(state.range(1));
   CoreOptions options;
-  options.limits = {.vocabulary = 50000, .context_tokens = 100000, .answers_max = running};
+  options.limits = {.vocabulary = 50000, .context_tokens = 100000, .sequences_max = running};
   options.scheduler.sequences_max = running;
   options.scheduler.batched_tokens_max = running + 256;
   options.requests_queued_max = queued + running;
@@ -48,7 +48,7 @@ BENCHMARK(bench_step)
     ->Unit(benchmark::kMicrosecond);
 
 // Sessions below one system prompt of 512 tokens: 512 of their own, which some request had before,
-// and 96 new ones; 32 tokens of answer.
+// and 96 new ones; 32 tokens of output.
 Request next_turn(std::uint32_t number) {
   Request request;
   const auto session = static_cast<std::uint32_t>(random_bits(7, 0, number) % 2000);
@@ -66,7 +66,7 @@ Request next_turn(std::uint32_t number) {
 void bench_traffic(benchmark::State& state) {
   constexpr std::uint32_t kRunning = 64;
   CoreOptions options;
-  options.limits = {.vocabulary = 50000, .context_tokens = 4096, .answers_max = kRunning};
+  options.limits = {.vocabulary = 50000, .context_tokens = 4096, .sequences_max = kRunning};
   options.scheduler.sequences_max = kRunning;
   options.scheduler.batched_tokens_max = 4096;
   options.space = "null";

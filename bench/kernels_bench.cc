@@ -27,7 +27,7 @@ void bench_matmul(benchmark::State& state, const KernelSet& set, gguf::TensorTyp
   LargeArray<std::byte> packed(set.packed_bytes(weight));
   set.pack(weight, 0, kOutputs, packed.data());
   weight.packed = packed.data();
-  const LargeArray<std::byte> x(operands_bytes(set.arithmetic, kColumns, rows), std::byte{0x3F});
+  const LargeArray<std::byte> x(activation_bytes(set.numerics, kColumns, rows), std::byte{0x3F});
   std::vector<float> y(rows * kOutputs);
   LargeArray<std::byte> scratch(set.matmul_scratch(kColumns));
   const Matmul job = {.x = x.data(),
@@ -75,7 +75,7 @@ void bench_attention(benchmark::State& state, const KernelSet& set) {
         set.attend_split(job, row, head, split, scratch.data(), partial.data());
         set.merge_partials(total.data(), partial.data(), 3, 64);
       }
-      set.finish_partial(total.data(), 3, 64, out.data() + head * 3 * 64);
+      set.normalise_partial(total.data(), 3, 64, out.data() + head * 3 * 64);
     }
     benchmark::DoNotOptimize(out.data());
   }

@@ -35,8 +35,8 @@ std::vector<TokenId> random_tokens(std::uint64_t stream, std::uint64_t count) {
   return tokens;
 }
 
-Sequence open(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) {
-  auto outcome = cache.open(domain, cache.match(domain, prompt), prompt);
+Sequence open(Cache& cache, const CacheScope& scope, std::span<const TokenId> prompt) {
+  auto outcome = cache.open(scope, cache.match(scope, prompt), prompt);
   Opened& opened = std::get<Opened>(outcome);
   for (const Copy& copy : opened.copies) cache.copied(copy);
   return std::move(opened.sequence);
@@ -47,25 +47,25 @@ void reserve(Cache& cache, Sequence& sequence, std::uint64_t tokens) {
   ASSERT(std::holds_alternative<std::vector<Copy>>(room), "the benchmark's pool has room");
 }
 
-void serve(Cache& cache, const Domain& domain, std::span<const TokenId> prompt) {
-  Sequence sequence = open(cache, domain, prompt);
+void serve(Cache& cache, const CacheScope& scope, std::span<const TokenId> prompt) {
+  Sequence sequence = open(cache, scope, prompt);
   reserve(cache, sequence, prompt.size());
   cache.commit(sequence, prompt.subspan(sequence.tokens_computed()));
 }
 
 // A cache full of chains of 50 blocks of random tokens, all idle.
 struct FullCache {
-  explicit FullCache(std::uint32_t blocks, bool name_blocks = false, bool remembers = false,
+  explicit FullCache(std::uint32_t blocks, bool hash_blocks = false, bool remembers = false,
                      EventRing* events = nullptr)
       : cache({.blocks = blocks,
                .block_tokens = kBlockTokens,
-               .departures_max = remembers ? blocks : 0,
-               .name_blocks = name_blocks,
+               .eviction_records_max = remembers ? blocks : 0,
+               .hash_blocks = hash_blocks,
                .events = events,
-               .on_join = {}}),
-        domain(cache.domain("model", "").value()) {
+               .on_deduplicate = {}}),
+        scope(cache.scope("model", "").value()) {
     for (std::uint64_t chain = 0; chain < blocks / kChainBlocks; ++chain) {
-      serve(cache, domain, chain_tokens(chain));
+      serve(cache, scope, chain_tokens(chain));
     }
   }
   static std::vector<TokenId> chain_tokens(std::uint64_t chain) {
@@ -74,7 +74,7 @@ struct FullCache {
   std::uint64_t chains() const { return cache.pool().blocks() / kChainBlocks; }
 
   Cache cache;
-  Domain domain;
+  CacheScope scope;
 };
 
 void set_per_item(benchmark::State& state, const char* name, std::uint64_t items) {
@@ -84,12 +84,12 @@ void set_per_item(benchmark::State& state, const char* name, std::uint64_t items
 }
 
 void bench_match_100000_tokens(benchmark::State& state) {
-  Cache cache({.blocks = 10'000, .block_tokens = kBlockTokens, .on_join = {}});
-  const Domain domain = cache.domain("model", "").value();
+  Cache cache({.blocks = 10'000, .block_tokens = kBlockTokens, .on_deduplicate = {}});
+  const CacheScope scope = cache.scope("model", "").value();
   const std::vector<TokenId> prompt = random_tokens(0, 100'000);
-  serve(cache, domain, prompt);
+  serve(cache, scope, prompt);
   for (auto _ : state) {
-    const Match match = cache.match(domain, prompt);
+    const Match match = cache.match(scope, prompt);
     ASSERT(match.tokens == 99'999, "all but the last token is cached");
     benchmark::DoNotOptimize(match.nodes.data());
   }
@@ -100,7 +100,7 @@ void bench_match_100000_tokens(benchmark::State& state) {
 BlockPool shuffled_pool(std::uint32_t blocks) {
   BlockPool pool(blocks);
   std::vector<BlockId> order;
-  while (const auto block = pool.fill()) order.push_back(*block);
+  while (const auto block = pool.allocate()) order.push_back(*block);
   for (std::size_t i = order.size(); i-- > 1;) {
     std::swap(order[i], order[random_bits(2, 0, i) % (i + 1)]);
   }
@@ -113,7 +113,7 @@ void bench_allocate_and_free(benchmark::State& state, std::uint64_t taken) {
   BlockPool pool = shuffled_pool(static_cast<std::uint32_t>(state.range(0)));
   std::vector<BlockId> blocks(taken == 0 ? pool.blocks() / 2 : taken);
   for (auto _ : state) {
-    for (BlockId& block : blocks) block = pool.fill().value();
+    for (BlockId& block : blocks) block = pool.allocate().value();
     for (const BlockId block : blocks) pool.drop(block);
   }
   set_per_item(state, "s/block", blocks.size());
@@ -124,10 +124,10 @@ void bench_allocate_and_free(benchmark::State& state, std::uint64_t taken) {
 void bench_reserve_and_close(benchmark::State& state) {
   Cache cache({.blocks = static_cast<std::uint32_t>(state.range(0)),
                .block_tokens = kBlockTokens,
-               .on_join = {}});
-  const Domain domain = cache.domain("model", "").value();
+               .on_deduplicate = {}});
+  const CacheScope scope = cache.scope("model", "").value();
   for (auto _ : state) {
-    Sequence sequence = open(cache, domain, {});
+    Sequence sequence = open(cache, scope, {});
     reserve(cache, sequence, kChainBlocks * kBlockTokens);
     cache.close(sequence);
   }
@@ -137,21 +137,21 @@ void bench_reserve_and_close(benchmark::State& state) {
 
 // A new request of 50 blocks in a full cache, from match to close: 50 blocks are evicted, 50
 // sealed.
-void bench_evict_and_seal(benchmark::State& state, bool name_blocks, bool remembers) {
-  FullCache full(static_cast<std::uint32_t>(state.range(0)), name_blocks, remembers);
+void bench_evict_and_seal(benchmark::State& state, bool hash_blocks, bool remembers) {
+  FullCache full(static_cast<std::uint32_t>(state.range(0)), hash_blocks, remembers);
   std::uint64_t chain = 1u << 20;
   for (auto _ : state) {
     state.PauseTiming();
     const std::vector<TokenId> prompt = FullCache::chain_tokens(chain++);
     state.ResumeTiming();
-    serve(full.cache, full.domain, prompt);
+    serve(full.cache, full.scope, prompt);
   }
   set_per_item(state, "s/block", kChainBlocks);
 }
 
 void read_all(EventRing& ring) {
-  ring.hand_over();
-  ring.read(UINT64_MAX, [](const Event& event, std::span<const TokenId>) {
+  ring.publish();
+  ring.read(UINT64_MAX, [](const CacheEvent& event, std::span<const TokenId>) {
     std::uint64_t sequence = event.sequence;
     benchmark::DoNotOptimize(sequence);
   });
@@ -170,14 +170,14 @@ void bench_seal(benchmark::State& state, Sealed sealed) {
   for (auto _ : state) {
     state.PauseTiming();
     const std::vector<TokenId> tokens = FullCache::chain_tokens(chain++);
-    Sequence sequence = open(full.cache, full.domain, {});
+    Sequence sequence = open(full.cache, full.scope, {});
     reserve(full.cache, sequence, tokens.size());
     read_all(ring);
     state.ResumeTiming();
     for (std::uint64_t done = 0; done < tokens.size(); done += kBlockTokens) {
       full.cache.commit(sequence, std::span(tokens).subspan(done, kBlockTokens));
     }
-    ring.hand_over();
+    ring.publish();
     state.PauseTiming();
     full.cache.close(sequence);
     state.ResumeTiming();
@@ -186,8 +186,8 @@ void bench_seal(benchmark::State& state, Sealed sealed) {
   if (sealed == Sealed::kNamed) state.SetLabel("target: at most 500 ns a block");
 }
 
-// One slice of a snapshot, as a server tells it between two steps.
-void bench_snapshot_slice(benchmark::State& state) {
+// One part of a snapshot, as a server tells it between two steps.
+void bench_snapshot_part(benchmark::State& state) {
   constexpr std::uint32_t kNodes = 256;
   EventRing ring(1u << 16, kBlockTokens);
   FullCache full(static_cast<std::uint32_t>(state.range(0)), true, false, &ring);
@@ -197,7 +197,7 @@ void bench_snapshot_slice(benchmark::State& state) {
     read_all(ring);
     if (cursor.ended) cursor = {};
     state.ResumeTiming();
-    full.cache.tell_snapshot(cursor, kNodes);
+    full.cache.emit_snapshot(cursor, kNodes);
   }
   set_per_item(state, "s/block", kNodes);
 }
@@ -213,20 +213,20 @@ void bench_match_and_open(benchmark::State& state) {
     // One token more than is cached, so that whole blocks are shared and none is copied.
     std::vector<TokenId>& prompt = prompts[at++ % prompts.size()];
     prompt.resize(kChainBlocks * kBlockTokens + 1);
-    const Sequence sequence = open(full.cache, full.domain, prompt);
+    const Sequence sequence = open(full.cache, full.scope, prompt);
     ASSERT(sequence.tokens_computed() == kChainBlocks * kBlockTokens, "it is cached");
   }
   set_per_item(state, "s/block", kChainBlocks);
 }
 
-// Why a prompt of 50 blocks missed, in a cache that remembers as many departures as it has blocks:
+// Why a prompt of 50 blocks missed, in a cache that remembers as many records as it has blocks:
 // none of it was ever there, all of it left, or all of it is there.
 enum class Asked : std::uint8_t { kNew, kGone, kThere };
 void bench_explain(benchmark::State& state, Asked asked) {
   FullCache full(static_cast<std::uint32_t>(state.range(0)), false, true);
   const std::uint64_t chains = full.chains();
   for (std::uint64_t i = 0; i < chains; ++i) {
-    serve(full.cache, full.domain, FullCache::chain_tokens((1u << 20) + i));
+    serve(full.cache, full.scope, FullCache::chain_tokens((1u << 20) + i));
   }
   std::vector<std::vector<TokenId>> prompts;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(chains, 2000); ++i) {
@@ -239,7 +239,7 @@ void bench_explain(benchmark::State& state, Asked asked) {
   std::size_t at = 0;
   for (auto _ : state) {
     const std::vector<TokenId>& prompt = prompts[at++ % prompts.size()];
-    benchmark::DoNotOptimize(full.cache.explain(full.domain, prompt));
+    benchmark::DoNotOptimize(full.cache.explain(full.scope, prompt));
   }
 }
 
@@ -354,13 +354,13 @@ void bench_bytes_per_crowded_block(benchmark::State& state) {
   const double before = heap_bytes();
   Cache cache({.blocks = blocks,
                .block_tokens = kBlockTokens,
-               .name_blocks = state.range(1) != 0,
-               .on_join = {}});
-  const Domain domain = cache.domain("model", "").value();
+               .hash_blocks = state.range(1) != 0,
+               .on_deduplicate = {}});
+  const CacheScope scope = cache.scope("model", "").value();
   for (std::uint32_t i = 0; i < blocks; ++i) {
     std::vector<TokenId> tokens;
     for (std::uint32_t t = 0; t < kBlockTokens; ++t) tokens.emplace_back(i >> t & 1);
-    serve(cache, domain, tokens);
+    serve(cache, scope, tokens);
   }
   ASSERT(cache.pool().blocks_idle() == blocks, "every block is cached");
   state.counters["bytes/block"] = (heap_bytes() - before) / blocks;
@@ -386,7 +386,7 @@ BENCHMARK_CAPTURE(bench_explain, what_is_new, Asked::kNew)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_left, Asked::kGone)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_explain, what_is_there, Asked::kThere)->Apply(sizes);
 BENCHMARK_CAPTURE(bench_seal, told, Sealed::kTold)->Apply(sizes);
-BENCHMARK(bench_snapshot_slice)->Apply(sizes);
+BENCHMARK(bench_snapshot_part)->Apply(sizes);
 BENCHMARK(bench_match_and_open)->Apply(sizes);
 BENCHMARK(bench_one_random_read)->Apply(sizes);
 BENCHMARK(bench_crowd_find)->Apply(sizes);

@@ -47,7 +47,7 @@ const std::vector<float>& rows_of(bool peaked) {
 
 // Time is per step: all rows once.
 void bench_step(benchmark::State& state, const kernels::KernelSet& set,
-                const SamplingOptions& options, bool peaked) {
+                const SamplingParams& options, bool peaked) {
   const std::vector<float>& rows = rows_of(peaked);
   std::vector<TokenId> prompt;
   for (std::uint32_t i = 0; i < 1000; ++i) prompt.emplace_back(i * 37 % kVocabulary);
@@ -63,7 +63,7 @@ void bench_step(benchmark::State& state, const kernels::KernelSet& set,
 }
 
 const int kRegistered = [] {
-  const std::vector<std::pair<std::string, SamplingOptions>> requests = {
+  const std::vector<std::pair<std::string, SamplingParams>> requests = {
       {"greedy", {}},
       {"temperature", {.temperature = 1.0f}},
       {"top_p_0.9", {.temperature = 1.0f, .top_p = 0.9f}},

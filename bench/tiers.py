@@ -4,7 +4,7 @@
     bench/tiers.py                    # all three
     bench/tiers.py --only restart     # restart, slow or chat
 
-restart   the first token of a long prompt after a restart, from disk and computed, by turns
+restart   the first token of a long prompt after a restart, from disk and computed, alternately
 slow      the same with a disk of 5 MB/s, beside no disk at all
 chat      20 users whose KV is five times the cache: first tokens and throughput, tier by tier
 
@@ -73,7 +73,7 @@ def restart(arguments, rounds=None, flags=()):
 
 
 def slow(arguments):
-    """A disk of 5 MB/s against none, by turns: every prompt is on the disk."""
+    """A disk of 5 MB/s against none, alternately: every prompt is on the disk."""
     ratios = []
     folder = tempfile.mkdtemp(prefix="pagoda_kv_")
     flags = ["--kv-disk-bytes-per-second", "5000000"]
@@ -140,7 +140,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=4000, help="of a prompt (default 4000)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tiers", type=lambda text: text.split(","), default=["none", "disk", "host", "redis"],
-                        help="of chat, by turns (default none,disk,host,redis)")
+                        help="of chat, alternately (default none,disk,host,redis)")
     parser.add_argument("--kv-scale", type=int, default=1, help="of the cache in chat")
     arguments = parser.parse_args()
     if arguments.only in (None, "restart"):

@@ -27,14 +27,14 @@ device::Buffer random_buffer(std::uint64_t bytes, float bound, device::Stream& s
 
 // Median seconds of one call, of several rounds of `calls` each.
 double seconds_of(device::Stream& stream, int calls, const std::function<void(int)>& call) {
-  auto begin = value_or_exit(device::Event::create());
-  auto end = value_or_exit(device::Event::create());
+  auto begin = value_or_exit(device::GpuEvent::create());
+  auto end = value_or_exit(device::GpuEvent::create());
   std::vector<double> seconds;
   for (int round = 0; round < 6; ++round) {
     value_or_exit(begin.record(stream));
     for (int i = 0; i < calls; ++i) call(i);
     value_or_exit(end.record(stream));
-    value_or_exit(device::last_launch());
+    value_or_exit(device::last_launch_error());
     value_or_exit(end.wait());
     if (round > 0) seconds.push_back(value_or_exit(end.seconds_since(begin)) / calls);
   }
@@ -59,23 +59,26 @@ struct Shape {
   const char* name;
   std::uint32_t rows;
   std::uint32_t columns;
-  cuda::Finish finish;
+  cuda::Epilogue epilogue;
 };
 
 void bench_products(device::Stream& stream, Report& report) {
-  const Shape shapes[] = {{"qkv", 6144, 4096, cuda::Finish::kStore},
-                          {"attention_output", 4096, 4096, cuda::Finish::kAdd},
-                          {"gate_up", 28672, 4096, cuda::Finish::kGate},
-                          {"down", 4096, 14336, cuda::Finish::kAdd},
-                          {"output", 128256, 4096, cuda::Finish::kStore}};
-  const std::pair<const char*, cuda::Form> forms[] = {
-      {"bf16", cuda::Form::kBf16}, {"q8_0", cuda::Form::kCodes8}, {"q4_0", cuda::Form::kCodes4}};
-  const device::Buffer x = random_buffer(2 * cuda::operand_values(8192, 14336), 1.0f, stream);
+  const Shape shapes[] = {{"qkv", 6144, 4096, cuda::Epilogue::kStore},
+                          {"attention_output", 4096, 4096, cuda::Epilogue::kAdd},
+                          {"gate_up", 28672, 4096, cuda::Epilogue::kSwiGlu},
+                          {"down", 4096, 14336, cuda::Epilogue::kAdd},
+                          {"output", 128256, 4096, cuda::Epilogue::kStore}};
+  const std::pair<const char*, cuda::WeightFormat> formats[] = {
+      {"bf16", cuda::WeightFormat::kBf16},
+      {"q8_0", cuda::WeightFormat::kInt8},
+      {"q4_0", cuda::WeightFormat::kInt4}};
+  const device::Buffer x = random_buffer(2 * cuda::activation_values(8192, 14336), 1.0f, stream);
   const device::Buffer y = random_buffer(4ull * 8192 * 28672, 1.0f, stream);
-  const device::Buffer operand = random_buffer(2 * cuda::operand_values(8192, 14336), 1, stream);
-  for (const auto& [form_name, form] : forms) {
+  const device::Buffer activations =
+      random_buffer(2 * cuda::activation_values(8192, 14336), 1, stream);
+  for (const auto& [format_name, format] : formats) {
     for (const Shape& shape : shapes) {
-      const std::uint64_t bytes = cuda::packed_bytes(form, shape.rows, shape.columns);
+      const std::uint64_t bytes = cuda::packed_bytes(format, shape.rows, shape.columns);
       // Copies enough that none is still in the second-level cache when its turn comes again.
       const int copies = static_cast<int>(std::max<std::uint64_t>(2, 400'000'000 / bytes + 1));
       std::vector<device::Buffer> weights;
@@ -83,21 +86,21 @@ void bench_products(device::Stream& stream, Report& report) {
       for (const std::uint32_t rows : {1u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 2048u, 8192u}) {
         if (rows > 256 && shape.rows > 100000) continue;
         const double seconds = seconds_of(stream, rows > 512 ? copies : 4 * copies, [&](int i) {
-          cuda::launch_product(
-              {.weight = {form, weights[i % copies].data(), shape.rows, shape.columns},
+          cuda::launch_gemm(
+              {.weight = {format, weights[i % copies].data(), shape.rows, shape.columns},
                .x = x.as<cuda::Bf16>(),
                .rows = rows,
-               .finish = shape.finish,
+               .epilogue = shape.epilogue,
                .out = y.as<float>(),
                .out_stride = shape.rows,
-               .operand = operand.as<cuda::Bf16>()},
+               .activations = activations.as<cuda::Bf16>()},
               stream.handle());
         });
         char row[256];
         std::snprintf(row, sizeof row,
                       "{\"product\": \"%s\", \"weights\": \"%s\", \"rows\": %u, \"us\": %.2f, "
                       "\"weight_tb_s\": %.3f, \"tflop_s\": %.1f}",
-                      shape.name, form_name, rows, seconds * 1e6,
+                      shape.name, format_name, rows, seconds * 1e6,
                       static_cast<double>(bytes) / seconds * 1e-12,
                       2e-12 * rows * shape.rows * shape.columns / seconds);
         report.add(row);
@@ -117,9 +120,9 @@ constexpr std::uint32_t kKvHeads = 8;
 constexpr std::uint32_t kDim = 128;
 
 // Sequences over pages that are dealt out in turn, and everything attention reads of them.
-class AttentionDesk {
+class AttentionBench {
  public:
-  AttentionDesk(const Work& work, kv::memory::Element element, device::Stream& stream)
+  AttentionBench(const Work& work, kv::memory::Element element, device::Stream& stream)
       : stream_(stream) {
     const kv::memory::PageLayout layout = {.element = element,
                                            .block_tokens = 16,
@@ -128,7 +131,7 @@ class AttentionDesk {
                                            .key_dim = kDim,
                                            .value_dim = kDim};
     const std::uint32_t blocks = (work.position + work.rows + 15) / 16;
-    std::vector<cuda::SequencePlace> sequences;
+    std::vector<cuda::BatchSequence> sequences;
     std::vector<std::uint32_t> table;
     for (std::uint32_t s = 0; s < work.sequences; ++s) {
       sequences.push_back({s * work.rows, work.rows, work.position, s * blocks});
@@ -155,21 +158,21 @@ class AttentionDesk {
                .rows = rows,
                .partials =
                    reinterpret_cast<float*>(random(4ull * (1u << 19) * cuda::partial_floats(kDim))),
-               .operand = reinterpret_cast<cuda::Bf16*>(
-                   random(2 * cuda::operand_values(rows, kHeads * kDim)))};
+               .activations = reinterpret_cast<cuda::Bf16*>(
+                   random(2 * cuda::activation_values(rows, kHeads * kDim)))};
     wide_ = with(plan.wide);
     merge_ = with(plan.merges);
   }
 
   // Call `call` has pages of its own: none is still in the second-level cache when its turn comes.
   void launch(int call) const {
-    const auto moved = [&](cuda::Attend job) {
+    const auto moved = [&](cuda::PagedAttention job) {
       job.pages.data += static_cast<std::uint64_t>(call) % copies_ * copy_bytes_;
       return job;
     };
-    if (wide_.items_max > 0) cuda::launch_attend_wide(moved(wide_), stream_.handle());
-    if (attend_.items_max > 0) cuda::launch_attend(moved(attend_), stream_.handle());
-    if (merge_.items_max > 0) cuda::launch_merge(merge_, stream_.handle());
+    if (wide_.items_max > 0) cuda::launch_paged_attention_wide(moved(wide_), stream_.handle());
+    if (attend_.items_max > 0) cuda::launch_paged_attention(moved(attend_), stream_.handle());
+    if (merge_.items_max > 0) cuda::launch_merge_splits(merge_, stream_.handle());
   }
 
  private:
@@ -184,8 +187,8 @@ class AttentionDesk {
     return buffers_.back().as<T>();
   }
 
-  cuda::Attend with(const std::vector<cuda::AttentionItem>& items) {
-    cuda::Attend job = attend_;
+  cuda::PagedAttention with(const std::vector<cuda::AttentionItem>& items) {
+    cuda::PagedAttention job = attend_;
     job.items_max = static_cast<std::uint32_t>(items.size());
     job.items = send(items);
     job.item_count = send(std::vector{job.items_max});
@@ -196,9 +199,9 @@ class AttentionDesk {
   std::vector<device::Buffer> buffers_;
   std::uint64_t copy_bytes_ = 0;
   std::uint64_t copies_ = 1;
-  cuda::Attend attend_;
-  cuda::Attend wide_;
-  cuda::Attend merge_;
+  cuda::PagedAttention attend_;
+  cuda::PagedAttention wide_;
+  cuda::PagedAttention merge_;
 };
 
 void bench_attention(kv::memory::Element element, device::Stream& stream, Report& report) {
@@ -214,9 +217,9 @@ void bench_attention(kv::memory::Element element, device::Stream& stream, Report
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {
-    const AttentionDesk desk(work, element, stream);
+    const AttentionBench bench(work, element, stream);
     const double seconds =
-        seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int i) { desk.launch(i); });
+        seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int i) { bench.launch(i); });
     const double keys =
         static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
     const double row_bytes = codes ? kDim + 2 : 2 * kDim;

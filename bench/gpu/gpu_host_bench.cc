@@ -21,14 +21,14 @@ namespace cuda = kernels::cuda;
 
 // Median seconds of `call`, on the stream's own clock.
 double seconds_of(device::Stream& stream, const std::function<void()>& call) {
-  auto begin = value_or_exit(device::Event::create());
-  auto end = value_or_exit(device::Event::create());
+  auto begin = value_or_exit(device::GpuEvent::create());
+  auto end = value_or_exit(device::GpuEvent::create());
   std::vector<double> seconds;
   for (int round = 0; round < 12; ++round) {
     value_or_exit(begin.record(stream));
     call();
     value_or_exit(end.record(stream));
-    value_or_exit(device::last_launch());
+    value_or_exit(device::last_launch_error());
     value_or_exit(end.wait());
     if (round > 1) seconds.push_back(value_or_exit(end.seconds_since(begin)));
   }
@@ -68,30 +68,32 @@ device::Buffer make_logits(device::Stream& stream) {
 
 void bench_draws(device::Stream& stream) {
   const device::Buffer logits = make_logits(stream);
-  const std::pair<const char*, cuda::Draw> ways[] = {
+  const std::pair<const char*, cuda::GpuSamplingParams> ways[] = {
       {"greedy", {}},
-      {"temperature 1", {.sharpness = 1}},
-      {"temperature 1, top_p 0.9", {.sharpness = 1, .top_p = 0.9f}},
+      {"temperature 1", {.inverse_temperature = 1}},
+      {"temperature 1, top_p 0.9", {.inverse_temperature = 1, .top_p = 0.9f}},
       {"temperature 0.7, top_p 0.9, min_p 0.05",
-       {.sharpness = 1 / 0.7f, .top_p = 0.9f, .min_p = 0.05f}},
-      {"temperature 1, top_k 40", {.sharpness = 1, .top_k = 40}},
-      {"temperature 1, top_k 1024, top_p 0.5", {.sharpness = 1, .top_k = 1024, .top_p = 0.5f}}};
-  auto choices = value_or_exit(device::Buffer::allocate(kRows * 4, "choices"));
+       {.inverse_temperature = 1 / 0.7f, .top_p = 0.9f, .min_p = 0.05f}},
+      {"temperature 1, top_k 40", {.inverse_temperature = 1, .top_k = 40}},
+      {"temperature 1, top_k 1024, top_p 0.5",
+       {.inverse_temperature = 1, .top_k = 1024, .top_p = 0.5f}}};
+  auto sampled_tokens = value_or_exit(device::Buffer::allocate(kRows * 4, "sampled_tokens"));
   for (const auto& [name, way] : ways) {
     for (const std::uint32_t count : {1u, 32u, 256u}) {
-      std::vector<cuda::Draw> draws(count, way);
+      std::vector<cuda::GpuSamplingParams> samples(count, way);
       for (std::uint32_t i = 0; i < count; ++i) {
-        draws[i].row = draws[i].seed_low = i;
+        samples[i].row = samples[i].seed_low = i;
       }
-      auto asked = value_or_exit(device::Buffer::allocate(count * sizeof(cuda::Draw), "draws"));
+      auto asked = value_or_exit(
+          device::Buffer::allocate(count * sizeof(cuda::GpuSamplingParams), "samples"));
       value_or_exit(stream.copy_to_device(
-          asked.data(), reinterpret_cast<const std::byte*>(draws.data()), asked.bytes()));
+          asked.data(), reinterpret_cast<const std::byte*>(samples.data()), asked.bytes()));
       const double seconds = seconds_of(stream, [&] {
-        cuda::launch_choose({.logits = logits.as<float>(),
-                             .draws = asked.as<cuda::Draw>(),
+        cuda::launch_sample({.logits = logits.as<float>(),
+                             .samples = asked.as<cuda::GpuSamplingParams>(),
                              .count = count,
                              .vocabulary = kVocabulary,
-                             .choices = choices.as<std::uint32_t>()},
+                             .sampled_tokens = sampled_tokens.as<std::uint32_t>()},
                             stream.handle());
       });
       char text[256];
@@ -103,7 +105,7 @@ void bench_draws(device::Stream& stream) {
   }
 }
 
-// As engine/gpu_page_mover.h moves them: 16 copies, then one wait.
+// As engine/gpu_page_copier.h moves them: 16 copies, then one wait.
 void bench_moves(device::Stream& stream) {
   constexpr int kPages = 16;
   for (const std::uint64_t page : {std::uint64_t{368640}, std::uint64_t{2} << 20}) {

@@ -22,10 +22,10 @@ void compute(kv::Cache& cache, kv::Sequence& sequence, const std::vector<TokenId
 }
 
 // Answers a prompt and says how much of it was there already.
-unsigned long serve(kv::Cache& cache, const kv::Domain& domain,
+unsigned long serve(kv::Cache& cache, const kv::CacheScope& scope,
                     const std::vector<TokenId>& prompt) {
-  const kv::Match match = cache.match(domain, prompt);
-  auto outcome = cache.open(domain, match, prompt);
+  const kv::Match match = cache.match(scope, prompt);
+  auto outcome = cache.open(scope, match, prompt);
   if (std::holds_alternative<kv::OutOfBlocks>(outcome)) return 0;
   auto& [sequence, copies] = std::get<kv::Opened>(outcome);
   for (const kv::Copy& copy : copies) {
@@ -38,8 +38,8 @@ unsigned long serve(kv::Cache& cache, const kv::Domain& domain,
 
 int main() {
   kv::Cache cache({.blocks = 64, .block_tokens = 4});
-  const kv::Domain everyone = cache.domain("model, numerics, format", "").value();
-  const kv::Domain tenant = cache.domain("model, numerics, format", "tenant-a").value();
+  const kv::CacheScope everyone = cache.scope("model, numerics, format", "").value();
+  const kv::CacheScope tenant = cache.scope("model, numerics, format", "tenant-a").value();
   std::vector<TokenId> prompt;
   for (unsigned i = 0; i < 10; ++i) prompt.push_back(TokenId(100 + i));
 

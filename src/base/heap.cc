@@ -9,11 +9,11 @@
 namespace pagoda {
 
 #ifdef __GLIBC__
-void keep_large_blocks_apart() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
-void give_free_heap_back() { malloc_trim(0); }
+void mmap_large_blocks() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
+void trim_heap() { malloc_trim(0); }
 #else
-void keep_large_blocks_apart() {}
-void give_free_heap_back() {}
+void mmap_large_blocks() {}
+void trim_heap() {}
 #endif
 
 }  // namespace pagoda

@@ -10,7 +10,7 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 }  // namespace
 
-void* take_large(std::size_t bytes) {
+void* allocate_large(std::size_t bytes) {
   void* const memory = ::operator new(bytes, std::align_val_t(kCacheLineBytes));
 #ifdef MADV_HUGEPAGE
   if (bytes >= 2 * kHugePageBytes) {  // one of them whole, wherever it starts
@@ -24,7 +24,7 @@ void* take_large(std::size_t bytes) {
   return memory;
 }
 
-void give_large(void* memory) noexcept {
+void free_large(void* memory) noexcept {
   ::operator delete(memory, std::align_val_t(kCacheLineBytes));
 }
 

@@ -13,8 +13,8 @@ namespace pagoda {
 inline constexpr std::size_t kCacheLineBytes = 64;
 
 // Memory for `bytes` bytes, at least aligned to a cache line; throws std::bad_alloc.
-void* take_large(std::size_t bytes);
-void give_large(void* memory) noexcept;
+void* allocate_large(std::size_t bytes);
+void free_large(void* memory) noexcept;
 
 template <class T>
 struct LargeAllocator {
@@ -27,9 +27,9 @@ struct LargeAllocator {
   T* allocate(std::size_t count) {
     if (count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T))
       throw std::bad_array_new_length();
-    return static_cast<T*>(take_large(count * sizeof(T)));
+    return static_cast<T*>(allocate_large(count * sizeof(T)));
   }
-  void deallocate(T* memory, std::size_t /*count*/) noexcept { give_large(memory); }
+  void deallocate(T* memory, std::size_t /*count*/) noexcept { free_large(memory); }
   bool operator==(const LargeAllocator& /*other*/) const { return true; }
 };
 

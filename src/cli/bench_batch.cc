@@ -46,10 +46,10 @@ Result<BenchReport> report_of(const BatchOptions& options, const BenchRun& run,
 Result<BenchReport> bench_batch(const BatchOptions& options, const BenchRun& run) {
   const std::uint32_t largest =
       *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
-  ASSIGN_OR_RETURN(const engine::CpuMachineOptions machine, run.machine_options(largest));
+  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(largest));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
-                   BenchEngine::create(*model, run, machine));
+                   BenchEngine::create(*model, run, backend));
   const std::uint64_t tokens = std::uint64_t{options.prompt_tokens} + options.new_tokens;
   RETURN_IF_ERROR(check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
                                             options.prompt_tokens, options.new_tokens),
@@ -79,7 +79,7 @@ constexpr const char* kExamples =
     "  pagoda bench batch\n"
     "  pagoda bench batch model.gguf --batch-sizes 1,8 --prompt-tokens 512 --json\n"
     "Only steps in which all sequences decode are measured. GB/s = (weight bytes + batch size x KV "
-    "bytes of prompt + half an answer) / step time: every weight matrix counts once a step, keys "
+    "bytes of prompt + half the output) / step time: every weight matrix counts once a step, keys "
     "and values once for each sequence.";
 
 }  // namespace
@@ -97,8 +97,9 @@ void add_bench_batch(const BenchCommand& bench) {
       ->delimiter(',')
       ->check(CLI::Range(1u, 512u));
   add_count_option(*command, "--prompt-tokens", options->prompt_tokens,
-                   "tokens of each prompt: the depth at which answers begin");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of each answer", 2);
+                   "tokens of each prompt: the depth at which decoding begins");
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+                   2);
   command->footer(kExamples);
   set_benchmark(*command, bench, options,
                 [options](const BenchRun& run) { return bench_batch(*options, run); });

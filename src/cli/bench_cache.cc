@@ -1,4 +1,4 @@
-// pagoda bench cache: one answer with the KV cache, and the same computed anew for every token.
+// pagoda bench cache: one sequence with the KV cache, and the same computed anew for every token.
 #include <fmt/format.h>
 
 #include "cli/bench.h"
@@ -6,7 +6,7 @@
 #include "cli/bench_samples.h"
 #include "cli/progress_bar.h"
 #include "cli/toy_model.h"
-#include "engine/solo.h"
+#include "engine/single_sequence.h"
 
 namespace pagoda::cli {
 namespace {
@@ -20,11 +20,11 @@ struct CacheOptions : BenchOptions {
   std::uint32_t new_tokens = 128;
 };
 
-// One way to answer, over its repeats.
+// One way to generate, over its repeats.
 struct Side {
   std::vector<double> seconds;
   std::vector<double> first_token_seconds;
-  engine::SoloAnswer answer;  // the last
+  engine::SingleOutput answer;  // the last
 };
 
 class CacheBench {
@@ -46,25 +46,25 @@ class CacheBench {
     ASSIGN_OR_RETURN(const Side cached, measure_side(true));
     ASSIGN_OR_RETURN(const Side naive, measure_side(false));
     if (cached.answer.tokens != naive.answer.tokens) {
-      return Error{ErrorCode::kCorrupt, "the answers with and without the KV cache differ"};
+      return Error{ErrorCode::kCorrupt, "the outputs with and without the KV cache differ"};
     }
     return report(naive, cached);
   }
 
  private:
-  Result<engine::SoloAnswer> answer(bool kv_cache, std::uint32_t new_tokens) {
+  Result<engine::SingleOutput> answer(bool kv_cache, std::uint32_t new_tokens) {
     ProgressBar progress(kv_cache ? "with the cache" : "without the cache", "tokens", run_.clock());
     std::uint32_t tokens_done = 0;
-    engine::SoloRequest request;
+    engine::SingleRequest request;
     request.prompt = random_prompt(decoder_.config().vocabulary, options_.prompt_tokens, 1);
     request.tokens_max = new_tokens;
     request.context_max = decoder_.config().context;
     request.kv_cache = kv_cache;
     request.on_token = [&](TokenId) { progress.show(++tokens_done, new_tokens); };
     request.cancelled = [&] { return run_.interrupted(); };
-    ASSIGN_OR_RETURN(engine::SoloAnswer answer,
-                     engine::answer_alone(decoder_, request, run_.clock()));
-    RETURN_IF_ERROR(run_.go_on());
+    ASSIGN_OR_RETURN(engine::SingleOutput answer,
+                     engine::generate_single(decoder_, request, run_.clock()));
+    RETURN_IF_ERROR(run_.check_interrupt());
     return answer;
   }
 
@@ -84,9 +84,9 @@ class CacheBench {
   BenchReport report(const Side& naive, const Side& cached) const {
     BenchReport report("cache", {{"kv_cache", "KV cache"},
                                  {"seconds", "seconds", 4},
-                                 {"first_token_seconds", "first token s", 4},
+                                 {"first_token_seconds", "TTFT s", 4},
                                  {"tokens_per_second", "tok/s", 2},
-                                 {"rows_computed", "rows computed"},
+                                 {"rows_computed", "tokens computed"},
                                  {"repeats", "repeats"}});
     run_.add_settings(report);
     if (options_.toy) report.add_setting("model", "toy: one attention layer of width 128");
@@ -95,7 +95,7 @@ class CacheBench {
     const auto add_side = [&](const char* name, const Side& side) {
       const double seconds = median(side.seconds);
       report.add_row({name, seconds, median(side.first_token_seconds),
-                      options_.new_tokens / seconds, side.answer.rows_computed,
+                      options_.new_tokens / seconds, side.answer.tokens_computed,
                       side.seconds.size()});
     };
     add_side("without", naive);
@@ -133,7 +133,7 @@ constexpr const char* kExamples =
 
 void add_bench_cache(const BenchCommand& bench) {
   CLI::App* const command =
-      bench.app.add_subcommand("cache", "one answer with and without the KV cache");
+      bench.app.add_subcommand("cache", "one sequence with and without the KV cache");
   const auto options = std::make_shared<CacheOptions>();
   add_model_options(*command, *options);
   add_repeats_option(*command, *options);
@@ -143,7 +143,7 @@ void add_bench_cache(const BenchCommand& bench) {
                  "one attention layer of width 128 with random weights instead of a model")
       ->excludes("MODEL");
   add_count_option(*command, "--prompt-tokens", options->prompt_tokens, "tokens of the prompt");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of the answer");
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens");
   command->get_option("--repeats")
       ->description(
           "measurements of each side; without the cache as many of them as fit in 60 s, "

@@ -39,33 +39,34 @@ void add_gaps(const std::vector<std::int64_t>& times_ns, std::int64_t from_ns, s
 
 Status measure_once(BenchEngine& engine, const ChunkedOptions& options, std::uint32_t repeat,
                     Gaps& gaps) {
-  std::vector<Asked> streams;
+  std::vector<PendingRequest> streams;
   const std::uint64_t seed = std::uint64_t{repeat} * (options.streams + 1);
   const auto room = static_cast<std::uint32_t>(engine.context_tokens() - kStreamPromptTokens);
   for (std::uint32_t i = 0; i < options.streams; ++i) {
-    ASSIGN_OR_RETURN(Asked stream,
+    ASSIGN_OR_RETURN(PendingRequest stream,
                      engine.submit(fixed_request(
                          random_prompt(engine.vocabulary(), kStreamPromptTokens, seed + i), room)));
     streams.push_back(std::move(stream));
   }
-  for (const Asked& stream : streams) {
+  for (const PendingRequest& stream : streams) {
     RETURN_IF_ERROR(engine.wait_for_tokens(stream, options.quiet_tokens));
   }
   ASSIGN_OR_RETURN(
-      const TimedAnswer long_one,
-      engine.ask(fixed_request(
+      const TimedOutput long_one,
+      engine.generate(fixed_request(
           random_prompt(engine.vocabulary(), options.prompt_tokens, seed + options.streams), 1)));
-  // One token more, so that the gap in which the prompt's last rows were computed has its end.
-  for (const Asked& stream : streams) {
-    RETURN_IF_ERROR(engine.wait_for_tokens(stream, stream.answer->read().tokens.size() + 1));
+  // One token more, so that the inter-token latency in which the prompt's last tokens were computed
+  // has its end.
+  for (const PendingRequest& stream : streams) {
+    RETURN_IF_ERROR(engine.wait_for_tokens(stream, stream.sink->read().tokens.size() + 1));
     engine.cancel(stream);
   }
   std::int64_t begin_ns = 0;  // all streams run
-  for (const Asked& stream : streams) {
-    begin_ns = std::max(begin_ns, stream.answer->read().times_ns.front());
+  for (const PendingRequest& stream : streams) {
+    begin_ns = std::max(begin_ns, stream.sink->read().times_ns.front());
   }
-  for (const Asked& stream : streams) {
-    const std::vector<std::int64_t> times_ns = stream.answer->read().times_ns;
+  for (const PendingRequest& stream : streams) {
+    const std::vector<std::int64_t> times_ns = stream.sink->read().times_ns;
     add_gaps(times_ns, begin_ns, long_one.record.arrived_ns, gaps.before_seconds);
     add_gaps(times_ns, long_one.record.arrived_ns, long_one.record.first_token_ns,
              gaps.while_seconds);
@@ -76,11 +77,11 @@ Status measure_once(BenchEngine& engine, const ChunkedOptions& options, std::uin
 
 Result<Gaps> measure(const LoadedModel& model, const ChunkedOptions& options, const BenchRun& run,
                      std::uint32_t batched_tokens_max) {
-  ASSIGN_OR_RETURN(engine::CpuMachineOptions machine, run.machine_options(options.streams + 1));
-  machine.scheduler.batched_tokens_max = batched_tokens_max;
-  machine.prefix_caching = false;
+  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(options.streams + 1));
+  backend.scheduler.batched_tokens_max = batched_tokens_max;
+  backend.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
-                   BenchEngine::create(model, run, machine));
+                   BenchEngine::create(model, run, backend));
   RETURN_IF_ERROR(check_context(
       fmt::format("--prompt-tokens {} and one token after them", options.prompt_tokens),
       std::uint64_t{options.prompt_tokens} + 1, engine->context_tokens()));
@@ -123,12 +124,12 @@ Result<BenchReport> bench_chunked(const ChunkedOptions& options, const BenchRun&
 
   BenchReport report("chunked", {{"prompt", "long prompt"},
                                  {"batched_tokens_max", "tokens a step"},
-                                 {"gaps", "gaps"},
+                                 {"gaps", "ITLs"},
                                  {"p50_ms", "p50 ms", 1},
                                  {"p95_ms", "p95 ms", 1},
                                  {"p99_ms", "p99 ms", 1},
                                  {"max_ms", "max ms", 1},
-                                 {"first_token_seconds", "its first token s", 2}});
+                                 {"first_token_seconds", "its TTFT s", 2}});
   run.add_settings(report);
   report.add_setting("prompt_tokens", options.prompt_tokens);
   report.add_setting("streams", options.streams);
@@ -144,7 +145,7 @@ Result<BenchReport> bench_chunked(const ChunkedOptions& options, const BenchRun&
     const double ratio =
         percentile(whole.while_seconds, 0.99) / percentile(chunked.while_seconds, 0.99);
     report.add_figure("p99_ratio", ratio,
-                      fmt::format("p99 between tokens {:.1f}x shorter with chunks", ratio));
+                      fmt::format("p99 ITL {:.1f}x shorter with chunks", ratio));
   }
   return report;
 }
@@ -154,14 +155,14 @@ constexpr const char* kExamples =
     "  pagoda bench chunked\n"
     "  pagoda bench chunked --max-num-batched-tokens 128 --streams 8\n"
     "  pagoda bench chunked model.gguf --prompt-tokens 300 --max-num-batched-tokens 64 --json\n"
-    "Times between tokens of streams that run, from the moment a long prompt arrives to its first "
+    "ITL of running streams, from the moment a long prompt arrives to its first "
     "token; first without such a prompt, then with the prompt in chunks and whole.";
 
 }  // namespace
 
 void add_bench_chunked(const BenchCommand& bench) {
-  CLI::App* const command = bench.app.add_subcommand(
-      "chunked", "times between tokens while a long prompt arrives, in chunks and whole");
+  CLI::App* const command =
+      bench.app.add_subcommand("chunked", "ITL while a long prompt arrives, in chunks and whole");
   const auto options = std::make_shared<ChunkedOptions>();
   add_engine_options(*command, *options);
   add_repeats_option(*command, *options);
@@ -169,7 +170,8 @@ void add_bench_chunked(const BenchCommand& bench) {
   add_count_option(*command, "--prompt-tokens", options->prompt_tokens,
                    "tokens of the long prompt, below 65000")
       ->check(CLI::Range(2u, 65000u));
-  add_count_option(*command, "--streams", options->streams, "answers that run meanwhile, to 256")
+  add_count_option(*command, "--streams", options->streams,
+                   "sequences that decode meanwhile, to 256")
       ->check(CLI::Range(1u, 256u));
   add_count_option(*command, "--quiet-tokens", options->quiet_tokens,
                    "tokens of each stream before the prompt arrives", 2);

@@ -25,16 +25,16 @@ Result<double> decode_step_seconds(BenchEngine& engine,
                                    const std::vector<std::vector<TokenId>>& prompts,
                                    std::uint32_t new_tokens) {
   for (const std::vector<TokenId>& prompt : prompts) {
-    RETURN_IF_ERROR(engine.ask(fixed_request(prompt, 1)));
+    RETURN_IF_ERROR(engine.generate(fixed_request(prompt, 1)));
   }
-  std::vector<Asked> asked;
+  std::vector<PendingRequest> pending;
   for (const std::vector<TokenId>& prompt : prompts) {
-    ASSIGN_OR_RETURN(Asked one, engine.submit(fixed_request(prompt, new_tokens)));
-    asked.push_back(std::move(one));
+    ASSIGN_OR_RETURN(PendingRequest one, engine.submit(fixed_request(prompt, new_tokens)));
+    pending.push_back(std::move(one));
   }
   std::vector<std::vector<std::int64_t>> times_ns;
-  for (const Asked& one : asked) {
-    ASSIGN_OR_RETURN(TimedAnswer answer, engine.finish(one));
+  for (const PendingRequest& one : pending) {
+    ASSIGN_OR_RETURN(TimedOutput answer, engine.finish(one));
     times_ns.push_back(std::move(answer.times_ns));
   }
   const std::optional<double> seconds = shared_step_seconds(times_ns);

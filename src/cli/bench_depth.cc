@@ -18,7 +18,7 @@ struct DepthOptions : BenchOptions {
   std::uint32_t new_tokens = 32;
 };
 
-// 0, doubling from 256 on, and the deepest at which an answer still fits.
+// 0, doubling from 256 on, and the deepest at which the new tokens still fit.
 std::vector<std::uint32_t> depths_to(std::uint64_t context_tokens, std::uint32_t new_tokens) {
   const auto deepest = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       context_tokens - std::min<std::uint64_t>(context_tokens, new_tokens), UINT32_MAX));
@@ -30,7 +30,7 @@ std::vector<std::uint32_t> depths_to(std::uint64_t context_tokens, std::uint32_t
   return depths;
 }
 
-// An answer needs one token to begin with, at depth 0 too.
+// A sequence needs one token to begin with, at depth 0 too.
 std::uint32_t prompt_tokens(std::uint32_t depth) { return std::max(depth, 1u); }
 
 BenchReport report_of(const DepthOptions& options, const BenchRun& run, const LoadedModel& model,
@@ -58,10 +58,10 @@ BenchReport report_of(const DepthOptions& options, const BenchRun& run, const Lo
 }
 
 Result<BenchReport> bench_depth(const DepthOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(const engine::CpuMachineOptions machine, run.machine_options(1));
+  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
-                   BenchEngine::create(*model, run, machine));
+                   BenchEngine::create(*model, run, backend));
   const std::vector<std::uint32_t> depths =
       options.depths.empty() ? depths_to(engine->context_tokens(), options.new_tokens)
                              : options.depths;
@@ -70,7 +70,7 @@ Result<BenchReport> bench_depth(const DepthOptions& options, const BenchRun& run
       fmt::format("--depths {} and --new-tokens {}", deepest, options.new_tokens),
       std::uint64_t{prompt_tokens(deepest)} + options.new_tokens, engine->context_tokens()));
 
-  // Prompts are beginnings of one text: each goes on from what the cache has of those before it.
+  // Prompts are prefixes of one text: each goes on from what the cache has of those before it.
   const std::vector<TokenId> text = random_prompt(engine->vocabulary(), prompt_tokens(deepest), 1);
   std::vector<std::vector<double>> step_seconds(depths.size());
   ProgressBar progress("depths", "measured", run.clock());
@@ -93,7 +93,7 @@ constexpr const char* kExamples =
     "  pagoda bench depth model.gguf --depths 0,1000,4000 --new-tokens 16 --json\n"
     "One sequence decodes behind prompts of each depth. GB/s = (weight bytes + KV bytes of prompt "
     "+ "
-    "half an answer) / step time: every weight matrix counts once a step.";
+    "half the output) / step time: every weight matrix counts once a step.";
 
 }  // namespace
 
@@ -105,12 +105,14 @@ void add_bench_depth(const BenchCommand& bench) {
   add_repeats_option(*command, *options);
   add_batched_tokens_option(*command, *options);
   command
-      ->add_option("--depths", options->depths,
-                   "tokens before the answer, with commas (default 0, 256, 512, … to the deepest "
-                   "at which an answer fits)")
+      ->add_option(
+          "--depths", options->depths,
+          "context tokens before decoding, with commas (default 0, 256, 512, … to the deepest "
+          "at which --new-tokens fit)")
       ->delimiter(',')
       ->check(CLI::Range(0u, 1u << 20));
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of each answer", 2);
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+                   2);
   command->footer(kExamples);
   set_benchmark(*command, bench, options,
                 [options](const BenchRun& run) { return bench_depth(*options, run); });

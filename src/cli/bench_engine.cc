@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
-Error ended_early(const TimedAnswer& answer) {
+Error ended_early(const TimedOutput& answer) {
   return {ErrorCode::kExhausted,
-          fmt::format("an answer ended after {} tokens ({}){}{}", answer.tokens.size(),
+          fmt::format("a sequence ended after {} tokens ({}){}{}", answer.tokens.size(),
                       engine::finish_name(answer.reason), answer.message.empty() ? "" : ": ",
                       answer.message)};
 }
@@ -40,29 +40,29 @@ engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tok
 
 Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& model,
                                                          const BenchRun& run,
-                                                         const engine::CpuMachineOptions& options,
+                                                         const engine::CpuBackendOptions& options,
                                                          StepWatcher watcher, double memory_share) {
-  engine::CpuMachineOptions with_bar = options;
+  engine::CpuBackendOptions with_bar = options;
   with_bar.on_pack = model.pack_progress();
   DeviceOptions device = run.options().device;
   device.gpu_memory_utilization *= memory_share;
   ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::Machine> machine,
-      create_machine(device, model.config(), model.weights(), run.kernels(), with_bar));
-  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), std::move(watcher)));
+      std::unique_ptr<engine::Backend> backend,
+      create_backend(device, model.config(), model.weights(), run.kernels(), with_bar));
+  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(backend), std::move(watcher)));
 }
 
-std::unique_ptr<BenchEngine> BenchEngine::over(const BenchRun& run,
-                                               std::unique_ptr<engine::Machine> machine) {
-  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(machine), {}));
+std::unique_ptr<BenchEngine> BenchEngine::with_backend(const BenchRun& run,
+                                                       std::unique_ptr<engine::Backend> backend) {
+  return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(backend), {}));
 }
 
-BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::Machine> machine,
+BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::Backend> backend,
                          StepWatcher watcher)
-    : run_(run), machine_(std::move(machine)), watcher_(std::move(watcher)) {
-  run.note_machine(*machine_);
+    : run_(run), backend_(std::move(backend)), watcher_(std::move(watcher)) {
+  run.note_backend(*backend_);
   engine::EngineOptions options;
-  options.core = machine_->core_options();
+  options.core = backend_->core_options();
   if (watcher_) {
     options.after_step = [this] {
       const engine::Engine* const engine = watched_;
@@ -70,44 +70,46 @@ BenchEngine::BenchEngine(const BenchRun& run, std::unique_ptr<engine::Machine> m
     };
   }
   engine_ =
-      std::make_unique<engine::Engine>(options, machine_->cache(), machine_->runner(), run.clock());
+      std::make_unique<engine::Engine>(options, backend_->cache(), backend_->runner(), run.clock());
   watched_ = engine_.get();
 }
 
 BenchEngine::~BenchEngine() = default;
 
 Status BenchEngine::check_room(std::uint64_t tokens) const {
-  if (tokens <= machine_->kv_tokens()) return ok_status();
+  if (tokens <= backend_->kv_tokens()) return ok_status();
   return Error{ErrorCode::kOutOfRange,
                fmt::format("the benchmark holds {} tokens at once, but the KV cache has room for "
                            "{}",
-                           tokens, machine_->kv_tokens())};
+                           tokens, backend_->kv_tokens())};
 }
 
-Result<Asked> BenchEngine::submit(engine::Request request) {
-  auto answer = std::make_shared<RecordedAnswer>(run_.clock());
+Result<PendingRequest> BenchEngine::submit(engine::Request request) {
+  auto answer = std::make_shared<RecordingSink>(run_.clock());
   ASSIGN_OR_RETURN(const engine::RequestId id, engine_->submit(std::move(request), answer));
-  return Asked{id, std::move(answer)};
+  return PendingRequest{id, std::move(answer)};
 }
 
-Status BenchEngine::wait_for_tokens(const Asked& asked, std::size_t tokens) const {
-  while (!asked.answer->wait_for_tokens(tokens, kInterruptPoll)) RETURN_IF_ERROR(run_.go_on());
-  const TimedAnswer answer = asked.answer->read();
+Status BenchEngine::wait_for_tokens(const PendingRequest& pending, std::size_t tokens) const {
+  while (!pending.sink->wait_for_tokens(tokens, kInterruptPoll))
+    RETURN_IF_ERROR(run_.check_interrupt());
+  const TimedOutput answer = pending.sink->read();
   if (answer.tokens.size() < tokens) return ended_early(answer);
   return ok_status();
 }
 
-Result<TimedAnswer> BenchEngine::finish(const Asked& asked) const {
-  // More tokens than any answer has: only its end is waited for.
-  while (!asked.answer->wait_for_tokens(SIZE_MAX, kInterruptPoll)) RETURN_IF_ERROR(run_.go_on());
-  TimedAnswer answer = asked.answer->read();
+Result<TimedOutput> BenchEngine::finish(const PendingRequest& pending) const {
+  // More tokens than any sequence has: only its end is waited for.
+  while (!pending.sink->wait_for_tokens(SIZE_MAX, kInterruptPoll))
+    RETURN_IF_ERROR(run_.check_interrupt());
+  TimedOutput answer = pending.sink->read();
   if (answer.reason != engine::FinishReason::kLength) return ended_early(answer);
   return answer;
 }
 
-Result<TimedAnswer> BenchEngine::ask(engine::Request request) {
-  ASSIGN_OR_RETURN(const Asked asked, submit(std::move(request)));
-  return finish(asked);
+Result<TimedOutput> BenchEngine::generate(engine::Request request) {
+  ASSIGN_OR_RETURN(const PendingRequest pending, submit(std::move(request)));
+  return finish(pending);
 }
 
 }  // namespace pagoda::cli

@@ -10,7 +10,7 @@
 #include "cli/kv_element.h"
 #include "cli/progress_bar.h"
 #include "cli/random_shapes.h"
-#include "engine/gpu_machine.h"
+#include "engine/gpu_backend.h"
 
 namespace pagoda::cli {
 namespace {
@@ -30,12 +30,12 @@ struct GpuOptions : BenchOptions {
   bool no_graphs = false;
 };
 
-Result<std::unique_ptr<engine::Machine>> make_machine(const GpuOptions& options,
+Result<std::unique_ptr<engine::Backend>> make_backend(const GpuOptions& options,
                                                       const BenchRun& run,
                                                       const model::Config& config) {
   std::uint32_t largest = 1;
   for (const std::uint32_t size : options.batch_sizes) largest = std::max(largest, size);
-  ASSIGN_OR_RETURN(engine::CpuMachineOptions shared, run.machine_options(largest));
+  ASSIGN_OR_RETURN(engine::CpuBackendOptions shared, run.backend_options(largest));
   shared.model_name = options.shape;
   shared.block_tokens = 16;
   std::uint32_t context = options.prompt_tokens + options.new_tokens;
@@ -45,14 +45,15 @@ Result<std::unique_ptr<engine::Machine>> make_machine(const GpuOptions& options,
   for (const std::uint32_t tokens : options.prefills) context = std::max(context, tokens + 2);
   shared.context_tokens = context;
   ASSIGN_OR_RETURN(const gguf::TensorType type, random_weight_type(options.weights));
-  return engine::create_gpu_machine(config, engine::RandomWeights{.type = type}, run.kernels(),
+  return engine::create_gpu_backend(config, engine::RandomWeights{.type = type}, run.kernels(),
                                     {.shared = shared, .blocks = {}, .graphs = !options.no_graphs});
 }
 
-// Tokens of a prompt per second until its first answer token.
+// Tokens of a prompt per second until its first output token.
 Result<double> prefill_rate(BenchEngine& engine, std::uint32_t tokens, std::uint64_t seed) {
-  ASSIGN_OR_RETURN(const TimedAnswer answer,
-                   engine.ask(fixed_request(random_prompt(engine.vocabulary(), tokens, seed), 1)));
+  ASSIGN_OR_RETURN(
+      const TimedOutput answer,
+      engine.generate(fixed_request(random_prompt(engine.vocabulary(), tokens, seed), 1)));
   return static_cast<double>(tokens) / answer.record.first_token_s();
 }
 
@@ -97,24 +98,24 @@ Status measure(const GpuOptions& options, BenchEngine& engine, BenchReport& repo
 Result<BenchReport> bench_gpu(const GpuOptions& options, const BenchRun& run) {
   ASSIGN_OR_RETURN(const model::Config config, random_shape(options.shape));
   const std::int64_t begun = run.clock().now_ns();
-  ASSIGN_OR_RETURN(std::unique_ptr<engine::Machine> machine, make_machine(options, run, config));
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, make_backend(options, run, config));
   const double ready_s = seconds_between(begun, run.clock().now_ns());
   BenchReport report("gpu", {{"work", "work"},
                              {"batch_size", "batch size"},
                              {"tokens_before", "tokens before"},
                              {"tokens_per_second", "tok/s", 1},
                              {"seconds", "s", 6}});
-  report.add_setting("device", machine->device_name());
+  report.add_setting("device", backend->device_name());
   report.add_setting("shape", options.shape);
   report.add_setting("weights", options.weights);
-  report.add_setting("kv_cache_dtype", kv_element_name(machine->page_layout().element));
+  report.add_setting("kv_cache_dtype", kv_element_name(backend->page_layout().element));
   report.add_setting("graphs", !options.no_graphs);
-  report.add_setting("kv_cache_tokens", machine->kv_tokens());
+  report.add_setting("kv_cache_tokens", backend->kv_tokens());
   report.add_setting("ready_seconds", ready_s);
   report.add_setting("prompt_tokens", options.prompt_tokens);
   report.add_setting("new_tokens", options.new_tokens);
   report.add_setting("repeats", options.repeats);
-  const std::unique_ptr<BenchEngine> engine = BenchEngine::over(run, std::move(machine));
+  const std::unique_ptr<BenchEngine> engine = BenchEngine::with_backend(run, std::move(backend));
   RETURN_IF_ERROR(measure(options, *engine, report));
   return report;
 }
@@ -125,7 +126,7 @@ constexpr const char* kExamples =
     "  pagoda bench gpu --random-weights llama-3.2-1b --weights q8_0 --batch-sizes 1,8\n"
     "Rows \"depth\" decode one sequence behind so many tokens, rows \"batch\" so many sequences "
     "behind\n--prompt-tokens each, and rows \"prefill\" compute one prompt. ready_seconds is from "
-    "nothing to\na model that answers.";
+    "nothing to\na model that generates.";
 
 }  // namespace
 
@@ -144,10 +145,11 @@ void add_bench_gpu(const BenchCommand& bench) {
     command->add_option(name, list, what)->delimiter(',')->check(CLI::Range(0u, 1u << 20));
   };
   add_list("--batch-sizes", options->batch_sizes, "sequences that decode together, with commas");
-  add_list("--depths", options->depths, "tokens before the answer of one sequence, with commas");
+  add_list("--depths", options->depths, "context tokens before one sequence decodes, with commas");
   add_list("--prefills", options->prefills, "lengths of prompts, with commas");
   add_count_option(*command, "--prompt-tokens", options->prompt_tokens, "of each sequence");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of each answer", 2);
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+                   2);
   command->add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
   command->footer(kExamples);
   set_benchmark(*command, bench, options,

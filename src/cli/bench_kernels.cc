@@ -158,7 +158,7 @@ Result<BenchReport> bench_kernels(const KernelsOptions& options, const BenchRun&
     times.insert(times.end(), more.begin(), more.end());
     seen.push_back(probe.measure());
     progress.show(seen.size() - 1, steps);
-    return run.go_on();
+    return run.check_interrupt();
   };
   for (const MatrixShape& matrix : matrices) {
     RETURN_IF_ERROR(keep(timer.time_matmul(matrix.name, matrix.type, matrix.outputs, matrix.columns,

@@ -58,38 +58,38 @@ std::vector<engine::Request> make_requests(const PagingOptions& options, std::ui
 
 // All requests at once: the engine runs as many together as its memory holds.
 Result<Side> measure(const LoadedModel& model, const PagingOptions& options, const BenchRun& run,
-                     const engine::CpuMachineOptions& machine, const std::string& label) {
+                     const engine::CpuBackendOptions& backend, const std::string& label) {
   Watched watched;  // by the engine's thread, until the engine is gone
   Side side;
   {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<BenchEngine> engine,
-        BenchEngine::create(model, run, machine, [&](const engine::Snapshot& now) {
+        BenchEngine::create(model, run, backend, [&](const engine::Snapshot& now) {
           const std::uint64_t held = now.blocks_all - now.blocks_free - now.blocks_idle;
-          watched.sequences_most = std::max(watched.sequences_most, now.answers_running);
+          watched.sequences_most = std::max(watched.sequences_most, now.sequences_running);
           watched.blocks_most = std::max(watched.blocks_most, held);
-          watched.sequence_steps += now.answers_running;
+          watched.sequence_steps += now.sequences_running;
           watched.block_steps += held;
         }));
     RETURN_IF_ERROR(check_context(fmt::format("--prompt-tokens-max {} and --new-tokens {}",
                                               options.prompt_tokens_max, options.new_tokens),
                                   std::uint64_t{options.prompt_tokens_max} + options.new_tokens,
                                   engine->context_tokens()));
-    side.block_tokens = machine.block_tokens;
-    side.block_bytes = engine->machine().page_layout().page_bytes();
-    side.blocks = engine->machine().kv_bytes() / side.block_bytes;
-    std::vector<Asked> asked;
+    side.block_tokens = backend.block_tokens;
+    side.block_bytes = engine->backend().page_layout().page_bytes();
+    side.blocks = engine->backend().kv_bytes() / side.block_bytes;
+    std::vector<PendingRequest> pending;
     for (engine::Request& request : make_requests(options, engine->vocabulary())) {
-      ASSIGN_OR_RETURN(Asked one, engine->submit(std::move(request)));
-      asked.push_back(std::move(one));
+      ASSIGN_OR_RETURN(PendingRequest one, engine->submit(std::move(request)));
+      pending.push_back(std::move(one));
     }
     ProgressBar progress(label, "requests", run.clock());
-    for (const Asked& one : asked) {
-      ASSIGN_OR_RETURN(TimedAnswer answer, engine->finish(one));
+    for (const PendingRequest& one : pending) {
+      ASSIGN_OR_RETURN(TimedOutput answer, engine->finish(one));
       side.seconds = std::max(side.seconds, answer.record.total_s());
       side.preemptions += answer.record.preemptions;
       side.answers.push_back(std::move(answer.tokens));
-      progress.show(side.answers.size(), asked.size());
+      progress.show(side.answers.size(), pending.size());
     }
   }
   side.watched = watched;
@@ -126,7 +126,7 @@ BenchReport report_of(const PagingOptions& options, const BenchRun& run, std::ui
   const double sequences = static_cast<double>(paged.watched.sequences_most) /
                            static_cast<double>(slabs.watched.sequences_most);
   report.add_figure("sequences_ratio", sequences,
-                    fmt::format("{:.1f}x as many sequences at once, same answers", sequences));
+                    fmt::format("{:.1f}x as many sequences at once, same tokens", sequences));
   const double throughput = slabs.seconds / paged.seconds;
   report.add_figure("throughput_ratio", throughput,
                     fmt::format("{:.2f}x the tokens per second", throughput));
@@ -139,24 +139,24 @@ Result<BenchReport> bench_paging(const PagingOptions& options, const BenchRun& r
                  fmt::format("--prompt-tokens-min: {} is above --prompt-tokens-max {}",
                              options.prompt_tokens_min, options.prompt_tokens_max)};
   }
-  ASSIGN_OR_RETURN(engine::CpuMachineOptions machine, run.machine_options(options.sequences_max));
+  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(options.sequences_max));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   const model::Config& config = model->config();
-  machine.context_tokens = options.context_tokens > 0
+  backend.context_tokens = options.context_tokens > 0
                                ? options.context_tokens
                                : std::min<std::uint64_t>(config.context, kContextDefault);
-  machine.kv_bytes = options.kv_bytes.value_or(kSlabsDefault * machine.context_tokens *
+  backend.kv_bytes = options.kv_bytes.value_or(kSlabsDefault * backend.context_tokens *
                                                kv_bytes_per_token(config, run.kv_element()));
-  machine.prefix_caching = false;
+  backend.prefix_caching = false;
   // A slab is a block as long as the longest context: the same engine serves both.
-  machine.block_tokens = static_cast<std::uint32_t>(machine.context_tokens);
-  ASSIGN_OR_RETURN(const Side slabs, measure(*model, options, run, machine, "slabs"));
-  machine.block_tokens = options.block_size;
-  ASSIGN_OR_RETURN(const Side paged, measure(*model, options, run, machine, "pages"));
+  backend.block_tokens = static_cast<std::uint32_t>(backend.context_tokens);
+  ASSIGN_OR_RETURN(const Side slabs, measure(*model, options, run, backend, "slabs"));
+  backend.block_tokens = options.block_size;
+  ASSIGN_OR_RETURN(const Side paged, measure(*model, options, run, backend, "pages"));
   if (paged.answers != slabs.answers) {
-    return Error{ErrorCode::kCorrupt, "the answers in pages and in slabs differ"};
+    return Error{ErrorCode::kCorrupt, "the outputs in pages and in slabs differ"};
   }
-  return report_of(options, run, machine.context_tokens, *machine.kv_bytes, paged, slabs);
+  return report_of(options, run, backend.context_tokens, *backend.kv_bytes, paged, slabs);
 }
 
 constexpr const char* kExamples =
@@ -184,7 +184,8 @@ void add_bench_paging(const BenchCommand& bench) {
                    "tokens of the shortest prompt");
   add_count_option(*command, "--prompt-tokens-max", options->prompt_tokens_max,
                    "tokens of the longest prompt");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of each answer", 2);
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+                   2);
   add_count_option(*command, "--block-size", options->block_size, "tokens in a page, at most 4096")
       ->check(CLI::Range(1u, 4096u));
   command

@@ -1,4 +1,4 @@
-// pagoda bench peer: the same work by this program and by llama.cpp, in turns.
+// pagoda bench peer: the same work by this program and by llama.cpp, alternately.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Json = BenchReport::Json;
 
-constexpr std::uint32_t kTries = 3;  // of either program, each time it is its turn
+constexpr std::uint32_t kTries = 3;  // of either program, in each round
 // A peer this far behind the best one at some work is not asked for it again.
 constexpr double kHopeless = 0.75;
 
@@ -83,16 +83,16 @@ class PeerBench {
     for (const Peer& peer : peers_) {
       for (const WorkRates& rates : rates_) RETURN_IF_ERROR(check_program(peer, rates.work));
     }
-    ProgressBar progress("peer", "turns", run_.clock());
-    const std::uint64_t turns = options_.repeats * rates_.size() * (1 + peers_.size());
+    ProgressBar progress("peer", "measurements", run_.clock());
+    const std::uint64_t measurements = options_.repeats * rates_.size() * (1 + peers_.size());
     std::uint64_t done = 0;
     for (std::uint32_t repeat = 0; repeat < options_.repeats; ++repeat) {
       for (WorkRates& rates : rates_) {
         RETURN_IF_ERROR(take_turn(rates));
-        progress.show(++done, turns);
+        progress.show(++done, measurements);
         for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
           RETURN_IF_ERROR(take_peers_turn(rates, peer));
-          progress.show(++done, turns);
+          progress.show(++done, measurements);
         }
       }
     }
@@ -118,7 +118,7 @@ class PeerBench {
                              strerror(errno), work.name)};
   }
 
-  // Whatever program a turn is of has the fastest cores.
+  // Whichever program is measured has the fastest cores.
   Status before_turn(WorkRates& rates) {
     if (!options_.fastest_cores) return ok_status();
     ASSIGN_OR_RETURN(const double speed, cores_.choose());
@@ -135,7 +135,7 @@ class PeerBench {
   Status take_turn(WorkRates& rates) {
     RETURN_IF_ERROR(before_turn(rates));
     for (std::uint32_t i = 0; i < kTries; ++i) {
-      ASSIGN_OR_RETURN(const double rate, tokens_per_second(engine_, rates.work, ++turns_));
+      ASSIGN_OR_RETURN(const double rate, tokens_per_second(engine_, rates.work, ++measurements_));
       rates.ours.push_back(rate);
     }
     return after_turn(rates);
@@ -147,7 +147,7 @@ class PeerBench {
     RETURN_IF_ERROR(before_turn(rates));
     const Result<std::vector<double>> measured = measure_peer(
         peers_[peer], rates.work, options_.threads, kTries, [this] { return run_.interrupted(); });
-    RETURN_IF_ERROR(run_.go_on());
+    RETURN_IF_ERROR(run_.check_interrupt());
     if (measured.ok()) {
       std::vector<double>& all = rates.peers[peer];
       all.insert(all.end(), measured.value().begin(), measured.value().end());
@@ -240,7 +240,7 @@ class PeerBench {
   std::vector<Peer> peers_;            // every program with every model
   std::vector<std::string> failures_;  // [peers], empty: none
   std::vector<WorkRates> rates_;
-  std::uint64_t turns_ = 0;
+  std::uint64_t measurements_ = 0;
 };
 
 Result<BenchReport> bench_peer(const PeerOptions& options, const BenchRun& run) {
@@ -248,10 +248,10 @@ Result<BenchReport> bench_peer(const PeerOptions& options, const BenchRun& run) 
   for (const Work& work : compared_works()) {
     sequences_max = std::max(sequences_max, work.sequences);
   }
-  ASSIGN_OR_RETURN(const engine::CpuMachineOptions machine, run.machine_options(sequences_max));
+  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(sequences_max));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
-                   BenchEngine::create(*model, run, machine));
+                   BenchEngine::create(*model, run, backend));
   return PeerBench(options, run, *engine).measure();
 }
 
@@ -260,9 +260,9 @@ constexpr const char* kExamples =
     "  pagoda bench peer --llama-bench ~/llama.cpp/build/bin/llama-bench\n"
     "  pagoda bench peer --llama-bench amx/llama-bench avx512/llama-bench "
     "--peer-model model.Q4_0.gguf --works prefill,decode --json\n"
-    "Both programs take turns at each work; medians are shown. llama.cpp counts with its best over "
+    "Both programs alternate at each work; medians are shown. llama.cpp counts with its best over "
     "all programs and models, the model itself included; what is far behind its best after one "
-    "turn is not measured again. llama-batched-bench must stand beside llama-bench for work of "
+    "round is not measured again. llama-batched-bench must stand beside llama-bench for work of "
     "several sequences. A build that crashes is named and left out.";
 
 }  // namespace
@@ -286,9 +286,10 @@ void add_bench_peer(const BenchCommand& bench) {
                                fmt::join(options->works, ",")))
       ->delimiter(',')
       ->check(CLI::IsMember(options->works));
-  command->add_flag("--fastest-cores", options->fastest_cores,
-                    "before each turn, keep both programs to the cores that are fastest then, and "
-                    "say how much those moved");
+  command->add_flag(
+      "--fastest-cores", options->fastest_cores,
+      "before each measurement, keep both programs to the cores that are fastest then, and "
+      "say how much those moved");
   command->footer(kExamples);
   set_benchmark(*command, bench, options,
                 [options](const BenchRun& run) { return bench_peer(*options, run); });

@@ -1,4 +1,4 @@
-// pagoda bench perplexity: how well a model foretells a text, by the method others publish.
+// pagoda bench perplexity: the perplexity of a model on a text, by the method others publish.
 //
 // The text is cut into windows of --context tokens, the first token of each replaced by the model's
 // first one where it wants one. Each window is read alone; of its second half every token is
@@ -42,19 +42,19 @@ class WindowReader {
                               .kv_element = run.options().kv_element,
                               .on_pack = model.pack_progress()});
     const std::uint32_t per_block = decoder->page_layout().block_tokens;
-    const auto slices = static_cast<std::uint32_t>(decoder->slice_plan().slices.size());
+    const auto groups = static_cast<std::uint32_t>(decoder->group_plan().groups.size());
     const std::uint32_t blocks = (tokens + per_block - 1) / per_block;
     ASSIGN_OR_RETURN(kv::memory::PageBuffer pages,
-                     kv::memory::PageBuffer::allocate(decoder->page_layout(), blocks * slices));
+                     kv::memory::PageBuffer::allocate(decoder->page_layout(), blocks * groups));
     return WindowReader(std::move(decoder), std::move(pages), blocks);
   }
 
   // The logarithm of the probability of each token of the second half but its first.
   std::vector<double> scores_of(std::span<const TokenId> tokens) {
-    const std::size_t slices = decoder_->slice_plan().slices.size();
+    const std::size_t groups = decoder_->group_plan().groups.size();
     std::vector<kv::memory::BlockTable> tables;
-    for (std::size_t slice = 0; slice < slices; ++slice) {
-      tables.push_back(blocks_.data() + slice * blocks_each_);
+    for (std::size_t group = 0; group < groups; ++group) {
+      tables.push_back(blocks_.data() + group * blocks_each_);
     }
     const model::SequenceRows rows = {static_cast<std::uint32_t>(tokens.size()), 0, tables};
     decoder_->forward({tokens, {&rows, 1}, {}}, pages_, nullptr);
@@ -94,7 +94,7 @@ class WindowReader {
 
   std::unique_ptr<model::Decoder> decoder_;
   kv::memory::PageBuffer pages_;
-  std::uint32_t blocks_each_;  // of one slice
+  std::uint32_t blocks_each_;  // of one group
   std::vector<kv::BlockId> blocks_;
   std::vector<float> logits_;
 };
@@ -145,7 +145,7 @@ Result<BenchReport> bench_perplexity(const PerplexityOptions& options, const Ben
   std::vector<double> scores;
   ProgressBar progress("windows", "read", run.clock());
   for (std::size_t window = 0; window < windows; ++window) {
-    RETURN_IF_ERROR(run.go_on());
+    RETURN_IF_ERROR(run.check_interrupt());
     const std::span<TokenId> part =
         std::span(tokens).subspan(window * options.context_tokens, options.context_tokens);
     if (tokenizer.add_bos() && tokenizer.bos()) part.front() = *tokenizer.bos();
@@ -169,7 +169,7 @@ constexpr const char* kExamples =
 
 void add_bench_perplexity(const BenchCommand& bench) {
   CLI::App* const command =
-      bench.app.add_subcommand("perplexity", "how well the model foretells a text");
+      bench.app.add_subcommand("perplexity", "perplexity of the model on a text");
   const auto options = std::make_shared<PerplexityOptions>();
   add_model_options(*command, *options);
   command->add_option("--file", options->file, "the text")->required();

@@ -32,8 +32,8 @@ struct Passes {
 
 // One way of asking, over its repeats.
 struct Side {
-  std::vector<double> first_token_seconds;  // of answers of one token
-  std::vector<double> total_seconds;        // of whole answers
+  std::vector<double> first_token_seconds;  // of outputs of one token
+  std::vector<double> total_seconds;        // of whole outputs
   std::uint64_t prompt_tokens_computed = 0;
 
   void add(const Pass& first, const Pass& whole) {
@@ -95,16 +95,16 @@ class PrefixBench {
     RETURN_IF_ERROR(ask(on_, options_.questions, 1, salt));  // warms the cache
     ASSIGN_OR_RETURN(passes.on, measure_pass(on_, new_tokens, salt, "prefix caching on"));
     if (passes.off.answers != passes.on.answers) {
-      return Error{ErrorCode::kCorrupt, "the answers with and without prefix caching differ"};
+      return Error{ErrorCode::kCorrupt, "the outputs with and without prefix caching differ"};
     }
     return passes;
   }
 
-  Result<TimedAnswer> ask(BenchEngine& engine, std::uint32_t question, std::uint32_t new_tokens,
+  Result<TimedOutput> ask(BenchEngine& engine, std::uint32_t question, std::uint32_t new_tokens,
                           const std::string& salt) const {
     engine::Request request = fixed_request(prompt(question), new_tokens);
     request.cache_salt = salt;
-    return engine.ask(std::move(request));
+    return engine.generate(std::move(request));
   }
 
   Result<Pass> measure_pass(BenchEngine& engine, std::uint32_t new_tokens, const std::string& salt,
@@ -112,7 +112,7 @@ class PrefixBench {
     Pass pass;
     ProgressBar progress(label, "questions", run_.clock());
     for (std::uint32_t i = 0; i < options_.questions; ++i) {
-      ASSIGN_OR_RETURN(TimedAnswer answer, ask(engine, i, new_tokens, salt));
+      ASSIGN_OR_RETURN(TimedOutput answer, ask(engine, i, new_tokens, salt));
       pass.first_token_seconds += answer.record.first_token_s();
       pass.total_seconds += answer.record.total_s();
       pass.prompt_tokens_computed += answer.record.prompt_tokens_computed;
@@ -124,8 +124,8 @@ class PrefixBench {
 
   BenchReport report(const Side& off, const Side& on) const {
     BenchReport report("prefix", {{"prefix_caching", "prefix caching"},
-                                  {"first_token_seconds", "sum of first token s", 4},
-                                  {"total_seconds", "sum of whole answers s", 4},
+                                  {"first_token_seconds", "sum of TTFT s", 4},
+                                  {"total_seconds", "sum of E2E latency s", 4},
                                   {"prompt_tokens_computed", "prompt tokens computed"}});
     run_.add_settings(report);
     report.add_setting("questions", options_.questions);
@@ -141,10 +141,10 @@ class PrefixBench {
     const double end_to_end = median(off.total_seconds) / median(on.total_seconds);
     const std::uint64_t saved = off.prompt_tokens_computed - on.prompt_tokens_computed;
     report.add_figure("speedup", speedup,
-                      fmt::format("first tokens {:.2f}x sooner, same answers", speedup));
+                      fmt::format("TTFT {:.2f}x shorter, same tokens", speedup));
     report.add_figure(
         "speedup_end_to_end", end_to_end,
-        fmt::format("whole answers of {} tokens {:.2f}x sooner", options_.new_tokens, end_to_end));
+        fmt::format("E2E latency of {} tokens {:.2f}x shorter", options_.new_tokens, end_to_end));
     report.add_figure("prefill_tokens_saved", saved,
                       fmt::format("prefill tokens saved: {}", saved));
     return report;
@@ -158,14 +158,14 @@ class PrefixBench {
 };
 
 Result<BenchReport> bench_prefix(const PrefixOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(engine::CpuMachineOptions machine, run.machine_options(1));
+  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
-  machine.prefix_caching = false;
+  backend.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> off,
-                   BenchEngine::create(*model, run, machine, {}, 0.5));
-  machine.prefix_caching = true;
+                   BenchEngine::create(*model, run, backend, {}, 0.5));
+  backend.prefix_caching = true;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> on,
-                   BenchEngine::create(*model, run, machine));
+                   BenchEngine::create(*model, run, backend));
   return PrefixBench(options, run, *off, *on).measure();
 }
 
@@ -173,10 +173,9 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  pagoda bench prefix\n"
     "  pagoda bench prefix model.gguf --questions 5 --system-tokens 200 --json\n"
-    "Questions are asked one after the other: first for one token each, then for whole answers, "
+    "Questions are asked one after the other: first for one token each, then for --new-tokens, "
     "with prefix caching off and then on, after another question has left the system prompt in the "
-    "cache. Both sides must give the same tokens. speedup is the ratio of the sums of times to "
-    "first token.";
+    "cache. Both sides must give the same tokens. speedup is the ratio of the sums of TTFT.";
 
 }  // namespace
 
@@ -192,7 +191,7 @@ void add_bench_prefix(const BenchCommand& bench) {
                    "tokens of the system prompt that they share");
   add_count_option(*command, "--question-tokens", options->question_tokens,
                    "tokens of each question");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "tokens of a whole answer");
+  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each question");
   command->footer(kExamples);
   set_benchmark(*command, bench, options,
                 [options](const BenchRun& run) { return bench_prefix(*options, run); });

@@ -46,6 +46,17 @@ void BenchReport::add_row(std::vector<Json> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void BenchReport::set_row_title(const std::string& name, std::string title) {
+  row_titles_[name] = std::move(title);
+}
+
+std::string BenchReport::cell_text(const std::vector<Json>& row, std::size_t column) const {
+  std::string cell = shown(row[column], columns_[column].decimals);
+  if (column > 0) return cell;
+  const auto title = row_titles_.find(cell);
+  return title == row_titles_.end() ? cell : title->second;
+}
+
 void BenchReport::add_figure(const std::string& key, Json value, std::string sentence) {
   add_detail(key, std::move(value));
   sentences_.push_back(std::move(sentence));
@@ -64,7 +75,7 @@ std::string BenchReport::text(const BenchMachine& machine, const std::string& co
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = columns_[c].title.size();
     for (const std::vector<Json>& row : rows_) {
-      width = std::max(width, shown(row[c], columns_[c].decimals).size());
+      width = std::max(width, cell_text(row, c).size());
     }
     widths.push_back(width);
   }
@@ -77,7 +88,7 @@ std::string BenchReport::text(const BenchMachine& machine, const std::string& co
   };
   add_line([&](std::size_t c) { return columns_[c].title; });
   for (const std::vector<Json>& row : rows_) {
-    add_line([&](std::size_t c) { return shown(row[c], columns_[c].decimals); });
+    add_line([&](std::size_t c) { return cell_text(row, c); });
   }
   if (!sentences_.empty()) text += "\n";
   for (const std::string& sentence : sentences_) text += sentence + "\n";

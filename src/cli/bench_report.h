@@ -4,6 +4,8 @@
 //   {"benchmark", "machine", "command", "settings", <figures>, "rows": [{<column>: <cell>}, …]}
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -27,6 +29,8 @@ class BenchReport {
   void add_setting(const std::string& key, Json value);
   // One cell per column; null where there is nothing to say.
   void add_row(std::vector<Json> cells);
+  // In the table, rows whose first cell is `name` are shown as `title`; JSON has the name.
+  void set_row_title(const std::string& name, std::string title);
   // A number drawn from the table, and the line that says it below the table.
   void add_figure(const std::string& key, Json value, std::string sentence);
   // In JSON alone.
@@ -36,10 +40,13 @@ class BenchReport {
   Json json(const BenchMachine& machine, const std::string& command) const;
 
  private:
+  std::string cell_text(const std::vector<Json>& row, std::size_t column) const;
+
   std::string benchmark_;
   std::vector<BenchColumn> columns_;
   Json settings_ = Json::object();
   std::vector<std::vector<Json>> rows_;
+  std::map<std::string, std::string> row_titles_;  // [first cell]
   Json figures_ = Json::object();
   std::vector<std::string> sentences_;
 };

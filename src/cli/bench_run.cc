@@ -84,7 +84,7 @@ CLI::Option* add_count_option(CLI::App& command, const std::string& name, std::u
       ->check(CLI::Range(least, kCountMax));
 }
 
-Status BenchRun::go_on() const {
+Status BenchRun::check_interrupt() const {
   if (interrupted()) return Error{ErrorCode::kExhausted, "interrupted"};
   return ok_status();
 }
@@ -96,30 +96,30 @@ Result<std::unique_ptr<LoadedModel>> BenchRun::load_model() const {
   return LoadedModel::load(options_.model, kernels_);
 }
 
-Result<engine::CpuMachineOptions> BenchRun::machine_options(std::uint32_t sequences_max) const {
+Result<engine::CpuBackendOptions> BenchRun::backend_options(std::uint32_t sequences_max) const {
   if (options_.batched_tokens_max < sequences_max) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--max-num-batched-tokens: {} are fewer than the {} sequences that "
                              "run at once, each of which has a token in a step",
                              options_.batched_tokens_max, sequences_max)};
   }
-  engine::CpuMachineOptions machine;
-  machine.threads = options_.threads;
-  machine.kv_element = options_.kv_element;
-  machine.kv_eviction = options_.kv_eviction;
-  machine.scheduler.sequences_max = sequences_max;
-  machine.scheduler.batched_tokens_max = options_.batched_tokens_max;
-  machine.model_name = options_.model;
-  return machine;
+  engine::CpuBackendOptions backend;
+  backend.threads = options_.threads;
+  backend.kv_element = options_.kv_element;
+  backend.kv_eviction = options_.kv_eviction;
+  backend.scheduler.sequences_max = sequences_max;
+  backend.scheduler.batched_tokens_max = options_.batched_tokens_max;
+  backend.model_name = options_.model;
+  return backend;
 }
 
 kv::memory::Element BenchRun::kv_element() const {
   return kv_element_.value_or(options_.kv_element.value_or(kernels_.kv_element));
 }
 
-void BenchRun::note_machine(const engine::Machine& machine) const {
-  device_name_ = machine.device_name();
-  kv_element_ = machine.page_layout().element;
+void BenchRun::note_backend(const engine::Backend& backend) const {
+  device_name_ = backend.device_name();
+  kv_element_ = backend.page_layout().element;
 }
 
 void BenchRun::add_settings(BenchReport& report) const {

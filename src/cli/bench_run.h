@@ -15,7 +15,7 @@
 #include "cli/device_choice.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
-#include "engine/cpu_machine.h"
+#include "engine/cpu_backend.h"
 #include "kernels/ops.h"
 #include "kv/evict/policy.h"
 
@@ -25,7 +25,7 @@ namespace pagoda::cli {
 struct BenchOptions {
   std::string model = default_model_path();
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
+  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
@@ -55,16 +55,16 @@ class BenchRun {
   const BenchOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
-  // Of the machine that was noted last; else as it will be on the CPU.
+  // Of the backend that was noted last; else as it will be on the CPU.
   kv::memory::Element kv_element() const;
-  // The machine that computes: settings name it.
-  void note_machine(const engine::Machine& machine) const;
+  // The backend that computes: settings name it.
+  void note_backend(const engine::Backend& backend) const;
   // An error once Ctrl-C was pressed.
-  Status go_on() const;
+  Status check_interrupt() const;
 
   Result<std::unique_ptr<LoadedModel>> load_model() const;
   // How the model is run. An error when a step has no room for a token of each sequence.
-  Result<engine::CpuMachineOptions> machine_options(std::uint32_t sequences_max) const;
+  Result<engine::CpuBackendOptions> backend_options(std::uint32_t sequences_max) const;
   void add_settings(BenchReport& report) const;
 
  private:
@@ -72,7 +72,7 @@ class BenchRun {
   const BenchOptions& options_;
   SteadyClock clock_;
   Interrupt interrupt_;
-  mutable std::string device_name_;  // empty: no machine was noted
+  mutable std::string device_name_;  // empty: no backend was noted
   mutable std::optional<kv::memory::Element> kv_element_;
 };
 

@@ -161,18 +161,18 @@ Result<BenchReport> bench_serve(const ServeLoadOptions& options, const Interrupt
   ASSIGN_OR_RETURN(const std::unique_ptr<load::Workload> workload, make_workload(options));
   ASSIGN_OR_RETURN(const load::CompletionForm form, make_form(options, target));
   const bool has_times = options.rate > 0 || options.workload == WorkloadKind::kTrace;
-  const load::TrafficOptions sending = {.concurrency_max = options.concurrency,
-                                        .closed_loop = !has_times && options.concurrency > 0,
-                                        .duration_s = options.duration_s,
-                                        .timeout_s = options.timeout_s};
+  const load::LoadOptions sending = {.concurrency_max = options.concurrency,
+                                     .closed_loop = !has_times && options.concurrency > 0,
+                                     .duration_s = options.duration_s,
+                                     .timeout_s = options.timeout_s};
   const load::Slo slo = {
-      .first_token_s =
-          options.slo_first_ms > 0 ? std::optional(options.slo_first_ms * kMilli) : std::nullopt,
-      .gap_s = options.slo_gap_ms > 0 ? std::optional(options.slo_gap_ms * kMilli) : std::nullopt};
+      .ttft_s =
+          options.slo_ttft_ms > 0 ? std::optional(options.slo_ttft_ms * kMilli) : std::nullopt,
+      .itl_s = options.slo_itl_ms > 0 ? std::optional(options.slo_itl_ms * kMilli) : std::nullopt};
   const SteadyClock clock;
   const bool timed = options.duration_s > 0;
   ProgressBar progress("load", timed ? "s" : "requests", clock);
-  const load::TrafficEvents events = {
+  const load::LoadEvents events = {
       .stopped = [&] { return interrupt.requested(); },
       .on_progress =
           [&](std::uint64_t ended, double seconds) {
@@ -183,13 +183,13 @@ Result<BenchReport> bench_serve(const ServeLoadOptions& options, const Interrupt
               progress.show(ended, workload->count());
             }
           }};
-  ASSIGN_OR_RETURN(const load::Traffic traffic,
-                   load::send_traffic(target, form, *workload, sending, events, clock));
+  ASSIGN_OR_RETURN(const load::LoadResult result,
+                   load::run_load(target, form, *workload, sending, events, clock));
   progress.clear();
-  const load::Summary summary = load::summarise(traffic, slo);
-  answered = summary.first_token_due.count > 0;
+  const load::Summary summary = load::summarise(result, slo);
+  answered = summary.ttft_scheduled.count > 0;
   BenchReport report =
-      load::report_load(traffic, summary, slo, has_times && options.concurrency == 0);
+      load::report_load(result, summary, slo, has_times && options.concurrency == 0);
   add_settings(report, options, form);
   return report;
 }
@@ -223,8 +223,8 @@ constexpr const char* kExamples =
     "  pagoda bench serve --chat --workload conversation -n 20 --turns 6 --think 2 --rate 1\n"
     "  pagoda bench serve --workload trace --trace trace.jsonl.gz --speed 10 --length-scale 0.1\n"
     "  pagoda bench serve --url https://api.example.com/v1 --api-key $KEY --no-ignore-eos --chat\n"
-    "With --rate the loop is open: requests are sent when they are due, and times are shown both "
-    "from then and from when they were sent. Ctrl-C prints what was seen so far.";
+    "With --rate the loop is open: requests are sent when scheduled, and times are shown both "
+    "since then and since they were sent. Ctrl-C prints what was seen so far.";
 
 }  // namespace
 

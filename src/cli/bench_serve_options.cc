@@ -19,9 +19,9 @@ void add_server_options(CLI::App& command, ServeLoadOptions& options) {
   command.add_option("--api-key", options.api_key, "key for the server");
   command.add_flag("--insecure", options.insecure, "accept any certificate");
   command.add_flag("--chat", options.chat, "ask /v1/chat/completions, not /v1/completions");
-  command.add_flag("--stream,!--no-stream", options.stream, "stream answers (default on)");
+  command.add_flag("--stream,!--no-stream", options.stream, "stream the output (default on)");
   command.add_flag("--ignore-eos,!--no-ignore-eos", options.ignore_eos,
-                   "ask for answers of exactly --output-tokens (default on; turn off for servers "
+                   "ask for exactly --output-tokens (default on; turn off for servers "
                    "that refuse the field)");
   command.add_option("--temperature", options.temperature, "of sampling (default 0)")
       ->check(CLI::Range(0.0, 2.0));
@@ -45,10 +45,10 @@ void add_workload_options(CLI::App& command, ServeLoadOptions& options) {
                   "requests at most; users of conversations (default 100)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
   command.add_option("--input-tokens", options.input_tokens,
-                     "tokens of a prompt, e.g. 128 or 64-256; of an ending behind a prefix; of a "
+                     "tokens of a prompt, e.g. 128 or 64-256; of a suffix behind a prefix; of a "
                      "turn (default 128 or 32, of sharegpt its own)");
   command.add_option("--output-tokens", options.output_tokens,
-                     "tokens of an answer, e.g. 64 or 16-128 (default 64, of sharegpt its own)");
+                     "tokens of an output, e.g. 64 or 16-128 (default 64, of sharegpt its own)");
   command.add_option("--prefixes", options.prefixes, "different prefixes (default 4)")
       ->check(CLI::Range(1u, 1u << 20));
   command.add_option("--prefix-tokens", options.prefix_tokens, "tokens of each (default 256)")
@@ -57,7 +57,7 @@ void add_workload_options(CLI::App& command, ServeLoadOptions& options) {
       ->check(CLI::Range(1u, 1000u));
   command
       .add_option("--think", options.think_s,
-                  "mean seconds from an answer to the user's next turn (default 1)")
+                  "mean seconds from a reply to the user's next turn (default 1)")
       ->check(CLI::Range(0.0, 3600.0));
   command.add_option("--trace", options.trace, "file that `pagoda replay` reads");
   command.add_option("--speed", options.speed, "of the trace; 2: twice as fast (default 1)")
@@ -98,12 +98,10 @@ void add_sending_options(CLI::App& command, ServeLoadOptions& options) {
       ->check(CLI::Range(0.01, 86400.0));
   command.add_option("--seed", options.seed, "of lengths, texts and arrivals (default 0)");
   command
-      .add_option("--slo-ttft", options.slo_first_ms,
-                  "goodput counts answers whose first token came within this many ms")
+      .add_option("--slo-ttft", options.slo_ttft_ms,
+                  "goodput counts requests whose TTFT is at most this many ms")
       ->check(CLI::Range(0.0, 1e9));
-  command
-      .add_option("--slo-itl", options.slo_gap_ms,
-                  "and whose mean gap between tokens was at most this many ms")
+  command.add_option("--slo-itl", options.slo_itl_ms, "and whose mean ITL is at most this many ms")
       ->check(CLI::Range(0.0, 1e9));
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
 }

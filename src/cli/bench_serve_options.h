@@ -45,8 +45,8 @@ struct ServeLoadOptions {
   double duration_s = 0;
   double timeout_s = 600;
   std::uint64_t seed = 0;
-  double slo_first_ms = 0;
-  double slo_gap_ms = 0;
+  double slo_ttft_ms = 0;
+  double slo_itl_ms = 0;
   bool json = false;
 };
 

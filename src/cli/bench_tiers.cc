@@ -90,7 +90,7 @@ kv::PageLabel label_of(const RunPages& whose, std::uint64_t page, std::uint32_t 
   label.owner = whose.owner;
   for (std::uint64_t i = 0; i < 4; ++i) {
     const std::uint64_t bits = random_bits(1, page, i);
-    std::memcpy(label.key.name.digest.data() + 8 * i, &bits, 8);
+    std::memcpy(label.key.hash.digest.data() + 8 * i, &bits, 8);
   }
   label.tokens.resize(block_tokens);
   return label;
@@ -116,14 +116,14 @@ class TierRun {
     TierSpeed speed;
     while (!store_.stats().is_ready) std::this_thread::yield();
     const std::int64_t begin_ns = run_.clock().now_ns();
-    RETURN_IF_ERROR(move_all(name + ": writing", [this](std::uint64_t page, std::size_t berth) {
-      std::memcpy(memory_[berth].data(), &page, sizeof(page));
-      return store_.write({berth, label_of(whose_, page, options_.block_tokens), memory_[berth]});
+    RETURN_IF_ERROR(move_all(name + ": writing", [this](std::uint64_t page, std::size_t buffer) {
+      std::memcpy(memory_[buffer].data(), &page, sizeof(page));
+      return store_.write({buffer, label_of(whose_, page, options_.block_tokens), memory_[buffer]});
     }));
     RETURN_IF_ERROR(store_.flush(kFlushNs));
     const std::int64_t written_ns = run_.clock().now_ns();
-    RETURN_IF_ERROR(move_all(name + ": reading", [this](std::uint64_t page, std::size_t berth) {
-      store_.read({berth, label_of(whose_, page, options_.block_tokens), memory_[berth]});
+    RETURN_IF_ERROR(move_all(name + ": reading", [this](std::uint64_t page, std::size_t buffer) {
+      store_.read({buffer, label_of(whose_, page, options_.block_tokens), memory_[buffer]});
       return true;
     }));
     speed.write_s = seconds_between(begin_ns, written_ns);
@@ -133,13 +133,13 @@ class TierRun {
 
  private:
   Status move_all(const std::string& label,
-                  const std::function<bool(std::uint64_t page, std::size_t berth)>& ask) {
+                  const std::function<bool(std::uint64_t page, std::size_t buffer)>& ask) {
     ProgressBar progress(label, "pages", run_.clock());
     std::uint64_t asked = 0;
     std::uint64_t ended = 0;
     std::vector<kv::StoreReport> reports;
     while (ended < options_.pages()) {
-      RETURN_IF_ERROR(run_.go_on());
+      RETURN_IF_ERROR(run_.check_interrupt());
       while (asked < options_.pages() && !free_.empty() && ask(asked, free_.back())) {
         free_.pop_back();
         ++asked;
@@ -195,7 +195,7 @@ Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& 
         std::unique_ptr<store::HostStore> host,
         store::HostStore::open({.bytes_max = (options.pages() + 1) * options.page_bytes,
                                 .page_bytes = options.page_bytes},
-                               kv::memory_mover(store::host_copy_threads())));
+                               kv::memory_copier(store::host_copy_threads())));
     return std::unique_ptr<kv::PageStore>(std::move(host));
   };
   const auto plain_copy = [&options, &run] { return measure_memcpy(options.plain(), run); };

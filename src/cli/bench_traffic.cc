@@ -35,8 +35,8 @@ std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Elemen
 std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Element element,
                             std::uint64_t tokens) {
   std::uint64_t rows = 0;
-  for (const kv::memory::LayerReach reach : config.reach) {
-    rows += reach.window > 0 ? std::min<std::uint64_t>(tokens, reach.window) : tokens;
+  for (const kv::memory::AttentionSpec spec : config.attention) {
+    rows += spec.window > 0 ? std::min<std::uint64_t>(tokens, spec.window) : tokens;
   }
   return rows * layer_token_bytes(config, element);
 }

@@ -31,14 +31,14 @@ constexpr std::array<Work, 7> kWorks = {{
      .prompt_tokens = 256},
 }};
 
-Result<double> prefill_rate(BenchEngine& engine, const Work& work, std::uint64_t turn) {
+Result<double> prefill_rate(BenchEngine& engine, const Work& work, std::uint64_t repeat) {
   std::vector<TokenId> prompt = random_prompt(engine.vocabulary(), work.depth, 0);
-  if (work.depth > 0) RETURN_IF_ERROR(engine.ask(fixed_request(prompt, 1)));
+  if (work.depth > 0) RETURN_IF_ERROR(engine.generate(fixed_request(prompt, 1)));
   std::vector<TokenId> next =
-      random_prompt(engine.vocabulary(), work.prompt_tokens, kMeasuredSeed + turn);
-  next.front() = TokenId(static_cast<std::uint32_t>(turn % engine.vocabulary()));  // of no other
+      random_prompt(engine.vocabulary(), work.prompt_tokens, kMeasuredSeed + repeat);
+  next.front() = TokenId(static_cast<std::uint32_t>(repeat % engine.vocabulary()));  // of no other
   prompt.insert(prompt.end(), next.begin(), next.end());
-  ASSIGN_OR_RETURN(const TimedAnswer answer, engine.ask(fixed_request(std::move(prompt), 1)));
+  ASSIGN_OR_RETURN(const TimedOutput answer, engine.generate(fixed_request(std::move(prompt), 1)));
   if (answer.record.prompt_tokens_computed != work.prompt_tokens) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("{}: {} prompt tokens were computed instead of {}, as the cache had "
@@ -66,8 +66,8 @@ std::uint64_t Work::context_tokens() const {
 
 std::span<const Work> compared_works() { return kWorks; }
 
-Result<double> tokens_per_second(BenchEngine& engine, const Work& work, std::uint64_t turn) {
-  return work.is_prefill() ? prefill_rate(engine, work, turn) : decode_rate(engine, work);
+Result<double> tokens_per_second(BenchEngine& engine, const Work& work, std::uint64_t repeat) {
+  return work.is_prefill() ? prefill_rate(engine, work, repeat) : decode_rate(engine, work);
 }
 
 }  // namespace pagoda::cli

@@ -21,17 +21,18 @@ struct Work {
   std::uint32_t sequences = 1;
 
   bool is_prefill() const { return new_tokens == 0; }
-  // Of one sequence, at its end. Ours begins an answer with a token at the least, at depth 0 too.
+  // Of one sequence, at its end. Ours begins a sequence with a token at the least, at depth 0 too.
   std::uint64_t context_tokens() const;
 };
 
-// What engines are compared by: prompts, single answers at growing depths, many answers at once.
+// What engines are compared by: prompts, single sequences at growing depths, many sequences at
+// once.
 std::span<const Work> compared_works();
 
-// Tokens per second of this work: of a prompt its tokens over the time to the first token of the
-// answer, of answers the tokens of all sequences over the time of a step. What stands before is
+// Tokens per second of this work: of a prompt its tokens over the time to first token, of
+// decoding the tokens of all sequences over the time of a step. What stands before is
 // computed first and found in the cache when the work is asked for again; a prompt that is itself
-// measured must be new to the cache, else an error: each measurement has a `turn` of its own.
-Result<double> tokens_per_second(BenchEngine& engine, const Work& work, std::uint64_t turn);
+// measured must be new to the cache, else an error: each measurement has a `repeat` of its own.
+Result<double> tokens_per_second(BenchEngine& engine, const Work& work, std::uint64_t repeat);
 
 }  // namespace pagoda::cli

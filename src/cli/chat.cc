@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "cli/chat_backend.h"
+#include "cli/chat_model.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/kv_eviction.h"
@@ -32,25 +32,24 @@ constexpr const char* kExamples =
     "  pagoda chat --system 'Answer in one sentence.' --temp 0\n"
     "  pagoda chat --url http://127.0.0.1:8000\n"
     "  pagoda chat -p 'What is a pagoda?'       (one question, then the end)\n"
-    "In the chat: /reset forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an "
-    "answer.\n"
-    "Answers go to stdout; the prompt and the line of figures after each answer go to stderr.";
+    "In the chat: /reset forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops a "
+    "reply.\n"
+    "Replies go to stdout; the prompt and the line of figures after each reply go to stderr.";
 
-void print_figures(const ChatAnswer& answer) {
+void print_figures(const ChatReply& answer) {
   const double decoded =
-      answer.answer_tokens > 1 ? static_cast<double>(answer.answer_tokens - 1) : 0;
+      answer.output_tokens > 1 ? static_cast<double>(answer.output_tokens - 1) : 0;
   const double decode_s = answer.total_s - answer.first_token_s;
-  fmt::print(stderr,
-             "[first token {:.0f} ms, {:.1f} tok/s, {} tokens; prompt {} tokens, {} cached{}]\n",
+  fmt::print(stderr, "[TTFT {:.0f} ms, {:.1f} tok/s, {} tokens; prompt {} tokens, {} cached{}]\n",
              answer.first_token_s * 1e3, decode_s > 0 ? decoded / decode_s : 0.0,
-             answer.answer_tokens, answer.prompt_tokens, answer.cached_tokens,
+             answer.output_tokens, answer.prompt_tokens, answer.cached_tokens,
              answer.finish_reason == "stop" ? "" : "; ended by " + answer.finish_reason);
 }
 
 class ChatSession {
  public:
-  ChatSession(ChatBackend& backend, const ChatOptions& options)
-      : backend_(backend), options_(options) {
+  ChatSession(ChatModel& chat_model, const ChatOptions& options)
+      : chat_model_(chat_model), options_(options) {
     reset();
   }
 
@@ -69,8 +68,8 @@ class ChatSession {
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
     };
-    const auto answer =
-        backend_.answer(messages_, options_.sampling, show, [&] { return interrupt.requested(); });
+    const auto answer = chat_model_.complete(messages_, options_.sampling, show,
+                                             [&] { return interrupt.requested(); });
     fmt::print("\n");
     if (!answer.ok()) {
       messages_.erase(messages_.size() - 1);
@@ -85,7 +84,7 @@ class ChatSession {
   void converse() {
     const bool terminal = isatty(STDIN_FILENO) != 0;
     if (terminal)
-      fmt::print(stderr, "{}. /reset, /exit; Ctrl-C stops an answer.\n", backend_.name());
+      fmt::print(stderr, "{}. /reset, /exit; Ctrl-C stops a reply.\n", chat_model_.name());
     std::string line;
     for (;;) {
       if (terminal) fmt::print(stderr, "> ");
@@ -105,17 +104,17 @@ class ChatSession {
   }
 
  private:
-  ChatBackend& backend_;
+  ChatModel& chat_model_;
   const ChatOptions& options_;
   text::ChatJson messages_;
 };
 
 Result<int> chat(const ChatOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ChatBackend> backend,
+  ASSIGN_OR_RETURN(const std::unique_ptr<ChatModel> chat_model,
                    options.url.empty()
                        ? open_local_chat(options.local)
                        : open_remote_chat(options.url, options.served_model, options.access));
-  ChatSession session(*backend, options);
+  ChatSession session(*chat_model, options);
   if (!options.prompt.empty()) {
     RETURN_IF_ERROR(session.ask(options.prompt));
   } else {
@@ -144,12 +143,12 @@ void add_chat_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.0, 100.0));
   command
       ->add_option("--top-p", options->sampling.top_p,
-                   "draw from the likeliest tokens of this probability (default 0.95)")
+                   "sample from the likeliest tokens of this probability (default 0.95)")
       ->check(CLI::Range(1e-6, 1.0));
-  command->add_option("--seed", options->sampling.seed, "seed of the draw (default: a fresh one)");
+  command->add_option("--seed", options->sampling.seed, "sampling seed (default: a fresh one)");
   command
       ->add_option("-n,--max-tokens", options->sampling.tokens_max,
-                   "tokens of an answer at most (default 1024)")
+                   "new tokens at most (default 1024)")
       ->check(CLI::Range(1u, 1u << 30));
   command->add_option("-t,--threads", options->local.threads, "threads (default: usable cores)")
       ->check(CLI::Range(1u, 1024u));

@@ -41,8 +41,9 @@ std::string unknown_words(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     const bool is_flag = word.starts_with('-');
     if (is_flag || !follows_flag) {
-      message += fmt::format("{}{} is not known here{}", message.empty() ? "" : "; ",
-                             word.substr(0, word.find('=')), suggestion(word, known));
+      message += fmt::format("{}unknown {} {}{}", message.empty() ? "" : "; ",
+                             is_flag ? "option" : "argument", word.substr(0, word.find('=')),
+                             suggestion(word, known));
     }
     follows_flag = is_flag;
   }
@@ -116,7 +117,7 @@ int run_command_line(int argc, const char* const* argv) {
   // against its ranges all the same.
   for (CLI::App* const command : app.get_subcommands({})) {
     const bool named = std::find(words.begin(), words.end(), command->get_name()) != words.end();
-    if (named) add_environment_twins(*command);
+    if (named) add_environment_variables(*command);
   }
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));

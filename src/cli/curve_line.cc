@@ -6,7 +6,7 @@
 
 namespace pagoda::cli {
 
-std::string curve_line(const kv::CurvePicture& curve) {
+std::string curve_line(const kv::CurveStats& curve) {
   const kv::PolicyRates* const own = curve.own();
   if (own == nullptr || curve.blocks_asked == 0) return "";
   if (!own->half || !own->same || !own->twice) return "";  // a sample does not tell

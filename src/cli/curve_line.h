@@ -9,6 +9,6 @@ namespace pagoda::cli {
 
 // What half and twice the memory would have given, under the policy that ran. Empty when there is
 // no curve or nothing was asked for.
-std::string curve_line(const kv::CurvePicture& curve);
+std::string curve_line(const kv::CurveStats& curve);
 
 }  // namespace pagoda::cli

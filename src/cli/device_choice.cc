@@ -18,17 +18,17 @@ constexpr bool kBuiltForGpus = true;
 constexpr bool kBuiltForGpus = false;
 #endif
 
-Result<std::unique_ptr<engine::Machine>> on_cpu(const model::Config& config,
+Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
                                                 const model::Weights& weights,
                                                 const kernels::KernelSet& kernels,
-                                                const engine::CpuMachineOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuMachine> machine,
-                   engine::CpuMachine::create(config, weights, kernels, options));
-  return std::unique_ptr<engine::Machine>(std::move(machine));
+                                                const engine::CpuBackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuBackend> backend,
+                   engine::CpuBackend::create(config, weights, kernels, options));
+  return std::unique_ptr<engine::Backend>(std::move(backend));
 }
 
-engine::GpuMachineOptions gpu_options(const DeviceOptions& device,
-                                      const engine::CpuMachineOptions& options) {
+engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
+                                      const engine::CpuBackendOptions& options) {
   return {.shared = options,
           .memory_utilization = device.gpu_memory_utilization,
           .blocks = device.gpu_blocks};
@@ -59,45 +59,45 @@ bool shows_nvidia_gpu(const std::filesystem::path& root) {
          std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
 }
 
-Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
     const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options) {
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
   const bool may_fall_back = device.kind == DeviceKind::kAuto;
   if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
-    return std::unique_ptr<engine::Machine>();
+    return std::unique_ptr<engine::Backend>();
   }
-  auto machine = engine::create_gpu_machine(config, weights, kernels, gpu_options(device, options));
-  const bool lacking = !machine.ok() && (machine.error().code == ErrorCode::kNotFound ||
-                                         machine.error().code == ErrorCode::kUnsupported);
-  if (!lacking || !may_fall_back) return machine;
-  if (machine.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
-    print_warning(fmt::format("{}; running on the CPU", machine.error().message));
+  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
+                                         backend.error().code == ErrorCode::kUnsupported);
+  if (!lacking || !may_fall_back) return backend;
+  if (backend.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
+    print_warning(fmt::format("{}; running on the CPU", backend.error().message));
   }
-  return std::unique_ptr<engine::Machine>();
+  return std::unique_ptr<engine::Backend>();
 }
 
-Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuMachineOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<engine::Machine> machine,
-                   create_gpu_machine(device, config, weights, kernels, options));
-  if (machine) return machine;
+                                                        const engine::CpuBackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   create_gpu_backend(device, config, weights, kernels, options));
+  if (backend) return backend;
   return on_cpu(config, weights, kernels, options);
 }
 
-Result<std::unique_ptr<engine::Machine>> create_random_machine(
+Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options) {
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
   if (device.kind == DeviceKind::kCpu) {
     return Error{ErrorCode::kUnsupported,
                  "--random-weights: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};
   }
-  auto machine = engine::create_gpu_machine(config, weights, kernels, gpu_options(device, options));
-  if (machine.ok()) return machine;
-  return Error{machine.error().code, fmt::format("--random-weights: {}", machine.error().message)};
+  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  if (backend.ok()) return backend;
+  return Error{backend.error().code, fmt::format("--random-weights: {}", backend.error().message)};
 }
 
 }  // namespace pagoda::cli

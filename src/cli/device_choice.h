@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "base/result.h"
-#include "engine/cpu_machine.h"
-#include "engine/gpu_machine.h"
-#include "engine/machine.h"
+#include "engine/backend.h"
+#include "engine/cpu_backend.h"
+#include "engine/gpu_backend.h"
 #include "model/config.h"
 #include "model/weights.h"
 
@@ -32,21 +32,21 @@ bool shows_nvidia_gpu(const std::filesystem::path& root = "/");
 
 // A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU: with a
 // warning where there is one that cannot, silently where there is none. Config, weights and kernels
-// must outlive the machine.
-Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
+// must outlive the backend.
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuMachineOptions& options);
+                                                        const engine::CpuBackendOptions& options);
 
 // The same, but nothing where it would be the CPU.
-Result<std::unique_ptr<engine::Machine>> create_gpu_machine(
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
     const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options);
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
 
 // The same with weights that no file holds, on a GPU alone.
-Result<std::unique_ptr<engine::Machine>> create_random_machine(
+Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuMachineOptions& options);
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
 
 }  // namespace pagoda::cli

@@ -21,8 +21,8 @@ std::string message_of(const std::string& body) {
   return parsed["error"].value("message", body);
 }
 
-Json exchange(const Url& url, const ServerAccess& access,
-              http::request<http::string_body>& request) {
+Json send_request(const Url& url, const ServerAccess& access,
+                  http::request<http::string_body>& request) {
   ServerStream stream(url, access);
   request.set(http::field::host, url.host);
   if (!access.api_key.empty()) {
@@ -45,14 +45,14 @@ Json exchange(const Url& url, const ServerAccess& access,
 
 Json get_json(const Url& url, const ServerAccess& access, const std::string& path) {
   http::request<http::string_body> request{http::verb::get, url.path + path, 11};
-  return exchange(url, access, request);
+  return send_request(url, access, request);
 }
 
 Json post_json(const Url& url, const ServerAccess& access, const std::string& path,
                const std::string& body) {
   http::request<http::string_body> request{http::verb::post, url.path + path, 11, body};
   request.set(http::field::content_type, "application/json");
-  return exchange(url, access, request);
+  return send_request(url, access, request);
 }
 
 }  // namespace pagoda::cli

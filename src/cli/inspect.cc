@@ -69,21 +69,21 @@ std::string architecture_of(const gguf::File& file) {
 std::optional<std::uint64_t> vocabulary_tokens(const gguf::File& file) {
   const auto stated = file.metadata().unsigned_value(architecture_of(file) + ".vocab_size");
   if (stated.ok()) return stated.value();
-  const gguf::Value* const tokens = file.metadata().find("tokenizer.ggml.tokens");
+  const gguf::MetadataValue* const tokens = file.metadata().find("tokenizer.ggml.tokens");
   if (tokens == nullptr || tokens->type != gguf::ValueType::kArray) return std::nullopt;
   return std::get<gguf::Array>(tokens->data).count;
 }
 
 // A float of the file in the fewest digits that read back as the same float.
-std::string number_text(const gguf::Value& value) {
+std::string number_text(const gguf::MetadataValue& value) {
   const double number = std::get<double>(value.data);
   if (value.type == gguf::ValueType::kF32) return fmt::format("{}", static_cast<float>(number));
   return fmt::format("{}", number);
 }
 
-std::string value_text(const gguf::Value& value) {
+std::string value_text(const gguf::MetadataValue& value) {
   struct Writer {
-    const gguf::Value& value;
+    const gguf::MetadataValue& value;
     std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
     std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
     std::string operator()(double) const { return number_text(value); }
@@ -93,7 +93,7 @@ std::string value_text(const gguf::Value& value) {
     }
     std::string operator()(const gguf::Array& array) const {
       std::string text = "[";
-      for (const gguf::Value& element : gguf::elements(array, kTextElementsMax)) {
+      for (const gguf::MetadataValue& element : gguf::elements(array, kTextElementsMax)) {
         text += (text.size() > 1 ? ", " : "") + value_text(element);
       }
       if (array.count > kTextElementsMax) {
@@ -105,9 +105,9 @@ std::string value_text(const gguf::Value& value) {
   return std::visit(Writer{value}, value.data);
 }
 
-Json value_json(const gguf::Value& value) {
+Json value_json(const gguf::MetadataValue& value) {
   struct Writer {
-    const gguf::Value& value;
+    const gguf::MetadataValue& value;
     Json operator()(std::uint64_t number) const { return number; }
     Json operator()(std::int64_t number) const { return number; }
     Json operator()(double number) const {
@@ -119,7 +119,7 @@ Json value_json(const gguf::Value& value) {
     Json operator()(std::string_view text) const { return std::string(text); }
     Json operator()(const gguf::Array& array) const {
       Json first = Json::array();
-      for (const gguf::Value& element : gguf::elements(array, kJsonElementsMax)) {
+      for (const gguf::MetadataValue& element : gguf::elements(array, kJsonElementsMax)) {
         first.push_back(value_json(element));
       }
       if (array.count <= kJsonElementsMax) return first;
@@ -162,11 +162,12 @@ std::string architecture_text(const gguf::File& file) {
   if (architecture.empty()) return "architecture: not stated\n";
   std::string text =
       fmt::format("architecture: {}\n", gguf::printable(architecture, kTextBytesMax));
-  if (const gguf::Value* const name = file.metadata().find("general.name")) {
+  if (const gguf::MetadataValue* const name = file.metadata().find("general.name")) {
     text += line("name", value_text(*name));
   }
   for (const auto& [label, key] : kSummaryKeys) {
-    const gguf::Value* const value = file.metadata().find(fmt::format("{}.{}", architecture, key));
+    const gguf::MetadataValue* const value =
+        file.metadata().find(fmt::format("{}.{}", architecture, key));
     if (value != nullptr) text += line(label, value_text(*value));
   }
   const auto tokens = vocabulary_tokens(file);
@@ -214,7 +215,8 @@ Json architecture_json(const gguf::File& file) {
   if (architecture.empty()) return nullptr;
   Json json = {{"name", architecture}};
   for (const auto& [label, key] : kSummaryKeys) {
-    const gguf::Value* const value = file.metadata().find(fmt::format("{}.{}", architecture, key));
+    const gguf::MetadataValue* const value =
+        file.metadata().find(fmt::format("{}.{}", architecture, key));
     if (value != nullptr) json[std::string(key)] = value_json(*value);
   }
   if (const auto tokens = vocabulary_tokens(file)) json["vocab_size"] = *tokens;
@@ -288,7 +290,7 @@ std::string kernels_text() {
   std::string text = fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", "kernels", "version",
                                  "products in", "this CPU", "");
   for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
-    const bool floats = set->arithmetic == kernels::Arithmetic::kFloats;
+    const bool floats = set->numerics == kernels::Numerics::kFp32;
     const bool is_chosen = chosen.ok() && chosen.value() == set;
     text += fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", set->name, set->version,
                         floats ? "fp32" : "bf16", set->runs_here() ? "runs it" : "lacks it",
@@ -304,7 +306,7 @@ std::string kernels_json() {
   for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
     list.push_back({{"name", set->name},
                     {"version", set->version},
-                    {"products", set->arithmetic == kernels::Arithmetic::kFloats ? "fp32" : "bf16"},
+                    {"products", set->numerics == kernels::Numerics::kFp32 ? "fp32" : "bf16"},
                     {"runs_here", set->runs_here()},
                     {"chosen", chosen.ok() && chosen.value() == set}});
   }

@@ -20,7 +20,7 @@ std::string count_of(const Json& object, const char* name) {
 std::string server_text(const std::string& url, const Json& info, const Json& retained) {
   const Json& now = info.at("now");
   std::string text = fmt::format("{}: {}\n\n", url, info.at("model").get_ref<const std::string&>());
-  text += fmt::format("blocks     {} in all, {} free, {} idle\n", count_of(now, "blocks_all"),
+  text += fmt::format("blocks     {} in all, {} free, {} reusable\n", count_of(now, "blocks_all"),
                       count_of(now, "blocks_free"), count_of(now, "blocks_idle"));
   text +=
       fmt::format("retained   {} blocks of at most {}; of at most {} a tenant\n",

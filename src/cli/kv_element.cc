@@ -24,8 +24,8 @@ void add_kv_element_option(CLI::App& command, std::optional<Element>& element) {
   command
       .add_option_function<std::vector<std::string>>(
           "--kv-cache-dtype", choose,
-          "element type of cached keys and values (default: what the kernels like best: bf16, or "
-          "fp16 where they multiply in fp32; on a GPU bf16, and fp8 there alone)")
+          "element type of cached keys and values (default for this CPU: bf16, or "
+          "fp16 where it multiplies in fp32; on a GPU bf16; fp8 on a GPU alone)")
       ->check(CLI::IsMember({"auto", "fp32", "f32", "fp16", "f16", "bf16", "fp8", "fp8_e4m3"}))
       ->allow_extra_args(false);
 }

@@ -9,7 +9,7 @@
 
 namespace pagoda::cli {
 
-// "auto", the default, is what the kernels of this CPU like best: unset.
+// "auto", the default, is the default for this CPU: unset.
 // May be given twice (-ctk and -ctv are aliases of it) if both name the same.
 void add_kv_element_option(CLI::App& command, std::optional<kv::memory::Element>& element);
 

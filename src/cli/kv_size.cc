@@ -68,7 +68,7 @@ Result<KvBytes> sum(KvBytes a, KvBytes b, std::string_view flag) {
 
 // All layers, `heads(group)` of each; one token, or all that are kept of a sequence.
 template <class Heads>
-Result<KvBytes> sequence_bytes(const KvQuestion& question, bool one_token, const Heads& heads) {
+Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, const Heads& heads) {
   KvBytes all;
   for (const KvLayers& group : question.groups) {
     const KvBytes key = vector_bytes(question.format, group.key_dim);
@@ -144,7 +144,7 @@ class ModelReader {
                                             std::int64_t layers) const {
     const std::string key = prefix_ + "attention.sliding_window_pattern";
     std::vector<bool> windowed(static_cast<std::size_t>(layers), false);
-    const gguf::Value* const value = metadata_.find(key);
+    const gguf::MetadataValue* const value = metadata_.find(key);
     if (value != nullptr && value->type == gguf::ValueType::kArray) {
       const auto& flags = std::get<gguf::Array>(value->data);
       if (flags.element_type != gguf::ValueType::kBool || flags.count != windowed.size()) {
@@ -198,7 +198,7 @@ Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string
                            flag, b, INT64_MAX / a)};
 }
 
-Result<KvSize> kv_size(const KvQuestion& question) {
+Result<KvSize> kv_size(const KvSizeQuery& question) {
   for (const KvLayers& group : question.groups) {
     if (std::max(group.key_dim, group.value_dim) > kHeadDimMax) {
       return Error{ErrorCode::kOutOfRange, fmt::format("--head-dim: {} is out of range: 1 to {}",

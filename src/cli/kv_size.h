@@ -42,7 +42,7 @@ struct KvLayers {
   bool operator==(const KvLayers&) const = default;
 };
 
-struct KvQuestion {
+struct KvSizeQuery {
   std::vector<KvLayers> groups;
   KvFormat format;
   std::int64_t sequence_length = 1;
@@ -69,7 +69,7 @@ struct KvSize {
 
 // KV heads divide over the ranks; a rank holds one at least, so that more ranks than heads
 // replicate heads. Latents are never divided.
-Result<KvSize> kv_size(const KvQuestion& question);
+Result<KvSize> kv_size(const KvSizeQuery& question);
 
 // Blocks of `block_size` slots, `block_bytes` each, for one sequence of `tokens`.
 struct KvBlocks {

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "base/random.h"
-#include "cli/chat_backend.h"
+#include "cli/chat_model.h"
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "engine/engine.h"
@@ -25,14 +25,14 @@ class Replies final : public engine::ReplySink {
   struct Reply {
     std::optional<TokenId> token;  // none: the end
     engine::FinishReason reason = engine::FinishReason::kStop;
-    engine::AnswerRecord record;
+    engine::SequenceRecord record;
     std::string message;
   };
 
-  void on_token(std::uint32_t, const engine::ChosenToken& chosen) override {
+  void on_token(std::uint32_t, const engine::OutputToken& chosen) override {
     if (!chosen.ends) put({.token = chosen.token, .record = {}, .message = {}});
   }
-  void on_finish(std::uint32_t, engine::FinishReason reason, const engine::AnswerRecord& record,
+  void on_finish(std::uint32_t, engine::FinishReason reason, const engine::SequenceRecord& record,
                  const std::string& message) override {
     put({.token = std::nullopt, .reason = reason, .record = record, .message = message});
   }
@@ -63,23 +63,23 @@ std::string_view api_name(engine::FinishReason reason) {
   return reason == engine::FinishReason::kContext ? "length" : engine::finish_name(reason);
 }
 
-class LocalChat final : public ChatBackend {
+class LocalChat final : public ChatModel {
  public:
   LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
-            std::unique_ptr<engine::Machine> machine)
+            std::unique_ptr<engine::Backend> backend)
       : model_(std::move(model)),
         template_(std::move(chat_template)),
-        machine_(std::move(machine)),
-        engine_({.core = machine_->core_options(), .tenants = {}}, machine_->cache(),
-                machine_->runner(), clock_) {}
+        backend_(std::move(backend)),
+        engine_({.core = backend_->core_options(), .tenants = {}}, backend_->cache(),
+                backend_->runner(), clock_) {}
 
   std::string name() const override {
     return std::filesystem::path(model_->file().path()).filename().string();
   }
 
-  Result<ChatAnswer> answer(const text::ChatJson& messages, const ChatSampling& sampling,
-                            const std::function<void(std::string_view)>& on_text,
-                            const std::function<bool()>& stopped) override {
+  Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
+                             const std::function<void(std::string_view)>& on_text,
+                             const std::function<bool()>& stopped) override {
     text::Conversation conversation;
     conversation.messages = messages;
     ASSIGN_OR_RETURN(const text::OriginText prompt, template_.render(conversation));
@@ -98,10 +98,10 @@ class LocalChat final : public ChatBackend {
   }
 
  private:
-  Result<ChatAnswer> listen(engine::RequestId id, Replies& replies,
-                            const std::function<void(std::string_view)>& on_text,
-                            const std::function<bool()>& stopped) {
-    ChatAnswer answer;
+  Result<ChatReply> listen(engine::RequestId id, Replies& replies,
+                           const std::function<void(std::string_view)>& on_text,
+                           const std::function<bool()>& stopped) {
+    ChatReply answer;
     text::Detokenizer detokenizer(model_->tokenizer(), {.special = false, .continues = true});
     const auto show = [&](const std::string& piece) {
       answer.text += piece;
@@ -127,7 +127,7 @@ class LocalChat final : public ChatBackend {
       answer.finish_reason = api_name(reply->reason);
       answer.prompt_tokens = reply->record.prompt_tokens;
       answer.cached_tokens = reply->record.prompt_tokens_cached;
-      answer.answer_tokens = reply->record.answer_tokens;
+      answer.output_tokens = reply->record.output_tokens;
       answer.first_token_s = reply->record.first_token_s();
       answer.total_s = reply->record.total_s();
       return answer;
@@ -136,14 +136,14 @@ class LocalChat final : public ChatBackend {
 
   std::unique_ptr<LoadedModel> model_;
   text::ChatTemplate template_;
-  std::unique_ptr<engine::Machine> machine_;
+  std::unique_ptr<engine::Backend> backend_;
   SteadyClock clock_;
   engine::Engine engine_;  // last: its thread uses the others
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& options) {
+Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(options.model, *kernels));
   const text::Tokenizer& tokenizer = model->tokenizer();
@@ -151,19 +151,19 @@ Result<std::unique_ptr<ChatBackend>> open_local_chat(const LocalChatOptions& opt
                    options.chat_template.empty()
                        ? text::ChatTemplate::load(model->file().metadata(), tokenizer)
                        : text::ChatTemplate::load_file(options.chat_template, tokenizer));
-  engine::CpuMachineOptions machine_options;
-  machine_options.threads = options.threads;
-  machine_options.context_tokens = options.max_model_len;
-  machine_options.kv_eviction = options.kv_eviction;
-  machine_options.scheduler.sequences_max = 1;
-  machine_options.model_name = options.model;
-  machine_options.on_pack = model->pack_progress();
-  machine_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
+  engine::CpuBackendOptions backend_options;
+  backend_options.threads = options.threads;
+  backend_options.context_tokens = options.max_model_len;
+  backend_options.kv_eviction = options.kv_eviction;
+  backend_options.scheduler.sequences_max = 1;
+  backend_options.model_name = options.model;
+  backend_options.on_pack = model->pack_progress();
+  backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
   ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::Machine> machine,
-      create_machine(options.device, model->config(), model->weights(), *kernels, machine_options));
-  return std::unique_ptr<ChatBackend>(
-      new LocalChat(std::move(model), std::move(chat_template), std::move(machine)));
+      std::unique_ptr<engine::Backend> backend,
+      create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
+  return std::unique_ptr<ChatModel>(
+      new LocalChat(std::move(model), std::move(chat_template), std::move(backend)));
 }
 
 }  // namespace pagoda::cli

@@ -55,11 +55,11 @@ class ThreadScratch {
 LargeArray<std::byte> random_operands(const kernels::KernelSet& set, std::size_t rows,
                                       std::size_t columns) {
   const LargeArray<float> floats = random_floats(rows * columns);
-  LargeArray<std::byte> operands(kernels::operands_bytes(set.arithmetic, columns, rows));
+  LargeArray<std::byte> activations(kernels::activation_bytes(set.numerics, columns, rows));
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(floats.data() + row * columns, columns, operands.data(), row);
+    set.pack_activations(floats.data() + row * columns, columns, activations.data(), row);
   }
-  return operands;
+  return activations;
 }
 
 std::vector<kv::BlockId> blocks_in_order(std::uint64_t tokens, std::uint32_t block_tokens) {
@@ -199,9 +199,9 @@ OperationTime OperationTimer::time_attention_rows(const ModelShape& shape, std::
             kernels_.merge_partials(total, total + split * together * partial_floats, group,
                                     shape.head_dim);
           }
-          kernels_.finish_partial(total, group, shape.head_dim,
-                                  out.data() + (tile.first_position - depth + row) * row_floats +
-                                      item % shape.kv_heads * group * shape.head_dim);
+          kernels_.normalise_partial(total, group, shape.head_dim,
+                                     out.data() + (tile.first_position - depth + row) * row_floats +
+                                         item % shape.kv_heads * group * shape.head_dim);
         }
       }
     });

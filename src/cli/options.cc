@@ -35,11 +35,11 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
-void add_environment_twins(CLI::App& command) {
+void add_environment_variables(CLI::App& command) {
   for (CLI::Option* const option : command.get_options()) {
     if (has_twin(*option)) option->envname(environment_name(option->get_lnames().front()));
   }
-  for (CLI::App* const below : command.get_subcommands({})) add_environment_twins(*below);
+  for (CLI::App* const below : command.get_subcommands({})) add_environment_variables(*below);
 }
 
 void add_model_option(CLI::App& command, std::string& model) {

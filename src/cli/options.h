@@ -1,4 +1,4 @@
-// Options as every command has them: a long name, an environment twin (--kv-disk is
+// Options as every command has them: a long name, an environment variable (--kv-disk is
 // PAGODA_KV_DISK), a short description that states default and range.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace pagoda::cli {
 // "--kv-disk" -> "PAGODA_KV_DISK"
 std::string environment_name(const std::string& long_flag);
 
-// Gives every long option of `command`, and of the commands below it, its environment twin. Call
-// after all options are added.
-void add_environment_twins(CLI::App& command);
+// Gives every long option of `command`, and of the commands below it, its environment variable.
+// Call after all options are added.
+void add_environment_variables(CLI::App& command);
 
 // The model file, as a word of its own or behind -m or --model; `model` holds the default.
 void add_model_option(CLI::App& command, std::string& model);

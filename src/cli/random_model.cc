@@ -30,7 +30,9 @@ class Elements {
     bytes_.insert(bytes_.end(), from, from + text.size());
   }
   std::uint64_t count() const { return count_; }
-  gguf::Value value() const { return {ValueType::kArray, gguf::Array{type_, count_, bytes_}}; }
+  gguf::MetadataValue value() const {
+    return {ValueType::kArray, gguf::Array{type_, count_, bytes_}};
+  }
 
  private:
   ValueType type_;
@@ -56,7 +58,7 @@ Result<std::unique_ptr<text::Tokenizer>> make_tokenizer(std::uint32_t vocabulary
   add("\u2581", kWord);
   for (std::uint32_t i = 260; i < vocabulary; ++i) add(fmt::format("\u2581w{}", i - 260), kWord);
   gguf::Metadata metadata("random weights");
-  const auto insert = [&](std::string_view key, const gguf::Value& value) {
+  const auto insert = [&](std::string_view key, const gguf::MetadataValue& value) {
     metadata.insert(key, value);
   };
   insert("tokenizer.ggml.model", {ValueType::kString, std::string_view("llama")});

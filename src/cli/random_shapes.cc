@@ -19,7 +19,7 @@ struct NamedShape {
   std::uint32_t vocabulary;
   std::uint32_t context;
   double rope_base;
-  bool head_norms;
+  bool qk_norm;
 };
 
 // From the models' own configuration files.
@@ -60,12 +60,12 @@ Result<model::Config> random_shape(std::string_view name) {
                             .value_dim = shape.head_dim,
                             .vocabulary = shape.vocabulary,
                             .context = shape.context,
-                            .norm_epsilon = shape.head_norms ? 1e-6f : 1e-5f,
-                            .head_norms = shape.head_norms,
+                            .norm_epsilon = shape.qk_norm ? 1e-6f : 1e-5f,
+                            .qk_norm = shape.qk_norm,
                             .rope = {.dims = shape.head_dim, .base = shape.rope_base},
-                            .reach = {}};
-    if (shape.head_norms) config.rope.pairing = kernels::RopePairing::kHalfSplit;
-    config.reach.assign(config.layers, {});
+                            .attention = {}};
+    if (shape.qk_norm) config.rope.pairing = kernels::RopePairing::kHalfSplit;
+    config.attention.assign(config.layers, {});
     return config;
   }
   return Error{

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "cli/chat_backend.h"
-#include "cli/event_lines.h"
+#include "cli/chat_model.h"
 #include "cli/server_stream.h"
+#include "cli/sse_parser.h"
 #include "cli/url.h"
 
 namespace pagoda::cli {
@@ -19,7 +19,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
 
-class RemoteChat final : public ChatBackend {
+class RemoteChat final : public ChatModel {
  public:
   RemoteChat(Url url, std::string model, ServerAccess access)
       : url_(std::move(url)), model_(std::move(model)), access_(std::move(access)) {}
@@ -29,11 +29,11 @@ class RemoteChat final : public ChatBackend {
                        url_.host, url_.port);
   }
 
-  Result<ChatAnswer> answer(const text::ChatJson& messages, const ChatSampling& sampling,
-                            const std::function<void(std::string_view)>& on_text,
-                            const std::function<bool()>& stopped) override {
+  Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
+                             const std::function<void(std::string_view)>& on_text,
+                             const std::function<bool()>& stopped) override {
     try {
-      return exchange(messages, sampling, on_text, stopped);
+      return stream_completion(messages, sampling, on_text, stopped);
     } catch (const std::exception& trouble) {
       return Error{ErrorCode::kIo, fmt::format("{}: {}", name(), trouble.what())};
     }
@@ -63,10 +63,10 @@ class RemoteChat final : public ChatBackend {
     return request;
   }
 
-  // Throws what Asio, Beast and the JSON parser throw; answer() makes it a value.
-  Result<ChatAnswer> exchange(const text::ChatJson& messages, const ChatSampling& sampling,
-                              const std::function<void(std::string_view)>& on_text,
-                              const std::function<bool()>& stopped) const {
+  // Throws what Asio, Beast and the JSON parser throw; complete() makes it a value.
+  Result<ChatReply> stream_completion(const text::ChatJson& messages, const ChatSampling& sampling,
+                                      const std::function<void(std::string_view)>& on_text,
+                                      const std::function<bool()>& stopped) const {
     ServerStream stream(url_, access_);
     const std::int64_t sent_ns = clock_.now_ns();
     http::write(stream, request_for(messages, sampling));
@@ -79,8 +79,8 @@ class RemoteChat final : public ChatBackend {
       http::read(stream, buffer, parser);
       return refusal(parser.get());
     }
-    ChatAnswer answer;
-    EventLines events;
+    ChatReply answer;
+    SseParser events;
     while (!parser.is_done()) {
       if (stopped()) {  // closing the connection cancels the request
         answer.finish_reason = "cancelled";
@@ -105,7 +105,7 @@ class RemoteChat final : public ChatBackend {
                         shaped ? body["error"]["message"].get<std::string>() : response.body())};
   }
 
-  void take_event(const std::string& event, std::int64_t sent_ns, ChatAnswer& answer,
+  void take_event(const std::string& event, std::int64_t sent_ns, ChatReply& answer,
                   const std::function<void(std::string_view)>& on_text) const {
     if (event == "[DONE]") return;
     const Json chunk = Json::parse(event);
@@ -126,7 +126,7 @@ class RemoteChat final : public ChatBackend {
     if (!chunk.contains("usage") || !chunk["usage"].is_object()) return;
     const Json& usage = chunk["usage"];
     answer.prompt_tokens = usage.value("prompt_tokens", std::uint64_t{0});
-    answer.answer_tokens = usage.value("completion_tokens", std::uint64_t{0});
+    answer.output_tokens = usage.value("completion_tokens", std::uint64_t{0});
     const Json details = usage.value("prompt_tokens_details", Json::object());
     if (details.is_object())
       answer.cached_tokens = details.value("cached_tokens", std::uint64_t{0});
@@ -140,11 +140,11 @@ class RemoteChat final : public ChatBackend {
 
 }  // namespace
 
-Result<std::unique_ptr<ChatBackend>> open_remote_chat(const std::string& url,
-                                                      const std::string& model,
-                                                      const ServerAccess& access) {
+Result<std::unique_ptr<ChatModel>> open_remote_chat(const std::string& url,
+                                                    const std::string& model,
+                                                    const ServerAccess& access) {
   ASSIGN_OR_RETURN(Url parsed, parse_url(url, "--url"));
-  return std::unique_ptr<ChatBackend>(new RemoteChat(std::move(parsed), model, access));
+  return std::unique_ptr<ChatModel>(new RemoteChat(std::move(parsed), model, access));
 }
 
 }  // namespace pagoda::cli

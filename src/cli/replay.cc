@@ -40,7 +40,7 @@ constexpr const char* kExamples = R"(Examples:
   pagoda replay trace.jsonl --policy lru --curve
       beside it what the live curve of a running cache would have said
 A trace has one JSON object a line, plain or gzip: {"timestamp": 0, "input_length": 1000,
-"output_length": 9, "hash_ids": [1, 2]}. A hit is a block whose whole beginning is cached. belady
+"output_length": 9, "hash_ids": [1, 2]}. A hit is a block whose whole prefix is cached. belady
 knows the future and may bypass blocks: no policy of that size hits more.)";
 
 constexpr std::string_view kBelady = "belady";
@@ -139,26 +139,26 @@ Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, co
   return traces;
 }
 
-PolicyCurve belady_curve(const Foresight& foresight, const Question& question,
+PolicyCurve belady_curve(const TraceOracle& oracle, const Question& question,
                          const std::vector<std::uint64_t>& capacity_blocks) {
   PolicyCurve curve = {.policy = std::string(kBelady), .hits = {}};
   for (const std::uint64_t blocks : capacity_blocks) {
-    curve.hits.push_back(foresight.belady(blocks, question.block_tokens));
+    curve.hits.push_back(oracle.belady(blocks, question.block_tokens));
   }
   return curve;
 }
 
 TraceReport replay_trace(const Trace& trace, const Question& question, const Clock& clock) {
-  const Foresight foresight(trace);
+  const TraceOracle oracle(trace);
   TraceReport report = {.trace = trace.name,
                         .requests = trace.requests.size(),
-                        .unique_blocks = foresight.unique_blocks(),
+                        .unique_blocks = oracle.unique_blocks(),
                         .lines_malformed = trace.lines_malformed,
                         .capacity_blocks = {},
                         .curves = {},
                         .beside = {},
                         .sampled = {},
-                        .infinite = foresight.infinite(question.block_tokens)};
+                        .infinite = oracle.infinite(question.block_tokens)};
   for (const Capacity& capacity : question.capacities) {
     report.capacity_blocks.push_back(capacity.blocks(report.unique_blocks));
   }
@@ -174,7 +174,7 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
   for (const kv::EvictionPolicy* const policy : question.policies) {
     if (policy == nullptr) {
       belady_asked = true;
-      report.curves.push_back(belady_curve(foresight, question, report.capacity_blocks));
+      report.curves.push_back(belady_curve(oracle, question, report.capacity_blocks));
       touches_before += trace.touches() * question.capacities.size();
       continue;
     }
@@ -190,7 +190,7 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
     }
     report.curves.push_back(std::move(curve));
   }
-  if (!belady_asked) report.beside = belady_curve(foresight, question, report.capacity_blocks);
+  if (!belady_asked) report.beside = belady_curve(oracle, question, report.capacity_blocks);
   return report;
 }
 

@@ -7,7 +7,8 @@
 
 namespace pagoda::cli {
 
-Foresight::Foresight(const Trace& trace) : trace_(trace), next_touch_(trace.ids.size(), kNever) {
+TraceOracle::TraceOracle(const Trace& trace)
+    : trace_(trace), next_touch_(trace.ids.size(), kNever) {
   kv::PrefixTree tree({.block_tokens = 1});
   const kv::NodeId root = tree.add_root();
   std::vector<std::uint64_t> last_touch = {kNever};  // [node]
@@ -35,7 +36,7 @@ Foresight::Foresight(const Trace& trace) : trace_(trace), next_touch_(trace.ids.
   unique_blocks_ = last_touch.size() - 1;  // without the root
 }
 
-HitCounts Foresight::infinite(std::uint64_t block_tokens) const {
+HitCounts TraceOracle::infinite(std::uint64_t block_tokens) const {
   HitCounts counts;
   for (std::size_t i = 0; i < trace_.requests.size(); ++i) {
     counts.add(trace_.requests[i], blocks_known_[i], block_tokens);
@@ -43,7 +44,7 @@ HitCounts Foresight::infinite(std::uint64_t block_tokens) const {
   return counts;
 }
 
-HitCounts Foresight::belady(std::uint64_t capacity_blocks, std::uint64_t block_tokens) const {
+HitCounts TraceOracle::belady(std::uint64_t capacity_blocks, std::uint64_t block_tokens) const {
   HitCounts counts;
   // A block that stays is known by its next touch. Touches are numbered by request, then depth.
   std::vector<bool> stays(trace_.ids.size(), false);

@@ -9,12 +9,12 @@
 
 namespace pagoda::cli {
 
-class Foresight {
+class TraceOracle {
  public:
   // Keeps a reference to the trace.
-  explicit Foresight(const Trace& trace);
+  explicit TraceOracle(const Trace& trace);
 
-  // Different blocks: an id below another beginning is another block.
+  // Different blocks: an id below another prefix is another block.
   std::uint64_t unique_blocks() const { return unique_blocks_; }
 
   // Everything seen stays.
@@ -24,7 +24,7 @@ class Foresight {
   // are used again soonest stay; a block may be bypassed. No cache of this capacity hits more: a
   // stay is an interval between two uses, and dropping the one that ends last when too many
   // overlap keeps the most intervals. Of blocks that the same request uses, the deeper goes first,
-  // so that what stays is closed under beginnings and every block that stays is a hit.
+  // so that what stays is closed under prefixes and every block that stays is a hit.
   HitCounts belady(std::uint64_t capacity_blocks, std::uint64_t block_tokens) const;
 
  private:

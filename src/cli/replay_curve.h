@@ -15,7 +15,7 @@ namespace pagoda::cli {
 
 // What is said after the whole trace, by a cache of each capacity under lru.
 struct SampledCurve {
-  std::vector<kv::CurvePicture> pictures;  // [capacity]
+  std::vector<kv::CurveStats> snapshots;  // [capacity]
 
   // Nothing for a policy of which the curve cannot tell.
   std::optional<double> hit_rate(std::string_view policy, std::size_t capacity) const;

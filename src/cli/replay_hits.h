@@ -14,7 +14,7 @@ struct HitCounts {
   std::uint64_t tokens = 0;
   std::uint64_t tokens_hit = 0;
 
-  // Hits are a beginning of the request. Block i has the input's tokens from i * block_tokens on,
+  // Hits are a prefix of the request. Block i has the input's tokens from i * block_tokens on,
   // at most block_tokens and possibly none, so that the first n have min(input, n * block_tokens).
   void add(const TraceRequest& request, std::uint64_t hit, std::uint64_t block_tokens) {
     blocks += request.blocks;

@@ -127,7 +127,7 @@ void add_sampled(Json& json, const TraceReport& report, std::span<const Capacity
                         {"blocks_hit_rate", rate ? Json(*rate) : Json()}});
     }
   }
-  json["sampled"] = {{"sampling_rate", report.sampled->pictures.front().sampling_rate},
+  json["sampled"] = {{"sampling_rate", report.sampled->snapshots.front().sampling_rate},
                      {"points", std::move(points)}};
 }
 

@@ -12,9 +12,10 @@ constexpr std::uint64_t kProgressTouches = 1 << 16;
 constexpr std::uint64_t kPoolBlocksMax = UINT32_MAX - 1;
 
 // Returns the blocks that were there.
-std::uint64_t serve(kv::Cache& cache, const kv::Domain& domain, std::span<const TokenId> prompt) {
-  const kv::Match match = cache.match(domain, prompt);
-  auto opened = cache.open(domain, match, prompt);
+std::uint64_t serve(kv::Cache& cache, const kv::CacheScope& scope,
+                    std::span<const TokenId> prompt) {
+  const kv::Match match = cache.match(scope, prompt);
+  auto opened = cache.open(scope, match, prompt);
   ASSERT(std::holds_alternative<kv::Opened>(opened), "a block of one token is never copied");
   kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
   const std::uint64_t kept = std::min<std::uint64_t>(prompt.size() - 1, cache.pool().blocks());
@@ -41,11 +42,11 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
   options.policy = run.policy;
   options.live_curve = run.curve != nullptr;
   kv::Cache cache(options);
-  const kv::Domain domain = cache.domain("", "").value();
+  const kv::CacheScope scope = cache.scope("", "").value();
   HitCounts counts;
   std::uint64_t next_report = kProgressTouches;
   for (const TraceRequest& request : trace.requests) {
-    counts.add(request, serve(cache, domain, trace.prompt(request)), run.block_tokens);
+    counts.add(request, serve(cache, scope, trace.prompt(request)), run.block_tokens);
     if (counts.blocks < next_report) continue;
     if (on_progress) on_progress(counts.blocks);
     next_report = counts.blocks + kProgressTouches;

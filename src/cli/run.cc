@@ -16,8 +16,8 @@
 #include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
-#include "cli/run_machine.h"
-#include "engine/solo.h"
+#include "cli/run_backend.h"
+#include "engine/single_sequence.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
 #include "text/detokenizer.h"
@@ -31,14 +31,14 @@ struct RunOptions {
   std::string model = default_model_path();
   std::string prompt;
   std::uint32_t tokens_max = 256;
-  engine::SamplingOptions sampling;
+  engine::SamplingParams sampling;
   std::optional<std::uint64_t> seed;
   bool no_kv_cache = false;
   bool special = false;
   bool ignore_eos = false;
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
   std::uint64_t max_model_len = 0;                // 0: the model's own
-  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
+  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
   DeviceOptions device;
@@ -60,24 +60,25 @@ std::uint64_t context_of(const RunOptions& options, const model::Config& config)
   return options.max_model_len;
 }
 
-void print_summary(const engine::SoloAnswer& answer, std::size_t prompt_tokens,
+void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens,
                    const RunOptions& options) {
   const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
   const double decoded = answer.tokens.empty() ? 0 : static_cast<double>(answer.tokens.size() - 1);
   fmt::print(
       stderr,
-      "prompt {} tokens, prefill {:.1f} tok/s, first token after {:.0f} ms, "
+      "prompt {} tokens, prefill {:.1f} tok/s, TTFT {:.0f} ms, "
       "{} new tokens, decode {:.1f} tok/s{}{}\n",
       prompt_tokens, rate(static_cast<double>(prompt_tokens), answer.first_token_s),
       answer.first_token_s * 1e3, answer.tokens.size(), rate(decoded, answer.decode_s),
-      options.no_kv_cache ? fmt::format(", no KV cache ({} rows computed)", answer.rows_computed)
-                          : "",
+      options.no_kv_cache
+          ? fmt::format(", no KV cache ({} tokens computed)", answer.tokens_computed)
+          : "",
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
 }
 
-engine::CpuMachineOptions machine_options(const RunOptions& options, const LoadedModel& model,
+engine::CpuBackendOptions backend_options(const RunOptions& options, const LoadedModel& model,
                                           std::uint64_t context) {
-  engine::CpuMachineOptions made;
+  engine::CpuBackendOptions made;
   made.threads = options.threads;
   made.kv_element = options.kv_element;
   made.block_tokens = options.block_size;
@@ -92,18 +93,19 @@ engine::CpuMachineOptions machine_options(const RunOptions& options, const Loade
 }
 
 // On a GPU where one is wanted, else by the plain way over a decoder.
-Result<engine::SoloAnswer> answer(const RunOptions& options, const LoadedModel& model,
-                                  const kernels::KernelSet& kernels,
-                                  const engine::SoloRequest& request, const Clock& clock) {
+Result<engine::SingleOutput> answer(const RunOptions& options, const LoadedModel& model,
+                                    const kernels::KernelSet& kernels,
+                                    const engine::SingleRequest& request, const Clock& clock) {
   if (options.no_kv_cache && options.device.kind == DeviceKind::kCuda) {
-    return Error{ErrorCode::kUnsupported, "--no-kv-cache: a GPU has no such way; use --device cpu"};
+    return Error{ErrorCode::kUnsupported,
+                 "--no-kv-cache: not supported on a GPU; use --device cpu"};
   }
   DeviceOptions device = options.device;
   if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Machine> machine,
-                   create_gpu_machine(device, model.config(), model.weights(), kernels,
-                                      machine_options(options, model, request.context_max)));
-  if (machine) return answer_on(*machine, request, clock);
+  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
+                   create_gpu_backend(device, model.config(), model.weights(), kernels,
+                                      backend_options(options, model, request.context_max)));
+  if (backend) return generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ThreadPool pool(options.threads);
   model::Decoder decoder(model.config(), model.weights(), kernels, pool,
@@ -111,7 +113,7 @@ Result<engine::SoloAnswer> answer(const RunOptions& options, const LoadedModel& 
                           .kv_element = options.kv_element,
                           .block_tokens = options.block_size,
                           .on_pack = model.pack_progress()});
-  return engine::answer_alone(decoder, request, clock);
+  return engine::generate_single(decoder, request, clock);
 }
 
 // Text as it comes, never half a character.
@@ -139,7 +141,7 @@ Result<int> run(RunOptions options) {
   const text::Tokenizer& tokenizer = model->tokenizer();
   options.sampling.seed = options.seed.value_or(fresh_seed());
 
-  engine::SoloRequest request;
+  engine::SingleRequest request;
   request.prompt =
       tokenizer.encode(options.prompt, {.special = options.special, .add_bos_eos = true});
   request.tokens_max = options.tokens_max;
@@ -159,7 +161,7 @@ Result<int> run(RunOptions options) {
   };
   request.cancelled = [&] { return interrupt.requested(); };
 
-  ASSIGN_OR_RETURN(const engine::SoloAnswer given,
+  ASSIGN_OR_RETURN(const engine::SingleOutput given,
                    answer(options, *model, *kernels, request, clock));
   progress.clear();
   stream.finish();
@@ -174,19 +176,19 @@ void add_sampling_options(CLI::App& command, RunOptions& options) {
   command.add_option("--temp,--temperature", options.sampling.temperature,
                      "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
   command.add_option("--top-k", options.sampling.top_k,
-                     "draw from the K likeliest tokens (default 0: all)");
+                     "sample from the K likeliest tokens (default 0: all)");
   command.add_option("--top-p", options.sampling.top_p,
-                     "draw from the likeliest tokens that make up this probability (default 1)");
+                     "sample from the likeliest tokens that make up this probability (default 1)");
   command.add_option("--min-p", options.sampling.min_p,
                      "drop tokens less likely than this share of the best (default 0)");
   command.add_option("--seed", options.seed,
-                     "seed of the draw (default: a fresh one, printed at the end)");
+                     "sampling seed (default: a fresh one, printed at the end)");
 }
 
 }  // namespace
 
 void add_run_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("run", "Answer one prompt in the terminal");
+  CLI::App* const command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
   add_model_option(*command, options->model);
   command->add_option("-p,--prompt", options->prompt, "text to continue")->required();
@@ -202,7 +204,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1u, 1024u));
   command
       ->add_option("-c,--max-model-len", options->max_model_len,
-                   "context in tokens, prompt and answer (default: the model's)")
+                   "context in tokens, prompt and output (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   add_device_options(*command, options->device);
   add_kv_element_option(*command, options->kv_element);

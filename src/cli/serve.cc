@@ -84,11 +84,11 @@ void print_warnings(const KeySource& keys) {
 }
 
 // Whatever cannot be read stays as it was.
-void reload(KeySource& source, engine::Engine& engine, server::Server& server, StoreShelf* shelf) {
+void reload(KeySource& source, engine::Engine& engine, server::Server& server, TierSet* tier_set) {
   const auto keys = source.read();
   if (keys.ok()) {
     engine.set_tenants(source.tenants());  // before a key can name them
-    if (shelf != nullptr) shelf->set_owners(source.secret(), source.tenants());
+    if (tier_set != nullptr) tier_set->set_owners(source.secret(), source.tenants());
     server.set_keys(keys.value());
     print_warnings(source);
   } else {
@@ -124,15 +124,15 @@ bool wants_tiers(const ServeOptions& options, const ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
-server::Json machine_facts(const engine::Machine& machine, const ServeOptions& options,
+server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
                            const ServedEvents* events) {
-  const auto digest = machine.weights_digest();
-  return {{"device", machine.device_name()},
+  const auto digest = backend.weights_digest();
+  return {{"device", backend.device_name()},
           {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
-          {"threads", machine.threads()},
-          {"kv_cache_bytes", machine.kv_bytes()},
-          {"kv_cache_tokens", machine.kv_tokens()},
-          {"kv_cache_dtype", kv_element_name(machine.page_layout().element)},
+          {"threads", backend.threads()},
+          {"kv_cache_bytes", backend.kv_bytes()},
+          {"kv_cache_tokens", backend.kv_tokens()},
+          {"kv_cache_dtype", kv_element_name(backend.page_layout().element)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"kv_eviction", options.kv_eviction->name},
@@ -144,40 +144,40 @@ server::Json machine_facts(const engine::Machine& machine, const ServeOptions& o
 }
 
 bool is_idle(const engine::Snapshot& now) {
-  return now.answers_running == 0 && now.requests_waiting == 0;
+  return now.sequences_running == 0 && now.requests_waiting == 0;
 }
 
-Result<std::unique_ptr<StoreShelf>> open_shelf(const ServeOptions& options,
-                                               engine::Machine& machine,
+Result<std::unique_ptr<TierSet>> open_tier_set(const ServeOptions& options,
+                                               engine::Backend& backend,
                                                const ServedSource& source) {
-  if (!wants_tiers(options, source)) return std::unique_ptr<StoreShelf>();
-  return StoreShelf::open(options.tiers,
-                          {.page_bytes = machine.page_layout().page_bytes(),
-                           .block_tokens = machine.page_layout().block_tokens,
-                           .rows_id = machine.rows_id(),
-                           .model_parts = source.parts(),
-                           .create_mover = [&machine] { return machine.create_page_mover(); }});
+  if (!wants_tiers(options, source)) return std::unique_ptr<TierSet>();
+  return TierSet::open(options.tiers,
+                       {.page_bytes = backend.page_layout().page_bytes(),
+                        .block_tokens = backend.page_layout().block_tokens,
+                        .rows_id = backend.rows_id(),
+                        .model_parts = source.parts(),
+                        .create_copier = [&backend] { return backend.create_page_copier(); }});
 }
 
 std::vector<std::string> tier_names(const engine::Engine& engine) {
   std::vector<std::string> names;
-  for (const engine::TierPicture& tier : engine.tiers()) names.push_back(tier.name);
+  for (const engine::TierStats& tier : engine.tiers()) names.push_back(tier.name);
   return names;
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::Machine& machine, bool has_keys, const StoreShelf* shelf) {
-  if (machine.context_asked()) {
+                    const engine::Backend& backend, bool has_keys, const TierSet* tier_set) {
+  if (backend.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
                     "more with --kv-cache-memory-bytes",
-                    model.context_tokens(), *machine.context_asked()));
+                    model.context_tokens(), *backend.context_asked()));
   }
   fmt::print("pagoda serves {} on {}\n", model.name(), address);
   fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
-             machine.kv_tokens(), format_byte_size(static_cast<double>(machine.kv_bytes())),
-             machine.device_name());
-  if (shelf != nullptr) fmt::print("{}", shelf->greeting());
+             backend.kv_tokens(), format_byte_size(static_cast<double>(backend.kv_bytes())),
+             backend.device_name());
+  if (tier_set != nullptr) fmt::print("{}", tier_set->greeting());
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
              chats ? "/v1/chat/completions" : "/v1/completions",
@@ -197,19 +197,19 @@ void warn_of_open_door(const std::string& host) {
 // What runs may end, for a while; then nothing runs any more.
 void let_end(const ServeOptions& options, server::Server& server, engine::Engine& engine) {
   server.drain();
-  const auto patience = std::chrono::duration<double>(options.shutdown_timeout_s);
-  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(patience));
+  const auto timeout = std::chrono::duration<double>(options.shutdown_timeout_s);
+  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(timeout));
   server.stop();
 }
 
 void prepare_process() {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
-  keep_large_blocks_apart();      // long requests leave nothing behind
+  mmap_large_blocks();            // long requests leave nothing behind
 }
 
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
-  ASSIGN_OR_RETURN(engine::CpuMachineOptions sizes, machine_options(options));
+  ASSIGN_OR_RETURN(engine::CpuBackendOptions sizes, backend_options(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
                    ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
@@ -230,49 +230,50 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
   sizes.model_name = served_names(options, *source).front();
   sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  sizes.name_blocks = wants_tiers(options, *source);
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Machine> machine,
-                   source->create_machine(options.device, sizes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<StoreShelf> shelf, open_shelf(options, *machine, *source));
-  if (shelf) {
-    shelf->set_owners(key_source.secret(), key_source.tenants());
-    machine->use_tiers(shelf->options());
+  sizes.hash_blocks = wants_tiers(options, *source);
+  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
+                   source->create_backend(options.device, sizes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TierSet> tier_set,
+                   open_tier_set(options, *backend, *source));
+  if (tier_set) {
+    tier_set->set_owners(key_source.secret(), key_source.tenants());
+    backend->use_tiers(tier_set->options());
   }
 
-  server::Doorbell doorbell;
+  server::StepNotifier step_notifier;
   std::atomic<const engine::Engine*> serving = nullptr;
   const SteadyClock clock;
   engine::EngineOptions engine_options = {
-      .core = machine->core_options(), .tenants = key_source.tenants(), .after_step = [&] {
-        doorbell.ring();
+      .core = backend->core_options(), .tenants = key_source.tenants(), .after_step = [&] {
+        step_notifier.notify();
         if (events) events->after_step();
-        if (shelf && serving != nullptr) shelf->set_idle(is_idle(serving.load()->snapshot()));
+        if (tier_set && serving != nullptr) tier_set->set_idle(is_idle(serving.load()->snapshot()));
       }};
   engine_options.core.requests_queued_max = options.requests_queued_max;
-  engine::Engine engine(engine_options, machine->cache(), machine->runner(), clock);
-  if (events) events->start(engine, machine->cache());
+  engine::Engine engine(engine_options, backend->cache(), backend->runner(), clock);
+  if (events) events->start(engine, backend->cache());
   serving = &engine;
-  if (shelf) shelf->start(engine);
+  if (tier_set) tier_set->start(engine);
   const server::ServedModel served = {.names = served_names(options, *source),
                                       .tokenizer = tokenizer,
                                       .chat_template = std::move(chat_template),
                                       .engine = engine,
-                                      .doorbell = doorbell,
-                                      .fingerprint = machine->core_options().space,
+                                      .step_notifier = step_notifier,
+                                      .fingerprint = backend->core_options().space,
                                       .created_s = std::time(nullptr),
-                                      .facts = machine_facts(*machine, options, events.get()),
-                                      .block_bytes = machine->page_layout().page_bytes(),
+                                      .facts = backend_facts(*backend, options, events.get()),
+                                      .block_bytes = backend->page_layout().page_bytes(),
                                       .shows_tree = events != nullptr,
                                       .tiers = tier_names(engine)};
   signals.start_serving();
   server->open(served);
-  print_greeting(server->address(), served, *machine, keys != nullptr, shelf.get());
+  print_greeting(server->address(), served, *backend, keys != nullptr, tier_set.get());
 
   while (signals.wait() == Signals::Wish::kReload) {
-    reload(key_source, engine, *server, shelf.get());
+    reload(key_source, engine, *server, tier_set.get());
   }
   let_end(options, *server, engine);
-  if (shelf) shelf->stop(engine);
+  if (tier_set) tier_set->stop(engine);
   fmt::print("{}", curve_line(engine.curve()));
   if (events) events->stop();
   return ok_status();

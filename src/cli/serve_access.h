@@ -46,7 +46,7 @@ class KeySource {
  private:
   const AccessOptions& options_;
   std::string secret_;  // stays: with another one nothing in the cache would be found
-  server::TenantRoll tenants_;
+  server::TenantRegistry tenants_;
   bool shows_keys_to_others_ = false;
 };
 

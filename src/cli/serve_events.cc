@@ -7,7 +7,7 @@ namespace pagoda::cli {
 namespace {
 
 // Between two steps: 6 us of the engine's thread on a Neoverse V1 at 2.1 GHz (kv_bench).
-constexpr std::uint32_t kSliceNodes = 256;
+constexpr std::uint32_t kSnapshotPartNodes = 256;
 
 Error of_flag(const Error& error) { return {error.code, "--kv-events-config: " + error.message}; }
 
@@ -28,13 +28,13 @@ Result<std::unique_ptr<ServedEvents>> ServedEvents::open(const std::string& conf
 }
 
 void ServedEvents::start(engine::Engine& engine, const kv::Cache& cache) {
-  const auto reaches = cache.slice_reaches();
+  const auto reaches = cache.group_specs();
   // The cursor belongs to the engine's thread, which may look at it after the publisher has ended.
   const auto cursor = std::make_shared<kv::SnapshotCursor>();
   publisher_->start({reaches.begin(), reaches.end()}, [&engine, cursor](bool first) {
     engine.post([cursor, first](kv::Cache& owned) {
       if (first) *cursor = {};
-      owned.tell_snapshot(*cursor, kSliceNodes);
+      owned.emit_snapshot(*cursor, kSnapshotPartNodes);
     });
   });
 }

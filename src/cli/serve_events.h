@@ -22,7 +22,7 @@ class ServedEvents {
   kv::EventRing& ring() { return ring_; }
   // On the engine's thread, after each step.
   void after_step() {
-    if (ring_.hand_over()) publisher_->wake();
+    if (ring_.publish()) publisher_->wake();
   }
 
   // Both before the engine ends.

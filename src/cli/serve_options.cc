@@ -89,7 +89,7 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(0.05, 86400.0));
   command
       .add_option("--write-timeout", options.write_timeout_s,
-                  "seconds for a client to take a piece of its answer (default 30)")
+                  "seconds for a client to read a piece of its output (default 30)")
       ->check(CLI::Range(0.05, 3600.0));
   command
       .add_option("--shutdown-timeout", options.shutdown_timeout_s,
@@ -100,7 +100,7 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
 void add_cache_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option("-c,--max-model-len", options.max_model_len,
-                  "context in tokens, prompt and answer (default: the model's)")
+                  "context in tokens, prompt and output (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));
@@ -125,7 +125,7 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
                      "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\", "
                      "\"replay_endpoint\": \"tcp://*:5558\"}' (default: no events)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
-                   "share the KV of common beginnings (default on)");
+                   "reuse the KV of common prefixes (default on)");
 }
 
 void add_scheduling_options(CLI::App& command, ServeOptions& options) {
@@ -133,7 +133,7 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(1u, 1024u));
   command
       .add_option("--max-num-seqs", options.sequences_max,
-                  "answers computed at once (default 64, 1 to 4096)")
+                  "sequences that run at once (default 64, 1 to 4096)")
       ->check(CLI::Range(1u, 4096u));
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
@@ -145,7 +145,7 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(0u, 1u << 16));
   command
       .add_option("--shared-step-tokens", options.shared_step_tokens,
-                  "prompt tokens computed in a step while several tenants are about (default 32)")
+                  "prompt tokens computed in a step while several tenants are active (default 32)")
       ->check(CLI::Range(1u, 1u << 16));
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
@@ -220,8 +220,8 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   return made;
 }
 
-Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options) {
-  engine::CpuMachineOptions made;
+Result<engine::CpuBackendOptions> backend_options(const ServeOptions& options) {
+  engine::CpuBackendOptions made;
   made.threads = options.threads;
   made.block_tokens = options.block_size;
   made.context_tokens = options.max_model_len;

@@ -12,7 +12,7 @@
 #include "cli/random_model.h"
 #include "cli/serve_access.h"
 #include "cli/serve_tiers.h"
-#include "engine/cpu_machine.h"
+#include "engine/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
 
@@ -49,7 +49,7 @@ struct ServeOptions {
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
   std::uint32_t block_size = 16;
-  std::optional<kv::memory::Element> kv_element;  // unset: what the kernels like best
+  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
@@ -70,6 +70,6 @@ void add_serve_options(CLI::App& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);
-Result<engine::CpuMachineOptions> machine_options(const ServeOptions& options);
+Result<engine::CpuBackendOptions> backend_options(const ServeOptions& options);
 
 }  // namespace pagoda::cli

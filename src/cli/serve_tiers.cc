@@ -132,29 +132,28 @@ void add_tier_options(CLI::App& command, TierFlags& flags) {
                      "makes the disk as slow as this (default 0: as fast as it is)");
 }
 
-Result<std::unique_ptr<StoreShelf>> StoreShelf::open(const TierFlags& flags,
-                                                     const TierNeeds& needs) {
-  std::unique_ptr<StoreShelf> shelf(new StoreShelf(flags, needs));
-  RETURN_IF_ERROR(shelf->open_host());
-  RETURN_IF_ERROR(shelf->open_disk());
-  RETURN_IF_ERROR(shelf->open_remote());
-  if (shelf->stores_.empty()) return std::unique_ptr<StoreShelf>();
-  return shelf;
+Result<std::unique_ptr<TierSet>> TierSet::open(const TierFlags& flags, const TierNeeds& needs) {
+  std::unique_ptr<TierSet> tier_set(new TierSet(flags, needs));
+  RETURN_IF_ERROR(tier_set->open_host());
+  RETURN_IF_ERROR(tier_set->open_disk());
+  RETURN_IF_ERROR(tier_set->open_remote());
+  if (tier_set->stores_.empty()) return std::unique_ptr<TierSet>();
+  return tier_set;
 }
 
-StoreShelf::~StoreShelf() { end_fingerprinting({}); }
+TierSet::~TierSet() { end_fingerprinting({}); }
 
-Status StoreShelf::open_host() {
+Status TierSet::open_host() {
   ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("--kv-host-size", flags_.host_size));
   if (bytes == 0) return ok_status();
   if (bytes < needs_.page_bytes) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("--kv-host-size: is {}, a page takes {}", bytes, needs_.page_bytes)};
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageMover> mover, needs_.create_mover());
-  if (!mover) mover = kv::memory_mover(store::host_copy_threads());
+  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
+  if (!copier) copier = kv::memory_copier(store::host_copy_threads());
   Result<std::unique_ptr<store::HostStore>> host = store::HostStore::open(
-      {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(mover));
+      {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(copier));
   if (!host.ok()) {
     return Error{host.error().code, fmt::format("--kv-host-size: {}", host.error().message)};
   }
@@ -164,7 +163,7 @@ Status StoreShelf::open_host() {
   return ok_status();
 }
 
-Status StoreShelf::open_disk() {
+Status TierSet::open_disk() {
   if (flags_.disk == "off") return ok_status();
   const std::string path = flags_.disk.empty() ? default_folder() + "/kv" : flags_.disk;
   const bool asked_for = !flags_.disk.empty();
@@ -190,7 +189,7 @@ Status StoreShelf::open_disk() {
   return add(std::move(disk).value());
 }
 
-Status StoreShelf::open_remote() {
+Status TierSet::open_remote() {
   if (flags_.remote.empty()) return ok_status();
   store::RemoteOptions options;
   ASSIGN_OR_RETURN(options.url, store::parse_remote_url(flags_.remote));
@@ -203,17 +202,17 @@ Status StoreShelf::open_remote() {
   return add(std::move(remote));
 }
 
-Status StoreShelf::add(std::unique_ptr<kv::PageStore> store) {
-  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageMover> mover, needs_.create_mover());
-  if (mover) {
-    ASSIGN_OR_RETURN(store, store::StagedStore::open(std::move(store), std::move(mover),
+Status TierSet::add(std::unique_ptr<kv::PageStore> store) {
+  ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
+  if (copier) {
+    ASSIGN_OR_RETURN(store, store::StagedStore::open(std::move(store), std::move(copier),
                                                      {.page_bytes = needs_.page_bytes}));
   }
   stores_.push_back(std::move(store));
   return ok_status();
 }
 
-engine::TierOptions StoreShelf::options() {
+engine::TierOptions TierSet::options() {
   engine::TierOptions made;
   made.stores = stores();
   made.write = flags_.write;
@@ -225,8 +224,8 @@ engine::TierOptions StoreShelf::options() {
   return made;
 }
 
-void StoreShelf::set_owners(const std::string& secret,
-                            const std::vector<engine::NamedTenant>& tenants) {
+void TierSet::set_owners(const std::string& secret,
+                         const std::vector<engine::NamedTenant>& tenants) {
   const auto tag_of = [&](const std::string& name) {
     const std::string bytes = server::tenant_tag(secret, name);
     kv::OwnerTag tag;
@@ -239,19 +238,19 @@ void StoreShelf::set_owners(const std::string& secret,
   owners_ = std::move(owners);
 }
 
-kv::OwnerTag StoreShelf::owner_tag(kv::OwnerId owner) const {
+kv::OwnerTag TierSet::owner_tag(kv::OwnerId owner) const {
   const std::lock_guard lock(owners_mutex_);
   return owner.value() < owners_.size() ? owners_[owner.value()] : kv::OwnerTag{};
 }
 
-void StoreShelf::start(engine::Engine& engine) {
+void TierSet::start(engine::Engine& engine) {
   fingerprinting_ = std::thread([this, &engine] {
     find_space(engine);
     fingerprinted_.set_value();
   });
 }
 
-void StoreShelf::find_space(engine::Engine& engine) {
+void TierSet::find_space(engine::Engine& engine) {
   const gguf::FingerprintOptions options = {.memory_path = default_folder() + "/fingerprints"};
   const auto space_of = [this](const std::string& digest) {
     return kv::space_id(fmt::format("{} {}", digest, needs_.rows_id));
@@ -278,23 +277,23 @@ void StoreShelf::find_space(engine::Engine& engine) {
                 : same.error().message));
 }
 
-bool StoreShelf::end_fingerprinting(std::chrono::nanoseconds patience) {
+bool TierSet::end_fingerprinting(std::chrono::nanoseconds timeout) {
   if (!fingerprinting_.joinable()) return true;
-  const auto state = fingerprinted_.get_future().wait_for(patience);
+  const auto state = fingerprinted_.get_future().wait_for(timeout);
   stopping_ = true;
   fingerprinting_.join();
   return state == std::future_status::ready;
 }
 
-void StoreShelf::stop(engine::Engine& engine) {
+void TierSet::stop(engine::Engine& engine) {
   const auto began = std::chrono::steady_clock::now();
-  const auto patience = std::chrono::duration<double>(flags_.stop_s);
-  const auto patience_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
-  const auto left = [&] { return patience_ns - (std::chrono::steady_clock::now() - began); };
-  const bool is_named = end_fingerprinting(patience_ns);
+  const auto timeout = std::chrono::duration<double>(flags_.stop_s);
+  const auto timeout_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
+  const auto left = [&] { return timeout_ns - (std::chrono::steady_clock::now() - began); };
+  const bool is_named = end_fingerprinting(timeout_ns);
   const double rate = engine.snapshot().prompt_tokens_per_second;
   if (rate > 0) write_rate(rate_key(needs_), rate);
-  const bool all = engine.keep_all(left()) && is_named;
+  const bool all = engine.offload_all(left()) && is_named;
   for (const auto& store : stores_) {
     const Status durable = store->flush(std::max<std::int64_t>(left().count(), 1'000'000'000));
     if (!durable.ok()) print_warning(durable.error().message);
@@ -309,19 +308,19 @@ void StoreShelf::stop(engine::Engine& engine) {
   }
 }
 
-std::vector<kv::PageStore*> StoreShelf::stores() const {
+std::vector<kv::PageStore*> TierSet::stores() const {
   std::vector<kv::PageStore*> stores;
   for (const auto& store : stores_) stores.push_back(store.get());
   return stores;
 }
 
-std::string StoreShelf::greeting() const {
+std::string TierSet::greeting() const {
   std::string text;
   for (const std::string& line : lines_) text += line + "\n";
   return text;
 }
 
-void StoreShelf::set_idle(bool is_idle) {
+void TierSet::set_idle(bool is_idle) {
   if (disk_ != nullptr) disk_->set_idle(is_idle);
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/cpu_machine.h"
+#include "engine/cpu_backend.h"
 #include "engine/engine.h"
 #include "gguf/fingerprint.h"
 #include "store/disk/disk_store.h"
@@ -49,17 +49,17 @@ struct TierNeeds {
   std::string rows_id;  // numerics and KV format
   // Whose fingerprint is part of pages' addresses; they stay open.
   std::vector<gguf::OpenedPart> model_parts;
-  // For each store one, where pages are not in this process's memory (Machine::create_page_mover).
-  std::function<Result<std::unique_ptr<kv::PageMover>>()> create_mover = {};
+  // For each store one, where pages are not in this process's memory (Backend::create_page_copier).
+  std::function<Result<std::unique_ptr<kv::PageCopier>>()> create_copier = {};
 };
 
 // The stores that a server uses, from the start to a clean stop.
-class StoreShelf {
+class TierSet {
  public:
   // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
   // without; a flag that makes no sense is an error.
-  static Result<std::unique_ptr<StoreShelf>> open(const TierFlags& flags, const TierNeeds& needs);
-  ~StoreShelf();
+  static Result<std::unique_ptr<TierSet>> open(const TierFlags& flags, const TierNeeds& needs);
+  ~TierSet();
 
   // For the engine's options; call set_owners() before a request comes.
   engine::TierOptions options();
@@ -80,14 +80,14 @@ class StoreShelf {
   void set_idle(bool is_idle);
 
  private:
-  StoreShelf(const TierFlags& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
+  TierSet(const TierFlags& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
   Status open_host();
   Status open_disk();
   Status open_remote();
   Status add(std::unique_ptr<kv::PageStore> store);
   void find_space(engine::Engine& engine);
   // Waits until the space is known for sure; false when it was not in that time, and will not be.
-  bool end_fingerprinting(std::chrono::nanoseconds patience);
+  bool end_fingerprinting(std::chrono::nanoseconds timeout);
 
   TierFlags flags_;
   TierNeeds needs_;

@@ -41,13 +41,13 @@ std::string ServedSource::name() const {
   return random_ ? path_ : std::filesystem::path(path_).stem().string();
 }
 
-Result<std::unique_ptr<engine::Machine>> ServedSource::create_machine(
-    const DeviceOptions& device, engine::CpuMachineOptions options) const {
+Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(
+    const DeviceOptions& device, engine::CpuBackendOptions options) const {
   if (random_) {
-    return create_random_machine(device, random_->config(), random_->weights(), kernels_, options);
+    return create_random_backend(device, random_->config(), random_->weights(), kernels_, options);
   }
   options.on_pack = loaded_->pack_progress();
-  return cli::create_machine(device, loaded_->config(), loaded_->weights(), kernels_, options);
+  return cli::create_backend(device, loaded_->config(), loaded_->weights(), kernels_, options);
 }
 
 }  // namespace pagoda::cli

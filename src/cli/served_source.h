@@ -10,7 +10,7 @@
 #include "cli/device_choice.h"
 #include "cli/loaded_model.h"
 #include "cli/random_model.h"
-#include "engine/cpu_machine.h"
+#include "engine/cpu_backend.h"
 #include "text/chat_template.h"
 
 namespace pagoda::cli {
@@ -30,9 +30,9 @@ class ServedSource {
   // The name that requests give, when none was given.
   std::string name() const;
 
-  // The source must outlive the machine.
-  Result<std::unique_ptr<engine::Machine>> create_machine(const DeviceOptions& device,
-                                                          engine::CpuMachineOptions options) const;
+  // The source must outlive the backend.
+  Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                          engine::CpuBackendOptions options) const;
 
  private:
   ServedSource(const kernels::KernelSet& kernels, std::string path)

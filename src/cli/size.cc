@@ -157,7 +157,7 @@ std::string group_text(const KvLayers& group) {
                      group.window == 0 ? "" : fmt::format(", last {} tokens", group.window));
 }
 
-std::string rank_text(const KvQuestion& question, const KvSize& size) {
+std::string rank_text(const KvSizeQuery& question, const KvSize& size) {
   const std::string bytes = bytes_text(size.per_rank.stored);
   if (size.replicated) {
     return fmt::format("{}: {}, so that all ranks hold {}", bytes,
@@ -171,7 +171,7 @@ std::string rank_text(const KvQuestion& question, const KvSize& size) {
                      heads, question.ranks);
 }
 
-std::string size_lines(const KvQuestion& question, const KvSize& size, std::int64_t tokens) {
+std::string size_lines(const KvSizeQuery& question, const KvSize& size, std::int64_t tokens) {
   std::string text;
   for (const KvLayers& group : question.groups) {
     text += line(text.empty() ? "shape" : "", group_text(group));
@@ -192,7 +192,7 @@ std::string size_lines(const KvQuestion& question, const KvSize& size, std::int6
   return text;
 }
 
-Json size_json(const KvQuestion& question, const KvSize& size) {
+Json size_json(const KvSizeQuery& question, const KvSize& size) {
   Json json;
   json["dtype"] = question.format.name;
   if (question.format.quantised()) json["scale_rule"] = question.format.scale_rule;
@@ -211,7 +211,7 @@ Json size_json(const KvQuestion& question, const KvSize& size) {
   return json;
 }
 
-Status add_blocks(const Flags& flags, const KvQuestion& question, const KvSize& size,
+Status add_blocks(const Flags& flags, const KvSizeQuery& question, const KvSize& size,
                   std::string& text, Json& json) {
   ASSIGN_OR_RETURN(const auto block_size, flags.number("--block-size", kBlockSizeDefault));
   ASSIGN_OR_RETURN(const auto tokens,
@@ -236,7 +236,7 @@ Status add_blocks(const Flags& flags, const KvQuestion& question, const KvSize& 
 }
 
 Result<Report> one_size(const Flags& flags) {
-  KvQuestion question;
+  KvSizeQuery question;
   std::int64_t context = 0;
   if (flags.given("--model")) {
     ASSIGN_OR_RETURN(KvModel model, open_model(flags.text("--model", "")));
@@ -306,7 +306,7 @@ Result<std::vector<HeadKind>> head_kinds(const Flags& flags) {
 
 Result<Report> compare_heads(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::vector<HeadKind> kinds, head_kinds(flags));
-  KvQuestion question;
+  KvSizeQuery question;
   ASSIGN_OR_RETURN(question.format, read_format(flags, "bf16"));
   ASSIGN_OR_RETURN(question.sequence_length, flags.number("--sequence-length", "8192"));
   ASSIGN_OR_RETURN(question.batch_size, flags.number("--batch-size", "16"));

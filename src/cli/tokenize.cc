@@ -71,8 +71,8 @@ Result<std::string> read_input(const TokenizeOptions& options) {
   const bool has_file = options.file_option->count() > 0;
   if (options.text_option->count() > 0) {
     // A file named by the environment gives way to a text that was typed.
-    const char* const twin = std::getenv(options.file_option->get_envname().c_str());
-    if (has_file && (twin == nullptr || options.file != twin)) {
+    const char* const variable = std::getenv(options.file_option->get_envname().c_str());
+    if (has_file && (variable == nullptr || options.file != variable)) {
       return invalid("--file cannot be combined with TEXT");
     }
     return options.text;

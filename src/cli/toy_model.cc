@@ -25,7 +25,7 @@ ToyModel::ToyModel(std::uint32_t context_tokens)
               .vocabulary = kVocabulary,
               .context = context_tokens,
               .rope = {.dims = kWidth / kHeads},
-              .reach = {kv::memory::LayerReach{}}} {
+              .attention = {kv::memory::AttentionSpec{}}} {
   const std::vector<float> ones(kWidth, 1.0f);
   model::LayerWeights layer;
   layer.attention_norm = ones;

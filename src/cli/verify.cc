@@ -30,21 +30,21 @@ struct WayRow {
   std::string digest;    // empty where the way is lacking
   std::string evidence;  // or what is lacking
   bool is_lacking = false;
-  std::optional<AnswerDifference> difference;
+  std::optional<OutputDifference> difference;
 };
 
 class Verification {
  public:
-  Verification(const VerifyOptions& options, const VerifyBench& bench)
-      : options_(options), bench_(bench) {}
+  Verification(const VerifyOptions& options, const VerifyHarness& harness)
+      : options_(options), harness_(harness) {}
 
   // Stops behind the first difference.
   Status run() {
-    const std::vector<Way> ways = verified_ways(bench_);
-    ProgressBar progress("verifying", "ways", bench_.clock());
+    const std::vector<Way> ways = verified_ways(harness_);
+    ProgressBar progress("verifying", "ways", harness_.clock());
     for (std::size_t i = 0; i < ways.size() && !differs(); ++i) {
       progress.show(i, ways.size());
-      Result<WayAnswers> answers = ways[i].go(bench_);
+      Result<WayResult> answers = ways[i].go(harness_);
       if (!answers.ok()) {
         return Error{answers.error().code,
                      fmt::format("{}: {}", ways[i].name, answers.error().message)};
@@ -59,7 +59,7 @@ class Verification {
 
   std::string difference_text() const {
     const WayRow& row = rows_.back();
-    const AnswerDifference& found = *row.difference;
+    const OutputDifference& found = *row.difference;
     return fmt::format("{} differs from {} in question {} at position {}: {} instead of {}",
                        row.name, rows_.front().name, found.question + 1, found.position, found.got,
                        found.expected);
@@ -95,7 +95,7 @@ class Verification {
     }
     Json difference;
     if (differs()) {
-      const AnswerDifference& found = *rows_.back().difference;
+      const OutputDifference& found = *rows_.back().difference;
       difference = {{"way", rows_.back().name},
                     {"question", found.question + 1},
                     {"position", found.position},
@@ -112,11 +112,11 @@ class Verification {
   }
 
  private:
-  void add_row(const std::string& name, const WayAnswers& answers) {
+  void add_row(const std::string& name, const WayResult& answers) {
     WayRow row{name, {}, answers.evidence, false, {}};
     if (!answers.rounds.empty()) row.digest = digest_of(answers.rounds.back());
     // What a way gave is compared also where it turned out not to be that way.
-    for (const std::vector<VerifiedAnswer>& round : answers.rounds) {
+    for (const std::vector<VerifiedOutput>& round : answers.rounds) {
       row.difference = first_difference(round, expected_);
       if (!row.difference) continue;
       row.digest = digest_of(round);
@@ -131,13 +131,13 @@ class Verification {
 
   std::size_t tokens() const {
     std::size_t count = 0;
-    for (const VerifiedAnswer& answer : expected_) count += answer.scores.size();
+    for (const VerifiedOutput& answer : expected_) count += answer.scores.size();
     return count;
   }
 
   const VerifyOptions& options_;
-  const VerifyBench& bench_;
-  std::vector<VerifiedAnswer> expected_;
+  const VerifyHarness& harness_;
+  std::vector<VerifiedOutput> expected_;
   std::vector<WayRow> rows_;
 };
 
@@ -170,10 +170,10 @@ int verify(const VerifyOptions& options) {
     print_error(fits.error().message);
     return 2;
   }
-  const VerifyBench bench(options, *model.value(), *kernels.value());
-  Verification verification(options, bench);
+  const VerifyHarness harness(options, *model.value(), *kernels.value());
+  Verification verification(options, harness);
   const Status outcome = verification.run();
-  if (bench.interrupted()) {
+  if (harness.interrupted()) {
     print_error("interrupted");
     return kInterrupted;
   }
@@ -187,7 +187,7 @@ int verify(const VerifyOptions& options) {
 
 void add_verify_command(CLI::App& app, int& exit_status) {
   CLI::App* const command =
-      app.add_subcommand("verify", "Show that the cache never changes an answer, here, to the bit");
+      app.add_subcommand("verify", "Show that the cache never changes an output, here, to the bit");
   const auto options = std::make_shared<VerifyOptions>();
   add_model_option(*command, options->model);
   add_device_options(*command, options->device);
@@ -200,7 +200,9 @@ void add_verify_command(CLI::App& app, int& exit_status) {
       ->add_option("--prompt-tokens", options->prompt_tokens,
                    "tokens of the longest question (default 100)")
       ->check(CLI::Range(40u, 8192u));
-  command->add_option("-n,--new-tokens", options->new_tokens, "tokens of each answer (default 24)")
+  command
+      ->add_option("-n,--new-tokens", options->new_tokens,
+                   "new tokens of each sequence (default 24)")
       ->check(CLI::Range(1u, 4096u));
   command->add_option("--folder", options->folder,
                       "where the disk tier's files lie meanwhile (default: temporary files')");

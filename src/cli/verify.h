@@ -1,7 +1,7 @@
 // pagoda verify: the promise of the cache, shown on this machine with this model.
 #pragma once
 
-#include "cli/verify_bench.h"
+#include "cli/verify_harness.h"
 
 namespace pagoda::cli {
 

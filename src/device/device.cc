@@ -52,7 +52,7 @@ Status check_capability(const std::string& name, int major, int minor) {
                    std::to_string(minor) + ", but this program's kernels are for 9.0 (H100, H200)"};
 }
 
-Result<DeviceFacts> open_gpu() {
+Result<DeviceProperties> open_gpu() {
   int count = 0;
   const cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess || count == 0) {
@@ -66,10 +66,10 @@ Result<DeviceFacts> open_gpu() {
   std::size_t bytes_free = 0;
   std::size_t bytes_all = 0;
   RETURN_IF_ERROR(status_of(cudaMemGetInfo(&bytes_free, &bytes_all), "asking for its memory"));
-  return DeviceFacts{.name = facts.name,
-                     .processors = static_cast<std::uint32_t>(facts.multiProcessorCount),
-                     .bytes_free = bytes_free,
-                     .bytes_all = bytes_all};
+  return DeviceProperties{.name = facts.name,
+                          .multiprocessors = static_cast<std::uint32_t>(facts.multiProcessorCount),
+                          .bytes_free = bytes_free,
+                          .bytes_all = bytes_all};
 }
 
 Result<std::uint64_t> gpu_bytes_free() {
@@ -150,7 +150,7 @@ Status Stream::fill(std::byte* to, int value, std::uint64_t bytes) {
   return status_of(cudaMemsetAsync(to, value, bytes, stream_), "filling memory");
 }
 
-Status Stream::wait_for(const Event& event) {
+Status Stream::wait_for(const GpuEvent& event) {
   return status_of(cudaStreamWaitEvent(stream_, event.event_, 0), "waiting for an event in it");
 }
 
@@ -180,34 +180,34 @@ Status Stream::launch(const Graph& graph) {
   return status_of(cudaGraphLaunch(graph.graph_, stream_), "launching a graph");
 }
 
-Result<Event> Event::create(EventUse use) {
+Result<GpuEvent> GpuEvent::create(GpuEventUse use) {
   constexpr unsigned kOrderFlags = cudaEventDisableTiming | cudaEventBlockingSync;
-  const unsigned flags = use == EventUse::kOrder ? kOrderFlags : cudaEventDefault;
+  const unsigned flags = use == GpuEventUse::kOrder ? kOrderFlags : cudaEventDefault;
   cudaEvent_t event = nullptr;
   RETURN_IF_ERROR(status_of(cudaEventCreateWithFlags(&event, flags), "an event"));
-  return Event(event);
+  return GpuEvent(event);
 }
 
-Event::~Event() {
+GpuEvent::~GpuEvent() {
   if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
 }
 
-Status Event::record(const Stream& stream) {
+Status GpuEvent::record(const Stream& stream) {
   return status_of(cudaEventRecord(event_, stream.handle()), "recording an event");
 }
 
-Status Event::wait() const {
+Status GpuEvent::wait() const {
   return status_of(cudaEventSynchronize(event_), "waiting for an event");
 }
 
-Result<double> Event::seconds_since(const Event& earlier) const {
+Result<double> GpuEvent::seconds_since(const GpuEvent& earlier) const {
   float milliseconds = 0;
   RETURN_IF_ERROR(
       status_of(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "reading a time"));
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-Status last_launch() { return status_of(cudaGetLastError(), "launching a kernel"); }
+Status last_launch_error() { return status_of(cudaGetLastError(), "launching a kernel"); }
 
 void fail_from_call(std::uint64_t number) { calls_to_failure = number; }
 

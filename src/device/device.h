@@ -24,16 +24,16 @@ namespace pagoda::device {
 
 using StreamHandle = CUstream_st*;
 
-struct DeviceFacts {
+struct DeviceProperties {
   std::string name;
-  std::uint32_t processors = 0;  // multiprocessors
+  std::uint32_t multiprocessors = 0;
   std::uint64_t bytes_free = 0;
   std::uint64_t bytes_all = 0;
 };
 
 // Makes the first GPU current for this process and says what it is. An error names what is
 // missing: the driver, a GPU, or the architecture (compute capability 9.0) this was compiled for.
-Result<DeviceFacts> open_gpu();
+Result<DeviceProperties> open_gpu();
 
 // An error that names the GPU and both numbers when its compute capability is not the one this was
 // compiled for.
@@ -118,7 +118,7 @@ class Graph {
   CUgraphExec_st* graph_ = nullptr;
 };
 
-class Event;
+class GpuEvent;
 
 // Work in order. Errors of kernels surface in the first call after them.
 class Stream {
@@ -141,7 +141,7 @@ class Stream {
   Status copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status fill(std::byte* to, int value, std::uint64_t bytes);
   // What comes next begins after the event's last record; at once when it has none.
-  Status wait_for(const Event& event);
+  Status wait_for(const GpuEvent& event);
   // Until all that was given to the stream is done.
   Status wait();
 
@@ -156,35 +156,35 @@ class Stream {
   StreamHandle stream_ = nullptr;
 };
 
-enum class EventUse : std::uint8_t {
+enum class GpuEventUse : std::uint8_t {
   kTime,   // read as a time; a host that waits for it does nothing else
   kOrder,  // no time is kept, and a host that waits for it sleeps
 };
 
 // A point in a stream that streams and the host wait for.
-class Event {
+class GpuEvent {
  public:
-  static Result<Event> create(EventUse use = EventUse::kTime);
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&& other) noexcept {
+  static Result<GpuEvent> create(GpuEventUse use = GpuEventUse::kTime);
+  GpuEvent(GpuEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  GpuEvent& operator=(GpuEvent&& other) noexcept {
     std::swap(event_, other.event_);
     return *this;
   }
-  ~Event();
+  ~GpuEvent();
 
   Status record(const Stream& stream);
   Status wait() const;
   // Both must have passed and be kept as times.
-  Result<double> seconds_since(const Event& earlier) const;
+  Result<double> seconds_since(const GpuEvent& earlier) const;
 
  private:
   friend class Stream;
-  explicit Event(CUevent_st* event) : event_(event) {}
+  explicit GpuEvent(CUevent_st* event) : event_(event) {}
   CUevent_st* event_ = nullptr;
 };
 
 // What the last kernel launch of this thread failed by, if it did.
-Status last_launch();
+Status last_launch_error();
 
 // For tests: from the call with this number on (1 is the next), whatever can fail here does, as on
 // a device that is lost. 0: no more.

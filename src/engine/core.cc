@@ -20,7 +20,7 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
   const std::size_t sequences = options.scheduler.sequences_max;
   rows_.reserve(sequences);
   samples_.reserve(sequences);
-  tables_.reserve(sequences * cache.slice_reaches().size());
+  tables_.reserve(sequences * cache.group_specs().size());
   if (!options.tiers.stores.empty() && cache.shares()) {
     tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
   }
@@ -46,26 +46,26 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
   const SamplingState sampling(request.sampling, request.prompt,
-                               EndRule(request.end, options_.end_tokens));
+                               StopCriteria(request.end, options_.end_tokens));
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
-    auto answer = std::make_unique<Answer>(sampling.fork(i));
-    answer->request = open.get();
-    answer->domain = domain_of(request);
-    answer->domain->asks = !request.sampling.prompt_logprobs.has_value();
-    answer->index = i;
-    answer->prompt_tokens = request.prompt.size();
-    answer->tokens_max = tokens_max;
-    answer->priority = request.priority;
-    answer->tenant = request.tenant;
-    if (request.timeout_ns > 0) answer->deadline_ns = open->arrived_ns + request.timeout_ns;
-    open->answers.push_back(std::move(answer));
+    auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
+    seq->request = open.get();
+    seq->scope = scope_of(request);
+    seq->scope->counts_lookup = !request.sampling.prompt_logprobs.has_value();
+    seq->index = i;
+    seq->prompt_tokens = request.prompt.size();
+    seq->tokens_max = tokens_max;
+    seq->priority = request.priority;
+    seq->tenant = request.tenant;
+    if (request.timeout_ns > 0) seq->deadline_ns = open->arrived_ns + request.timeout_ns;
+    open->sequences.push_back(std::move(seq));
   }
-  Answer& first = *open->answers.front();
+  OpenSequence& first = *open->sequences.front();
   first.tokens = std::move(request.prompt);
-  first.answers = request.sampling.n;
+  first.sequence_count = request.sampling.n;
   first.compute_whole_prompt = request.sampling.prompt_logprobs.has_value();
-  first.names = std::move(request.names);
-  open->answers_left = request.sampling.n;
+  first.block_hashes = std::move(request.block_hashes);
+  open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
   scheduler_.enqueue(first);
   if (tiers_) tiers_->wait(first, open->arrived_ns);
@@ -77,8 +77,8 @@ void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
                   const std::string& message) {
   ++counters_.requests_refused;
   ++tenants_[request.tenant].use.requests_refused;
-  counters_.answers_finished[static_cast<std::size_t>(reason)] += request.sampling.n;
-  AnswerRecord record;
+  counters_.sequences_finished[static_cast<std::size_t>(reason)] += request.sampling.n;
+  SequenceRecord record;
   record.prompt_tokens = request.prompt.size();
   record.arrived_ns = record.finished_ns = clock_.now_ns();
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
@@ -86,25 +86,25 @@ void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
   }
 }
 
-kv::Domain Core::domain_of(const Request& request) {
-  kv::Domain domain = std::move(cache_.domain(options_.space, request.cache_salt, {},
-                                              kv::OwnerId(request.tenant.value())))
-                          .value();
-  domain.public_tokens = request.public_tokens;
-  domain.priority = request.priority;
-  return domain;
+kv::CacheScope Core::scope_of(const Request& request) {
+  kv::CacheScope scope = std::move(cache_.scope(options_.space, request.cache_salt, {},
+                                                kv::OwnerId(request.tenant.value())))
+                             .value();
+  scope.public_tokens = request.public_tokens;
+  scope.priority = request.priority;
+  return scope;
 }
 
 // As if it ran now.
 void Core::explain(const Request& request, ReplySink& sink) {
-  const kv::Domain domain = domain_of(request);
-  AnswerRecord record;
+  const kv::CacheScope scope = scope_of(request);
+  SequenceRecord record;
   record.prompt_tokens = request.prompt.size();
   record.explanation =
-      scheduler_.explain(domain, request.prompt, cache_.match(domain, request.prompt),
+      scheduler_.explain(scope, request.prompt, cache_.match(scope, request.prompt),
                          request.sampling.prompt_logprobs.has_value());
   if (tiers_ && !request.sampling.prompt_logprobs) {
-    tiers_->explain(request.prompt, request.names, *record.explanation);
+    tiers_->explain(request.prompt, request.block_hashes, *record.explanation);
   }
   record.prompt_tokens_cached = record.explanation->tokens_matched;
   record.arrived_ns = record.finished_ns = clock_.now_ns();
@@ -141,8 +141,8 @@ void Core::cancel(RequestId id, FinishReason reason) {
 
 // Ends every answer that has not ended. Forks that were not born yet end with their leader.
 void Core::end_all(OpenRequest& request, FinishReason reason, const std::string& message) {
-  for (const auto& answer : request.answers) {
-    if (answer->state != sched::TaskState::kFinished) finish(*answer, reason, message);
+  for (const auto& seq : request.sequences) {
+    if (seq->state != sched::TaskState::kFinished) finish(*seq, reason, message);
   }
 }
 
@@ -173,7 +173,7 @@ void Core::drop_space(const std::string& why) {
 
 bool Core::move_pages() {
   const std::int64_t now_ns = clock_.now_ns();
-  scheduler_.take_requeued([&](sched::Task& task) {
+  scheduler_.take_requeued([&](sched::SequenceTask& task) {
     if (tiers_) tiers_->wait(task, now_ns);
   });
   if (!tiers_) return false;
@@ -185,8 +185,8 @@ std::int64_t Core::next_look_ns() const { return tiers_->next_look_ns(clock_.now
 
 bool Core::awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
 
-void Core::keep_all() {
-  if (tiers_) tiers_->keep_all();
+void Core::offload_all() {
+  if (tiers_) tiers_->offload_all();
 }
 
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
@@ -204,16 +204,16 @@ std::uint64_t Core::end_removal(kv::OwnerId owner) {
 }
 
 void Core::end_overdue() {
-  while (sched::Task* const task = scheduler_.expired(clock_.now_ns())) {
-    end_all(*static_cast<Answer*>(task)->request, FinishReason::kDeadline, {});
+  while (sched::SequenceTask* const task = scheduler_.expired(clock_.now_ns())) {
+    end_all(*static_cast<OpenSequence*>(task)->request, FinishReason::kDeadline, {});
   }
 }
 
 void Core::pause_unread() {
-  answers_paused_ = 0;
-  for (sched::Task* const task : scheduler_.running()) {
-    task->paused = !static_cast<Answer*>(task)->request->sink->wants_more();
-    answers_paused_ += task->paused ? 1 : 0;
+  sequences_paused_ = 0;
+  for (sched::SequenceTask* const task : scheduler_.running()) {
+    task->paused = !static_cast<OpenSequence*>(task)->request->sink->wants_more();
+    sequences_paused_ += task->paused ? 1 : 0;
   }
 }
 
@@ -229,32 +229,32 @@ bool Core::launch() {
   if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
   assemble(*step);
   const std::int64_t planned = clock_.now_ns();
-  for (sched::Task* const task : step->admitted) {
-    note_start(static_cast<Answer&>(*task), planned);
+  for (sched::SequenceTask* const task : step->admitted) {
+    note_start(static_cast<OpenSequence&>(*task), planned);
     if (tiers_) tiers_->start(*task, planned);
   }
   step->launched_ns = planned;
   runner_.launch({step->copies, rows_, samples_, scores_});
   distributions_.observe_phase(StepPhase::kPlan, began, planned);
   distributions_.observe_phase(StepPhase::kLaunch, planned, clock_.now_ns());
-  distributions_.step_rows.observe(row_count_);
+  distributions_.step_tokens.observe(row_count_);
   ++counters_.steps;
-  counters_.rows_computed += row_count_;
-  counters_.answers_stepped += rows_.size();
+  counters_.tokens_computed += row_count_;
+  counters_.sequences_stepped += rows_.size();
   return true;
 }
 
 // A request runs for the first time: what the cache had for it is known.
-void Core::note_start(Answer& answer, std::int64_t now_ns) {
-  if (answer.started_ns != 0) return;
-  answer.started_ns = now_ns;
-  counters_.misses.add(answer.explanation);
-  if (answer.compute_whole_prompt) return;
+void Core::note_start(OpenSequence& seq, std::int64_t now_ns) {
+  if (seq.started_ns != 0) return;
+  seq.started_ns = now_ns;
+  counters_.misses.add(seq.explanation);
+  if (seq.compute_whole_prompt) return;
   LookupCounts& lookups = counters_.lookups;
-  lookups.tokens_asked += answer.prompt_tokens;
-  lookups.tokens_found += answer.tokens_cached;
-  const bool whole = answer.tokens_cached + 1 == answer.prompt_tokens;
-  ++(answer.tokens_cached == 0 ? lookups.none : whole ? lookups.whole : lookups.part);
+  lookups.tokens_asked += seq.prompt_tokens;
+  lookups.tokens_found += seq.tokens_cached;
+  const bool whole = seq.tokens_cached + 1 == seq.prompt_tokens;
+  ++(seq.tokens_cached == 0 ? lookups.none : whole ? lookups.whole : lookups.part);
 }
 
 void Core::assemble(const sched::Step& step) {
@@ -263,44 +263,44 @@ void Core::assemble(const sched::Step& step) {
   scores_.clear();
   tables_.clear();
   // Tables are pointed into while they are collected.
-  tables_.reserve(step.rows.size() * cache_.slice_reaches().size());
+  tables_.reserve(step.chunks.size() * cache_.group_specs().size());
   row_count_ = 0;
-  for (const sched::PlannedRows& rows : step.rows) assemble_rows(rows);
+  for (const sched::ScheduledChunk& rows : step.chunks) assemble_rows(rows);
 }
 
-void Core::assemble_rows(const sched::PlannedRows& planned) {
-  Answer& answer = static_cast<Answer&>(*planned.task);
+void Core::assemble_rows(const sched::ScheduledChunk& planned) {
+  OpenSequence& seq = static_cast<OpenSequence&>(*planned.task);
   const std::size_t first_table = tables_.size();
-  const std::size_t slices = cache_.slice_reaches().size();
-  for (std::uint32_t slice = 0; slice < slices; ++slice) {
-    tables_.push_back(answer.sequence->table(slice).data());
+  const std::size_t groups = cache_.group_specs().size();
+  for (std::uint32_t group = 0; group < groups; ++group) {
+    tables_.push_back(seq.sequence->table(group).data());
   }
   const std::uint64_t known =
-      std::min<std::uint64_t>(planned.rows, answer.tokens.size() - planned.first);
-  rows_.push_back({.place = &answer,
-                   .rows = planned.rows,
+      std::min<std::uint64_t>(planned.tokens, seq.tokens.size() - planned.first);
+  rows_.push_back({.handle = &seq,
+                   .rows = planned.tokens,
                    .first_position = planned.first,
-                   .tokens = std::span(answer.tokens).subspan(planned.first, known),
-                   .tables = std::span(tables_).subspan(first_table, slices)});
-  const auto& scored = answer.request->asked.sampling.prompt_logprobs;
-  if (scored && answer.index == 0) {
-    for (std::uint32_t i = 0; i < planned.rows; ++i) {
+                   .tokens = std::span(seq.tokens).subspan(planned.first, known),
+                   .tables = std::span(tables_).subspan(first_table, groups)});
+  const auto& scored = seq.request->asked.sampling.prompt_logprobs;
+  if (scored && seq.index == 0) {
+    for (std::uint32_t i = 0; i < planned.tokens; ++i) {
       const std::uint64_t next = planned.first + i + 1;
-      if (next >= answer.prompt_tokens || next <= answer.scores_launched) continue;
-      scores_.push_back({row_count_ + i, answer.tokens[next], *scored});
-      answer.scores_launched = next;
+      if (next >= seq.prompt_tokens || next <= seq.scores_launched) continue;
+      scores_.push_back({row_count_ + i, seq.tokens[next], *scored});
+      seq.scores_launched = next;
     }
   }
   if (planned.samples) {
-    for (std::uint32_t i = 0; i < answer.answers; ++i) {
-      Answer& sampled = *answer.request->answers[answer.index + i];
-      samples_.push_back({.place = &sampled,
-                          .row = row_count_ + planned.rows - 1,
-                          .position = planned.first + planned.rows,
+    for (std::uint32_t i = 0; i < seq.sequence_count; ++i) {
+      OpenSequence& sampled = *seq.request->sequences[seq.index + i];
+      samples_.push_back({.handle = &sampled,
+                          .row = row_count_ + planned.tokens - 1,
+                          .position = planned.first + planned.tokens,
                           .sampling = &sampled.sampling});
     }
   }
-  row_count_ += planned.rows;
+  row_count_ += planned.tokens;
 }
 
 }  // namespace pagoda::engine

@@ -67,10 +67,10 @@ class Core {
   // nullptr: there are none outside the pool.
   const Tiers* tiers() const { return tiers_.get(); }
   bool awaits_pages() const;
-  // When move_pages() is due though no store rings its bell; the end of time: never.
+  // When move_pages() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns() const;
   // Nothing runs any more: everything that is worth it is to be kept in tiers.
-  void keep_all();
+  void offload_all();
 
   // An owner's private pages are removed everywhere, in three acts. The pool's leave, and no more
   // of the owner is written to a tier; returns how many left.
@@ -86,8 +86,8 @@ class Core {
   // Any thread reads it.
   const Distributions& distributions() const { return distributions_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
-  // Running answers that get no rows because nobody takes what they have given.
-  std::uint64_t answers_paused() const { return answers_paused_; }
+  // Running sequences that get no rows because nobody takes what they have given.
+  std::uint64_t sequences_paused() const { return sequences_paused_; }
   // Nothing is computed any more: every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
   std::size_t requests_open() const { return requests_.size(); }
@@ -100,26 +100,26 @@ class Core {
   void refuse(const Request& request, ReplySink& sink, FinishReason reason,
               const std::string& message);
   void lose(const Error& error);
-  kv::Domain domain_of(const Request& request);
+  kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
   void end_overdue();
   void pause_unread();
   bool launch();
-  void note_start(Answer& answer, std::int64_t now_ns);
-  void note_first_token(const Answer& answer);
+  void note_start(OpenSequence& seq, std::int64_t now_ns);
+  void note_first_token(const OpenSequence& seq);
   void note_end(const OpenRequest& request);
   void assemble(const sched::Step& step);
-  void assemble_rows(const sched::PlannedRows& rows);
+  void assemble_rows(const sched::ScheduledChunk& rows);
   void collect();
-  void collect_rows(const sched::PlannedRows& rows, std::span<Result<TokenChoice>> samples,
+  void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
                     std::span<const TokenScore>& scores, bool finite);
-  void take_scores(Answer& answer, const sched::PlannedRows& rows,
+  void take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
                    std::span<const TokenScore>& scores);
-  void retain(const Answer& answer);
-  void add_token(Answer& answer, const TokenChoice& choice);
-  std::optional<FinishReason> end_of(const Answer& answer, TokenId token) const;
+  void retain(const OpenSequence& seq);
+  void add_token(OpenSequence& seq, const SampledToken& choice);
+  std::optional<FinishReason> end_of(const OpenSequence& seq, TokenId token) const;
   void end_all(OpenRequest& request, FinishReason reason, const std::string& message);
-  void finish(Answer& answer, FinishReason reason, const std::string& message = {});
+  void finish(OpenSequence& seq, FinishReason reason, const std::string& message = {});
   void forget_finished();
 
   CoreOptions options_;
@@ -131,7 +131,7 @@ class Core {
   std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is all there is
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
-  std::uint64_t answers_paused_ = 0;
+  std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;
   Counters counters_;
   Distributions distributions_;

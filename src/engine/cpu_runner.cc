@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/assert.h"
-#include "engine/spoilt_rows.h"
+#include "engine/nonfinite_rows.h"
 
 namespace pagoda::engine {
 namespace {
@@ -14,11 +14,11 @@ TokenScore keep(const Logprobs& logprobs) {
   return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
 }
 
-Result<TokenChoice> choose(std::span<const float> logits, const LaunchSample& job,
-                           SamplerScratch& scratch) {
+Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSample& job,
+                                SamplerScratch& scratch) {
   ASSIGN_OR_RETURN(const Sampled sampled, sample(logits, *job.sampling, scratch, job.position));
   job.sampling->accept(sampled.token);
-  TokenChoice choice = {.token = sampled.token, .score = std::nullopt};
+  SampledToken choice = {.token = sampled.token, .score = std::nullopt};
   if (sampled.logprobs) choice.score = keep(*sampled.logprobs);
   return choice;
 }
@@ -52,7 +52,7 @@ CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& page
   const std::size_t rows = std::min<std::size_t>(kLogitRowsMax, decoder.rows_max());
   logits_.resize(rows * vocabulary);
   tokens_.reserve(decoder.rows_max());
-  spoilt_.reserve(decoder.rows_max());
+  nonfinite_.reserve(decoder.rows_max());
   for (std::size_t i = 0; i < pool.threads(); ++i) {
     scratch_.emplace_back(decoder.kernel_set(), vocabulary);
   }
@@ -67,7 +67,7 @@ void CpuRunner::launch(const Launch& launch) {
   spoil_new_blocks(launch, pages_);
 #endif
   forward(launch);
-  samples_.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
+  samples_.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   scores_.assign(launch.scores.size(), TokenScore{});
   list_logit_rows(launch);
   const std::size_t group = logits_.size() / decoder_.config().vocabulary;
@@ -88,10 +88,11 @@ void CpuRunner::forward(const Launch& launch) {
     sequences_.push_back({rows.rows, rows.first_position, rows.tables});
   }
   decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
-  spoilt_.clear();
+  nonfinite_.clear();
   std::size_t first = 0;
   for (const LaunchRows& rows : launch.rows) {
-    spoilt_.push_back(any_spoilt(decoder_.spoilt_rows().subspan(first, rows.rows)) ? 1 : 0);
+    nonfinite_.push_back(any_nonfinite(decoder_.nonfinite_rows().subspan(first, rows.rows)) ? 1
+                                                                                            : 0);
     first += rows.rows;
   }
 }
@@ -121,7 +122,7 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
       const auto logits = logits_of(samples ? launch.samples[i].row : launch.scores[score].row);
       if (logits.empty()) continue;
       if (samples) {
-        samples_[i] = choose(logits, launch.samples[i], scratch);
+        samples_[i] = sample_row(logits, launch.samples[i], scratch);
       } else {
         scores_[score] = look_up(logits, launch.scores[score], scratch);
       }
@@ -129,6 +130,6 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
   });
 }
 
-Collected CpuRunner::collect() { return {samples_, scores_, nullptr, spoilt_}; }
+Collected CpuRunner::collect() { return {samples_, scores_, nullptr, nonfinite_}; }
 
 }  // namespace pagoda::engine

@@ -35,9 +35,9 @@ class CpuRunner final : public Runner {
   std::vector<std::uint32_t> logit_rows_;
   std::vector<float> logits_;
   std::vector<SamplerScratch> scratch_;  // [thread]
-  std::vector<Result<TokenChoice>> samples_;
+  std::vector<Result<SampledToken>> samples_;
   std::vector<TokenScore> scores_;
-  std::vector<std::uint8_t> spoilt_;
+  std::vector<std::uint8_t> nonfinite_;
 };
 
 }  // namespace pagoda::engine

@@ -1,5 +1,5 @@
 // How long things took and how large they were, since the start: what percentiles are derived from.
-// The engine's thread records, any thread reads (base/tally.h); memory is fixed.
+// The engine's thread records, any thread reads (base/counter.h); memory is fixed.
 //
 // Bounds are those that dashboards for vLLM know, and finer ones where a small model would
 // otherwise be all in the first range.
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/tally.h"
+#include "base/counter.h"
 #include "engine/finish_reason.h"
 #include "engine/reply.h"
 
@@ -31,9 +31,9 @@ inline constexpr std::array kStepSeconds = {
 inline constexpr std::array kTokenCounts = {1.,   2.,   5.,  10., 20., 50., 100.,
                                             200., 500., 1e3, 2e3, 5e3, 1e4, 2e4,
                                             5e4,  1e5,  2e5, 5e5, 1e6, 2e6, 5e6};
-inline constexpr std::array kRowCounts = {1.,   8.,    16.,   32.,   64.,   128.,  256.,
-                                          512., 1024., 2048., 4096., 8192., 16384.};
-inline constexpr std::array kAnswerCounts = {1., 2., 5., 10., 20.};
+inline constexpr std::array kBatchTokenCounts = {1.,   8.,    16.,   32.,   64.,   128.,  256.,
+                                                 512., 1024., 2048., 4096., 8192., 16384.};
+inline constexpr std::array kSequenceCounts = {1., 2., 5., 10., 20.};
 
 // Where a step's time goes on the engine's thread.
 enum class StepPhase : std::uint8_t {
@@ -51,33 +51,33 @@ constexpr std::string_view step_phase_name(StepPhase phase) {
 }
 
 struct Distributions {
-  // Of answers, in seconds. The first two of all, the others of those that ended by themselves.
+  // Of sequences, in seconds. The first two of all, the others of those that ended by themselves.
   Histogram first_token_s{kFirstTokenSeconds};  // from arrival
-  Histogram token_gap_s{kTokenGapSeconds};      // between two tokens of an answer
-  Histogram token_mean_s{kTokenGapSeconds};     // an answer's mean gap
+  Histogram token_gap_s{kTokenGapSeconds};      // between two tokens of a sequence
+  Histogram token_mean_s{kTokenGapSeconds};     // a sequence's mean gap
   Histogram total_s{kRequestSeconds};           // from arrival to end
   Histogram queue_s{kRequestSeconds};           // from arrival to the first launch
   Histogram inference_s{kRequestSeconds};       // from the first launch to the end
   Histogram prefill_s{kRequestSeconds};         // from the first launch to the first token
   Histogram decode_s{kRequestSeconds};          // from the first token to the end
 
-  // Of answers that ended by themselves.
-  Histogram answer_tokens{kTokenCounts};
+  // Of sequences that ended by themselves.
+  Histogram output_tokens{kTokenCounts};
   Histogram prompt_tokens_computed{kTokenCounts};
   // Of requests.
   Histogram prompt_tokens{kTokenCounts};
-  Histogram answer_tokens_longest{kTokenCounts};  // of a request's answers
+  Histogram output_tokens_longest{kTokenCounts};  // of a request's sequences
   Histogram tokens_asked{kTokenCounts};           // max_tokens, where given
-  Histogram answers_asked{kAnswerCounts};
+  Histogram sequences_asked{kSequenceCounts};
 
   // Of steps.
-  Histogram step_rows{kRowCounts};
+  Histogram step_tokens{kBatchTokenCounts};
   std::array<Histogram, kStepPhaseCount> phase_s{Histogram{kStepSeconds}, Histogram{kStepSeconds},
                                                  Histogram{kStepSeconds}, Histogram{kStepSeconds}};
 
   void observe_phase(StepPhase phase, std::int64_t from_ns, std::int64_t to_ns);
-  // An answer that ended by itself.
-  void observe_answer(const AnswerRecord& record);
+  // A sequence that ended by itself.
+  void observe_sequence(const SequenceRecord& record);
 };
 
 }  // namespace pagoda::engine

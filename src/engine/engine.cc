@@ -23,7 +23,7 @@ sched::TenantTable table_of(const std::vector<NamedTenant>& tenants) {
   return table;
 }
 
-void picture_tiers(const Tiers& tiers, Snapshot& now) {
+void note_tiers(const Tiers& tiers, Snapshot& now) {
   const Loader& loader = tiers.loader();
   for (std::size_t i = 0; i < loader.stores(); ++i) {
     now.tiers[i] = {.tokens_loaded = now.prompt_tokens_loaded[i],
@@ -43,7 +43,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
       retain_blocks_max_(cache.retain_blocks_max()),
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock),
-      removals_(options_.core.tiers, core_, cache, [this] { nudge(); }) {
+      removals_(options_.core.tiers, core_, cache, [this] { wake(); }) {
   inbox_.reserve(kInboxMessages);
   messages_.reserve(kInboxMessages);
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
@@ -68,7 +68,7 @@ Engine::~Engine() {
   {
     const std::lock_guard lock(waker_->mutex);
     stopping_ = true;
-    has_mail_ = true;
+    has_messages_ = true;
   }
   waker_->wake.notify_one();
   thread_.join();
@@ -77,10 +77,10 @@ Engine::~Engine() {
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
   ASSIGN_OR_RETURN(const TenantLimits tenant, limits_of(request.tenant));
   RETURN_IF_ERROR(check_request(request, options_.core.limits, tenant));
-  if (cache_.names_blocks()) {
-    thread_local kv::BlockNamer namer;
-    RETURN_IF_ERROR(kv::name_prompt(namer, {}, request.cache_salt, request.public_tokens,
-                                    request.prompt, cache_.block_tokens(), request.names));
+  if (cache_.hashes_blocks()) {
+    thread_local kv::BlockHasher hasher;
+    RETURN_IF_ERROR(kv::hash_prompt(hasher, {}, request.cache_salt, request.public_tokens,
+                                    request.prompt, cache_.block_tokens(), request.block_hashes));
   }
   const RequestId id(next_id_++);
   {
@@ -123,7 +123,7 @@ void Engine::set_tenants(std::vector<NamedTenant> tenants) {
   waker_->wake.notify_one();
 }
 
-void Engine::nudge() {
+void Engine::wake() {
   leave(std::function<void(kv::Cache&)>([](kv::Cache&) {}));
 }
 
@@ -137,19 +137,19 @@ void Engine::drop_space(const std::string& why) {
   leave(Order([why](Core& core) { core.drop_space(why); }));
 }
 
-bool Engine::keep_all(std::chrono::nanoseconds patience) {
+bool Engine::offload_all(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(waker_->mutex);
-  put(Order([](Core& core) { core.keep_all(); }));
+  put(Order([](Core& core) { core.offload_all(); }));
   waker_->wake.notify_one();
-  return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
+  return finished_.wait_for(lock, timeout, [this] { return idle_ && inbox_.empty(); });
 }
 
-std::vector<TierPicture> Engine::tiers() const {
-  std::vector<TierPicture> pictures;
+std::vector<TierStats> Engine::tiers() const {
+  std::vector<TierStats> stats;
   for (const kv::PageStore* const store : options_.core.tiers.stores) {
-    pictures.push_back({std::string(store->name()), store->stats(), store->takes_writes()});
+    stats.push_back({std::string(store->name()), store->stats(), store->takes_writes()});
   }
-  return pictures;
+  return stats;
 }
 
 void Engine::remove_tenant(TenantId tenant, TenantRemovals::Done done) {
@@ -167,28 +167,28 @@ void Engine::leave(Message message) {
 
 void Engine::put(Message message) {
   inbox_.push_back(std::move(message));
-  has_mail_ = true;
+  has_messages_ = true;
 }
 
-bool Engine::drain(std::chrono::nanoseconds patience) {
+bool Engine::drain(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(waker_->mutex);
   draining_ = true;
-  return finished_.wait_for(lock, patience, [this] { return idle_ && inbox_.empty(); });
+  return finished_.wait_for(lock, timeout, [this] { return idle_ && inbox_.empty(); });
 }
 
 void Engine::run() {
   bool stood = false;  // in the last round there was nothing to do
   for (;;) {
-    if (has_mail_ && !take_messages()) return;
+    if (has_messages_ && !take_messages()) return;
     const bool worked = core_.step();
     removals_.poll();
     publish();
     if (options_.after_step) options_.after_step();
     const bool moving = !worked && core_.move_pages();
-    const bool may_start = core_.requests_open() > 0 && core_.answers_paused() == 0;
+    const bool may_start = core_.requests_open() > 0 && core_.sequences_paused() == 0;
     if (moving) {
       removals_.poll();
-      nap();
+      wait_for_pages();
     } else if (!worked && (stood || !may_start)) {
       removals_.poll();
       publish_curve();
@@ -204,7 +204,7 @@ bool Engine::take_messages() {
   {
     const std::lock_guard lock(waker_->mutex);
     messages_.swap(inbox_);
-    has_mail_ = false;
+    has_messages_ = false;
     idle_ = false;
     last = stopping_;  // known with the swap: nothing is left behind in the inbox
   }
@@ -241,8 +241,8 @@ void Engine::take_tenants(const std::vector<NamedTenant>& tenants) {
 
 void Engine::publish() {
   Snapshot now = {core_.counters()};
-  now.answers_running = core_.scheduler().running().size();
-  now.answers_paused = core_.answers_paused();
+  now.sequences_running = core_.scheduler().running().size();
+  now.sequences_paused = core_.sequences_paused();
   now.requests_waiting = core_.scheduler().tasks_waiting();
   now.waiting_by_reason = core_.scheduler().waiting().by_reason();
   now.blocks_all = cache_.pool().blocks();
@@ -251,13 +251,13 @@ void Engine::publish() {
   now.blocks_retained = cache_.blocks_retained();
   now.blocks_evicted = cache_.blocks_evicted();
   now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
-  now.blocks_joined = cache_.blocks_joined();
+  now.blocks_deduplicated = cache_.blocks_deduplicated();
   now.is_lost = core_.is_lost();
-  if (core_.tiers() != nullptr) picture_tiers(*core_.tiers(), now);
+  if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retained_version() != retained_version_) publish_retained();
   if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();
-  const bool tenants_came = tenant_pictures_.size() != tenants_.size();
+  const bool tenants_came = tenant_stats_.size() != tenants_.size();
   if (tenants_came || clock_.now_ns() - tenants_published_ns_ >= kTenantsEveryNs) {
     const std::unique_lock lock(tenants_mutex_, std::try_to_lock);
     if (lock.owns_lock()) publish_tenants();
@@ -274,51 +274,51 @@ void Engine::publish_curve() {
 
 void Engine::publish_tenants() {
   tenants_published_ns_ = clock_.now_ns();
-  tenant_pictures_.resize(tenants_.size());
+  tenant_stats_.resize(tenants_.size());
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
     const sched::Tenant& tenant = tenants_[TenantId(i)];
-    TenantPicture& picture = tenant_pictures_[i];
-    picture.name = tenant.name;
-    picture.answers_running = tenant.answers_running;
-    picture.requests_queued = tenant.requests_queued;
-    picture.kv_tokens_held = tenant.kv_tokens_held;
-    picture.blocks_cached = i == 0 ? cache_.salts().blocks_charged(kv::kPublicAccount)
-                                   : cache_.salts().blocks_charged(kv::OwnerId(i));
-    picture.rows_computed = tenant.rows_computed;
-    picture.use = tenant.use;
+    TenantStats& stats = tenant_stats_[i];
+    stats.name = tenant.name;
+    stats.sequences_running = tenant.sequences_running;
+    stats.requests_queued = tenant.requests_queued;
+    stats.kv_tokens_held = tenant.kv_tokens_held;
+    stats.blocks_cached = i == 0 ? cache_.salts().blocks_charged(kv::kPublicAccount)
+                                 : cache_.salts().blocks_charged(kv::OwnerId(i));
+    stats.tokens_computed = tenant.tokens_computed;
+    stats.use = tenant.use;
   }
 }
 
-std::vector<TenantPicture> Engine::tenants() const {
+std::vector<TenantStats> Engine::tenants() const {
   const std::lock_guard lock(tenants_mutex_);
-  return tenant_pictures_;
+  return tenant_stats_;
 }
 
 void Engine::publish_retained() {
   retained_version_ = cache_.retained_version();
-  std::vector<kv::RetentionPicture> retained = cache_.retained();
+  std::vector<kv::GrantStats> retained = cache_.retained();
   const std::lock_guard lock(retained_mutex_);
   retained_.swap(retained);
 }
 
-std::vector<kv::RetentionPicture> Engine::retained() const {
+std::vector<kv::GrantStats> Engine::retained() const {
   const std::int64_t now_ns = clock_.now_ns();
-  std::vector<kv::RetentionPicture> running;
+  std::vector<kv::GrantStats> running;
   const std::lock_guard lock(retained_mutex_);
   // While the engine sleeps nobody lets go of what has ended.
   std::copy_if(retained_.begin(), retained_.end(), std::back_inserter(running),
-               [&](const kv::RetentionPicture& grant) { return grant.until_ns > now_ns; });
+               [&](const kv::GrantStats& grant) { return grant.until_ns > now_ns; });
   return running;
 }
 
 std::string Engine::tenant_name(TenantId id) const {
   const std::lock_guard lock(tenants_mutex_);
-  return id.value() < tenant_pictures_.size() ? tenant_pictures_[id.value()].name : std::string();
+  return id.value() < tenant_stats_.size() ? tenant_stats_[id.value()].name : std::string();
 }
 
 // Pages are on their way, and nothing can be computed before they come or have taken too long.
-// Stores ring when there is something to do.
-void Engine::nap() {
+// Stores notify when there is something to do.
+void Engine::wait_for_pages() {
   constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(2);
   constexpr std::chrono::nanoseconds kLongest = std::chrono::seconds(1);
   // While requests are open deadlines pass and readers go on.
@@ -326,7 +326,7 @@ void Engine::nap() {
   const std::chrono::nanoseconds due(core_.next_look_ns() - clock_.now_ns());
   std::unique_lock lock(waker_->mutex);
   waker_->wake.wait_for(lock, std::clamp(due, kShortest, longest),
-                        [this] { return has_mail_ || waker_->pages_came; });
+                        [this] { return has_messages_ || waker_->pages_came; });
   waker_->pages_came = false;
 }
 

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/published.h"
+#include "base/seq_lock.h"
 #include "engine/core.h"
 #include "engine/snapshot.h"
 #include "engine/tenant_removals.h"
@@ -27,7 +27,7 @@ struct NamedTenant {
   TenantLimits limits;
 };
 
-struct TierPicture {
+struct TierStats {
   std::string name;
   kv::StoreStats stats;
   bool takes_writes = true;  // stats.condition says why not
@@ -55,12 +55,12 @@ class Engine {
   // where that of the options ends: nobody leaves it and nobody changes places.
   void set_tenants(std::vector<NamedTenant> tenants);
   // A sink that wanted no more wants more again (ReplySink::wants_more).
-  void nudge();
+  void wake();
   // Runs on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
-  // No more requests are taken; true once none is left, false after `patience`.
-  bool drain(std::chrono::nanoseconds patience);
+  // No more requests are taken; true once none is left, false after `timeout`.
+  bool drain(std::chrono::nanoseconds timeout);
 
   // What pages are addressed by outside is known: tiers are read from now on, and written once it
   // is sure.
@@ -68,11 +68,11 @@ class Engine {
   // It is wrong, or not to be had (Core::drop_space).
   void drop_space(const std::string& why);
   // After drain(): writes what is worth keeping to the tiers, most recently used first. False when
-  // `patience` was not enough for all of it.
-  bool keep_all(std::chrono::nanoseconds patience);
+  // `timeout` was not enough for all of it.
+  bool offload_all(std::chrono::nanoseconds timeout);
 
   // The tiers outside the pool, nearest first. Any thread.
-  std::vector<TierPicture> tiers() const;
+  std::vector<TierStats> tiers() const;
   // Removes what is private to a tenant, from the pool and every tier. `done` is told what went, on
   // the engine's thread: from then on nothing of it is found or can come back. It is not told when
   // the engine is dropped before.
@@ -82,13 +82,13 @@ class Engine {
   Snapshot snapshot() const { return snapshot_.read(); }
   const Distributions& distributions() const { return core_.distributions(); }
   // By TenantId; at most kTenantsEveryNs old while something runs.
-  std::vector<TenantPicture> tenants() const;
+  std::vector<TenantStats> tenants() const;
   std::string tenant_name(TenantId id) const;
   // What requests had retained and has not ended, soonest to end first; ends are by now_ns().
-  std::vector<kv::RetentionPicture> retained() const;
+  std::vector<kv::GrantStats> retained() const;
   std::uint64_t retain_blocks_max() const { return retain_blocks_max_; }
   // What other sizes and policies would have given: at most a second old, and of now while idle.
-  kv::CurvePicture curve() const { return curve_.read(); }
+  kv::CurveStats curve() const { return curve_.read(); }
   std::int64_t now_ns() const { return clock_.now_ns(); }
   const RequestLimits& limits() const { return options_.core.limits; }
 
@@ -119,7 +119,7 @@ class Engine {
   void publish_retained();
   void publish_curve();
   void publish_tenants();  // under tenants_mutex_
-  void nap();
+  void wait_for_pages();
   void sleep();
 
   // Wakes the engine's thread. Stores hold it too: they ring also when the engine is gone.
@@ -137,19 +137,19 @@ class Engine {
   sched::TenantTable tenants_;
   Core core_;
   std::atomic<std::uint64_t> next_id_{1};
-  Published<Snapshot> snapshot_;
+  SeqLock<Snapshot> snapshot_;
 
   std::uint64_t curve_asked_ = UINT64_MAX;  // Cache::blocks_asked() that is published, and when
   std::int64_t curve_published_ns_ = 0;
-  Published<kv::CurvePicture> curve_;
+  SeqLock<kv::CurveStats> curve_;
 
-  std::uint64_t retained_version_ = 0;  // that is published
-  mutable std::mutex retained_mutex_;   // taken by the engine's thread when something changed
-  std::vector<kv::RetentionPicture> retained_;  // under retained_mutex_
+  std::uint64_t retained_version_ = 0;    // that is published
+  mutable std::mutex retained_mutex_;     // taken by the engine's thread when something changed
+  std::vector<kv::GrantStats> retained_;  // under retained_mutex_
 
   std::int64_t tenants_published_ns_ = 0;
-  mutable std::mutex tenants_mutex_;            // a step only tries it
-  std::vector<TenantPicture> tenant_pictures_;  // [tenant]; others read it under tenants_mutex_
+  mutable std::mutex tenants_mutex_;       // a step only tries it
+  std::vector<TenantStats> tenant_stats_;  // [tenant]; others read it under tenants_mutex_
 
   // Under the waker's mutex:
   std::condition_variable finished_;  // for drain()
@@ -159,8 +159,8 @@ class Engine {
   bool stopping_ = false;
   bool idle_ = false;
 
-  std::atomic<bool> has_mail_{false};  // spares the engine's thread the lock
-  std::vector<Message> messages_;      // taken from the inbox
+  std::atomic<bool> has_messages_{false};  // spares the engine's thread the lock
+  std::vector<Message> messages_;          // taken from the inbox
   TenantRemovals removals_;
   std::thread thread_;  // last: starts when all else stands
 };

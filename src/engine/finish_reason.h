@@ -1,4 +1,4 @@
-// Why an answer ended.
+// Why a sequence ended.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace pagoda::engine {
 enum class FinishReason : std::uint8_t {
   kStop,       // an end token, or a stop token of the request
   kLength,     // as many tokens as were asked for
-  kContext,    // prompt and answer fill the context
+  kContext,    // prompt and output fill the context
   kCancelled,  // by the asker, or because it went away
   kDeadline,   // its time is over
   kRefused,    // at the door: a limit is reached for now
@@ -20,7 +20,7 @@ enum class FinishReason : std::uint8_t {
 
 inline constexpr std::size_t kFinishReasonCount = 8;
 
-// Did the answer end by itself, with what was asked for?
+// Did the sequence end by itself, with what was asked for?
 constexpr bool ended_well(FinishReason reason) {
   return reason == FinishReason::kStop || reason == FinishReason::kLength ||
          reason == FinishReason::kContext;

@@ -14,20 +14,20 @@ TokenScore keep(const Logprobs& logprobs) {
   return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
 }
 
-constexpr std::uint32_t kOnHost = kernels::cuda::kNoChoice;
+constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
 
 // Does the row decide as it is? What is forbidden or counted changes it first. While a launch is
 // not collected its token is not counted yet: then more is forbidden than need be, never less.
 bool row_decides(const SamplingState& state) {
-  const SamplingOptions& options = state.options();
+  const SamplingParams& options = state.options();
   return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
-         state.end_rule().forbidden_after(state.generated()).empty();
+         state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
-kernels::cuda::Draw draw_of(const LaunchSample& sample, std::uint32_t row) {
-  const SamplingOptions& options = sample.sampling->options();
+kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t row) {
+  const SamplingParams& options = sample.sampling->options();
   return {.row = row,
-          .sharpness = is_greedy(options) ? 0.0f : 1.0f / options.temperature,
+          .inverse_temperature = is_greedy(options) ? 0.0f : 1.0f / options.temperature,
           .top_k = options.top_k,
           .top_p = options.top_p,
           .min_p = options.min_p,
@@ -63,12 +63,13 @@ Status GpuRunner::take_memory() {
   ASSIGN_OR_RETURN(logits_, device::PinnedBuffer::allocate(
                                 rows * decoder_.config().vocabulary * sizeof(float), "logits"));
   for (Pending& pending : pendings_) {
-    ASSIGN_OR_RETURN(pending.choices,
-                     device::PinnedBuffer::allocate(rows * sizeof(std::uint32_t), "choices"));
-    ASSIGN_OR_RETURN(pending.spoilt_words,
-                     device::PinnedBuffer::allocate(
-                         decoder_.options().sequences_max * sizeof(std::uint32_t), "spoilt rows"));
-    ASSIGN_OR_RETURN(pending.done, device::Event::create());
+    ASSIGN_OR_RETURN(pending.sampled_tokens, device::PinnedBuffer::allocate(
+                                                 rows * sizeof(std::uint32_t), "sampled_tokens"));
+    ASSIGN_OR_RETURN(
+        pending.nonfinite_words,
+        device::PinnedBuffer::allocate(decoder_.options().sequences_max * sizeof(std::uint32_t),
+                                       "nonfinite rows"));
+    ASSIGN_OR_RETURN(pending.done, device::GpuEvent::create());
   }
   rows_.reserve(decoder_.options().sequences_max);
   decoder_.set_pages(pages_);
@@ -83,9 +84,9 @@ void GpuRunner::launch(const Launch& launch) {
   ++launched_;
   pending.samples.assign(launch.samples.begin(), launch.samples.end());
   pending.scores.assign(launch.scores.begin(), launch.scores.end());
-  pending.chosen.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{}));
+  pending.chosen.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   pending.scored.assign(launch.scores.size(), TokenScore{});
-  pending.spoilt.assign(launch.rows.size(), 0);
+  pending.nonfinite.assign(launch.rows.size(), 0);
   pending.finished = false;
   // The host has one place for logits.
   if (before != nullptr && before->needs_logits) finish(*before);
@@ -99,12 +100,12 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   RETURN_IF_ERROR(copy_blocks(launch.copies));
   gather_rows(launch, before);
   if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
-  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.draws));
-  RETURN_IF_ERROR(fetch_spoilt(pending));
+  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.device_samples));
+  RETURN_IF_ERROR(fetch_nonfinite(pending));
   device::Stream& stream = decoder_.stream();
-  RETURN_IF_ERROR(stream.copy_to_host(pending.choices.data(),
-                                      reinterpret_cast<const std::byte*>(decoder_.choices()),
-                                      pending.draws.size() * sizeof(std::uint32_t)));
+  RETURN_IF_ERROR(stream.copy_to_host(pending.sampled_tokens.data(),
+                                      reinterpret_cast<const std::byte*>(decoder_.sampled_tokens()),
+                                      pending.device_samples.size() * sizeof(std::uint32_t)));
   if (pending.needs_logits) {
     RETURN_IF_ERROR(stream.copy_to_host(
         logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
@@ -113,11 +114,11 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   return pending.done->record(stream);
 }
 
-// Which of the rows were spoilt: known when what is on the stream now is done.
-Status GpuRunner::fetch_spoilt(Pending& pending) {
-  return decoder_.stream().copy_to_host(pending.spoilt_words.data(),
-                                        reinterpret_cast<const std::byte*>(decoder_.spoilt()),
-                                        pending.spoilt.size() * sizeof(std::uint32_t));
+// Which of the rows were nonfinite: known when what is on the stream now is done.
+Status GpuRunner::fetch_nonfinite(Pending& pending) {
+  return decoder_.stream().copy_to_host(pending.nonfinite_words.data(),
+                                        reinterpret_cast<const std::byte*>(decoder_.nonfinite()),
+                                        pending.nonfinite.size() * sizeof(std::uint32_t));
 }
 
 // The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
@@ -131,7 +132,7 @@ Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
   kernels::cuda::launch_copy_rows(
       {.pages = pages_, .layout = decoder_.page_layout(), .copies = copies_},
       decoder_.stream().handle());
-  return device::last_launch();
+  return device::last_launch_error();
 }
 
 void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
@@ -147,23 +148,23 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
   }
 }
 
-// What the launch before chose for `place`. Answers keep their order from launch to launch, so the
-// search goes on where the last one ended.
+// What the launch before chose for `from.handle`. Answers keep their order from launch to launch,
+// so the search goes on where the last one ended.
 void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows) {
   ASSERT(before != nullptr, "an unknown token is one that the launch before chooses");
   const std::size_t count = before->samples.size();
   for (std::size_t tried = 0; tried < count; ++tried, ++cursor_) {
     const std::size_t i = cursor_ % count;
-    if (before->samples[i].place != from.place) continue;
+    if (before->samples[i].handle != from.handle) continue;
     ++cursor_;
     if (!before->finished) {
-      rows.chosen = before->sample_draw[i];
+      rows.sampled_index = before->device_sample[i];
     } else if (before->chosen[i].ok()) {
       rows.last_token = before->chosen[i].value().token;
     }
     return;
   }
-  ASSERT(false, "the launch before chose a token for this place");
+  ASSERT(false, "the launch before chose a token for this sequence");
 }
 
 void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
@@ -187,25 +188,27 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
 // Who chooses: the GPU where it can.
 void GpuRunner::list_draws(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
-  pending.draws.clear();
-  pending.sample_draw.clear();
+  pending.device_samples.clear();
+  pending.device_sample.clear();
   for (std::size_t i = 0; i < pending.samples.size(); ++i) {
     const LaunchSample& sample = pending.samples[i];
     const std::uint32_t top_k = sample.sampling->options().top_k;
-    const bool drawn = !in_groups && pending.draws.size() < decoder_.logit_rows_max() &&
+    const bool drawn = !in_groups && pending.device_samples.size() < decoder_.logit_rows_max() &&
                        row_decides(*sample.sampling) &&
                        (top_k <= kernels::cuda::kTopKMax || top_k >= decoder_.config().vocabulary);
-    pending.sample_draw.push_back(drawn ? static_cast<std::uint32_t>(pending.draws.size())
-                                        : kOnHost);
-    if (drawn) pending.draws.push_back(draw_of(sample, pending.sample_logit[i]));
+    pending.device_sample.push_back(
+        drawn ? static_cast<std::uint32_t>(pending.device_samples.size()) : kOnHost);
+    if (drawn)
+      pending.device_samples.push_back(sampling_params_of(sample, pending.sample_logit[i]));
   }
-  pending.needs_logits = !pending.scores.empty() || pending.draws.size() < pending.samples.size();
+  pending.needs_logits =
+      !pending.scores.empty() || pending.device_samples.size() < pending.samples.size();
 }
 
 // More rows of logits than there is memory for: computed and used some at a time, at once.
 Status GpuRunner::compute_in_groups(Pending& pending) {
   RETURN_IF_ERROR(decoder_.forward(rows_, {}));
-  RETURN_IF_ERROR(fetch_spoilt(pending));
+  RETURN_IF_ERROR(fetch_nonfinite(pending));
   device::Stream& stream = decoder_.stream();
   const auto all = static_cast<std::uint32_t>(pending.logit_rows.size());
   for (std::uint32_t begin = 0; begin < all; begin += decoder_.logit_rows_max()) {
@@ -235,14 +238,14 @@ void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t 
     for (std::size_t i = range.begin; i < range.end; ++i) {
       if (i < samples) {
         const auto logits = logits_of(pending.sample_logit[i]);
-        if (logits.empty() || pending.sample_draw[i] != kOnHost) continue;
+        if (logits.empty() || pending.device_sample[i] != kOnHost) continue;
         const LaunchSample& job = pending.samples[i];
         const Result<Sampled> sampled = sample(logits, *job.sampling, scratch, job.position);
         if (!sampled.ok()) {
           pending.chosen[i] = sampled.error();
           continue;
         }
-        TokenChoice choice = {.token = sampled.value().token, .score = std::nullopt};
+        SampledToken choice = {.token = sampled.value().token, .score = std::nullopt};
         if (sampled.value().logprobs) choice.score = keep(*sampled.value().logprobs);
         job.sampling->accept(choice.token);
         pending.chosen[i] = std::move(choice);
@@ -272,17 +275,18 @@ Status GpuRunner::wait_and_choose(Pending& pending) {
     use_logits(pending, 0, static_cast<std::uint32_t>(pending.logit_rows.size()));
   }
   for (std::size_t i = 0; i < pending.samples.size(); ++i) {
-    if (pending.sample_draw[i] == kOnHost) continue;
+    if (pending.device_sample[i] == kOnHost) continue;
     const LaunchSample& job = pending.samples[i];
-    const std::uint32_t token = pending.choices.as<std::uint32_t>()[pending.sample_draw[i]];
-    if (token == kernels::cuda::kNoChoice) {
+    const std::uint32_t token =
+        pending.sampled_tokens.as<std::uint32_t>()[pending.device_sample[i]];
+    if (token == kernels::cuda::kNotSampled) {
       pending.chosen[i] =
           Error{ErrorCode::kCorrupt,
                 fmt::format("a logit of the model at position {} is not finite", job.position)};
       continue;
     }
     job.sampling->accept(TokenId(token));
-    pending.chosen[i] = TokenChoice{.token = TokenId(token), .score = std::nullopt};
+    pending.chosen[i] = SampledToken{.token = TokenId(token), .score = std::nullopt};
   }
   return ok_status();
 }
@@ -299,11 +303,11 @@ Collected GpuRunner::collect() {
   ++collected_;
   finish(pending);
   if (!failure_) {
-    const auto* const words = pending.spoilt_words.as<std::uint32_t>();
-    std::transform(words, words + pending.spoilt.size(), pending.spoilt.begin(),
+    const auto* const words = pending.nonfinite_words.as<std::uint32_t>();
+    std::transform(words, words + pending.nonfinite.size(), pending.nonfinite.begin(),
                    [](std::uint32_t word) { return static_cast<std::uint8_t>(word); });
   }
-  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.spoilt};
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.nonfinite};
 }
 
 }  // namespace pagoda::engine

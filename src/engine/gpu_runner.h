@@ -45,15 +45,16 @@ class GpuRunner final : public Runner {
     std::vector<std::uint32_t> logit_rows;    // ascending
     std::vector<std::uint32_t> sample_logit;  // of each sample: which of logit_rows
     std::vector<std::uint32_t> score_logit;
-    std::vector<kernels::cuda::Draw> draws;
-    std::vector<std::uint32_t> sample_draw;  // of each sample: which of draws; kOnHost: none
+    std::vector<kernels::cuda::GpuSamplingParams> device_samples;
+    std::vector<std::uint32_t>
+        device_sample;  // of each sample: which of device_samples; kOnHost: none
     bool needs_logits = false;
     bool finished = false;  // samples are chosen
-    std::optional<device::Event> done;
-    device::PinnedBuffer choices;
-    device::PinnedBuffer spoilt_words;  // of the launch's rows, as the GPU wrote them
-    std::vector<std::uint8_t> spoilt;
-    std::vector<Result<TokenChoice>> chosen;
+    std::optional<device::GpuEvent> done;
+    device::PinnedBuffer sampled_tokens;
+    device::PinnedBuffer nonfinite_words;  // of the launch's rows, as the GPU wrote them
+    std::vector<std::uint8_t> nonfinite;
+    std::vector<Result<SampledToken>> chosen;
     std::vector<TokenScore> scored;
   };
 
@@ -61,7 +62,7 @@ class GpuRunner final : public Runner {
             const kernels::KernelSet& kernels);
   Status take_memory();
   Status start(const Launch& launch, Pending* before, Pending& pending);
-  Status fetch_spoilt(Pending& pending);
+  Status fetch_nonfinite(Pending& pending);
   Status copy_blocks(std::span<const kv::Copy> copies);
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);

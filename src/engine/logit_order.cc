@@ -22,8 +22,8 @@ Error not_finite(std::span<const float> logits, std::uint64_t position) {
 
 }  // namespace
 
-Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const float> logits,
-                            std::uint64_t position) {
+Result<BestLogit> find_argmax(const kernels::KernelSet& kernels, std::span<const float> logits,
+                              std::uint64_t position) {
   ASSERT(!logits.empty(), "a row has logits");
   float best = -std::numeric_limits<float>::infinity();
   std::size_t best_block = 0;
@@ -41,8 +41,8 @@ Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const f
   return BestLogit{best, static_cast<std::uint32_t>(id)};
 }
 
-void find_first(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
-                FirstTokens& first) {
+void find_top_k(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
+                TopKTokens& first) {
   std::vector<std::uint32_t>& ids = first.ids;
   ids.clear();
   if (count == 0) return;

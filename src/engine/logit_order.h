@@ -33,12 +33,12 @@ struct BestLogit {
 
 // The first token in order. An error when a logit is not finite; `position`, that of the token
 // these logits are for, goes into its message.
-Result<BestLogit> find_best(const kernels::KernelSet& kernels, std::span<const float> logits,
-                            std::uint64_t position);
+Result<BestLogit> find_argmax(const kernels::KernelSet& kernels, std::span<const float> logits,
+                              std::uint64_t position);
 
-// The outcome of find_first and the memory it works in, taken once.
-struct FirstTokens {
-  explicit FirstTokens(std::size_t vocabulary) {
+// The outcome of find_top_k and the memory it works in, taken once.
+struct TopKTokens {
+  explicit TopKTokens(std::size_t vocabulary) {
     ids.reserve(vocabulary);
     group_bests.reserve(vocabulary / kLogitGroup + 1);
     ordered_bests.reserve(vocabulary / kLogitGroup + 1);
@@ -50,8 +50,8 @@ struct FirstTokens {
 };
 
 // The first `count` tokens, in no order; all when there are fewer. Logits must be finite.
-void find_first(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
-                FirstTokens& first);
+void find_top_k(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
+                TopKTokens& first);
 
 // How many tokens come before this one.
 std::size_t count_before(std::span<const float> logits, std::uint32_t id);

@@ -24,13 +24,13 @@ Result<Logprobs> find_logprobs(std::span<const float> logits, TokenId chosen,
                                std::uint32_t top_count, SamplerScratch& scratch,
                                std::uint64_t position) {
   ASSERT(chosen.value() < logits.size(), "the chosen token has a logit");
-  ASSIGN_OR_RETURN(const BestLogit best, find_best(scratch.kernels, logits, position));
+  ASSIGN_OR_RETURN(const BestLogit best, find_argmax(scratch.kernels, logits, position));
   const double total = log_of_exp_sum(scratch.kernels, logits, best.logit);
   const auto entry = [&](std::uint32_t id, std::size_t rank) {
     return TokenLogprob{TokenId(id), static_cast<float>(double{logits[id]} - total),
                         static_cast<std::uint32_t>(rank)};
   };
-  find_first(scratch.kernels, logits, top_count, scratch.first);
+  find_top_k(scratch.kernels, logits, top_count, scratch.first);
   std::vector<std::uint32_t>& ids = scratch.first.ids;
   std::sort(ids.begin(), ids.end(),
             [logits](std::uint32_t a, std::uint32_t b) { return comes_before(logits, a, b); });

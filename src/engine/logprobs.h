@@ -1,5 +1,5 @@
 // Log-probabilities of tokens, from the logits as the model gave them: before penalties, bias and
-// temperature (vLLM's raw_logprobs). For answer tokens and prompt tokens alike.
+// temperature (vLLM's raw_logprobs). For output tokens and prompt tokens alike.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Logprobs {
   std::span<const TokenLogprob> top;  // by rank; in the scratch, until its next use
 };
 
-// log softmax = logit - best - log(sum): exponentials add up by lane sum within a block of
+// log softmax = logit - best - log(sum): exponentials add up by 8-lane reduction within a block of
 // kLogitBlock tokens, blocks left to right in double. An error when a logit is not finite.
 Result<Logprobs> find_logprobs(std::span<const float> logits, TokenId chosen,
                                std::uint32_t top_count, SamplerScratch& scratch,

@@ -1,4 +1,4 @@
-// A request inside the engine: its answers as the scheduler's tasks, and what they report to.
+// A request inside the engine: its sequences as the scheduler's tasks, and what they report to.
 #pragma once
 
 #include <memory>
@@ -7,14 +7,14 @@
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
-#include "sched/task.h"
+#include "sched/sequence_task.h"
 
 namespace pagoda::engine {
 
 struct OpenRequest;
 
-struct Answer final : sched::Task {
-  explicit Answer(SamplingState first) : sampling(std::move(first)) {}
+struct OpenSequence final : sched::SequenceTask {
+  explicit OpenSequence(SamplingState first) : sampling(std::move(first)) {}
 
   OpenRequest* request = nullptr;
   std::uint32_t index = 0;
@@ -32,8 +32,8 @@ struct OpenRequest {
   Request asked;
   std::shared_ptr<ReplySink> sink;
   std::int64_t arrived_ns = 0;
-  std::vector<std::unique_ptr<Answer>> answers;
-  std::uint32_t answers_left = 0;  // not finished
+  std::vector<std::unique_ptr<OpenSequence>> sequences;
+  std::uint32_t sequences_left = 0;  // not finished
   std::optional<RetainOutcome> retain;
 };
 

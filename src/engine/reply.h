@@ -1,4 +1,4 @@
-// What comes back: tokens as they are chosen, then one record per answer.
+// What comes back: tokens as they are chosen, then one record per sequence.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 #include "base/token_id.h"
 #include "engine/finish_reason.h"
+#include "engine/sampled_token.h"
 #include "engine/tiers/load_record.h"
-#include "engine/token_choice.h"
 #include "kv/explanation.h"
 
 namespace pagoda::engine {
 
-// Times between an answer's tokens.
+// Times between a sequence's tokens.
 struct TokenGaps {
   std::uint64_t count = 0;
   std::int64_t sum_ns = 0;
@@ -28,12 +28,12 @@ struct RetainOutcome {
   std::string refused;  // empty: granted
 };
 
-// An answer's life in numbers. Times are 0 for what was not reached.
-struct AnswerRecord {
+// A sequence's life in numbers. Times are 0 for what was not reached.
+struct SequenceRecord {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prompt_tokens_cached = 0;    // found in the cache when it first ran
   std::uint64_t prompt_tokens_computed = 0;  // again, too, after a preemption
-  std::uint64_t answer_tokens = 0;
+  std::uint64_t output_tokens = 0;
   std::uint32_t preemptions = 0;
   std::uint64_t seed = 0;  // of its random numbers
   std::int64_t arrived_ns = 0;
@@ -55,9 +55,9 @@ struct AnswerRecord {
   }
 };
 
-struct ChosenToken {
+struct OutputToken {
   TokenId token;
-  bool ends = false;  // an end or stop token: the answer's last, not part of its text
+  bool ends = false;  // an end or stop token: the sequence's last, not part of its text
   const TokenScore* score = nullptr;  // where asked for
 };
 
@@ -66,13 +66,13 @@ class ReplySink {
  public:
   virtual ~ReplySink() = default;
   // Asked before every step: while it is false the request's answers get no rows. Whoever makes it
-  // true again wakes the engine (Engine::nudge).
+  // true again wakes the engine (Engine::wake).
   virtual bool wants_more() const { return true; }
-  // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first answer token.
-  virtual void on_prompt_scores(std::span<const TokenScore> /*scores*/) {}
-  virtual void on_token(std::uint32_t answer, const ChosenToken& chosen) = 0;
-  // Once per answer. `message` says more for kRefused, kError and kLost.
-  virtual void on_finish(std::uint32_t answer, FinishReason reason, const AnswerRecord& record,
+  // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first output token.
+  virtual void on_prompt_logprobs(std::span<const TokenScore> /*scores*/) {}
+  virtual void on_token(std::uint32_t sequence, const OutputToken& chosen) = 0;
+  // Once per sequence. `message` says more for kRefused, kError and kLost.
+  virtual void on_finish(std::uint32_t sequence, FinishReason reason, const SequenceRecord& record,
                          const std::string& message) = 0;
 };
 

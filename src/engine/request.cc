@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kv/names/block_name.h"
+#include "kv/hash/block_hash.h"
 #include "kv/retention.h"
 
 namespace pagoda::engine {
@@ -12,7 +12,7 @@ namespace {
 
 Error out_of_range(std::string message) { return {ErrorCode::kOutOfRange, std::move(message)}; }
 
-// What prompt and answer may fill together.
+// What prompt and output may fill together.
 std::uint64_t context_limit(const RequestLimits& limits, const TenantLimits& tenant) {
   std::uint64_t tokens = limits.context_tokens;
   if (tenant.context_tokens > 0) tokens = std::min(tokens, tenant.context_tokens);
@@ -32,20 +32,20 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
         request.prompt.size(), context));
   }
   if (!request.end.max_tokens) return ok_status();
-  const std::uint64_t answer = *request.end.max_tokens;
-  if (answer > context - request.prompt.size()) {
+  const std::uint64_t output = *request.end.max_tokens;
+  if (output > context - request.prompt.size()) {
     return out_of_range(
         fmt::format("max_tokens: {} and the prompt's {} tokens make {}, but the context holds {}",
-                    answer, request.prompt.size(), answer + request.prompt.size(), context));
+                    output, request.prompt.size(), output + request.prompt.size(), context));
   }
-  if (tenant.output_tokens > 0 && answer > tenant.output_tokens) {
+  if (tenant.output_tokens > 0 && output > tenant.output_tokens) {
     return out_of_range(
-        fmt::format("max_tokens: is {}, the tenant's limit is {}", answer, tenant.output_tokens));
+        fmt::format("max_tokens: is {}, the tenant's limit is {}", output, tenant.output_tokens));
   }
   return ok_status();
 }
 
-Status check_retain(const RetainWish& wish, std::uint64_t prompt_tokens) {
+Status check_retain(const RetainParams& wish, std::uint64_t prompt_tokens) {
   if (wish.tokens == 0 || wish.tokens > prompt_tokens) {
     return out_of_range(fmt::format("retain: {} tokens, expected 1 to the prompt's {}", wish.tokens,
                                     prompt_tokens));
@@ -62,20 +62,20 @@ Status check_retain(const RetainWish& wish, std::uint64_t prompt_tokens) {
 
 }  // namespace
 
-std::uint32_t answers_max(const RequestLimits& limits, const TenantLimits& tenant) {
-  const std::uint32_t most = std::min(kAnswersMax, limits.answers_max);
-  return tenant.answers_running > 0 ? std::min(most, tenant.answers_running) : most;
+std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant) {
+  const std::uint32_t most = std::min(kSequencesPerRequestMax, limits.sequences_max);
+  return tenant.sequences_running > 0 ? std::min(most, tenant.sequences_running) : most;
 }
 
 Status check_request(const Request& request, const RequestLimits& limits,
                      const TenantLimits& tenant) {
-  const std::uint32_t most = answers_max(limits, tenant);
+  const std::uint32_t most = sequences_max(limits, tenant);
   if (request.sampling.n < 1 || request.sampling.n > most) {
     return out_of_range(fmt::format("n: is {}, expected 1 to {}{}", request.sampling.n, most,
-                                    most < answers_max(limits) ? " of this tenant" : ""));
+                                    most < sequences_max(limits) ? " of this tenant" : ""));
   }
   RETURN_IF_ERROR(check_sampling(request.sampling, limits.vocabulary));
-  RETURN_IF_ERROR(check_end(request.end, limits.vocabulary));
+  RETURN_IF_ERROR(check_stop(request.end, limits.vocabulary));
   RETURN_IF_ERROR(check_lengths(request, limits, tenant));
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     if (request.prompt[i].value() >= limits.vocabulary) {
@@ -96,11 +96,11 @@ Status check_request(const Request& request, const RequestLimits& limits,
 
 std::uint64_t context_of(const Request& request, const RequestLimits& limits,
                          const TenantLimits& tenant) {
-  std::uint64_t answer = limits.context_tokens;
-  if (tenant.output_tokens > 0) answer = tenant.output_tokens;
-  if (tenant.output_tokens_default > 0) answer = std::min(answer, tenant.output_tokens_default);
-  if (request.end.max_tokens) answer = *request.end.max_tokens;
-  return std::min(request.prompt.size() + answer, context_limit(limits, tenant));
+  std::uint64_t output = limits.context_tokens;
+  if (tenant.output_tokens > 0) output = tenant.output_tokens;
+  if (tenant.output_tokens_default > 0) output = std::min(output, tenant.output_tokens_default);
+  if (request.end.max_tokens) output = *request.end.max_tokens;
+  return std::min(request.prompt.size() + output, context_limit(limits, tenant));
 }
 
 }  // namespace pagoda::engine

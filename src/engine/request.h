@@ -8,10 +8,10 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
-#include "engine/end_rule.h"
-#include "engine/sampling_options.h"
+#include "engine/sampling_params.h"
+#include "engine/stop_criteria.h"
 #include "engine/tenant.h"
-#include "kv/names/block_name.h"
+#include "kv/hash/block_hash.h"
 
 namespace pagoda::engine {
 
@@ -20,7 +20,7 @@ using RequestId = StrongId<struct RequestTag, std::uint64_t>;
 inline constexpr std::int64_t kRetainNsMax = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
 // What of a prompt is to stay in the cache, and for how long.
-struct RetainWish {
+struct RetainParams {
   std::uint64_t tokens = 0;    // of the prompt, from its first
   std::int64_t time_ns = 0;    // from when the prompt is computed
   std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; what has less leaves sooner
@@ -28,18 +28,18 @@ struct RetainWish {
 
 struct Request {
   std::vector<TokenId> prompt;
-  SamplingOptions sampling;  // prompt_logprobs computes the whole prompt
-  // Without max_tokens an answer gets the tenant's default, or what fits.
-  EndOptions end;
+  SamplingParams sampling;  // prompt_logprobs computes the whole prompt
+  // Without max_tokens a sequence gets the tenant's default, or what fits.
+  StopParams end;
 
   TenantId tenant;
   std::int32_t priority = 0;        // lower runs first
   std::string cache_salt;           // empty: public
   std::uint64_t public_tokens = 0;  // of the prompt, with a salt: shared with everyone
   // Of the prompt's whole blocks, where blocks have names outside: Engine::submit() computes them.
-  std::vector<kv::BlockName> names;
+  std::vector<kv::BlockHash> block_hashes;
   std::int64_t timeout_ns = 0;  // from submission; 0: none
-  std::optional<RetainWish> retain;
+  std::optional<RetainParams> retain;
   bool explain = false;       // the record says why not more of the prompt was cached
   bool explain_only = false;  // ... and nothing is computed
 };
@@ -48,17 +48,17 @@ struct Request {
 struct RequestLimits {
   std::uint32_t vocabulary = 0;
   std::uint64_t context_tokens = 0;  // --max-model-len
-  std::uint32_t answers_max = 1;     // --max-num-seqs
+  std::uint32_t sequences_max = 1;   // --max-num-seqs
 };
 
-// Answers that one prompt may be given: what `n` is held against.
-std::uint32_t answers_max(const RequestLimits& limits, const TenantLimits& tenant = {});
+// Sequences that one prompt may be given: what `n` is held against.
+std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant = {});
 
 // Names the first field that is out of its range.
 Status check_request(const Request& request, const RequestLimits& limits,
                      const TenantLimits& tenant);
 
-// The longest that prompt and answer get together.
+// The longest that prompt and output get together.
 std::uint64_t context_of(const Request& request, const RequestLimits& limits,
                          const TenantLimits& tenant);
 

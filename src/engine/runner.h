@@ -12,29 +12,29 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "engine/sampled_token.h"
 #include "engine/sampler.h"
-#include "engine/token_choice.h"
 #include "kv/cache.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::engine {
 
-// Names a running answer to the runner, for tokens that only it knows yet.
-using Place = const void*;
+// Names a running sequence to the runner, for tokens that only it knows yet.
+using SequenceHandle = const void*;
 
-// Consecutive rows of one answer.
+// Consecutive rows of one sequence.
 struct LaunchRows {
-  Place place = nullptr;
+  SequenceHandle handle = nullptr;
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
-  // [rows], or one less when the last one is the token that the launch before chose for `place`.
+  // [rows], or one less when the last one is the token that the launch before chose for `handle`.
   std::span<const TokenId> tokens;
-  std::span<const kv::memory::BlockTable> tables;  // one per slice
+  std::span<const kv::memory::BlockTable> tables;  // one per group
 };
 
-// Choose a token by the logits of a row. Several may use one row: answers that fork.
+// Choose a token by the logits of a row. Several may use one row: sequences that fork.
 struct LaunchSample {
-  Place place = nullptr;
+  SequenceHandle handle = nullptr;
   std::uint32_t row = 0;       // of the launch
   std::uint64_t position = 0;  // that the token will have
   SamplingState* sampling = nullptr;
@@ -56,13 +56,13 @@ struct Launch {
 
 // What a launch gave, in the order of its samples and scores. Valid until the next collect().
 struct Collected {
-  std::span<Result<TokenChoice>> samples;
+  std::span<Result<SampledToken>> samples;
   std::span<const TokenScore> scores;
   // What computes is lost: neither this launch nor any after it has computed anything.
   const Error* lost = nullptr;
   // Of each of the launch's rows: 1 where a query, key or value among them was not finite in the
   // cache's element. Empty: none was.
-  std::span<const std::uint8_t> spoilt = {};
+  std::span<const std::uint8_t> nonfinite = {};
 };
 
 class Runner {

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "engine/logit_order.h"
-#include "engine/token_draw.h"
+#include "engine/top_p_sampler.h"
 
 namespace pagoda::engine {
 namespace {
@@ -23,17 +23,17 @@ float finite(float logit) {
   return std::clamp(logit, kForbidden, std::numeric_limits<float>::max());
 }
 
-float penalised(float logit, const SeenTokens::Entry& seen, const SamplingOptions& options) {
+float penalised(float logit, const SeenTokens::Entry& seen, const SamplingParams& options) {
   const float penalty = options.repetition_penalty;
   if (penalty != 1.0f) logit = logit > 0.0f ? logit / penalty : logit * penalty;
-  if (seen.answer_count == 0) return logit;
-  logit -= options.frequency_penalty * static_cast<float>(seen.answer_count);
+  if (seen.output_count == 0) return logit;
+  logit -= options.frequency_penalty * static_cast<float>(seen.output_count);
   return logit - options.presence_penalty;
 }
 
 bool adjusts_logits(const SamplingState& state) {
   return !state.options().logit_bias.empty() || !state.seen().entries().empty() ||
-         !state.end_rule().forbidden_after(state.generated()).empty();
+         !state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
 // Steps 1 to 3, into the scratch.
@@ -48,7 +48,7 @@ std::span<const float> adjusted(std::span<const float> logits, const SamplingSta
     float& logit = row[entry.token.value()];
     logit = finite(penalised(logit, entry, state.options()));
   }
-  for (const TokenId token : state.end_rule().forbidden_after(state.generated())) {
+  for (const TokenId token : state.stop_criteria().forbidden_after(state.generated())) {
     row[token.value()] = kForbidden;
   }
   return row;
@@ -57,27 +57,28 @@ std::span<const float> adjusted(std::span<const float> logits, const SamplingSta
 // Steps 4 to 8 above temperature 0.
 std::uint32_t draw(std::span<const float> logits, float best, const SamplingState& state,
                    SamplerScratch& scratch, std::uint64_t position) {
-  const SamplingOptions& options = state.options();
-  const DrawShape shape = {.best = best,
-                           .sharpness = 1.0f / options.temperature,
-                           .min_p = options.min_p,
-                           .top_p = options.top_p};
-  const DrawPlace place = {options.seed, position};
+  const SamplingParams& options = state.options();
+  const TopPParams shape = {.best = best,
+                            .inverse_temperature = 1.0f / options.temperature,
+                            .min_p = options.min_p,
+                            .top_p = options.top_p};
+  const RandomKey key = {options.seed, position};
   if (options.top_k == 0 || options.top_k >= logits.size()) {
-    return draw_token(logits, shape, place, scratch);
+    return sample_top_p(logits, shape, key, scratch);
   }
   // A row of the first k tokens alone, by ascending id: no write overtakes a read when `logits` is
   // the scratch's own row.
-  find_first(scratch.kernels, logits, options.top_k, scratch.first);
+  find_top_k(scratch.kernels, logits, options.top_k, scratch.first);
   std::vector<std::uint32_t>& ids = scratch.first.ids;
   std::sort(ids.begin(), ids.end());
   for (std::size_t i = 0; i < ids.size(); ++i) scratch.logits[i] = logits[ids[i]];
-  return ids[draw_token(std::span(scratch.logits).first(ids.size()), shape, place, scratch)];
+  return ids[sample_top_p(std::span(scratch.logits).first(ids.size()), shape, key, scratch)];
 }
 
 }  // namespace
 
-SamplingState::SamplingState(SamplingOptions options, std::span<const TokenId> prompt, EndRule end)
+SamplingState::SamplingState(SamplingParams options, std::span<const TokenId> prompt,
+                             StopCriteria end)
     : options_(std::move(options)), end_(std::move(end)) {
   if (!has_penalties(options_)) return;
   const std::size_t room = std::min<std::size_t>(end_.max_tokens().value_or(0), kSeenReserveMax);
@@ -85,25 +86,25 @@ SamplingState::SamplingState(SamplingOptions options, std::span<const TokenId> p
   seen_ = SeenTokens(prompt, room);
 }
 
-SamplingState SamplingState::fork(std::uint32_t answer) const {
+SamplingState SamplingState::fork(std::uint32_t sequence) const {
   SamplingState other = *this;
-  other.options_.seed = seed_of_answer(options_.seed, answer);
+  other.options_.seed = seed_of_sequence(options_.seed, sequence);
   return other;
 }
 
 void SamplingState::accept(TokenId token) {
   ++generated_;
-  if (has_penalties(options_)) seen_.add_to_answer(token);
+  if (has_penalties(options_)) seen_.add_output_token(token);
 }
 
 Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
                        SamplerScratch& scratch, std::uint64_t position) {
   ASSERT(logits.size() <= scratch.logits.size(), "the scratch has room for the vocabulary");
-  ASSIGN_OR_RETURN(BestLogit best, find_best(scratch.kernels, logits, position));
+  ASSIGN_OR_RETURN(BestLogit best, find_argmax(scratch.kernels, logits, position));
   std::span<const float> row = logits;
   if (adjusts_logits(state)) {
     row = adjusted(logits, state, scratch);
-    ASSIGN_OR_RETURN(best, find_best(scratch.kernels, row, position));
+    ASSIGN_OR_RETURN(best, find_argmax(scratch.kernels, row, position));
     if (best.logit == kForbidden) {
       return Error{
           ErrorCode::kInvalidArgument,

@@ -2,17 +2,17 @@
 //
 // In this order, each step working on what the one before left:
 //   1. the bias of each token that has one is added
-//   2. penalties: over tokens of prompt and answer, a positive logit is divided by
-//      repetition_penalty, any other multiplied; then, over tokens of the answer,
+//   2. penalties: over tokens of prompt and output, a positive logit is divided by
+//      repetition_penalty, any other multiplied; then, over tokens of the output,
 //      frequency_penalty * count and presence_penalty are taken away
 //   3. tokens that the end rule forbids (min_tokens) go
-//   4. temperature: below kGreedyBelow the first token in order is the answer (logit_order.h: the
+//   4. temperature: below kGreedyBelow the first token in order is taken (logit_order.h: the
 //      highest logit, ties to the lowest id); else weights are exp((logit - best) / temperature)
 //   5. min_p: tokens below this share of the best one's probability go
 //   6. top_k: all but the first k tokens in order go
 //   7. top_p: all but the shortest head of the order that reaches this share of the mass go
-//   8. a token is drawn by weight (token_draw.h)
-// This is vLLM's order. The answer is a function of the row, the request's options and tokens, the
+//   8. a token is drawn by weight (top_p_sampler.h)
+// This is vLLM's order. The token is a function of the row, the request's options and tokens, the
 // answer's seed and the position: a batch cannot change it.
 #pragma once
 
@@ -22,36 +22,36 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
-#include "engine/end_rule.h"
 #include "engine/logprobs.h"
 #include "engine/sampler_scratch.h"
-#include "engine/sampling_options.h"
+#include "engine/sampling_params.h"
 #include "engine/seen_tokens.h"
+#include "engine/stop_criteria.h"
 
 namespace pagoda::engine {
 
-// What a request's next token depends on besides its logits. Made anew from prompt and answer (one
+// What a request's next token depends on besides its logits. Made anew from prompt and output (one
 // accept() per token) it is the same again.
 class SamplingState {
  public:
   // Options must have passed check_sampling.
-  SamplingState(SamplingOptions options, std::span<const TokenId> prompt, EndRule end = {});
+  SamplingState(SamplingParams options, std::span<const TokenId> prompt, StopCriteria end = {});
 
-  // Of the state that a request begins with: that of its answer number `answer`, 0 being the first.
-  // Its options hold the seed of that answer (seed_of_answer).
-  SamplingState fork(std::uint32_t answer) const;
+  // Of the state that a request begins with: that of its sequence number `sequence`, 0 being the
+  // first. Its options hold the seed of that sequence (seed_of_sequence).
+  SamplingState fork(std::uint32_t sequence) const;
 
-  // A token was added to the answer.
+  // A token was added to the output.
   void accept(TokenId token);
 
-  const SamplingOptions& options() const { return options_; }
-  const EndRule& end_rule() const { return end_; }
+  const SamplingParams& options() const { return options_; }
+  const StopCriteria& stop_criteria() const { return end_; }
   std::uint64_t generated() const { return generated_; }
   const SeenTokens& seen() const { return seen_; }
 
  private:
-  SamplingOptions options_;
-  EndRule end_;
+  SamplingParams options_;
+  StopCriteria end_;
   SeenTokens seen_;  // empty without penalties
   std::uint64_t generated_ = 0;
 };

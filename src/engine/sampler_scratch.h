@@ -26,7 +26,7 @@ struct SamplerScratch {
   std::vector<float> logits;                // [vocabulary], adjusted or narrowed to the top k
   std::vector<std::uint32_t> weights;       // [vocabulary]
   std::vector<std::uint64_t> block_masses;  // [blocks of kLogitBlock tokens]
-  FirstTokens first;
+  TopKTokens first;
   std::vector<TokenLogprob> top;  // as many as were asked for
 };
 

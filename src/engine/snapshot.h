@@ -24,17 +24,17 @@ struct LookupCounts {
 // Since the start.
 struct Counters {
   std::uint64_t steps = 0;
-  std::uint64_t rows_computed = 0;
-  std::uint64_t answers_stepped = 0;  // answers that got rows, added up over steps
-  std::uint64_t prompt_tokens = 0;    // of prompts that were computed
+  std::uint64_t tokens_computed = 0;
+  std::uint64_t sequences_stepped = 0;  // sequences that got rows, added up over steps
+  std::uint64_t prompt_tokens = 0;      // of prompts that were computed
   std::uint64_t prompt_tokens_cached = 0;
-  std::uint64_t answer_tokens = 0;
-  std::uint64_t context_tokens_longest = 0;  // prompt and answer together
+  std::uint64_t output_tokens = 0;
+  std::uint64_t context_tokens_longest = 0;  // prompt and output together
   std::uint64_t preemptions = 0;
   std::uint64_t requests_finished = 0;
   std::uint64_t requests_refused = 0;
-  kv::MissCounters misses;                                           // of requests that ran
-  std::array<std::uint64_t, kFinishReasonCount> answers_finished{};  // [reason]
+  kv::MissCounters misses;                                             // of requests that ran
+  std::array<std::uint64_t, kFinishReasonCount> sequences_finished{};  // [reason]
   LookupCounts lookups;
   std::array<std::uint64_t, kTiersMax> prompt_tokens_loaded{};  // [tier]
   double load_seconds_waited = 0;                               // by requests, added up
@@ -49,8 +49,8 @@ struct TierTraffic {
 };
 
 struct Snapshot : Counters {
-  std::uint64_t answers_running = 0;
-  std::uint64_t answers_paused = 0;  // of them: their readers do not keep up
+  std::uint64_t sequences_running = 0;
+  std::uint64_t sequences_paused = 0;  // of them: their readers do not keep up
   std::uint64_t requests_waiting = 0;
   sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;
@@ -59,7 +59,7 @@ struct Snapshot : Counters {
   std::uint64_t blocks_retained = 0;
   std::uint64_t blocks_evicted = 0;  // since the start
   kv::EvictionCounts blocks_evicted_by_cause{};
-  std::uint64_t blocks_joined = 0;             // since the start
+  std::uint64_t blocks_deduplicated = 0;       // since the start
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
   double prompt_tokens_per_second = 0;         // that the model computes, of late; 0: unknown
   std::uint64_t tier_blocks_skipped = 0;       // not written: too many waited

@@ -14,13 +14,13 @@ using sched::TenantLimits;
 using sched::WaitReason;
 
 // A tenant a moment ago.
-struct TenantPicture {
+struct TenantStats {
   std::string name;
-  std::uint64_t answers_running = 0;
+  std::uint64_t sequences_running = 0;
   std::uint64_t requests_queued = 0;
   std::uint64_t kv_tokens_held = 0;
-  std::uint64_t blocks_cached = 0;  // of its account; of tenant 0: public ones
-  std::uint64_t rows_computed = 0;  // since the start
+  std::uint64_t blocks_cached = 0;    // of its account; of tenant 0: public ones
+  std::uint64_t tokens_computed = 0;  // since the start
   sched::TenantUse use;
 };
 

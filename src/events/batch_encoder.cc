@@ -11,15 +11,15 @@ constexpr std::string_view kMedium = "GPU";
 }  // namespace
 
 BatchEncoder::BatchEncoder(const EncoderOptions& options)
-    : options_(options), runs_(options.slices.size()) {}
+    : options_(options), runs_(options.groups.size()) {}
 
-void BatchEncoder::add(const kv::Event& event, std::span<const TokenId> tokens) {
+void BatchEncoder::add(const kv::CacheEvent& event, std::span<const TokenId> tokens) {
   ++events_;
   switch (event.kind) {
-    case kv::EventKind::kRemoved:
+    case kv::CacheEventKind::kRemoved:
       end_runs();
       return write_removed(event);
-    case kv::EventKind::kCleared:
+    case kv::CacheEventKind::kCleared:
       end_runs();
       return write_cleared();
     default:
@@ -27,15 +27,15 @@ void BatchEncoder::add(const kv::Event& event, std::span<const TokenId> tokens) 
   }
 }
 
-void BatchEncoder::add_stored(const kv::Event& event, std::span<const TokenId> tokens) {
-  Run& run = runs_[event.slice];
+void BatchEncoder::add_stored(const kv::CacheEvent& event, std::span<const TokenId> tokens) {
+  Run& run = runs_[event.group];
   const bool goes_on = !run.names.empty() && run.names.back() == event.parent &&
                        run.first.is_public == event.is_public;
   if (!goes_on) {
     end_run(run);
     run.first = event;
   }
-  run.names.push_back(event.name);
+  run.names.push_back(event.hash);
   run.tokens.insert(run.tokens.end(), tokens.begin(), tokens.end());
 }
 
@@ -53,15 +53,15 @@ void BatchEncoder::end_runs() {
 // The fields, in vLLM's order; a map leaves out what is null after lora_name, an array cannot.
 void BatchEncoder::write_stored(const Run& run) {
   const bool is_array = options_.encoding == Encoding::kArrays;
-  const kv::Event& first = run.first;
-  const std::uint32_t window = options_.slices[first.slice].window;
+  const kv::CacheEvent& first = run.first;
+  const std::uint32_t window = options_.groups[first.group].window;
   const std::size_t keys_told = first.is_public ? 1 : 0;
   begin("BlockStored", is_array ? 13 : 10 + keys_told + (window != 0 ? 1 : 0));
   key("block_hashes");
   body_.array(run.names.size());
-  for (const kv::BlockName& name : run.names) hash(name);
+  for (const kv::BlockHash& name : run.names) hash(name);
   key("parent_block_hash");
-  first.parent == kv::root_name() ? body_.nil() : hash(first.parent);
+  first.parent == kv::root_hash() ? body_.nil() : hash(first.parent);
   key("token_ids");
   body_.array(run.tokens.size());
   for (const TokenId token : run.tokens) body_.number(std::uint64_t{token.value()});
@@ -81,7 +81,7 @@ void BatchEncoder::write_stored(const Run& run) {
     body_.nil();
   }
   key("group_idx");
-  body_.number(std::uint64_t{first.slice});
+  body_.number(std::uint64_t{first.group});
   key("kv_cache_spec_kind");
   body_.text(window != 0 ? "sliding_window" : "full_attention");
   if (window != 0) {
@@ -93,16 +93,16 @@ void BatchEncoder::write_stored(const Run& run) {
   if (is_array) body_.nil();  // locality
 }
 
-void BatchEncoder::write_removed(const kv::Event& event) {
+void BatchEncoder::write_removed(const kv::CacheEvent& event) {
   const bool is_array = options_.encoding == Encoding::kArrays;
   begin("BlockRemoved", is_array ? 5 : 4);
   key("block_hashes");
   body_.array(1);
-  hash(event.name);
+  hash(event.hash);
   key("medium");
   body_.text(kMedium);
   key("group_idx");
-  body_.number(std::uint64_t{event.slice});
+  body_.number(std::uint64_t{event.group});
   if (is_array) body_.nil();  // locality
 }
 
@@ -124,7 +124,7 @@ void BatchEncoder::key(std::string_view name) {
   if (options_.encoding == Encoding::kMaps) body_.text(name);
 }
 
-void BatchEncoder::hash(const kv::BlockName& name) {
+void BatchEncoder::hash(const kv::BlockHash& name) {
   options_.int_block_hashes ? body_.number(name.event_hash()) : body_.bytes(name.digest);
 }
 

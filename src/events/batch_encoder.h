@@ -1,10 +1,10 @@
 // Events as vLLM writes them:
 //
 //   batch        [seconds since 1970, [event, ...], rank]   and the incarnation where it is wanted
-//   BlockStored  a run of blocks, each the child of the one before, in one slice
+//   BlockStored  a run of blocks, each the child of the one before, in one group
 //   BlockRemoved, AllBlocksCleared
 //
-// A slice is what vLLM calls a group of KV caches. Present pages are told as stored ones: to a
+// A group is one of vLLM's KV cache groups. Present pages are told as stored ones: to a
 // reader they are. A private block is told by its hash alone, as vLLM tells blocks outside the
 // GPU: without tokens, with a block size of 0.
 #pragma once
@@ -18,7 +18,7 @@
 #include "events/events_config.h"
 #include "events/msgpack_writer.h"
 #include "kv/events/event.h"
-#include "kv/memory/slices.h"
+#include "kv/memory/cache_groups.h"
 
 namespace pagoda::events {
 
@@ -26,7 +26,7 @@ struct EncoderOptions {
   Encoding encoding = Encoding::kMaps;
   bool int_block_hashes = true;
   std::string incarnation = {};  // empty: not told
-  std::vector<kv::memory::LayerReach> slices = {{}};
+  std::vector<kv::memory::AttentionSpec> groups = {{}};
   std::uint32_t block_tokens = 16;
 };
 
@@ -35,7 +35,7 @@ class BatchEncoder {
   explicit BatchEncoder(const EncoderOptions& options);
 
   // Any event about a page, and kCleared.
-  void add(const kv::Event& event, std::span<const TokenId> tokens);
+  void add(const kv::CacheEvent& event, std::span<const TokenId> tokens);
   bool empty() const { return events_ == 0; }
   std::size_t events() const { return events_; }
   // The batch of what was added since the last time.
@@ -43,24 +43,24 @@ class BatchEncoder {
 
  private:
   struct Run {
-    std::vector<kv::BlockName> names;  // empty: there is none
-    kv::Event first = {};
+    std::vector<kv::BlockHash> names;  // empty: there is none
+    kv::CacheEvent first = {};
     std::vector<TokenId> tokens = {};
   };
 
-  void add_stored(const kv::Event& event, std::span<const TokenId> tokens);
+  void add_stored(const kv::CacheEvent& event, std::span<const TokenId> tokens);
   void end_run(Run& run);
   void end_runs();
   void write_stored(const Run& run);
-  void write_removed(const kv::Event& event);
+  void write_removed(const kv::CacheEvent& event);
   void write_cleared();
 
   void begin(std::string_view type, std::size_t fields);
   void key(std::string_view name);
-  void hash(const kv::BlockName& name);
+  void hash(const kv::BlockHash& name);
 
   EncoderOptions options_;
-  std::vector<Run> runs_;  // [slice]
+  std::vector<Run> runs_;  // [group]
   MsgpackWriter body_;     // the events so far
   std::size_t written_ = 0;
   std::size_t events_ = 0;  // added

@@ -44,11 +44,11 @@ ZmqPublisher::ZmqPublisher(const EventsConfig& config, kv::EventRing& ring)
 
 ZmqPublisher::~ZmqPublisher() { stop(); }
 
-void ZmqPublisher::start(const std::vector<kv::memory::LayerReach>& slices, AskForSlice ask) {
+void ZmqPublisher::start(const std::vector<kv::memory::AttentionSpec>& groups, AskForPart ask) {
   EncoderOptions options = {.encoding = config_.encoding,
                             .int_block_hashes = config_.int_block_hashes,
                             .incarnation = config_.incarnation ? incarnation_ : "",
-                            .slices = slices,
+                            .groups = groups,
                             .block_tokens = ring_.block_tokens()};
   batch_.emplace(options);
   part_.emplace(options);
@@ -59,20 +59,20 @@ void ZmqPublisher::start(const std::vector<kv::memory::LayerReach>& slices, AskF
 void ZmqPublisher::stop() {
   if (!thread_.joinable()) return;
   stopping_ = true;
-  bell_.ring();
+  wakeup_.notify();
   thread_.join();
 }
 
 void ZmqPublisher::run() {
   // What subscribers know of an earlier incarnation is not here.
-  batch_->add({.kind = kv::EventKind::kCleared}, {});
+  batch_->add({.kind = kv::CacheEventKind::kCleared}, {});
   send_batch();
   while (!stopping_) {
     wait();
-    bell_.hear();
-    if (read_ring()) bell_.ring();
+    wakeup_.clear();
+    if (read_ring()) wakeup_.notify();
     answer_requests();
-    go_on_with_snapshot();
+    continue_snapshot();
   }
   while (read_ring()) {
   }
@@ -80,34 +80,34 @@ void ZmqPublisher::run() {
 
 void ZmqPublisher::wait() {
   std::array<zmq_pollitem_t, 2> items = {
-      {{nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}, {replies_.get(), 0, ZMQ_POLLIN, 0}}};
+      {{nullptr, wakeup_.descriptor(), ZMQ_POLLIN, 0}, {replies_.get(), 0, ZMQ_POLLIN, 0}}};
   zmq_poll(items.data(), static_cast<int>(items.size()), -1);
 }
 
 bool ZmqPublisher::read_ring() {
-  const std::uint64_t events = ring_.read(
-      kEventsAtOnce,
-      [this](const kv::Event& event, std::span<const TokenId> tokens) { take(event, tokens); });
+  const std::uint64_t events =
+      ring_.read(kEventsAtOnce, [this](const kv::CacheEvent& event,
+                                       std::span<const TokenId> tokens) { take(event, tokens); });
   send_batch();
   send_part();
   return events == kEventsAtOnce;
 }
 
-void ZmqPublisher::take(const kv::Event& event, std::span<const TokenId> tokens) {
+void ZmqPublisher::take(const kv::CacheEvent& event, std::span<const TokenId> tokens) {
   switch (event.kind) {
-    case kv::EventKind::kLost:
+    case kv::CacheEventKind::kLost:
       send_batch();
       ++sequence_;  // the hole that tells subscribers
       return abandon_snapshot();
-    case kv::EventKind::kSnapshotBegin:
+    case kv::CacheEventKind::kSnapshotBegin:
       return begin_snapshot();
-    case kv::EventKind::kPresent:
+    case kv::CacheEventKind::kPresent:
       if (begun_) part_->add(event, tokens);
       return;
-    case kv::EventKind::kSnapshotPause:
-      slice_asked_ = false;
+    case kv::CacheEventKind::kSnapshotPause:
+      part_asked_ = false;
       return;
-    case kv::EventKind::kSnapshotEnd:
+    case kv::CacheEventKind::kSnapshotEnd:
       return end_snapshot();
     default:
       batch_->add(event, tokens);

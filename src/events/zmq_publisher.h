@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/wake_bell.h"
+#include "base/event_fd.h"
 #include "events/batch_encoder.h"
 #include "events/publisher.h"
 #include "events/replay_buffer.h"
@@ -23,9 +23,9 @@ class ZmqPublisher final : public Publisher {
                                                     kv::EventRing& ring);
   ~ZmqPublisher() override;
 
-  void start(const std::vector<kv::memory::LayerReach>& slices, AskForSlice ask) override;
+  void start(const std::vector<kv::memory::AttentionSpec>& groups, AskForPart ask) override;
   void stop() override;
-  void wake() override { bell_.ring(); }
+  void wake() override { wakeup_.notify(); }
 
   const std::string& incarnation() const override { return incarnation_; }
   const std::string& endpoint() const override { return events_.endpoint(); }
@@ -40,7 +40,7 @@ class ZmqPublisher final : public Publisher {
   // Events
   // False when all that was handed over is read.
   bool read_ring();
-  void take(const kv::Event& event, std::span<const TokenId> tokens);
+  void take(const kv::CacheEvent& event, std::span<const TokenId> tokens);
   void send_batch();
 
   // Replies
@@ -56,7 +56,7 @@ class ZmqPublisher final : public Publisher {
   std::string description() const;
 
   // Snapshots: one at a time, for all who asked before it began.
-  void go_on_with_snapshot();
+  void continue_snapshot();
   void begin_snapshot();
   void send_part();
   void end_snapshot();
@@ -69,8 +69,8 @@ class ZmqPublisher final : public Publisher {
   ZmqContext context_;
   ZmqSocket events_;
   ZmqSocket replies_;
-  WakeBell bell_;
-  AskForSlice ask_;
+  EventFd wakeup_;
+  AskForPart ask_;
 
   std::uint64_t sequence_ = 0;  // of the next batch
   std::optional<BatchEncoder> batch_;
@@ -80,7 +80,7 @@ class ZmqPublisher final : public Publisher {
   std::vector<std::string> served_;   // those whose snapshot runs
   std::optional<BatchEncoder> part_;  // of that snapshot: from its begin on, in order
   bool begun_ = false;                // its begin was read
-  bool slice_asked_ = false;
+  bool part_asked_ = false;
   std::uint32_t restarts_ = 0;
 
   std::atomic<bool> stopping_{false};

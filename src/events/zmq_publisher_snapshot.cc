@@ -1,5 +1,5 @@
-// Snapshots: the cache tells one into the ring, slice by slice, and those who asked get it, with
-// the events between its slices, in the order of the ring.
+// Snapshots: the cache tells one into the ring, part by part, and those who asked get it, with
+// the events between its parts, in the order of the ring.
 #include <utility>
 
 #include "events/zmq_publisher.h"
@@ -12,14 +12,14 @@ constexpr std::uint32_t kRestartsMax = 16;
 }  // namespace
 
 // One slice is asked for at a time: the next when this one was read.
-void ZmqPublisher::go_on_with_snapshot() {
+void ZmqPublisher::continue_snapshot() {
   if (served_.empty()) {
     served_ = std::exchange(waiting_, {});
     begun_ = false;
     restarts_ = 0;
   }
-  if (served_.empty() || slice_asked_) return;
-  slice_asked_ = true;
+  if (served_.empty() || part_asked_) return;
+  part_asked_ = true;
   ask_(!begun_);
 }
 
@@ -35,7 +35,7 @@ void ZmqPublisher::send_part() {
 }
 
 void ZmqPublisher::end_snapshot() {
-  slice_asked_ = false;
+  part_asked_ = false;
   if (!begun_) return;  // of one that was given up
   send_part();
   send_batch();  // the last that it holds
@@ -48,7 +48,7 @@ void ZmqPublisher::end_snapshot() {
 // to, and it begins anew.
 void ZmqPublisher::abandon_snapshot() {
   begun_ = false;
-  slice_asked_ = false;
+  part_asked_ = false;
   if (++restarts_ <= kRestartsMax) return;
   reply_to_served("snapshot-refused", sequence_ - 1, description());
   served_.clear();

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 13> kTypeNames = {
     "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"};
 
-std::string type_text(const Value& value) {
+std::string type_text(const MetadataValue& value) {
   const Array* const array = std::get_if<Array>(&value.data);
   if (array == nullptr) return std::string(value_type_name(value.type));
   return fmt::format("array of {} {}", array->count, value_type_name(array->element_type));
@@ -40,8 +40,8 @@ bool is_integer(ValueType type) {
 
 bool is_float(ValueType type) { return type == ValueType::kF32 || type == ValueType::kF64; }
 
-// Calls visit(const Value&) for the first elements, at most `limit`. One Value at a time: it is 48
-// times the size of a u8.
+// Calls visit(const MetadataValue&) for the first elements, at most `limit`. One MetadataValue at a
+// time: it is 48 times the size of a u8.
 template <class Visit>
 void for_each_element(const Array& array, std::uint64_t limit, Visit visit) {
   const std::uint64_t count = std::min(array.count, limit);
@@ -52,7 +52,8 @@ void for_each_element(const Array& array, std::uint64_t limit, Visit visit) {
       const std::uint64_t size = load<std::uint64_t>(at);
       at += sizeof(size);
       ASSERT(size <= static_cast<std::uint64_t>(end - at), "the parser checked every text");
-      visit(Value{ValueType::kString, std::string_view(reinterpret_cast<const char*>(at), size)});
+      visit(MetadataValue{ValueType::kString,
+                          std::string_view(reinterpret_cast<const char*>(at), size)});
       at += size;
     } else {
       visit(load_scalar(array.element_type, at));
@@ -61,7 +62,7 @@ void for_each_element(const Array& array, std::uint64_t limit, Visit visit) {
   }
 }
 
-std::optional<std::int64_t> signed_integer(const Value& value) {
+std::optional<std::int64_t> signed_integer(const MetadataValue& value) {
   if (const auto* const number = std::get_if<std::int64_t>(&value.data)) return *number;
   const std::uint64_t number = std::get<std::uint64_t>(value.data);
   if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
@@ -102,7 +103,7 @@ std::uint64_t scalar_bytes(ValueType type) {
   return 0;
 }
 
-Value load_scalar(ValueType type, const std::byte* bytes) {
+MetadataValue load_scalar(ValueType type, const std::byte* bytes) {
   switch (type) {
     case ValueType::kU8:
       return {type, std::uint64_t{load<std::uint8_t>(bytes)}};
@@ -133,18 +134,18 @@ Value load_scalar(ValueType type, const std::byte* bytes) {
   ASSERT(false, "strings and arrays are not scalars");
 }
 
-std::vector<Value> elements(const Array& array, std::uint64_t limit) {
-  std::vector<Value> result;
+std::vector<MetadataValue> elements(const Array& array, std::uint64_t limit) {
+  std::vector<MetadataValue> result;
   result.reserve(std::min(array.count, limit));
-  for_each_element(array, limit, [&](const Value& value) { result.push_back(value); });
+  for_each_element(array, limit, [&](const MetadataValue& value) { result.push_back(value); });
   return result;
 }
 
-bool Metadata::insert(std::string_view key, Value value) {
+bool Metadata::insert(std::string_view key, MetadataValue value) {
   return entries_.emplace(key, value).second;
 }
 
-const Value* Metadata::find(std::string_view key) const {
+const MetadataValue* Metadata::find(std::string_view key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : &found->second;
 }
@@ -153,14 +154,14 @@ Error Metadata::missing(std::string_view key) const {
   return {ErrorCode::kNotFound, fmt::format("{}: key '{}' is missing", source_, key)};
 }
 
-Error Metadata::wrong_type(std::string_view key, const Value& found,
+Error Metadata::wrong_type(std::string_view key, const MetadataValue& found,
                            std::string_view expected) const {
   return {ErrorCode::kCorrupt, fmt::format("{}: key '{}' has type {}, expected {}", source_, key,
                                            type_text(found), expected)};
 }
 
 Result<std::uint64_t> Metadata::unsigned_value(std::string_view key) const {
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return missing(key);
   if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) return *number;
   const auto* const number = std::get_if<std::int64_t>(&value->data);
@@ -179,7 +180,7 @@ Result<std::uint64_t> Metadata::unsigned_value_or(std::string_view key,
 }
 
 Result<double> Metadata::number_or(std::string_view key, double fallback) const {
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return fallback;
   if (const auto* const number = std::get_if<double>(&value->data)) return *number;
   if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) {
@@ -192,14 +193,14 @@ Result<double> Metadata::number_or(std::string_view key, double fallback) const 
 }
 
 Result<bool> Metadata::flag_or(std::string_view key, bool fallback) const {
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return fallback;
   if (const auto* const flag = std::get_if<bool>(&value->data)) return *flag;
   return wrong_type(key, *value, "a bool");
 }
 
 Result<std::string_view> Metadata::text(std::string_view key) const {
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return missing(key);
   if (const auto* const text = std::get_if<std::string_view>(&value->data)) return *text;
   return wrong_type(key, *value, "a string");
@@ -211,7 +212,7 @@ Result<std::string_view> Metadata::text_or(std::string_view key, std::string_vie
 }
 
 Result<Array> Metadata::array(std::string_view key, std::string_view expected) const {
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return missing(key);
   if (const auto* const array = std::get_if<Array>(&value->data)) return *array;
   return wrong_type(key, *value, expected);
@@ -223,7 +224,7 @@ Result<std::vector<std::string_view>> Metadata::texts(std::string_view key) cons
   if (array.element_type != ValueType::kString) return wrong_type(key, *find(key), kExpected);
   std::vector<std::string_view> result;
   result.reserve(array.count);
-  for_each_element(array, array.count, [&](const Value& value) {
+  for_each_element(array, array.count, [&](const MetadataValue& value) {
     result.push_back(std::get<std::string_view>(value.data));
   });
   return result;
@@ -231,7 +232,7 @@ Result<std::vector<std::string_view>> Metadata::texts(std::string_view key) cons
 
 Result<std::vector<std::int64_t>> Metadata::integers(std::string_view key) const {
   constexpr std::string_view kExpected = "an integer or an array of integers";
-  const Value* const value = find(key);
+  const MetadataValue* const value = find(key);
   if (value == nullptr) return missing(key);
   const bool is_array = value->type == ValueType::kArray;
   const Array one = {value->type, 1, {}};
@@ -240,7 +241,7 @@ Result<std::vector<std::int64_t>> Metadata::integers(std::string_view key) const
 
   std::vector<std::int64_t> result;
   result.reserve(array.count);
-  const auto take = [&](const Value& element) {
+  const auto take = [&](const MetadataValue& element) {
     const std::optional<std::int64_t> number = signed_integer(element);
     if (number) result.push_back(*number);
   };
@@ -261,7 +262,7 @@ Result<std::vector<float>> Metadata::floats(std::string_view key) const {
   if (!is_float(array.element_type)) return wrong_type(key, *find(key), kExpected);
   std::vector<float> result;
   result.reserve(array.count);
-  for_each_element(array, array.count, [&](const Value& value) {
+  for_each_element(array, array.count, [&](const MetadataValue& value) {
     result.push_back(static_cast<float>(std::get<double>(value.data)));
   });
   return result;
@@ -273,8 +274,9 @@ Result<std::vector<bool>> Metadata::flags(std::string_view key) const {
   if (array.element_type != ValueType::kBool) return wrong_type(key, *find(key), kExpected);
   std::vector<bool> result;
   result.reserve(array.count);
-  for_each_element(array, array.count,
-                   [&](const Value& value) { result.push_back(std::get<bool>(value.data)); });
+  for_each_element(array, array.count, [&](const MetadataValue& value) {
+    result.push_back(std::get<bool>(value.data));
+  });
   return result;
 }
 

@@ -42,7 +42,7 @@ struct Array {
   std::span<const std::byte> bytes;  // the elements as they stand in the file
 };
 
-struct Value {
+struct MetadataValue {
   ValueType type;
   // Unsigned types as uint64, signed as int64, both floats as double.
   std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, Array> data;
@@ -51,9 +51,9 @@ struct Value {
 // Bytes of a value of this type in the file; 0 for strings and arrays, whose length varies.
 std::uint64_t scalar_bytes(ValueType type);
 // The scalar at `bytes`, which holds scalar_bytes(type) of them and need not be aligned.
-Value load_scalar(ValueType type, const std::byte* bytes);
+MetadataValue load_scalar(ValueType type, const std::byte* bytes);
 // The first elements, at most `limit`, of an array that the parser has checked.
-std::vector<Value> elements(const Array& array, std::uint64_t limit);
+std::vector<MetadataValue> elements(const Array& array, std::uint64_t limit);
 
 // Keys to values, in key order. Getters fail with the key, the type asked for and the type found;
 // the `_or` forms accept an absent key, never a wrong type.
@@ -62,11 +62,11 @@ class Metadata {
   explicit Metadata(std::string source) : source_(std::move(source)) {}
 
   // False when the key is already there.
-  bool insert(std::string_view key, Value value);
+  bool insert(std::string_view key, MetadataValue value);
 
-  const Value* find(std::string_view key) const;
+  const MetadataValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
-  const std::map<std::string_view, Value>& entries() const { return entries_; }
+  const std::map<std::string_view, MetadataValue>& entries() const { return entries_; }
   const std::string& source() const { return source_; }  // the file, for messages
 
   // Any integer type whose value is not negative.
@@ -90,10 +90,11 @@ class Metadata {
   // The array under `key`; fails when it is absent or of another type.
   Result<Array> array(std::string_view key, std::string_view expected) const;
   Error missing(std::string_view key) const;
-  Error wrong_type(std::string_view key, const Value& found, std::string_view expected) const;
+  Error wrong_type(std::string_view key, const MetadataValue& found,
+                   std::string_view expected) const;
 
   std::string source_;
-  std::map<std::string_view, Value> entries_;
+  std::map<std::string_view, MetadataValue> entries_;
 };
 
 }  // namespace pagoda::gguf

@@ -126,15 +126,15 @@ Result<Array> read_array(ByteReader& reader, std::string_view key) {
   return array;
 }
 
-Result<Value> read_value(ByteReader& reader, std::string_view key) {
+Result<MetadataValue> read_value(ByteReader& reader, std::string_view key) {
   ASSIGN_OR_RETURN(const ValueType type, read_value_type(reader, key));
   if (type == ValueType::kArray) {
     ASSIGN_OR_RETURN(const Array array, read_array(reader, key));
-    return Value{type, array};
+    return MetadataValue{type, array};
   }
   if (type == ValueType::kString) {
     ASSIGN_OR_RETURN(const std::string_view text, reader.text(kTextBytesMax, "a text value"));
-    return Value{type, text};
+    return MetadataValue{type, text};
   }
   const std::uint64_t at = reader.offset();
   ASSIGN_OR_RETURN(const auto bytes, reader.take(scalar_bytes(type), "a value"));
@@ -147,7 +147,7 @@ Status read_metadata(ByteReader& reader, std::uint64_t keys, Metadata& metadata)
     const std::uint64_t at = reader.offset();
     ASSIGN_OR_RETURN(const std::string_view key, reader.text(kKeyBytesMax, "a key"));
     if (key.empty()) return reader.corrupt(at, fmt::format("key {} of {} is empty", index, keys));
-    ASSIGN_OR_RETURN(const Value value, read_value(reader, key));
+    ASSIGN_OR_RETURN(const MetadataValue value, read_value(reader, key));
     if (!metadata.insert(key, value)) {
       return reader.corrupt(at, fmt::format("key {} is there twice", quoted(key)));
     }

@@ -6,7 +6,7 @@
 //
 // Every multiply-add is fused. Vector versions repeat these steps lane by lane, bit for bit.
 //
-// Beside it, for the weights of keys in the arithmetic of pairs, which are rounded to 8 bits when
+// Beside it, for the weights of keys in the int8_bf16 numerics, which are rounded to 8 bits when
 // they have been added up, a power of two that is half as long:
 //
 //   t < -126 gives exactly 0; else n = nearest integer to t, r = t - n,

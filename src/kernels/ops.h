@@ -5,21 +5,21 @@
 // the caller splits items over threads. What an item computes depends on that item alone, never on
 // the range it was part of (ARCHITECTURE.md, "Answers never change").
 //
-// The order of every floating-point sum is part of the contract. There are two arithmetics; every
-// set follows one of them to the bit, so that sets of one arithmetic agree with each other:
+// The order of every floating-point sum is part of the contract. There are two numerics; every
+// set follows one of them to the bit, so that sets of one numerics agree with each other:
 //
-//   floats  (ref, avx2-fp32, neon-fp32): factors are fp32. A sum is a *lane sum*: terms i = 0, 1,
-//           … go into 8 lanes, term i into lane i % 8, each lane in order by fused multiply-add;
-//           then lanes fold as a fixed tree: l[i] += l[i + 4] (i < 4), l[i] += l[i + 2] (i < 2),
-//           l[0] += l[1].
+//   fp32       (ref, avx2-fp32, neon-fp32): factors are fp32. A sum is an *8-lane reduction*:
+//              terms i = 0, 1, … go into 8 lanes, term i into lane i % 8, each lane in order by
+//              fused multiply-add; then lanes fold as a fixed tree: l[i] += l[i + 4] (i < 4),
+//              l[i] += l[i + 2] (i < 2), l[0] += l[1].
 //
-//   pairs   (ref-bf16, neon, avx2, avx512, amx): weights stored as floats are multiplied as bf16;
-//           so are keys and values: a *pair sum*, what matrix units with bf16 inputs compute.
-//           Terms come in steps of a fixed size, the last filled up with zeros. In a step the even
-//           terms are added up by fused multiply-add, and the odd ones, both from 0; even + odd is
-//           added to the sum so far. Subnormal factors and results count as zero of their sign.
-//           Weights stored as small integers are multiplied as integers: a *grid sum*, below.
-//           Everything outside of products is as in floats.
+//   int8_bf16  (ref-bf16, neon, avx2, avx512, amx): weights stored as floats are multiplied as
+//              bf16; so are keys and values: an *even-odd reduction*, what matrix units with bf16
+//              inputs compute. Terms come in blocks of a fixed size, the last filled up with zeros.
+//              In a block the even terms are added up by fused multiply-add, and the odd ones, both
+//              from 0; even + odd is added to the sum so far. Subnormal factors and results count
+//              as zero of their sign. Weights stored as small integers are multiplied as integers:
+//              an *exact integer dot product*, below. Everything outside of GEMMs is as in fp32.
 //
 // All floats are fp32; shapes are written [outermost, …, innermost].
 #pragma once
@@ -29,7 +29,7 @@
 #include <string_view>
 
 #include "gguf/tensor_type.h"
-#include "kernels/operand.h"
+#include "kernels/activations.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::kernels {
@@ -50,24 +50,26 @@ inline constexpr std::size_t kMatmulPanel = 32;
 
 // y[r, n] = (accumulate ? y[r, n] : 0) + sum over k of x[r, k] * w[n, k]
 //
-//   floats  a lane sum
-//   pairs   float weights: a pair sum in steps of 32.
-//           codes: a *grid sum*. In the file a weight is u * scale + minimum with an integer u
-//           from 0 to 255 and a scale and a minimum for 32 or 16 columns (ref/group_codes.h).
-//           Those of a whole row are put on one grid: weight = row.scale * W with integers
-//           W = step * u + offset,
-//             row.scale = largest / grid, largest being the largest magnitude u = 0 or the highest
-//                         u can have in any group, grid 32600 or, for codes of 8 bits, 32767 * 128
-//             step   = scale / row.scale to the nearest integer
-//             offset = what keeps the middle of the codes in place where minima are stored,
-//                      lowest * step where they are not (ref/grid.cc, in double precision).
-//           x is n * x.scale (operand.h). S is the sum of W * n over all columns, exact, and
-//             y = fma(high, 2^24, low) * row.scale * x.scale,  S = 2^24 * high + low,
-//           0 <= low < 2^24, both rounded to fp32: the float nearest to S while |S| < 2^48. Not
-//           being finite makes a row of x, or of weights, NaN in all its products. Codes of more
-//           than ref::kGridColumnsMax columns count as floats.
+//   fp32       an 8-lane reduction
+//   int8_bf16  float weights: an even-odd reduction in blocks of 32.
+//              Quantised weights: an *exact integer dot product*. In the file a weight is
+//              u * scale + minimum with an integer u from 0 to 255 and a scale and a minimum for 32
+//              or 16 columns (ref/quant_block.h). Those of a whole row are put on one grid:
+//              weight = row.scale * W with integers W = group_scale * u + zero_point,
+//                row.scale   = largest / grid, largest being the largest magnitude u = 0 or the
+//                              highest u can have in any group, grid 32600 or, for codes of 8
+//                              bits, 32767 * 128
+//                group_scale = scale / row.scale to the nearest integer
+//                zero_point  = what keeps the middle of the codes in place where minima are stored,
+//                              lowest * group_scale where they are not (ref/integer_gemm.cc, in
+//                              double precision).
+//              x is n * x.scale (activations.h). S is the sum of W * n over all columns, exact, and
+//                y = fma(high, 2^24, low) * row.scale * x.scale,  S = 2^24 * high + low,
+//              0 <= low < 2^24, both rounded to fp32: the float nearest to S while |S| < 2^48. Not
+//              being finite makes a row of x, or of weights, NaN in all its products. Quantised
+//              weights of more than ref::kIntegerColumnsMax columns count as floats.
 struct Matmul {
-  const std::byte* x = nullptr;  // operands of `rows` rows of weight.columns
+  const std::byte* x = nullptr;  // activations of `rows` rows of weight.columns
   std::size_t rows = 0;
   WeightMatrix weight;
   float* y = nullptr;  // [rows, y_stride]
@@ -75,10 +77,10 @@ struct Matmul {
   bool accumulate = false;
 };
 
-// Keys a split has in the two arithmetics, and keys that are weighed together in floats.
-inline constexpr std::uint32_t kFloatsSplit = 512;
-inline constexpr std::uint32_t kFloatsTile = 32;
-inline constexpr std::uint32_t kPairsSplit = 256;
+// Keys a split has in the two numerics, and keys that are weighed together in fp32.
+inline constexpr std::uint32_t kFp32SplitKeys = 512;
+inline constexpr std::uint32_t kFp32KeyTile = 32;
+inline constexpr std::uint32_t kInt8Bf16SplitKeys = 256;
 
 // Consecutive tokens of one sequence, each with all its query heads.
 struct AttentionRows {
@@ -95,14 +97,15 @@ struct AttentionRows {
 // order never depends on where a chunk began. A split gives a partial result; partials merge left
 // to right. Within a split
 //
-//   floats  keys come in tiles of kFloatsTile from position 0: scores by lane sum over the
-//   dimensions, the
-//           maximum so far, weights exp(score - maximum), their lane sum by key, values added key
-//           by key, all shrunk by exp(old maximum - new) when the maximum grows.
-//   pairs   scores q . k by pair sum in steps of 32 dimensions; the highest of the split; weights
-//           2^t (power_fixed of kernels/exp.h) of t = fma(score, s, -(highest * s)), where s is
-//           scale * log2(e); their sum in 16 lanes by key % 16, folded like a lane sum; values by
-//           pair sum over the keys in steps of 16 from position 0. The maximum is highest * scale.
+//   fp32       keys come in tiles of kFp32KeyTile from position 0: scores by 8-lane reduction over
+//              the dimensions, the maximum so far, weights exp(score - maximum), their 8-lane
+//              reduction by key, values added key by key, all shrunk by exp(old maximum - new) when
+//              the maximum grows.
+//   int8_bf16  scores q . k by even-odd reduction in blocks of 32 dimensions; the highest of the
+//              split; weights 2^t (power_fixed of kernels/exp.h) of
+//              t = fma(score, s, -(highest * s)), where s is scale * log2(e); their sum in 16 lanes
+//              by key % 16, folded like an 8-lane reduction; values by even-odd reduction over the
+//              keys in blocks of 16 from position 0. The maximum is highest * scale.
 //
 // All query heads that share a KV head are one item. What is not visible has no influence, also
 // when it is NaN: rows not written yet, rows of others, the unwritten half of a pair of tokens.
@@ -125,15 +128,15 @@ constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t 
   return window != 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-// What attention multiplies must be finite once it is rounded to the cache's element and, in pairs,
-// to bf16. Of a token that has a query, key or value which is not, nothing may be left out in
-// silence: whoever sees it gets NaN, and its request ends with an error. A query that is not finite
-// is made NaN before it attends, keys and values by store_kv. GPUs do the same
-// (kernels/cuda/ops.h, Append).
+// What attention multiplies must be finite once it is rounded to the cache's element and, in
+// int8_bf16, to bf16. Of a token that has a query, key or value which is not, nothing may be left
+// out in silence: whoever sees it gets NaN, and its request ends with an error. A query that is not
+// finite is made NaN before it attends, keys and values by store_kv. GPUs do the same
+// (kernels/cuda/ops.h, RopeAndStoreKv).
 
 // The smallest magnitude that is not finite then (kv/memory/element_range.h): one bound for
 // queries, keys and values.
-float first_infinite(Arithmetic arithmetic, kv::memory::Element element);
+float first_infinite(Numerics numerics, kv::memory::Element element);
 // Is every magnitude below the limit? NaN is not.
 bool all_below(const float* values, std::size_t count, float limit);
 
@@ -169,14 +172,14 @@ struct RopeRow {
 // A row of logits as weights to draw by. Weights are integers, so that the mass of any set of
 // tokens is exact and the same in whatever order, by whichever set, it was added up.
 //
-//   share[i] = exp((x[i] - best) * sharpness)
-//   weights[i] = 2^30 * share[i] to the nearest integer, ties to even; 0 where share[i] < share_min
-struct Weighing {
+//   share[i] = exp((x[i] - best) * inverse_temperature)
+//   weights[i] = 2^30 * share[i] to the nearest integer, ties to even; 0 where share[i] < min_p
+struct SamplingWeights {
   const float* x = nullptr;  // [count], none above `best`
   std::size_t count = 0;
   float best = 0;
-  float sharpness = 1;               // 1 / temperature
-  float share_min = 0;               // min_p
+  float inverse_temperature = 1;  // 1 / temperature
+  float min_p = 0;
   std::uint32_t* weights = nullptr;  // [count]
 };
 inline constexpr float kWeightPower = 30;
@@ -185,7 +188,7 @@ inline constexpr float kWeightOfBest = 0x1p30f;  // 2^kWeightPower
 struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
-  Arithmetic arithmetic;
+  Numerics numerics;
   bool (*runs_here)();  // does this CPU have what the set needs?
 
   // What store_kv and attend_split like best: pages are laid out so. They take everything else too,
@@ -209,16 +212,18 @@ struct KernelSet {
   // One row of a weight matrix as floats, from the file.
   void (*unpack_row)(const WeightMatrix& weight, std::size_t row, float* out);
 
-  // A row of `columns` floats into its place among operands. In pairs, its integers:
-  //   largest = max |x|, scale = largest / kDigitsMax, n = x * (kDigitsMax / largest) to the
+  // A row of `columns` floats into its place among activations. In int8_bf16, its integers:
+  //   largest = max |x|, scale = largest / kLimbsMax, n = x * (kLimbsMax / largest) to the
   //   nearest integer, ties to even. Scale and n are 0 where largest < 2^-100; where an x is not
   //   finite the scale is NaN and n 0.
-  void (*to_operand)(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
+  void (*pack_activations)(const float* x, std::size_t columns, std::byte* activations,
+                           std::size_t row);
 
   // Outputs [begin, end) of every row; begin is a multiple of kMatmulPanel.
   void (*matmul)(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 
-  // y = x / sqrt(lane sum of x * x / width + epsilon) * weight, each product rounded; y may be x
+  // y = x / sqrt(8-lane reduction of x * x / width + epsilon) * weight, each product rounded; y may
+  // be x
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 
   // Rotates the first 2 * pairs values of a head in place.
@@ -230,7 +235,7 @@ struct KernelSet {
   // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
   // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:
   // whoever sees the token sees NaN, whoever does not multiplies by 0 and sees nothing. Were all
-  // finite? In the arithmetic of pairs subnormals are stored as zero.
+  // finite? In the int8_bf16 numerics subnormals are stored as zero.
   bool (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                    const float* values);
 
@@ -244,17 +249,17 @@ struct KernelSet {
   void (*merge_partials)(float* left, const float* right, std::size_t group, std::size_t value_dim);
 
   // out[group, value_dim] = weighted values / sum of weights
-  void (*finish_partial)(const float* partial, std::size_t group, std::size_t value_dim,
-                         float* out);
+  void (*normalise_partial)(const float* partial, std::size_t group, std::size_t value_dim,
+                            float* out);
 
   // The largest value, of zeros the positive one; NaN when any value is not finite. count >= 1.
   float (*finite_max)(const float* x, std::size_t count);
 
-  // Lane sum of exp(x[i] - best)
+  // 8-lane reduction of exp(x[i] - best)
   float (*exp_sum)(const float* x, std::size_t count, float best);
 
   // Fills the weights and returns their sum.
-  std::uint64_t (*weigh)(const Weighing& job);
+  std::uint64_t (*sampling_weights)(const SamplingWeights& job);
 
   // The sum of weights[i] over all i with x[i] >= x_min
   std::uint64_t (*mass_from)(const float* x, const std::uint32_t* weights, std::size_t count,

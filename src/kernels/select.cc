@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/kernels.h"
-#include "kernels/tiles/sets.h"
+#include "kernels/fp32/kernels.h"
+#include "kernels/int8_bf16/sets.h"
 
 namespace pagoda::kernels {
 
@@ -15,21 +15,20 @@ namespace {
 
 // Slowest first.
 std::vector<const KernelSet*> list_sets() {
-  std::vector<const KernelSet*> sets = {&ref_set(Arithmetic::kFloats),
-                                        &ref_set(Arithmetic::kPairs)};
-#if defined(PAGODA_HAVE_EMULATED_TILES)
+  std::vector<const KernelSet*> sets = {&ref_set(Numerics::kFp32), &ref_set(Numerics::kInt8Bf16)};
+#if defined(PAGODA_HAVE_EMULATED_INT8_BF16)
   sets.push_back(&emulated::set("tiles", [] { return true; }));
 #endif
-#if defined(PAGODA_HAVE_CPU_SET)
-  sets.push_back(&cpu_set());
+#if defined(PAGODA_HAVE_FP32_SET)
+  sets.push_back(&fp32_set());
 #endif
-#if defined(PAGODA_HAVE_NEON_TILES)
-  sets.push_back(&neon::set("neon", tiles::has_neon_products));
+#if defined(PAGODA_HAVE_NEON_INT8_BF16)
+  sets.push_back(&neon::set("neon", int8_bf16::has_neon_i8mm_bf16));
 #endif
-#if defined(PAGODA_HAVE_X86_TILES)
-  sets.push_back(&avx2::set("avx2", tiles::has_avx2));
-  sets.push_back(&avx512::set("avx512", tiles::has_avx512));
-  sets.push_back(&amx::set("amx", tiles::has_amx));
+#if defined(PAGODA_HAVE_X86_INT8_BF16)
+  sets.push_back(&avx2::set("avx2", int8_bf16::has_avx2));
+  sets.push_back(&avx512::set("avx512", int8_bf16::has_avx512));
+  sets.push_back(&amx::set("amx", int8_bf16::has_amx));
 #endif
   return sets;
 }

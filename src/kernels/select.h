@@ -9,8 +9,8 @@
 
 namespace pagoda::kernels {
 
-// The plain set of an arithmetic: what every set of that arithmetic is compared with.
-const KernelSet& ref_set(Arithmetic arithmetic = Arithmetic::kFloats);
+// The plain set of an numerics: what every set of that numerics is compared with.
+const KernelSet& ref_set(Numerics numerics = Numerics::kFp32);
 
 // Every set that was compiled in and runs on this CPU, slowest first; the reference sets are always
 // there.

@@ -2,13 +2,13 @@
 //
 // A request's life here:
 //
-//   Match    match(domain, prompt)      how much is there? A pure question.
-//   Opened   open(domain, match)        shares whole blocks; at most one copy when the match ends
+//   Match    match(scope, prompt)       how much is there? A pure question.
+//   Opened   open(scope, match)         shares whole blocks; at most one copy when the match ends
 //                                       inside a block
 //   reserve(sequence, tokens)           room for what is computed next; may evict; may ask for a
 //                                       copy of a block that a fork shares
 //   commit(sequence, tokens)            these tokens' rows are written now: whole blocks are sealed
-//                                       and shared, the rest becomes an open leaf
+//                                       and shared, the rest becomes a partial block
 //   close(sequence)                     its blocks stay, reusable until evicted
 //
 // Bytes are not touched here: copies are instructions for whoever owns the memory. Running out of
@@ -28,20 +28,20 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "kv/blocks/block_pool.h"
+#include "kv/cache_scope.h"
+#include "kv/cache_snapshot.h"
 #include "kv/curve.h"
 #include "kv/curve/live_curve.h"
-#include "kv/domain.h"
 #include "kv/events/event_ring.h"
 #include "kv/evict/eviction_queue.h"
 #include "kv/evict/linked_heaps.h"
 #include "kv/evict/order_queues.h"
 #include "kv/evict/policy.h"
-#include "kv/explain/departure_log.h"
+#include "kv/explain/eviction_log.h"
 #include "kv/explanation.h"
+#include "kv/hash/block_hash.h"
 #include "kv/ids.h"
-#include "kv/memory/slices.h"
-#include "kv/names/block_name.h"
-#include "kv/picture.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/prefix/prefix_tree.h"
 #include "kv/quota_queues.h"
 #include "kv/retention.h"
@@ -52,9 +52,9 @@
 namespace pagoda::kv {
 
 struct CacheOptions {
-  std::uint32_t blocks = 0;  // pages of all slices together
+  std::uint32_t blocks = 0;  // pages of all groups together
   std::uint32_t block_tokens = 16;
-  std::vector<memory::LayerReach> slices = {{}};
+  std::vector<memory::AttentionSpec> groups = {{}};
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t hash_seed = 0;
   // What a block counts for where a policy weighs positions; 0: block_tokens. For replays, whose
@@ -66,16 +66,16 @@ struct CacheOptions {
   // What requests of one salt may have retained; 0: nothing. All together: half the pool.
   std::uint64_t retain_blocks_max = 0;
   // The last so many evictions are remembered, for explain(); 0: none.
-  std::uint32_t departures_max = 0;
-  bool name_blocks = false;  // give every whole block its name outside
+  std::uint32_t eviction_records_max = 0;
+  bool hash_blocks = false;  // hash every whole block (hash/block_hash.h)
   bool live_curve = false;   // say what other sizes and policies would have given (curve.h)
-  // Where changes are told; outlives the cache. Blocks are named then. nullptr: nobody asks.
+  // Where changes are told; outlives the cache. Blocks are hashed then. nullptr: nobody asks.
   EventRing* events = nullptr;
   // False: nothing is found or published, and blocks are free once nobody holds them. Forks share.
   bool share = true;
   // Called before a duplicate is given up, while both blocks are held: dev builds compare their
   // bytes, which must be equal.
-  std::function<void(BlockId mine, BlockId existing)> on_join = {};
+  std::function<void(BlockId mine, BlockId existing)> on_deduplicate = {};
 };
 
 // How much of a prompt the cache holds. Valid until the cache changes.
@@ -95,11 +95,11 @@ struct Copy {
   std::uint32_t tokens = 0;
 };
 
-// The names that the whole blocks of a prompt get in a domain: for the thread that submits it.
-// They replace what `names` held; after an error it is empty.
-Status name_prompt(BlockNamer& namer, std::string_view adapter, std::string_view salt,
+// The hashes that the whole blocks of a prompt get in a scope: for the thread that submits it.
+// They replace what `hashes` held; after an error it is empty.
+Status hash_prompt(BlockHasher& hasher, std::string_view adapter, std::string_view salt,
                    std::uint64_t public_tokens, std::span<const TokenId> prompt,
-                   std::uint32_t block_tokens, std::vector<BlockName>& names);
+                   std::uint32_t block_tokens, std::vector<BlockHash>& hashes);
 
 // How far a snapshot has come.
 struct SnapshotCursor {
@@ -115,7 +115,7 @@ struct OutOfBlocks {
 
 struct Opened {
   Sequence sequence;
-  std::vector<Copy> copies;  // one per slice when the match ends inside a block, else none
+  std::vector<Copy> copies;  // one per group when the match ends inside a block, else none
 };
 
 class Cache {
@@ -124,28 +124,28 @@ class Cache {
 
   // The region of `salt` (empty: public) in a namespace; both are made when new. `space` stands for
   // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter` is
-  // part of it, and of names outside. Blocks of one namespace are never read under another. An
+  // part of it, and of block hashes. Blocks of one namespace are never read under another. An
   // error when the salt has more than kSaltBytesMax bytes or the adapter more than
   // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
   // refers to it. The owner, of those who name the salt the first, is told of all its
   // salts by explain() and may clear them.
-  Result<Domain> domain(std::string_view space, std::string_view salt,
-                        std::string_view adapter = {}, OwnerId owner = kNoOwner);
+  Result<CacheScope> scope(std::string_view space, std::string_view salt,
+                           std::string_view adapter = {}, OwnerId owner = kNoOwner);
 
-  Match match(const Domain& domain, std::span<const TokenId> prompt) const;
+  Match match(const CacheScope& scope, std::span<const TokenId> prompt) const;
   // The longest match that ends with a block: for who brings or computes whole blocks behind it.
-  Match match_blocks(const Domain& domain, std::span<const TokenId> prompt) const;
+  Match match_blocks(const CacheScope& scope, std::span<const TokenId> prompt) const;
   // Why the match is not longer (README: X1 to X6). Depends on nothing that is private to others,
   // but that they may have needed room. Costs a few searches.
-  Explanation explain(const Domain& domain, std::span<const TokenId> prompt,
+  Explanation explain(const CacheScope& scope, std::span<const TokenId> prompt,
                       const Match& match) const;
-  Explanation explain(const Domain& domain, std::span<const TokenId> prompt) const {
-    return explain(domain, prompt, match(domain, prompt));
+  Explanation explain(const CacheScope& scope, std::span<const TokenId> prompt) const {
+    return explain(scope, prompt, match(scope, prompt));
   }
-  // `names` are those of the prompt's whole blocks, where the asker computed them (name_prompt).
-  std::variant<Opened, OutOfBlocks> open(const Domain& domain, const Match& match,
+  // `hashes` are those of the prompt's whole blocks, where the caller computed them (hash_prompt).
+  std::variant<Opened, OutOfBlocks> open(const CacheScope& scope, const Match& match,
                                          std::span<const TokenId> prompt,
-                                         std::span<const BlockName> names = {});
+                                         std::span<const BlockHash> hashes = {});
 
   // How many of blocks_available() it takes to open the match and to reserve room for `tokens`
   // tokens in all: blocks that are taken, and idle ones that are held. Less is refused, no more is
@@ -157,37 +157,37 @@ class Cache {
   // Room for `tokens` tokens in all, in blocks this sequence alone may write.
   std::variant<std::vector<Copy>, OutOfBlocks> reserve(Sequence& sequence, std::uint64_t tokens);
   // The same for rows that are there already and only have to be brought, in a sequence that stands
-  // between two blocks: window slices get no blocks that a query behind those tokens does not see,
+  // between two blocks: window groups get no blocks that a query behind those tokens does not see,
   // and what is committed has no pages there. False: too few blocks, and nothing was done.
-  bool reserve_seen(Sequence& sequence, std::uint64_t tokens);
+  bool reserve_visible(Sequence& sequence, std::uint64_t tokens);
   // How many blocks that takes, of who has the first `blocks_matched` blocks already.
-  std::uint64_t blocks_to_bring(std::uint64_t blocks_matched, std::uint64_t tokens) const;
-  // `given_up`, where given, gets the duplicates that joining leaves over instead of the pool: for
-  // those who still have them in use. let_go() releases each.
+  std::uint64_t blocks_to_load(std::uint64_t blocks_matched, std::uint64_t tokens) const;
+  // `duplicates`, where given, gets the blocks that deduplication leaves over instead of the
+  // pool: for those who still have them in use. release_duplicate() releases each.
   void commit(Sequence& sequence, std::span<const TokenId> tokens,
-              std::vector<BlockId>* given_up = nullptr);
-  void let_go(BlockId block) { release(block); }
+              std::vector<BlockId>* duplicates = nullptr);
+  void release_duplicate(BlockId block) { release(block); }
   // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
-  // with the pages of the block that committing it would join. False, and nothing happens, where
-  // that is not there with a page in every slice in which the sequence has one.
-  bool join_existing(Sequence& sequence, std::span<const TokenId> tokens);
+  // with the pages of the block that committing it would deduplicate to. False, and nothing
+  // happens, where that is not there with a page in every group in which the sequence has one.
+  bool commit_existing(Sequence& sequence, std::span<const TokenId> tokens);
   // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
-  // asker's names are not the twin's, which may go on with other tokens than the prompt's.
+  // caller's hashes are not the fork's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
   void close(Sequence& sequence);
   // Ends the pin that a copy holds on its source.
   void copied(const Copy& copy);
 
-  // For who keeps pages outside. The whole block that is there under this name, held until
+  // Pins the whole block with this hash, for a store that copies it out, until
   // unpin_page(): being copied out is not a use. Nothing when the node is not live or not whole,
-  // was retired, or has another name or no page in the slice.
-  std::optional<BlockId> pin_page(NodeId node, const BlockName& name, std::uint32_t slice);
+  // was retired, or has another hash or no page in the group.
+  std::optional<BlockId> pin_page(NodeId node, const BlockHash& hash, std::uint32_t group);
   void unpin_page(BlockId block);
   // Whole blocks that would be evicted next, soonest first, at most so many; of a chain the last,
   // before which none can go. What the policy gives another chance comes after the others. They are
-  // looked at and stay where they are; it looks at two blocks of every slice for each that is asked
-  // for, so that many open leaves among them leave fewer.
-  std::vector<NodeId> leaving_next(std::size_t nodes_max);
+  // looked at and stay where they are; it looks at two blocks of every group for each that is asked
+  // for, so that many partial blocks among them leave fewer.
+  std::vector<NodeId> eviction_candidates(std::size_t nodes_max);
   // Whole blocks that have pages, most recently used first: what a stopping server keeps first.
   // Linear.
   std::vector<NodeId> whole_blocks() const;
@@ -212,10 +212,10 @@ class Cache {
   // Of those that were retired: blocks that somebody holds.
   std::uint64_t blocks_retired(OwnerId owner) const { return salts_.blocks_retired(owner); }
 
-  // A slice of a snapshot goes to the events: what the next nodes have, at most `nodes_max` of them
-  // and no more than the ring has room for. The cache may change between slices; the snapshot is as
+  // A part of a snapshot goes to the events: what the next nodes have, at most `nodes_max` of them
+  // and no more than the ring has room for. The cache may change between parts; the snapshot is as
   // of its kSnapshotEnd.
-  void tell_snapshot(SnapshotCursor& cursor, std::uint32_t nodes_max);
+  void emit_snapshot(SnapshotCursor& cursor, std::uint32_t nodes_max);
 
   const BlockPool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
@@ -225,17 +225,17 @@ class Cache {
   }
   // What closing the sequence would add to them, at least.
   std::uint64_t blocks_held_alone(const Sequence& sequence) const;
-  std::span<const memory::LayerReach> slice_reaches() const { return options_.slices; }
+  std::span<const memory::AttentionSpec> group_specs() const { return options_.groups; }
   std::uint32_t block_tokens() const { return options_.block_tokens; }
-  std::uint64_t blocks_joined() const { return blocks_joined_; }
-  // All that left; those without a cause were open leaves that made way for a longer block.
+  std::uint64_t blocks_deduplicated() const { return blocks_deduplicated_; }
+  // All that left; those without a cause were partial blocks that made way for a longer block.
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
   const EvictionCounts& blocks_evicted_by_cause() const { return blocks_evicted_by_cause_; }
 
   bool shares() const { return options_.share; }
-  bool names_blocks() const { return options_.name_blocks; }
-  // The name outside of a whole block, when the cache names blocks.
-  const BlockName& name(NodeId node) const { return names_[node.value()]; }
+  bool hashes_blocks() const { return options_.hash_blocks; }
+  // The block hash of a whole block, when the cache hashes blocks.
+  const BlockHash& block_hash(NodeId node) const { return hashes_[node.value()]; }
   // Blocks that nodes of a region have.
   std::uint64_t blocks_charged(SaltId region) const { return salts_.blocks_charged(region); }
   const SaltTable& salts() const { return salts_; }
@@ -244,18 +244,18 @@ class Cache {
   // Changes with what is retained.
   std::uint64_t retained_version() const { return retentions_ ? retentions_->version() : 0; }
   // What is retained, soonest to end first: at most RetentionTable::kGrantsMax.
-  std::vector<RetentionPicture> retained() const;
+  std::vector<GrantStats> retained() const;
 
-  CachePicture picture(std::size_t nodes_max) const;
+  CacheSnapshot snapshot(std::size_t nodes_max) const;
   // What other sizes and policies would have given; empty without live_curve or without sharing.
-  CurvePicture curve() const;
+  CurveStats curve() const;
   // That the curve has counted: it changes with this.
   std::uint64_t blocks_asked() const { return curve_ ? curve_->blocks_asked() : 0; }
   // Stops the program when an invariant (README: B, T, C) does not hold. Linear.
   void check() const;
 
  private:
-  friend class Domain;
+  friend class CacheScope;
 
   // What keeps idle pages of a node from being evicted (README: E6).
   struct Guard {
@@ -265,8 +265,8 @@ class Cache {
     bool was_retained = false;  // until its time was over
   };
 
-  // Where a search looks: a Domain without its lease.
-  struct Asker {
+  // Where a search looks: a CacheScope without its lease.
+  struct LookupScope {
     NodeId root;
     SaltId salt;
     std::uint64_t public_tokens = 0;
@@ -276,23 +276,23 @@ class Cache {
     }
   };
   // Why blocks go: for a request of the account, or because all do.
-  struct Occasion {
+  struct EvictionTrigger {
     std::uint32_t account = 0;
     bool is_reset = false;
   };
   // How far the tree knows a prompt, with pages or without.
-  struct Trail {
+  struct PrefixPath {
     NodeId end;                 // of the last whole block, or the root
     std::vector<NodeId> nodes;  // the last one may be shared in part
     std::uint64_t tokens = 0;
   };
   // How far it would, had nothing left.
-  struct Gone {
+  struct EvictedMatch {
     std::uint64_t tokens = 0;
-    std::optional<Departure> first;
+    std::optional<EvictionRecord> first;
   };
 
-  std::uint32_t slices() const { return tree_.slices(); }
+  std::uint32_t groups() const { return tree_.groups(); }
   std::uint32_t block_tokens_weighed() const {
     const std::uint32_t weighed = options_.block_tokens_weighed;
     return weighed > 0 ? weighed : options_.block_tokens;
@@ -304,7 +304,7 @@ class Cache {
   void release(BlockId block);
   void release(BlockId block, Tick used);
   bool is_tail_shared(const Sequence& sequence) const;
-  bool is_available(NodeId node, std::uint32_t slice) const;
+  bool is_available(NodeId node, std::uint32_t group) const;
   NodeId new_root(std::string_view adapter);
   NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
                   std::uint32_t prompt_end);
@@ -312,39 +312,41 @@ class Cache {
   void fit_tables(NodeId node);
 
   // Finding (cache_lookup.cc)
-  Match match_as(const Asker& asker, std::span<const TokenId> prompt,
+  Match match_as(const LookupScope& lookup, std::span<const TokenId> prompt,
                  bool whole_blocks_only = false) const;
-  std::optional<PrefixTree::Found> child_to_follow(const Asker& asker, NodeId parent,
+  std::optional<PrefixTree::Found> child_to_follow(const LookupScope& lookup, NodeId parent,
                                                    std::span<const TokenId> tokens,
                                                    bool block_is_public, SearchWork& work) const;
 
   // Explaining (cache_explain.cc)
   std::uint32_t account_of(SaltId salt, OwnerId owner) const;
-  bool keeps_identities() const { return ordered_ || departures_ || curve_; }
+  bool keeps_identities() const { return ordered_ || eviction_log_ || curve_; }
   std::uint64_t identity_of(NodeId node) const;
   std::uint64_t identity_below(NodeId parent, SaltId region, std::span<const TokenId> tokens) const;
   void note_used(BlockId block);
   void note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t block);
-  void note_departure(NodeId node, BlockId block, const Occasion& occasion);
-  Trail follow(const Asker& asker, std::span<const TokenId> prompt) const;
-  Gone gone_from(const Asker& asker, const Trail& trail, std::span<const TokenId> prompt) const;
-  std::optional<Departure> last_departure(const Trail& trail) const;
-  void look_elsewhere(const Domain& domain, std::span<const TokenId> prompt,
-                      Explanation& why) const;
-  std::vector<TokenId> stored_after(const Asker& asker, const Trail& trail,
+  void log_eviction(NodeId node, BlockId block, const EvictionTrigger& trigger);
+  PrefixPath follow(const LookupScope& lookup, std::span<const TokenId> prompt) const;
+  EvictedMatch evicted_match(const LookupScope& lookup, const PrefixPath& path,
+                             std::span<const TokenId> prompt) const;
+  std::optional<EvictionRecord> last_eviction(const PrefixPath& path) const;
+  void search_other_scopes(const CacheScope& scope, std::span<const TokenId> prompt,
+                           Explanation& why) const;
+  std::vector<TokenId> stored_after(const LookupScope& lookup, const PrefixPath& path,
                                     std::span<const TokenId> prompt) const;
 
   // Publishing (cache_publish.cc)
   SaltId region_of(const Sequence& sequence, std::uint64_t block) const;
   NodeId last_node(const Sequence& sequence) const;
-  std::optional<NodeId> open_leaf(const Sequence& sequence) const;
-  void seal_tail(Sequence& sequence, std::vector<BlockId>* given_up);
+  std::optional<NodeId> partial_block(const Sequence& sequence) const;
+  void seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates);
   void seal_alone(Sequence& sequence);
-  void join(Sequence& sequence, NodeId node, std::uint64_t block, std::vector<BlockId>* given_up);
+  void deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
+                   std::vector<BlockId>* duplicates);
   void stand_on(Sequence& sequence, NodeId node);
-  void adopt(NodeId node, std::uint32_t slice, BlockId block, const RequestStats& request);
+  void adopt(NodeId node, std::uint32_t group, BlockId block, const RequestStats& request);
   void note_whole(const Sequence& sequence, NodeId node);
-  void give_name(const Sequence& sequence, NodeId node);
+  void set_hash(const Sequence& sequence, NodeId node);
   void publish_tail(Sequence& sequence);
   std::optional<std::uint32_t> clear_way(NodeId parent, SaltId region,
                                          std::span<const TokenId> tokens);
@@ -354,19 +356,19 @@ class Cache {
   void make_room(std::uint64_t blocks, std::uint32_t account);
   std::optional<BlockId> next_victim(bool may_spare = true);
   std::optional<BlockId> next_by_policy(bool may_spare);
-  EvictionCause cause_of(NodeId node, const Occasion& occasion) const;
-  bool evict_one(const Occasion& occasion);
-  void evict(BlockId block, const Occasion& occasion);
+  EvictionCause cause_of(NodeId node, const EvictionTrigger& trigger) const;
+  bool evict_one(const EvictionTrigger& trigger);
+  void evict(BlockId block, const EvictionTrigger& trigger);
   bool is_owned(NodeId node, OwnerId owner) const;
   void drop_retired(NodeId node);
-  void take_page(NodeId node, std::uint32_t slice);
-  std::uint32_t slice_of(NodeId node, BlockId block) const;
+  void take_page(NodeId node, std::uint32_t group);
+  std::uint32_t group_of(NodeId node, BlockId block) const;
   EvictionQueue::Verdict judge(BlockId block) const;
   EvictionQueue::Verdict judge_unretained(BlockId block) const;
   std::int64_t score(BlockId block) const;
   BlockStats stats(BlockId block) const;
   void note_created(BlockId block);
-  void note_sealed(NodeId node, std::uint32_t slice);
+  void note_sealed(NodeId node, std::uint32_t group);
   void note_ended(const Sequence& sequence);
   void note_use(BlockId block, const RequestStats& request);
   Use use_of(NodeId node, const RequestStats& request) const;
@@ -384,7 +386,7 @@ class Cache {
   std::int64_t retained_key(BlockId block) const;
   std::optional<BlockId> next_retained();
   void leave_heap(NodeId node, BlockId block);
-  void let_go_retained(NodeId node);
+  void release_retained(NodeId node);
   AccountId charged_account(NodeId node) const { return salts_.account(tree_.region(node)); }
   void note_charge(SaltId region);
 
@@ -392,11 +394,11 @@ class Cache {
   void note_asked(const Sequence& sequence, std::span<const TokenId> prompt);
   void note_closed(const Sequence& sequence);
   // Telling (cache_events.cc)
-  void announce(EventKind kind, NodeId node, std::uint32_t slice);
-  void announce_pages(EventKind kind, NodeId node);
-  void announce_cleared();
+  void emit_event(CacheEventKind kind, NodeId node, std::uint32_t group);
+  void emit_page_events(CacheEventKind kind, NodeId node);
+  void emit_cleared();
 
-  NodePicture picture_of(NodeId node) const;
+  NodeSnapshot snapshot_of(NodeId node) const;
 
   CacheOptions options_;
   EventRing* events_;  // nullptr: nobody is told
@@ -405,8 +407,8 @@ class Cache {
   EvictionQueue queue_;                    // when the policy is a score
   std::optional<OrderQueues> ordered_;     // when it is an order
   std::vector<std::uint64_t> identities_;  // [node], of whole ones, if keeps_identities()
-  std::optional<DepartureLog> departures_;
-  std::vector<std::uint32_t> used_;  // [block]: when it was last held, for departures_
+  std::optional<EvictionLog> eviction_log_;
+  std::vector<std::uint32_t> used_;  // [block]: when it was last held, for eviction_log_
   bool victim_by_quota_ = false;     // the last one
   std::optional<LiveCurve> curve_;
   std::vector<std::uint64_t> asked_;  // of the prompt that is opened, for curve_
@@ -421,11 +423,11 @@ class Cache {
   std::optional<QuotaQueues> quotas_;
   std::optional<RetentionTable> retentions_;
   LinkedHeaps::Item first_retained_ = LinkedHeaps::kNone;  // to leave, of those that may
-  BlockNamer namer_;
-  std::vector<BlockName> names_;  // [node]
+  BlockHasher hasher_;
+  std::vector<BlockHash> hashes_;  // [node]
   Tick now_ = 0;
   std::int64_t time_ns_ = 0;
-  std::uint64_t blocks_joined_ = 0;
+  std::uint64_t blocks_deduplicated_ = 0;
   std::uint64_t blocks_evicted_ = 0;
   EvictionCounts blocks_evicted_by_cause_{};
 };

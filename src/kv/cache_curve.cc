@@ -37,8 +37,6 @@ void Cache::note_closed(const Sequence& sequence) {
       sequence.request_, time_ns_ / kNsPerSecond, sequence.tail_.empty());
 }
 
-CurvePicture Cache::curve() const {
-  return curve_ ? curve_->picture(*options_.policy) : CurvePicture();
-}
+CurveStats Cache::curve() const { return curve_ ? curve_->stats(*options_.policy) : CurveStats(); }
 
 }  // namespace pagoda::kv

@@ -19,7 +19,7 @@ void Cache::clear() {
   while (evict_one({.is_reset = true})) {
   }
   events_ = events;
-  announce_cleared();
+  emit_cleared();
 }
 
 // From every page that may go upwards, as each lets its parent's go: one round over the pool does,
@@ -58,8 +58,8 @@ void Cache::drop_retired(NodeId node) {
     went = false;
     const NodeId parent = tree_.parent(node);
     const bool parent_stays = !tree_.is_root(parent) && tree_.pages(parent) > 0;
-    for (std::uint32_t slice = 0; slice < slices() && tree_.is_live(node); ++slice) {
-      const std::optional<BlockId> page = tree_.page(node, slice);
+    for (std::uint32_t group = 0; group < groups() && tree_.is_live(node); ++group) {
+      const std::optional<BlockId> page = tree_.page(node, group);
       if (!page || judge(*page) == EvictionQueue::Verdict::kForget) continue;
       evict(*page, {.is_reset = true});
       went = true;
@@ -107,30 +107,30 @@ std::optional<BlockId> Cache::next_by_policy(bool may_spare) {
   return block;
 }
 
-bool Cache::evict_one(const Occasion& occasion) {
+bool Cache::evict_one(const EvictionTrigger& trigger) {
   const std::optional<BlockId> block = next_victim();
-  if (block) evict(*block, occasion);
+  if (block) evict(*block, trigger);
   return block.has_value();
 }
 
-EvictionCause Cache::cause_of(NodeId node, const Occasion& occasion) const {
-  if (occasion.is_reset) return EvictionCause::kReset;
+EvictionCause Cache::cause_of(NodeId node, const EvictionTrigger& trigger) const {
+  if (trigger.is_reset) return EvictionCause::kReset;
   if (victim_by_quota_) return EvictionCause::kQuota;
   return guards_[node.value()].was_retained ? EvictionCause::kRetained : EvictionCause::kRoom;
 }
 
-void Cache::evict(BlockId block, const Occasion& occasion) {
+void Cache::evict(BlockId block, const EvictionTrigger& trigger) {
   const NodeId node = pool_.owner(block).value();
-  const std::uint32_t slice = slice_of(node, block);
+  const std::uint32_t group = group_of(node, block);
   const std::uint64_t evicted_before = blocks_evicted_;
   std::uint64_t& evicted =
-      blocks_evicted_by_cause_[static_cast<std::size_t>(cause_of(node, occasion))];
-  note_departure(node, block, occasion);
-  if (options_.slices[slice].window == 0) {
-    // Without a page of a full slice nothing here or below can be matched.
+      blocks_evicted_by_cause_[static_cast<std::size_t>(cause_of(node, trigger))];
+  log_eviction(node, block, trigger);
+  if (options_.groups[group].window == 0) {
+    // Without a page of a full group nothing here or below can be matched.
     take_pages(node);
   } else {
-    take_page(node, slice);
+    take_page(node, group);
     settle(node);
   }
   evicted += blocks_evicted_ - evicted_before;
@@ -138,12 +138,12 @@ void Cache::evict(BlockId block, const Occasion& occasion) {
 
 // The node loses its page. When nobody holds the block it is free; one that a sequence still fills
 // or a copy still reads is freed when it is released.
-void Cache::take_page(NodeId node, std::uint32_t slice) {
-  const BlockId block = tree_.page(node, slice).value();
+void Cache::take_page(NodeId node, std::uint32_t group) {
+  const BlockId block = tree_.page(node, group).value();
   if (ordered_) ordered_->order().left(block);
   leave_heap(node, block);
-  announce(EventKind::kRemoved, node, slice);
-  tree_.set_page(node, slice, std::nullopt);
+  emit_event(CacheEventKind::kRemoved, node, group);
+  tree_.set_page(node, group, std::nullopt);
   if (retentions_ && tree_.pages(node) == 0) retentions_->erase(node);
   salts_.discharge(tree_.region(node));
   note_charge(tree_.region(node));
@@ -156,22 +156,22 @@ void Cache::take_page(NodeId node, std::uint32_t slice) {
   update_guard(node);
 }
 
-std::uint32_t Cache::slice_of(NodeId node, BlockId block) const {
-  std::uint32_t slice = 0;
-  while (tree_.page(node, slice) != block) ++slice;
-  return slice;
+std::uint32_t Cache::group_of(NodeId node, BlockId block) const {
+  std::uint32_t group = 0;
+  while (tree_.page(node, group) != block) ++group;
+  return group;
 }
 
-// A page of a full slice may go with all pages of its node: when no child has any and nobody holds
-// them. A page of a window slice may go alone.
+// A page of a full group may go with all pages of its node: when no child has any and nobody holds
+// them. A page of a window group may go alone.
 EvictionQueue::Verdict Cache::judge(BlockId block) const {
   using Verdict = EvictionQueue::Verdict;
   if (pool_.state(block) != BlockState::kIdle) return Verdict::kForget;
   const NodeId node = pool_.owner(block).value();
-  if (options_.slices[slice_of(node, block)].window != 0) return Verdict::kTake;
+  if (options_.groups[group_of(node, block)].window != 0) return Verdict::kTake;
   if (tree_.children_resident(node) != 0) return Verdict::kForget;
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    const std::optional<BlockId> page = tree_.page(node, slice);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const std::optional<BlockId> page = tree_.page(node, group);
     if (page && pool_.state(*page) != BlockState::kIdle) return Verdict::kForget;
   }
   return Verdict::kTake;
@@ -200,15 +200,15 @@ void Cache::identify(NodeId node) {
   if (!keeps_identities()) return;
   identities_[node.value()] =
       identity_below(tree_.parent(node), tree_.region(node), tree_.tokens(node));
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (tree_.page(node, slice)) note_sealed(node, slice);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (tree_.page(node, group)) note_sealed(node, group);
   }
 }
 
-void Cache::note_sealed(NodeId node, std::uint32_t slice) {
+void Cache::note_sealed(NodeId node, std::uint32_t group) {
   if (!ordered_) return;
-  const BlockId block = tree_.page(node, slice).value();
-  ordered_->order().sealed(block, mix_identity(identities_[node.value()], slice));
+  const BlockId block = tree_.page(node, group).value();
+  ordered_->order().sealed(block, mix_identity(identities_[node.value()], group));
 }
 
 Use Cache::use_of(NodeId node, const RequestStats& request) const {
@@ -230,9 +230,9 @@ void Cache::note_use(BlockId block, const RequestStats& request) {
 void Cache::note_ended(const Sequence& sequence) {
   const std::uint64_t blocks = sequence.nodes_.size() + (sequence.tail_.empty() ? 0 : 1);
   if (!ordered_ || blocks == 0) return;
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (blocks - 1 < sequence.first_held_[slice]) continue;
-    const BlockId block = sequence.tables_[slice][blocks - 1];
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (blocks - 1 < sequence.first_held_[group]) continue;
+    const BlockId block = sequence.tables_[group][blocks - 1];
     if (pool_.owner(block)) ordered_->order().ended(block);
   }
 }
@@ -254,15 +254,15 @@ void Cache::queue_if_evictable(BlockId block) {
 }
 
 void Cache::queue_node(NodeId node) {
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    const std::optional<BlockId> page = tree_.page(node, slice);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const std::optional<BlockId> page = tree_.page(node, group);
     if (page) queue_if_evictable(*page);
   }
 }
 
 void Cache::take_pages(NodeId node) {
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (tree_.page(node, slice)) take_page(node, slice);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (tree_.page(node, group)) take_page(node, group);
   }
   settle(node);
 }
@@ -286,12 +286,12 @@ void Cache::update_guard(NodeId node) {
     bool held = false;
     std::uint32_t full = 0;
     std::uint32_t full_idle = 0;
-    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      const std::optional<BlockId> page = tree_.page(node, slice);
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      const std::optional<BlockId> page = tree_.page(node, group);
       if (!page) continue;
       const bool idle = pool_.state(*page) == BlockState::kIdle;
       held = held || !idle;
-      if (options_.slices[slice].window != 0) continue;
+      if (options_.groups[group].window != 0) continue;
       ++full;
       full_idle += idle ? 1 : 0;
     }

@@ -13,37 +13,37 @@ constexpr std::int64_t kUseUnitNs = 10'000'000;  // of used_: 32 bits are more t
 constexpr int kVariantsMax = 8;                  // searches under other salts, or namespaces
 
 // A block of a prompt that was there, or its beginning.
-struct GoneBlock {
+struct EvictedBlock {
   std::uint64_t tokens = 0;
   std::uint64_t identity = 0;
   std::uint64_t key = 0;  // of its region
-  Departure left;
+  EvictionRecord left;
 };
 
-std::optional<GoneBlock> whole_gone(const DepartureLog& log, std::uint64_t above,
-                                    std::span<const std::uint64_t> keys,
-                                    std::span<const TokenId> block) {
+std::optional<EvictedBlock> find_whole(const EvictionLog& log, std::uint64_t above,
+                                       std::span<const std::uint64_t> keys,
+                                       std::span<const TokenId> block) {
   for (const std::uint64_t key : keys) {
     const std::uint64_t identity = block_identity(above, key, block);
-    const std::optional<Departure> left = log.find(identity);
-    if (left) return GoneBlock{block.size(), identity, key, *left};
+    const std::optional<EvictionRecord> left = log.find(identity);
+    if (left) return EvictedBlock{block.size(), identity, key, *left};
   }
   return std::nullopt;
 }
 
-// The longest beginning that is known to have left: all of an open leaf, or as much of a block as a
-// prompt ended with.
-std::optional<GoneBlock> part_gone(const DepartureLog& log, std::uint64_t above,
-                                   std::span<const std::uint64_t> keys,
-                                   std::span<const TokenId> block) {
-  std::optional<GoneBlock> longest;
+// The longest beginning that is known to have left: all of a partial block, or as much of a block
+// as a prompt ended with.
+std::optional<EvictedBlock> find_part(const EvictionLog& log, std::uint64_t above,
+                                      std::span<const std::uint64_t> keys,
+                                      std::span<const TokenId> block) {
+  std::optional<EvictedBlock> longest;
   for (const std::uint64_t key : keys) {
     std::uint64_t identity = block_identity(above, key, {});
     for (std::uint64_t tokens = 1; tokens <= block.size(); ++tokens) {
       identity = mix_identity(identity, block[tokens - 1].value());
       if (longest && tokens <= longest->tokens) continue;
-      const std::optional<Departure> left = log.find(identity);
-      if (left) longest = GoneBlock{tokens, identity, key, *left};
+      const std::optional<EvictionRecord> left = log.find(identity);
+      if (left) longest = EvictedBlock{tokens, identity, key, *left};
     }
   }
   return longest;
@@ -51,7 +51,7 @@ std::optional<GoneBlock> part_gone(const DepartureLog& log, std::uint64_t above,
 
 }  // namespace
 
-Explanation Cache::explain(const Domain& domain, std::span<const TokenId> prompt,
+Explanation Cache::explain(const CacheScope& scope, std::span<const TokenId> prompt,
                            const Match& match) const {
   const std::uint64_t reached = match.tokens;
   Explanation why = {.prompt_tokens = prompt.size(), .tokens_matched = reached};
@@ -66,15 +66,15 @@ Explanation Cache::explain(const Domain& domain, std::span<const TokenId> prompt
   }
   if (reached == prompt.size() - 1) return why;
 
-  const Asker asker = {domain.root(), domain.salt(), domain.public_tokens};
-  const Trail trail = follow(asker, prompt);
-  const Gone gone = gone_from(asker, trail, prompt);
-  if (gone.tokens > reached) {
-    const auto first = trail.tokens > reached ? last_departure(trail) : gone.first;
-    why.tokens_reachable = gone.tokens;
+  const LookupScope lookup = {scope.root(), scope.salt(), scope.public_tokens};
+  const PrefixPath path = follow(lookup, prompt);
+  const EvictedMatch evicted = evicted_match(lookup, path, prompt);
+  if (evicted.tokens > reached) {
+    const auto first = path.tokens > reached ? last_eviction(path) : evicted.first;
+    why.tokens_reachable = evicted.tokens;
     why.reason = MissReason::kEvicted;
     if (first) {
-      const std::uint32_t account = account_of(domain.salt(), domain.owner());
+      const std::uint32_t account = account_of(scope.salt(), scope.owner());
       const bool is_reset = first->cause == EvictionCause::kReset;
       if (is_reset) why.reason = MissReason::kCleared;
       why.eviction = {.cause = first->cause,
@@ -83,57 +83,57 @@ Explanation Cache::explain(const Domain& domain, std::span<const TokenId> prompt
                       .for_others = !is_reset && first->account != account};
     }
   }
-  look_elsewhere(domain, prompt, why);
+  search_other_scopes(scope, prompt, why);
   if (why.reason != MissReason::kNone) return why;
-  why.stored = stored_after(asker, trail, prompt);
+  why.stored = stored_after(lookup, path, prompt);
   why.reason = why.stored.empty() ? MissReason::kNeverSeen : MissReason::kDiffers;
-  if (departures_) why.forgotten_until_ns = departures_->forgotten_until_ns();
+  if (eviction_log_) why.forgotten_until_ns = eviction_log_->forgotten_until_ns();
   return why;
 }
 
-Cache::Trail Cache::follow(const Asker& asker, std::span<const TokenId> prompt) const {
+Cache::PrefixPath Cache::follow(const LookupScope& lookup, std::span<const TokenId> prompt) const {
   const std::uint64_t block_tokens = options_.block_tokens;
-  Trail trail = {.end = asker.root, .nodes = {}};
+  PrefixPath path = {.end = lookup.root, .nodes = {}};
   SearchWork work;
   for (std::uint64_t done = 0; done + 1 < prompt.size(); done += block_tokens) {
     const auto next = prompt.subspan(done, std::min(block_tokens, prompt.size() - 1 - done));
     const auto found =
-        child_to_follow(asker, trail.end, next, asker.is_public(done + block_tokens), work);
+        child_to_follow(lookup, path.end, next, lookup.is_public(done + block_tokens), work);
     if (!found) break;
-    trail.nodes.push_back(found->node);
-    trail.tokens = done + found->tokens_shared;
+    path.nodes.push_back(found->node);
+    path.tokens = done + found->tokens_shared;
     if (found->tokens_shared < block_tokens) break;
-    trail.end = found->node;
+    path.end = found->node;
   }
-  return trail;
+  return path;
 }
 
-// From the trail's last whole block on: whole blocks that left, one after the other, and of the
+// From the path's last whole block on: whole blocks that left, one after the other, and of the
 // next one what is known.
-Cache::Gone Cache::gone_from(const Asker& asker, const Trail& trail,
-                             std::span<const TokenId> prompt) const {
-  Gone gone = {.tokens = trail.tokens, .first = std::nullopt};
-  if (!departures_) return gone;
-  const auto note = [&](std::uint64_t tokens, const Departure& left) {
-    if (tokens <= gone.tokens) return;
-    gone.tokens = std::min<std::uint64_t>(tokens, prompt.size() - 1);
-    if (!gone.first) gone.first = left;
+Cache::EvictedMatch Cache::evicted_match(const LookupScope& lookup, const PrefixPath& path,
+                                         std::span<const TokenId> prompt) const {
+  EvictedMatch evicted = {.tokens = path.tokens, .first = std::nullopt};
+  if (!eviction_log_) return evicted;
+  const auto note = [&](std::uint64_t tokens, const EvictionRecord& left) {
+    if (tokens <= evicted.tokens) return;
+    evicted.tokens = std::min<std::uint64_t>(tokens, prompt.size() - 1);
+    if (!evicted.first) evicted.first = left;
   };
   const std::uint64_t block_tokens = options_.block_tokens;
-  const std::uint64_t own_key = salts_.key(asker.salt);
-  std::uint64_t above = identity_of(trail.end);
-  bool is_private = tree_.region(trail.end) != kPublic;
-  for (std::uint64_t done = trail.tokens / block_tokens * block_tokens; done < prompt.size();
+  const std::uint64_t own_key = salts_.key(lookup.salt);
+  std::uint64_t above = identity_of(path.end);
+  bool is_private = tree_.region(path.end) != kPublic;
+  for (std::uint64_t done = path.tokens / block_tokens * block_tokens; done < prompt.size();
        done += block_tokens) {
     const auto next = prompt.subspan(done, std::min(block_tokens, prompt.size() - done));
-    // The region that the block belongs to, then the other one that the asker may see.
+    // The region that the block belongs to, then the other one that the lookup may see.
     std::array<std::uint64_t, 2> keys = {own_key, kPublicKey};
-    if (!is_private && asker.is_public(done + block_tokens)) std::swap(keys[0], keys[1]);
-    const auto visible = std::span(keys).first(is_private || asker.salt == kPublic ? 1 : 2);
-    std::optional<GoneBlock> block;
-    if (next.size() == block_tokens) block = whole_gone(*departures_, above, visible, next);
+    if (!is_private && lookup.is_public(done + block_tokens)) std::swap(keys[0], keys[1]);
+    const auto visible = std::span(keys).first(is_private || lookup.salt == kPublic ? 1 : 2);
+    std::optional<EvictedBlock> block;
+    if (next.size() == block_tokens) block = find_whole(*eviction_log_, above, visible, next);
     if (!block) {
-      block = part_gone(*departures_, above, visible, next);
+      block = find_part(*eviction_log_, above, visible, next);
       if (block) note(done + block->tokens, block->left);
       break;
     }
@@ -141,70 +141,69 @@ Cache::Gone Cache::gone_from(const Asker& asker, const Trail& trail,
     above = block->identity;
     is_private = is_private || block->key != kPublicKey;
   }
-  return gone;
+  return evicted;
 }
 
 // Nodes that are there without some of their pages: when the last of those left.
-std::optional<Departure> Cache::last_departure(const Trail& trail) const {
-  std::optional<Departure> last;
-  for (const NodeId node : trail.nodes) {
-    if (!departures_ || tree_.pages(node) == slices() || !tree_.is_whole(node)) continue;
-    const auto left = departures_->find(identity_of(node));
+std::optional<EvictionRecord> Cache::last_eviction(const PrefixPath& path) const {
+  std::optional<EvictionRecord> last;
+  for (const NodeId node : path.nodes) {
+    if (!eviction_log_ || tree_.pages(node) == groups() || !tree_.is_whole(node)) continue;
+    const auto left = eviction_log_->find(identity_of(node));
     if (left && (!last || left->left_ns > last->left_ns)) last = left;
   }
   return last;
 }
 
 // The same tokens in another namespace, or under another salt of the same owner.
-void Cache::look_elsewhere(const Domain& domain, std::span<const TokenId> prompt,
-                           Explanation& why) const {
-  const auto try_as = [&](const Asker& asker, MissReason reason) {
-    const Match there = match_as(asker, prompt);
+void Cache::search_other_scopes(const CacheScope& scope, std::span<const TokenId> prompt,
+                                Explanation& why) const {
+  const auto try_as = [&](const LookupScope& lookup, MissReason reason) {
+    const Match there = match_as(lookup, prompt);
     if (there.tokens <= why.tokens_reachable) return;
     why.tokens_reachable = there.tokens;
     why.reason = reason;
     why.eviction.reset();
   };
   if (spaces_.size() > 1) {
-    const auto here = std::find_if(spaces_.begin(), spaces_.end(), [&](const auto& space) {
-      return space.second == domain.root();
-    });
+    const auto here = std::find_if(spaces_.begin(), spaces_.end(),
+                                   [&](const auto& space) { return space.second == scope.root(); });
     int tried = 0;
     for (const auto& [name, root] : spaces_) {
       if (tried == kVariantsMax) break;
-      if (root == domain.root()) continue;
+      if (root == scope.root()) continue;
       ++tried;
       const bool same_space = name.first == here->first.first;
-      try_as({root, domain.salt(), domain.public_tokens},
+      try_as({root, scope.salt(), scope.public_tokens},
              same_space ? MissReason::kOtherAdapter : MissReason::kOtherFormat);
     }
   }
   int tried = 0;
-  salts_.for_each_of(domain.owner(), [&](SaltId salt) {
-    if (salt != domain.salt()) {
-      try_as({domain.root(), salt, domain.public_tokens}, MissReason::kOtherSalt);
+  salts_.for_each_of(scope.owner(), [&](SaltId salt) {
+    if (salt != scope.salt()) {
+      try_as({scope.root(), salt, scope.public_tokens}, MissReason::kOtherSalt);
     }
     return ++tried < kVariantsMax;
   });
 }
 
 // How the cache goes on after what it shares with the prompt, where that is something.
-std::vector<TokenId> Cache::stored_after(const Asker& asker, const Trail& trail,
+std::vector<TokenId> Cache::stored_after(const LookupScope& lookup, const PrefixPath& path,
                                          std::span<const TokenId> prompt) const {
   std::vector<TokenId> stored;
-  if (trail.tokens == 0) return stored;
-  const auto shared = static_cast<std::uint32_t>(trail.tokens % options_.block_tokens);
-  const auto next = prompt.subspan(trail.tokens - shared);
+  if (path.tokens == 0) return stored;
+  const auto shared = static_cast<std::uint32_t>(path.tokens % options_.block_tokens);
+  const auto next = prompt.subspan(path.tokens - shared);
   SearchWork work;
   const auto goes_on = [&](SaltId region) -> std::optional<NodeId> {
-    const auto found = tree_.closest_child(trail.end, region, next, work);
+    const auto found = tree_.closest_child(path.end, region, next, work);
     const bool differs =
         found && found->tokens_shared == shared && tree_.tokens(found->node).size() > shared;
     return differs ? std::optional(found->node) : std::nullopt;
   };
-  const SaltId region = tree_.region(trail.end);
+  const SaltId region = tree_.region(path.end);
   std::optional<NodeId> node = goes_on(region);
-  if (!node && region == kPublic && asker.salt != kPublic) node = goes_on(asker.salt);
+  if (!node && region == kPublic && lookup.salt != kPublic) node = goes_on(lookup.salt);
   std::uint32_t first = shared;
   while (node && stored.size() < Explanation::kStoredTokensMax) {
     const auto tokens = tree_.tokens(*node).subspan(first);
@@ -235,7 +234,7 @@ std::uint64_t Cache::identity_below(NodeId parent, SaltId region,
 }
 
 void Cache::note_used(BlockId block) {
-  if (!departures_) return;
+  if (!eviction_log_) return;
   used_[block.value()] = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs);
 }
 
@@ -247,21 +246,21 @@ void Cache::note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t
   tree_.set_prompt_end(node, static_cast<std::uint32_t>(end - begin));
 }
 
-// A page of the node goes. Constant time: what it takes to name a block.
-void Cache::note_departure(NodeId node, BlockId block, const Occasion& occasion) {
-  if (!departures_) return;
+// A page of the node goes. Constant time: what it takes to identify a block.
+void Cache::log_eviction(NodeId node, BlockId block, const EvictionTrigger& trigger) {
+  if (!eviction_log_) return;
   const auto now = static_cast<std::uint32_t>(time_ns_ / kUseUnitNs);
-  Departure left = {
-      .left_ns = time_ns_, .idle = now - used_[block.value()], .account = occasion.account};
-  left.cause = cause_of(node, occasion);
+  EvictionRecord left = {
+      .left_ns = time_ns_, .idle = now - used_[block.value()], .account = trigger.account};
+  left.cause = cause_of(node, trigger);
   const NodeId parent = tree_.parent(node);
   const SaltId region = tree_.region(node);
   const auto tokens = tree_.tokens(node);
-  departures_->add(
+  eviction_log_->add(
       tree_.is_whole(node) ? identity_of(node) : identity_below(parent, region, tokens), left);
   const std::uint32_t end = tree_.prompt_end(node);
   if (end > 0 && end < tokens.size()) {
-    departures_->add(identity_below(parent, region, tokens.first(end)), left);
+    eviction_log_->add(identity_below(parent, region, tokens.first(end)), left);
   }
 }
 

@@ -6,24 +6,24 @@
 namespace pagoda::kv {
 namespace {
 
-// For each slice, since which block without a gap the nodes seen so far have what is asked for.
+// For each group, since which block without a gap the nodes seen so far have what is asked for.
 class Runs {
  public:
-  Runs(std::span<const memory::LayerReach> slices, std::uint32_t block_tokens)
-      : slices_(slices), block_tokens_(block_tokens), run_start_(slices.size(), 0) {}
+  Runs(std::span<const memory::AttentionSpec> groups, std::uint32_t block_tokens)
+      : groups_(groups), block_tokens_(block_tokens), run_start_(groups.size(), 0) {}
 
-  template <class Has>  // has(slice)
+  template <class Has>  // has(group)
   void add(Has&& has) {
-    for (std::uint32_t slice = 0; slice < slices_.size(); ++slice) {
-      if (!has(slice)) run_start_[slice] = blocks_ + 1;
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      if (!has(group)) run_start_[group] = blocks_ + 1;
     }
     ++blocks_;
   }
 
   // Would a sequence of `tokens` tokens, ending in the last block seen, find all it reads?
   bool serve(std::uint64_t tokens) const {
-    for (std::uint32_t slice = 0; slice < slices_.size(); ++slice) {
-      if (run_start_[slice] > memory::first_block_kept(slices_[slice], tokens, block_tokens_)) {
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      if (run_start_[group] > memory::first_block_kept(groups_[group], tokens, block_tokens_)) {
         return false;
       }
     }
@@ -31,7 +31,7 @@ class Runs {
   }
 
  private:
-  std::span<const memory::LayerReach> slices_;
+  std::span<const memory::AttentionSpec> groups_;
   std::uint32_t block_tokens_;
   std::vector<std::uint64_t> run_start_;
   std::uint64_t blocks_ = 0;
@@ -40,16 +40,16 @@ class Runs {
 }  // namespace
 
 // The child to follow from `parent`: of the class the block belongs to, unless the other class
-// that the asker may see shares more. Blocks of other salts are never looked at.
-std::optional<PrefixTree::Found> Cache::child_to_follow(const Asker& asker, NodeId parent,
+// that the lookup may see shares more. Blocks of other salts are never looked at.
+std::optional<PrefixTree::Found> Cache::child_to_follow(const LookupScope& lookup, NodeId parent,
                                                         std::span<const TokenId> tokens,
                                                         bool block_is_public,
                                                         SearchWork& work) const {
-  if (tree_.region(parent) != kPublic || asker.salt == kPublic) {
+  if (tree_.region(parent) != kPublic || lookup.salt == kPublic) {
     return tree_.best_child(parent, tree_.region(parent), tokens, work);
   }
-  const SaltId first = block_is_public ? kPublic : asker.salt;
-  const SaltId second = block_is_public ? asker.salt : kPublic;
+  const SaltId first = block_is_public ? kPublic : lookup.salt;
+  const SaltId second = block_is_public ? lookup.salt : kPublic;
   const auto found = tree_.best_child(parent, first, tokens, work);
   if (found && found->tokens_shared == tokens.size()) return found;
   const auto other = tree_.best_child(parent, second, tokens, work);
@@ -57,34 +57,34 @@ std::optional<PrefixTree::Found> Cache::child_to_follow(const Asker& asker, Node
   return found;
 }
 
-Match Cache::match(const Domain& domain, std::span<const TokenId> prompt) const {
-  return match_as({domain.root(), domain.salt(), domain.public_tokens}, prompt);
+Match Cache::match(const CacheScope& scope, std::span<const TokenId> prompt) const {
+  return match_as({scope.root(), scope.salt(), scope.public_tokens}, prompt);
 }
 
-Match Cache::match_blocks(const Domain& domain, std::span<const TokenId> prompt) const {
-  return match_as({domain.root(), domain.salt(), domain.public_tokens}, prompt, true);
+Match Cache::match_blocks(const CacheScope& scope, std::span<const TokenId> prompt) const {
+  return match_as({scope.root(), scope.salt(), scope.public_tokens}, prompt, true);
 }
 
-Match Cache::match_as(const Asker& asker, std::span<const TokenId> prompt,
+Match Cache::match_as(const LookupScope& lookup, std::span<const TokenId> prompt,
                       bool whole_blocks_only) const {
   Match match;
   if (prompt.empty()) return match;
   const std::uint64_t block_tokens = options_.block_tokens;
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
-  Runs runs(options_.slices, options_.block_tokens);
+  Runs runs(options_.groups, options_.block_tokens);
   std::uint64_t blocks_served = 0;
-  NodeId at = asker.root;
+  NodeId at = lookup.root;
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
     const auto next =
         wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
     const auto found =
-        child_to_follow(asker, at, next, asker.is_public(done + block_tokens), match.work);
+        child_to_follow(lookup, at, next, lookup.is_public(done + block_tokens), match.work);
     if (!found) break;
     const NodeId node = found->node;
-    runs.add([&](std::uint32_t slice) { return tree_.page(node, slice).has_value(); });
+    runs.add([&](std::uint32_t group) { return tree_.page(node, group).has_value(); });
     const std::uint64_t tokens = done + found->tokens_shared;
     if (found->tokens_shared < block_tokens) {
-      // Inside a block: its rows are copied. Every slice has its page, for even the shortest window
+      // Inside a block: its rows are copied. Every group has its page, for even the shortest window
       // begins in the block that a match ends in.
       if (!whole_blocks_only && runs.serve(tokens)) {
         match.tokens = tokens;

@@ -110,7 +110,7 @@ class BranchList {
       : tree_(cache.tree()), pool_(cache.pool()), seen_(grove.nodes), limits_(limits) {}
 
   // A branch has at most the blocks of what it goes on from: taking the largest takes that first.
-  std::vector<BranchPicture> largest() {
+  std::vector<BranchStats> largest() {
     const auto smaller = [&](const Start& a, const Start& b) {
       return std::tie(seen_[a.at].blocks, b.at) < std::tie(seen_[b.at].blocks, a.at);
     };
@@ -128,7 +128,7 @@ class BranchList {
       taken_.push_back({draw(start.at), start.from});
       push_children(end_of(start.at), index);
     }
-    std::vector<BranchPicture> listed;
+    std::vector<BranchStats> listed;
     list_below(kTop, 0, listed);
     return listed;
   }
@@ -140,7 +140,7 @@ class BranchList {
     std::size_t from;  // of taken_, or kTop
   };
   struct Taken {
-    BranchPicture picture;
+    BranchStats stats;
     std::size_t from;
   };
 
@@ -150,38 +150,38 @@ class BranchList {
     return at;
   }
 
-  BranchPicture draw(std::size_t at) const {
+  BranchStats draw(std::size_t at) const {
     const NodeId first = seen_[at].node;
-    BranchPicture picture = {.level = 0,
-                             .tokens = {},
-                             .tokens_own = 0,
-                             .blocks = seen_[at].blocks,
-                             .is_public = tree_.region(first) == kPublic,
-                             .is_held = is_held(first)};
+    BranchStats stats = {.level = 0,
+                         .tokens = {},
+                         .tokens_own = 0,
+                         .blocks = seen_[at].blocks,
+                         .is_public = tree_.region(first) == kPublic,
+                         .is_held = is_held(first)};
     for (const std::size_t end = end_of(at);; at = seen_[at].children.front()) {
       const std::span<const TokenId> tokens = tree_.tokens(seen_[at].node);
-      picture.tokens_own += tokens.size();
+      stats.tokens_own += tokens.size();
       for (const TokenId token : tokens) {
-        if (!picture.is_public || picture.tokens.size() == limits_.tokens_max) break;
-        picture.tokens.push_back(token.value());
+        if (!stats.is_public || stats.tokens.size() == limits_.tokens_max) break;
+        stats.tokens.push_back(token.value());
       }
-      if (at == end) return picture;
+      if (at == end) return stats;
     }
   }
 
   bool is_held(NodeId node) const {
-    for (std::uint32_t slice = 0; slice < tree_.slices(); ++slice) {
-      const std::optional<BlockId> page = tree_.page(node, slice);
+    for (std::uint32_t group = 0; group < tree_.groups(); ++group) {
+      const std::optional<BlockId> page = tree_.page(node, group);
       if (page && pool_.references(*page) > 0) return true;
     }
     return false;
   }
 
   // Depth is bounded by the number of branches taken.
-  void list_below(std::size_t from, std::uint32_t level, std::vector<BranchPicture>& listed) {
+  void list_below(std::size_t from, std::uint32_t level, std::vector<BranchStats>& listed) {
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       if (taken_[i].from != from) continue;
-      listed.push_back(std::move(taken_[i].picture));
+      listed.push_back(std::move(taken_[i].stats));
       listed.back().level = level;
       list_below(i, level + 1, listed);
     }
@@ -198,7 +198,7 @@ std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) { return (value 
 
 }  // namespace
 
-CacheMap draw_map(const Cache& cache, const MapLimits& limits) {
+CacheMap build_map(const Cache& cache, const MapLimits& limits) {
   const BlockPool& pool = cache.pool();
   const std::uint32_t blocks = pool.blocks();
   CacheMap map;
@@ -229,9 +229,8 @@ CacheMap draw_map(const Cache& cache, const MapLimits& limits) {
   for (const auto& [region, charged] : regions) {
     map.regions.push_back({region, cache.salts().owner(AccountId(region)), charged});
   }
-  std::stable_sort(
-      map.regions.begin(), map.regions.end(),
-      [](const RegionPicture& a, const RegionPicture& b) { return a.blocks > b.blocks; });
+  std::stable_sort(map.regions.begin(), map.regions.end(),
+                   [](const RegionStats& a, const RegionStats& b) { return a.blocks > b.blocks; });
 
   const Grove grove = walk.finish();
   map.branches = BranchList(cache, grove, limits).largest();

@@ -9,12 +9,12 @@
 
 namespace pagoda::kv {
 
-std::optional<BlockId> Cache::pin_page(NodeId node, const BlockName& name, std::uint32_t slice) {
-  if (node.value() >= names_.size() || !tree_.is_live(node) || !tree_.is_whole(node) ||
-      names_[node.value()] != name || salts_.is_retired(tree_.region(node))) {
+std::optional<BlockId> Cache::pin_page(NodeId node, const BlockHash& hash, std::uint32_t group) {
+  if (node.value() >= hashes_.size() || !tree_.is_live(node) || !tree_.is_whole(node) ||
+      hashes_[node.value()] != hash || salts_.is_retired(tree_.region(node))) {
     return std::nullopt;
   }
-  const std::optional<BlockId> page = tree_.page(node, slice);
+  const std::optional<BlockId> page = tree_.page(node, group);
   if (!page) return std::nullopt;
   hold(*page);
   ++pins_[page->value()];
@@ -27,12 +27,12 @@ void Cache::unpin_page(BlockId block) {
   release(block, pool_.last_use(block));
 }
 
-std::vector<NodeId> Cache::leaving_next(std::size_t nodes_max) {
+std::vector<NodeId> Cache::eviction_candidates(std::size_t nodes_max) {
   std::vector<NodeId> leaving;
   std::vector<NodeId> spared;
   std::vector<BlockId> looked_at;
   std::unordered_set<NodeId> known;
-  const std::size_t look_max = 2 * nodes_max * slices();
+  const std::size_t look_max = 2 * nodes_max * groups();
   while (leaving.size() < nodes_max && looked_at.size() < look_max) {
     const std::optional<BlockId> block = next_victim(/*may_spare=*/false);
     if (!block) break;
@@ -61,8 +61,8 @@ std::vector<NodeId> Cache::whole_blocks() const {
     if (!tree_.is_live(node) || !tree_.is_whole(node) || tree_.pages(node) == 0) continue;
     if (salts_.is_retired(tree_.region(node))) continue;
     Tick until = 0;
-    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      const std::optional<BlockId> page = tree_.page(node, slice);
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      const std::optional<BlockId> page = tree_.page(node, group);
       if (!page) continue;
       const bool in_use = pool_.references(*page) > pins_[page->value()];
       until = std::max(until, in_use ? now_ + 1 : pool_.last_use(*page));

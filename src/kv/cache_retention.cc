@@ -34,8 +34,8 @@ Result<Retained> Cache::retain(const Sequence& sequence, const RetainTerms& term
   if (taken > 0) {
     for (const NodeId node : nodes) {
       if (is_retained(node)) continue;
-      for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-        const std::optional<BlockId> page = tree_.page(node, slice);
+      for (std::uint32_t group = 0; group < groups(); ++group) {
+        const std::optional<BlockId> page = tree_.page(node, group);
         if (page) leave_heap(node, *page);
       }
     }
@@ -45,8 +45,8 @@ Result<Retained> Cache::retain(const Sequence& sequence, const RetainTerms& term
     });
   }
   return Retained{.tokens = blocks * options_.block_tokens,
-                  .blocks = blocks * slices(),
-                  .blocks_charged = taken * slices()};
+                  .blocks = blocks * groups(),
+                  .blocks_charged = taken * groups()};
 }
 
 void Cache::advance_time(std::int64_t now_ns) {
@@ -56,17 +56,17 @@ void Cache::advance_time(std::int64_t now_ns) {
     const std::optional<NodeId> node = retentions_->due(time_ns_);
     if (!node) return;
     guards_[node->value()].was_retained = true;
-    let_go_retained(*node);
+    release_retained(*node);
   }
 }
 
-std::vector<RetentionPicture> Cache::retained() const {
-  return retentions_ ? retentions_->picture() : std::vector<RetentionPicture>();
+std::vector<GrantStats> Cache::retained() const {
+  return retentions_ ? retentions_->stats() : std::vector<GrantStats>();
 }
 
-void Cache::let_go_retained(NodeId node) {
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    const std::optional<BlockId> page = tree_.page(node, slice);
+void Cache::release_retained(NodeId node) {
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const std::optional<BlockId> page = tree_.page(node, group);
     if (page) leave_heap(node, *page);
   }
   retentions_->erase(node);

@@ -12,7 +12,7 @@ namespace pagoda::kv {
 
 // Hit rates are of whole blocks of prompts: found of those asked for.
 struct CurvePoint {
-  std::uint64_t blocks = 0;  // of such a cache: pages of all slices
+  std::uint64_t blocks = 0;  // of such a cache: pages of all groups
   double hit_rate = 0;
 };
 
@@ -25,7 +25,7 @@ struct PolicyRates {
   std::optional<double> twice;
 };
 
-struct CurvePicture {
+struct CurveStats {
   static constexpr std::size_t kPoints = 12;
   static constexpr std::size_t kPoliciesMax = 12;
 

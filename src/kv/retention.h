@@ -13,15 +13,15 @@ struct RetainTerms {
   std::uint32_t priority = 0;  // up to kRetainPriorityMax; what has less leaves sooner
 };
 
-// What was granted. Blocks are pages of all slices.
+// What was granted. Blocks are pages of all groups.
 struct Retained {
   std::uint64_t tokens = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t blocks_charged = 0;  // of them to the asker: others keep the rest already
+  std::uint64_t blocks_charged = 0;  // of them to the caller: others keep the rest already
 };
 
 // A grant that runs, for those who look from outside: whose it is stays unsaid.
-struct RetentionPicture {
+struct GrantStats {
   bool is_public = false;  // asked for without a salt
   std::uint64_t blocks = 0;
   std::uint32_t priority = 0;

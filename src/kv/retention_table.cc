@@ -111,8 +111,8 @@ std::optional<NodeId> RetentionTable::due(std::int64_t now_ns) const {
   return NodeId(grant.first);
 }
 
-std::vector<RetentionPicture> RetentionTable::picture() const {
-  std::vector<RetentionPicture> grants;
+std::vector<GrantStats> RetentionTable::stats() const {
+  std::vector<GrantStats> grants;
   for (const Grant& grant : grants_) {
     if (!grant.is_open) continue;
     grants.push_back({.is_public = grant.salt == kPublic,
@@ -120,9 +120,8 @@ std::vector<RetentionPicture> RetentionTable::picture() const {
                       .priority = grant.priority,
                       .until_ns = grant.until_ns});
   }
-  std::sort(grants.begin(), grants.end(), [](const RetentionPicture& a, const RetentionPicture& b) {
-    return a.until_ns < b.until_ns;
-  });
+  std::sort(grants.begin(), grants.end(),
+            [](const GrantStats& a, const GrantStats& b) { return a.until_ns < b.until_ns; });
   return grants;
 }
 

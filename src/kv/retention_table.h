@@ -69,7 +69,7 @@ class RetentionTable {
   std::uint64_t blocks_in_all() const { return blocks_in_all_; }
   // Changes with every node that is retained or let go.
   std::uint64_t version() const { return version_; }
-  std::vector<RetentionPicture> picture() const;
+  std::vector<GrantStats> stats() const;
 
   // Stops the program when lists, counts and accounts contradict each other. Linear.
   void check() const;

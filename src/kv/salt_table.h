@@ -1,6 +1,6 @@
 // The salts that someone still needs, and the accounts that their regions are counted by.
 //
-// A salt is known while a domain, a sequence or a node refers to it; after the last of them it is
+// A salt is known while a scope, a sequence or a node refers to it; after the last of them it is
 // forgotten and its number used again, so that the table is as large as the cache is, however many
 // salts clients invent. The public region is always there and is not counted. The salts of one
 // owner are a ring and share one account, which is there while one of them is; a salt that had no

@@ -6,14 +6,14 @@
 
 namespace pagoda::kv {
 
-Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t slices,
+Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t groups,
                    std::uint32_t block_tokens)
     : cache_(&cache),
       root_(root),
       salt_(salt),
       block_tokens_(block_tokens),
-      tables_(slices),
-      first_held_(slices, 0) {
+      tables_(groups),
+      first_held_(groups, 0) {
   tail_.reserve(block_tokens);
 }
 
@@ -26,7 +26,7 @@ Sequence::Sequence(Sequence&& other) noexcept
       prompt_tokens_(other.prompt_tokens_),
       block_tokens_(other.block_tokens_),
       request_(other.request_),
-      names_(std::move(other.names_)),
+      hashes_(std::move(other.hashes_)),
       nodes_(std::move(other.nodes_)),
       tail_(std::move(other.tail_)),
       tables_(std::move(other.tables_)),
@@ -43,7 +43,7 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   prompt_tokens_ = other.prompt_tokens_;
   block_tokens_ = other.block_tokens_;
   request_ = other.request_;
-  names_ = std::move(other.names_);
+  hashes_ = std::move(other.hashes_);
   nodes_ = std::move(other.nodes_);
   tail_ = std::move(other.tail_);
   tables_ = std::move(other.tables_);

@@ -9,8 +9,8 @@
 
 #include "base/token_id.h"
 #include "kv/evict/request_stats.h"
+#include "kv/hash/block_hash.h"
 #include "kv/ids.h"
-#include "kv/names/block_name.h"
 
 namespace pagoda::kv {
 
@@ -30,11 +30,11 @@ class Sequence {
   std::uint64_t tokens_reserved() const {
     return tables_.front().size() * std::uint64_t{block_tokens_};
   }
-  // Pages of all slices that it holds.
+  // Pages of all groups that it holds.
   std::uint64_t blocks_held() const {
     std::uint64_t blocks = 0;
-    for (std::size_t slice = 0; slice < tables_.size(); ++slice) {
-      blocks += tables_[slice].size() - first_held_[slice];
+    for (std::size_t group = 0; group < tables_.size(); ++group) {
+      blocks += tables_[group].size() - first_held_[group];
     }
     return blocks;
   }
@@ -44,16 +44,16 @@ class Sequence {
 
   // Of the whole blocks, from the first; without sharing they are all the root.
   std::span<const NodeId> nodes() const { return nodes_; }
-  // Has it a page of its own or a share in one there? Not where it left the slice's window.
-  bool holds(std::uint32_t slice, std::uint64_t block) const {
-    return block >= first_held_[slice] && block < tables_[slice].size();
+  // Has it a page of its own or a share in one there? Not where it left the group's window.
+  bool holds(std::uint32_t group, std::uint64_t block) const {
+    return block >= first_held_[group] && block < tables_[group].size();
   }
-  // Entry b: the page of block b in the slice. Entries that left the slice's window are stale.
-  std::span<const BlockId> table(std::uint32_t slice) const { return tables_[slice]; }
+  // Entry b: the page of block b in the group. Entries that left the group's window are stale.
+  std::span<const BlockId> table(std::uint32_t group) const { return tables_[group]; }
 
  private:
   friend class Cache;
-  Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t slices,
+  Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t groups,
            std::uint32_t block_tokens);
 
   Cache* cache_;  // nullptr: closed
@@ -64,11 +64,11 @@ class Sequence {
   std::uint64_t prompt_tokens_ = 0;  // that it was opened with
   std::uint32_t block_tokens_;
   RequestStats request_;
-  std::vector<BlockName> names_;              // of the prompt's whole blocks, or empty
+  std::vector<BlockHash> hashes_;             // of the prompt's whole blocks, or empty
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
   std::vector<TokenId> tail_;                 // computed tokens of the block after them
-  std::vector<std::vector<BlockId>> tables_;  // [slice][block]
-  std::vector<std::uint64_t> first_held_;     // [slice]: blocks before it were released
+  std::vector<std::vector<BlockId>> tables_;  // [group][block]
+  std::vector<std::uint64_t> first_held_;     // [group]: blocks before it were released
 };
 
 }  // namespace pagoda::kv

@@ -16,9 +16,9 @@ constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 
 void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages) {
   const LayerWeights& weights = weights_->layers[layer];
-  const std::size_t rows = places_.size();
+  const std::size_t rows = batch_tokens_.size();
   const kv::memory::LayerView view = {
-      .pages = pages.data(), .layout = page_layout_, .layer = slice_plan_.places[layer].layer};
+      .pages = pages.data(), .layout = page_layout_, .layer = group_plan_.locations[layer].layer};
   normalise(weights.attention_norm);
   const auto dense = [](const Projection& projection, LargeArray<float>& y) {
     return Output{&projection, y.data(), projection.weight.rows, false};
@@ -35,7 +35,7 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row, std::uint32_t layer,
                                                 const kv::memory::LayerView& view) const {
-  return {view, places_[row].sequence->tables[slice_plan_.places[layer].slice]};
+  return {view, batch_tokens_[row].sequence->tables[group_plan_.locations[layer].group]};
 }
 
 void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view) {
@@ -43,7 +43,7 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
   const LayerWeights& weights = weights_->layers[layer];
-  const float limit = kernels::first_infinite(kernels_.arithmetic, page_layout_.element);
+  const float limit = kernels::first_infinite(kernels_.numerics, page_layout_.element);
   const auto prepare = [&](float* head, const std::vector<float>& norm,
                            const kernels::RopeRow& rope) {
     if (!norm.empty()) {
@@ -51,7 +51,7 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
     }
     kernels_.rope(head, rope);
   };
-  for_rows(places_.size(), [&](WorkRange range) {
+  for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
                                      .sines = sines_.data() + row * rope_.pairs(),
@@ -67,11 +67,11 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
       }
       if (!kernels::all_below(query, query_width, limit)) {
         std::fill_n(query, query_width, std::numeric_limits<float>::quiet_NaN());
-        spoilt_rows_[row] = 1;
+        nonfinite_rows_[row] = 1;
       }
-      if (!kernels_.store_kv(sequence_view(row, layer, view), places_[row].position, key,
+      if (!kernels_.store_kv(sequence_view(row, layer, view), batch_tokens_[row].position, key,
                              value_.data() + row * value_width)) {
-        spoilt_rows_[row] = 1;
+        nonfinite_rows_[row] = 1;
       }
     }
   });
@@ -80,11 +80,11 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
 void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
   list_tiles(layer, view);
   const kernels::Attention job = {.heads = config_.heads,
-                                  .window = config_.reach[layer].window,
+                                  .window = config_.attention[layer].window,
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
   // Few rows with long pasts keep all threads busy only when their keys are divided. Both ways
   // compute the same partials and merge them in the same order.
-  if (places_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
+  if (batch_tokens_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
     attend_by_split(job);
   } else {
     attend_by_tile(job);
@@ -95,7 +95,8 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
 // left without any.
 std::uint32_t Decoder::rows_together() const {
   constexpr std::size_t kQueriesWorthACall = 16;
-  const std::size_t share = places_.size() * config_.kv_heads / (kItemsPerThread * pool_.threads());
+  const std::size_t share =
+      batch_tokens_.size() * config_.kv_heads / (kItemsPerThread * pool_.threads());
   const std::size_t rows = std::max(share, kQueriesWorthACall / config_.group());
   return static_cast<std::uint32_t>(
       std::clamp<std::size_t>(rows, 1, std::max(1u, kernels_.attention_queries / config_.group())));
@@ -104,13 +105,14 @@ std::uint32_t Decoder::rows_together() const {
 void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view) {
   const std::uint32_t rows_max = rows_together();
   attention_tiles_.clear();
-  for (std::size_t row = 0; row < places_.size();) {
-    const SequenceRows& sequence = *places_[row].sequence;
-    const std::uint64_t left = sequence.first_position + sequence.rows - places_[row].position;
+  for (std::size_t row = 0; row < batch_tokens_.size();) {
+    const SequenceRows& sequence = *batch_tokens_[row].sequence;
+    const std::uint64_t left =
+        sequence.first_position + sequence.rows - batch_tokens_[row].position;
     const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows_max, left));
     attention_tiles_.push_back({.rows = {.view = sequence_view(row, layer, view),
                                          .q = query_.data() + row * config_.heads * config_.key_dim,
-                                         .first_position = places_[row].position,
+                                         .first_position = batch_tokens_[row].position,
                                          .rows = rows},
                                 .first_row = row});
     row += rows;
@@ -147,18 +149,18 @@ void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, cons
   const std::size_t group = config_.group();
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
   for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
-    kernels_.finish_partial(
+    kernels_.normalise_partial(
         totals + row * kernels::partial_floats(group, config_.value_dim), group, config_.value_dim,
         attended_.data() + (tile.first_row + row) * width + kv_head * group * config_.value_dim);
   }
 }
 
-// What all heads attended to, as operands of the output projection.
+// What all heads attended to, as activations of the output projection.
 void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
-  for_rows(places_.size(), [&](WorkRange range) {
+  for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(attended_.data() + row * width, width, mixed_.data(), row);
+      kernels_.pack_activations(attended_.data() + row * width, width, mixed_.data(), row);
     }
   });
 }

@@ -9,10 +9,10 @@ namespace pagoda::model {
 namespace {
 
 using kernels::cuda::AttentionItem;
+using kernels::cuda::BatchSequence;
 using kernels::cuda::kQueryRows;
 using kernels::cuda::kSplitKeys;
 using kernels::cuda::kWhole;
-using kernels::cuda::SequencePlace;
 
 struct TileSplits {
   std::uint32_t first;
@@ -22,7 +22,7 @@ struct TileSplits {
   std::uint32_t count() const { return last - first; }
 };
 
-TileSplits splits_of(const SequencePlace& sequence, std::uint32_t tile, std::uint32_t tile_rows,
+TileSplits splits_of(const BatchSequence& sequence, std::uint32_t tile, std::uint32_t tile_rows,
                      const AttentionShape& shape) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
   const std::uint32_t first_token = tile * tile_rows / group;
@@ -38,7 +38,7 @@ TileSplits splits_of(const SequencePlace& sequence, std::uint32_t tile, std::uin
 
 // The tiles of the sequences that `takes` says.
 template <class Takes, class Visit>
-void for_tiles(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+void for_tiles(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                std::uint32_t tile_rows, Takes&& takes, Visit&& visit) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
   for (std::uint32_t s = 0; s < sequences.size(); ++s) {
@@ -51,7 +51,7 @@ void for_tiles(std::span<const SequencePlace> sequences, const AttentionShape& s
 }
 
 // A decoding row is no wide tile, however many heads it has: its step may be a graph.
-bool has_many_rows(const SequencePlace& sequence, const AttentionShape& shape,
+bool has_many_rows(const BatchSequence& sequence, const AttentionShape& shape,
                    const AttentionLimits& limits) {
   return sequence.rows > 1 && sequence.rows * (shape.heads / shape.kv_heads) >= limits.wide_rows;
 }
@@ -59,7 +59,7 @@ bool has_many_rows(const SequencePlace& sequence, const AttentionShape& shape,
 // How many splits in a row one block takes at most: few enough that all blocks of the chip have
 // something to do, and so many that they are not busy beginning, which takes as long as a split.
 template <class Takes>
-std::uint32_t best_run(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+std::uint32_t best_run(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                        const AttentionLimits& limits, Takes&& takes) {
   const auto for_own = [&](auto&& visit) {
     for_tiles(sequences, shape, kQueryRows, takes,
@@ -93,12 +93,12 @@ std::uint32_t best_run(std::span<const SequencePlace> sequences, const Attention
 
 }  // namespace
 
-void AttentionPlan::fill(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+void AttentionPlan::fill(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                          const AttentionLimits& limits) {
   fill_wide(sequences, shape, limits);
   items.clear();
   merges.clear();
-  const auto takes = [&](const SequencePlace& sequence) {
+  const auto takes = [&](const BatchSequence& sequence) {
     return wide.empty() || !has_many_rows(sequence, shape, limits);
   };
   const std::uint32_t run = best_run(sequences, shape, limits, takes);
@@ -118,12 +118,12 @@ void AttentionPlan::fill(std::span<const SequencePlace> sequences, const Attenti
             });
 }
 
-void AttentionPlan::fill_wide(std::span<const SequencePlace> sequences, const AttentionShape& shape,
+void AttentionPlan::fill_wide(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                               const AttentionLimits& limits) {
   wide.clear();
   for_tiles(
       sequences, shape, kernels::cuda::wide_rows(shape.head_dim),
-      [&](const SequencePlace& sequence) { return has_many_rows(sequence, shape, limits); },
+      [&](const BatchSequence& sequence) { return has_many_rows(sequence, shape, limits); },
       [&](std::uint32_t sequence, std::uint32_t index, const TileSplits& tile) {
         wide.push_back({sequence, index, tile.first, tile.last, kWhole});
       });

@@ -40,11 +40,11 @@ struct AttentionPlan {
   std::vector<kernels::cuda::AttentionItem> merges;
   std::vector<kernels::cuda::AttentionItem> wide;  // in wide tiles, the longest first
 
-  void fill(std::span<const kernels::cuda::SequencePlace> sequences, const AttentionShape& shape,
+  void fill(std::span<const kernels::cuda::BatchSequence> sequences, const AttentionShape& shape,
             const AttentionLimits& limits);
 
  private:
-  void fill_wide(std::span<const kernels::cuda::SequencePlace> sequences,
+  void fill_wide(std::span<const kernels::cuda::BatchSequence> sequences,
                  const AttentionShape& shape, const AttentionLimits& limits);
 };
 

@@ -14,7 +14,7 @@ namespace pagoda::model {
 struct SequenceRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
-  std::span<const kv::memory::BlockTable> tables;  // one per slice
+  std::span<const kv::memory::BlockTable> tables;  // one per group
 };
 
 struct Batch {

@@ -47,7 +47,7 @@ class ConfigReader {
   // A number, or one number per layer, which must then all be equal.
   Result<std::uint32_t> count_for_all_layers(std::string_view name, std::uint64_t fallback,
                                              std::uint64_t max) const {
-    const gguf::Value* const value = metadata_.find(key(name));
+    const gguf::MetadataValue* const value = metadata_.find(key(name));
     if (value == nullptr || value->type != gguf::ValueType::kArray) {
       return count_or(name, fallback, max);
     }
@@ -118,21 +118,21 @@ Status read_rope(const ConfigReader& reader, Config& config) {
   ASSIGN_OR_RETURN(rope.base, reader.positive_or("rope.freq_base", 10000.0));
   ASSIGN_OR_RETURN(const bool half_split,
                    reader.metadata().flag_or("pagoda.rope.half_split", false));
-  if (half_split || config.head_norms) rope.pairing = kernels::RopePairing::kHalfSplit;
+  if (half_split || config.qk_norm) rope.pairing = kernels::RopePairing::kHalfSplit;
   return read_rope_scaling(reader, rope);
 }
 
 // Layer i keeps everything when (i + 1) % pattern == 0, else the window; pattern 1 or no window:
 // all layers keep everything.
 Status read_reach(const ConfigReader& reader, Config& config) {
-  config.reach.assign(config.layers, {});
+  config.attention.assign(config.layers, {});
   if (!reader.metadata().contains(reader.key("attention.sliding_window"))) return ok_status();
   ASSIGN_OR_RETURN(const std::uint32_t window,
                    reader.count("attention.sliding_window", kContextMax));
   ASSIGN_OR_RETURN(const std::uint32_t pattern,
                    reader.count_or("attention.sliding_window_pattern", 1, kLayersMax));
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if ((layer + 1) % pattern != 0) config.reach[layer].window = window;
+    if ((layer + 1) % pattern != 0) config.attention[layer].window = window;
   }
   return ok_status();
 }
@@ -175,7 +175,7 @@ Result<Config> read_config(const gguf::File& file) {
     }
   }
   Config config;
-  config.head_norms = architecture == "qwen3";
+  config.qk_norm = architecture == "qwen3";
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));

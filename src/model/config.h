@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "gguf/file.h"
 #include "kernels/ops.h"
-#include "kv/memory/slices.h"
+#include "kv/memory/cache_groups.h"
 
 namespace pagoda::model {
 
@@ -37,9 +37,9 @@ struct Config {
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
-  bool head_norms = false;  // each head of queries and keys is normalised before it rotates (qwen3)
+  bool qk_norm = false;  // each head of queries and keys is normalised before it rotates (qwen3)
   RopeConfig rope;
-  std::vector<kv::memory::LayerReach> reach;  // of each layer
+  std::vector<kv::memory::AttentionSpec> attention;  // of each layer
 
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
 };

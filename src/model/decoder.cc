@@ -22,9 +22,10 @@ std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernel
   return (bytes + 2 * kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
 }
 
-// All layers have rows of one shape and differ in reach alone, so all slices have one layout.
-kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& kernels,
-                                const DecoderOptions& options) {
+// All layers have rows of one shape and differ in their windows alone, so all groups have one
+// layout.
+kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::KernelSet& kernels,
+                                           const DecoderOptions& options) {
   // Columns are pairs of dimensions.
   const bool paired = config.key_dim % 2 == 0;
   const kv::memory::PageLayout one_layer = {
@@ -37,8 +38,8 @@ kv::memory::SlicePlan slices_of(const Config& config, const kernels::KernelSet& 
       .value_order = kernels.value_order,
       .key_order = paired ? kernels.key_order : kv::memory::KeyOrder::kRows};
   std::vector<kv::memory::LayerKind> layers;
-  for (const kv::memory::LayerReach reach : config.reach) layers.push_back({reach, one_layer});
-  return kv::memory::plan_slices(layers);
+  for (const kv::memory::AttentionSpec spec : config.attention) layers.push_back({spec, one_layer});
+  return kv::memory::plan_cache_groups(layers);
 }
 
 }  // namespace
@@ -56,8 +57,8 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       pool_(pool),
       options_(options),
       weights_(weights, kernels, pool, options.on_pack),
-      slice_plan_(slices_of(config, kernels, options)),
-      page_layout_(slice_plan_.layouts.front()),
+      group_plan_(cache_groups_of(config, kernels, options)),
+      page_layout_(group_plan_.layouts.front()),
       rope_(config.rope, weights.rope_frequencies),
       scratch_stride_(scratch_bytes(config, kernels)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
@@ -71,11 +72,11 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   cosines_.resize(rows * rope_.pairs());
   sines_.resize(rows * rope_.pairs());
   attended_.resize(rows * config.heads * config.value_dim);
-  normed_.resize(operands_bytes(config.width));
-  mixed_.resize(operands_bytes(std::size_t{config.heads} * config.value_dim));
-  hidden_.resize(operands_bytes(config.hidden_width));
-  places_.reserve(rows);
-  spoilt_rows_.reserve(rows);
+  normed_.resize(activation_bytes(config.width));
+  mixed_.resize(activation_bytes(std::size_t{config.heads} * config.value_dim));
+  hidden_.resize(activation_bytes(config.hidden_width));
+  batch_tokens_.reserve(rows);
+  nonfinite_rows_.reserve(rows);
   attention_tiles_.reserve(rows);
   scratch_.resize(pool.threads() * scratch_stride_);
 }
@@ -92,18 +93,18 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
 
 void Decoder::place_rows(const Batch& batch) {
   ASSERT(batch.tokens.size() <= options_.rows_max, "the batch has more rows than rows_max");
-  places_.clear();
+  batch_tokens_.clear();
   for (const SequenceRows& sequence : batch.sequences) {
-    ASSERT(sequence.tables.size() == slice_plan_.slices.size(), "one block table per slice");
+    ASSERT(sequence.tables.size() == group_plan_.groups.size(), "one block table per group");
     for (std::uint32_t row = 0; row < sequence.rows; ++row) {
-      places_.push_back({&sequence, sequence.first_position + row});
+      batch_tokens_.push_back({&sequence, sequence.first_position + row});
     }
   }
-  ASSERT(places_.size() == batch.tokens.size(), "every row belongs to one sequence");
-  spoilt_rows_.assign(places_.size(), 0);
-  pool_.run(places_.size(), [&](WorkRange range) {
+  ASSERT(batch_tokens_.size() == batch.tokens.size(), "every row belongs to one sequence");
+  nonfinite_rows_.assign(batch_tokens_.size(), 0);
+  pool_.run(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      rope_.fill(places_[row].position, cosines_.data() + row * rope_.pairs(),
+      rope_.fill(batch_tokens_[row].position, cosines_.data() + row * rope_.pairs(),
                  sines_.data() + row * rope_.pairs());
     }
   });
@@ -118,7 +119,7 @@ void Decoder::embed(const Batch& batch) {
 
 void Decoder::feed_forward_block(const LayerWeights& layer) {
   if (config_.hidden_width == 0) return;  // a model of attention alone
-  const std::size_t rows = places_.size();
+  const std::size_t rows = batch_tokens_.size();
   normalise(layer.feed_forward_norm);
   gate_and_up(layer);
   const Output down = to_rows(layer.down, residual_, true);
@@ -126,9 +127,9 @@ void Decoder::feed_forward_block(const LayerWeights& layer) {
 }
 
 // A thread computes the same outputs of both projections and what they give together; rows become
-// operands when they are whole.
+// activations when they are whole.
 void Decoder::gate_and_up(const LayerWeights& layer) {
-  const std::size_t rows = places_.size();
+  const std::size_t rows = batch_tokens_.size();
   const std::size_t width = config_.hidden_width;
   const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
   // With many rows, few outputs at a time: they stay in the cache until they are used.
@@ -149,7 +150,7 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   });
   for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.to_operand(gate_.row(row), width, hidden_.data(), row);
+      kernels_.pack_activations(gate_.row(row), width, hidden_.data(), row);
     }
   });
 }
@@ -158,7 +159,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   ASSERT(rows.size() <= options_.rows_max, "no more rows than were computed");
   for_rows(rows.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      ASSERT(rows[i] < places_.size(), "logit rows are rows of the batch");
+      ASSERT(rows[i] < batch_tokens_.size(), "logit rows are rows of the batch");
       normalise_row(weights_->output_norm, rows[i], i, range.thread);
     }
   });
@@ -169,7 +170,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
 
 // Every row of the residual stream, into normed_.
 void Decoder::normalise(const std::vector<float>& weight) {
-  for_rows(places_.size(), [&](WorkRange range) {
+  for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       normalise_row(weight, row, row, range.thread);
     }
@@ -180,7 +181,7 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
                             std::size_t thread) {
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
   kernels_.rms_norm(residual_.row(row), weight.data(), config_.norm_epsilon, config_.width, floats);
-  kernels_.to_operand(floats, config_.width, normed_.data(), to);
+  kernels_.pack_activations(floats, config_.width, normed_.data(), to);
 }
 
 // Several projections of the same rows: their panels are divided as if they were one matrix.

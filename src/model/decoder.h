@@ -15,8 +15,8 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/ops.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/memory/page_buffer.h"
-#include "kv/memory/slices.h"
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/float_rows.h"
@@ -46,9 +46,9 @@ class Decoder {
   const Config& config() const { return config_; }
   const kernels::KernelSet& kernel_set() const { return kernels_; }
   std::uint32_t rows_max() const { return options_.rows_max; }
-  // How pages must be laid out and which slice holds which layer.
+  // How pages must be laid out and which group holds which layer.
   const kv::memory::PageLayout& page_layout() const { return page_layout_; }
-  const kv::memory::SlicePlan& slice_plan() const { return slice_plan_; }
+  const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
 
   // out: [batch.logit_rows.size(), vocabulary]
   void forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out);
@@ -57,11 +57,11 @@ class Decoder {
   void logits(std::span<const std::uint32_t> rows, float* out);
   // Of each row of the last forward(): 1 where a query, key or value was not finite (kernels/ops.h,
   // first_infinite). Such rows, and those that see them, have no logits that are numbers.
-  std::span<const std::uint8_t> spoilt_rows() const { return spoilt_rows_; }
+  std::span<const std::uint8_t> nonfinite_rows() const { return nonfinite_rows_; }
 
  private:
   // Where a batch row stands.
-  struct RowPlace {
+  struct BatchToken {
     const SequenceRows* sequence;
     std::uint64_t position;
   };
@@ -122,8 +122,8 @@ class Decoder {
   void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
-  std::size_t operands_bytes(std::size_t columns) const {
-    return kernels::operands_bytes(kernels_.arithmetic, columns, options_.rows_max);
+  std::size_t activation_bytes(std::size_t columns) const {
+    return kernels::activation_bytes(kernels_.numerics, columns, options_.rows_max);
   }
   std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 
@@ -132,7 +132,7 @@ class Decoder {
   ThreadPool& pool_;
   DecoderOptions options_;
   PackedWeights weights_;
-  kv::memory::SlicePlan slice_plan_;
+  kv::memory::CacheGroupPlan group_plan_;
   kv::memory::PageLayout page_layout_;
   RopeTable rope_;
 
@@ -146,8 +146,8 @@ class Decoder {
   FloatRows up_;                // [hidden_width]
   std::vector<float> cosines_;  // [rope pairs]
   std::vector<float> sines_;    // [rope pairs]
-  std::vector<RowPlace> places_;
-  std::vector<std::uint8_t> spoilt_rows_;
+  std::vector<BatchToken> batch_tokens_;
+  std::vector<std::uint8_t> nonfinite_rows_;
   // Operands of the products, [rows_max] each.
   LargeArray<std::byte> normed_;  // of width
   LargeArray<std::byte> mixed_;   // of heads * value_dim

@@ -16,7 +16,7 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
-kv::memory::SlicePlan slices_of(const Config& config, const GpuDecoderOptions& options) {
+kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const GpuDecoderOptions& options) {
   const kv::memory::PageLayout one_layer = {.element = options.kv_element,
                                             .block_tokens = options.block_tokens,
                                             .layers = 1,
@@ -24,8 +24,8 @@ kv::memory::SlicePlan slices_of(const Config& config, const GpuDecoderOptions& o
                                             .key_dim = config.key_dim,
                                             .value_dim = config.value_dim};
   std::vector<kv::memory::LayerKind> layers;
-  for (const kv::memory::LayerReach reach : config.reach) layers.push_back({reach, one_layer});
-  return kv::memory::plan_slices(layers);
+  for (const kv::memory::AttentionSpec spec : config.attention) layers.push_back({spec, one_layer});
+  return kv::memory::plan_cache_groups(layers);
 }
 
 Status check_shape(const Config& config, const GpuDecoderOptions& options) {
@@ -51,7 +51,8 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
 
 constexpr std::uint32_t kStepsWithoutGraphs = 256;
 
-constexpr std::size_t kDrawWords = sizeof(cuda::Draw) / sizeof(std::uint32_t);
+constexpr std::size_t kSamplingParamsWords =
+    sizeof(cuda::GpuSamplingParams) / sizeof(std::uint32_t);
 
 // Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
 std::uint32_t bucket_of(std::uint32_t rows) {
@@ -68,8 +69,8 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       weights_(std::move(weights)),
       stream_(std::move(stream)),
       options_(options),
-      slice_plan_(slices_of(config, options)),
-      page_layout_(slice_plan_.layouts.front()) {
+      group_plan_(cache_groups_of(config, options)),
+      page_layout_(group_plan_.layouts.front()) {
   // Wide tiles are copied to the tensor core as they are.
   if (kv::memory::element_bytes(options.kv_element) != 2) limits_.wide_blocks = kNoWideTiles;
 }
@@ -97,22 +98,22 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
     return ok_status();
   };
   RETURN_IF_ERROR(take(residual_, rows * config_.width * 4, "the residual stream"));
-  RETURN_IF_ERROR(
-      take(normed_, 2 * cuda::operand_values(std::max(rows, logit_rows), config_.width), "norms"));
+  RETURN_IF_ERROR(take(
+      normed_, 2 * cuda::activation_values(std::max(rows, logit_rows), config_.width), "norms"));
   RETURN_IF_ERROR(take(qkv_, rows * qkv * 4, "queries, keys and values"));
   RETURN_IF_ERROR(take(query_, rows * mixed * 2, "queries"));
-  RETURN_IF_ERROR(take(mixed_, 2 * cuda::operand_values(rows, mixed), "attention"));
-  RETURN_IF_ERROR(take(hidden_, 2 * cuda::operand_values(rows, config_.hidden_width), "gates"));
+  RETURN_IF_ERROR(take(mixed_, 2 * cuda::activation_values(rows, mixed), "attention"));
+  RETURN_IF_ERROR(take(hidden_, 2 * cuda::activation_values(rows, config_.hidden_width), "gates"));
   RETURN_IF_ERROR(take(logits_, logit_rows * config_.vocabulary * 4, "logits"));
-  RETURN_IF_ERROR(take(choices_, logit_rows * 4, "choices"));
+  RETURN_IF_ERROR(take(sampled_tokens_, logit_rows * 4, "sampled_tokens"));
   RETURN_IF_ERROR(
       take(partials_, limits_.partial_rows * cuda::partial_floats(dim) * 4, "partial attention"));
 
   layout_.sequences = rows * 4;
   layout_.logit_rows = layout_.sequences + std::size_t{options_.sequences_max} * 4;
-  layout_.draws = layout_.logit_rows + logit_rows;
-  layout_.spoilt = layout_.draws + logit_rows * kDrawWords;
-  layout_.items = layout_.spoilt + options_.sequences_max;
+  layout_.samples = layout_.logit_rows + logit_rows;
+  layout_.nonfinite = layout_.samples + logit_rows * kSamplingParamsWords;
+  layout_.items = layout_.nonfinite + options_.sequences_max;
   layout_.merges_max = limits_.merges;
   const auto tiles_max = [&](std::uint32_t tile_rows) {
     return query_tiles(static_cast<std::uint32_t>(rows), config_.group(), tile_rows) +
@@ -120,18 +121,18 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
   };
   layout_.items_max = std::max<std::size_t>(limits_.items, tiles_max(cuda::kQueryRows)) +
                       tiles_max(cuda::wide_rows(config_.key_dim));
-  layout_.slice_items = 3 + (layout_.merges_max + layout_.items_max) * 5;
-  const std::size_t slices = slice_plan_.slices.size();
-  layout_.tables = layout_.items + slices * layout_.slice_items;
+  layout_.group_items = 3 + (layout_.merges_max + layout_.items_max) * 5;
+  const std::size_t groups = group_plan_.groups.size();
+  layout_.tables = layout_.items + groups * layout_.group_items;
   const std::uint64_t blocks =
       (options_.context_tokens + options_.block_tokens - 1) / options_.block_tokens;
   layout_.table_words = options_.sequences_max * blocks;
-  layout_.words = layout_.tables + slices * layout_.table_words;
+  layout_.words = layout_.tables + groups * layout_.table_words;
   RETURN_IF_ERROR(take(step_, layout_.words * 4, "step inputs"));
   for (device::PinnedBuffer& host : step_host_) {
     ASSIGN_OR_RETURN(host, device::PinnedBuffer::allocate(layout_.words * 4, "step inputs"));
   }
-  plans_.resize(slices);
+  plans_.resize(groups);
   for (AttentionPlan& plan : plans_) {
     plan.items.reserve(layout_.items_max);
     plan.merges.reserve(layout_.merges_max);
@@ -161,7 +162,7 @@ Status GpuDecoder::fill_rope(std::span<const float> divisors) {
 
 // Tokens, positions and tables of a step, into its memory.
 void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* words) {
-  auto* const places = reinterpret_cast<cuda::RowPlace*>(words + layout_.places);
+  auto* const batch_tokens = reinterpret_cast<cuda::BatchToken*>(words + layout_.batch_tokens);
   sequences_.clear();
   table_words_used_ = 0;
   std::uint32_t row = 0;
@@ -171,9 +172,9 @@ void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* w
                           table_words_used_});
     for (std::uint32_t i = 0; i < sequence.rows; ++i) {
       const bool known = i < sequence.tokens.size();
-      places[row++] = {known ? sequence.tokens[i].value() : sequence.last_token.value(),
-                       known ? cuda::kNoChoice : sequence.chosen,
-                       static_cast<std::uint32_t>(sequence.first_position) + i, index};
+      batch_tokens[row++] = {known ? sequence.tokens[i].value() : sequence.last_token.value(),
+                             known ? cuda::kNotSampled : sequence.sampled_index,
+                             static_cast<std::uint32_t>(sequence.first_position) + i, index};
     }
     const std::uint64_t end = sequence.first_position + sequence.rows;
     const std::uint64_t blocks = (end + options_.block_tokens - 1) / options_.block_tokens;
@@ -184,9 +185,9 @@ void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* w
     }
     table_words_used_ += static_cast<std::uint32_t>(blocks);
   }
-  std::fill_n(words + layout_.spoilt, options_.sequences_max, 0);
+  std::fill_n(words + layout_.nonfinite, options_.sequences_max, 0);
   std::memcpy(words + layout_.sequences, sequences_.data(),
-              sequences_.size() * sizeof(cuda::SequencePlace));
+              sequences_.size() * sizeof(cuda::BatchSequence));
 }
 
 GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
@@ -199,9 +200,9 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
   StepShape shape;
   const bool decodes = rows == sequences.size();
   shape.rows = decodes ? bucket_of(rows) : rows;
-  auto* const places = reinterpret_cast<cuda::RowPlace*>(words + layout_.places);
+  auto* const batch_tokens = reinterpret_cast<cuda::BatchToken*>(words + layout_.batch_tokens);
   for (std::uint32_t i = rows; i < shape.rows; ++i) {
-    places[i] = {0, cuda::kNoChoice, cuda::kNoPosition, 0};
+    batch_tokens[i] = {0, cuda::kNotSampled, cuda::kNoPosition, 0};
   }
   shape.logit_rows = static_cast<std::uint32_t>(logit_rows.size());
   if (decodes) shape.logit_rows = bucket_of(std::max(1u, shape.logit_rows));
@@ -213,13 +214,13 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     plan.fill(sequences_,
               {.heads = config_.heads,
                .kv_heads = config_.kv_heads,
-               .window = slice_plan_.slices[s].window,
+               .window = group_plan_.groups[s].window,
                .head_dim = config_.key_dim},
               limits_);
     ASSERT(plan.items.size() + plan.wide.size() <= layout_.items_max &&
                plan.merges.size() <= layout_.merges_max,
            "a plan keeps within its limits");
-    std::uint32_t* const at = words + layout_.items + s * layout_.slice_items;
+    std::uint32_t* const at = words + layout_.items + s * layout_.group_items;
     at[0] = static_cast<std::uint32_t>(plan.items.size());
     at[1] = static_cast<std::uint32_t>(plan.merges.size());
     at[2] = static_cast<std::uint32_t>(plan.wide.size());
@@ -247,7 +248,7 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   RETURN_IF_ERROR(send(0, std::size_t{shape.rows} * 4));
   RETURN_IF_ERROR(send(layout_.sequences, layout_.items - layout_.sequences));
   for (std::size_t s = 0; s < plans_.size(); ++s) {
-    const std::size_t at = layout_.items + s * layout_.slice_items;
+    const std::size_t at = layout_.items + s * layout_.group_items;
     RETURN_IF_ERROR(send(at, 3 + plans_[s].merges.size() * 5));
     RETURN_IF_ERROR(send(at + 3 + layout_.merges_max * 5,
                          (plans_[s].items.size() + plans_[s].wide.size()) * 5));
@@ -256,22 +257,22 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   return ok_status();
 }
 
-// How many are launched: what is too much draws nothing.
-std::uint32_t GpuDecoder::write_draws(std::span<const cuda::Draw> draws, bool decodes,
-                                      std::uint32_t* words) {
-  const auto count = static_cast<std::uint32_t>(draws.size());
+// How many are launched: what is too much samples nothing.
+std::uint32_t GpuDecoder::write_samples(std::span<const cuda::GpuSamplingParams> samples,
+                                        bool decodes, std::uint32_t* words) {
+  const auto count = static_cast<std::uint32_t>(samples.size());
   const std::uint32_t launched = decodes && count > 0 ? bucket_of(count) : count;
-  auto* const at = reinterpret_cast<cuda::Draw*>(words + layout_.draws);
-  std::copy(draws.begin(), draws.end(), at);
-  std::fill(at + count, at + launched, cuda::Draw{.row = cuda::kNoRow});
+  auto* const at = reinterpret_cast<cuda::GpuSamplingParams*>(words + layout_.samples);
+  std::copy(samples.begin(), samples.end(), at);
+  std::fill(at + count, at + launched, cuda::GpuSamplingParams{.row = cuda::kNoRow});
   return launched;
 }
 
 Status GpuDecoder::forward(std::span<const GpuRows> sequences,
                            std::span<const std::uint32_t> logit_rows,
-                           std::span<const cuda::Draw> draws) {
+                           std::span<const cuda::GpuSamplingParams> samples) {
   ASSERT(logit_rows.size() <= logit_rows_max(), "more rows of logits than memory was taken for");
-  ASSERT(draws.size() <= logit_rows_max(), "more draws than memory was taken for");
+  ASSERT(samples.size() <= logit_rows_max(), "more samples than memory was taken for");
   ASSERT(pages_ != nullptr, "pages are set before the first step");
   auto* const words = step_host_[step_turn_ % 2].as<std::uint32_t>();
   ++step_turn_;
@@ -279,7 +280,7 @@ Status GpuDecoder::forward(std::span<const GpuRows> sequences,
   std::uint32_t rows = 0;
   for (const GpuRows& sequence : sequences) rows += sequence.rows;
   const bool decodes = rows == sequences.size();
-  shape.draws = write_draws(draws, decodes, words);
+  shape.samples = write_samples(samples, decodes, words);
   RETURN_IF_ERROR(send_step(words, shape));
   return options_.graphs && decodes ? launch_as_graph(shape) : launch_step(shape);
 }
@@ -319,139 +320,144 @@ Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
       step_.data() + layout_.logit_rows * 4,
       reinterpret_cast<const std::byte*>(words + layout_.logit_rows), rows.size() * 4));
   launch_logits(static_cast<std::uint32_t>(rows.size()), 0);
-  return device::last_launch();
+  return device::last_launch_error();
 }
 
 Status GpuDecoder::launch_step(const StepShape& shape) {
-  cuda::launch_embed({.table = weights_.embedding(),
-                      .places = reinterpret_cast<const cuda::RowPlace*>(step_at(layout_.places)),
-                      .choices = choices(),
-                      .rows = shape.rows,
-                      .width = config_.width,
-                      .residual = residual_.as<float>()},
-                     stream_.handle());
+  cuda::launch_embed(
+      {.table = weights_.embedding(),
+       .batch_tokens = reinterpret_cast<const cuda::BatchToken*>(step_at(layout_.batch_tokens)),
+       .sampled_tokens = sampled_tokens(),
+       .rows = shape.rows,
+       .width = config_.width,
+       .residual = residual_.as<float>()},
+      stream_.handle());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) launch_layer(layer, shape);
-  if (shape.logit_rows > 0) launch_logits(shape.logit_rows, shape.draws);
-  return device::last_launch();
+  if (shape.logit_rows > 0) launch_logits(shape.logit_rows, shape.samples);
+  return device::last_launch_error();
 }
 
-void GpuDecoder::multiply(const GpuProjection& by, const device::Buffer& operand,
-                          std::uint32_t rows, cuda::Finish finish, float* out, std::size_t stride) {
-  cuda::launch_product({.weight = by.weight,
-                        .x = operand.as<cuda::Bf16>(),
-                        .rows = rows,
-                        .finish = finish,
-                        .out = out + by.column,
-                        .out_stride = stride,
-                        .bias = by.bias,
-                        .operand = hidden_.as<cuda::Bf16>()},
-                       stream_.handle());
+void GpuDecoder::multiply(const GpuProjection& by, const device::Buffer& activations,
+                          std::uint32_t rows, cuda::Epilogue epilogue, float* out,
+                          std::size_t stride) {
+  cuda::launch_gemm({.weight = by.weight,
+                     .x = activations.as<cuda::Bf16>(),
+                     .rows = rows,
+                     .epilogue = epilogue,
+                     .out = out + by.column,
+                     .out_stride = stride,
+                     .bias = by.bias,
+                     .activations = hidden_.as<cuda::Bf16>()},
+                    stream_.handle());
 }
 
 void GpuDecoder::launch_layer(std::uint32_t layer, const StepShape& shape) {
   const GpuLayer& weights = weights_.layers()[layer];
   const auto normalise = [&](const float* weight) {
-    cuda::launch_norm({.residual = residual_.as<float>(),
-                       .weight = weight,
-                       .rows = shape.rows,
-                       .width = config_.width,
-                       .epsilon = config_.norm_epsilon,
-                       .operand = normed_.as<cuda::Bf16>()},
-                      stream_.handle());
+    cuda::launch_rms_norm({.residual = residual_.as<float>(),
+                           .weight = weight,
+                           .rows = shape.rows,
+                           .width = config_.width,
+                           .epsilon = config_.norm_epsilon,
+                           .activations = normed_.as<cuda::Bf16>()},
+                          stream_.handle());
   };
   normalise(weights.attention_norm);
   const std::size_t qkv = std::size_t{config_.heads + 2 * config_.kv_heads} * config_.key_dim;
   for (const GpuProjection& part : weights.qkv) {
-    multiply(part, normed_, shape.rows, cuda::Finish::kStore, qkv_.as<float>(), qkv);
+    multiply(part, normed_, shape.rows, cuda::Epilogue::kStore, qkv_.as<float>(), qkv);
   }
   if (weights.query_norm != nullptr) {
-    cuda::launch_head_norm({.qkv = qkv_.as<float>(),
-                            .query_weight = weights.query_norm,
-                            .key_weight = weights.key_norm,
-                            .rows = shape.rows,
-                            .heads = config_.heads,
-                            .kv_heads = config_.kv_heads,
-                            .head_dim = config_.key_dim,
-                            .epsilon = config_.norm_epsilon},
-                           stream_.handle());
+    cuda::launch_qk_norm({.qkv = qkv_.as<float>(),
+                          .query_weight = weights.query_norm,
+                          .key_weight = weights.key_norm,
+                          .rows = shape.rows,
+                          .heads = config_.heads,
+                          .kv_heads = config_.kv_heads,
+                          .head_dim = config_.key_dim,
+                          .epsilon = config_.norm_epsilon},
+                         stream_.handle());
   }
   launch_attention(layer, shape);
-  multiply(weights.attention_output, mixed_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
-           config_.width);
+  multiply(weights.attention_output, mixed_, shape.rows, cuda::Epilogue::kAdd,
+           residual_.as<float>(), config_.width);
   normalise(weights.feed_forward_norm);
-  multiply(weights.gate_up, normed_, shape.rows, cuda::Finish::kGate, nullptr, 0);
-  multiply(weights.down, hidden_, shape.rows, cuda::Finish::kAdd, residual_.as<float>(),
+  multiply(weights.gate_up, normed_, shape.rows, cuda::Epilogue::kSwiGlu, nullptr, 0);
+  multiply(weights.down, hidden_, shape.rows, cuda::Epilogue::kAdd, residual_.as<float>(),
            config_.width);
 }
 
 void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
-  const kv::memory::LayerPlace place = slice_plan_.places[layer];
-  const std::size_t items = layout_.items + place.slice * layout_.slice_items;
+  const kv::memory::LayerLocation place = group_plan_.locations[layer];
+  const std::size_t items = layout_.items + place.group * layout_.group_items;
   const auto* const sequences =
-      reinterpret_cast<const cuda::SequencePlace*>(step_at(layout_.sequences));
-  const cuda::Pages pages = {.data = pages_,
-                             .layout = page_layout_,
-                             .layer = place.layer,
-                             .tables = step_at(layout_.tables + place.slice * layout_.table_words)};
-  cuda::launch_append({.qkv = qkv_.as<float>(),
-                       .places = reinterpret_cast<const cuda::RowPlace*>(step_at(layout_.places)),
-                       .sequences = sequences,
-                       .pages = pages,
-                       .rows = shape.rows,
-                       .heads = config_.heads,
-                       .cosines = cosines_.as<float>(),
-                       .sines = sines_.as<float>(),
-                       .pairs = config_.rope.dims / 2,
-                       .adjacent = config_.rope.pairing == kernels::RopePairing::kAdjacent,
-                       .query = query_.as<std::uint16_t>(),
-                       .spoilt = step_.as<std::uint32_t>() + layout_.spoilt},
-                      stream_.handle());
-  cuda::Attend job = {.query = query_.as<std::uint16_t>(),
-                      .sequences = sequences,
-                      .pages = pages,
-                      .heads = config_.heads,
-                      .window = slice_plan_.slices[place.slice].window,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
-                      .items = reinterpret_cast<const cuda::AttentionItem*>(
-                          step_at(items + 3 + layout_.merges_max * 5)),
-                      .item_count = step_at(items),
-                      .items_max = shape.items[place.slice],
-                      .rows = shape.rows,
-                      .partials = partials_.as<float>(),
-                      .operand = mixed_.as<cuda::Bf16>()};
-  if (shape.wide[place.slice] > 0) {  // in no graph: the items before them are as many as launched
-    cuda::Attend wide = job;
-    wide.items += shape.items[place.slice];
+      reinterpret_cast<const cuda::BatchSequence*>(step_at(layout_.sequences));
+  const cuda::PagedKv pages = {
+      .data = pages_,
+      .layout = page_layout_,
+      .layer = place.layer,
+      .tables = step_at(layout_.tables + place.group * layout_.table_words)};
+  cuda::launch_rope_and_store_kv(
+      {.qkv = qkv_.as<float>(),
+       .batch_tokens = reinterpret_cast<const cuda::BatchToken*>(step_at(layout_.batch_tokens)),
+       .sequences = sequences,
+       .pages = pages,
+       .rows = shape.rows,
+       .heads = config_.heads,
+       .cosines = cosines_.as<float>(),
+       .sines = sines_.as<float>(),
+       .pairs = config_.rope.dims / 2,
+       .adjacent = config_.rope.pairing == kernels::RopePairing::kAdjacent,
+       .query = query_.as<std::uint16_t>(),
+       .nonfinite = step_.as<std::uint32_t>() + layout_.nonfinite},
+      stream_.handle());
+  cuda::PagedAttention job = {.query = query_.as<std::uint16_t>(),
+                              .sequences = sequences,
+                              .pages = pages,
+                              .heads = config_.heads,
+                              .window = group_plan_.groups[place.group].window,
+                              .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
+                              .items = reinterpret_cast<const cuda::AttentionItem*>(
+                                  step_at(items + 3 + layout_.merges_max * 5)),
+                              .item_count = step_at(items),
+                              .items_max = shape.items[place.group],
+                              .rows = shape.rows,
+                              .partials = partials_.as<float>(),
+                              .activations = mixed_.as<cuda::Bf16>()};
+  if (shape.wide[place.group] > 0) {  // in no graph: the items before them are as many as launched
+    cuda::PagedAttention wide = job;
+    wide.items += shape.items[place.group];
     wide.item_count = step_at(items + 2);
-    wide.items_max = shape.wide[place.slice];
-    cuda::launch_attend_wide(wide, stream_.handle());
+    wide.items_max = shape.wide[place.group];
+    cuda::launch_paged_attention_wide(wide, stream_.handle());
   }
-  if (shape.items[place.slice] == 0) return;
-  cuda::launch_attend(job, stream_.handle());
-  if (shape.merges[place.slice] == 0) return;
+  if (shape.items[place.group] == 0) return;
+  cuda::launch_paged_attention(job, stream_.handle());
+  if (shape.merges[place.group] == 0) return;
   job.items = reinterpret_cast<const cuda::AttentionItem*>(step_at(items + 3));
   job.item_count = step_at(items + 1);
-  job.items_max = shape.merges[place.slice];
-  cuda::launch_merge(job, stream_.handle());
+  job.items_max = shape.merges[place.group];
+  cuda::launch_merge_splits(job, stream_.handle());
 }
 
-void GpuDecoder::launch_logits(std::uint32_t rows, std::uint32_t draws) {
-  cuda::launch_norm({.residual = residual_.as<float>(),
-                     .weight = weights_.output_norm(),
-                     .source = step_at(layout_.logit_rows),
-                     .rows = rows,
-                     .width = config_.width,
-                     .epsilon = config_.norm_epsilon,
-                     .operand = normed_.as<cuda::Bf16>()},
-                    stream_.handle());
-  multiply(weights_.output(), normed_, rows, cuda::Finish::kStore, logits_.as<float>(),
+void GpuDecoder::launch_logits(std::uint32_t rows, std::uint32_t samples) {
+  cuda::launch_rms_norm({.residual = residual_.as<float>(),
+                         .weight = weights_.output_norm(),
+                         .source = step_at(layout_.logit_rows),
+                         .rows = rows,
+                         .width = config_.width,
+                         .epsilon = config_.norm_epsilon,
+                         .activations = normed_.as<cuda::Bf16>()},
+                        stream_.handle());
+  multiply(weights_.output(), normed_, rows, cuda::Epilogue::kStore, logits_.as<float>(),
            config_.vocabulary);
-  cuda::launch_choose({.logits = logits_.as<float>(),
-                       .draws = reinterpret_cast<const cuda::Draw*>(step_at(layout_.draws)),
-                       .count = draws,
-                       .vocabulary = config_.vocabulary,
-                       .choices = choices_.as<std::uint32_t>()},
-                      stream_.handle());
+  cuda::launch_sample(
+      {.logits = logits_.as<float>(),
+       .samples = reinterpret_cast<const cuda::GpuSamplingParams*>(step_at(layout_.samples)),
+       .count = samples,
+       .vocabulary = config_.vocabulary,
+       .sampled_tokens = sampled_tokens_.as<std::uint32_t>()},
+      stream_.handle());
 }
 
 }  // namespace pagoda::model

@@ -1,7 +1,7 @@
-// Tokens and pages on a GPU in, choices and logits out: the llama forward pass, launched.
+// Tokens and pages on a GPU in, sampled tokens and logits out: the llama forward pass, launched.
 //
 // forward() and logits() put work on the decoder's stream and return. A row's logits are a function
-// of the tokens up to it and the weights; the arithmetic is the one kernels/cuda/ops.h defines.
+// of the tokens up to it and the weights; the numerics is the one kernels/cuda/ops.h defines.
 // All memory is taken by create().
 //
 // Thread rule: one thread. What a step reads from the host is copied out of the given spans before
@@ -14,12 +14,12 @@
 #include <span>
 #include <vector>
 
-#include "base/recent_map.h"
+#include "base/lru_map.h"
 #include "base/result.h"
 #include "base/token_id.h"
 #include "device/device.h"
 #include "kernels/cuda/ops.h"
-#include "kv/memory/slices.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/memory/view.h"
 #include "model/attention_plan.h"
 #include "model/config.h"
@@ -44,11 +44,11 @@ struct GpuRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
   std::span<const TokenId> tokens;  // [rows], or one less
-  // The last token where `tokens` lacks it: choice `chosen` of the step before, or, when there is
-  // none, `last_token`.
-  std::uint32_t chosen = kernels::cuda::kNoChoice;
+  // The last token where `tokens` lacks it: the token sampled as number `sampled_index` of the step
+  // before, or, when there is none, `last_token`.
+  std::uint32_t sampled_index = kernels::cuda::kNotSampled;
   TokenId last_token = TokenId(0);
-  std::span<const kv::memory::BlockTable> tables;  // one per slice
+  std::span<const kv::memory::BlockTable> tables;  // one per group
 };
 
 class GpuDecoder {
@@ -62,7 +62,7 @@ class GpuDecoder {
   const Config& config() const { return config_; }
   const GpuDecoderOptions& options() const { return options_; }
   const kv::memory::PageLayout& page_layout() const { return page_layout_; }
-  const kv::memory::SlicePlan& slice_plan() const { return slice_plan_; }
+  const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
   std::uint64_t weight_bytes() const { return weights_.bytes(); }
   std::uint32_t logit_rows_max() const { return options_.sequences_max; }
   device::Stream& stream() { return stream_; }
@@ -77,32 +77,33 @@ class GpuDecoder {
   void set_pages(std::byte* pages) { pages_ = pages; }
 
   // Computes the rows of a step, then the logits of `logit_rows` (at most logit_rows_max,
-  // ascending), and what is drawn from them (at most logit_rows_max; Draw::row is one of those).
+  // ascending), and what is sampled from them (at most logit_rows_max; GpuSamplingParams::row is
+  // one of those).
   Status forward(std::span<const GpuRows> sequences, std::span<const std::uint32_t> logit_rows,
-                 std::span<const kernels::cuda::Draw> draws = {});
+                 std::span<const kernels::cuda::GpuSamplingParams> samples = {});
   // Logits of other rows of the last forward(). The stream must have been waited for.
   Status logits(std::span<const std::uint32_t> rows);
 
-  // [logit_rows_max, vocabulary], of the last logits, and a choice for each of the last draws.
+  // [logit_rows_max, vocabulary], of the last logits, and a token for each of the last samples.
   const float* logits_data() const { return logits_.as<float>(); }
-  const std::uint32_t* choices() const { return choices_.as<std::uint32_t>(); }
+  const std::uint32_t* sampled_tokens() const { return sampled_tokens_.as<std::uint32_t>(); }
   // Of each sequence of the last forward(), until the next: 1 where a query, key or value was not
-  // finite (kernels/cuda/ops.h, Append).
-  const std::uint32_t* spoilt() const { return step_at(layout_.spoilt); }
+  // finite (kernels/cuda/ops.h, RopeAndStoreKv).
+  const std::uint32_t* nonfinite() const { return step_at(layout_.nonfinite); }
 
  private:
   // Numbers of words (uint32) and where arrays begin in the step's memory.
   struct StepLayout {
-    std::size_t places = 0;
+    std::size_t batch_tokens = 0;
     std::size_t sequences = 0;
     std::size_t logit_rows = 0;
-    std::size_t draws = 0;
-    std::size_t spoilt = 0;  // sent as zeros, written by the step
-    std::size_t items = 0;   // per slice: three counts, merges, items, wide items
-    std::size_t slice_items = 0;
+    std::size_t samples = 0;
+    std::size_t nonfinite = 0;  // sent as zeros, written by the step
+    std::size_t items = 0;      // per group: three counts, merges, items, wide items
+    std::size_t group_items = 0;
     std::size_t merges_max = 0;
     std::size_t items_max = 0;
-    std::size_t tables = 0;  // per slice: table_words
+    std::size_t tables = 0;  // per group: table_words
     std::size_t table_words = 0;
     std::size_t words = 0;
   };
@@ -110,10 +111,10 @@ class GpuDecoder {
   struct StepShape {
     std::uint32_t rows = 0;
     std::uint32_t logit_rows = 0;
-    std::uint32_t draws = 0;
-    std::vector<std::uint32_t> items;   // per slice
-    std::vector<std::uint32_t> merges;  // per slice
-    std::vector<std::uint32_t> wide;    // per slice
+    std::uint32_t samples = 0;
+    std::vector<std::uint32_t> items;   // per group
+    std::vector<std::uint32_t> merges;  // per group
+    std::vector<std::uint32_t> wide;    // per group
     auto operator<=>(const StepShape&) const = default;
   };
 
@@ -123,8 +124,8 @@ class GpuDecoder {
   Status fill_rope(std::span<const float> divisors);
   StepShape write_step(std::span<const GpuRows> sequences,
                        std::span<const std::uint32_t> logit_rows, std::uint32_t* words);
-  std::uint32_t write_draws(std::span<const kernels::cuda::Draw> draws, bool decodes,
-                            std::uint32_t* words);
+  std::uint32_t write_samples(std::span<const kernels::cuda::GpuSamplingParams> samples,
+                              bool decodes, std::uint32_t* words);
   void write_rows(std::span<const GpuRows> sequences, std::uint32_t* words);
   Status send_step(const std::uint32_t* words, const StepShape& shape);
   Status launch_step(const StepShape& shape);
@@ -132,9 +133,9 @@ class GpuDecoder {
   Result<device::Graph> capture(const StepShape& shape);
   void launch_layer(std::uint32_t layer, const StepShape& shape);
   void launch_attention(std::uint32_t layer, const StepShape& shape);
-  void launch_logits(std::uint32_t rows, std::uint32_t draws);
-  void multiply(const GpuProjection& by, const device::Buffer& operand, std::uint32_t rows,
-                kernels::cuda::Finish finish, float* out, std::size_t stride);
+  void launch_logits(std::uint32_t rows, std::uint32_t samples);
+  void multiply(const GpuProjection& by, const device::Buffer& activations, std::uint32_t rows,
+                kernels::cuda::Epilogue epilogue, float* out, std::size_t stride);
 
   const std::uint32_t* step_at(std::size_t word) const { return step_.as<std::uint32_t>() + word; }
 
@@ -142,25 +143,25 @@ class GpuDecoder {
   GpuWeights weights_;
   device::Stream stream_;
   GpuDecoderOptions options_;
-  kv::memory::SlicePlan slice_plan_;
+  kv::memory::CacheGroupPlan group_plan_;
   kv::memory::PageLayout page_layout_;
   std::byte* pages_ = nullptr;
   StepLayout layout_;
   AttentionLimits limits_;
-  std::vector<AttentionPlan> plans_;  // per slice
-  std::vector<kernels::cuda::SequencePlace> sequences_;
+  std::vector<AttentionPlan> plans_;  // per group
+  std::vector<kernels::cuda::BatchSequence> sequences_;
   std::uint32_t table_words_used_ = 0;
-  RecentMap<StepShape, device::Graph> graphs_{kGraphsMax};
+  LruMap<StepShape, device::Graph> graphs_{kGraphsMax};
   std::uint32_t steps_without_graphs_ = 0;
 
   device::Buffer residual_;  // [rows_max, width] fp32
-  device::Buffer normed_;    // operand of width
+  device::Buffer normed_;    // activations of width
   device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
   device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element (fp8: fp16)
-  device::Buffer mixed_;     // operand of heads * head_dim
-  device::Buffer hidden_;    // operand of hidden_width
+  device::Buffer mixed_;     // activations of heads * head_dim
+  device::Buffer hidden_;    // activations of hidden_width
   device::Buffer logits_;
-  device::Buffer choices_;
+  device::Buffer sampled_tokens_;
   device::Buffer partials_;
   device::Buffer cosines_;  // [context, pairs]
   device::Buffer sines_;

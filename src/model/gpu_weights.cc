@@ -8,14 +8,15 @@
 namespace pagoda::model {
 
 using kernels::WeightMatrix;
-using kernels::cuda::Form;
 using kernels::cuda::kTileRows;
-using kernels::cuda::Matrix;
+using kernels::cuda::PackedMatrix;
 using kernels::cuda::SourceRow;
+using kernels::cuda::WeightFormat;
 
 namespace {
 
-// Rows of zeros after the last gate and up make up whole chunks of what they leave (Finish::kGate).
+// Rows of zeros after the last gate and up make up whole chunks of what they leave
+// (Epilogue::kSwiGlu).
 std::size_t gate_up_rows(std::size_t hidden_width) {
   return std::size_t{2} * kernels::cuda::chunks_of(hidden_width) * kernels::cuda::kChunkColumns;
 }
@@ -47,8 +48,9 @@ class GpuWeights::Uploader {
 
   // Rows of several matrices, in the order that `row_of(row)` says.
   template <class RowOf>
-  Result<Matrix> matrix(Form form, std::size_t rows, std::size_t columns, RowOf&& row_of) {
-    const std::size_t bytes = kernels::cuda::packed_bytes(form, rows, columns);
+  Result<PackedMatrix> matrix(WeightFormat format, std::size_t rows, std::size_t columns,
+                              RowOf&& row_of) {
+    const std::size_t bytes = kernels::cuda::packed_bytes(format, rows, columns);
     const std::size_t tile_bytes = bytes / kernels::cuda::row_tiles(rows);
     staging_.resize(std::max(staging_.size(), bytes));
     pool_.run(kernels::cuda::row_tiles(rows), [&](WorkRange range) {
@@ -58,21 +60,21 @@ class GpuWeights::Uploader {
           const std::size_t row = tile * kTileRows + r;
           if (row < rows) sources[r] = row_of(row);
         }
-        kernels::cuda::pack_row_tile(form, sources, columns, staging_.data() + tile * tile_bytes);
+        kernels::cuda::pack_row_tile(format, sources, columns, staging_.data() + tile * tile_bytes);
       }
     });
     ASSIGN_OR_RETURN(std::byte* const place,
                      send(std::span(staging_).first(bytes), "a weight matrix"));
     bytes_done_ += rows * columns;
     if (progress_) progress_(std::min(bytes_done_, bytes_all_), bytes_all_);
-    return Matrix{form, place, static_cast<std::uint32_t>(rows),
-                  static_cast<std::uint32_t>(columns)};
+    return PackedMatrix{format, place, static_cast<std::uint32_t>(rows),
+                        static_cast<std::uint32_t>(columns)};
   }
 
   Result<GpuProjection> projection(const Projection& projection) {
     GpuProjection made;
     const WeightMatrix& weight = projection.weight;
-    ASSIGN_OR_RETURN(made.weight, matrix(kernels::cuda::form_of(weight.type), weight.rows,
+    ASSIGN_OR_RETURN(made.weight, matrix(kernels::cuda::weight_format_of(weight.type), weight.rows,
                                          weight.columns, [&](std::size_t row) {
                                            return SourceRow{&weight, row};
                                          }));
@@ -110,9 +112,9 @@ class GpuWeights::Uploader {
       }
     }
     GpuProjection all;
-    ASSIGN_OR_RETURN(all.weight,
-                     matrix(kernels::cuda::form_of(type), rows.size(), layer.query.weight.columns,
-                            [&](std::size_t row) { return rows[row]; }));
+    ASSIGN_OR_RETURN(
+        all.weight, matrix(kernels::cuda::weight_format_of(type), rows.size(),
+                           layer.query.weight.columns, [&](std::size_t row) { return rows[row]; }));
     ASSIGN_OR_RETURN(all.bias, floats(bias));
     made.push_back(all);
     return made;
@@ -125,10 +127,11 @@ class GpuWeights::Uploader {
       return Error{ErrorCode::kUnsupported,
                    "the GPU runs no feed-forward gate with a bias; use --device cpu"};
     }
-    const Form form = gate.type == up.type ? kernels::cuda::form_of(gate.type) : Form::kBf16;
+    const WeightFormat format =
+        gate.type == up.type ? kernels::cuda::weight_format_of(gate.type) : WeightFormat::kBf16;
     GpuProjection made;
     ASSIGN_OR_RETURN(made.weight,
-                     matrix(form, gate_up_rows(gate.rows), gate.columns, [&](std::size_t row) {
+                     matrix(format, gate_up_rows(gate.rows), gate.columns, [&](std::size_t row) {
                        const std::size_t from = row / 16 * 8 + row % 8;
                        if (from >= gate.rows) return SourceRow{};
                        return SourceRow{row % 16 < 8 ? &gate : &up, from};
@@ -197,21 +200,21 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
 
 class GpuWeights::RandomMaker {
  public:
-  RandomMaker(GpuWeights& weights, device::Stream stream, Form form, std::uint64_t seed)
-      : weights_(weights), stream_(std::move(stream)), form_(form), seed_(seed) {}
+  RandomMaker(GpuWeights& weights, device::Stream stream, WeightFormat format, std::uint64_t seed)
+      : weights_(weights), stream_(std::move(stream)), format_(format), seed_(seed) {}
 
   Result<GpuProjection> projection(std::size_t rows, std::size_t columns) {
-    const std::size_t bytes = kernels::cuda::packed_bytes(form_, rows, columns);
+    const std::size_t bytes = kernels::cuda::packed_bytes(format_, rows, columns);
     ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes));
-    kernels::cuda::launch_random_fill({.form = form_,
+    kernels::cuda::launch_random_fill({.format = format_,
                                        .data = place,
-                                       .chunks = bytes / kernels::cuda::chunk_bytes(form_),
+                                       .chunks = bytes / kernels::cuda::chunk_bytes(format_),
                                        .bound = std::sqrt(3.0f / static_cast<float>(columns)),
                                        .seed = seed_++},
                                       stream_.handle());
     RETURN_IF_ERROR(weights_.uploads_.record(stream_, place, bytes, "a random matrix"));
     return GpuProjection{
-        {form_, place, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)}};
+        {format_, place, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)}};
   }
 
   Result<const kernels::cuda::Bf16*> table(std::size_t values) {
@@ -233,14 +236,15 @@ class GpuWeights::RandomMaker {
  private:
   GpuWeights& weights_;
   device::Stream stream_;
-  Form form_;
+  WeightFormat format_;
   std::uint64_t seed_;
 };
 
-Result<GpuWeights> GpuWeights::random(const Config& config, Form form, std::uint64_t seed) {
+Result<GpuWeights> GpuWeights::random(const Config& config, WeightFormat format,
+                                      std::uint64_t seed) {
   GpuWeights made;
   ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
-  RandomMaker maker(made, std::move(stream), form, seed);
+  RandomMaker maker(made, std::move(stream), format, seed);
   const std::size_t queries = std::size_t{config.heads} * config.key_dim;
   const std::size_t keys = std::size_t{config.kv_heads} * config.key_dim;
   for (std::uint32_t i = 0; i < config.layers; ++i) {
@@ -248,7 +252,7 @@ Result<GpuWeights> GpuWeights::random(const Config& config, Form form, std::uint
     ASSIGN_OR_RETURN(layer.attention_norm, maker.ones(config.width));
     ASSIGN_OR_RETURN(const GpuProjection qkv, maker.projection(queries + 2 * keys, config.width));
     layer.qkv.push_back(qkv);
-    if (config.head_norms) {
+    if (config.qk_norm) {
       ASSIGN_OR_RETURN(layer.query_norm, maker.ones(config.key_dim));
       ASSIGN_OR_RETURN(layer.key_norm, maker.ones(config.key_dim));
     }

@@ -18,7 +18,7 @@
 namespace pagoda::model {
 
 struct GpuProjection {
-  kernels::cuda::Matrix weight;
+  kernels::cuda::PackedMatrix weight;
   const float* bias = nullptr;
   std::uint32_t column = 0;  // where its outputs begin in a row
 };
@@ -40,7 +40,7 @@ class GpuWeights {
   static Result<GpuWeights> upload(const Weights& weights, ThreadPool& pool,
                                    const PackProgress& progress);
   // Seeded values of the variance that keeps activations of one size, made on the GPU.
-  static Result<GpuWeights> random(const Config& config, kernels::cuda::Form form,
+  static Result<GpuWeights> random(const Config& config, kernels::cuda::WeightFormat format,
                                    std::uint64_t seed);
 
   const std::vector<GpuLayer>& layers() const { return layers_; }

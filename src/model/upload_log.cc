@@ -52,7 +52,7 @@ Result<std::vector<std::uint64_t>> UploadLog::digests_on_device(device::Stream& 
     kernels::cuda::launch_digest(entries[i].data, entries[i].bytes, sums.as<std::uint64_t>() + i,
                                  stream.handle());
   }
-  RETURN_IF_ERROR(device::last_launch());
+  RETURN_IF_ERROR(device::last_launch_error());
   RETURN_IF_ERROR(
       stream.copy_to_host(reinterpret_cast<std::byte*>(digests.data()), sums.data(), sums.bytes()));
   RETURN_IF_ERROR(stream.wait());

@@ -80,7 +80,7 @@ Result<LayerWeights> load_layer(const TensorReader& reader, const Config& config
   ASSIGN_OR_RETURN(w.query, reader.projection(name("attn_q"), query_rows, width));
   ASSIGN_OR_RETURN(w.key, reader.projection(name("attn_k"), key_rows, width));
   ASSIGN_OR_RETURN(w.value, reader.projection(name("attn_v"), value_rows, width));
-  if (config.head_norms) {
+  if (config.qk_norm) {
     ASSIGN_OR_RETURN(w.query_norm, reader.vector(name("attn_q_norm.weight"), config.key_dim));
     ASSIGN_OR_RETURN(w.key_norm, reader.vector(name("attn_k_norm.weight"), config.key_dim));
   }

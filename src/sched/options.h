@@ -10,13 +10,13 @@ namespace pagoda::sched {
 struct SchedulerOptions {
   std::uint32_t sequences_max = 64;        // --max-num-seqs
   std::uint32_t batched_tokens_max = 512;  // --max-num-batched-tokens; above sequences_max
-  // Rows of one task in a step while others want rows too; 0: no limit of its own.
+  // Tokens of one task in a step while others want tokens too; 0: no limit of its own.
   std::uint32_t long_prefill_tokens = 0;
-  // Prompt rows of a step while several tenants are about: how long one that comes has to wait for
-  // the step that runs. On a CPU so few cost 7 % of the speed, and 64 cost 2 %.
+  // Prompt tokens of a step while several tenants are active: how long one that comes has to wait
+  // for the step that runs. On a CPU so few cost 7 % of the speed, and 64 cost 2 %.
   std::uint32_t shared_step_tokens = 32;
-  // Steps after its last request in which a tenant counts as about.
-  std::uint64_t absence_steps = 10'000;
+  // Steps after its last request in which a tenant counts as active.
+  std::uint64_t inactive_steps = 10'000;
   ContextClasses context_classes;
 
   // How often a task that does not fit is passed by others before they wait behind it.

@@ -4,71 +4,73 @@
 
 namespace pagoda::sched {
 
-const Plan& Planner::plan(const Situation& now) {
+const Plan& Planner::plan(const SchedulerView& now) {
   plan_.clear();
-  fates_.assign(now.running.size(), Fate::kOpen);
-  rows_left_ = options_.batched_tokens_max;
+  decisions_.assign(now.running.size(), Decision::kNone);
+  token_budget_ = options_.batched_tokens_max;
   blocks_left_ = now.cache.blocks_available();
   plan_decodes(now);
-  share_rows(now);
+  share_tokens(now);
   plan_prefills(now);
   plan_admissions(now);
-  if (plan_.rows.empty() && plan_.admit.empty() && plan_.preempt.empty()) {
-    // Rows were set aside for those who cannot start after all: a step is not to be empty for it.
-    plan_.unfit.clear();
+  if (plan_.chunks.empty() && plan_.admit.empty() && plan_.preempt.empty()) {
+    // Tokens were set aside for those who cannot start after all: a step is not to be empty for it.
+    plan_.deferred.clear();
     blocks_left_ = now.cache.blocks_available();
-    shares_.free_all(rows_left_);
+    shares_.free_all(token_budget_);
     plan_prefills(now);
     plan_admissions(now);
   }
   return plan_;
 }
 
-void Planner::plan_decodes(const Situation& now) {
+void Planner::plan_decodes(const SchedulerView& now) {
   prefills_.clear();
   for (std::size_t i = 0; i < now.running.size(); ++i) {
-    const std::uint64_t behind = now.running[i]->rows_behind();
+    const std::uint64_t behind = now.running[i]->tokens_behind();
     if (behind > 1) prefills_.push_back(i);
-    if (behind == 1 && fates_[i] == Fate::kOpen && rows_left_ > 0) give_rows(now, i, 1);
+    if (behind == 1 && decisions_[i] == Decision::kNone && token_budget_ > 0)
+      schedule_tokens(now, i, 1);
   }
 }
 
-// Prompts get what answers leave, and no more than a step may take while others may come.
-void Planner::share_rows(const Situation& now) {
-  std::uint32_t tenants_about = 0;
+// Prefills get what decodes leave, and no more than a step may take while others may come.
+void Planner::share_tokens(const SchedulerView& now) {
+  std::uint32_t tenants_active = 0;
   for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
-    tenants_about += is_about(now, TenantId(i)) ? 1 : 0;
+    tenants_active += is_active(now, TenantId(i)) ? 1 : 0;
   }
-  if (tenants_about > 1) {
-    rows_left_ = std::min<std::uint64_t>(rows_left_, options_.shared_step_tokens);
+  if (tenants_active > 1) {
+    token_budget_ = std::min<std::uint64_t>(token_budget_, options_.shared_step_tokens);
   }
   shares_.clear(now.tenants);
   for (const std::size_t i : prefills_) {
-    const Task& task = *now.running[i];
-    if (fates_[i] == Fate::kOpen) {
-      shares_.add(task.tenant, task.rows_behind(), task.priority, true);
+    const SequenceTask& task = *now.running[i];
+    if (decisions_[i] == Decision::kNone) {
+      shares_.add(task.tenant, task.tokens_behind(), task.priority, true);
     }
   }
-  const std::uint64_t places =
+  const std::uint64_t slots =
       options_.sequences_max -
       std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
-  now.waiting.for_each_line([&](const Task& task, std::uint64_t tokens) {
+  now.waiting.for_each_line([&](const SequenceTask& task, std::uint64_t tokens) {
     shares_.add(task.tenant, tokens, task.priority,
-                task.answers <= places && may_start(task.waits_for));
+                task.sequence_count <= slots && may_start(task.waits_for));
   });
-  shares_.divide(now.tenants, rows_left_);
+  shares_.divide(now.tenants, token_budget_);
 }
 
-bool Planner::is_about(const Situation& now, TenantId id) const {
+bool Planner::is_active(const SchedulerView& now, TenantId id) const {
   const Tenant& tenant = now.tenants[id];
-  const bool asked = tenant.asked_step > 0 && now.step - tenant.asked_step < options_.absence_steps;
+  const bool asked =
+      tenant.asked_step > 0 && now.step - tenant.asked_step < options_.inactive_steps;
   return asked || tenant.busy();
 }
 
-void Planner::plan_prefills(const Situation& now) {
+void Planner::plan_prefills(const SchedulerView& now) {
   const auto before = [&](std::size_t a, std::size_t b) {
-    const Task& task_a = *now.running[a];
-    const Task& task_b = *now.running[b];
+    const SequenceTask& task_a = *now.running[a];
+    const SequenceTask& task_b = *now.running[b];
     if (task_a.priority != task_b.priority) return task_a.priority < task_b.priority;
     const bool little_a = shares_.wants_little(task_a.tenant);
     const bool little_b = shares_.wants_little(task_b.tenant);
@@ -79,48 +81,48 @@ void Planner::plan_prefills(const Situation& now) {
     return task_a.arrival < task_b.arrival;
   };
   std::sort(prefills_.begin(), prefills_.end(), before);
-  const bool contested = prefills_.size() > 1 || !plan_.rows.empty() || !now.waiting.empty();
+  const bool contested = prefills_.size() > 1 || !plan_.chunks.empty() || !now.waiting.empty();
   for (const std::size_t i : prefills_) {
-    if (fates_[i] != Fate::kOpen) continue;
-    const Task& task = *now.running[i];
-    const std::uint64_t rows =
-        std::min(chunk(task.rows_behind(), contested), shares_.left(task.tenant));
-    if (rows > 0 && give_rows(now, i, rows)) shares_.take(task.tenant, rows);
+    if (decisions_[i] != Decision::kNone) continue;
+    const SequenceTask& task = *now.running[i];
+    const std::uint64_t tokens =
+        std::min(chunk(task.tokens_behind(), contested), shares_.left(task.tenant));
+    if (tokens > 0 && schedule_tokens(now, i, tokens)) shares_.take(task.tenant, tokens);
   }
 }
 
-std::uint64_t Planner::chunk(std::uint64_t rows_behind, bool contested) const {
-  std::uint64_t rows = std::min(rows_behind, rows_left_);
+std::uint64_t Planner::chunk(std::uint64_t tokens_behind, bool contested) const {
+  std::uint64_t tokens = std::min(tokens_behind, token_budget_);
   if (contested && options_.long_prefill_tokens > 0) {
-    rows = std::min<std::uint64_t>(rows, options_.long_prefill_tokens);
+    tokens = std::min<std::uint64_t>(tokens, options_.long_prefill_tokens);
   }
-  return rows;
+  return tokens;
 }
 
-bool Planner::give_rows(const Situation& now, std::size_t index, std::uint64_t rows) {
-  Task& task = *now.running[index];
-  const std::uint64_t tokens = task.tokens_launched + rows;
-  const std::uint64_t blocks = now.cache.blocks_needed(*task.sequence, tokens);
+bool Planner::schedule_tokens(const SchedulerView& now, std::size_t index, std::uint64_t tokens) {
+  SequenceTask& task = *now.running[index];
+  const std::uint64_t end = task.tokens_launched + tokens;
+  const std::uint64_t blocks = now.cache.blocks_needed(*task.sequence, end);
   if (blocks > blocks_left_ && !find_blocks(now, index, blocks)) return false;
-  fates_[index] = Fate::kRows;
+  decisions_[index] = Decision::kScheduled;
   blocks_left_ -= blocks;
-  rows_left_ -= rows;
-  plan_.rows.push_back({.task = &task,
-                        .first = task.tokens_launched,
-                        .rows = static_cast<std::uint32_t>(rows),
-                        .samples = tokens == task.length()});
+  token_budget_ -= tokens;
+  plan_.chunks.push_back({.task = &task,
+                          .first = task.tokens_launched,
+                          .tokens = static_cast<std::uint32_t>(tokens),
+                          .samples = end == task.length()});
   return true;
 }
 
 // Preempts until `needy` has its blocks. False when it has to wait: it was the cheapest itself, or
 // blocks are on their way back.
-bool Planner::find_blocks(const Situation& now, std::size_t needy, std::uint64_t blocks) {
+bool Planner::find_blocks(const SchedulerView& now, std::size_t needy, std::uint64_t blocks) {
   if (now.blocks_coming) return false;
   while (blocks > blocks_left_) {
-    const std::optional<std::size_t> victim = cheapest_to_lose(now);
+    const std::optional<std::size_t> victim = preemption_victim(now);
     if (!victim) return false;
-    const Task& task = *now.running[*victim];
-    fates_[*victim] = Fate::kPreempted;
+    const SequenceTask& task = *now.running[*victim];
+    decisions_[*victim] = Decision::kPreempted;
     plan_.preempt.push_back(now.running[*victim]);
     // While a launch still uses them its blocks come back later.
     const bool at_once = task.last_launch <= now.launches_collected;
@@ -130,12 +132,12 @@ bool Planner::find_blocks(const Situation& now, std::size_t needy, std::uint64_t
   return true;
 }
 
-std::optional<std::size_t> Planner::cheapest_to_lose(const Situation& now) const {
-  const auto held = [&](const Task& task) {
+std::optional<std::size_t> Planner::preemption_victim(const SchedulerView& now) const {
+  const auto held = [&](const SequenceTask& task) {
     const Tenant& tenant = now.tenants[task.tenant];
     return static_cast<double>(tenant.kv_tokens_held) / tenant.limits.weight;
   };
-  const auto cheaper = [&](const Task& a, const Task& b) {
+  const auto cheaper = [&](const SequenceTask& a, const SequenceTask& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
     if (a.tenant != b.tenant && held(a) != held(b)) return held(a) > held(b);
     if (a.tokens_computed() != b.tokens_computed())
@@ -147,7 +149,7 @@ std::optional<std::size_t> Planner::cheapest_to_lose(const Situation& now) const
   };
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
-    if (fates_[i] != Fate::kOpen) continue;
+    if (decisions_[i] != Decision::kNone) continue;
     if (!best || cheaper(*now.running[i], *now.running[*best])) best = i;
   }
   return best;

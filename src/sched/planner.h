@@ -1,16 +1,16 @@
 // Decides a step: a pure function of the tasks, the queue, the tenants and the cache.
 //
-//   1. Running tasks that need one row (they decode), by priority and arrival.
+//   1. Running tasks that need one token (they decode), by priority and arrival.
 //   2. Running tasks that lag further behind (they prefill), in chunks of what is left and of what
-//      their tenant may have of it (row_shares.h).
-//   3. Waiting tasks, as long as sequences, rows and blocks are left.
+//      their tenant may have of it (token_shares.h).
+//   3. Waiting tasks, as long as sequences, tokens and blocks are left.
 //
-// Where a running task lacks blocks, the cheapest one that has no rows yet in this plan is
+// Where a running task lacks blocks, the cheapest one that has no tokens yet in this plan is
 // preempted: lower priority first, then of the tenant that holds most for its weight, then the
 // fewest computed tokens, then the most work left, then the latest. Waiting tasks never preempt. A
 // task is admitted when all its known tokens fit beside what is promised to those that still
-// prefill. For every tenant that is about and has nothing running a place is kept, and room for it,
-// as long as that is a quarter of the places or less.
+// prefill. For every tenant that is active and has nothing running a slot is kept, and room for it,
+// as long as that is a quarter of the slots or less.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "kv/cache.h"
-#include "sched/footprint.h"
+#include "sched/block_demand.h"
 #include "sched/options.h"
 #include "sched/plan.h"
-#include "sched/row_shares.h"
-#include "sched/task.h"
+#include "sched/sequence_task.h"
+#include "sched/token_shares.h"
 #include "sched/waiting_queue.h"
 
 namespace pagoda::sched {
@@ -37,8 +37,8 @@ struct ClassUse {
 };
 
 // All that a plan depends on.
-struct Situation {
-  std::span<Task* const> running;  // by priority, then arrival
+struct SchedulerView {
+  std::span<SequenceTask* const> running;  // by priority, then arrival
   const WaitingQueue& waiting;
   const TenantTable& tenants;
   const kv::Cache& cache;
@@ -52,53 +52,56 @@ struct Situation {
 class Planner {
  public:
   // The options must outlive the planner.
-  Planner(const SchedulerOptions& options, const Footprint& footprint)
-      : options_(options), footprint_(footprint) {}
+  Planner(const SchedulerOptions& options, const BlockDemand& demand)
+      : options_(options), demand_(demand) {}
 
   // Valid until the next call.
-  const Plan& plan(const Situation& situation);
+  const Plan& plan(const SchedulerView& view);
 
  private:
-  enum class Fate : std::uint8_t { kOpen, kRows, kPreempted };
+  enum class Decision : std::uint8_t { kNone, kScheduled, kPreempted };
 
-  void plan_decodes(const Situation& now);
-  void share_rows(const Situation& now);
-  bool is_about(const Situation& now, TenantId id) const;
-  void plan_prefills(const Situation& now);
+  void plan_decodes(const SchedulerView& now);
+  void share_tokens(const SchedulerView& now);
+  bool is_active(const SchedulerView& now, TenantId id) const;
+  void plan_prefills(const SchedulerView& now);
   // False when there are no blocks for them.
-  bool give_rows(const Situation& now, std::size_t index, std::uint64_t rows);
-  bool find_blocks(const Situation& now, std::size_t needy, std::uint64_t blocks);
-  std::optional<std::size_t> cheapest_to_lose(const Situation& now) const;
-  std::uint64_t chunk(std::uint64_t rows_behind, bool contested) const;
+  bool schedule_tokens(const SchedulerView& now, std::size_t index, std::uint64_t tokens);
+  bool find_blocks(const SchedulerView& now, std::size_t needy, std::uint64_t blocks);
+  std::optional<std::size_t> preemption_victim(const SchedulerView& now) const;
+  std::uint64_t chunk(std::uint64_t tokens_behind, bool contested) const;
 
   // planner_admission.cc
-  void plan_admissions(const Situation& now);
-  void walk_waiting(const Situation& now);
-  std::optional<Unfit> judge(const Situation& now, Task& task, std::uint64_t& rows_behind);
-  std::optional<WaitReason> reached_limit(const Situation& now, const Task& task) const;
-  bool has_a_place(const Situation& now, TenantId id) const;
-  std::uint64_t places_kept(const Situation& now, TenantId asker) const;
-  bool prefix_in_work(const Situation& now, const Task& task, std::uint64_t tokens_matched) const;
-  std::uint64_t blocks_to_run(const Situation& now, const Task& task, const kv::Match& match) const;
-  std::uint64_t blocks_set_aside(const Situation& now) const;
-  void count_admitted(const Task& task, std::uint64_t blocks);
-  bool someone_is_next() const;
+  void plan_admissions(const SchedulerView& now);
+  void walk_waiting(const SchedulerView& now);
+  std::optional<Deferred> judge(const SchedulerView& now, SequenceTask& task,
+                                std::uint64_t& tokens_behind);
+  std::optional<WaitReason> reached_limit(const SchedulerView& now, const SequenceTask& task) const;
+  bool has_a_slot(const SchedulerView& now, TenantId id) const;
+  std::uint64_t slots_kept(const SchedulerView& now, TenantId id) const;
+  bool prefix_in_work(const SchedulerView& now, const SequenceTask& task,
+                      std::uint64_t tokens_matched) const;
+  std::uint64_t blocks_to_run(const SchedulerView& now, const SequenceTask& task,
+                              const kv::Match& match) const;
+  std::uint64_t blocks_set_aside(const SchedulerView& now) const;
+  void count_admitted(const SequenceTask& task, std::uint64_t blocks);
+  bool must_not_pass() const;
 
   const SchedulerOptions& options_;
-  Footprint footprint_;
+  BlockDemand demand_;
   Plan plan_;
 
   // Of the plan in the making.
-  std::vector<Fate> fates_;            // [running]
+  std::vector<Decision> decisions_;    // [running]
   std::vector<std::size_t> prefills_;  // of running
-  std::uint64_t rows_left_ = 0;
+  std::uint64_t token_budget_ = 0;
   std::uint64_t blocks_left_ = 0;
   std::uint64_t sequences_left_ = 0;
   std::uint64_t blocks_judged_ = 0;  // what the last judged task needs
   std::vector<ClassUse> classes_;
-  std::vector<std::uint64_t> answers_admitted_;    // [tenant], on this walk
+  std::vector<std::uint64_t> sequences_admitted_;  // [tenant], on this walk
   std::vector<std::uint64_t> kv_tokens_admitted_;  // [tenant], on this walk
-  RowShares shares_;
+  TokenShares shares_;
   WaitingQueue::Walk walk_;
 };
 

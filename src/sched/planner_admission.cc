@@ -7,16 +7,16 @@
 namespace pagoda::sched {
 namespace {
 
-constexpr std::uint32_t kPlacesKept = 4;  // one of so many, at most
-constexpr std::uint32_t kRoomKept = 8;    // one of so many blocks
+constexpr std::uint32_t kSlotsKept = 4;  // one of so many, at most
+constexpr std::uint32_t kRoomKept = 8;   // one of so many blocks
 
-std::uint64_t matched(const Task& task, std::uint64_t rows_behind) {
-  return task.length() - rows_behind;
+std::uint64_t matched(const SequenceTask& task, std::uint64_t tokens_behind) {
+  return task.length() - tokens_behind;
 }
 
 }  // namespace
 
-void Planner::plan_admissions(const Situation& now) {
+void Planner::plan_admissions(const SchedulerView& now) {
   sequences_left_ = options_.sequences_max -
                     std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
   // While a running task waits for blocks nobody is added.
@@ -25,79 +25,81 @@ void Planner::plan_admissions(const Situation& now) {
   const std::uint64_t aside = blocks_set_aside(now);
   blocks_left_ -= std::min(blocks_left_, aside);
   classes_.assign(now.classes.begin(), now.classes.end());
-  answers_admitted_.assign(now.tenants.size(), 0);
+  sequences_admitted_.assign(now.tenants.size(), 0);
   kv_tokens_admitted_.assign(now.tenants.size(), 0);
   walk_waiting(now);
 }
 
-void Planner::walk_waiting(const Situation& now) {
+void Planner::walk_waiting(const SchedulerView& now) {
   walk_.start(now.waiting, now.tenants);
   walk_.prefer([&](TenantId tenant) { return shares_.wants_little(tenant); });
   for (std::uint32_t looked_at = 0; looked_at < options_.candidates_max; ++looked_at) {
-    Task* const task = sequences_left_ > 0 ? walk_.next() : nullptr;
+    SequenceTask* const task = sequences_left_ > 0 ? walk_.next() : nullptr;
     if (task == nullptr) break;
-    const std::uint64_t rows_allowed = std::min(rows_left_, shares_.left(task->tenant));
-    if (rows_allowed == 0 && may_start(task->waits_for)) {
+    const std::uint64_t tokens_allowed = std::min(token_budget_, shares_.left(task->tenant));
+    if (tokens_allowed == 0 && may_start(task->waits_for)) {
       walk_.close_tenant();
       continue;
     }
-    std::uint64_t rows_behind = 0;
-    if (const std::optional<Unfit> unfit = judge(now, *task, rows_behind)) {
-      plan_.unfit.push_back(*unfit);
-      if (unfit->reason == WaitReason::kTenant) walk_.close_tenant();
-      if (unfit->reason == WaitReason::kContextClass) walk_.close_class();
-    } else if (task->load_wants_room || matched(*task, rows_behind) < task->tokens_seen_in_pool) {
+    std::uint64_t tokens_behind = 0;
+    if (const std::optional<Deferred> deferred = judge(now, *task, tokens_behind)) {
+      plan_.deferred.push_back(*deferred);
+      if (deferred->reason == WaitReason::kTenant) walk_.close_tenant();
+      if (deferred->reason == WaitReason::kContextClass) walk_.close_class();
+    } else if (task->load_wants_room || matched(*task, tokens_behind) < task->tokens_seen_in_pool) {
       plan_.load.push_back(task);
-      plan_.unfit.push_back({.task = task, .reason = WaitReason::kLoad});
+      plan_.deferred.push_back({.task = task, .reason = WaitReason::kLoad});
       count_admitted(*task, blocks_judged_);
-    } else if (rows_allowed == 0) {
-      // What kept it is over: the next step sets rows aside for it.
-      plan_.unfit.push_back({.task = task, .reason = WaitReason::kNew});
+    } else if (tokens_allowed == 0) {
+      // What kept it is over: the next step sets tokens aside for it.
+      plan_.deferred.push_back({.task = task, .reason = WaitReason::kNew});
       walk_.close_tenant();
     } else {
-      const std::uint64_t rows = std::min(chunk(rows_behind, true), rows_allowed);
-      shares_.take(task->tenant, rows);
-      plan_.admit.push_back({task, static_cast<std::uint32_t>(rows)});
-      rows_left_ -= rows;
-      walk_.count_rows(rows);
+      const std::uint64_t tokens = std::min(chunk(tokens_behind, true), tokens_allowed);
+      shares_.take(task->tenant, tokens);
+      plan_.admit.push_back({task, static_cast<std::uint32_t>(tokens)});
+      token_budget_ -= tokens;
+      walk_.count_tokens(tokens);
       count_admitted(*task, blocks_judged_);
-      for (Unfit& earlier : plan_.unfit) ++earlier.passes;
+      for (Deferred& earlier : plan_.deferred) ++earlier.passes;
     }
-    if (someone_is_next()) break;
+    if (must_not_pass()) break;
   }
 }
 
 // Was a task that did not fit passed often enough? Then nobody else passes it.
-bool Planner::someone_is_next() const {
-  return std::any_of(plan_.unfit.begin(), plan_.unfit.end(), [&](const Unfit& unfit) {
-    return did_not_fit(unfit.reason) &&
-           unfit.task->times_passed + unfit.passes >= options_.passes_max;
+bool Planner::must_not_pass() const {
+  return std::any_of(plan_.deferred.begin(), plan_.deferred.end(), [&](const Deferred& deferred) {
+    return did_not_fit(deferred.reason) &&
+           deferred.task->times_passed + deferred.passes >= options_.passes_max;
   });
 }
 
-std::optional<Unfit> Planner::judge(const Situation& now, Task& task, std::uint64_t& rows_behind) {
-  if (task.answers > sequences_left_) return Unfit{&task, WaitReason::kSequences};
-  if (const auto limit = reached_limit(now, task)) return Unfit{&task, *limit};
-  if (task.awaits_load) return Unfit{&task, WaitReason::kLoad};
+std::optional<Deferred> Planner::judge(const SchedulerView& now, SequenceTask& task,
+                                       std::uint64_t& tokens_behind) {
+  if (task.sequence_count > sequences_left_) return Deferred{&task, WaitReason::kSequences};
+  if (const auto limit = reached_limit(now, task)) return Deferred{&task, *limit};
+  if (task.awaits_load) return Deferred{&task, WaitReason::kLoad};
   if (now.step < task.look_again_step && task.blocks_wanted > blocks_left_) {
-    return Unfit{&task, WaitReason::kBlocks, task.blocks_wanted};
+    return Deferred{&task, WaitReason::kBlocks, task.blocks_wanted};
   }
   const kv::Match match =
-      task.compute_whole_prompt ? kv::Match{} : now.cache.match(*task.domain, task.tokens);
+      task.compute_whole_prompt ? kv::Match{} : now.cache.match(*task.scope, task.tokens);
   if (task.prefix_waits < options_.prefix_waits_max && prefix_in_work(now, task, match.tokens)) {
-    return Unfit{&task, WaitReason::kPrefix};
+    return Deferred{&task, WaitReason::kPrefix};
   }
   blocks_judged_ = blocks_to_run(now, task, match);
-  if (blocks_judged_ > blocks_left_) return Unfit{&task, WaitReason::kBlocks, blocks_judged_};
-  if (places_kept(now, task.tenant) > 0 &&
+  if (blocks_judged_ > blocks_left_) return Deferred{&task, WaitReason::kBlocks, blocks_judged_};
+  if (slots_kept(now, task.tenant) > 0 &&
       blocks_judged_ + now.cache.pool().blocks() / kRoomKept > blocks_left_) {
-    return Unfit{&task, WaitReason::kTenant};
+    return Deferred{&task, WaitReason::kTenant};
   }
-  rows_behind = task.length() - match.tokens;
+  tokens_behind = task.length() - match.tokens;
   return std::nullopt;
 }
 
-std::optional<WaitReason> Planner::reached_limit(const Situation& now, const Task& task) const {
+std::optional<WaitReason> Planner::reached_limit(const SchedulerView& now,
+                                                 const SequenceTask& task) const {
   const Tenant& tenant = now.tenants[task.tenant];
   const std::uint32_t id = task.tenant.value();
   const auto above = [](std::uint64_t limit, std::uint64_t value) {
@@ -105,93 +107,96 @@ std::optional<WaitReason> Planner::reached_limit(const Situation& now, const Tas
   };
   // A tenant with nothing running always has its turn: what it asked for was within its limits
   // then, and they may have been lowered since.
-  if (has_a_place(now, task.tenant) &&
-      (above(tenant.limits.answers_running,
-             tenant.answers_running + answers_admitted_[id] + task.answers) ||
+  if (has_a_slot(now, task.tenant) &&
+      (above(tenant.limits.sequences_running,
+             tenant.sequences_running + sequences_admitted_[id] + task.sequence_count) ||
        above(tenant.limits.kv_tokens,
              tenant.kv_tokens_held + kv_tokens_admitted_[id] + task.length()))) {
     return WaitReason::kTenant;
   }
-  if (task.answers + places_kept(now, task.tenant) > sequences_left_) return WaitReason::kTenant;
+  if (task.sequence_count + slots_kept(now, task.tenant) > sequences_left_)
+    return WaitReason::kTenant;
   const ContextClass& context_class = options_.context_classes[task.context_class];
   const ClassUse& use = classes_[task.context_class];
   // A class with nothing running always has its turn.
   if (context_class.share >= 1.0 || use.sequences == 0) return std::nullopt;
-  const std::uint64_t blocks = footprint_.blocks_at_peak(task.length());
-  if (use.sequences + task.answers > ContextClasses::part(context_class, options_.sequences_max) ||
+  const std::uint64_t blocks = demand_.blocks_at_peak(task.length());
+  if (use.sequences + task.sequence_count >
+          ContextClasses::part(context_class, options_.sequences_max) ||
       use.blocks + blocks > ContextClasses::part(context_class, now.cache.pool().blocks())) {
     return WaitReason::kContextClass;
   }
   return std::nullopt;
 }
 
-bool Planner::has_a_place(const Situation& now, TenantId id) const {
-  return now.tenants[id].answers_running + answers_admitted_[id.value()] > 0;
+bool Planner::has_a_slot(const SchedulerView& now, TenantId id) const {
+  return now.tenants[id].sequences_running + sequences_admitted_[id.value()] > 0;
 }
 
-// Places that the asker leaves to tenants that are about and have none. Who has none itself leaves
+// Slots that the tenant leaves to tenants that are active and have none. Who has none itself leaves
 // none.
-std::uint64_t Planner::places_kept(const Situation& now, TenantId asker) const {
-  if (!has_a_place(now, asker)) return 0;
+std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
+  if (!has_a_slot(now, id)) return 0;
   std::uint64_t without = 0;
   for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
-    without += is_about(now, TenantId(i)) && !has_a_place(now, TenantId(i)) ? 1 : 0;
+    without += is_active(now, TenantId(i)) && !has_a_slot(now, TenantId(i)) ? 1 : 0;
   }
-  return std::min<std::uint64_t>(without, options_.sequences_max / kPlacesKept);
+  return std::min<std::uint64_t>(without, options_.sequences_max / kSlotsKept);
 }
 
 // Is a running task, or one admitted by this plan, about to compute more of this task's prefix
 // than the cache has? Only tasks that are at least as urgent are waited for.
-bool Planner::prefix_in_work(const Situation& now, const Task& task,
+bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                              std::uint64_t tokens_matched) const {
   if (task.compute_whole_prompt) return false;
   const std::span<const TokenId> wanted = std::span(task.tokens).first(task.tokens.size() - 1);
-  const auto is_ahead = [&](const Task& other) {
-    if (other.priority > task.priority || !other.domain->same_region(*task.domain)) return false;
+  const auto is_ahead = [&](const SequenceTask& other) {
+    if (other.priority > task.priority || !other.scope->same_region(*task.scope)) return false;
     const std::uint64_t shared = shared_prefix(wanted, other.tokens);
-    return shared >= tokens_matched + footprint_.block_tokens && other.tokens_computed() < shared;
+    return shared >= tokens_matched + demand_.block_tokens && other.tokens_computed() < shared;
   };
   for (const std::size_t i : prefills_) {
-    if (fates_[i] != Fate::kPreempted && is_ahead(*now.running[i])) return true;
+    if (decisions_[i] != Decision::kPreempted && is_ahead(*now.running[i])) return true;
   }
   return std::any_of(plan_.admit.begin(), plan_.admit.end(),
                      [&](const Admission& admission) { return is_ahead(*admission.task); });
 }
 
 // Blocks that must be available for the task to compute all its known tokens.
-std::uint64_t Planner::blocks_to_run(const Situation& now, const Task& task,
+std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                                      const kv::Match& match) const {
   std::uint64_t held = 0;
-  for (const kv::memory::LayerReach& reach : footprint_.slices) {
+  for (const kv::memory::AttentionSpec& spec : demand_.groups) {
     const std::uint64_t first =
-        kv::memory::first_block_kept(reach, match.tokens, footprint_.block_tokens);
+        kv::memory::first_block_kept(spec, match.tokens, demand_.block_tokens);
     held += match.nodes.size() + (match.partial ? 1 : 0) - first;
   }
-  const std::uint64_t peak = footprint_.blocks_at_peak(task.length());
+  const std::uint64_t peak = demand_.blocks_at_peak(task.length());
   return now.cache.blocks_needed(match, match.tokens) + (peak > held ? peak - held : 0);
 }
 
-// What running tasks will still take: the rest of known tokens, and the next block of each answer.
-std::uint64_t Planner::blocks_set_aside(const Situation& now) const {
+// What running tasks will still take: the rest of known tokens, and the next block of each
+// sequence.
+std::uint64_t Planner::blocks_set_aside(const SchedulerView& now) const {
   std::uint64_t promised = 0;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
-    const Task& task = *now.running[i];
-    const std::uint64_t peak = footprint_.blocks_at_peak(task.length() + 1);
+    const SequenceTask& task = *now.running[i];
+    const std::uint64_t peak = demand_.blocks_at_peak(task.length() + 1);
     const std::uint64_t held = task.sequence->blocks_held();
     if (peak > held) promised += peak - held;
   }
-  // Rows of this plan took their blocks from the same promise.
+  // Tokens of this plan took their blocks from the same promise.
   std::uint64_t taken =
       now.cache.blocks_available() - std::min(now.cache.blocks_available(), blocks_left_);
   return promised - std::min(promised, taken);
 }
 
-void Planner::count_admitted(const Task& task, std::uint64_t blocks) {
+void Planner::count_admitted(const SequenceTask& task, std::uint64_t blocks) {
   blocks_left_ -= blocks;
-  sequences_left_ -= task.answers;
-  classes_[task.context_class].sequences += task.answers;
-  classes_[task.context_class].blocks += footprint_.blocks_at_peak(task.length());
-  answers_admitted_[task.tenant.value()] += task.answers;
+  sequences_left_ -= task.sequence_count;
+  classes_[task.context_class].sequences += task.sequence_count;
+  classes_[task.context_class].blocks += demand_.blocks_at_peak(task.length());
+  sequences_admitted_[task.tenant.value()] += task.sequence_count;
   kv_tokens_admitted_[task.tenant.value()] += task.length();
 }
 

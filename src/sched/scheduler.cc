@@ -11,22 +11,22 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::Cache& cache, TenantTa
     : options_(options),
       cache_(cache),
       tenants_(tenants),
-      footprint_{.slices = cache.slice_reaches(),
-                 .block_tokens = cache.block_tokens(),
-                 .chunk_tokens_max = options.batched_tokens_max * (launches_ahead + 1)},
-      planner_(options_, footprint_),
+      demand_{.groups = cache.group_specs(),
+              .block_tokens = cache.block_tokens(),
+              .chunk_tokens_max = options.batched_tokens_max * (launches_ahead + 1)},
+      planner_(options_, demand_),
       classes_(options.context_classes.size()),
       steps_(launches_ahead + 1) {
   ASSERT(options.sequences_max > 0 && options.batched_tokens_max >= options.sequences_max,
-         "every running answer gets a row");
+         "every running sequence gets a token");
   running_.reserve(options.sequences_max);
   draining_.reserve(options.sequences_max);
-  leaving_.reserve(options.sequences_max);
-  for (Step& step : steps_) step.rows.reserve(options.sequences_max);
+  pending_closes_.reserve(options.sequences_max);
+  for (Step& step : steps_) step.chunks.reserve(options.sequences_max);
 }
 
-void Scheduler::enqueue(Task& task) {
-  ASSERT(task.state == TaskState::kWaiting && task.domain && task.tokens.size() < task.tokens_max,
+void Scheduler::enqueue(SequenceTask& task) {
+  ASSERT(task.state == TaskState::kWaiting && task.scope && task.tokens.size() < task.tokens_max,
          "a task has something to compute");
   task.arrival = ++arrivals_;
   task.context_class = options_.context_classes.class_of(task.prompt_tokens);
@@ -54,7 +54,7 @@ const Plan& Scheduler::plan() {
 
 // Does a launch that runs keep blocks from the pool which nobody will want when it is collected?
 bool Scheduler::blocks_coming() const {
-  if (!draining_.empty() || !leaving_.empty() || !given_up_.empty()) return true;
+  if (!draining_.empty() || !pending_closes_.empty() || !pending_releases_.empty()) return true;
   for (LaunchNumber launch = launches_collected_ + 1; launch <= launches_; ++launch) {
     if (!steps_[launch % steps_.size()].copies.empty()) return true;
   }
@@ -65,58 +65,59 @@ Step* Scheduler::reserve(const Plan& plan) {
   ASSERT(launches_running() < steps_.size(), "no more launches than allowed");
   Step& step = steps_[(launches_ + 1) % steps_.size()];
   step.launch = launches_ + 1;
-  step.rows.clear();
+  step.chunks.clear();
   step.copies.clear();
   step.admitted.clear();
-  note_unfit(plan);
-  for (Task* const task : plan.preempt) preempt(*task);
-  for (Task* const task : plan.load) task->load_has_room = true;
-  for (const PlannedRows& rows : plan.rows) {
-    auto reserved = cache_.reserve(*rows.task->sequence, rows.first + rows.rows);
+  note_deferred(plan);
+  for (SequenceTask* const task : plan.preempt) preempt(*task);
+  for (SequenceTask* const task : plan.load) task->load_has_room = true;
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    auto reserved = cache_.reserve(*chunk.task->sequence, chunk.first + chunk.tokens);
     auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
     if (copies == nullptr) continue;  // its turn comes in the next step
     step.copies.insert(step.copies.end(), copies->begin(), copies->end());
-    launch_rows(step, rows);
+    launch_chunk(step, chunk);
   }
   for (const Admission& admission : plan.admit) {
     if (admit(admission, step)) step.admitted.push_back(admission.task);
   }
-  if (step.rows.empty()) return nullptr;
+  if (step.chunks.empty()) return nullptr;
   ++launches_;
   return &step;
 }
 
-void Scheduler::note_unfit(const Plan& plan) {
-  for (const Unfit& unfit : plan.unfit) {
-    Task& task = *unfit.task;
-    waiting_.note_reason(task, unfit.reason);
-    if (unfit.reason == WaitReason::kPrefix) ++task.prefix_waits;
-    if (unfit.reason == WaitReason::kBlocks && step_count_ >= task.look_again_step) {
-      task.blocks_wanted = unfit.blocks_wanted;
+void Scheduler::note_deferred(const Plan& plan) {
+  for (const Deferred& deferred : plan.deferred) {
+    SequenceTask& task = *deferred.task;
+    waiting_.note_reason(task, deferred.reason);
+    if (deferred.reason == WaitReason::kPrefix) ++task.prefix_waits;
+    if (deferred.reason == WaitReason::kBlocks && step_count_ >= task.look_again_step) {
+      task.blocks_wanted = deferred.blocks_wanted;
       task.look_again_step = step_count_ + options_.look_again_steps;
     }
-    if (did_not_fit(unfit.reason)) task.times_passed += unfit.passes;
+    if (did_not_fit(deferred.reason)) task.times_passed += deferred.passes;
   }
 }
 
 // Opens and reserves for the first chunk. False when something changed since it was planned: the
 // task stays where it is.
 bool Scheduler::admit(const Admission& admission, Step& step) {
-  Task& task = *admission.task;
-  const kv::Match found = cache_.match(*task.domain, task.tokens);
+  SequenceTask& task = *admission.task;
+  const kv::Match found = cache_.match(*task.scope, task.tokens);
   const kv::Match match = task.compute_whole_prompt ? kv::Match{} : found;
   if (match.tokens < task.tokens_seen_in_pool) return false;  // who was admitted before took it
   if (task.preemptions == 0) {
-    task.explanation = explain(*task.domain, task.tokens, found, task.compute_whole_prompt);
+    task.explanation = explain(*task.scope, task.tokens, found, task.compute_whole_prompt);
   }
-  auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
+  auto opened = cache_.open(*task.scope, match, task.tokens, task.block_hashes);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return false;
-  task.domain->asks = false;  // it has: from now on it resumes
+  task.scope->counts_lookup = false;  // it has: from now on it resumes
   const std::uint64_t behind = task.length() - match.tokens;
-  const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.rows_max));
+  const auto tokens =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.tokens_max));
   open->sequence.expect(task.tokens_max);
-  auto reserved = cache_.reserve(open->sequence, match.tokens + rows);
+  auto reserved = cache_.reserve(open->sequence, match.tokens + tokens);
   auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
   if (copies == nullptr) {
     for (const kv::Copy& copy : open->copies) cache_.copied(copy);
@@ -134,20 +135,20 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   task.times_passed = 0;
   task.look_again_step = 0;
   if (task.preemptions == 0) task.tokens_cached = match.tokens;
-  task.class_blocks = footprint_.blocks_at_peak(task.length());
+  task.class_blocks = demand_.blocks_at_peak(task.length());
   start_running(task);
-  launch_rows(step, {.task = &task,
-                     .first = match.tokens,
-                     .rows = rows,
-                     .samples = match.tokens + rows == task.length()});
+  launch_chunk(step, {.task = &task,
+                      .first = match.tokens,
+                      .tokens = tokens,
+                      .samples = match.tokens + tokens == task.length()});
   return true;
 }
 
-void Scheduler::skip_ahead(Task& task) {
+void Scheduler::skip_ahead(SequenceTask& task) {
   if (task.state != TaskState::kRunning || !quiet(task) || task.compute_whole_prompt) return;
-  const kv::Match match = cache_.match_blocks(*task.domain, task.tokens);
+  const kv::Match match = cache_.match_blocks(*task.scope, task.tokens);
   if (match.tokens <= task.tokens_launched) return;
-  auto opened = cache_.open(*task.domain, match, task.tokens, task.names);
+  auto opened = cache_.open(*task.scope, match, task.tokens, task.block_hashes);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return;
   open->sequence.expect(task.tokens_max);
@@ -155,45 +156,45 @@ void Scheduler::skip_ahead(Task& task) {
   task.tokens_launched = match.tokens;
 }
 
-void Scheduler::launch_rows(Step& step, const PlannedRows& rows) {
-  Task& task = *rows.task;
-  task.tokens_launched = rows.first + rows.rows;
+void Scheduler::launch_chunk(Step& step, const ScheduledChunk& chunk) {
+  SequenceTask& task = *chunk.task;
+  task.tokens_launched = chunk.first + chunk.tokens;
   task.last_launch = step.launch;
-  if (rows.first < task.prompt_tokens) {
-    task.prompt_rows_computed +=
-        std::min<std::uint64_t>(rows.rows, task.prompt_tokens - rows.first);
+  if (chunk.first < task.prompt_tokens) {
+    task.prompt_tokens_computed +=
+        std::min<std::uint64_t>(chunk.tokens, task.prompt_tokens - chunk.first);
   }
-  tenants_.charge_rows(task.tenant, rows.rows);
-  if (rows.samples) {
+  tenants_.charge_tokens(task.tenant, chunk.tokens);
+  if (chunk.samples) {
     ++task.samples_in_flight;
     ++tenants_[task.tenant].kv_tokens_held;
   }
-  step.rows.push_back(rows);
+  step.chunks.push_back(chunk);
 }
 
-void Scheduler::start_running(Task& task) {
+void Scheduler::start_running(SequenceTask& task) {
   running_.insert(std::upper_bound(running_.begin(), running_.end(), &task, comes_before), &task);
   Tenant& tenant = tenants_[task.tenant];
-  tenant.answers_running += task.answers;
+  tenant.sequences_running += task.sequence_count;
   tenant.kv_tokens_held += task.length();
-  sequences_claimed_ += task.answers;
-  classes_[task.context_class].sequences += task.answers;
+  sequences_claimed_ += task.sequence_count;
+  classes_[task.context_class].sequences += task.sequence_count;
   classes_[task.context_class].blocks += task.class_blocks;
 }
 
-void Scheduler::stop_running(Task& task) {
+void Scheduler::stop_running(SequenceTask& task) {
   const auto at = std::lower_bound(running_.begin(), running_.end(), &task, comes_before);
   ASSERT(at != running_.end() && *at == &task, "the task runs");
   running_.erase(at);
   Tenant& tenant = tenants_[task.tenant];
-  tenant.answers_running -= task.answers;
+  tenant.sequences_running -= task.sequence_count;
   tenant.kv_tokens_held -= task.length();
-  sequences_claimed_ -= task.answers;
-  classes_[task.context_class].sequences -= task.answers;
+  sequences_claimed_ -= task.sequence_count;
+  classes_[task.context_class].sequences -= task.sequence_count;
   classes_[task.context_class].blocks -= task.class_blocks;
 }
 
-void Scheduler::preempt(Task& task) {
+void Scheduler::preempt(SequenceTask& task) {
   ASSERT(task.state == TaskState::kRunning, "only running tasks are preempted");
   stop_running(task);
   ++task.preemptions;
@@ -205,8 +206,8 @@ void Scheduler::preempt(Task& task) {
   }
 }
 
-// Its rows stay in the cache, to be found again or evicted.
-void Scheduler::requeue(Task& task) {
+// Its tokens stay in the cache, to be found again or evicted.
+void Scheduler::requeue(SequenceTask& task) {
   task.sequence.reset();
   task.tokens_launched = 0;
   task.state = TaskState::kWaiting;

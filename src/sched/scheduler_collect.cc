@@ -11,31 +11,32 @@ Step& Scheduler::begin_collect() {
   return steps_[(launches_collected_ + 1) % steps_.size()];
 }
 
-void Scheduler::commit(const PlannedRows& rows) {
-  Task& task = *rows.task;
+void Scheduler::commit(const ScheduledChunk& chunk) {
+  SequenceTask& task = *chunk.task;
   if (task.state == TaskState::kFinished) return;  // ended meanwhile: nothing past its end is shown
-  const auto tokens = std::span<const TokenId>(task.tokens).subspan(rows.first, rows.rows);
+  const auto tokens = std::span<const TokenId>(task.tokens).subspan(chunk.first, chunk.tokens);
   cache_.commit(*task.sequence, tokens, &duplicates_);
-  for (const kv::BlockId block : duplicates_) given_up_.push_back({task.last_launch, block});
+  for (const kv::BlockId block : duplicates_)
+    pending_releases_.push_back({task.last_launch, block});
   duplicates_.clear();
 }
 
-void Scheduler::append(Task& task, TokenId token) {
+void Scheduler::append(SequenceTask& task, TokenId token) {
   ASSERT(task.samples_in_flight > 0, "a token was being chosen");
   --task.samples_in_flight;
   task.tokens.push_back(token);
   tenants_.charge_output(task.tenant, 1);
 }
 
-void Scheduler::fork(Task& leader, Task& follower) {
-  ASSERT(leader.answers > 1 && leader.last_launch == begin_collect().launch,
-         "a place is kept for every fork, and the leader waits for them");
+void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
+  ASSERT(leader.sequence_count > 1 && leader.last_launch == begin_collect().launch,
+         "a slot is kept for every fork, and the leader waits for them");
   follower.arrival = ++arrivals_;
-  follower.domain->asks = false;  // the leader did
+  follower.scope->counts_lookup = false;  // the leader did
   follower.context_class = leader.context_class;
   follower.tokens_cached = leader.tokens_cached;
   if (follower.deadline_ns != kNoDeadline) deadlines_.emplace(follower.deadline_ns, &follower);
-  --leader.answers;
+  --leader.sequence_count;
   if (leader.state == TaskState::kPreempted) {  // the fork waits as well
     follower.preemptions = 1;
     return requeue(follower);
@@ -45,14 +46,14 @@ void Scheduler::fork(Task& leader, Task& follower) {
   follower.tokens.reserve(follower.tokens_max);
   follower.tokens_launched = leader.sequence->tokens_computed();
   follower.state = TaskState::kRunning;
-  // The place moves from the leader to the fork.
-  --tenants_[leader.tenant].answers_running;
+  // The slot moves from the leader to the fork.
+  --tenants_[leader.tenant].sequences_running;
   --classes_[leader.context_class].sequences;
   --sequences_claimed_;
   start_running(follower);
 }
 
-void Scheduler::finish(Task& task) {
+void Scheduler::finish(SequenceTask& task) {
   switch (task.state) {
     case TaskState::kWaiting:
       waiting_.remove(task);
@@ -71,7 +72,7 @@ void Scheduler::finish(Task& task) {
   task.state = TaskState::kFinished;
   if (task.deadline_ns != kNoDeadline) deadlines_.erase({task.deadline_ns, &task});
   if (task.sequence && !quiet(task)) {
-    leaving_.push_back({task.last_launch, std::move(*task.sequence)});
+    pending_closes_.push_back({task.last_launch, std::move(*task.sequence)});
   }
   task.sequence.reset();
 }
@@ -80,20 +81,21 @@ void Scheduler::end_collect() {
   const Step& step = begin_collect();
   launches_collected_ = step.launch;
   for (const kv::Copy& copy : step.copies) cache_.copied(copy);
-  std::erase_if(leaving_, [&](const Leaving& entry) { return entry.launch <= step.launch; });
-  std::erase_if(given_up_, [&](const GivenUp& entry) {
+  std::erase_if(pending_closes_,
+                [&](const PendingClose& entry) { return entry.launch <= step.launch; });
+  std::erase_if(pending_releases_, [&](const PendingRelease& entry) {
     if (entry.launch > step.launch) return false;
-    cache_.let_go(entry.block);
+    cache_.release_duplicate(entry.block);
     return true;
   });
-  std::erase_if(draining_, [&](Task* task) {
+  std::erase_if(draining_, [&](SequenceTask* task) {
     if (!quiet(*task)) return false;
     requeue(*task);
     return true;
   });
 }
 
-Task* Scheduler::expired(std::int64_t now_ns) const {
+SequenceTask* Scheduler::expired(std::int64_t now_ns) const {
   const bool any = !deadlines_.empty() && deadlines_.begin()->first <= now_ns;
   return any ? deadlines_.begin()->second : nullptr;
 }
@@ -104,13 +106,13 @@ void Scheduler::check(bool others_hold_blocks) const {
   std::uint64_t running_tokens = 0;
   std::uint64_t held_tokens = 0;
   std::vector<ClassUse> uses(classes_.size());
-  for (const Task* const task : running_) {
+  for (const SequenceTask* const task : running_) {
     ASSERT(task->state == TaskState::kRunning && task->sequence, "running tasks hold a sequence");
     ASSERT(task->tokens_launched >= task->tokens_computed(), "nothing is computed before its time");
     ASSERT(task->tokens_launched <= task->length(), "only known tokens are fed");
-    claimed += task->answers;
+    claimed += task->sequence_count;
     running_tokens += task->length();
-    uses[task->context_class].sequences += task->answers;
+    uses[task->context_class].sequences += task->sequence_count;
     uses[task->context_class].blocks += task->class_blocks;
   }
   ASSERT(uses == classes_, "length classes' accounts add up");
@@ -119,24 +121,25 @@ void Scheduler::check(bool others_hold_blocks) const {
   ASSERT(claimed == sequences_claimed_ && claimed <= options_.sequences_max,
          "sequences are counted and bounded");
   WaitCounts by_reason{};
-  waiting_.for_each([&](const Task& task) {
+  waiting_.for_each([&](const SequenceTask& task) {
     ++by_reason[static_cast<std::size_t>(task.waits_for)];
     ASSERT(task.state == TaskState::kWaiting && !task.sequence, "waiting tasks hold nothing");
     ASSERT(task.times_passed <= options_.passes_max, "nobody is passed for ever");
     ASSERT(task.prefix_waits <= options_.prefix_waits_max, "nobody waits for a prefix for ever");
   });
   ASSERT(by_reason == waiting_.by_reason(), "who waits for what is counted");
-  std::uint64_t answers = 0;
+  std::uint64_t sequences = 0;
   std::uint64_t queued = 0;
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
-    answers += tenants_[TenantId(i)].answers_running;
+    sequences += tenants_[TenantId(i)].sequences_running;
     queued += tenants_[TenantId(i)].requests_queued;
     held_tokens += tenants_[TenantId(i)].kv_tokens_held;
   }
-  ASSERT(answers == claimed && queued == waiting_.size() && held_tokens == running_tokens,
+  ASSERT(sequences == claimed && queued == waiting_.size() && held_tokens == running_tokens,
          "tenants' accounts add up");
   if (running_.empty() && draining_.empty() && launches_running() == 0) {
-    ASSERT(leaving_.empty() && given_up_.empty(), "nothing is kept for launches when none runs");
+    ASSERT(pending_closes_.empty() && pending_releases_.empty(),
+           "nothing is kept for launches when none runs");
     ASSERT(others_hold_blocks || cache_.blocks_available() == cache_.pool().blocks(),
            "nobody holds a block when nothing runs");
   }

@@ -4,9 +4,9 @@
 
 namespace pagoda::sched {
 
-kv::Explanation Scheduler::explain(const kv::Domain& domain, std::span<const TokenId> prompt,
+kv::Explanation Scheduler::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                    const kv::Match& match, bool compute_whole_prompt) const {
-  kv::Explanation why = cache_.explain(domain, prompt, match);
+  kv::Explanation why = cache_.explain(scope, prompt, match);
   if (why.reason == kv::MissReason::kTooShort || why.reason == kv::MissReason::kSharingOff) {
     return why;
   }
@@ -16,8 +16,8 @@ kv::Explanation Scheduler::explain(const kv::Domain& domain, std::span<const Tok
             .tokens_reachable = why.stops_at()};
   }
   const auto wanted = prompt.first(prompt.size() - 1);
-  for (const Task* const other : running_) {
-    if (!other->domain->same_region(domain)) continue;
+  for (const SequenceTask* const other : running_) {
+    if (!other->scope->same_region(scope)) continue;
     const std::uint64_t shared = shared_prefix(wanted, other->tokens);
     const bool in_work = shared > why.stops_at() && shared >= why.tokens_reachable &&
                          other->tokens_computed() < shared;

@@ -70,10 +70,10 @@ void TenantTable::enter(TenantId id, std::uint64_t prompt_tokens) {
   tenant.minute_tokens_left -= static_cast<double>(prompt_tokens);
 }
 
-void TenantTable::charge_rows(TenantId id, std::uint64_t rows) {
+void TenantTable::charge_tokens(TenantId id, std::uint64_t tokens) {
   Tenant& tenant = (*this)[id];
-  tenant.rows_computed += rows;
-  tenant.clock += static_cast<double>(rows) / tenant.limits.weight;
+  tenant.tokens_computed += tokens;
+  tenant.clock += static_cast<double>(tokens) / tenant.limits.weight;
 }
 
 void TenantTable::charge_output(TenantId id, std::uint64_t tokens) {

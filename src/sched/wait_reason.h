@@ -9,7 +9,7 @@
 namespace pagoda::sched {
 
 enum class WaitReason : std::uint8_t {
-  kNew,           // not looked at yet, or nothing but rows
+  kNew,           // not looked at yet, or nothing but tokens
   kSequences,     // --max-num-seqs are running
   kBlocks,        // its tokens do not fit beside what runs
   kTenant,        // a limit of its tenant
@@ -26,7 +26,7 @@ constexpr std::string_view wait_reason_name(WaitReason reason) {
   return kNames[static_cast<std::size_t>(reason)];
 }
 
-// Is there nothing known that keeps it, once there are places and rows?
+// Is there nothing known that keeps it, once there are slots and tokens?
 constexpr bool may_start(WaitReason reason) {
   return reason == WaitReason::kNew || reason == WaitReason::kSequences;
 }

@@ -4,7 +4,7 @@
 
 namespace pagoda::sched {
 
-void WaitingQueue::push(Task& task) {
+void WaitingQueue::push(SequenceTask& task) {
   Line& line = lines_[{task.tenant, task.context_class}];
   const bool inserted = line.tasks.insert(&task).second;
   ASSERT(inserted, "a task waits once");
@@ -13,7 +13,7 @@ void WaitingQueue::push(Task& task) {
   ++count_of(task);
 }
 
-void WaitingQueue::remove(Task& task) {
+void WaitingQueue::remove(SequenceTask& task) {
   const auto line = lines_.find({task.tenant, task.context_class});
   ASSERT(line != lines_.end() && line->second.tasks.erase(&task) == 1, "the task waits");
   line->second.tokens -= task.length();
@@ -22,7 +22,7 @@ void WaitingQueue::remove(Task& task) {
   --count_of(task);
 }
 
-void WaitingQueue::note_reason(Task& task, WaitReason reason) {
+void WaitingQueue::note_reason(SequenceTask& task, WaitReason reason) {
   --count_of(task);
   task.waits_for = reason;
   ++count_of(task);
@@ -43,15 +43,15 @@ void WaitingQueue::Walk::start(const WaitingQueue& queue, const TenantTable& ten
 
 bool WaitingQueue::Walk::before(const Head& a, const Head& b) {
   if (a.next == a.end || b.next == b.end) return a.next != a.end;
-  const Task& task_a = **a.next;
-  const Task& task_b = **b.next;
+  const SequenceTask& task_a = **a.next;
+  const SequenceTask& task_b = **b.next;
   if (task_a.priority != task_b.priority) return task_a.priority < task_b.priority;
   if (a.preferred != b.preferred) return a.preferred;
   if (a.clock != b.clock) return a.clock < b.clock;
   return task_a.arrival < task_b.arrival;
 }
 
-Task* WaitingQueue::Walk::next() {
+SequenceTask* WaitingQueue::Walk::next() {
   if (heads_.empty()) return nullptr;
   last_ = 0;
   for (std::size_t i = 1; i < heads_.size(); ++i) {
@@ -61,10 +61,10 @@ Task* WaitingQueue::Walk::next() {
   return head.next == head.end ? nullptr : *head.next++;
 }
 
-void WaitingQueue::Walk::count_rows(std::uint64_t rows) {
+void WaitingQueue::Walk::count_tokens(std::uint64_t tokens) {
   const TenantId tenant = heads_[last_].tenant;
   for (Head& head : heads_) {
-    if (head.tenant == tenant) head.clock += static_cast<double>(rows) / head.weight;
+    if (head.tenant == tenant) head.clock += static_cast<double>(tokens) / head.weight;
   }
 }
 

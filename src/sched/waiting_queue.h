@@ -11,38 +11,41 @@
 #include <utility>
 #include <vector>
 
-#include "sched/task.h"
+#include "sched/sequence_task.h"
 
 namespace pagoda::sched {
 
 class WaitingQueue {
   struct Order {
-    bool operator()(const Task* a, const Task* b) const { return comes_before(a, b); }
+    bool operator()(const SequenceTask* a, const SequenceTask* b) const {
+      return comes_before(a, b);
+    }
   };
-  using Tasks = std::set<Task*, Order>;
+  using Tasks = std::set<SequenceTask*, Order>;
   struct Line {
     Tasks tasks;
     std::uint64_t tokens = 0;  // known of all of them
   };
 
  public:
-  void push(Task& task);
-  void remove(Task& task);
+  void push(SequenceTask& task);
+  void remove(SequenceTask& task);
   // A waiting task was looked at and left.
-  void note_reason(Task& task, WaitReason reason);
+  void note_reason(SequenceTask& task, WaitReason reason);
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const WaitCounts& by_reason() const { return by_reason_; }
 
-  template <class Visit>  // visit(const Task&), in no order that matters
+  template <class Visit>  // visit(const SequenceTask&), in no order that matters
   void for_each(Visit&& visit) const {
     for (const auto& [name, line] : lines_) {
-      for (const Task* const task : line.tasks) visit(*task);
+      for (const SequenceTask* const task : line.tasks) visit(*task);
     }
   }
 
-  template <class Visit>  // visit(const Task& first, tokens), for every tenant and length class
-  void for_each_line(Visit&& visit) const {
+  template <class Visit>  // visit(const SequenceTask& first, tokens), for every tenant and length
+                          // class
+                          void for_each_line(Visit&& visit) const {
     for (const auto& [name, line] : lines_) visit(**line.tasks.begin(), line.tokens);
   }
 
@@ -57,9 +60,9 @@ class WaitingQueue {
       for (Head& head : heads_) head.preferred = is(head.tenant);
     }
     // nullptr when all were visited.
-    Task* next();
-    // The last task would get `rows` rows: its tenant's clock stands later on this walk.
-    void count_rows(std::uint64_t rows);
+    SequenceTask* next();
+    // The last task would get `tokens` tokens: its tenant's clock stands later on this walk.
+    void count_tokens(std::uint64_t tokens);
     // The last task has to wait for its tenant, or for its length class: so do all behind it, on
     // this walk. Else small ones could pass it for ever.
     void close_tenant();
@@ -82,7 +85,7 @@ class WaitingQueue {
   };
 
  private:
-  std::uint64_t& count_of(const Task& task) {
+  std::uint64_t& count_of(const SequenceTask& task) {
     return by_reason_[static_cast<std::size_t>(task.waits_for)];
   }
 

@@ -14,7 +14,7 @@ Json cell_json(const kv::BlockCell& cell) {
   return Json::array({cell.free, cell.active, cell.idle, std::move(region)});
 }
 
-Json branch_json(const kv::BranchPicture& branch, const text::Tokenizer& tokenizer) {
+Json branch_json(const kv::BranchStats& branch, const text::Tokenizer& tokenizer) {
   std::string text;
   for (const std::uint32_t token : branch.tokens) text += tokenizer.bytes_of(TokenId(token));
   return {{"level", branch.level},       {"text", branch.is_public ? Json(text) : Json(nullptr)},
@@ -24,14 +24,15 @@ Json branch_json(const kv::BranchPicture& branch, const text::Tokenizer& tokeniz
 
 }  // namespace
 
-std::shared_ptr<const MapBoard::Drawn> MapBoard::read(engine::Engine& engine) {
+std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Engine& engine) {
   const std::lock_guard lock(shared_->mutex);
-  const std::shared_ptr<const Drawn>& last = shared_->drawn;
-  if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRedrawNs)) {
+  const std::shared_ptr<const Snapshot>& last = shared_->snapshot;
+  if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRefreshNs)) {
     engine.post([shared = shared_, &engine](auto& cache) {
-      auto next = std::make_shared<const Drawn>(Drawn{draw_map(cache, kLimits), engine.now_ns()});
+      auto next =
+          std::make_shared<const Snapshot>(Snapshot{build_map(cache, kLimits), engine.now_ns()});
       const std::lock_guard hold(shared->mutex);
-      shared->drawn.swap(next);
+      shared->snapshot.swap(next);
       shared->asked = false;
     });
     shared_->asked = true;  // behind what may throw; the engine's thread waits for the lock
@@ -39,25 +40,25 @@ std::shared_ptr<const MapBoard::Drawn> MapBoard::read(engine::Engine& engine) {
   return last;
 }
 
-Json describe_map(const ServedModel& model, MapBoard& board) {
+Json describe_map(const ServedModel& model, CacheMapReader& reader) {
   const engine::Snapshot now = model.engine.snapshot();
   Json map = {{"blocks",
                {{"all", now.blocks_all},
                 {"free", now.blocks_free},
                 {"active", now.blocks_active()},
                 {"reusable", now.blocks_idle}}}};
-  const std::shared_ptr<const MapBoard::Drawn> drawn = board.read(model.engine);
-  if (!drawn) {
+  const std::shared_ptr<const CacheMapReader::Snapshot> snapshot = reader.read(model.engine);
+  if (!snapshot) {
     map["age_s"] = nullptr;
     return map;
   }
-  map["age_s"] = seconds_between(drawn->at_ns, model.engine.now_ns());
-  map["blocks_per_cell"] = drawn->map.blocks_per_cell;
+  map["age_s"] = seconds_between(snapshot->at_ns, model.engine.now_ns());
+  map["blocks_per_cell"] = snapshot->map.blocks_per_cell;
   Json cells = Json::array();
-  for (const kv::BlockCell& cell : drawn->map.cells) cells.push_back(cell_json(cell));
+  for (const kv::BlockCell& cell : snapshot->map.cells) cells.push_back(cell_json(cell));
   map["cells"] = std::move(cells);
   Json regions = Json::array();
-  for (const kv::RegionPicture& region : drawn->map.regions) {
+  for (const kv::RegionStats& region : snapshot->map.regions) {
     Json tenant = nullptr;
     if (region.owner != kv::kNoOwner) {
       tenant = model.engine.tenant_name(engine::TenantId(region.owner.value()));
@@ -67,12 +68,12 @@ Json describe_map(const ServedModel& model, MapBoard& board) {
   }
   map["regions"] = std::move(regions);
   Json branches = Json::array();
-  for (const kv::BranchPicture& branch : drawn->map.branches) {
+  for (const kv::BranchStats& branch : snapshot->map.branches) {
     branches.push_back(branch_json(branch, model.tokenizer));
   }
   map["branches"] = std::move(branches);
-  map["nodes"] = drawn->map.nodes;
-  map["nodes_seen"] = drawn->map.nodes_seen;
+  map["nodes"] = snapshot->map.nodes;
+  map["nodes_seen"] = snapshot->map.nodes_seen;
   return map;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kv/picture.h"
+#include "kv/cache_snapshot.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -19,7 +19,7 @@ using Give = DeferredReply::Give;
 using Make = DeferredReply::Make;
 
 // Tokens of a private node are its tenant's.
-Json node_json(const kv::NodePicture& node) {
+Json node_json(const kv::NodeSnapshot& node) {
   Json json = {{"depth", node.depth},          {"name", node.name},         {"whole", node.whole},
                {"public", node.is_public},     {"children", node.children}, {"pages", node.pages},
                {"references", node.references}};
@@ -27,9 +27,9 @@ Json node_json(const kv::NodePicture& node) {
   return json;
 }
 
-Json tree_json(const kv::CachePicture& cache) {
+Json tree_json(const kv::CacheSnapshot& cache) {
   Json tree = Json::array();
-  for (const kv::NodePicture& node : cache.tree) tree.push_back(node_json(node));
+  for (const kv::NodeSnapshot& node : cache.tree) tree.push_back(node_json(node));
   return {{"blocks",
            {{"all", cache.blocks.all},
             {"free", cache.blocks.free},
@@ -44,7 +44,7 @@ HttpReply no_memory() {
   return error_reply(ApiError(503, "there is no memory to draw the tree", {}, "out_of_memory"));
 }
 
-Make written(const kv::CachePicture& picture) {
+Make written(const kv::CacheSnapshot& picture) {
   const auto body = std::make_shared<const std::string>(dump_json(tree_json(picture)));
   return [body] { return HttpReply{.body = *body}; };
 }
@@ -64,7 +64,7 @@ void give_all(const std::vector<Give>& askers, const Make& make) {
 
 struct TreeBoard::Shared : std::enable_shared_from_this<TreeBoard::Shared> {
   struct Drawing {
-    std::optional<kv::CachePicture> picture;
+    std::optional<kv::CacheSnapshot> picture;
     std::vector<Give> askers;
   };
 
@@ -92,7 +92,7 @@ void TreeBoard::Shared::draw(engine::Engine& engine, const kv::Cache& cache) {
   }
   try {
     const auto drawing = std::make_shared<Drawing>();
-    drawing->picture = cache.picture(kNodesMax);
+    drawing->picture = cache.snapshot(kNodesMax);
     drawing->askers = askers;
     const std::lock_guard lock(mutex);
     if (workers == nullptr) return;
@@ -154,8 +154,8 @@ void TreeBoard::ask(engine::Engine& engine, Give give) {
 
 std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, TreeBoard& board) {
   if (!model.shows_tree) {
-    throw ApiError(404, "/cache/tree: answers with --kv-events-config alone, which tells as much",
-                   {}, "not_found");
+    throw ApiError(404, "/cache/tree: needs --kv-events-config, which tells as much", {},
+                   "not_found");
   }
   return std::make_unique<DeferredReply>(
       [&served = model.engine, &board](Give give) { board.ask(served, std::move(give)); });

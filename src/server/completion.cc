@@ -16,7 +16,7 @@ namespace {
 
 std::string sse(const Json& value) { return fmt::format("data: {}\n\n", dump_json(value)); }
 
-std::optional<ApiError> failure(const Ending& ending) {
+std::optional<ApiError> failure(const FinishInfo& ending) {
   switch (ending.reason) {
     case engine::FinishReason::kStop:
     case engine::FinishReason::kLength:
@@ -47,19 +47,19 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
       created_s_(std::time(nullptr)),
       submitted_(request_.prompts.size()),
       begun_ns_(model.engine.now_ns()) {
-  const std::uint32_t each = request_.answers_per_prompt();
-  answers_.reserve(submitted_.size() * each);
+  const std::uint32_t each = request_.choices_per_prompt();
+  choices_.reserve(submitted_.size() * each);
   for (std::uint32_t i = 0; i < submitted_.size(); ++i) {
     const Prompt& prompt = request_.prompts[i];
     submitted_[i].seed = request_.seed ? *request_.seed : engine::reportable_seed(fresh_seed());
-    submitted_[i].answers_open = each;
+    submitted_[i].choices_open = each;
     const bool continues =
-        has_visible_text(prompt, model.tokenizer, request_.answers.show_special_tokens);
-    for (std::uint32_t answer = 0; answer < each; ++answer) {
-      const ChoiceState state = {.index = i * each + answer,
+        has_visible_text(prompt, model.tokenizer, request_.output.show_special_tokens);
+    for (std::uint32_t choice = 0; choice < each; ++choice) {
+      const ChoiceState state = {.index = i * each + choice,
                                  .prompt = &prompt,
-                                 .seed = engine::seed_of_answer(submitted_[i].seed, answer)};
-      answers_.push_back({state, AnswerText(model.tokenizer, request_, continues), {}, {}});
+                                 .seed = engine::seed_of_sequence(submitted_[i].seed, choice)};
+      choices_.push_back({state, ChoiceText(model.tokenizer, request_, continues), {}, {}});
     }
   }
 }
@@ -67,12 +67,12 @@ Completion::Completion(const ServedModel& model, CompletionRequest request)
 Completion::~Completion() { cancel(); }
 
 void Completion::start(std::function<void()> wake) {
-  queue_ = std::make_shared<ReplyQueue>(model_.doorbell, std::move(wake));
+  queue_ = std::make_shared<ReplyQueue>(model_.step_notifier, std::move(wake));
   for (std::uint32_t i = 0; i < submitted_.size(); ++i) submit(i);
 }
 
 void Completion::submit(std::uint32_t prompt) {
-  const std::uint32_t each = request_.answers_per_prompt();
+  const std::uint32_t each = request_.choices_per_prompt();
   engine::Request asked = request_.engine;
   asked.prompt = request_.prompts[prompt].tokens;
   asked.sampling.seed = submitted_[prompt].seed;
@@ -84,15 +84,15 @@ void Completion::submit(std::uint32_t prompt) {
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
   if (!id.ok()) throw api_error(id.error());
   submitted_[prompt].id = id.value();
-  submitted_[prompt].answers_running = each;
-  answers_running_ += each;
+  submitted_[prompt].choices_running = each;
+  choices_running_ += each;
 }
 
 std::string Completion::take() {
   std::string out;
   if (finished_) return out;
   ReplyQueue::Batch batch = queue_->take();
-  if (batch.was_full) model_.engine.nudge();
+  if (batch.was_full) model_.engine.wake();
   for (PromptScores& part : batch.scores) {
     std::vector<engine::TokenScore>& scores = submitted_[part.prompt].scores;
     scores.insert(scores.end(), std::make_move_iterator(part.scores.begin()),
@@ -111,65 +111,65 @@ std::string Completion::keep_alive() {
 }
 
 void Completion::handle(const ReplyEvent& event, std::string& out) {
-  Answer& answer = answers_[event.choice];
-  Submitted& submitted = submitted_of(answer);
-  answer.state.prompt_scores = submitted.scores;
+  Choice& choice = choices_[event.choice];
+  Submitted& submitted = submitted_of(choice);
+  choice.state.prompt_scores = submitted.scores;
   if (event.token && first_token_ns_ == 0) first_token_ns_ = model_.engine.now_ns();
   if (event.ending) {
-    --submitted.answers_running;
-    --answers_running_;
+    --submitted.choices_running;
+    --choices_running_;
   }
-  if (!answer.text.ended()) {
+  if (!choice.text.ended()) {
     const auto failed = event.ending ? failure(*event.ending) : std::nullopt;
     if (failed) {
       out += abort(*failed);
       return;
     }
-    send(answer, next_piece(answer, event), out);
+    send(choice, next_piece(choice, event), out);
     // A stop string ended it, and nobody waits for the rest of what the engine computes.
-    if (answer.text.ended() && --submitted.answers_open == 0 && submitted.answers_running > 0) {
+    if (choice.text.ended() && --submitted.choices_open == 0 && submitted.choices_running > 0) {
       model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
     }
   }
-  if (event.ending && event.choice % request_.answers_per_prompt() == 0) {
+  if (event.ending && event.choice % request_.choices_per_prompt() == 0) {
     submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
     submitted.load = event.ending->record.load;
     submitted.retain = event.ending->record.retain;
     submitted.explanation = event.ending->record.explanation;
   }
-  if (answers_running_ == 0 && !finished_) finish(out);
+  if (choices_running_ == 0 && !finished_) finish(out);
 }
 
-Piece Completion::next_piece(Answer& answer, const ReplyEvent& event) const {
+Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {
   Piece piece;
-  if (event.token && !request_.answers.prompt_only) piece = answer.text.push(*event.token);
-  if (event.ending && !answer.text.ended()) {
-    piece.append(answer.text.finish(event.ending->reason));
+  if (event.token && !request_.output.prompt_only) piece = choice.text.push(*event.token);
+  if (event.ending && !choice.text.ended()) {
+    piece.append(choice.text.finish(event.ending->reason));
   }
   return piece;
 }
 
-void Completion::send(Answer& answer, Piece piece, std::string& out) {
-  if (!piece.finish_reason.empty()) answer.finish_reason = piece.finish_reason;
-  if (!streams()) return keep(answer, std::move(piece), out);
-  if (send_plain(answer, piece, out)) return;
-  Json more = answer.state.opened ? Json::object() : format_->extras(answer.state);
-  if (!answer.state.opened) {
-    const Json opening = format_->opening(answer.state);
+void Completion::send(Choice& choice, Piece piece, std::string& out) {
+  if (!piece.finish_reason.empty()) choice.finish_reason = piece.finish_reason;
+  if (!streams()) return keep(choice, std::move(piece), out);
+  if (send_plain(choice, piece, out)) return;
+  Json more = choice.state.opened ? Json::object() : format_->extras(choice.state);
+  if (!choice.state.opened) {
+    const Json opening = format_->opening(choice.state);
     if (!opening.is_null()) out += event_text(opening, std::exchange(more, Json::object()));
   }
-  out += event_text(format_->chunk(answer.state, piece), std::move(more));
-  answer.state.opened = true;
+  out += event_text(format_->chunk(choice.state, piece), std::move(more));
+  choice.state.opened = true;
   began_ = true;
 }
 
 // Until the whole reply can be sent. Counted as the JSON that it becomes.
-void Completion::keep(Answer& answer, Piece piece, std::string& out) {
+void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   std::uint64_t bytes = 2 * piece.text.size() + piece.tokens.size() * kTokenIdBytes;
   for (const OptionalScore& score : piece.scores) {
     if (score) bytes += (score->top.size() + 2) * kLogprobBytes;
   }
-  answer.whole.append(std::move(piece));
+  choice.whole.append(std::move(piece));
   if (request_.memory.grow(bytes)) return;
   out += abort(ApiError(503,
                         "the requests that wait and run take all memory that they may have "
@@ -177,20 +177,21 @@ void Completion::keep(Answer& answer, Piece piece, std::string& out) {
                         {}, "out_of_request_memory"));
 }
 
-// Nearly every piece is only text in the middle of an answer.
-bool Completion::send_plain(Answer& answer, const Piece& piece, std::string& out) const {
-  const AnswerOptions& asked = request_.answers;
-  if (!answer.state.opened || !piece.finish_reason.empty() || asked.logprobs ||
+// Nearly every piece is only text in the middle of a choice.
+bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out) const {
+  const OutputOptions& asked = request_.output;
+  if (!choice.state.opened || !piece.finish_reason.empty() || asked.logprobs ||
       asked.return_token_ids) {
     return false;
   }
-  if (!answer.mould) {
+  if (!choice.sse_template) {
     Piece marked;
-    marked.text = EventMould::kMark;
-    answer.mould = EventMould::of(event_text(format_->chunk(answer.state, marked), Json::object()));
-    if (!answer.mould) return false;
+    marked.text = SseTemplate::kPlaceholder;
+    choice.sse_template =
+        SseTemplate::from_event(event_text(format_->chunk(choice.state, marked), Json::object()));
+    if (!choice.sse_template) return false;
   }
-  answer.mould->cast(piece.text, out);
+  choice.sse_template->render(piece.text, out);
   return true;
 }
 
@@ -198,10 +199,10 @@ void Completion::finish(std::string& out) {
   finished_ = true;
   finished_ns_ = model_.engine.now_ns();
   if (!streams()) return;
-  if (request_.answers.include_usage || request_.retain || request_.engine.explain) {
+  if (request_.output.include_usage || request_.retain || request_.engine.explain) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
-    if (request_.answers.include_usage) last["usage"] = usage().to_json(model_.tiers);
+    if (request_.output.include_usage) last["usage"] = usage().to_json(model_.tiers);
     if (request_.retain) last["retain"] = retained();
     if (request_.engine.explain) last["cache_explain"] = explained();
     out += sse(last);
@@ -220,10 +221,10 @@ std::string Completion::abort(const ApiError& error) {
 
 void Completion::cancel() noexcept {
   for (Submitted& submitted : submitted_) {
-    if (submitted.answers_running > 0) model_.engine.cancel(submitted.id);
-    submitted.answers_running = 0;
+    if (submitted.choices_running > 0) model_.engine.cancel(submitted.id);
+    submitted.choices_running = 0;
   }
-  answers_running_ = 0;
+  choices_running_ = 0;
 }
 
 Json Completion::envelope(std::string_view object) const {
@@ -237,7 +238,7 @@ Json Completion::envelope(std::string_view object) const {
 std::string Completion::event_text(const Json& choice, Json more) const {
   Json chunk = envelope(format_->chunk_object());
   chunk["choices"] = Json::array({choice});
-  if (request_.answers.include_usage) chunk["usage"] = nullptr;
+  if (request_.output.include_usage) chunk["usage"] = nullptr;
   chunk.update(more);
   return sse(chunk);
 }
@@ -248,7 +249,7 @@ Usage Completion::usage() const {
     usage.add_prompt(request_.prompts[i], submitted_[i].cached_tokens);
     usage.add_loaded(submitted_[i].load);
   }
-  for (const Answer& answer : answers_) usage.add_answer(answer.text.tokens());
+  for (const Choice& choice : choices_) usage.add_completion(choice.text.tokens());
   return usage;
 }
 
@@ -282,10 +283,10 @@ LogEntry Completion::log_entry(bool with_prompts) const {
                     .stream = streams(),
                     .prompt_tokens = cost.prompt_tokens(),
                     .cached_tokens = {},
-                    .answer_tokens = cost.completion_tokens(),
+                    .output_tokens = cost.completion_tokens(),
                     .first_token_s = {},
                     .total_s = seconds_between(begun_ns_, end_ns),
-                    .finish = std::string(answers_.front().finish_reason),
+                    .finish = std::string(choices_.front().finish_reason),
                     .status = 200,
                     .error = {},
                     .prompts = {}};
@@ -312,15 +313,15 @@ HttpReply Completion::reply() const {
   if (request_.engine.explain_only) return json_reply(explained());
   Json whole = envelope(format_->object());
   Json choices = Json::array();
-  for (const Answer& answer : answers_) {
-    ChoiceState state = answer.state;
-    choices.push_back(format_->whole(state, answer.whole));
+  for (const Choice& choice : choices_) {
+    ChoiceState state = choice.state;
+    choices.push_back(format_->whole(state, choice.whole));
   }
   whole["choices"] = std::move(choices);
   whole["usage"] = usage().to_json(model_.tiers);
   if (request_.retain) whole["retain"] = retained();
   if (request_.engine.explain) whole["cache_explain"] = explained();
-  whole.update(format_->extras(answers_.front().state));
+  whole.update(format_->extras(choices_.front().state));
   return json_reply(whole);
 }
 

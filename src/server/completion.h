@@ -20,10 +20,10 @@
 #include "server/api/completion_request.h"
 #include "server/api/usage.h"
 #include "server/api_error.h"
-#include "server/event_mould.h"
 #include "server/http_reply.h"
 #include "server/reply_queue.h"
 #include "server/request_log.h"
+#include "server/sse_template.h"
 
 namespace pagoda::server {
 
@@ -39,7 +39,7 @@ class Completion {
   // when the engine refuses; nothing runs then.
   void start(std::function<void()> wake);
 
-  bool streams() const { return request_.answers.stream; }
+  bool streams() const { return request_.output.stream; }
   // What came since the last call, as server-sent events. Empty without a stream.
   std::string take();
   // For a stream that would be silent for too long: a comment, which clients skip.
@@ -64,12 +64,12 @@ class Completion {
   LogEntry log_entry(bool with_prompts) const;
 
  private:
-  struct Answer {
+  struct Choice {
     ChoiceState state;
-    AnswerText text;
+    ChoiceText text;
     Piece whole;  // without a stream
     std::string_view finish_reason = {};
-    std::optional<EventMould> mould = {};  // for pieces of nothing but text
+    std::optional<SseTemplate> sse_template = {};  // for pieces of nothing but text
   };
   struct Submitted {
     engine::RequestId id;
@@ -78,24 +78,24 @@ class Completion {
     engine::LoadRecord load;
     std::optional<engine::RetainOutcome> retain;
     std::optional<kv::Explanation> explanation;
-    std::uint32_t answers_open = 0;     // whose text goes on
-    std::uint32_t answers_running = 0;  // in the engine
+    std::uint32_t choices_open = 0;     // whose text goes on
+    std::uint32_t choices_running = 0;  // in the engine
     std::vector<engine::TokenScore> scores;
   };
 
   void submit(std::uint32_t prompt);
   void handle(const ReplyEvent& event, std::string& out);
-  Piece next_piece(Answer& answer, const ReplyEvent& event) const;
-  void send(Answer& answer, Piece piece, std::string& out);
-  void keep(Answer& answer, Piece piece, std::string& out);
-  bool send_plain(Answer& answer, const Piece& piece, std::string& out) const;
+  Piece next_piece(Choice& choice, const ReplyEvent& event) const;
+  void send(Choice& choice, Piece piece, std::string& out);
+  void keep(Choice& choice, Piece piece, std::string& out);
+  bool send_plain(Choice& choice, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
   Json retained() const;
   Json explained() const;
-  Submitted& submitted_of(const Answer& answer) {
-    return submitted_[answer.state.index / request_.answers_per_prompt()];
+  Submitted& submitted_of(const Choice& choice) {
+    return submitted_[choice.state.index / request_.choices_per_prompt()];
   }
 
   const ServedModel& model_;
@@ -105,9 +105,9 @@ class Completion {
   std::int64_t created_s_;
   std::shared_ptr<ReplyQueue> queue_;
   std::vector<Submitted> submitted_;  // [prompt]
-  std::vector<Answer> answers_;       // [choice]
+  std::vector<Choice> choices_;       // [choice]
   std::optional<ApiError> error_;
-  std::uint64_t answers_running_ = 0;  // in the engine
+  std::uint64_t choices_running_ = 0;  // in the engine
   std::int64_t begun_ns_;
   std::int64_t first_token_ns_ = 0;
   std::int64_t finished_ns_ = 0;

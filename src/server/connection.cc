@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 using asio::awaitable;
 using boost::system::error_code;
 
-using Outcome = Wire::Outcome;
+using Outcome = Transport::Outcome;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
@@ -46,32 +46,32 @@ bool went_well(const std::optional<Outcome>& outcome) {
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Wire> wire, std::string client, const ServerState& state,
-                       const ConnectionOptions& options)
-    : wire_(std::move(wire)),
+Connection::Connection(std::unique_ptr<Transport> transport, std::string client,
+                       const ServerState& state, const ConnectionOptions& options)
+    : transport_(std::move(transport)),
       client_(std::move(client)),
       state_(state),
       options_(options),
       deadline_(executor()),
       alarm_(executor()) {
   error_code ignored;
-  wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  transport_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
   state_.meters().count_connection();
 }
 
 Connection::~Connection() { state_.meters().count_disconnection(); }
 
 awaitable<void> Connection::run() {
-  const bool opened = went_well(co_await within(options_.request_timeout, wire_->open()));
+  const bool opened = went_well(co_await within(options_.request_timeout, transport_->open()));
   Next next = opened ? Next::kRequest : Next::kBroken;
   while (next == Next::kRequest && state_.phase() != Phase::kStopping) {
     if (!co_await wait_for_bytes()) break;
     next = co_await serve_request();
   }
-  if (next != Next::kBroken) co_await within(kLinger, wire_->finish());
+  if (next != Next::kBroken) co_await within(kLinger, transport_->finish());
   error_code ignored;
-  wire_->socket().shutdown(Wire::Socket::shutdown_both, ignored);
-  wire_->socket().close(ignored);
+  transport_->socket().shutdown(Transport::Socket::shutdown_both, ignored);
+  transport_->socket().close(ignored);
 }
 
 // Whatever is thrown on the way, the client is told, or sees the connection end where a reply had
@@ -122,7 +122,7 @@ awaitable<std::optional<Outcome>> Connection::within(Clock::duration limit,
     if (cancelled || !self || self->operations_ != number) return;
     self->late_ = true;
     error_code ignored;
-    self->wire_->socket().cancel(ignored);
+    self->transport_->socket().cancel(ignored);
   });
   const Outcome outcome = co_await std::move(operation);
   ++operations_;
@@ -138,7 +138,7 @@ awaitable<bool> Connection::wait_for_bytes() {
   buffer_.shrink_to_fit();  // an idle connection costs little
   idle_ = true;
   const std::optional<Outcome> outcome =
-      co_await within(options_.idle_timeout, wire_->read_some(buffer_.prepare(kReadBytes)));
+      co_await within(options_.idle_timeout, transport_->read_some(buffer_.prepare(kReadBytes)));
   idle_ = false;
   if (!went_well(outcome)) co_return false;
   buffer_.commit(std::get<std::size_t>(*outcome));
@@ -168,7 +168,7 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
     }
     const auto room = buffer_.prepare(has_head ? kBodyReadBytes : kReadBytes);
     const std::optional<Outcome> outcome =
-        co_await within(deadline - Clock::now(), wire_->read_some(room));
+        co_await within(deadline - Clock::now(), transport_->read_some(room));
     const auto [error, count] = outcome.value_or(Outcome());
     buffer_.commit(count);
     // The connection is broken: nobody listens.
@@ -207,21 +207,21 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
 // A client that does not read waits alone, and not for long.
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
-  const asio::const_buffer rest = all + wire_->write_now(all);  // mostly nothing
+  const asio::const_buffer rest = all + transport_->write_now(all);  // mostly nothing
   if (rest.size() == 0) co_return true;
-  co_return went_well(co_await within(options_.write_timeout, wire_->write(rest)));
+  co_return went_well(co_await within(options_.write_timeout, transport_->write(rest)));
 }
 
 // Closing a socket with unread bytes resets it, and the client may never see what was sent.
 awaitable<void> Connection::linger() {
   error_code ignored;
-  wire_->socket().shutdown(Wire::Socket::shutdown_send, ignored);
+  transport_->socket().shutdown(Transport::Socket::shutdown_send, ignored);
   const Clock::time_point end = Clock::now() + kLinger;
   std::size_t read = 0;
   while (read < kLingerBytesMax && Clock::now() < end) {
     buffer_.clear();
     const std::optional<Outcome> outcome =
-        co_await within(kLinger, wire_->read_some(buffer_.prepare(kBodyReadBytes)));
+        co_await within(kLinger, transport_->read_some(buffer_.prepare(kBodyReadBytes)));
     if (!went_well(outcome)) co_return;
     read += std::get<std::size_t>(*outcome);
   }
@@ -247,7 +247,7 @@ void Connection::wake() {
 void Connection::stop() {
   asio::post(executor(), [self = shared_from_this()] {
     error_code ignored;
-    if (self->idle_) self->wire_->socket().close(ignored);
+    if (self->idle_) self->transport_->socket().close(ignored);
     self->wake();
   });
 }
@@ -255,7 +255,7 @@ void Connection::stop() {
 void Connection::close() {
   asio::post(executor(), [self = shared_from_this()] {
     error_code ignored;
-    self->wire_->socket().close(ignored);
+    self->transport_->socket().close(ignored);
     self->wake();
   });
 }

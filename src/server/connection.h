@@ -19,7 +19,7 @@
 #include "server/router.h"
 #include "server/server_options.h"
 #include "server/server_state.h"
-#include "server/wire.h"
+#include "server/transport.h"
 
 namespace pagoda::server {
 
@@ -27,7 +27,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // The socket's executor is the strand. `client` is the address that it came from. All others
   // must outlive the connection.
-  Connection(std::unique_ptr<Wire> wire, std::string client, const ServerState& state,
+  Connection(std::unique_ptr<Transport> transport, std::string client, const ServerState& state,
              const ConnectionOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -62,8 +62,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The operation's outcome; nothing when it takes longer than `limit` and was cancelled. One at a
   // time.
-  boost::asio::awaitable<std::optional<Wire::Outcome>> within(
-      std::chrono::steady_clock::duration limit, boost::asio::awaitable<Wire::Outcome> operation);
+  boost::asio::awaitable<std::optional<Transport::Outcome>> within(
+      std::chrono::steady_clock::duration limit,
+      boost::asio::awaitable<Transport::Outcome> operation);
   boost::asio::awaitable<bool> wait_for_bytes();
   boost::asio::awaitable<Next> serve_request();
   boost::asio::awaitable<Next> read_and_answer(Incoming& incoming);
@@ -105,12 +106,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Incoming incoming_of(HttpRequest request, const RequestReader& reader) const;
   static Refused refusal_of(const RequestReader& reader, Incoming& incoming);
   bool keeps_alive(const Incoming& incoming) const;
-  boost::asio::any_io_executor executor() { return wire_->socket().get_executor(); }
+  boost::asio::any_io_executor executor() { return transport_->socket().get_executor(); }
   std::string worker_line(const Incoming& incoming) const;
   std::function<void()> waker();
   void wake();
 
-  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<Transport> transport_;
   std::string client_;
   const ServerState& state_;
   const ConnectionOptions& options_;

@@ -110,7 +110,7 @@ awaitable<std::optional<Routed>> Connection::begin(Incoming& incoming) {
   std::optional<Routed> routed = co_await route_and_start(incoming);
   std::string().swap(incoming.request.body);  // gives its memory back
   incoming.body_memory = {};
-  if (body_bytes >= kLargeRequestBytes) state_.workers().tidy_later();
+  if (body_bytes >= kLargeRequestBytes) state_.workers().trim_heap_later();
   co_return routed;
 }
 
@@ -141,7 +141,7 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
   co_return routed;
 }
 
-// All answers: false when the connection is of no more use.
+// All reply: false when the connection is of no more use.
 awaitable<bool> Connection::answer(Incoming& incoming) {
   std::optional<Routed> routed = co_await begin(incoming);
   if (!routed) {
@@ -161,7 +161,7 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
   if (completion->memory_bytes() >= kLargeRequestBytes) {
     completion->cancel();  // now, whenever its memory goes
     state_.workers().run(worker_line(incoming), [ended = std::move(completion)] {});
-    state_.workers().tidy_later();
+    state_.workers().trim_heap_later();
   }
   co_return usable;
 }
@@ -253,18 +253,18 @@ awaitable<std::optional<Outcome>> Connection::unless(awaitable<bool> leaving,
 
 // For an answer that is also read by who has nothing more to say. What it sends meanwhile waits.
 awaitable<bool> Connection::connection_breaks() {
-  co_await wire_->socket().async_wait(Wire::Socket::wait_error, kTuple);
+  co_await transport_->socket().async_wait(Transport::Socket::wait_error, kTuple);
   co_return true;
 }
 
 // True when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
 // more than is kept nothing is: it is read slowly and thrown away, since the client's end is behind
-// it, and the connection ends with this answer.
+// it, and the connection ends with this reply.
 awaitable<bool> Connection::client_ends() {
   asio::steady_timer pause(executor());
   for (;;) {
     const auto room = buffer_.prepare(flooded_ ? kFloodReadBytes : kAheadReadBytes);
-    const auto [error, bytes] = co_await wire_->read_some(room);
+    const auto [error, bytes] = co_await transport_->read_some(room);
     // An end that was read once is not told again: the next read would wait for it for ever.
     gone_ = error && error != asio::error::operation_aborted;
     if (error) co_return true;

@@ -9,7 +9,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
 
   bool wants_more() const override { return !queue_->full_.load(std::memory_order_relaxed); }
 
-  void on_prompt_scores(std::span<const engine::TokenScore> scores) override {
+  void on_prompt_logprobs(std::span<const engine::TokenScore> scores) override {
     {
       const std::lock_guard lock(queue_->mutex_);
       queue_->batch_.scores.push_back({prompt_, {scores.begin(), scores.end()}});
@@ -17,7 +17,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
     queue_->note();
   }
 
-  void on_token(std::uint32_t answer, const engine::ChosenToken& chosen) override {
+  void on_token(std::uint32_t answer, const engine::OutputToken& chosen) override {
     ReplyEvent event{.choice = first_choice_ + answer};
     event.token = {chosen.token, chosen.ends, {}};
     if (chosen.score != nullptr) event.token->score = *chosen.score;
@@ -26,7 +26,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
   }
 
   void on_finish(std::uint32_t answer, engine::FinishReason reason,
-                 const engine::AnswerRecord& record, const std::string& message) override {
+                 const engine::SequenceRecord& record, const std::string& message) override {
     const std::uint32_t choice = first_choice_ + answer;
     {
       const std::lock_guard lock(queue_->mutex_);
@@ -45,7 +45,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
   std::uint32_t first_choice_;
 };
 
-void Doorbell::ring() {
+void StepNotifier::notify() {
   for (const std::shared_ptr<ReplyQueue>& queue : noted_) queue->wake();
   noted_.clear();
 }
@@ -69,7 +69,7 @@ ReplyQueue::Batch ReplyQueue::take() {
 
 void ReplyQueue::note() {
   if (std::exchange(noted_, true)) return;
-  doorbell_.note(shared_from_this());
+  step_notifier_.note(shared_from_this());
 }
 
 void ReplyQueue::wake() {

@@ -35,10 +35,10 @@ struct LogEntry {
   bool stream = false;
   std::optional<std::uint64_t> prompt_tokens;
   std::optional<std::uint64_t> cached_tokens;
-  std::optional<std::uint64_t> answer_tokens;
+  std::optional<std::uint64_t> output_tokens;
   std::optional<double> first_token_s;
   std::optional<double> total_s;
-  std::string finish;  // of the first answer: "stop"; or "cancelled", "error"
+  std::string finish;  // of the first choice: "stop"; or "cancelled", "error"
   int status = 0;      // of HTTP; kClientGone
   std::string error;
   std::vector<std::string> prompts;

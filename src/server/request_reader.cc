@@ -207,7 +207,7 @@ void RequestReader::read_head() {
   }
   request_.origin = std::string(message[http::field::origin]);
   if (expectations_of(message).others) {
-    return fail({417, "Expect: only 100-continue is known here", {}, "expectation_failed"});
+    return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }
   state_ = parser_->is_done() ? State::kDone : State::kBody;
 }

@@ -34,7 +34,7 @@ struct Endpoint {
   std::string_view path;
   Handler handler;
   bool always;  // answers in every phase; others need a model that takes requests
-  Who who = Who::kKey;
+  Access level = Access::kKey;
 };
 
 bool is_json_type(std::string_view type) {
@@ -78,7 +78,7 @@ std::string name_in_path(const HttpRequest& request, std::string_view path) {
 
 void require_device(const ServerState& state) {
   if (!state.model().engine.snapshot().is_lost) return;
-  throw ApiError(503, "what computes is lost: start the server again", {}, "device_lost");
+  throw ApiError(503, "the device is lost: restart the server", {}, "device_lost");
 }
 
 Routed health(const HttpRequest& /*request*/, const ServerState& state) {
@@ -122,7 +122,7 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
-// Its memory is counted before the answers are made.
+// Its memory is counted before the choices are made.
 Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
   bind_to_caller(asked, request.caller);
   asked.memory = ByteBudget::Hold(state.request_memory());
@@ -162,7 +162,7 @@ Routed explain_cache(const HttpRequest& request, const ServerState& state) {
               : read_text_request(body, model);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
-  asked.answers.stream = false;
+  asked.output.stream = false;
   return complete(std::move(asked), request, state);
 }
 
@@ -192,7 +192,7 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
 
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
   const bool loading = state.phase() == Phase::kLoading;
-  return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantPicture>()
+  return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantStats>()
                                                              : state.model().engine.tenants()));
 }
 
@@ -206,7 +206,7 @@ Routed metrics(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(describe_map(state.model(), state.map_board()));
+  return json_reply(describe_map(state.model(), state.cache_map_reader()));
 }
 
 Routed page(const HttpRequest& request, const ServerState& /*state*/) {
@@ -216,30 +216,30 @@ Routed page(const HttpRequest& request, const ServerState& /*state*/) {
 // A row that does not say who may ask it needs a key. A path that ends with a slash, but the first,
 // stands for all that begin with it.
 constexpr auto kEndpoints = std::to_array<Endpoint>({
-    {"GET", "/health", health, true, Who::kAnyone},
-    {"GET", "/ready", ready, true, Who::kAnyone},
-    {"GET", "/version", version, true, Who::kAnyone},
-    {"GET", "/v1/models", models, false, Who::kKey},
-    {"GET", kModelPath, one_model, false, Who::kKey},
-    {"GET", "/server_info", server_info, false, Who::kAdmin},
-    {"GET", "/tenants", tenants, true, Who::kAdmin},
-    {"POST", "/v1/chat/completions", chat_completions, false, Who::kKey},
-    {"POST", "/v1/completions", completions, false, Who::kKey},
-    {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Who::kKey},
-    {"POST", "/tokenize", answer_json<tokenize>, false, Who::kKey},
-    {"POST", "/detokenize", answer_json<detokenize>, false, Who::kKey},
-    {"GET", "/cache/retained", retained, false, Who::kAdmin},
-    {"GET", "/cache/curve", curve, false, Who::kAdmin},
-    {"POST", "/cache/explain", explain_cache, false, Who::kKey},
-    {"GET", "/cache/tree", cache_tree, false, Who::kAdmin},
-    {"DELETE", kTenantPath, tenant_in_tiers, false, Who::kAdmin},
-    {"POST", "/reset_prefix_cache", reset_cache, false, Who::kKey},
-    {"GET", "/ping", health, true, Who::kAnyone},
-    {"GET", "/metrics", metrics, true, Who::kMetrics},
-    {"GET", "/cache/map", cache_map, false, Who::kAdmin},
-    {"GET", "/", page, true, Who::kAnyone},
-    {"GET", "/page.css", page, true, Who::kAnyone},
-    {"GET", "/page.js", page, true, Who::kAnyone},
+    {"GET", "/health", health, true, Access::kAnyone},
+    {"GET", "/ready", ready, true, Access::kAnyone},
+    {"GET", "/version", version, true, Access::kAnyone},
+    {"GET", "/v1/models", models, false, Access::kKey},
+    {"GET", kModelPath, one_model, false, Access::kKey},
+    {"GET", "/server_info", server_info, false, Access::kAdmin},
+    {"GET", "/tenants", tenants, true, Access::kAdmin},
+    {"POST", "/v1/chat/completions", chat_completions, false, Access::kKey},
+    {"POST", "/v1/completions", completions, false, Access::kKey},
+    {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Access::kKey},
+    {"POST", "/tokenize", answer_json<tokenize>, false, Access::kKey},
+    {"POST", "/detokenize", answer_json<detokenize>, false, Access::kKey},
+    {"GET", "/cache/retained", retained, false, Access::kAdmin},
+    {"GET", "/cache/curve", curve, false, Access::kAdmin},
+    {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"GET", "/cache/tree", cache_tree, false, Access::kAdmin},
+    {"DELETE", kTenantPath, tenant_in_tiers, false, Access::kAdmin},
+    {"POST", "/reset_prefix_cache", reset_cache, false, Access::kKey},
+    {"GET", "/ping", health, true, Access::kAnyone},
+    {"GET", "/metrics", metrics, true, Access::kMetrics},
+    {"GET", "/cache/map", cache_map, false, Access::kAdmin},
+    {"GET", "/", page, true, Access::kAnyone},
+    {"GET", "/page.css", page, true, Access::kAnyone},
+    {"GET", "/page.js", page, true, Access::kAnyone},
 });
 static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 
@@ -253,7 +253,7 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
 const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   const std::size_t found = endpoint_of(request.path);
   const bool exists = found < kEndpoints.size();
-  require(exists ? kEndpoints[found].who : Who::kKey, request.caller,
+  require(exists ? kEndpoints[found].level : Access::kKey, request.caller,
           state.access().metrics_need_admin);
   if (!exists) {
     throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");

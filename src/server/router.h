@@ -1,4 +1,4 @@
-// From an HTTP request to its answer: which endpoint it is, and every error in OpenAI's shape.
+// From an HTTP request to its reply: which endpoint it is, and every error in OpenAI's shape.
 #pragma once
 
 #include <cstddef>

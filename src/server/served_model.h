@@ -21,8 +21,8 @@ struct ServedModel {
   const text::Tokenizer& tokenizer;
   std::optional<text::ChatTemplate> chat_template;
   engine::Engine& engine;
-  Doorbell& doorbell;                   // rung after each step of the engine
-  std::string fingerprint;              // what answers depend on besides the request
+  StepNotifier& step_notifier;          // called after each step of the engine
+  std::string fingerprint;              // what outputs depend on besides the request
   std::int64_t created_s = 0;           // since 1970
   Json facts = Json::object();          // more of what /server_info tells
   std::uint64_t block_bytes = 0;        // of the cache

@@ -23,7 +23,7 @@
 #include "server/connection.h"
 #include "server/request_reader.h"
 #include "server/server_state.h"
-#include "server/wire.h"
+#include "server/transport.h"
 
 namespace pagoda::server {
 namespace {
@@ -257,7 +257,7 @@ void Server::State::serve(tcp::socket socket) {
   const asio::any_io_executor strand = socket.get_executor();
   {
     const std::lock_guard lock(mutex);
-    slot->connection = std::make_shared<Connection>(make_wire(std::move(socket), identity),
+    slot->connection = std::make_shared<Connection>(make_transport(std::move(socket), identity),
                                                     client.to_string(), shared, options.connection);
     connections.insert(slot->connection);
   }

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kRequestsMemoryMax = std::uint64_t{1} << 30;
 struct ConnectionOptions {
   std::uint32_t header_bytes_max = 16 << 10;
   std::uint64_t body_bytes_max = 32 << 20;
-  std::uint32_t ahead_bytes_max = 64 << 10;           // of the next requests, during an answer
+  std::uint32_t ahead_bytes_max = 64 << 10;           // of the next requests, during a reply
   std::chrono::milliseconds idle_timeout{75'000};     // between requests
   std::chrono::milliseconds request_timeout{60'000};  // from a request's first byte to its last
   std::chrono::milliseconds write_timeout{30'000};    // of one piece of a reply

@@ -44,7 +44,7 @@ class ServerState {
   // Connections use these; all take any thread.
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
-  MapBoard& map_board() const { return map_board_; }
+  CacheMapReader& cache_map_reader() const { return cache_map_reader_; }
   TreeBoard& tree_board() const { return tree_board_; }
   TextWorkers& workers() const { return workers_; }
   // Of bodies from their first byte until they are understood; of requests from then to their end.
@@ -77,7 +77,7 @@ class ServerState {
   std::shared_ptr<const KeyRing> keys_;  // under keys_mutex_
   mutable ServerMeters meters_;
   mutable RequestLog log_;
-  mutable MapBoard map_board_;
+  mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
   mutable TreeBoard tree_board_{workers_};
   mutable ByteBudget body_memory_{kBodyMemoryMax};

@@ -10,7 +10,7 @@ namespace pagoda::server {
 namespace {
 
 // A burst has mostly ended by then; what it freed is given back once, not once a request.
-constexpr std::chrono::milliseconds kTidyDelay{1'000};
+constexpr std::chrono::milliseconds kTrimDelay{1'000};
 // Where cores are few, connections and the engine go first.
 constexpr int kNice = 5;
 
@@ -63,11 +63,11 @@ std::function<void()> TextWorkers::take_next() {
   return work;
 }
 
-void TextWorkers::tidy_later() {
+void TextWorkers::trim_heap_later() {
   {
     const std::lock_guard lock(mutex_);
-    if (tidy_at_) return;
-    tidy_at_ = Clock::now() + kTidyDelay;
+    if (trim_at_) return;
+    trim_at_ = Clock::now() + kTrimDelay;
   }
   changed_.notify_one();
 }
@@ -84,13 +84,13 @@ void TextWorkers::serve() {
       lock.lock();
     } else if (stopping_) {
       return;
-    } else if (tidy_at_ && *tidy_at_ <= Clock::now()) {
-      tidy_at_.reset();
+    } else if (trim_at_ && *trim_at_ <= Clock::now()) {
+      trim_at_.reset();
       lock.unlock();
-      give_free_heap_back();
+      trim_heap();
       lock.lock();
-    } else if (tidy_at_) {
-      changed_.wait_until(lock, *tidy_at_);
+    } else if (trim_at_) {
+      changed_.wait_until(lock, *trim_at_);
     } else {
       changed_.wait(lock);
     }

@@ -27,7 +27,7 @@ class TextWorkers {
   // order of asking. It must not throw. Any thread.
   void run(const std::string& client, std::function<void()> work);
   // Much memory was freed: the system gets it back within seconds. Any thread.
-  void tidy_later();
+  void trim_heap_later();
   // Does what was asked for so far, and ends the threads: what is asked for later is never done.
   void finish();
 
@@ -45,7 +45,7 @@ class TextWorkers {
   std::condition_variable changed_;
   std::list<Line> lines_;                           // whose turn is next stands first; under mutex_
   std::unordered_map<std::string, Line*> line_of_;  // [client], under mutex_
-  std::optional<Clock::time_point> tidy_at_;        // under mutex_
+  std::optional<Clock::time_point> trim_at_;        // under mutex_
   bool stopping_ = false;                           // under mutex_
   std::vector<std::thread> threads_;
 };

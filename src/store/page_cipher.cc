@@ -50,11 +50,11 @@ SecretKey PageCipher::key_of(const kv::PageKey& page) const {
     std::memcpy(at, bytes, count);
     at += count;
   };
-  const std::uint32_t slice = htole32(page.slice);
+  const std::uint32_t group = htole32(page.group);
   add(kPurpose.data(), kPurpose.size());
   add(page.space.digest.data(), page.space.digest.size());
-  add(page.name.digest.data(), page.name.digest.size());
-  add(&slice, sizeof(slice));
+  add(page.hash.digest.data(), page.hash.digest.size());
+  add(&group, sizeof(group));
   ASSERT(at == text.data() + text.size(), "every part has its length");
   SecretKey made;
   unsigned int bytes = 0;

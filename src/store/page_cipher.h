@@ -5,7 +5,7 @@
 // however old and however many servers share it, comes near, each page has a key of its own: what
 // is encrypted under one key are the times that one page was written.
 //
-//   page key = HMAC-SHA256(key, "pagoda page key 1" | space | name | slice, low byte first)
+//   page key = HMAC-SHA256(key, "pagoda page key 1" | space | name | group, low byte first)
 #pragma once
 
 #include <cstddef>

@@ -76,9 +76,9 @@ void write_head(const RecordHead& head, std::span<std::byte> room) {
 void write_label(const kv::PageLabel& label, std::span<std::byte> room) {
   FieldWriter out(room);
   out.bytes(label.key.space.digest.data(), label.key.space.digest.size());
-  out.bytes(label.key.name.digest.data(), label.key.name.digest.size());
+  out.bytes(label.key.hash.digest.data(), label.key.hash.digest.size());
   out.bytes(label.parent.digest.data(), label.parent.digest.size());
-  out.number(label.key.slice);
+  out.number(label.key.group);
   for (const TokenId token : label.tokens) out.number(token.value());
 }
 

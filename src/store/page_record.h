@@ -8,7 +8,7 @@
 //   4      tokens                                      }
 //   8      bytes of the page                           }
 //   12+16  nonce and tag of AES-256-GCM; zero when not sealed
-//   84     space, name, parent, slice                  } the rest: label and page,
+//   84     space, name, parent, group                  } the rest: label and page,
 //   4 each token ids                                   } sealed where there is a cipher
 //          the page                                    }
 //   8      XXH3-64 over everything before it

@@ -16,10 +16,10 @@
 namespace pagoda::store {
 namespace {
 
-// Outlives the trial: the store keeps it as its bell.
-class Rings {
+// Outlives the trial: the store keeps it for on_report().
+class ReportSignal {
  public:
-  void ring() {
+  void notify() {
     const std::lock_guard lock(mutex_);
     rung_ = true;
     changed_.notify_one();
@@ -45,8 +45,11 @@ double cpu_s() {
 class Trial {
  public:
   Trial(kv::PageStore& store, const SpeedTrial& options)
-      : store_(store), options_(options), seed_(fresh_seed()), rings_(std::make_shared<Rings>()) {
-    store_.on_report([rings = rings_] { rings->ring(); });
+      : store_(store),
+        options_(options),
+        seed_(fresh_seed()),
+        signal_(std::make_shared<ReportSignal>()) {
+    store_.on_report([signal = signal_] { signal->notify(); });
     source_.resize(options.page_bytes);
     for (std::size_t i = 0; i < source_.size(); ++i) {
       source_[i] = static_cast<std::byte>(random_bits(seed_, 0, i / 8) >> (i % 8 * 8));
@@ -75,8 +78,8 @@ class Trial {
   kv::PageLabel label(std::size_t page) const {
     kv::PageLabel label;
     label.key.space.digest.fill(std::byte{0xFF});
-    for (std::size_t i = 0; i < label.key.name.digest.size(); ++i) {
-      label.key.name.digest[i] = static_cast<std::byte>(random_bits(seed_, page + 1, i));
+    for (std::size_t i = 0; i < label.key.hash.digest.size(); ++i) {
+      label.key.hash.digest[i] = static_cast<std::byte>(random_bits(seed_, page + 1, i));
     }
     label.tokens.resize(16);
     return label;
@@ -132,14 +135,14 @@ class Trial {
                                options_.pages, options_.page_bytes,
                                static_cast<double>(options_.timeout_ns) * 1e-9)};
     }
-    rings_->wait(std::min<std::int64_t>(left_ns, 100'000'000));
+    signal_->wait(std::min<std::int64_t>(left_ns, 100'000'000));
     return ok_status();
   }
 
   kv::PageStore& store_;
   SpeedTrial options_;
   std::uint64_t seed_;
-  std::shared_ptr<Rings> rings_;
+  std::shared_ptr<ReportSignal> signal_;
   SteadyClock clock_;
   std::int64_t end_ns_ = 0;
   std::vector<std::byte> source_;

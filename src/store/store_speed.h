@@ -32,8 +32,8 @@ struct StoreSpeed {
 };
 
 // Writes pages of a space that no model has, waits until they are durable, reads all of them. The
-// store is the trial's alone meanwhile: its bell is set. They stay there until the store lets them
-// go. An error when it takes too long.
+// store is the trial's alone meanwhile: its on_report() is set. They stay there until the store
+// lets them go. An error when it takes too long.
 Result<StoreSpeed> measure_speed(kv::PageStore& store, const SpeedTrial& trial);
 
 }  // namespace pagoda::store

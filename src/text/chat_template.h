@@ -32,7 +32,7 @@ struct Conversation {
   ChatJson documents;                    // an array, or null
   ChatJson kwargs = ChatJson::object();  // chat_template_kwargs
   bool add_generation_prompt = true;
-  // The last message is the beginning of the answer: nothing follows its text.
+  // The last message is the beginning of the reply: nothing follows its text.
   bool continue_final_message = false;
   std::optional<std::time_t> now;  // what strftime_now tells; the clock when absent
 };

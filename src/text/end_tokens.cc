@@ -74,7 +74,7 @@ std::vector<TokenId> find_by_text(const Vocabulary& vocabulary) {
     const std::string_view text = vocabulary.texts[i];
     if (std::find(kTexts.begin(), kTexts.end(), text) != kTexts.end()) found.add(TokenId(i));
   }
-  // In these vocabularies the token closes a part of an answer, not the answer.
+  // In these vocabularies the token closes a part of an output, not the output.
   const bool harmony = found.has("<|return|>") && found.has("<|call|>");
   const bool solar = found.has("<|calls|>") && found.has("<|flush|>");
   if (harmony || solar) found.remove("<|end|>");

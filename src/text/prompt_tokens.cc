@@ -24,19 +24,19 @@ std::optional<PromptTokens> tokenise_prompt_within(const OriginText& prompt,
     if (run.origin.source == Source::kTemplate) special.push_back({begin, run.end});
     begin = run.end;
   }
-  std::optional<PlacedTokens> within =
-      tokenizer.encode_placed_within(prompt.bytes(), special, tokens_max);
+  std::optional<TokensWithOffsets> within =
+      tokenizer.encode_with_offsets_within(prompt.bytes(), special, tokens_max);
   if (!within) return std::nullopt;
-  PlacedTokens& placed = *within;
+  TokensWithOffsets& encoded = *within;
   PromptTokens tokens;
-  tokens.origins.reserve(placed.ids.size());
+  tokens.origins.reserve(encoded.ids.size());
   auto run = prompt.runs().begin();
-  for (const std::size_t place : placed.begins) {
+  for (const std::size_t place : encoded.begins) {
     while (run + 1 != prompt.runs().end() && run->end <= place) ++run;
     tokens.origins.push_back(run->origin);
   }
-  tokens.ids = std::move(placed.ids);
-  tokens.begins = std::move(placed.begins);
+  tokens.ids = std::move(encoded.ids);
+  tokens.begins = std::move(encoded.begins);
   return tokens;
 }
 

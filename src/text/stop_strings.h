@@ -4,7 +4,7 @@
 // first. How the text is cut into pieces changes nothing. Text that could still turn out to be the
 // beginning of a stop string is held back, and so is a character that is not whole. One thread.
 //
-// Copies share the strings and their tables: each of many answers has a copy of one set.
+// Copies share the strings and their tables: each of many sequences has a copy of one set.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include "text/end_tokens.h"
 #include "text/pretokenizer.h"
 #include "text/sentence_piece.h"
-#include "text/token_places.h"
+#include "text/token_offsets.h"
 #include "text/vocabulary.h"
 #include "text/workspace_pool.h"
 
@@ -162,10 +162,9 @@ std::optional<std::vector<TokenId>> Tokenizer::encode_within(std::string_view te
   return tokens;
 }
 
-std::optional<PlacedTokens> Tokenizer::encode_placed_within(std::string_view text,
-                                                            std::span<const ByteRange> special,
-                                                            std::size_t tokens_max) const {
-  PlacedTokens tokens;
+std::optional<TokensWithOffsets> Tokenizer::encode_with_offsets_within(
+    std::string_view text, std::span<const ByteRange> special, std::size_t tokens_max) const {
+  TokensWithOffsets tokens;
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
   const bool whole = encode_parts(
       text, special,
@@ -175,9 +174,9 @@ std::optional<PlacedTokens> Tokenizer::encode_placed_within(std::string_view tex
         state_->encoder->encode(fragment, after_break, *workspace, tokens_max, tokens.ids);
         if (tokens.ids.size() > tokens_max) return false;
         const auto base = static_cast<std::size_t>(fragment.data() - text.data());
-        TokenPlaces places(state_->vocabulary, fragment, after_break);
+        TokenOffsets offsets(state_->vocabulary, fragment, after_break);
         for (std::size_t i = before; i < tokens.ids.size(); ++i) {
-          tokens.begins.push_back(base + places.next(tokens.ids[i]));
+          tokens.begins.push_back(base + offsets.next(tokens.ids[i]));
         }
         return true;
       },

@@ -30,7 +30,7 @@ struct EncodeOptions {
 };
 
 // Tokens and where each begins in the text they were made of.
-struct PlacedTokens {
+struct TokensWithOffsets {
   std::vector<TokenId> ids;
   std::vector<std::size_t> begins;  // in bytes, ascending
 };
@@ -53,9 +53,9 @@ class Tokenizer {
   // As encode_within(), with control tokens recognised within `special` alone (ascending ranges
   // that do not touch) and no BOS or EOS added. Text around a range's edge is tokenised as if there
   // were none.
-  std::optional<PlacedTokens> encode_placed_within(std::string_view text,
-                                                   std::span<const ByteRange> special,
-                                                   std::size_t tokens_max) const;
+  std::optional<TokensWithOffsets> encode_with_offsets_within(std::string_view text,
+                                                              std::span<const ByteRange> special,
+                                                              std::size_t tokens_max) const;
 
   // The bytes of the tokens one after another; control tokens show as their text when `special`,
   // else as nothing. Where encoding puts a space before a text, the text's first space is that

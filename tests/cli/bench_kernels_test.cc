@@ -30,7 +30,7 @@ class BenchKernels : public testing::Test {
   }
 };
 
-TEST_F(BenchKernels, EveryOperationIsMeasuredForEveryNumberOfRows) {
+TEST_F(BenchKernels, EveryOperationIsMeasuredForEveryNumberOfTokens) {
   const nlohmann::json& json = report();
   std::map<std::string, std::set<std::uint64_t>> rows;
   for (const nlohmann::json& row : json["rows"]) {

@@ -1,4 +1,4 @@
-// pagoda bench peer: what other programs are asked, what is understood of their answers, and what
+// pagoda bench peer: what other programs are asked, what is understood of their output, and what
 // comes of those that fail. The programs are small scripts in place of llama.cpp's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(Work, AMeasuredPromptIsComputedWholeBehindWhatTheCacheHas) {
   const BenchRun run(*kernels::select_set().value(), options);
   const std::unique_ptr<LoadedModel> model = run.load_model().value();
   const std::unique_ptr<BenchEngine> engine =
-      BenchEngine::create(*model, run, run.machine_options(4).value()).value();
+      BenchEngine::create(*model, run, run.backend_options(4).value()).value();
   for (const std::uint32_t depth : {0u, 70u}) {
     const Work prefill = {.name = "", .title = "a prompt", .depth = depth, .prompt_tokens = 33};
     EXPECT_GT(tokens_per_second(*engine, prefill, 1).value(), 0);

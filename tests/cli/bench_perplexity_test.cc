@@ -49,7 +49,7 @@ std::string words_backwards(const std::string& text) {
   return result;
 }
 
-TEST(BenchPerplexity, AStoryIsForetoldFarBetterThanItsWordsBackwards) {
+TEST(BenchPerplexity, AStoryHasALowerPerplexityThanItsWordsBackwards) {
   const double forwards = row_of(kStory)["perplexity"];
   const double backwards = row_of(words_backwards(kStory))["perplexity"];
   EXPECT_GT(forwards, 1);

@@ -47,7 +47,7 @@ TEST(BenchTraffic, AWindowBoundsTheKeysOfItsLayersAlone) {
   config.kv_heads = 2;
   config.key_dim = 4;
   config.value_dim = 6;
-  config.reach = {{.window = 8}, {.window = 0}, {.window = 8}};
+  config.attention = {{.window = 8}, {.window = 0}, {.window = 8}};
   const std::uint64_t row_bytes = 2 * (4 + 6) * 2;
   const auto element = kv::memory::Element::kBF16;
   EXPECT_EQ(kv_bytes_per_token(config, element), 3 * row_bytes);

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Answers are long enough that the first still runs when the last is asked for on a busy machine.
+// Outputs are long enough that the first still runs when the last is asked for on a busy machine.
 TEST(BenchBatch, RatesFollowFromTheStepTimeAndTheBytesItReads) {
   const json report = bench_json("batch", {"--batch-sizes", "1,3,8", "--prompt-tokens", "20",
                                            "--new-tokens", "400", "--repeats", "2"});
@@ -39,7 +39,7 @@ TEST(BenchDepth, RatesFollowFromTheStepTimeAndTheBytesItReads) {
   const json report = bench_json("depth", {"--depths", "0,40", "--new-tokens", "10", "--repeats",
                                            "1", "--kv-cache-dtype", "fp32"});
   ASSERT_EQ(report["rows"].size(), 2);
-  const std::uint64_t tokens[] = {1 + 5, 40 + 5};  // an answer needs one token to begin with
+  const std::uint64_t tokens[] = {1 + 5, 40 + 5};  // a sequence needs one token to begin with
   for (std::size_t i = 0; i < 2; ++i) {
     const json& row = report["rows"][i];
     const double step = row["step_seconds"];
@@ -62,7 +62,7 @@ TEST(BenchChunked, EveryChunkGivesEachStreamATokenAndAWholePromptOne) {
   EXPECT_EQ(report["rows"][0]["prompt"], "none");
   EXPECT_EQ(chunked["batched_tokens_max"], 23);
   EXPECT_EQ(whole["batched_tokens_max"], 203);
-  // Streams take 3 rows of a step, the prompt the other 20: 10 steps, twice.
+  // Streams take 3 tokens of a step, the prompt the other 20: 10 steps, twice.
   EXPECT_EQ(chunked["gaps"], 2 * 3 * 10);
   EXPECT_EQ(whole["gaps"], 2 * 3 * 1);
   for (const json& row : report["rows"]) {

@@ -55,7 +55,7 @@ TEST(Bench, AReportCarriesItsMachineItsCommandAndItsSettings) {
   EXPECT_THAT(table.out, HasSubstr("\nKV cache  seconds"));
 }
 
-TEST(Bench, FlagsBelowACommandHaveEnvironmentTwinsToo) {
+TEST(Bench, FlagsBelowACommandHaveEnvironmentVariablesToo) {
   setenv("PAGODA_PROMPT_TOKENS", "9", 1);
   const nlohmann::json json = bench_json("cache", {"--new-tokens", "2", "--repeats", "1"});
   unsetenv("PAGODA_PROMPT_TOKENS");

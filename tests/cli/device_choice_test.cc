@@ -23,20 +23,20 @@ class DeviceChoice : public testing::Test {
     sizes_.kv_bytes = 1 << 20;
     sizes_.threads = 1;
   }
-  Result<std::unique_ptr<engine::Machine>> create(DeviceKind kind) const {
-    return create_machine({.kind = kind, .gpu_blocks = {}}, model_.config(), model_.weights(),
+  Result<std::unique_ptr<engine::Backend>> create(DeviceKind kind) const {
+    return create_backend({.kind = kind, .gpu_blocks = {}}, model_.config(), model_.weights(),
                           kernels::ref_set(), sizes_);
   }
 
   const ToyModel model_{256};
-  engine::CpuMachineOptions sizes_;
+  engine::CpuBackendOptions sizes_;
   std::string missing_;
 };
 
 TEST_F(DeviceChoice, CudaIsAnErrorThatSaysWhatIsMissing) {
-  const auto machine = create(DeviceKind::kCuda);
-  ASSERT_FALSE(machine.ok());
-  EXPECT_EQ(machine.error().message, missing_);
+  const auto backend = create(DeviceKind::kCuda);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_EQ(backend.error().message, missing_);
   EXPECT_TRUE(missing_ == "this program was built without CUDA: it runs on the CPU" ||
               missing_.starts_with("no usable NVIDIA GPU: "))
       << missing_;
@@ -44,20 +44,20 @@ TEST_F(DeviceChoice, CudaIsAnErrorThatSaysWhatIsMissing) {
 
 TEST_F(DeviceChoice, AutoFallsBackToTheCpu) {
   for (const DeviceKind kind : {DeviceKind::kAuto, DeviceKind::kCpu}) {
-    const auto machine = create(kind);
-    ASSERT_TRUE(machine.ok()) << machine.error().message;
-    EXPECT_EQ(machine.value()->device_name(), "1 threads");
-    const auto mover = machine.value()->create_page_mover();
-    EXPECT_TRUE(mover.ok() && mover.value() == nullptr);
+    const auto backend = create(kind);
+    ASSERT_TRUE(backend.ok()) << backend.error().message;
+    EXPECT_EQ(backend.value()->device_name(), "1 threads");
+    const auto copier = backend.value()->create_page_copier();
+    EXPECT_TRUE(copier.ok() && copier.value() == nullptr);
   }
 }
 
 TEST_F(DeviceChoice, NothingIsSaidOfAGpuWhereTheMachineHasNone) {
   if (shows_nvidia_gpu()) GTEST_SKIP() << kNeedsNoGpu << ": there is one, " << missing_;
   testing::internal::CaptureStderr();
-  const auto machine = create(DeviceKind::kAuto);
+  const auto backend = create(DeviceKind::kAuto);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_TRUE(machine.ok());
+  EXPECT_TRUE(backend.ok());
 }
 
 TEST(NvidiaGpu, IsShownByItsDeviceOrItsDriver) {
@@ -76,13 +76,13 @@ TEST(NvidiaGpu, IsShownByItsDeviceOrItsDriver) {
 }
 
 TEST_F(DeviceChoice, RandomWeightsNeedAGpu) {
-  const auto on_cpu = create_random_machine({.kind = DeviceKind::kCpu, .gpu_blocks = {}},
+  const auto on_cpu = create_random_backend({.kind = DeviceKind::kCpu, .gpu_blocks = {}},
                                             model_.config(), {}, kernels::ref_set(), sizes_);
   ASSERT_FALSE(on_cpu.ok());
   EXPECT_EQ(on_cpu.error().message,
             "--random-weights: weights are made on a GPU; for the CPU bench/make_random_model.py "
             "writes a file of them");
-  const auto by_choice = create_random_machine({}, model_.config(), {}, kernels::ref_set(), sizes_);
+  const auto by_choice = create_random_backend({}, model_.config(), {}, kernels::ref_set(), sizes_);
   ASSERT_FALSE(by_choice.ok());
   EXPECT_EQ(by_choice.error().message, "--random-weights: " + missing_);
 }

@@ -10,12 +10,12 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Options, EveryFlagHasAnEnvironmentTwin) {
+TEST(Options, EveryFlagHasAnEnvironmentVariable) {
   EXPECT_EQ(environment_name("--kv-disk"), "PAGODA_KV_DISK");
   CLI::App app;
   int value = 0;
   app.add_option("-x,--some-number", value);
-  add_environment_twins(app);
+  add_environment_variables(app);
   setenv("PAGODA_SOME_NUMBER", "7", 1);
   app.parse("");
   EXPECT_EQ(value, 7);
@@ -54,7 +54,7 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
   }
 }
 
-// The variable is not the twin of `inspect --kernels`, and no command takes it for one.
+// The variable is not that of `inspect --kernels`, and no command takes it for one.
 TEST(Options, AKernelSetIsForcedForEveryCommand) {
   setenv("PAGODA_KERNELS", "ref", 1);
   const Captured listed = run_captured({"inspect", "--kernels"});

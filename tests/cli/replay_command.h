@@ -29,7 +29,7 @@ inline Replayed run_replay(std::vector<std::string> words) {
   CLI::App app("pagoda");
   Replayed replayed;
   add_replay_command(app, replayed.status);
-  for (CLI::App* const command : app.get_subcommands({})) add_environment_twins(*command);
+  for (CLI::App* const command : app.get_subcommands({})) add_environment_variables(*command);
   words.insert(words.begin(), "replay");
   std::reverse(words.begin(), words.end());
   ::testing::internal::CaptureStdout();

@@ -102,7 +102,7 @@ TEST(ReplayTest, TheTailOfAChainLeavesBeforeItsHead) {
   }
 }
 
-TEST(ReplayTest, ARequestLongerThanTheCacheCountsItsHitsAndLeavesItsBeginning) {
+TEST(ReplayTest, ARequestLongerThanTheCacheCountsItsHitsAndLeavesItsPrefix) {
   // 2 blocks: the second request hits 1 2 of 1 2 3 4 and leaves them; the third hits 1 2 whole.
   const std::string trace = write_file(
       "long.jsonl", trace_line(8, "1, 2") + trace_line(16, "1, 2, 3, 4") + trace_line(8, "1, 2") +
@@ -167,7 +167,7 @@ TEST(ReplayTest, OfAShortTraceTheLiveCurveIsTheReplay) {
   EXPECT_THAT(run("--json"), Not(HasSubstr("sampled")));
 }
 
-TEST(ReplayTest, AnIdBelowAnotherBeginningIsAnotherBlock) {
+TEST(ReplayTest, AnIdBelowAnotherPrefixIsAnotherBlock) {
   const std::string trace =
       write_file("trace.jsonl", trace_line(8, "1, 2") + trace_line(8, "3, 2") + trace_line(8, "2"));
   const Json json = run_replay({trace, "--capacity", "100%", "--json"}).json();

@@ -34,8 +34,8 @@ TEST(Run, TheModelMayBeAWordOfItsOwn) {
 
 TEST(Run, TheClosingLineHoldsTheFiguresAndGoesToStderr) {
   const Captured story = run_story({"-p", "Once upon a time", "-n", "5"});
-  for (const char* const part : {"prompt ", " tokens, prefill ", " tok/s, first token after ",
-                                 " ms, 5 new tokens, decode ", " tok/s"}) {
+  for (const char* const part :
+       {"prompt ", " tokens, prefill ", " tok/s, TTFT ", " ms, 5 new tokens, decode ", " tok/s"}) {
     EXPECT_THAT(story.err, HasSubstr(part));
   }
   EXPECT_THAT(story.out, testing::Not(HasSubstr("tok/s")));

@@ -8,21 +8,21 @@
 
 #include "cli/captured_command.h"
 #include "skip_reasons.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::cli {
 namespace {
 
 using nlohmann::json;
-using store::StoreDesk;
+using store::StoreFixture;
 
 // Nine pages in three spaces: four of owner 1, five public.
 store::DiskOptions fill_store(const std::string& path) {
-  store::DiskOptions options = store::desk_options(path, 32);
-  StoreDesk desk(options);
-  desk.wait_until_ready();
+  store::DiskOptions options = store::fixture_options(path, 32);
+  StoreFixture fixture(options);
+  fixture.wait_until_ready();
   for (std::uint64_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(desk.write(i, i % 2), kv::StoreFault::kNone);
+    EXPECT_EQ(fixture.write(i, i % 2), kv::StoreFault::kNone);
   }
   return options;
 }
@@ -68,8 +68,8 @@ TEST(InspectStore, VerifiesEveryPageAndFailsWhenOneIsDamaged) {
 TEST(InspectStore, AStoreInUseIsListedButNotVerified) {
   const store::TemporaryFolder folder;
   const store::DiskOptions options = fill_store(folder.path());
-  StoreDesk desk(options);
-  desk.wait_until_ready();
+  StoreFixture fixture(options);
+  fixture.wait_until_ready();
   const Captured listed = run_captured({"inspect", "--store", folder.path()});
   EXPECT_EQ(listed.exit_status, 0);
   EXPECT_THAT(listed.out, testing::HasSubstr("in use by another process"));

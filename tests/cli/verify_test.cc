@@ -45,9 +45,9 @@ class WrongRunner final : public engine::Runner {
   void launch(const engine::Launch& launch) override { runner_.launch(launch); }
   engine::Collected collect() override {
     const engine::Collected collected = runner_.collect();
-    for (Result<engine::TokenChoice>& sample : collected.samples) {
+    for (Result<engine::SampledToken>& sample : collected.samples) {
       if (++samples_ != kWrongSample) continue;
-      engine::TokenChoice& choice = sample.value();
+      engine::SampledToken& choice = sample.value();
       if (wrong_token_) choice.token = TokenId(choice.token.value() ^ 1U);
       float& logprob = choice.score->chosen.logprob;
       logprob = std::nextafter(logprob, 0.0f);
@@ -63,28 +63,28 @@ class WrongRunner final : public engine::Runner {
   int samples_ = 0;
 };
 
-class WrongMachine final : public engine::Machine {
+class WrongBackend final : public engine::Backend {
  public:
-  WrongMachine(std::unique_ptr<engine::Machine> machine, bool wrong_token)
-      : machine_(std::move(machine)), runner_(machine_->runner(), wrong_token) {}
+  WrongBackend(std::unique_ptr<engine::Backend> backend, bool wrong_token)
+      : backend_(std::move(backend)), runner_(backend_->runner(), wrong_token) {}
 
-  const engine::CoreOptions& core_options() const override { return machine_->core_options(); }
-  kv::Cache& cache() override { return machine_->cache(); }
+  const engine::CoreOptions& core_options() const override { return backend_->core_options(); }
+  kv::Cache& cache() override { return backend_->cache(); }
   engine::Runner& runner() override { return runner_; }
-  const kv::memory::PageLayout& page_layout() const override { return machine_->page_layout(); }
-  std::size_t threads() const override { return machine_->threads(); }
-  std::string device_name() const override { return machine_->device_name(); }
-  std::uint64_t kv_bytes() const override { return machine_->kv_bytes(); }
-  std::uint64_t kv_tokens() const override { return machine_->kv_tokens(); }
-  std::optional<std::uint64_t> context_asked() const override { return machine_->context_asked(); }
-  std::string rows_id() const override { return machine_->rows_id(); }
-  void use_tiers(const engine::TierOptions& tiers) override { machine_->use_tiers(tiers); }
-  Result<std::unique_ptr<kv::PageMover>> create_page_mover() override {
-    return machine_->create_page_mover();
+  const kv::memory::PageLayout& page_layout() const override { return backend_->page_layout(); }
+  std::size_t threads() const override { return backend_->threads(); }
+  std::string device_name() const override { return backend_->device_name(); }
+  std::uint64_t kv_bytes() const override { return backend_->kv_bytes(); }
+  std::uint64_t kv_tokens() const override { return backend_->kv_tokens(); }
+  std::optional<std::uint64_t> context_asked() const override { return backend_->context_asked(); }
+  std::string rows_id() const override { return backend_->rows_id(); }
+  void use_tiers(const engine::TierOptions& tiers) override { backend_->use_tiers(tiers); }
+  Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
+    return backend_->create_page_copier();
   }
 
  private:
-  std::unique_ptr<engine::Machine> machine_;
+  std::unique_ptr<engine::Backend> backend_;
   WrongRunner runner_;
 };
 
@@ -167,10 +167,10 @@ TEST(Verify, AWayThatDiffersInTheLastBitIsNamedAndFails) {
   for (const Sabotage& row : table) {
     VerifyOptions options = story_options();
     options.json = true;
-    options.replace_machine = [&](std::string_view way, std::unique_ptr<engine::Machine> machine) {
-      if (way != row.way) return machine;
-      return std::unique_ptr<engine::Machine>(
-          std::make_unique<WrongMachine>(std::move(machine), row.wrong_token));
+    options.replace_backend = [&](std::string_view way, std::unique_ptr<engine::Backend> backend) {
+      if (way != row.way) return backend;
+      return std::unique_ptr<engine::Backend>(
+          std::make_unique<WrongBackend>(std::move(backend), row.wrong_token));
     };
     const Captured captured = verify_captured(options);
     EXPECT_EQ(captured.exit_status, 1) << row.way;

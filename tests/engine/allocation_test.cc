@@ -10,7 +10,7 @@ namespace {
 
 TEST(Allocation, AStepThatAdmitsNothingAllocatesNothing) {
   CoreOptions options;
-  options.limits = {.vocabulary = 1000, .context_tokens = 2000, .answers_max = 64};
+  options.limits = {.vocabulary = 1000, .context_tokens = 2000, .sequences_max = 64};
   options.scheduler.sequences_max = 64;
   options.scheduler.batched_tokens_max = 256;
   options.space = "null";

@@ -12,26 +12,26 @@ namespace {
 class MoodyRunner final : public Runner {
  public:
   void launch(const Launch& launch) override {
-    const Result<TokenChoice> good(TokenChoice{TokenId(1), {}});
-    const Result<TokenChoice> bad(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
+    const Result<SampledToken> good(SampledToken{TokenId(1), {}});
+    const Result<SampledToken> bad(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
     samples_.assign(launch.samples.size(), rows_are_bad ? bad : good);
-    spoilt_.assign(launch.rows.size(), ++launches_ == spoilt_launch ? 1 : 0);
+    nonfinite_.assign(launch.rows.size(), ++launches_ == nonfinite_launch ? 1 : 0);
   }
-  Collected collect() override { return {samples_, {}, nullptr, spoilt_}; }
+  Collected collect() override { return {samples_, {}, nullptr, nonfinite_}; }
 
   bool rows_are_bad = false;
-  int spoilt_launch = 0;  // counted from 1: its rows are not finite
+  int nonfinite_launch = 0;  // counted from 1: its rows are not finite
 
  private:
-  std::vector<Result<TokenChoice>> samples_;
-  std::vector<std::uint8_t> spoilt_;
+  std::vector<Result<SampledToken>> samples_;
+  std::vector<std::uint8_t> nonfinite_;
   int launches_ = 0;
 };
 
 class Listener final : public ReplySink {
  public:
-  void on_token(std::uint32_t, const ChosenToken&) override {}
-  void on_finish(std::uint32_t, FinishReason why, const AnswerRecord& what,
+  void on_token(std::uint32_t, const OutputToken&) override {}
+  void on_finish(std::uint32_t, FinishReason why, const SequenceRecord& what,
                  const std::string& text) override {
     reason = why;
     record = what;
@@ -39,7 +39,7 @@ class Listener final : public ReplySink {
   }
 
   std::optional<FinishReason> reason;
-  AnswerRecord record;
+  SequenceRecord record;
   std::string message;
 };
 
@@ -47,7 +47,7 @@ class CoreRefusal : public testing::Test {
  protected:
   explicit CoreRefusal(std::uint32_t rows_max = 512) {
     CoreOptions options;
-    options.limits = {.vocabulary = 1000, .context_tokens = 200, .answers_max = 4};
+    options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
     options.space = "moody";
     options.requests_queued_max = 2;
     options.scheduler.sequences_max = 4;
@@ -77,10 +77,10 @@ class CoreRefusal : public testing::Test {
 
 TEST_F(CoreRefusal, RowsThatWentWrongEndTheRequestAndAreNotPublished) {
   runner_.rows_are_bad = true;
-  const auto spoilt = submit();
+  const auto nonfinite = submit();
   run();
-  EXPECT_EQ(spoilt->reason, FinishReason::kError);
-  EXPECT_EQ(spoilt->message, "logit 7 is not finite");
+  EXPECT_EQ(nonfinite->reason, FinishReason::kError);
+  EXPECT_EQ(nonfinite->message, "logit 7 is not finite");
   runner_.rows_are_bad = false;
   const auto next = submit();
   run();
@@ -95,12 +95,12 @@ class ChunkedCoreRefusal : public CoreRefusal {
 };
 
 TEST_F(ChunkedCoreRefusal, RowsOfAPromptThatAreNotFiniteEndTheRequestBeforeTheyArePublished) {
-  runner_.spoilt_launch = 2;
-  const auto spoilt = submit();
+  runner_.nonfinite_launch = 2;
+  const auto nonfinite = submit();
   run();
-  EXPECT_EQ(spoilt->reason, FinishReason::kError);
-  EXPECT_NE(spoilt->message.find("positions 16 to 31 is not finite"), std::string::npos)
-      << spoilt->message;
+  EXPECT_EQ(nonfinite->reason, FinishReason::kError);
+  EXPECT_NE(nonfinite->message.find("positions 16 to 31 is not finite"), std::string::npos)
+      << nonfinite->message;
   const auto next = submit();
   run();
   EXPECT_EQ(next->reason, FinishReason::kLength);
@@ -130,7 +130,7 @@ TEST_F(CoreRefusal, ALimitThatWasLoweredAfterTheDoorRefusesByName) {
   run();
 }
 
-TEST_F(CoreRefusal, PromptsAndAnswersCountAgainstATenantsMinute) {
+TEST_F(CoreRefusal, PromptsAndOutputsCountAgainstATenantsMinute) {
   const TenantId tenant = tenants_.add("acme", {.tokens_per_minute = 99});
   EXPECT_EQ(submit(tenant)->reason, std::nullopt);  // 40 + 20 of 99: one more does not fit
   run();

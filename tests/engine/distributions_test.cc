@@ -35,7 +35,7 @@ class DistributionsTest : public testing::Test {
   DistributionsTest() {
     clock_.advance_ns(kMillisecond);
     CoreOptions options;
-    options.limits = {.vocabulary = 1000, .context_tokens = 200, .answers_max = 4};
+    options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
     options.scheduler.sequences_max = 4;
     options.scheduler.batched_tokens_max = 32;
     options.requests_queued_max = 8;
@@ -68,7 +68,7 @@ class DistributionsTest : public testing::Test {
 };
 
 // 40 tokens are two chunks of at most 32 rows: the first token comes with the second step.
-TEST_F(DistributionsTest, AnAnswersTimesAreThoseOfItsSteps) {
+TEST_F(DistributionsTest, ASequencesTimesAreThoseOfItsSteps) {
   submit(1, 40, 3);
   clock_.advance_ns(5 * kMillisecond);
   run();
@@ -84,7 +84,7 @@ TEST_F(DistributionsTest, AnAnswersTimesAreThoseOfItsSteps) {
   EXPECT_NEAR(d.token_gap_s.read().sum, 2 * 0.012, 1e-12);
   expect_one(d.prompt_tokens, 40);
   expect_one(d.prompt_tokens_computed, 40);
-  expect_one(d.answer_tokens, 3);
+  expect_one(d.output_tokens, 3);
   expect_one(d.tokens_asked, 3);
 }
 
@@ -99,21 +99,21 @@ TEST_F(DistributionsTest, AStepsTimeIsSplitByPhase) {
   EXPECT_NEAR(sum(StepPhase::kLaunch), 2 * 0.010, 1e-12);
   EXPECT_NEAR(sum(StepPhase::kWait), 2 * 0.002, 1e-12);
   EXPECT_NEAR(sum(StepPhase::kEmit), 0, 1e-12);
-  EXPECT_EQ(d.step_rows.read().count(), 2u);
-  EXPECT_EQ(d.step_rows.read().sum, 10 + 1);
+  EXPECT_EQ(d.step_tokens.read().count(), 2u);
+  EXPECT_EQ(d.step_tokens.read().sum, 10 + 1);
 }
 
-TEST_F(DistributionsTest, APromptOfSeveralAnswersCountsOnce) {
+TEST_F(DistributionsTest, APromptOfSeveralSequencesCountsOnce) {
   submit(1, 20, 4, 3);
   run();
   const Distributions& d = core_->distributions();
   expect_one(d.prompt_tokens, 20);
-  expect_one(d.answers_asked, 3);
-  expect_one(d.answer_tokens_longest, 4);
-  EXPECT_EQ(d.answer_tokens.read().count(), 3u);
+  expect_one(d.sequences_asked, 3);
+  expect_one(d.output_tokens_longest, 4);
+  EXPECT_EQ(d.output_tokens.read().count(), 3u);
   EXPECT_EQ(d.first_token_s.read().count(), 3u);
   EXPECT_EQ(core_->counters().prompt_tokens, 20u);
-  EXPECT_EQ(core_->counters().answer_tokens, 12u);
+  EXPECT_EQ(core_->counters().output_tokens, 12u);
   EXPECT_EQ(core_->counters().requests_finished, 1u);
 }
 
@@ -135,7 +135,7 @@ TEST_F(DistributionsTest, LookupsAreCountedOncePerRequest) {
 
 TEST_F(DistributionsTest, EveryEndIsCountedByItsReason) {
   const auto ended = [&](FinishReason reason) {
-    return core_->counters().answers_finished[static_cast<std::size_t>(reason)];
+    return core_->counters().sequences_finished[static_cast<std::size_t>(reason)];
   };
   submit(1, 10, 2);
   run();
@@ -180,10 +180,10 @@ TEST_F(DistributionsTest, ATenantsUseIsItsOwn) {
   core_->submit(RequestId(2), request, sink_);
   run();
   EXPECT_EQ(tenants_[second].use.prompt_tokens, 3u);
-  EXPECT_EQ(tenants_[second].use.answer_tokens, 2u);
+  EXPECT_EQ(tenants_[second].use.output_tokens, 2u);
   EXPECT_EQ(tenants_[second].use.requests_finished, 1u);
   EXPECT_EQ(tenants_[TenantId(0)].use.prompt_tokens, 20u);
-  EXPECT_EQ(tenants_[TenantId(0)].use.answer_tokens, 5u);
+  EXPECT_EQ(tenants_[TenantId(0)].use.output_tokens, 5u);
 }
 
 }  // namespace

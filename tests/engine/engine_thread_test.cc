@@ -17,8 +17,8 @@ namespace {
 
 class Waiter final : public ReplySink {
  public:
-  void on_token(std::uint32_t, const ChosenToken&) override { ++tokens_; }
-  void on_finish(std::uint32_t, FinishReason reason, const AnswerRecord&,
+  void on_token(std::uint32_t, const OutputToken&) override { ++tokens_; }
+  void on_finish(std::uint32_t, FinishReason reason, const SequenceRecord&,
                  const std::string&) override {
     const std::lock_guard lock(mutex_);
     reason_ = reason;
@@ -48,8 +48,8 @@ class SlowReader final : public ReplySink {
   explicit SlowReader(std::uint64_t most) : most_(most) {}
 
   bool wants_more() const override { return tokens_ < most_; }
-  void on_token(std::uint32_t, const ChosenToken&) override { ++tokens_; }
-  void on_finish(std::uint32_t, FinishReason, const AnswerRecord&, const std::string&) override {
+  void on_token(std::uint32_t, const OutputToken&) override { ++tokens_; }
+  void on_finish(std::uint32_t, FinishReason, const SequenceRecord&, const std::string&) override {
     ended_ = true;
   }
   void read_all() { most_ = UINT64_MAX; }
@@ -65,7 +65,7 @@ class SlowReader final : public ReplySink {
 class EngineThread : public testing::Test {
  protected:
   EngineThread() {
-    options_.core.limits = {.vocabulary = 100, .context_tokens = 1000, .answers_max = 16};
+    options_.core.limits = {.vocabulary = 100, .context_tokens = 1000, .sequences_max = 16};
     options_.core.scheduler.sequences_max = 16;
     options_.core.scheduler.batched_tokens_max = 64;
     options_.core.space = "null";
@@ -99,7 +99,7 @@ TEST_F(EngineThread, ServesManyThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));
   EXPECT_EQ(engine.snapshot().requests_finished, 200u);
-  EXPECT_EQ(engine.snapshot().answer_tokens, 1000u);
+  EXPECT_EQ(engine.snapshot().output_tokens, 1000u);
 }
 
 TEST_F(EngineThread, TenantsAreSeenFromOutside) {
@@ -113,11 +113,11 @@ TEST_F(EngineThread, TenantsAreSeenFromOutside) {
   ASSERT_TRUE(engine.submit(asked, waiter).ok());
   EXPECT_EQ(waiter->wait(), FinishReason::kLength);
   EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));  // asleep, and seen to be
-  const std::vector<TenantPicture> tenants = engine.tenants();
+  const std::vector<TenantStats> tenants = engine.tenants();
   ASSERT_EQ(tenants.size(), 2u);
   EXPECT_EQ(tenants[1].name, "second");
-  EXPECT_EQ(tenants[1].answers_running, 0u);
-  EXPECT_EQ(tenants[1].use.answer_tokens, 5u);
+  EXPECT_EQ(tenants[1].sequences_running, 0u);
+  EXPECT_EQ(tenants[1].use.output_tokens, 5u);
   EXPECT_EQ(tenants[1].use.requests_finished, 1u);
   EXPECT_EQ(tenants[0].use.requests_finished, 0u);
 }
@@ -208,7 +208,7 @@ TEST_P(LoweredLimit, StopsNeitherWhoWaitsNorWhoComesLater) {
   const auto slow = std::make_shared<SlowReader>(4);
   const auto running = engine.submit(asked, slow);
   ASSERT_TRUE(running.ok());
-  while (engine.snapshot().answers_paused < 2) std::this_thread::yield();
+  while (engine.snapshot().sequences_paused < 2) std::this_thread::yield();
   const auto waits = std::make_shared<Waiter>();
   ASSERT_TRUE(engine.submit(asked, waits).ok());
   while (engine.snapshot().requests_waiting == 0) std::this_thread::yield();
@@ -238,11 +238,11 @@ TEST_P(LoweredLimit, StopsNeitherWhoWaitsNorWhoComesLater) {
 
 INSTANTIATE_TEST_SUITE_P(
     Limits, LoweredLimit,
-    testing::Values(Lowered{"Answers", {.answers_running = 2}, {.answers_running = 1}},
+    testing::Values(Lowered{"Answers", {.sequences_running = 2}, {.sequences_running = 1}},
                     Lowered{"KvTokens", {.kv_tokens = 50}, {.kv_tokens = 2}},
                     Lowered{"Both",
-                            {.answers_running = 3, .kv_tokens = 60},
-                            {.answers_running = 1, .kv_tokens = 2}}),
+                            {.sequences_running = 3, .kv_tokens = 60},
+                            {.sequences_running = 1, .kv_tokens = 2}}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST_F(EngineThread, PostedWorkSeesTheCache) {
@@ -264,7 +264,7 @@ TEST_F(EngineThread, WhoDoesNotReadPausesAloneAndGoesOnWhenItReads) {
   Engine engine(options_, cache_, runner_, clock_);
   const auto slow = std::make_shared<SlowReader>(10);
   ASSERT_TRUE(engine.submit(request(100), slow).ok());
-  while (engine.snapshot().answers_paused == 0) std::this_thread::yield();
+  while (engine.snapshot().sequences_paused == 0) std::this_thread::yield();
   EXPECT_EQ(slow->tokens(), 10u);
   for (int i = 0; i < 20; ++i) {
     const auto other = std::make_shared<Waiter>();
@@ -274,7 +274,7 @@ TEST_F(EngineThread, WhoDoesNotReadPausesAloneAndGoesOnWhenItReads) {
   EXPECT_EQ(slow->tokens(), 10u);
   EXPECT_FALSE(engine.drain(std::chrono::milliseconds(100))) << "it has not ended";
   slow->read_all();
-  engine.nudge();
+  engine.wake();
   while (!slow->ended()) std::this_thread::yield();
   EXPECT_EQ(slow->tokens(), 100u);
 }
@@ -303,7 +303,7 @@ TEST_F(EngineThread, AReaderThatIsWaitedForCostsNoCpuAndItsTimeRunsOut) {
   Request asked = request(100);
   asked.timeout_ns = 600'000'000;
   ASSERT_TRUE(engine.submit(asked, slow).ok());
-  while (engine.snapshot().answers_paused == 0) std::this_thread::yield();
+  while (engine.snapshot().sequences_paused == 0) std::this_thread::yield();
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_LT(cpu_seconds() - before, 0.05);

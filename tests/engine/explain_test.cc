@@ -1,15 +1,15 @@
 // Why a request's prompt was not all cached, as the engine tells it.
 #include <gtest/gtest.h>
 
-#include "engine/engine_desk.h"
+#include "engine/engine_fixture.h"
 
 namespace pagoda::engine {
 namespace {
 
 using kv::MissReason;
 
-CpuMachineOptions small_machine() {
-  CpuMachineOptions options;
+CpuBackendOptions small_backend() {
+  CpuBackendOptions options;
   options.threads = 1;
   options.kv_bytes = 1 << 20;
   options.context_tokens = 256;
@@ -29,17 +29,17 @@ class EngineExplains : public testing::Test {
     return request;
   }
   kv::Explanation serve(const Request& request) {
-    const auto heard = desk_.submit(request);
-    desk_.run();
+    const auto heard = fixture_.submit(request);
+    fixture_.run();
     return heard->answers[0].record.explanation.value();
   }
   kv::Explanation ask(Request request) {
     request.explain_only = true;
-    return desk_.submit(request)->answers[0].record.explanation.value();
+    return fixture_.submit(request)->answers[0].record.explanation.value();
   }
-  const kv::MissCounters& misses() { return desk_.core().counters().misses; }
+  const kv::MissCounters& misses() { return fixture_.core().counters().misses; }
 
-  EngineDesk desk_{stories(), small_machine(), *kernels::available_sets().back()};
+  EngineFixture fixture_{stories(), small_backend(), *kernels::available_sets().back()};
 };
 
 TEST_F(EngineExplains, EveryRequestThatRanAndCountsItByItsReason) {
@@ -53,8 +53,8 @@ TEST_F(EngineExplains, EveryRequestThatRanAndCountsItByItsReason) {
   EXPECT_EQ(differs.stored.front(), asked(1).prompt[70]);
   Request quiet = asked(1);
   quiet.explain = false;
-  const auto heard = desk_.submit(quiet);
-  desk_.run();
+  const auto heard = fixture_.submit(quiet);
+  fixture_.run();
   EXPECT_FALSE(heard->answers[0].record.explanation.has_value());
   EXPECT_EQ(misses()[MissReason::kNeverSeen].requests, 1u);
   EXPECT_EQ(misses()[MissReason::kNeverSeen].tokens, 200u);
@@ -65,22 +65,22 @@ TEST_F(EngineExplains, EveryRequestThatRanAndCountsItByItsReason) {
 
 TEST_F(EngineExplains, WithoutComputingWhereOnlyThatIsAsked) {
   serve(asked(1));
-  const Counters before = desk_.core().counters();
-  const auto free = desk_.machine().cache().pool().blocks_free();
+  const Counters before = fixture_.core().counters();
+  const auto free = fixture_.backend().cache().pool().blocks_free();
   EXPECT_EQ(ask(asked(1)).reason, MissReason::kNone);
   EXPECT_EQ(ask(asked(2)).reason, MissReason::kNeverSeen);
   EXPECT_EQ(ask(asked(1, 1)).reason, MissReason::kTooShort);
-  desk_.run();
-  EXPECT_EQ(desk_.core().counters().rows_computed, before.rows_computed);
+  fixture_.run();
+  EXPECT_EQ(fixture_.core().counters().tokens_computed, before.tokens_computed);
   EXPECT_EQ(misses()[MissReason::kNeverSeen].requests,
             before.misses[MissReason::kNeverSeen].requests);
-  EXPECT_EQ(desk_.machine().cache().pool().blocks_free(), free);
+  EXPECT_EQ(fixture_.backend().cache().pool().blocks_free(), free);
   EXPECT_EQ(ask(asked(2)).reason, MissReason::kNeverSeen) << "being asked for is not being there";
 }
 
 TEST_F(EngineExplains, ThatARunningRequestIsComputingIt) {
-  const auto first = desk_.submit(asked(1));
-  desk_.step();
+  const auto first = fixture_.submit(asked(1));
+  fixture_.step();
   const kv::Explanation told = ask(asked(1));
   EXPECT_EQ(told.reason, MissReason::kInWork);
   EXPECT_EQ(told.tokens_matched, 64u) << "a step's rows";
@@ -90,7 +90,7 @@ TEST_F(EngineExplains, ThatARunningRequestIsComputingIt) {
   EXPECT_EQ(ask(salted).tokens_reachable, 64u)
       << "public rows are there; what is computed is not mine";
   EXPECT_NE(ask(salted).reason, MissReason::kInWork);
-  desk_.run();
+  fixture_.run();
   EXPECT_EQ(ask(asked(1)).reason, MissReason::kNone);
 }
 
@@ -110,7 +110,7 @@ TEST_F(EngineExplains, ForWhomItMadeRoom) {
     request.cache_salt = salt;
     return request;
   };
-  const std::uint64_t prompts = desk_.machine().cache().pool().blocks() / 13 + 1;
+  const std::uint64_t prompts = fixture_.backend().cache().pool().blocks() / 13 + 1;
   serve(as(1, "me"));
   for (std::uint64_t i = 0; i < prompts; ++i) serve(as(100 + i, "them"));
   const kv::Explanation told = serve(as(1, "me"));
@@ -126,8 +126,8 @@ TEST_F(EngineExplains, ForWhomItMadeRoom) {
 
 // Tenants may have several salts; one tenant is told of its own alone.
 TEST_F(EngineExplains, ThatAnotherSaltOfTheTenantHasIt) {
-  const sched::TenantId me = desk_.tenants().add("me", {});
-  const sched::TenantId you = desk_.tenants().add("you", {});
+  const sched::TenantId me = fixture_.tenants().add("me", {});
+  const sched::TenantId you = fixture_.tenants().add("you", {});
   const auto as = [](sched::TenantId tenant, const char* salt) {
     Request request = asked(1);
     request.tenant = tenant;

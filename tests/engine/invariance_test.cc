@@ -7,8 +7,8 @@
 #include <string>
 
 #include "default_model.h"
-#include "engine/engine_desk.h"
-#include "engine/solo.h"
+#include "engine/engine_fixture.h"
+#include "engine/single_sequence.h"
 #include "model/seeded_model.h"
 
 namespace pagoda::engine {
@@ -42,52 +42,53 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
 }
 
 // What computes a model, and what its rows are kept as.
-struct Machinery {
+struct KernelConfig {
   const kernels::KernelSet* set = kernels::available_sets().back();
   std::optional<kv::memory::Element> element = {};
 };
 
-CpuMachineOptions machine_options(std::uint64_t kv_blocks, const model::ModelParts& model,
-                                  std::uint32_t block_tokens, const Machinery& machinery = {}) {
-  CpuMachineOptions options;
+CpuBackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
+                                  std::uint32_t block_tokens,
+                                  const KernelConfig& kernel_config = {}) {
+  CpuBackendOptions options;
   options.threads = 2;
-  options.kv_element = machinery.element;
+  options.kv_element = kernel_config.element;
   options.block_tokens = block_tokens;
   options.scheduler.sequences_max = 8;
   options.scheduler.batched_tokens_max = 64;
   // The page size is the decoder's to know: ask one that has next to nothing.
   options.kv_bytes = 1 << 20;
-  const auto probe = CpuMachine::create(model.config, model.weights, *machinery.set, options);
+  const auto probe = CpuBackend::create(model.config, model.weights, *kernel_config.set, options);
   options.kv_bytes = kv_blocks * probe.value()->page_layout().page_bytes();
   return options;
 }
 
 // What each request gets when it is all there is: one at a time, nothing cached, whole prompts.
-std::vector<std::shared_ptr<Heard>> answers_alone(const model::ModelParts& model,
-                                                  CpuMachineOptions options,
-                                                  const std::vector<Request>& requests,
-                                                  const Machinery& machinery = {}) {
+std::vector<std::shared_ptr<TestSink>> answers_alone(const model::ModelParts& model,
+                                                     CpuBackendOptions options,
+                                                     const std::vector<Request>& requests,
+                                                     const KernelConfig& kernel_config = {}) {
   options.threads = 1;
   options.prefix_caching = false;
   options.kv_bytes = 64 << 20;
   options.scheduler.batched_tokens_max = 512;
-  std::vector<std::shared_ptr<Heard>> answers;
-  EngineDesk desk(model.config, model.weights, options, *machinery.set);
+  std::vector<std::shared_ptr<TestSink>> answers;
+  EngineFixture fixture(model.config, model.weights, options, *kernel_config.set);
   for (const Request& request : requests) {
-    answers.push_back(desk.submit(request));
-    desk.run();
+    answers.push_back(fixture.submit(request));
+    fixture.run();
   }
   return answers;
 }
 
-void expect_same(const std::vector<std::shared_ptr<Heard>>& got,
-                 const std::vector<std::shared_ptr<Heard>>& alone) {
+void expect_same(const std::vector<std::shared_ptr<TestSink>>& got,
+                 const std::vector<std::shared_ptr<TestSink>>& alone) {
   for (std::size_t i = 0; i < alone.size(); ++i) {
     ASSERT_TRUE(got[i]->ended()) << i;
     EXPECT_TRUE(same_scores(got[i]->prompt_scores, alone[i]->prompt_scores)) << "request " << i;
     for (std::size_t a = 0; a < alone[i]->answers.size(); ++a) {
-      const Heard::Given& mine = got[i]->answers[a];
-      const Heard::Given& true_one = alone[i]->answers[a];
+      const TestSink::Given& mine = got[i]->answers[a];
+      const TestSink::Given& true_one = alone[i]->answers[a];
       EXPECT_EQ(mine.tokens, true_one.tokens) << "request " << i << " answer " << a;
       EXPECT_TRUE(same_scores(mine.scores, true_one.scores)) << "request " << i << " answer " << a;
       EXPECT_EQ(mine.reason, true_one.reason) << "request " << i << " answer " << a;
@@ -95,10 +96,10 @@ void expect_same(const std::vector<std::shared_ptr<Heard>>& got,
   }
 }
 
-std::uint64_t preemptions_of(const std::vector<std::shared_ptr<Heard>>& answers) {
+std::uint64_t preemptions_of(const std::vector<std::shared_ptr<TestSink>>& answers) {
   std::uint64_t sum = 0;
   for (const auto& heard : answers) {
-    for (const Heard::Given& given : heard->answers) sum += given.record.preemptions;
+    for (const TestSink::Given& given : heard->answers) sum += given.record.preemptions;
   }
   return sum;
 }
@@ -120,11 +121,12 @@ struct Joins {
 // All at once, in small chunks, by threads of every number; the second round finds the first one
 // cached. How often somebody was preempted.
 std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>& requests,
-                      CpuMachineOptions options, const Machinery& machinery = {},
+                      CpuBackendOptions options, const KernelConfig& kernel_config = {},
                       std::span<const Way> ways = kWays) {
-  const auto alone = answers_alone(model, options, requests, machinery);
+  const auto alone = answers_alone(model, options, requests, kernel_config);
   Joins joins;
-  options.on_join = [&joins](std::span<const std::byte> mine, std::span<const std::byte> existing) {
+  options.on_deduplicate = [&joins](std::span<const std::byte> mine,
+                                    std::span<const std::byte> existing) {
     ++joins.count;
     if (!std::ranges::equal(mine, existing)) ++joins.different;
   };
@@ -132,16 +134,16 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
   for (const Way& way : ways) {
     options.threads = way.threads;
     options.scheduler.batched_tokens_max = way.rows;
-    EngineDesk desk(model.config, model.weights, options, *machinery.set);
+    EngineFixture fixture(model.config, model.weights, options, *kernel_config.set);
     for (int round = 0; round < 2; ++round) {
-      std::vector<std::shared_ptr<Heard>> got;
-      for (const Request& request : requests) got.push_back(desk.submit(request));
+      std::vector<std::shared_ptr<TestSink>> got;
+      for (const Request& request : requests) got.push_back(fixture.submit(request));
       // One that nobody waits for: it comes and goes among them.
-      const auto gone = desk.submit(requests.front());
-      for (int i = 0; i < 4; ++i) desk.step();
-      desk.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
-                  static_cast<std::uint64_t>(round) + 1);
-      desk.run();
+      const auto gone = fixture.submit(requests.front());
+      for (int i = 0; i < 4; ++i) fixture.step();
+      fixture.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
+                     static_cast<std::uint64_t>(round) + 1);
+      fixture.run();
       EXPECT_EQ(gone->answers[0].reason, FinishReason::kCancelled);
       expect_same(got, alone);
       preemptions += preemptions_of(got);
@@ -155,42 +157,42 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
 TEST(EngineInvariance, StoriesInABatch) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
   EXPECT_EQ(
-      run_mix(model, draw_requests(model.config(), 14, 90, 24), machine_options(400, model, 16)),
+      run_mix(model, draw_requests(model.config(), 14, 90, 24), backend_options(400, model, 16)),
       0u);
 }
 
 TEST(EngineInvariance, StoriesWithTooLittleMemory) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
   EXPECT_GT(
-      run_mix(model, draw_requests(model.config(), 14, 40, 40), machine_options(60, model, 4)), 0u);
+      run_mix(model, draw_requests(model.config(), 14, 40, 40), backend_options(60, model, 4)), 0u);
 }
 
 TEST(EngineInvariance, AlternatingWindows) {
   const model::TestModel model(model::test_model_path("tiny_window.gguf"));
   EXPECT_GT(
-      run_mix(model, draw_requests(model.config(), 10, 50, 20), machine_options(90, model, 4)), 0u);
+      run_mix(model, draw_requests(model.config(), 10, 50, 20), backend_options(90, model, 4)), 0u);
 }
 
 struct MixCase {
   model::ModelCase model;
-  Machinery machinery;
+  KernelConfig kernel_config;
 };
 void PrintTo(const MixCase& c, std::ostream* out) {
-  *out << c.model.name << " on " << c.machinery.set->name;
+  *out << c.model.name << " on " << c.kernel_config.set->name;
   const char* const elements[] = {"fp32", "fp16", "bf16", "fp8"};
-  if (c.machinery.element) *out << ", " << elements[static_cast<int>(*c.machinery.element)];
+  if (c.kernel_config.element) *out << ", " << elements[static_cast<int>(*c.kernel_config.element)];
 }
 
 std::vector<MixCase> all_mixes() {
   using gguf::TensorType;
   using kv::memory::Element;
-  const auto seeded = [](const std::string& name, TensorType type, bool head_norms) {
-    return model::ModelCase{name, model::small_shape(type, head_norms)};
+  const auto seeded = [](const std::string& name, TensorType type, bool qk_norm) {
+    return model::ModelCase{name, model::small_shape(type, qk_norm)};
   };
   std::vector<MixCase> mixes;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    // Plain and slow; its bits are those of the other sets of its arithmetic.
-    if (set == &kernels::ref_set(kernels::Arithmetic::kPairs)) continue;
+    // Plain and slow; its bits are those of the other sets of its numerics.
+    if (set == &kernels::ref_set(kernels::Numerics::kInt8Bf16)) continue;
     for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
       mixes.push_back({{"stories260K"}, {set, element}});
     }
@@ -203,36 +205,36 @@ std::vector<MixCase> all_mixes() {
   return mixes;
 }
 
-class EveryMachinery : public testing::TestWithParam<MixCase> {};
+class EveryKernelConfig : public testing::TestWithParam<MixCase> {};
 
 // Little memory: some are preempted.
-TEST_P(EveryMachinery, NothingChangesAnAnswer) {
+TEST_P(EveryKernelConfig, NothingChangesAnOutput) {
   const model::AnyModel model(GetParam().model);
-  const Machinery& machinery = GetParam().machinery;
+  const KernelConfig& kernel_config = GetParam().kernel_config;
   run_mix(model.parts(), draw_requests(model.parts().config, 8, 40, 16),
-          machine_options(70, model.parts(), 4, machinery), machinery, kFewWays);
+          backend_options(70, model.parts(), 4, kernel_config), kernel_config, kFewWays);
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixes, EveryMachinery, testing::ValuesIn(all_mixes()));
+INSTANTIATE_TEST_SUITE_P(Mixes, EveryKernelConfig, testing::ValuesIn(all_mixes()));
 
 TEST(EngineInvariance, DefaultModel) {
   REQUIRE_DEFAULT_MODEL();
   const model::TestModel model(default_model_path());
-  CpuMachineOptions options = machine_options(40, model, 16);
+  CpuBackendOptions options = backend_options(40, model, 16);
   options.kv_bytes = 13ull << 20;
   const auto requests = draw_requests(model.config(), 8, 100, 12);
   const auto alone = answers_alone(model, options, requests);
-  EngineDesk desk(model, options, *kernels::available_sets().back());
-  std::vector<std::shared_ptr<Heard>> got;
-  for (const Request& request : requests) got.push_back(desk.submit(request));
-  desk.run();
+  EngineFixture fixture(model, options, *kernels::available_sets().back());
+  std::vector<std::shared_ptr<TestSink>> got;
+  for (const Request& request : requests) got.push_back(fixture.submit(request));
+  fixture.run();
   expect_same(got, alone);
 }
 
-// The core alone is solo: two implementations of one request agree.
-TEST(EngineInvariance, AloneIsSolo) {
+// The core with one request is generate_single(): two implementations of one request agree.
+TEST(EngineInvariance, AloneIsSingleSequence) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
-  const CpuMachineOptions options = machine_options(400, model, 16);
+  const CpuBackendOptions options = backend_options(400, model, 16);
   auto requests = draw_requests(model.config(), 6, 60, 30);
   std::erase_if(requests, [](const Request& request) {
     return request.sampling.n > 1 || request.sampling.repetition_penalty != 1.0f;
@@ -242,12 +244,12 @@ TEST(EngineInvariance, AloneIsSolo) {
   model::Decoder decoder(model.config(), model.weights(), *kernels::available_sets().back(), pool,
                          {.rows_max = 64});
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    SoloRequest solo;
-    solo.prompt = requests[i].prompt;
-    solo.tokens_max = *requests[i].end.max_tokens;
-    solo.context_max = model.config().context;
-    solo.sampling = requests[i].sampling;
-    const auto answer = answer_alone(decoder, solo, SteadyClock());
+    SingleRequest single;
+    single.prompt = requests[i].prompt;
+    single.tokens_max = *requests[i].end.max_tokens;
+    single.context_max = model.config().context;
+    single.sampling = requests[i].sampling;
+    const auto answer = generate_single(decoder, single, SteadyClock());
     ASSERT_TRUE(answer.ok());
     EXPECT_EQ(answer.value().tokens, alone[i]->answers[0].tokens) << i;
   }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_desk.h"
+#include "engine/engine_fixture.h"
 #include "engine/marked_model.h"
-#include "engine/solo.h"
+#include "engine/single_sequence.h"
 #include "model/seeded_model.h"
 
 namespace pagoda::engine {
@@ -49,9 +49,9 @@ constexpr std::uint32_t kChunk = 12;  // the marked token is not in a prompt's l
 
 class KvRange : public testing::TestWithParam<Case> {
  protected:
-  EngineDesk desk() const { return desk(model_); }
-  EngineDesk desk(const MarkedModel& model) const {
-    CpuMachineOptions options;
+  EngineFixture fixture() const { return fixture(model_); }
+  EngineFixture fixture(const MarkedModel& model) const {
+    CpuBackendOptions options;
     options.threads = 2;
     options.block_tokens = 8;
     options.kv_element = GetParam().element;
@@ -60,19 +60,19 @@ class KvRange : public testing::TestWithParam<Case> {
     options.scheduler.batched_tokens_max = kChunk;
     return {model.config(), model.weights(), options, *GetParam().set};
   }
-  Result<SoloAnswer> answer_alone_with(const MarkedModel& model, bool kv_cache) {
+  Result<SingleOutput> generate_single_with(const MarkedModel& model, bool kv_cache) {
     model::DecoderOptions options;
     options.rows_max = kChunk;
     options.kv_element = GetParam().element;
     model::Decoder decoder(model.config(), model.weights(), *GetParam().set, pool_, options);
     const Request same = marked_request(model.config(), true);
-    SoloRequest request;
+    SingleRequest request;
     request.prompt = same.prompt;
     request.tokens_max = *same.end.max_tokens;
     request.context_max = model.config().context;
     request.kv_cache = kv_cache;
     request.sampling = same.sampling;
-    return answer_alone(decoder, request, clock_);
+    return generate_single(decoder, request, clock_);
   }
   // Whether the element has no number for what is marked.
   static bool is_out_of_range() {
@@ -86,12 +86,12 @@ class KvRange : public testing::TestWithParam<Case> {
 };
 
 TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse) {
-  EngineDesk quiet = desk();
+  EngineFixture quiet = fixture();
   const auto alone = quiet.submit(marked_request(model_.config(), false));
   quiet.run();
   ASSERT_EQ(alone->answers[0].reason, FinishReason::kLength);
 
-  EngineDesk together = desk();
+  EngineFixture together = fixture();
   const auto marked = together.submit(marked_request(model_.config(), true));
   const auto beside = together.submit(marked_request(model_.config(), false));
   together.run();
@@ -119,13 +119,13 @@ TEST_P(KvRange, ARequestAloneEndsAsTheEngineEndsIt) {
   const model::SeededModel one_layer({.layers = 1, .vocabulary = 96});
   const MarkedModel shallow(one_layer, GetParam().part, excess_);
   for (const MarkedModel* const model : {&model_, &shallow}) {
-    EngineDesk engine = desk(*model);
+    EngineFixture engine = fixture(*model);
     const auto served = engine.submit(marked_request(model->config(), true));
     engine.run();
-    const Heard::Given& expected = served->answers[0];
+    const TestSink::Given& expected = served->answers[0];
     ASSERT_EQ(expected.reason == FinishReason::kError, is_out_of_range()) << expected.message;
     for (const bool kv_cache : {true, false}) {
-      const Result<SoloAnswer> alone = answer_alone_with(*model, kv_cache);
+      const Result<SingleOutput> alone = generate_single_with(*model, kv_cache);
       ASSERT_EQ(alone.ok(), !is_out_of_range()) << (alone.ok() ? "" : alone.error().message);
       if (alone.ok()) {
         EXPECT_EQ(alone.value().tokens, expected.tokens);

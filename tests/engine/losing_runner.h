@@ -42,13 +42,13 @@ class AheadRunner final : public Runner {
   std::uint32_t launches_ahead() const override { return 1; }
   void launch(const Launch& launch) override {
     auto& samples = samples_[launched_++ % 2];
-    samples.assign(launch.samples.size(), Result<TokenChoice>(TokenChoice{TokenId(1), {}}));
+    samples.assign(launch.samples.size(), Result<SampledToken>(SampledToken{TokenId(1), {}}));
     scores_.resize(launch.scores.size());
   }
   Collected collect() override { return {samples_[collected_++ % 2], scores_}; }
 
  private:
-  std::vector<Result<TokenChoice>> samples_[2];
+  std::vector<Result<SampledToken>> samples_[2];
   std::vector<TokenScore> scores_;
   std::uint64_t launched_ = 0;
   std::uint64_t collected_ = 0;

@@ -4,30 +4,30 @@
 #include <numeric>
 
 #include "engine/core.h"
-#include "engine/engine_desk.h"
+#include "engine/engine_fixture.h"
 #include "engine/losing_runner.h"
 #include "engine/null_runner.h"
 
 namespace pagoda::engine {
 namespace {
 
-struct Desk {
-  explicit Desk(Runner& computing) : losing(computing) {}
+struct Fixture {
+  explicit Fixture(Runner& computing) : losing(computing) {}
 
   static CoreOptions options() {
     CoreOptions options;
-    options.limits = {.vocabulary = 1000, .context_tokens = 400, .answers_max = 8};
+    options.limits = {.vocabulary = 1000, .context_tokens = 400, .sequences_max = 8};
     options.scheduler.sequences_max = 8;
     options.scheduler.batched_tokens_max = 32;
     options.space = "lost";
     return options;
   }
-  std::shared_ptr<Heard> submit(std::uint32_t first, std::uint32_t answers = 1) {
+  std::shared_ptr<TestSink> submit(std::uint32_t first, std::uint32_t answers = 1) {
     Request request;
     for (std::uint32_t i = 0; i < 60; ++i) request.prompt.push_back(TokenId(first + i));
     request.end.max_tokens = 20;
     request.sampling.n = answers;
-    auto heard = std::make_shared<Heard>(answers);
+    auto heard = std::make_shared<TestSink>(answers);
     core.submit(RequestId(++requests), request, heard);
     return heard;
   }
@@ -49,10 +49,10 @@ void lose_at_every_launch() {
   std::uint64_t launches = 0;
   for (std::uint64_t at = 1; at == 1 || at <= launches; ++at) {
     Computing computing;
-    Desk desk(computing);
+    Fixture fixture(computing);
     if (at == 1) {  // the whole way, once
       Computing other;
-      Desk whole(other);
+      Fixture whole(other);
       whole.submit(0);
       whole.submit(100, 3);
       whole.submit(200);
@@ -60,28 +60,28 @@ void lose_at_every_launch() {
       launches = whole.losing.launches();
       ASSERT_GT(launches, 10u);
     }
-    desk.losing.lose_at(at);
-    const std::vector<std::shared_ptr<Heard>> all = {desk.submit(0), desk.submit(100, 3),
-                                                     desk.submit(200)};
-    desk.run();
+    fixture.losing.lose_at(at);
+    const std::vector<std::shared_ptr<TestSink>> all = {fixture.submit(0), fixture.submit(100, 3),
+                                                        fixture.submit(200)};
+    fixture.run();
     std::size_t lost = 0;
     for (const auto& heard : all) {
       ASSERT_TRUE(heard->ended()) << "launch " << at;
-      for (const Heard::Given& given : heard->answers) {
+      for (const TestSink::Given& given : heard->answers) {
         if (given.reason != FinishReason::kLost) continue;
         ++lost;
         ASSERT_EQ(given.message, "GPU: launching a graph: it fell off the bus");
       }
     }
     ASSERT_GT(lost, 0u) << "launch " << at;
-    ASSERT_TRUE(desk.core.is_lost());
-    ASSERT_LE(desk.losing.launches(), at + 1) << "nothing is launched on a lost device";
-    const kv::BlockPool& pool = desk.cache.pool();
+    ASSERT_TRUE(fixture.core.is_lost());
+    ASSERT_LE(fixture.losing.launches(), at + 1) << "nothing is launched on a lost device";
+    const kv::BlockPool& pool = fixture.cache.pool();
     ASSERT_EQ(pool.blocks_free() + pool.blocks_idle(), pool.blocks()) << "launch " << at;
-    const auto late = desk.submit(0);
+    const auto late = fixture.submit(0);
     ASSERT_TRUE(late->ended());
     ASSERT_EQ(late->answers[0].reason, FinishReason::kLost);
-    ASSERT_FALSE(desk.core.step());
+    ASSERT_FALSE(fixture.core.step());
   }
 }
 
@@ -90,14 +90,14 @@ TEST(LostDevice, EveryRequestEndsAlsoOneLaunchAhead) { lose_at_every_launch<Ahea
 
 TEST(LostDevice, RowsOfALaunchThatWasLostAreNotPublished) {
   NullRunner computing;
-  Desk desk(computing);
-  desk.losing.lose_at(1);
-  desk.submit(0);
-  desk.run();
+  Fixture fixture(computing);
+  fixture.losing.lose_at(1);
+  fixture.submit(0);
+  fixture.run();
   std::vector<TokenId> prompt;
   for (std::uint32_t i = 0; i < 60; ++i) prompt.push_back(TokenId(i));
-  const kv::Domain domain = desk.cache.domain("lost", "", {}, kv::OwnerId(0)).value();
-  EXPECT_EQ(desk.cache.match_blocks(domain, prompt).nodes.size(), 0u);
+  const kv::CacheScope scope = fixture.cache.scope("lost", "", {}, kv::OwnerId(0)).value();
+  EXPECT_EQ(fixture.cache.match_blocks(scope, prompt).nodes.size(), 0u);
 }
 
 }  // namespace

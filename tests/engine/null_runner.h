@@ -10,7 +10,7 @@ namespace pagoda::engine {
 class NullRunner final : public Runner {
  public:
   void launch(const Launch& launch) override {
-    samples_.resize(launch.samples.size(), Result<TokenChoice>(TokenChoice{TokenId(1), {}}));
+    samples_.resize(launch.samples.size(), Result<SampledToken>(SampledToken{TokenId(1), {}}));
     scores_.resize(launch.scores.size());
     launches_ += 1;
   }
@@ -18,7 +18,7 @@ class NullRunner final : public Runner {
   std::uint64_t launches() const { return launches_; }
 
  private:
-  std::vector<Result<TokenChoice>> samples_;
+  std::vector<Result<SampledToken>> samples_;
   std::vector<TokenScore> scores_;
   std::uint64_t launches_ = 0;
 };
@@ -26,8 +26,8 @@ class NullRunner final : public Runner {
 // A sink that does not listen.
 class DeafSink final : public ReplySink {
  public:
-  void on_token(std::uint32_t, const ChosenToken&) override { ++tokens_; }
-  void on_finish(std::uint32_t, FinishReason, const AnswerRecord&, const std::string&) override {}
+  void on_token(std::uint32_t, const OutputToken&) override { ++tokens_; }
+  void on_finish(std::uint32_t, FinishReason, const SequenceRecord&, const std::string&) override {}
   std::uint64_t tokens() const { return tokens_; }
 
  private:

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "engine/sampler_twin.h"
+#include "engine/sampler_reference.h"
 #include "kernels/select.h"
 
 namespace pagoda::engine {
@@ -27,7 +27,7 @@ TokenId sample_one(const SamplingState& state, const std::vector<float>& logits,
 }
 
 // How often each token is drawn over many positions.
-std::map<std::uint32_t, int> draw(const SamplingOptions& options, const std::vector<float>& logits,
+std::map<std::uint32_t, int> draw(const SamplingParams& options, const std::vector<float>& logits,
                                   int draws = 20000) {
   const SamplingState state(options, {});
   SamplerScratch scratch = scratch_for(logits.size());
@@ -64,7 +64,7 @@ TEST(Sampler, TopKKeepsTheKBest) {
   EXPECT_TRUE(counts.contains(3));
 }
 
-TEST(Sampler, TopPKeepsTheShortestHeadThatReachesP) {
+TEST(Sampler, TopPKeepsTheSmallestNucleusThatReachesP) {
   EXPECT_EQ(draw({.temperature = 1.0f, .top_p = 0.35f}, kLogits, 2000).size(), 1u);
   EXPECT_EQ(draw({.temperature = 1.0f, .top_p = 0.65f}, kLogits, 2000).size(), 2u);
   EXPECT_EQ(draw({.temperature = 1.0f, .top_p = 0.85f}, kLogits, 2000).size(), 3u);
@@ -100,7 +100,7 @@ double chi_square(const std::map<std::uint32_t, int>& counts, const std::map<int
   return statistic;
 }
 
-TEST(Sampler, DrawsByProbabilityWithinTheHeadAlsoWhereRoundsAreMany) {
+TEST(Sampler, SamplesByProbabilityWithinTheNucleusAlsoWhereRoundsAreMany) {
   constexpr int kTokens = 400;
   constexpr int kDraws = 200000;
   std::vector<float> logits;
@@ -131,7 +131,7 @@ TEST(Sampler, DrawsByProbabilityWithinTheHeadAlsoWhereRoundsAreMany) {
   }
 }
 
-TEST(Sampler, ADrawIsAFunctionOfSeedAnswerAndPosition) {
+TEST(Sampler, ASampleIsAFunctionOfSeedSequenceAndPosition) {
   const std::vector<float> flat(1000, 0.0f);
   const auto token = [&](std::uint64_t seed, std::uint32_t number, std::uint64_t position) {
     const SamplingState first({.temperature = 1.0f, .seed = seed, .n = 4}, {});
@@ -143,13 +143,14 @@ TEST(Sampler, ADrawIsAFunctionOfSeedAnswerAndPosition) {
   EXPECT_NE(token(1, 2, 3), token(1, 2, 4));
 }
 
-TEST(Sampler, AnAnswerIsThatOfItsOwnSeedAlone) {
+TEST(Sampler, ASequenceIsThatOfItsOwnSeedAlone) {
   const std::vector<float> flat(1000, 0.0f);
   for (const std::uint64_t seed :
        {std::uint64_t{0}, std::uint64_t{7}, kSeedMax, ~std::uint64_t{0}}) {
-    const SamplingState first({.temperature = 1.0f, .seed = seed, .n = kAnswersMax}, {});
+    const SamplingState first({.temperature = 1.0f, .seed = seed, .n = kSequencesPerRequestMax},
+                              {});
     std::set<std::uint64_t> seeds;
-    for (std::uint32_t answer = 0; answer < kAnswersMax; ++answer) {
+    for (std::uint32_t answer = 0; answer < kSequencesPerRequestMax; ++answer) {
       const std::uint64_t own = first.fork(answer).options().seed;
       seeds.insert(own);
       EXPECT_TRUE(answer == 0 ? own == seed : own <= kSeedMax) << own;
@@ -159,7 +160,7 @@ TEST(Sampler, AnAnswerIsThatOfItsOwnSeedAlone) {
                   sample_one(first.fork(answer), flat, position));
       }
     }
-    EXPECT_EQ(seeds.size(), kAnswersMax) << "no two answers share a seed";
+    EXPECT_EQ(seeds.size(), kSequencesPerRequestMax) << "no two answers share a seed";
   }
 }
 
@@ -215,7 +216,7 @@ TEST(Sampler, PenaltiesMoveLogitsAsWorkedByHand) {
   EXPECT_EQ(sample_one(state, {-1.7f, -1, -2, -3.2f}), TokenId(3));
 }
 
-TEST(Sampler, PresenceAndFrequencyLookAtTheAnswerOnly) {
+TEST(Sampler, PresenceAndFrequencyLookAtTheOutputOnly) {
   SamplingState state({.presence_penalty = 2, .frequency_penalty = 2}, std::vector{TokenId(0)});
   EXPECT_EQ(sample_one(state, {1, 0}), TokenId(0));
   state.accept(TokenId(0));
@@ -231,7 +232,7 @@ TEST(Sampler, BiasComesBeforePenalties) {
 }
 
 TEST(Sampler, ABannedTokenNeverComesAndAllBannedIsAnError) {
-  const SamplingOptions options = {
+  const SamplingParams options = {
       .temperature = 100, .logit_bias = {{TokenId(0), -kInfinity}, {TokenId(2), -kInfinity}}};
   const auto counts = draw(options, kLogits, 2000);
   EXPECT_EQ(counts.size(), 2u);
@@ -250,8 +251,9 @@ TEST(Sampler, PenaltiesBeyondTheRangeOfFloatsStayFinite) {
   EXPECT_EQ(sample_one(state, {5000, -1, 2}), TokenId(0));
 }
 
-TEST(Sampler, TokensThatEndTheAnswerWaitForMinTokens) {
-  const EndRule rule({.min_tokens = 2, .stop_token_ids = {TokenId(3)}}, std::vector{TokenId(1)});
+TEST(Sampler, TokensThatEndTheSequenceWaitForMinTokens) {
+  const StopCriteria rule({.min_tokens = 2, .stop_token_ids = {TokenId(3)}},
+                          std::vector{TokenId(1)});
   SamplingState state({}, {}, rule);
   EXPECT_EQ(sample_one(state, kLogits), TokenId(2)) << "neither 1, the end token, nor 3, a stop";
   state.accept(TokenId(2));
@@ -260,7 +262,7 @@ TEST(Sampler, TokensThatEndTheAnswerWaitForMinTokens) {
   EXPECT_EQ(sample_one(state, kLogits), TokenId(1));
 }
 
-TEST(Sampler, AStateMadeAnewFromPromptAndAnswerIsTheSame) {
+TEST(Sampler, AStateMadeAnewFromPromptAndOutputIsTheSame) {
   const std::vector<TokenId> prompt = {TokenId(9), TokenId(4), TokenId(4)};
   SamplingState lived({.repetition_penalty = 1.5f}, prompt);
   std::vector<TokenId> answer;
@@ -276,7 +278,7 @@ TEST(Sampler, AStateMadeAnewFromPromptAndAnswerIsTheSame) {
     ASSERT_EQ(state->seen().entries().size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(state->seen().entries()[i].token, TokenId(expected[i].first));
-      EXPECT_EQ(state->seen().entries()[i].answer_count, expected[i].second);
+      EXPECT_EQ(state->seen().entries()[i].output_count, expected[i].second);
     }
     EXPECT_EQ(state->generated(), 5u);
   }

@@ -11,29 +11,29 @@ namespace {
 using Json = nlohmann::json;
 
 // Names whose number in events is known: all bytes are zero but the last.
-kv::BlockName name_of(std::uint8_t number) {
-  kv::BlockName name = {};
+kv::BlockHash name_of(std::uint8_t number) {
+  kv::BlockHash name = {};
   name.digest.back() = std::byte{number};
   return name;
 }
 
-kv::Event stored(std::uint8_t name, std::uint8_t parent, std::uint32_t slice = 0) {
-  return {.slice = slice,
-          .name = name_of(name),
-          .parent = parent == 0 ? kv::root_name() : name_of(parent)};
+kv::CacheEvent stored(std::uint8_t name, std::uint8_t parent, std::uint32_t group = 0) {
+  return {.group = group,
+          .hash = name_of(name),
+          .parent = parent == 0 ? kv::root_hash() : name_of(parent)};
 }
 
-kv::Event removed(std::uint8_t name) {
-  return {.kind = kv::EventKind::kRemoved, .name = name_of(name)};
+kv::CacheEvent removed(std::uint8_t name) {
+  return {.kind = kv::CacheEventKind::kRemoved, .hash = name_of(name)};
 }
 
 class Encoded {
  public:
   explicit Encoded(EncoderOptions options = {}) : encoder_(with_small_blocks(options)) {}
 
-  void add(const kv::Event& event) {
+  void add(const kv::CacheEvent& event) {
     const std::vector<TokenId> tokens = {TokenId(7), TokenId(300)};
-    const bool tells = event.is_public && event.kind != kv::EventKind::kRemoved;
+    const bool tells = event.is_public && event.kind != kv::CacheEventKind::kRemoved;
     encoder_.add(event, tells ? std::span(tokens) : std::span<const TokenId>());
   }
   Json finish() { return Json::from_msgpack(encoder_.finish(12.5)); }
@@ -48,7 +48,7 @@ class Encoded {
 
 TEST(BatchEncoder, WritesTimeEventsAndRank) {
   Encoded encoded;
-  encoded.add({.kind = kv::EventKind::kCleared});
+  encoded.add({.kind = kv::CacheEventKind::kCleared});
   EXPECT_EQ(encoded.finish(), Json::parse(R"([12.5, [{"type": "AllBlocksCleared"}], 0])"));
 }
 
@@ -90,9 +90,9 @@ TEST(BatchEncoder, OrderIsKeptAroundRemovals) {
   EXPECT_EQ(events[2]["type"], "BlockStored");
 }
 
-TEST(BatchEncoder, SlicesAreGroups) {
+TEST(BatchEncoder, GroupsAreNumbered) {
   EncoderOptions options;
-  options.slices = {{0}, {6}};
+  options.groups = {{0}, {6}};
   Encoded encoded(options);
   encoded.add(stored(1, 0, 0));
   encoded.add(stored(1, 0, 1));
@@ -112,7 +112,7 @@ TEST(BatchEncoder, SlicesAreGroups) {
 TEST(BatchEncoder, APrivateBlockIsItsHashAlone) {
   Encoded encoded;
   encoded.add(stored(1, 0));
-  kv::Event event = stored(2, 1);
+  kv::CacheEvent event = stored(2, 1);
   event.is_public = false;
   encoded.add(event);
   const Json events = encoded.finish()[1];
@@ -127,14 +127,14 @@ TEST(BatchEncoder, ArraysHaveEveryFieldInOrder) {
   EncoderOptions options;
   options.encoding = Encoding::kArrays;
   options.incarnation = "0123456789abcdef";
-  options.slices = {{0}, {6}};
+  options.groups = {{0}, {6}};
   Encoded encoded(options);
   encoded.add(stored(1, 0));
   encoded.add(removed(1));
-  kv::Event event = stored(2, 0, 1);
+  kv::CacheEvent event = stored(2, 0, 1);
   event.is_public = false;
   encoded.add(event);
-  encoded.add({.kind = kv::EventKind::kCleared});
+  encoded.add({.kind = kv::CacheEventKind::kCleared});
   EXPECT_EQ(encoded.finish(), Json::parse(R"([12.5, [
       ["BlockStored", [1], null, [7, 300], 2, null, "GPU", null, [null], 0, "full_attention", null,
        null],

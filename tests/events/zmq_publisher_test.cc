@@ -74,9 +74,9 @@ class Client {
   void* socket_;
 };
 
-kv::Event stored(std::uint8_t number) {
-  kv::Event event = {.is_public = false, .parent = kv::root_name()};
-  event.name.digest.back() = std::byte{number};
+kv::CacheEvent stored(std::uint8_t number) {
+  kv::CacheEvent event = {.is_public = false, .parent = kv::root_hash()};
+  event.hash.digest.back() = std::byte{number};
   return event;
 }
 
@@ -91,8 +91,8 @@ class PublisherTest : public testing::Test {
     publisher_ = std::move(Publisher::open(config, *ring_).value());
     publisher_->start({{}}, [this](bool first) { ++(first ? firsts_ : nexts_); });
   }
-  void hand_over() {
-    if (ring_->hand_over()) publisher_->wake();
+  void publish() {
+    if (ring_->publish()) publisher_->wake();
   }
   template <class Condition>
   static void wait_until(Condition&& condition) {
@@ -121,11 +121,11 @@ class PublisherTest : public testing::Test {
 TEST_F(PublisherTest, ALossIsAHoleInTheNumbersOfBatches) {
   start(4);
   for (std::uint8_t i = 0; i < 9; ++i) ring_->push(stored(i));
-  hand_over();
+  publish();
   // Until the loss was read.
   wait_until([&] { return ring_->room() == 4; });
   ring_->push(stored(100));
-  hand_over();
+  publish();
   Client client(ZMQ_DEALER, publisher_->replay_endpoint());
   std::vector<std::uint64_t> sequences;
   wait_until([&] {
@@ -141,21 +141,21 @@ TEST_F(PublisherTest, ASnapshotBeginsAnewWhenEventsWereLost) {
   Client client(ZMQ_DEALER, publisher_->replay_endpoint());
   client.ask("get-snapshot");
   wait_for_asks(1, 0);
-  ring_->push({.kind = kv::EventKind::kSnapshotBegin});
-  ring_->push({.kind = kv::EventKind::kSnapshotPause});
-  hand_over();
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotPause});
+  publish();
   EXPECT_EQ(client.receive().kind, "snapshot-begin");
   wait_for_asks(1, 1);
   for (std::uint8_t i = 0; i < 9; ++i) ring_->push(stored(i));
-  ring_->push({.kind = kv::EventKind::kSnapshotEnd});  // of the old one, and lost like others
-  hand_over();
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});  // of the old one, and lost like others
+  publish();
   wait_for_asks(2, 1);
-  ring_->push({.kind = kv::EventKind::kSnapshotBegin});
-  kv::Event present = stored(7);
-  present.kind = kv::EventKind::kPresent;
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
+  kv::CacheEvent present = stored(7);
+  present.kind = kv::CacheEventKind::kPresent;
   ring_->push(present);
-  ring_->push({.kind = kv::EventKind::kSnapshotEnd});
-  hand_over();
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});
+  publish();
   Message message = client.receive();
   while (message.kind == "snapshot-part") message = client.receive();  // of the first
   ASSERT_EQ(message.kind, "snapshot-begin");
@@ -170,11 +170,11 @@ TEST_F(PublisherTest, WhatChangesDuringASnapshotIsInItAndInTheBatchesBeforeItsEn
   Client client(ZMQ_DEALER, publisher_->replay_endpoint());
   client.ask("get-snapshot");
   wait_for_asks(1, 0);
-  ring_->push({.kind = kv::EventKind::kSnapshotBegin});
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
   ring_->push(stored(1));
-  ring_->push({.kind = kv::EventKind::kSnapshotEnd});
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});
   ring_->push(stored(2));  // after it
-  hand_over();
+  publish();
   EXPECT_EQ(client.receive().kind, "snapshot-begin");
   const Message part = client.receive();
   ASSERT_EQ(part.kind, "snapshot-part");
@@ -198,19 +198,19 @@ TEST_F(PublisherTest, AClientThatGoesAwayDoesNotHinderTheNext) {
   }
   Client client(ZMQ_DEALER, publisher_->replay_endpoint());
   client.ask("get-snapshot");
-  ring_->push({.kind = kv::EventKind::kSnapshotBegin});
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
   // A snapshot without an end, until it is noticed that nobody listens.
-  kv::Event present = stored(1);
-  present.kind = kv::EventKind::kPresent;
+  kv::CacheEvent present = stored(1);
+  present.kind = kv::CacheEventKind::kPresent;
   for (std::uint64_t slices = 0; firsts_ < 2 && slices < 50; ++slices) {
     ring_->push(present);
-    ring_->push({.kind = kv::EventKind::kSnapshotPause});
-    hand_over();
+    ring_->push({.kind = kv::CacheEventKind::kSnapshotPause});
+    publish();
     wait_until([&] { return firsts_ >= 2 || nexts_ > slices; });
   }
-  ring_->push({.kind = kv::EventKind::kSnapshotBegin});
-  ring_->push({.kind = kv::EventKind::kSnapshotEnd});
-  hand_over();
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});
+  publish();
   EXPECT_EQ(client.receive().kind, "snapshot-begin");
   EXPECT_EQ(client.receive().kind, "snapshot-end");
 }
@@ -220,7 +220,7 @@ TEST_F(PublisherTest, TheEndSendsWhatWasHandedOver) {
   Client client(ZMQ_SUB, publisher_->endpoint());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until it is known
   ring_->push(stored(1));
-  ring_->hand_over();  // nobody is woken
+  ring_->publish();  // nobody is woken
   publisher_->stop();
   // The publisher's first word, that all was cleared, may have come after the client was known.
   Message message = client.receive();

@@ -29,7 +29,7 @@ void read_fields(const Json& body) {
     try {
       CompletionRequest request;
       request.is_chat = is_chat;
-      read_shared_fields(Fields(body), engine::kAnswersMax, request);
+      read_shared_fields(Fields(body), engine::kSequencesPerRequestMax, request);
       ASSERT(request.engine.sampling.n >= 1, "what was not refused is within its range");
     } catch (const ApiError& error) {
       check_refusal(error);

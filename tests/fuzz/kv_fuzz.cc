@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kSettings = 4;
 constexpr std::size_t kBytesMax = 4096;  // a run is quadratic in its length
 
-const std::array<std::vector<memory::LayerReach>, 5> kSlices = {
+const std::array<std::vector<memory::AttentionSpec>, 5> kGroups = {
     {{{0}}, {{0}, {6}}, {{0}, {0}, {3}}, {{5}}, {{1}, {0}}}};
 
 void run(std::span<const std::uint8_t> bytes) {
@@ -24,12 +24,12 @@ void run(std::span<const std::uint8_t> bytes) {
   SimOptions options;
   options.block_tokens = 1 + bytes[0] % 5;
   options.policy = bytes[0] >= 128 ? &fifo_policy() : &lru_policy();
-  options.slices = kSlices[bytes[1] % kSlices.size()];
+  options.groups = kGroups[bytes[1] % kGroups.size()];
   options.tenants = bytes[1] >= 128;
   options.blocks = 4 + bytes[2] % 64;
   options.copies_out = bytes[3] % 2 == 1;
   options.share = bytes[3] / 4 % 8 != 7;
-  options.name_blocks = bytes[3] >= 128;
+  options.hash_blocks = bytes[3] >= 128;
   options.event_ring = bytes[3] / 64 % 2 * 64;
   options.script = bytes.subspan(kSettings);
   const SimReport report = simulate(options);

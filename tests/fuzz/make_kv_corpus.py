@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes corpus/kv: one run per kind of slices and policy, its decisions drawn at random.
+"""Writes corpus/kv: one run per kind of groups and policy, its decisions drawn at random.
 
     tests/fuzz/make_kv_corpus.py
 """
@@ -7,7 +7,7 @@ import pathlib
 import random
 
 FOLDER = pathlib.Path(__file__).parent / "corpus" / "kv"
-RUNS = {  # name: (block tokens - 1, policy; slices, tenants; blocks - 4; pages out, no sharing, names)
+RUNS = {  # name: (block tokens - 1, policy; groups, tenants; blocks - 4; pages out, no sharing, names)
     "full_lru": (3, 0, 20, 0),
     "full_fifo": (128 + 3, 0, 20, 0),
     "window_and_full": (3, 1, 30, 0),

@@ -10,9 +10,9 @@ import struct
 HERE = pathlib.Path(__file__).parent
 
 
-def record(owner=b"o", generation=6, flags=0, tokens=(7, 7), page=b"0123456789", slice_number=0):
+def record(owner=b"o", generation=6, flags=0, tokens=(7, 7), page=b"0123456789", group_number=0):
     head = b"PAGODA1\n" + owner * 8 + struct.pack("<QIIQ", generation, flags, len(tokens), len(page))
-    label = b"s" * 16 + b"n" * 32 + b"p" * 32 + struct.pack("<I", slice_number)
+    label = b"s" * 16 + b"n" * 32 + b"p" * 32 + struct.pack("<I", group_number)
     return head + bytes(28) + label + struct.pack(f"<{len(tokens)}I", *tokens) + page + bytes(8)
 
 
@@ -25,7 +25,7 @@ RECORDS = [
     b"\1" + record(tokens=(7, 8)),
     b"\1" + record(tokens=()),
     b"\1" + record(page=b""),
-    b"\1" + record(slice_number=1),
+    b"\1" + record(group_number=1),
     b"\1" + record(flags=2),
     b"\1" + record()[:60],
 ]

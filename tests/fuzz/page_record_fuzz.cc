@@ -21,7 +21,7 @@ kv::PageLabel asked() {
   kv::PageLabel label;
   label.owner.bytes.fill(std::byte{'o'});
   label.key.space.digest.fill(std::byte{'s'});
-  label.key.name.digest.fill(std::byte{'n'});
+  label.key.hash.digest.fill(std::byte{'n'});
   label.parent.digest.fill(std::byte{'p'});
   label.tokens.assign(2, TokenId(7));
   return label;

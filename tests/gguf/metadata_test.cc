@@ -49,7 +49,7 @@ TEST_F(MetadataTest, EveryScalarTypeComesBackAsWritten) {
   const Metadata& metadata = parsed();
   const auto is = [&](std::string_view key, const auto& value) {
     using T = std::decay_t<decltype(value)>;
-    const Value* const found = metadata.find(key);
+    const MetadataValue* const found = metadata.find(key);
     return found != nullptr && std::holds_alternative<T>(found->data) &&
            std::get<T>(found->data) == value && value_type_name(found->type) == key;
   };
@@ -169,7 +169,7 @@ TEST_F(MetadataTest, ElementsStopAtTheLimit) {
   writer_.add_array<std::string>("texts", {"a", "bc", "def"});
   const Metadata& metadata = parsed();
   const Array& array = std::get<Array>(metadata.find("texts")->data);
-  const std::vector<Value> two = elements(array, 2);
+  const std::vector<MetadataValue> two = elements(array, 2);
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(std::get<std::string_view>(two[1].data), "bc");
   EXPECT_EQ(elements(array, 100).size(), 3u);

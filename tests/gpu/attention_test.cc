@@ -1,5 +1,5 @@
 // Attention on a GPU, from embeddings to the results of all heads, against codecs and the scalar
-// twin; and the same bits however the work is shared out.
+// reference; and the same bits however the work is shared out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <ostream>
 
 #include "base/half.h"
-#include "gpu/desk.h"
+#include "gpu/device_fixture.h"
 #include "gpu/open_gpu.h"
 #include "gpu/random_matrix.h"
-#include "kernels/cuda/twin.h"
+#include "kernels/cuda/reference.h"
 #include "kernels/ops.h"
 #include "kv/memory/codec.h"
 #include "model/attention_plan.h"
@@ -57,8 +57,8 @@ const std::pair<std::uint32_t, std::uint32_t> kSequences[] = {{1, 0},   {1, 15},
 // A step: what it is given, what the cache holds before, and both on a GPU.
 class Step {
  public:
-  Step(Desk& desk, const Case& c)
-      : desk_(desk),
+  Step(DeviceFixture& gpu, const Case& c)
+      : gpu_(gpu),
         case_(c),
         layout_{.element = c.element,
                 .block_tokens = c.block_tokens,
@@ -69,22 +69,22 @@ class Step {
     std::uint32_t blocks = 0;
     for (const auto& [rows, first] : kSequences) {
       const auto s = static_cast<std::uint32_t>(sequences_.size());
-      sequences_.push_back({static_cast<std::uint32_t>(places_.size()), rows, first, blocks});
+      sequences_.push_back({static_cast<std::uint32_t>(batch_tokens_.size()), rows, first, blocks});
       for (std::uint32_t i = 0; i < rows; ++i) {
-        places_.push_back({0, cuda::kNoChoice, first + i, s});
+        batch_tokens_.push_back({0, cuda::kNotSampled, first + i, s});
       }
       blocks += (first + rows + c.block_tokens - 1) / c.block_tokens;
     }
     // A row that nobody has.
-    places_.push_back({0, cuda::kNoChoice, cuda::kNoPosition, 0});
+    batch_tokens_.push_back({0, cuda::kNotSampled, cuda::kNoPosition, 0});
     // Blocks backwards, with others between; all that no row has is NaN.
     for (std::uint32_t b = 0; b < blocks; ++b) table_.push_back(2 * (blocks - 1 - b) + b % 2);
     pages_.assign(2 * blocks * layout_.page_bytes(), std::byte{0xFF});
     for (std::uint32_t s = 0; s < sequences_.size(); ++s) {
       for (std::uint32_t p = 0; p < sequences_[s].first_position; ++p) store(pages_, s, p);
     }
-    qkv_.resize(places_.size() * columns());
-    for (std::size_t r = 0; r < places_.size(); ++r) {
+    qkv_.resize(batch_tokens_.size() * columns());
+    for (std::size_t r = 0; r < batch_tokens_.size(); ++r) {
       for (std::size_t i = 0; i < columns(); ++i) {
         qkv_[r * columns() + i] = uniform(500 + r, i, i < c.heads * c.dim ? 3.0f : 1.0f);
       }
@@ -95,47 +95,45 @@ class Step {
         sines_.push_back(std::sin(0.37f * static_cast<float>(p * i)));
       }
     }
-    pages_on_gpu_ = desk.send(pages_);
-    query_on_gpu_ = desk.spoiled(places_.size() * c.heads * c.dim * 2);
-    sequences_on_gpu_ = desk.send(sequences_);
-    places_on_gpu_ = desk.send(places_);
-    spoilt_on_gpu_ = desk.send(std::vector<std::uint32_t>(sequences_.size()));
-    table_on_gpu_ = desk.send(table_);
+    pages_on_gpu_ = gpu.send(pages_);
+    query_on_gpu_ = gpu.poisoned(batch_tokens_.size() * c.heads * c.dim * 2);
+    sequences_on_gpu_ = gpu.send(sequences_);
+    places_on_gpu_ = gpu.send(batch_tokens_);
+    nonfinite_on_gpu_ = gpu.send(std::vector<std::uint32_t>(sequences_.size()));
+    table_on_gpu_ = gpu.send(table_);
   }
 
-  const std::vector<cuda::RowPlace>& places() const { return places_; }
-  std::span<const cuda::SequencePlace> sequences() const { return sequences_; }
+  const std::vector<cuda::BatchToken>& batch_tokens() const { return batch_tokens_; }
+  std::span<const cuda::BatchSequence> sequences() const { return sequences_; }
   const PageLayout& layout() const { return layout_; }
   std::vector<float>& qkv() { return qkv_; }
 
   void append() {
-    const device::Buffer qkv = desk_.send(qkv_);
-    const device::Buffer cosines = desk_.send(cosines_);
-    const device::Buffer sines = desk_.send(sines_);
-    cuda::launch_append({.qkv = qkv.as<float>(),
-                         .places = places_on_gpu_.as<cuda::RowPlace>(),
-                         .sequences = sequences_on_gpu_.as<cuda::SequencePlace>(),
-                         .pages = pages(),
-                         .rows = static_cast<std::uint32_t>(places_.size()),
-                         .heads = case_.heads,
-                         .cosines = cosines.as<float>(),
-                         .sines = sines.as<float>(),
-                         .pairs = pairs(),
-                         .adjacent = adjacent(),
-                         .query = query_on_gpu_.as<std::uint16_t>(),
-                         .spoilt = spoilt_on_gpu_.as<std::uint32_t>()},
-                        desk_.stream().handle());
-    desk_.finish();
+    const device::Buffer qkv = gpu_.send(qkv_);
+    const device::Buffer cosines = gpu_.send(cosines_);
+    const device::Buffer sines = gpu_.send(sines_);
+    cuda::launch_rope_and_store_kv({.qkv = qkv.as<float>(),
+                                    .batch_tokens = places_on_gpu_.as<cuda::BatchToken>(),
+                                    .sequences = sequences_on_gpu_.as<cuda::BatchSequence>(),
+                                    .pages = pages(),
+                                    .rows = static_cast<std::uint32_t>(batch_tokens_.size()),
+                                    .heads = case_.heads,
+                                    .cosines = cosines.as<float>(),
+                                    .sines = sines.as<float>(),
+                                    .pairs = pairs(),
+                                    .adjacent = adjacent(),
+                                    .query = query_on_gpu_.as<std::uint16_t>(),
+                                    .nonfinite = nonfinite_on_gpu_.as<std::uint32_t>()},
+                                   gpu_.stream().handle());
+    gpu_.finish();
   }
-  std::vector<std::byte> pages_now() {
-    return desk_.fetch<std::byte>(pages_on_gpu_, pages_.size());
-  }
+  std::vector<std::byte> pages_now() { return gpu_.fetch<std::byte>(pages_on_gpu_, pages_.size()); }
   std::vector<std::uint16_t> query_now() {
-    return desk_.fetch<std::uint16_t>(query_on_gpu_, places_.size() * case_.heads * case_.dim);
+    return gpu_.fetch<std::uint16_t>(query_on_gpu_, batch_tokens_.size() * case_.heads * case_.dim);
   }
   // Of each sequence.
-  std::vector<std::uint32_t> spoilt_now() {
-    return desk_.fetch<std::uint32_t>(spoilt_on_gpu_, sequences_.size());
+  std::vector<std::uint32_t> nonfinite_now() {
+    return gpu_.fetch<std::uint32_t>(nonfinite_on_gpu_, sequences_.size());
   }
   // [rows][heads][dim], with as many blocks at once as `blocks`.
   std::vector<cuda::Bf16> attend(std::uint32_t blocks) {
@@ -144,39 +142,40 @@ class Step {
               {.heads = case_.heads, .kv_heads = case_.kv_heads, .window = case_.window},
               {.blocks = blocks, .wide_blocks = model::kNoWideTiles});
     const std::uint32_t columns = case_.heads * case_.dim;
-    const auto rows = static_cast<std::uint32_t>(places_.size());
-    const device::Buffer operand = desk_.spoiled(2 * cuda::operand_values(rows, columns));
-    const device::Buffer partials = desk_.spoiled(4 * (1u << 16) * cuda::partial_floats(256));
-    const device::Buffer items = desk_.send(plan.items);
+    const auto rows = static_cast<std::uint32_t>(batch_tokens_.size());
+    const device::Buffer activations = gpu_.poisoned(2 * cuda::activation_values(rows, columns));
+    const device::Buffer partials = gpu_.poisoned(4 * (1u << 16) * cuda::partial_floats(256));
+    const device::Buffer items = gpu_.send(plan.items);
     const device::Buffer counts =
-        desk_.send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
-                                              static_cast<std::uint32_t>(plan.merges.size())});
-    cuda::Attend job = {.query = query_on_gpu_.as<std::uint16_t>(),
-                        .sequences = sequences_on_gpu_.as<cuda::SequencePlace>(),
-                        .pages = pages(),
-                        .heads = case_.heads,
-                        .window = case_.window,
-                        .scale = scale(),
-                        .items = items.as<cuda::AttentionItem>(),
-                        .item_count = counts.as<std::uint32_t>(),
-                        .items_max = static_cast<std::uint32_t>(plan.items.size()) + 3,
-                        .rows = rows,
-                        .partials = partials.as<float>(),
-                        .operand = operand.as<cuda::Bf16>()};
-    cuda::launch_attend(job, desk_.stream().handle());
+        gpu_.send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
+                                             static_cast<std::uint32_t>(plan.merges.size())});
+    cuda::PagedAttention job = {.query = query_on_gpu_.as<std::uint16_t>(),
+                                .sequences = sequences_on_gpu_.as<cuda::BatchSequence>(),
+                                .pages = pages(),
+                                .heads = case_.heads,
+                                .window = case_.window,
+                                .scale = scale(),
+                                .items = items.as<cuda::AttentionItem>(),
+                                .item_count = counts.as<std::uint32_t>(),
+                                .items_max = static_cast<std::uint32_t>(plan.items.size()) + 3,
+                                .rows = rows,
+                                .partials = partials.as<float>(),
+                                .activations = activations.as<cuda::Bf16>()};
+    cuda::launch_paged_attention(job, gpu_.stream().handle());
     device::Buffer merges;
     if (!plan.merges.empty()) {
-      merges = desk_.send(plan.merges);
+      merges = gpu_.send(plan.merges);
       job.items = merges.as<cuda::AttentionItem>();
       job.item_count = counts.as<std::uint32_t>() + 1;
       job.items_max = static_cast<std::uint32_t>(plan.merges.size()) + 1;
-      cuda::launch_merge(job, desk_.stream().handle());
+      cuda::launch_merge_splits(job, gpu_.stream().handle());
     }
-    const auto blocked = desk_.fetch<cuda::Bf16>(operand, cuda::operand_values(rows, columns));
+    const auto blocked =
+        gpu_.fetch<cuda::Bf16>(activations, cuda::activation_values(rows, columns));
     std::vector<cuda::Bf16> plain(std::size_t{rows} * columns);
     for (std::uint32_t r = 0; r < rows; ++r) {
       for (std::uint32_t i = 0; i < columns; ++i) {
-        plain[std::size_t{r} * columns + i] = blocked[cuda::operand_place(r, i, rows)];
+        plain[std::size_t{r} * columns + i] = blocked[cuda::activation_index(r, i, rows)];
       }
     }
     return plain;
@@ -200,7 +199,7 @@ class Step {
   std::vector<float> unrounded_query(std::uint32_t r, std::uint32_t head) {
     const float* const from = qkv_.data() + r * columns() + head * case_.dim;
     std::vector<float> row(from, from + case_.dim);
-    rotate(row, places_[r].position);
+    rotate(row, batch_tokens_[r].position);
     return row;
   }
   std::vector<float> rounded(std::uint32_t s, std::uint32_t p, std::uint32_t head, int part) {
@@ -251,15 +250,15 @@ class Step {
       second = a * sines[i] + b * cosines[i];
     }
   }
-  cuda::Pages pages() const {
+  cuda::PagedKv pages() const {
     return {pages_on_gpu_.as<std::byte>(), layout_, kLayer, table_on_gpu_.as<std::uint32_t>()};
   }
 
-  Desk& desk_;
+  DeviceFixture& gpu_;
   Case case_;
   PageLayout layout_;
-  std::vector<cuda::SequencePlace> sequences_;
-  std::vector<cuda::RowPlace> places_;
+  std::vector<cuda::BatchSequence> sequences_;
+  std::vector<cuda::BatchToken> batch_tokens_;
   std::vector<std::uint32_t> table_;
   std::vector<std::byte> pages_;
   std::vector<float> qkv_;
@@ -269,25 +268,25 @@ class Step {
   device::Buffer query_on_gpu_;
   device::Buffer sequences_on_gpu_;
   device::Buffer places_on_gpu_;
-  device::Buffer spoilt_on_gpu_;
+  device::Buffer nonfinite_on_gpu_;
   device::Buffer table_on_gpu_;
 };
 
 class GpuAttention : public testing::TestWithParam<Case> {};
 
-TEST_P(GpuAttention, AppendedRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
+TEST_P(GpuAttention, StoredRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
   REQUIRE_GPU();
-  Desk desk;
-  Step step(desk, GetParam());
+  DeviceFixture gpu;
+  Step step(gpu, GetParam());
   step.append();
   std::vector<std::byte> expected = step.pages_before();
-  for (const cuda::RowPlace& place : step.places()) {
+  for (const cuda::BatchToken& place : step.batch_tokens()) {
     if (place.position != cuda::kNoPosition) step.store(expected, place.sequence, place.position);
   }
   ASSERT_TRUE(step.pages_now() == expected);
   const std::vector<std::uint16_t> query = step.query_now();
   const std::size_t row_values = GetParam().heads * GetParam().dim;
-  for (std::uint32_t r = 0; r + 1 < step.places().size(); ++r) {
+  for (std::uint32_t r = 0; r + 1 < step.batch_tokens().size(); ++r) {
     for (std::uint32_t head = 0; head < GetParam().heads; ++head) {
       const std::vector<float> exact = step.unrounded_query(r, head);
       for (std::uint32_t d = 0; d < GetParam().dim; ++d) {
@@ -300,18 +299,18 @@ TEST_P(GpuAttention, AppendedRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
 
 // Results differ by their rounding to bf16 and by weights that round the other way: a lost key
 // would be ten times as much.
-TEST_P(GpuAttention, ResultsAreTheTwinsHoweverTheWorkIsSharedOut) {
+TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
   REQUIRE_GPU();
   const Case& c = GetParam();
-  Desk desk;
-  Step step(desk, c);
+  DeviceFixture gpu;
+  Step step(gpu, c);
   step.append();
   const std::vector<cuda::Bf16> got = step.attend(100000);
   for (const std::uint32_t blocks : {1u, 40u}) {
     ASSERT_TRUE(step.attend(blocks) == got) << blocks << " blocks";
   }
   for (std::uint32_t s = 0; s < step.sequences().size(); ++s) {
-    const cuda::SequencePlace& sequence = step.sequences()[s];
+    const cuda::BatchSequence& sequence = step.sequences()[s];
     for (const std::uint32_t head : {0u, c.heads - 1}) {
       std::vector<float> keys;
       std::vector<float> values;
@@ -326,13 +325,13 @@ TEST_P(GpuAttention, ResultsAreTheTwinsHoweverTheWorkIsSharedOut) {
         std::vector<float> query = step.unrounded_query(sequence.first_row + i, head);
         for (float& value : query) value = step.query_value(step.round_query(value));
         const std::vector<float> expected =
-            cuda::twin::attend({.q = query.data(),
-                                .dim = c.dim,
-                                .scale = step.scale(),
-                                .first = kernels::first_visible_key(position, c.window),
-                                .position = position,
-                                .brain = c.element == Element::kBF16},
-                               keys.data(), values.data());
+            cuda::reference::attention({.q = query.data(),
+                                        .dim = c.dim,
+                                        .scale = step.scale(),
+                                        .first = kernels::first_visible_key(position, c.window),
+                                        .position = position,
+                                        .brain = c.element == Element::kBF16},
+                                       keys.data(), values.data());
         double error = 0;
         double norm = 0;
         for (std::uint32_t d = 0; d < c.dim; ++d) {
@@ -353,21 +352,21 @@ TEST_P(GpuAttention, ResultsAreTheTwinsHoweverTheWorkIsSharedOut) {
 TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
   REQUIRE_GPU();
   const Case& c = GetParam();
-  const float limit = kernels::first_infinite(kernels::Arithmetic::kFloats, c.element);
+  const float limit = kernels::first_infinite(kernels::Numerics::kFp32, c.element);
   const float largest = std::nextafter(limit, 0.0f);
   for (const std::uint32_t part : {0u, 1u, 2u}) {
     for (const float bad : {INFINITY, NAN, -3.4e38f, limit, -limit, largest}) {
-      Desk desk;
-      Step step(desk, c);
+      DeviceFixture gpu;
+      Step step(gpu, c);
       const std::uint32_t heads_before[] = {0, c.heads, c.heads + c.kv_heads};
       const std::uint32_t head = heads_before[part] + (part == 0 ? c.heads : c.kv_heads) - 1;
       // The first sequence's only row; the last dimension is never rotated.
       step.qkv()[head * c.dim + c.dim - 1] = bad;
       step.append();
       const bool finite = bad == largest;
-      std::vector<std::uint32_t> spoilt(step.sequences().size(), 0);
-      spoilt[0] = finite ? 0 : 1;
-      ASSERT_EQ(step.spoilt_now(), spoilt) << bad << ", part " << part;
+      std::vector<std::uint32_t> nonfinite(step.sequences().size(), 0);
+      nonfinite[0] = finite ? 0 : 1;
+      ASSERT_EQ(step.nonfinite_now(), nonfinite) << bad << ", part " << part;
       if (finite) continue;
       const std::vector<cuda::Bf16> got = step.attend(1);
       const std::size_t own = (c.heads - 1) * c.dim;
@@ -383,29 +382,30 @@ TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, GpuAttention, testing::ValuesIn(all_cases()));
 
-TEST(GpuEmbed, RowsAreTheEmbeddingsOfTheirTokensOrChoices) {
+TEST(GpuEmbed, RowsAreTheEmbeddingsOfTheirTokensOrSampledOnes) {
   REQUIRE_GPU();
-  Desk desk;
+  DeviceFixture gpu;
   const std::uint32_t width = 200;
   std::vector<cuda::Bf16> table(10 * width);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = bf16_from_float(uniform(3, i, 1.0f));
-  const std::vector<cuda::RowPlace> places = {{7, cuda::kNoChoice, 5, 0},
-                                              {1, 2, 6, 0},
-                                              {4, cuda::kNoChoice, cuda::kNoPosition, 0},
-                                              {4, 1, 7, 0}};
+  const std::vector<cuda::BatchToken> batch_tokens = {{7, cuda::kNotSampled, 5, 0},
+                                                      {1, 2, 6, 0},
+                                                      {4, cuda::kNotSampled, cuda::kNoPosition, 0},
+                                                      {4, 1, 7, 0}};
   const std::uint32_t tokens[] = {7, 9, 0, 0};  // nobody's row and a failed choice: token 0
-  const device::Buffer table_on_gpu = desk.send(table);
-  const device::Buffer places_on_gpu = desk.send(places);
-  const device::Buffer choices = desk.send(std::vector<std::uint32_t>{3, cuda::kNoChoice, 9});
-  const device::Buffer residual = desk.spoiled(places.size() * width * 4);
+  const device::Buffer table_on_gpu = gpu.send(table);
+  const device::Buffer places_on_gpu = gpu.send(batch_tokens);
+  const device::Buffer sampled_tokens =
+      gpu.send(std::vector<std::uint32_t>{3, cuda::kNotSampled, 9});
+  const device::Buffer residual = gpu.poisoned(batch_tokens.size() * width * 4);
   cuda::launch_embed({.table = table_on_gpu.as<cuda::Bf16>(),
-                      .places = places_on_gpu.as<cuda::RowPlace>(),
-                      .choices = choices.as<std::uint32_t>(),
-                      .rows = static_cast<std::uint32_t>(places.size()),
+                      .batch_tokens = places_on_gpu.as<cuda::BatchToken>(),
+                      .sampled_tokens = sampled_tokens.as<std::uint32_t>(),
+                      .rows = static_cast<std::uint32_t>(batch_tokens.size()),
                       .width = width,
                       .residual = residual.as<float>()},
-                     desk.stream().handle());
-  const auto got = desk.fetch<float>(residual, places.size() * width);
+                     gpu.stream().handle());
+  const auto got = gpu.fetch<float>(residual, batch_tokens.size() * width);
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i], float_from_bf16(table[tokens[i / width] * width + i % width])) << i;
   }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "gpu/desk.h"
+#include "gpu/device_fixture.h"
 #include "gpu/open_gpu.h"
 #include "kernels/cuda/ops.h"
 
@@ -14,7 +14,7 @@ using kv::memory::PageLayout;
 // More copies than one launch takes, of every length a block has, against the host's copy_rows().
 TEST(CopyRowsTest, CopiesTheFirstRowsWithTheirScalesAndNoOtherByte) {
   REQUIRE_GPU();
-  Desk desk;
+  DeviceFixture gpu;
   for (const Element element : {Element::kF16, Element::kBF16, Element::kE4M3}) {
     for (const std::uint32_t block : {16u, 128u}) {
       for (const std::uint32_t dim : {64u, 256u}) {
@@ -32,15 +32,15 @@ TEST(CopyRowsTest, CopiesTheFirstRowsWithTheirScalesAndNoOtherByte) {
         }
         std::vector<cuda::BlockCopy> copies;
         for (std::uint32_t i = 0; i < pairs; ++i) copies.push_back({2 * i, 2 * i + 1, i});
-        const device::Buffer on_gpu = desk.send(pages);
+        const device::Buffer on_gpu = gpu.send(pages);
         cuda::launch_copy_rows({.pages = on_gpu.data(), .layout = layout, .copies = copies},
-                               desk.stream().handle());
+                               gpu.stream().handle());
         for (const cuda::BlockCopy& copy : copies) {
           if (copy.tokens == block) continue;  // a whole page: the host copies its unused bytes too
           kv::memory::copy_rows(layout, pages.data() + copy.from * layout.page_bytes(),
                                 pages.data() + copy.to * layout.page_bytes(), copy.tokens);
         }
-        const std::vector<std::byte> got = desk.fetch<std::byte>(on_gpu, pages.size());
+        const std::vector<std::byte> got = gpu.fetch<std::byte>(on_gpu, pages.size());
         const std::size_t used = layout.page_bytes() - layout.unused_bytes;
         std::copy_n(
             pages.begin() + static_cast<std::ptrdiff_t>(2 * block * layout.page_bytes()), used,

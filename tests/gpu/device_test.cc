@@ -9,7 +9,7 @@ namespace pagoda::gpu_test {
 namespace {
 
 TEST(Device, AMissingGpuIsAnErrorThatSaysWhatIsMissing) {
-  const Result<device::DeviceFacts> opened = device::open_gpu();
+  const Result<device::DeviceProperties> opened = device::open_gpu();
   if (opened.ok()) GTEST_SKIP() << kNeedsNoGpu << ": there is one, " << opened.value().name;
   EXPECT_EQ(opened.error().code, ErrorCode::kNotFound);
   const std::string& message = opened.error().message;

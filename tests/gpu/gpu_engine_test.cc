@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "gpu/gpu_desk.h"
+#include "gpu/gpu_engine_fixture.h"
 #include "gpu/open_gpu.h"
 
 namespace pagoda::gpu_test {
 namespace {
 
-using engine::Heard;
 using engine::Request;
+using engine::TestSink;
 using kv::memory::Element;
 
 // Greedy and drawn, with and without log-probabilities, forked and penalised: every way a token is
@@ -45,11 +45,11 @@ TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 24);
-  std::vector<std::shared_ptr<Heard>> alone;
+  std::vector<std::shared_ptr<TestSink>> alone;
   for (const Request& request : requests) {
-    GpuDesk desk(model, {.element = GetParam()});
-    alone.push_back(desk.submit(request));
-    desk.run();
+    GpuEngineFixture gpu(model, {.element = GetParam()});
+    alone.push_back(gpu.submit(request));
+    gpu.run();
   }
   // Blocks of the same tokens that were computed twice have the same bytes.
   std::uint64_t joins = 0;
@@ -57,20 +57,20 @@ TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
     ++joins;
     EXPECT_TRUE(std::ranges::equal(mine, existing)) << "join " << joins;
   };
-  const DeskOptions all[] = {
+  const FixtureOptions all[] = {
       {}, {.batched_tokens = 64}, {.graphs = false}, {.blocks = 64, .batched_tokens = 128}};
-  for (DeskOptions options : all) {
+  for (FixtureOptions options : all) {
     options.element = GetParam();
-    options.on_join = compare;
-    GpuDesk desk(model, options);
+    options.on_deduplicate = compare;
+    GpuEngineFixture gpu(model, options);
     for (int round = 0; round < 2; ++round) {  // the second one finds prefixes in the cache
-      std::vector<std::shared_ptr<Heard>> heard;
-      for (const Request& request : requests) heard.push_back(desk.submit(request));
-      desk.run();
+      std::vector<std::shared_ptr<TestSink>> heard;
+      for (const Request& request : requests) heard.push_back(gpu.submit(request));
+      gpu.run();
       for (std::size_t i = 0; i < requests.size(); ++i) expect_same(*heard[i], *alone[i], i);
     }
     if (options.blocks == 64) {
-      EXPECT_GT(desk.counters().preemptions, 0u);
+      EXPECT_GT(gpu.counters().preemptions, 0u);
     }
   }
   EXPECT_GT(joins, 0u);
@@ -82,7 +82,7 @@ TEST_P(GpuEngine, AHitThatEndsInsideABlockGivesTheAnswerOfAColdStart) {
   REQUIRE_GPU();
   const SeededModel model({.layers = 3, .heads = 8, .kv_heads = 2, .head_dim = 128});
   const model::Tokens shared = model::random_tokens(model.config(), 96, 21);
-  GpuDesk warm(model, {.element = GetParam()});
+  GpuEngineFixture warm(model, {.element = GetParam()});
   Request first;
   first.prompt = shared;
   first.end.max_tokens = 1;
@@ -99,7 +99,7 @@ TEST_P(GpuEngine, AHitThatEndsInsideABlockGivesTheAnswerOfAColdStart) {
     request.sampling.temperature = 1.0f;
     request.sampling.logprobs = 2;
     request.sampling.seed = length;
-    GpuDesk cold(model, {.element = GetParam()});
+    GpuEngineFixture cold(model, {.element = GetParam()});
     const auto expected = cold.submit(request);
     cold.run();
     const auto got = warm.submit(request);
@@ -114,16 +114,16 @@ TEST_P(GpuEngine, GraphsThatCannotBeMadeCostNoAnswer) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 16);
-  std::vector<std::shared_ptr<Heard>> expected;
-  GpuDesk plain(model, {.graphs = false, .element = GetParam()});
+  std::vector<std::shared_ptr<TestSink>> expected;
+  GpuEngineFixture plain(model, {.graphs = false, .element = GetParam()});
   for (const Request& request : requests) expected.push_back(plain.submit(request));
   plain.run();
   for (const std::uint64_t failures : {1u, 1000000u}) {
-    GpuDesk desk(model, {.element = GetParam()});
+    GpuEngineFixture gpu(model, {.element = GetParam()});
     device::fail_next_graphs(failures);
-    std::vector<std::shared_ptr<Heard>> heard;
-    for (const Request& request : requests) heard.push_back(desk.submit(request));
-    desk.run();
+    std::vector<std::shared_ptr<TestSink>> heard;
+    for (const Request& request : requests) heard.push_back(gpu.submit(request));
+    gpu.run();
     device::fail_next_graphs(0);
     for (std::size_t i = 0; i < requests.size(); ++i) expect_same(*heard[i], *expected[i], i);
   }
@@ -134,18 +134,18 @@ TEST(GpuEngineTest, ADeviceThatIsLostAtAnyCallEndsEveryRequestAndSaysWhy) {
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 8);
   for (std::uint64_t call = 1; call < 200; call += 1 + call / 4) {
-    GpuDesk desk(model, {});
+    GpuEngineFixture gpu(model, {});
     device::fail_from_call(call);
-    std::vector<std::shared_ptr<Heard>> heard;
-    for (const Request& request : requests) heard.push_back(desk.submit(request));
-    desk.run();
-    heard.push_back(desk.submit(requests[0]));
-    desk.run();
+    std::vector<std::shared_ptr<TestSink>> heard;
+    for (const Request& request : requests) heard.push_back(gpu.submit(request));
+    gpu.run();
+    heard.push_back(gpu.submit(requests[0]));
+    gpu.run();
     device::fail_from_call(0);
     std::size_t lost = 0;
     for (const auto& each : heard) {
       ASSERT_TRUE(each->ended()) << "call " << call;
-      for (const Heard::Given& given : each->answers) {
+      for (const TestSink::Given& given : each->answers) {
         if (given.reason != engine::FinishReason::kLost) continue;
         ++lost;
         ASSERT_TRUE(given.message.starts_with("GPU: ")) << given.message;

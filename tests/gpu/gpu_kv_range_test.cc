@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "engine/marked_model.h"
-#include "gpu/gpu_desk.h"
+#include "gpu/gpu_engine_fixture.h"
 #include "gpu/open_gpu.h"
 
 namespace pagoda::gpu_test {
@@ -24,19 +24,19 @@ TEST_P(GpuKvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyEl
   const engine::MarkedModel model(seeded, part,
                                   beyond_all ? engine::kBeyondAll : engine::kBeyondFp16);
   // Prompts are computed in chunks: the marked token is not in the last one.
-  const DeskOptions options = {.batched_tokens = 24, .element = element};
-  GpuDesk quiet(model, options);
+  const FixtureOptions options = {.batched_tokens = 24, .element = element};
+  GpuEngineFixture quiet(model, options);
   const auto alone = quiet.submit(engine::marked_request(model.config(), false));
   quiet.run();
   ASSERT_EQ(alone->answers[0].reason, FinishReason::kLength) << alone->answers[0].message;
 
-  GpuDesk desk(model, options);
-  const auto marked = desk.submit(engine::marked_request(model.config(), true));
-  const auto beside = desk.submit(engine::marked_request(model.config(), false));
-  desk.run();
+  GpuEngineFixture gpu(model, options);
+  const auto marked = gpu.submit(engine::marked_request(model.config(), true));
+  const auto beside = gpu.submit(engine::marked_request(model.config(), false));
+  gpu.run();
   expect_same(*beside, *alone, 1);
-  const auto again = desk.submit(engine::marked_request(model.config(), true));
-  desk.run();
+  const auto again = gpu.submit(engine::marked_request(model.config(), true));
+  gpu.run();
   if (!beyond_all && element == Element::kBF16) {
     EXPECT_EQ(marked->answers[0].reason, FinishReason::kLength) << marked->answers[0].message;
     expect_same(*again, *marked, 2);

@@ -26,11 +26,11 @@ class GpuTables {
  public:
   GpuTables(model::GpuDecoder& decoder, const std::vector<model::Tokens>& sequences,
             std::uint64_t seed) {
-    const std::size_t slices = decoder.slice_plan().slices.size();
+    const std::size_t groups = decoder.group_plan().groups.size();
     const std::uint32_t block = decoder.page_layout().block_tokens;
     std::size_t blocks = 0;
     for (const model::Tokens& tokens : sequences) blocks += (tokens.size() + block - 1) / block;
-    const std::size_t pages = 2 * blocks * slices;
+    const std::size_t pages = 2 * blocks * groups;
     pages_ = value_or_exit(
         device::Buffer::allocate(pages * decoder.page_layout().page_bytes(), "test pages"));
     value_or_exit(decoder.stream().fill(pages_.data(), 0xFF, pages_.bytes()));
@@ -42,7 +42,7 @@ class GpuTables {
     }
     tables_.resize(sequences.size());
     for (std::size_t s = 0; s < sequences.size(); ++s) {
-      for (std::size_t slice = 0; slice < slices; ++slice) {
+      for (std::size_t group = 0; group < groups; ++group) {
         const std::size_t own = (sequences[s].size() + block - 1) / block;
         storage_.emplace_back(ids.end() - static_cast<std::ptrdiff_t>(own), ids.end());
         ids.resize(ids.size() - own);
@@ -146,22 +146,22 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
 model::Logits run_on_cpu(const model::Config& config, const model::Weights& weights,
                          const model::Tokens& tokens) {
   ThreadPool pool(usable_cores());
-  // The fastest set of fp32 arithmetic.
+  // The fastest set of fp32 numerics.
   const kernels::KernelSet* kernels = &kernels::ref_set();
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    if (set->arithmetic == kernels::Arithmetic::kFloats) kernels = set;
+    if (set->numerics == kernels::Numerics::kFp32) kernels = set;
   }
   const auto rows = static_cast<std::uint32_t>(tokens.size());
   model::Decoder decoder(config, weights, *kernels, pool,
                          {.rows_max = rows, .kv_element = kv::memory::Element::kF32});
-  const std::size_t slices = decoder.slice_plan().slices.size();
+  const std::size_t groups = decoder.group_plan().groups.size();
   const std::uint32_t blocks = (rows + 15) / 16;
   const auto pages = value_or_exit(kv::memory::PageBuffer::allocate(
-      decoder.page_layout(), static_cast<std::uint32_t>(blocks * slices)));
+      decoder.page_layout(), static_cast<std::uint32_t>(blocks * groups)));
   std::vector<kv::BlockId> ids;
-  for (std::uint32_t i = 0; i < blocks * slices; ++i) ids.push_back(kv::BlockId(i));
+  for (std::uint32_t i = 0; i < blocks * groups; ++i) ids.push_back(kv::BlockId(i));
   std::vector<kv::memory::BlockTable> tables;
-  for (std::size_t s = 0; s < slices; ++s) tables.push_back(ids.data() + s * blocks);
+  for (std::size_t s = 0; s < groups; ++s) tables.push_back(ids.data() + s * blocks);
   const model::SequenceRows sequence = {.rows = rows, .first_position = 0, .tables = tables};
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < rows; ++i) wanted.push_back(i);

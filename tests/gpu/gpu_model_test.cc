@@ -68,7 +68,7 @@ const Case kCases[] = {
      Element::kE4M3},
     {"WidthsOfNoWholeChunks", {.width = 272, .hidden_width = 360}},
     {"Window", {.heads = 4, .kv_heads = 2, .head_dim = 64, .window = 100}},
-    {"HeadNorms", {.heads = 4, .kv_heads = 2, .head_dim = 128, .head_norms = true}},
+    {"QkNorm", {.heads = 4, .kv_heads = 2, .head_dim = 128, .qk_norm = true}},
     {"Q4_0", {.hidden_width = 512, .type = TensorType::kQ4_0}},
     {"Q4_1", {.hidden_width = 512, .type = TensorType::kQ4_1}},
     {"Q8_0", {.hidden_width = 512, .type = TensorType::kQ8_0}},

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "gpu/gpu_desk.h"
+#include "gpu/gpu_engine_fixture.h"
 #include "gpu/open_gpu.h"
 #include "store/disk/disk_store.h"
 #include "store/host/host_store.h"
@@ -12,8 +12,8 @@
 namespace pagoda::gpu_test {
 namespace {
 
-using engine::Heard;
 using engine::Request;
+using engine::TestSink;
 
 std::vector<Request> requests_of(const model::Config& config, std::size_t count) {
   std::vector<Request> requests;
@@ -32,13 +32,13 @@ std::vector<Request> requests_of(const model::Config& config, std::size_t count)
 enum class Way { kHost, kDisk };
 
 std::unique_ptr<kv::PageStore> open_store(Way way, const std::string& folder,
-                                          engine::Machine& machine) {
-  const std::uint64_t page_bytes = machine.page_layout().page_bytes();
-  auto mover = machine.create_page_mover();
-  EXPECT_TRUE(mover.ok());
+                                          engine::Backend& backend) {
+  const std::uint64_t page_bytes = backend.page_layout().page_bytes();
+  auto copier = backend.create_page_copier();
+  EXPECT_TRUE(copier.ok());
   if (way == Way::kHost) {
     return store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
-                                  std::move(mover).value())
+                                  std::move(copier).value())
         .value();
   }
   auto disk = store::DiskStore::open({.path = folder,
@@ -47,7 +47,7 @@ std::unique_ptr<kv::PageStore> open_store(Way way, const std::string& folder,
                                       .block_tokens = 16,
                                       .key_file = {}});
   EXPECT_TRUE(disk.ok()) << disk.error().message;
-  return store::StagedStore::open(std::move(disk).value(), std::move(mover).value(),
+  return store::StagedStore::open(std::move(disk).value(), std::move(copier).value(),
                                   {.page_bytes = page_bytes, .slots = 8})
       .value();
 }
@@ -66,26 +66,26 @@ TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 12);
-  std::vector<std::shared_ptr<Heard>> alone;
+  std::vector<std::shared_ptr<TestSink>> alone;
   for (const Request& request : requests) {
-    GpuDesk desk(model, {.element = element()});
-    alone.push_back(desk.submit(request));
-    desk.run();
+    GpuEngineFixture gpu(model, {.element = element()});
+    alone.push_back(gpu.submit(request));
+    gpu.run();
   }
   // Less than the requests need together: what ends is soon evicted, and some are preempted.
-  GpuDesk desk(
+  GpuEngineFixture gpu(
       model,
-      {.blocks = 96, .batched_tokens = 128, .element = element(), .open_store = [&](auto& machine) {
-         return open_store(way(), folder_, machine);
+      {.blocks = 96, .batched_tokens = 128, .element = element(), .open_store = [&](auto& backend) {
+         return open_store(way(), folder_, backend);
        }});
   std::uint64_t loaded = 0;
   for (int round = 0; round < 4; ++round) {
-    std::vector<std::shared_ptr<Heard>> heard;
+    std::vector<std::shared_ptr<TestSink>> heard;
     for (const Request& request : requests) {
-      heard.push_back(desk.submit(request));
-      if (round % 2 == 1) desk.run();  // one by one, and all together
+      heard.push_back(gpu.submit(request));
+      if (round % 2 == 1) gpu.run();  // one by one, and all together
     }
-    desk.run();
+    gpu.run();
     for (std::size_t i = 0; i < requests.size(); ++i) {
       expect_same(*heard[i], *alone[i], i);
       loaded += heard[i]->answers[0].record.load.tokens_loaded();

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "gpu/random_matrix.h"
-#include "kernels/cuda/packed_matrix.h"
-#include "kernels/cuda/twin.h"
+#include "kernels/cuda/gemm/packed_matrix.h"
+#include "kernels/cuda/reference.h"
 #include "kernels/select.h"
 #include "model/attention_plan.h"
 
@@ -16,11 +16,11 @@ namespace {
 
 using gguf::TensorType;
 using kernels::cuda::AttentionItem;
-using kernels::cuda::Form;
 using kernels::cuda::SourceRow;
+using kernels::cuda::WeightFormat;
 
-std::vector<std::byte> packed(const kernels::WeightMatrix& matrix, Form form) {
-  std::vector<std::byte> bytes(kernels::cuda::packed_bytes(form, matrix.rows, matrix.columns));
+std::vector<std::byte> packed(const kernels::WeightMatrix& matrix, WeightFormat format) {
+  std::vector<std::byte> bytes(kernels::cuda::packed_bytes(format, matrix.rows, matrix.columns));
   const std::size_t tiles = kernels::cuda::row_tiles(matrix.rows);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     SourceRow rows[kernels::cuda::kTileRows];
@@ -28,55 +28,59 @@ std::vector<std::byte> packed(const kernels::WeightMatrix& matrix, Form form) {
       const std::size_t row = tile * kernels::cuda::kTileRows + r;
       if (row < matrix.rows) rows[r] = {&matrix, row};
     }
-    kernels::cuda::pack_row_tile(form, rows, matrix.columns,
+    kernels::cuda::pack_row_tile(format, rows, matrix.columns,
                                  bytes.data() + tile * (bytes.size() / tiles));
   }
   return bytes;
 }
 
-class PackedMatrix : public testing::TestWithParam<TensorType> {};
+class PackedMatrixTest : public testing::TestWithParam<TensorType> {};
 
-// A weight read back is what the file says, within the rounding of its form: bf16 values keep eight
-// bits, scales that are products eleven.
-TEST_P(PackedMatrix, HoldsTheWeightsOfTheFile) {
+// A weight read back is what the file says, within the rounding of its format: bf16 values keep
+// eight bits, scales that are products eleven.
+TEST_P(PackedMatrixTest, HoldsTheWeightsOfTheFile) {
   const RandomMatrix matrix = random_matrix(GetParam(), 37, 768, 5);
-  const Form form = kernels::cuda::form_of(GetParam());
-  const std::vector<std::byte> bytes = packed(matrix.view, form);
+  const WeightFormat format = kernels::cuda::weight_format_of(GetParam());
+  const std::vector<std::byte> bytes = packed(matrix.view, format);
   std::vector<float> row(768);
   for (std::size_t r = 0; r < 37; ++r) {
     kernels::ref_set().unpack_row(matrix.view, r, row.data());
     for (std::size_t c = 0; c < 768; ++c) {
       const float largest = std::sqrt(3.0f / 768.0f);
-      const float bound = form == Form::kBf16 ? std::abs(row[c]) / 256 : largest * 0x1p-9f;
-      ASSERT_NEAR(kernels::cuda::twin::weight_at(form, bytes.data(), 768, r, c), row[c], bound)
+      const float bound =
+          format == WeightFormat::kBf16 ? std::abs(row[c]) / 256 : largest * 0x1p-9f;
+      ASSERT_NEAR(kernels::cuda::reference::weight_at(format, bytes.data(), 768, r, c), row[c],
+                  bound)
           << "row " << r << ", column " << c;
     }
   }
 }
 
-TEST_P(PackedMatrix, RowsAndColumnsBeyondTheMatrixAreZero) {
+TEST_P(PackedMatrixTest, RowsAndColumnsBeyondTheMatrixAreZero) {
   const RandomMatrix matrix = random_matrix(GetParam(), 5, 256, 6);
-  const Form form = kernels::cuda::form_of(GetParam());
-  const std::vector<std::byte> bytes = packed(matrix.view, form);
+  const WeightFormat format = kernels::cuda::weight_format_of(GetParam());
+  const std::vector<std::byte> bytes = packed(matrix.view, format);
   for (std::size_t c = 0; c < 256; ++c) {
-    const float beyond = kernels::cuda::twin::weight_at(form, bytes.data(), 256, 9, c);
+    const float beyond = kernels::cuda::reference::weight_at(format, bytes.data(), 256, 9, c);
     ASSERT_EQ(std::abs(beyond), 0.0f);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PackedMatrix,
+INSTANTIATE_TEST_SUITE_P(Types, PackedMatrixTest,
                          testing::Values(TensorType::kF32, TensorType::kF16, TensorType::kBF16,
                                          TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0,
                                          TensorType::kQ4_K, TensorType::kQ6_K));
 
-TEST(PackedMatrixSizes, CodesTakeTheirBitsAndAScaleEach) {
-  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kBf16, 16, 64), 16u * 64 * 2);
-  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kCodes4, 32, 128), 4u * (16 * 64 / 2 + 16 * 2 * 2));
-  EXPECT_EQ(kernels::cuda::packed_bytes(Form::kCodes8, 1, 1), 16u * 64 + 16 * 2 * 2);
+TEST(PackedMatrixSizes, QuantisedWeightsTakeTheirBitsAndAScaleEach) {
+  EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kBf16, 16, 64), 16u * 64 * 2);
+  EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kInt4, 32, 128),
+            4u * (16 * 64 / 2 + 16 * 2 * 2));
+  EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kInt8, 1, 1), 16u * 64 + 16 * 2 * 2);
 }
 
-// The twin of attention is a softmax: splits, tiles and their merges change it by rounding alone.
-TEST(TwinTest, AttentionIsASoftmaxOverTheVisibleKeys) {
+// The reference of attention is a softmax: splits, tiles and their merges change it by rounding
+// alone.
+TEST(ReferenceTest, AttentionIsASoftmaxOverTheVisibleKeys) {
   const std::size_t dim = 64;
   const std::uint64_t position = 700;
   std::vector<float> keys((position + 1) * dim);
@@ -98,7 +102,7 @@ TEST(TwinTest, AttentionIsASoftmaxOverTheVisibleKeys) {
       sum += weight;
       for (std::size_t d = 0; d < dim; ++d) expected[d] += weight * values[key * dim + d];
     }
-    const std::vector<float> got = kernels::cuda::twin::attend(
+    const std::vector<float> got = kernels::cuda::reference::attention(
         {.q = q.data(), .dim = dim, .scale = 0.125f, .first = first, .position = position},
         keys.data(), values.data());
     for (std::size_t d = 0; d < dim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 0x1p-8) << d;
@@ -107,7 +111,7 @@ TEST(TwinTest, AttentionIsASoftmaxOverTheVisibleKeys) {
 
 // Every visible (query row, split) once, every row finished once, merges in order and over disjoint
 // memory.
-void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
+void expect_plan_covers(std::span<const kernels::cuda::BatchSequence> sequences,
                         const model::AttentionShape& shape, const model::AttentionLimits& limits) {
   model::AttentionPlan plan;
   plan.fill(sequences, shape, limits);
@@ -157,7 +161,7 @@ void expect_plan_covers(std::span<const kernels::cuda::SequencePlace> sequences,
 }
 
 TEST(AttentionPlanTest, EverySplitOfEveryRowIsAttendedOnce) {
-  const kernels::cuda::SequencePlace sequences[] = {
+  const kernels::cuda::BatchSequence sequences[] = {
       {0, 1, 0, 0}, {1, 1, 4095, 1}, {2, 37, 700, 300}, {39, 300, 0, 400}, {339, 1, 255, 500}};
   for (const std::uint32_t blocks : {1u, 40u, 300u, 100000u}) {
     for (const std::uint32_t wide_blocks : {0u, 20u, ~0u}) {
@@ -176,7 +180,7 @@ TEST(AttentionPlanTest, EverySplitOfEveryRowIsAttendedOnce) {
 
 TEST(AttentionPlanTest, ManyRowsGoInWideTilesTheLongestFirstWhereTheyFillTheChip) {
   model::AttentionPlan plan;
-  const kernels::cuda::SequencePlace sequences[] = {
+  const kernels::cuda::BatchSequence sequences[] = {
       {0, 1, 3000, 0}, {1, 512, 0, 200}, {513, 512, 2048, 300}};
   plan.fill(sequences, {.heads = 32, .kv_heads = 8}, {});
   ASSERT_EQ(plan.wide.size(), 2u * 512 * 4 / 128);
@@ -192,11 +196,11 @@ TEST(AttentionPlanTest, ManyRowsGoInWideTilesTheLongestFirstWhereTheyFillTheChip
 
 TEST(AttentionPlanTest, OneLongDecodeIsSharedAndManyShortOnesAreNot) {
   model::AttentionPlan plan;
-  const kernels::cuda::SequencePlace one = {0, 1, 4000, 0};
+  const kernels::cuda::BatchSequence one = {0, 1, 4000, 0};
   plan.fill({&one, 1}, {.heads = 32, .kv_heads = 8}, {});
   EXPECT_EQ(plan.items.size(), 16u);
   EXPECT_EQ(plan.merges.size(), 1u);
-  const std::vector<kernels::cuda::SequencePlace> many(256, {0, 1, 1000, 0});
+  const std::vector<kernels::cuda::BatchSequence> many(256, {0, 1, 1000, 0});
   plan.fill(many, {.heads = 32, .kv_heads = 8}, {});
   EXPECT_EQ(plan.items.size(), 256u);
   EXPECT_TRUE(plan.merges.empty());

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "gpu/blocked_legacy_stream.h"
-#include "gpu/desk.h"
-#include "gpu/gpu_desk.h"
+#include "gpu/device_fixture.h"
+#include "gpu/gpu_engine_fixture.h"
 #include "gpu/gpu_model.h"
 #include "gpu/open_gpu.h"
 #include "kernels/cuda/digest.h"
@@ -40,30 +40,30 @@ TEST(DigestTest, PartsAddUpAndEveryBitCounts) {
 
 TEST(DigestTest, TheGpuAndTheHostAgree) {
   REQUIRE_GPU();
-  Desk desk;
+  DeviceFixture gpu;
   for (const std::size_t bytes : {1, 7, 8, 9, 4096, 1000003}) {
     const std::vector<std::byte> host = pattern(bytes);
-    const device::Buffer data = desk.send(host);
-    const device::Buffer sum = desk.send(std::vector<std::uint64_t>{0});
-    cuda::launch_digest(data.data(), bytes, sum.as<std::uint64_t>(), desk.stream().handle());
-    EXPECT_EQ(desk.fetch<std::uint64_t>(sum, 1).front(), cuda::digest(host)) << bytes;
+    const device::Buffer data = gpu.send(host);
+    const device::Buffer sum = gpu.send(std::vector<std::uint64_t>{0});
+    cuda::launch_digest(data.data(), bytes, sum.as<std::uint64_t>(), gpu.stream().handle());
+    EXPECT_EQ(gpu.fetch<std::uint64_t>(sum, 1).front(), cuda::digest(host)) << bytes;
   }
 }
 
 TEST(UploadLogTest, AByteThatChangedOnTheDeviceIsNamed) {
   REQUIRE_GPU();
-  Desk desk;
+  DeviceFixture gpu;
   ThreadPool pool(3);
   model::UploadLog log;
   const std::vector<std::byte> host = pattern(3 << 20);
   const device::Buffer first = value_of(device::Buffer::allocate(host.size(), "a test"));
   const device::Buffer second = value_of(device::Buffer::allocate(host.size(), "a test"));
-  ASSERT_TRUE(log.upload(desk.stream(), host, first.data(), "the first", &pool).ok());
-  ASSERT_TRUE(log.upload(desk.stream(), host, second.data(), "the second").ok());
-  ASSERT_TRUE(log.check(desk.stream()).ok());
+  ASSERT_TRUE(log.upload(gpu.stream(), host, first.data(), "the first", &pool).ok());
+  ASSERT_TRUE(log.upload(gpu.stream(), host, second.data(), "the second").ok());
+  ASSERT_TRUE(log.check(gpu.stream()).ok());
   const std::byte wrong{0x55};
-  ASSERT_TRUE(desk.stream().copy_to_device(second.data() + 12345, &wrong, 1).ok());
-  const Status found = log.check(desk.stream());
+  ASSERT_TRUE(gpu.stream().copy_to_device(second.data() + 12345, &wrong, 1).ok());
+  const Status found = log.check(gpu.stream());
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().code, ErrorCode::kCorrupt);
   EXPECT_NE(found.error().message.find("the second (3145728 bytes)"), std::string::npos)
@@ -72,16 +72,16 @@ TEST(UploadLogTest, AByteThatChangedOnTheDeviceIsNamed) {
 
 TEST(BufferTest, IsZeroedBeforeItIsGivenWhateverTheLegacyStreamDoes) {
   REQUIRE_GPU();
-  Desk desk;
+  DeviceFixture gpu;
   const std::vector<std::byte> host = pattern(1 << 20);
   BlockedLegacyStream blocked;
   const device::Buffer zeroed = value_of(device::Buffer::allocate(host.size(), "a test"));
   const device::Buffer written = value_of(device::Buffer::allocate(host.size(), "a test"));
-  ASSERT_TRUE(desk.stream().copy_to_device(written.data(), host.data(), host.size()).ok());
-  ASSERT_TRUE(desk.stream().wait().ok());
-  EXPECT_EQ(desk.fetch<std::byte>(zeroed, host.size()), std::vector<std::byte>(host.size()));
+  ASSERT_TRUE(gpu.stream().copy_to_device(written.data(), host.data(), host.size()).ok());
+  ASSERT_TRUE(gpu.stream().wait().ok());
+  EXPECT_EQ(gpu.fetch<std::byte>(zeroed, host.size()), std::vector<std::byte>(host.size()));
   blocked.release();
-  EXPECT_EQ(desk.fetch<std::byte>(written, host.size()), host);
+  EXPECT_EQ(gpu.fetch<std::byte>(written, host.size()), host);
 }
 
 engine::Request request_of(const model::Config& config) {
@@ -98,15 +98,15 @@ TEST(GpuWeightsTest, AStartPutsNothingOnTheLegacyStream) {
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const engine::Request request = request_of(model.config());
   for (const bool random : {false, true}) {
-    const DeskOptions options = {.blocks = 256, .random_weights = random};
-    GpuDesk plain(model, options);
+    const FixtureOptions options = {.blocks = 256, .random_weights = random};
+    GpuEngineFixture plain(model, options);
     const auto expected = plain.submit(request);
     plain.run();
     BlockedLegacyStream blocked;
-    GpuDesk desk(model, options);
+    GpuEngineFixture gpu(model, options);
     blocked.release();
-    const auto heard = desk.submit(request);
-    desk.run();
+    const auto heard = gpu.submit(request);
+    gpu.run();
     expect_same(*heard, *expected, random ? 1 : 0);
   }
 }
@@ -123,13 +123,13 @@ TEST(GpuWeightsTest, TenStartsAreEqual) {
                            .vocabulary = 8192});
   const engine::Request request = request_of(model.config());
   for (const bool random : {false, true}) {
-    std::shared_ptr<engine::Heard> first;
+    std::shared_ptr<engine::TestSink> first;
     std::set<std::uint64_t> digests;
     for (int start = 0; start < 10; ++start) {
-      GpuDesk desk(model, {.blocks = 256, .random_weights = random});
-      const auto heard = desk.submit(request);
-      desk.run();
-      digests.insert(desk.machine().weights_digest().value());
+      GpuEngineFixture gpu(model, {.blocks = 256, .random_weights = random});
+      const auto heard = gpu.submit(request);
+      gpu.run();
+      digests.insert(gpu.backend().weights_digest().value());
       if (!first) first = heard;
       expect_same(*heard, *first, static_cast<std::size_t>(start));
     }

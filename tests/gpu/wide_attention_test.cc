@@ -1,4 +1,4 @@
-// Attention of many query rows on warpgroups: the bits of the kernel for few, and its twin's
+// Attention of many query rows on warpgroups: the bits of the kernel for few, and its reference's
 // result.
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <ostream>
 #include <vector>
 
-#include "gpu/desk.h"
+#include "gpu/device_fixture.h"
 #include "gpu/open_gpu.h"
 #include "gpu/random_matrix.h"
-#include "kernels/cuda/twin.h"
+#include "kernels/cuda/reference.h"
 #include "model/attention_plan.h"
 
 namespace pagoda::gpu_test {
@@ -19,7 +19,7 @@ namespace {
 
 namespace cuda = kernels::cuda;
 using cuda::AttentionItem;
-using cuda::SequencePlace;
+using cuda::BatchSequence;
 using kv::memory::Element;
 
 struct Case {
@@ -48,7 +48,7 @@ std::uint16_t bits_of(Element element, float value) {
 class WideDesk {
  public:
   // With `nan_keys` those of the second split are not numbers.
-  WideDesk(const Case& tested, std::vector<SequencePlace> sequences, bool nan_keys = false)
+  WideDesk(const Case& tested, std::vector<BatchSequence> sequences, bool nan_keys = false)
       : case_(tested), sequences_(std::move(sequences)), nan_keys_(nan_keys) {
     layout_ = {.element = case_.element,
                .block_tokens = case_.block_tokens,
@@ -57,7 +57,7 @@ class WideDesk {
                .key_dim = case_.dim,
                .value_dim = case_.dim};
     std::uint32_t blocks = 0;
-    for (SequencePlace& sequence : sequences_) {
+    for (BatchSequence& sequence : sequences_) {
       sequence.table = blocks;
       sequence.first_row = rows_;
       rows_ += sequence.rows;
@@ -87,10 +87,10 @@ class WideDesk {
     return case_.element == Element::kBF16 ? float_from_bf16(bits) : float_from_fp16(bits);
   }
   std::uint32_t rows() const { return rows_; }
-  const std::vector<SequencePlace>& sequences() const { return sequences_; }
+  const std::vector<BatchSequence>& sequences() const { return sequences_; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
 
-  // The operand that attention leaves, of tiles of so many rows.
+  // The activations that attention leaves, of tiles of so many rows.
   std::vector<cuda::Bf16> attend(std::uint32_t wide_blocks) {
     model::AttentionPlan plan;
     plan.fill(sequences_,
@@ -101,36 +101,37 @@ class WideDesk {
               {.merges = 0, .wide_rows = 1, .wide_blocks = wide_blocks});
     EXPECT_EQ(plan.items.empty(), wide_blocks == 0);
     const auto& items = wide_blocks == 0 ? plan.wide : plan.items;
-    const std::size_t values = cuda::operand_values(rows_, case_.heads * case_.dim);
-    const device::Buffer query = desk_.send(queries_);
-    const device::Buffer sequences = desk_.send(sequences_);
-    const device::Buffer pages = desk_.send(pages_);
-    const device::Buffer tables = desk_.send(table_);
-    const device::Buffer list = desk_.send(items);
-    const device::Buffer count = desk_.send(std::vector{static_cast<std::uint32_t>(items.size())});
-    const device::Buffer operand = desk_.spoiled(values * sizeof(cuda::Bf16));
-    const cuda::Attend job = {.query = query.as<std::uint16_t>(),
-                              .sequences = sequences.as<SequencePlace>(),
-                              .pages = {pages.data(), layout_, 1, tables.as<std::uint32_t>()},
-                              .heads = case_.heads,
-                              .window = case_.window,
-                              .scale = scale(),
-                              .items = list.as<AttentionItem>(),
-                              .item_count = count.as<std::uint32_t>(),
-                              .items_max = static_cast<std::uint32_t>(items.size()),
-                              .rows = rows_,
-                              .operand = operand.as<cuda::Bf16>()};
-    (wide_blocks == 0 ? cuda::launch_attend_wide : cuda::launch_attend)(job,
-                                                                        desk_.stream().handle());
-    return desk_.fetch<cuda::Bf16>(operand, values);
+    const std::size_t values = cuda::activation_values(rows_, case_.heads * case_.dim);
+    const device::Buffer query = gpu_.send(queries_);
+    const device::Buffer sequences = gpu_.send(sequences_);
+    const device::Buffer pages = gpu_.send(pages_);
+    const device::Buffer tables = gpu_.send(table_);
+    const device::Buffer list = gpu_.send(items);
+    const device::Buffer count = gpu_.send(std::vector{static_cast<std::uint32_t>(items.size())});
+    const device::Buffer activations = gpu_.poisoned(values * sizeof(cuda::Bf16));
+    const cuda::PagedAttention job = {
+        .query = query.as<std::uint16_t>(),
+        .sequences = sequences.as<BatchSequence>(),
+        .pages = {pages.data(), layout_, 1, tables.as<std::uint32_t>()},
+        .heads = case_.heads,
+        .window = case_.window,
+        .scale = scale(),
+        .items = list.as<AttentionItem>(),
+        .item_count = count.as<std::uint32_t>(),
+        .items_max = static_cast<std::uint32_t>(items.size()),
+        .rows = rows_,
+        .activations = activations.as<cuda::Bf16>()};
+    (wide_blocks == 0 ? cuda::launch_paged_attention_wide : cuda::launch_paged_attention)(
+        job, gpu_.stream().handle());
+    return gpu_.fetch<cuda::Bf16>(activations, values);
   }
 
  private:
-  std::uint32_t blocks_of(const SequencePlace& sequence) const {
+  std::uint32_t blocks_of(const BatchSequence& sequence) const {
     return (sequence.first_position + sequence.rows + case_.block_tokens - 1) / case_.block_tokens;
   }
   void fill_pages(std::uint32_t s) {
-    const SequencePlace& sequence = sequences_[s];
+    const BatchSequence& sequence = sequences_[s];
     for (std::uint32_t token = 0; token < sequence.first_position + sequence.rows; ++token) {
       std::uint32_t& page = table_[sequence.table + token / case_.block_tokens];
       const std::uint32_t at = token % case_.block_tokens;
@@ -152,25 +153,25 @@ class WideDesk {
   }
 
   Case case_;
-  std::vector<SequencePlace> sequences_;
+  std::vector<BatchSequence> sequences_;
   bool nan_keys_;
   kv::memory::PageLayout layout_;
   std::uint32_t rows_ = 0;
   std::vector<std::uint32_t> table_;
   std::vector<std::byte> pages_;
   std::vector<std::uint16_t> queries_;
-  Desk desk_;
+  DeviceFixture gpu_;
 };
 
 class WideAttention : public testing::TestWithParam<Case> {};
 
-void expect_bits_of_narrow_tiles(WideDesk& desk, const Case& tested) {
-  const auto narrow = desk.attend(model::kNoWideTiles);
-  const auto wide = desk.attend(0);
+void expect_bits_of_narrow_tiles(WideDesk& gpu, const Case& tested) {
+  const auto narrow = gpu.attend(model::kNoWideTiles);
+  const auto wide = gpu.attend(0);
   ASSERT_EQ(narrow.size(), wide.size());
-  for (std::size_t row = 0; row < desk.rows(); ++row) {
+  for (std::size_t row = 0; row < gpu.rows(); ++row) {
     for (std::size_t c = 0; c < std::size_t{tested.heads} * tested.dim; ++c) {
-      const std::size_t at = cuda::operand_place(row, c, desk.rows());
+      const std::size_t at = cuda::activation_index(row, c, gpu.rows());
       ASSERT_EQ(wide[at], narrow[at]) << "row " << row << ", column " << c;
     }
   }
@@ -179,27 +180,27 @@ void expect_bits_of_narrow_tiles(WideDesk& desk, const Case& tested) {
 // Chunks that begin at multiples of nothing, whole sequences, and two rows.
 TEST_P(WideAttention, HasTheBitsOfNarrowTiles) {
   REQUIRE_GPU();
-  WideDesk desk(GetParam(), {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
-  expect_bits_of_narrow_tiles(desk, GetParam());
+  WideDesk gpu(GetParam(), {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
+  expect_bits_of_narrow_tiles(gpu, GetParam());
 }
 
 // Rows before, within and after a split whose scores are all NaN: it is seen, not skipped.
 TEST_P(WideAttention, ASplitOfNanKeysIsNoEmptySplit) {
   REQUIRE_GPU();
-  WideDesk desk(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
-  expect_bits_of_narrow_tiles(desk, GetParam());
-  const auto wide = desk.attend(0);
-  EXPECT_TRUE(std::isfinite(float_from_bf16(wide[cuda::operand_place(155, 0, desk.rows())])));
-  EXPECT_TRUE(std::isnan(float_from_bf16(wide[cuda::operand_place(156, 0, desk.rows())])));
+  WideDesk gpu(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
+  expect_bits_of_narrow_tiles(gpu, GetParam());
+  const auto wide = gpu.attend(0);
+  EXPECT_TRUE(std::isfinite(float_from_bf16(wide[cuda::activation_index(155, 0, gpu.rows())])));
+  EXPECT_TRUE(std::isnan(float_from_bf16(wide[cuda::activation_index(156, 0, gpu.rows())])));
 }
 
 // Both round weights to the cache's element; a last bit of exp2 seldom turns such a rounding.
-TEST_P(WideAttention, IsThatOfItsTwinWithinTheRoundingOfItsResult) {
+TEST_P(WideAttention, IsThatOfItsReferenceWithinTheRoundingOfItsResult) {
   REQUIRE_GPU();
   const Case& tested = GetParam();
-  WideDesk desk(tested, {{0, 203, 611, 0}});
-  const auto got = desk.attend(0);
-  const SequencePlace sequence = desk.sequences().front();
+  WideDesk gpu(tested, {{0, 203, 611, 0}});
+  const auto got = gpu.attend(0);
+  const BatchSequence sequence = gpu.sequences().front();
   for (const std::uint32_t row : {0u, 1u, 97u, 128u, 202u}) {
     const std::uint64_t position = sequence.first_position + row;
     const std::uint64_t first =
@@ -211,20 +212,20 @@ TEST_P(WideAttention, IsThatOfItsTwinWithinTheRoundingOfItsResult) {
       std::vector<float> q(tested.dim);
       for (std::size_t i = first * tested.dim; i < keys.size(); ++i) {
         const auto d = static_cast<std::uint32_t>(i % tested.dim);
-        keys[i] = desk.key(0, kv_head, i / tested.dim, d);
-        values[i] = desk.value(0, kv_head, i / tested.dim, d);
+        keys[i] = gpu.key(0, kv_head, i / tested.dim, d);
+        values[i] = gpu.value(0, kv_head, i / tested.dim, d);
       }
-      for (std::uint32_t d = 0; d < tested.dim; ++d) q[d] = desk.query(row, head, d);
+      for (std::uint32_t d = 0; d < tested.dim; ++d) q[d] = gpu.query(row, head, d);
       const std::vector<float> expected =
-          cuda::twin::attend({.q = q.data(),
-                              .dim = tested.dim,
-                              .scale = desk.scale(),
-                              .first = first,
-                              .position = position,
-                              .brain = tested.element == Element::kBF16},
-                             keys.data(), values.data());
+          cuda::reference::attention({.q = q.data(),
+                                      .dim = tested.dim,
+                                      .scale = gpu.scale(),
+                                      .first = first,
+                                      .position = position,
+                                      .brain = tested.element == Element::kBF16},
+                                     keys.data(), values.data());
       for (std::uint32_t d = 0; d < tested.dim; ++d) {
-        const std::size_t at = cuda::operand_place(row, head * tested.dim + d, desk.rows());
+        const std::size_t at = cuda::activation_index(row, head * tested.dim + d, gpu.rows());
         ASSERT_NEAR(float_from_bf16(got[at]), expected[d],
                     0x1p-8f * std::abs(expected[d]) + 0x1p-11f)
             << "row " << row << ", head " << head << ", dimension " << d;

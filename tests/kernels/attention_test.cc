@@ -93,8 +93,8 @@ class Scene {
           set.merge_partials(total.data(), last, group, c_.value_dim);
         }
       }
-      set.finish_partial(total.data(), group, c_.value_dim,
-                         out.data() + head * group * c_.value_dim);
+      set.normalise_partial(total.data(), group, c_.value_dim,
+                            out.data() + head * group * c_.value_dim);
     }
     return out;
   }
@@ -163,7 +163,7 @@ TEST(Attention, EverySetGivesTheReferenceBits) {
   for (std::size_t i = 0; i < kCases.size(); ++i) {
     Scene scene(kCases[i]);
     for (const KernelSet* const set : available_sets()) {
-      const std::vector<float> expected = scene.attend(ref_set(set->arithmetic));
+      const std::vector<float> expected = scene.attend(ref_set(set->numerics));
       ASSERT_TRUE(same_bits(scene.attend(*set), expected)) << set->name << " case " << i;
     }
   }
@@ -176,7 +176,7 @@ TEST(Attention, TheOrderOfAPageChangesNoBit) {
       for (const KeyOrder key_order : {KeyOrder::kRows, KeyOrder::kColumns}) {
         Scene scene(kCases[i], order, key_order);
         for (const KernelSet* const set : available_sets()) {
-          const std::vector<float> expected = plain.attend(ref_set(set->arithmetic));
+          const std::vector<float> expected = plain.attend(ref_set(set->numerics));
           ASSERT_TRUE(same_bits(scene.attend(*set), expected)) << set->name << " case " << i;
         }
       }
@@ -202,10 +202,10 @@ TEST(Attention, TokensThatAttendTogetherGetWhatTheyGetAlone) {
   }
 }
 
-TEST(Attention, PairsAreAPlainSoftmaxWithinTheRoundingOfTheirFactors) {
+TEST(Attention, Int8Bf16IsAPlainSoftmaxWithinTheRoundingOfItsFactors) {
   for (std::size_t i = 0; i < kCases.size(); ++i) {
     Scene scene(kCases[i]);
-    const std::vector<float> out = scene.attend(ref_set(Arithmetic::kPairs));
+    const std::vector<float> out = scene.attend(ref_set(Numerics::kInt8Bf16));
     const std::vector<double> exact = scene.exact();
     for (std::size_t d = 0; d < out.size(); ++d) {
       // Queries, keys, weights and values are rounded to 8 bits; values reach 30, scores 10.
@@ -236,7 +236,7 @@ TEST(Attention, ATokenThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
   for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
     const Case c = {element, 16, 6, 2, 32, 48, 0, 41};
     for (const KernelSet* const set : available_sets()) {
-      const float limit = first_infinite(set->arithmetic, element);
+      const float limit = first_infinite(set->numerics, element);
       for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, limit, -limit}) {
         for (const bool in_keys : {true, false}) {
           for (const std::uint64_t token : {0, 17, 41}) {

@@ -1,4 +1,4 @@
-// Matrix products: right within rounding, the same bits in every kernel set of an arithmetic, and
+// Matrix products: right within rounding, the same bits in every kernel set of an numerics, and
 // independent of how rows are grouped and outputs divided.
 #include <gtest/gtest.h>
 
@@ -34,11 +34,11 @@ Weights random_weights(gguf::TensorType type, std::size_t rows, std::size_t colu
 LargeArray<std::byte> operands_of(const KernelSet& set, const std::vector<float>& x,
                                   std::size_t rows) {
   const std::size_t columns = x.size() / rows;
-  LargeArray<std::byte> operands(operands_bytes(set.arithmetic, columns, rows));
+  LargeArray<std::byte> activations(activation_bytes(set.numerics, columns, rows));
   for (std::size_t row = 0; row < rows; ++row) {
-    set.to_operand(x.data() + row * columns, columns, operands.data(), row);
+    set.pack_activations(x.data() + row * columns, columns, activations.data(), row);
   }
-  return operands;
+  return activations;
 }
 
 std::vector<float> multiply(const KernelSet& set, const WeightMatrix& weight,
@@ -50,10 +50,10 @@ std::vector<float> multiply(const KernelSet& set, const WeightMatrix& weight,
   const std::size_t middle = std::min(cut * kMatmulPanel, weight.rows);
   set.pack(weight, 0, middle, packed.data());
   set.pack(weight, middle, weight.rows, packed.data());
-  const LargeArray<std::byte> operands = operands_of(set, x, rows);
+  const LargeArray<std::byte> activations = operands_of(set, x, rows);
   WeightMatrix ready = weight;
   ready.packed = packed.data();
-  const Matmul job = {.x = operands.data(),
+  const Matmul job = {.x = activations.data(),
                       .rows = rows,
                       .weight = ready,
                       .y = y.data(),
@@ -73,15 +73,15 @@ std::vector<gguf::TensorType> readable_types() {
   return types;
 }
 
-// Every output against the sum in double precision of the factors as the arithmetic rounds them.
+// Every output against the sum in double precision of the factors as the numerics rounds them.
 // roundings(columns): how often a sum is rounded on its way; below `smallest` all counts as 0.
-void expect_within_rounding(Arithmetic arithmetic, double (*factor)(float),
+void expect_within_rounding(Numerics numerics, double (*factor)(float),
                             double (*roundings)(double columns), double smallest) {
   for (const Shape shape : {Shape{1, 5, 1}, {2, 3, 7}, {3, 17, 64}, {4, 33, 1000}}) {
     const Weights weights = random_weights(gguf::TensorType::kF32, shape.outputs, shape.columns);
     const std::vector<float> x = random_values(shape.rows * shape.columns, 3);
     const std::vector<float> y =
-        multiply(ref_set(arithmetic), weights.matrix, x, shape.rows, false, 0);
+        multiply(ref_set(numerics), weights.matrix, x, shape.rows, false, 0);
     std::vector<float> row(shape.columns);
     for (std::size_t n = 0; n < shape.outputs; ++n) {
       ref_set().unpack_row(weights.matrix, n, row.data());
@@ -103,14 +103,14 @@ void expect_within_rounding(Arithmetic arithmetic, double (*factor)(float),
 TEST(Matmul, TheReferenceIsWithinRoundingOfDoublePrecision) {
   // Each lane rounds columns / 8 times, the fold three times.
   expect_within_rounding(
-      Arithmetic::kFloats, [](float v) { return double{v}; },
+      Numerics::kFp32, [](float v) { return double{v}; },
       [](double columns) { return columns / 8 + 4; }, 1e-44);
 }
 
-TEST(Matmul, TheReferenceOfPairsIsWithinRoundingOfDoublePrecision) {
+TEST(Matmul, TheInt8Bf16ReferenceIsWithinRoundingOfDoublePrecision) {
   // A half rounds 16 times, then halves and steps are added.
   expect_within_rounding(
-      Arithmetic::kPairs, [](float v) { return double{float_from_bf16(bf16_from_float(v))}; },
+      Numerics::kInt8Bf16, [](float v) { return double{float_from_bf16(bf16_from_float(v))}; },
       [](double columns) { return columns / 32 + 18; }, 1e-37);
 }
 
@@ -132,7 +132,7 @@ TEST(Matmul, EverySetGivesTheReferenceBitsForEveryTypeAndShape) {
       for (const bool accumulate : {false, true}) {
         for (const KernelSet* const set : available_sets()) {
           const auto expected =
-              multiply(ref_set(set->arithmetic), weights.matrix, x, shape.rows, accumulate, 0);
+              multiply(ref_set(set->numerics), weights.matrix, x, shape.rows, accumulate, 0);
           const auto y = multiply(*set, weights.matrix, x, shape.rows, accumulate, 1);
           ASSERT_TRUE(same_bits(y, expected))
               << set->name << " " << gguf::tensor_type_info(type).name << " rows " << shape.rows

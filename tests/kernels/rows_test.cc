@@ -181,7 +181,7 @@ TEST(StoreKv, EverySetWritesTheReferenceBytes) {
       for (const std::uint64_t position : {4, 17, 31}) {
         set->store_kv({{written.data(), layout, 1}, table.data()}, position, keys.data(),
                       values.data());
-        ref_set(set->arithmetic)
+        ref_set(set->numerics)
             .store_kv({{expected.data(), layout, 1}, table.data()}, position, keys.data(),
                       values.data());
       }
@@ -190,7 +190,7 @@ TEST(StoreKv, EverySetWritesTheReferenceBytes) {
   }
 }
 
-TEST(StoreKv, PairsKeepNoSubnormals) {
+TEST(StoreKv, Int8Bf16KeepsNoSubnormals) {
   std::vector<float> keys(2 * kKeyDim, 1.0f);
   std::vector<float> values(2 * kValueDim, 2.0f);
   std::vector<float> expected_keys = keys;
@@ -202,7 +202,7 @@ TEST(StoreKv, PairsKeepNoSubnormals) {
   for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
     const Bytes expected = pages_with(layout, 1, expected_keys, expected_values);
     for (const KernelSet* const set : available_sets()) {
-      if (set->arithmetic != Arithmetic::kPairs) continue;
+      if (set->numerics != Numerics::kInt8Bf16) continue;
       ASSERT_EQ(pages_stored(*set, layout, 1, keys, values), expected)
           << set->name << " " << kv::memory::format_name(layout);
     }
@@ -216,7 +216,7 @@ TEST(StoreKv, AHeadWithAKeyOrValueThatIsNotFiniteGetsANaNKeyAndNoValues) {
   const std::vector<float> values(2 * kValueDim, 2.0f);
   for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
     for (const KernelSet* const set : available_sets()) {
-      const float limit = first_infinite(set->arithmetic, layout.element);
+      const float limit = first_infinite(set->numerics, layout.element);
       const float largest = std::nextafter(limit, 0.0f);
       for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, limit, -limit, largest, -largest}) {
         for (const bool in_keys : {true, false}) {
@@ -244,18 +244,18 @@ TEST(StoreKv, AHeadWithAKeyOrValueThatIsNotFiniteGetsANaNKeyAndNoValues) {
 TEST(StoreKv, TheFirstThatIsNotFiniteRoundsToInfinityAndTheOneBeforeDoesNot) {
   using kv::memory::Element;
   const float infinity = HUGE_VALF;
-  EXPECT_EQ(first_infinite(Arithmetic::kFloats, Element::kF32), infinity);
-  for (const Arithmetic arithmetic : {Arithmetic::kFloats, Arithmetic::kPairs}) {
-    const float half = first_infinite(arithmetic, Element::kF16);
+  EXPECT_EQ(first_infinite(Numerics::kFp32, Element::kF32), infinity);
+  for (const Numerics numerics : {Numerics::kFp32, Numerics::kInt8Bf16}) {
+    const float half = first_infinite(numerics, Element::kF16);
     EXPECT_EQ(float_from_fp16(fp16_from_float(half)), infinity);
     EXPECT_EQ(float_from_fp16(fp16_from_float(std::nextafter(half, 0.0f))), 65504.0f);
-    const float brain = first_infinite(arithmetic, Element::kBF16);
+    const float brain = first_infinite(numerics, Element::kBF16);
     EXPECT_EQ(float_from_bf16(bf16_from_float(brain)), infinity);
     EXPECT_TRUE(std::isfinite(float_from_bf16(bf16_from_float(std::nextafter(brain, 0.0f)))));
-    EXPECT_EQ(std::nextafter(first_infinite(arithmetic, Element::kE4M3), 0.0f), 448.0f * 128);
+    EXPECT_EQ(std::nextafter(first_infinite(numerics, Element::kE4M3), 0.0f), 448.0f * 128);
   }
-  EXPECT_EQ(first_infinite(Arithmetic::kPairs, Element::kF32),
-            first_infinite(Arithmetic::kPairs, Element::kBF16));
+  EXPECT_EQ(first_infinite(Numerics::kInt8Bf16, Element::kF32),
+            first_infinite(Numerics::kInt8Bf16, Element::kBF16));
 }
 
 }  // namespace

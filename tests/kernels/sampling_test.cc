@@ -81,15 +81,15 @@ TEST(ExpSum, FollowsTheFormulaAndEverySetGivesTheReferenceBits) {
   }
 }
 
-TEST(Weigh, TheReferenceFollowsTheFormula) {
+TEST(SamplingWeights, TheReferenceFollowsTheFormula) {
   const std::vector<float> x = {5, 4, 3, -10, -30, -1e38f};
   std::vector<std::uint32_t> weights(x.size());
-  ref_set().weigh({.x = x.data(),
-                   .count = x.size(),
-                   .best = 5,
-                   .sharpness = 0.5f,
-                   .share_min = 1e-4f,
-                   .weights = weights.data()});
+  ref_set().sampling_weights({.x = x.data(),
+                              .count = x.size(),
+                              .best = 5,
+                              .inverse_temperature = 0.5f,
+                              .min_p = 1e-4f,
+                              .weights = weights.data()});
   EXPECT_EQ(weights[0], 1u << 30);
   EXPECT_NEAR(weights[1], std::exp(-0.5) * 0x1p30, 200);
   EXPECT_NEAR(weights[2], std::exp(-1.0) * 0x1p30, 200);
@@ -98,35 +98,35 @@ TEST(Weigh, TheReferenceFollowsTheFormula) {
   EXPECT_EQ(weights[5], 0u);
 }
 
-TEST(Weigh, AShareEqualToTheLeastStays) {
+TEST(SamplingWeights, AShareEqualToTheLeastStays) {
   const std::vector<float> x(9, 1.0f);
   for (const KernelSet* const set : available_sets()) {
     std::vector<std::uint32_t> weights(x.size());
-    const std::uint64_t total = set->weigh(
-        {.x = x.data(), .count = 9, .best = 1.0f, .share_min = 1.0f, .weights = weights.data()});
+    const std::uint64_t total = set->sampling_weights(
+        {.x = x.data(), .count = 9, .best = 1.0f, .min_p = 1.0f, .weights = weights.data()});
     EXPECT_EQ(total, std::uint64_t{9} << 30) << set->name;
   }
 }
 
-TEST(Weigh, EverySetGivesTheReferenceWeightsAndTheirSum) {
+TEST(SamplingWeights, EverySetGivesTheReferenceWeightsAndTheirSum) {
   for (const std::size_t count : kCounts) {
     const std::vector<float> x = random_logits(count, count);
-    for (const float sharpness : {0.01f, 0.7f, 1.0f, 3.3f, 1e5f}) {
-      for (const float share_min : {0.0f, 0.01f, 1.0f}) {
+    for (const float inverse_temperature : {0.01f, 0.7f, 1.0f, 3.3f, 1e5f}) {
+      for (const float min_p : {0.0f, 0.01f, 1.0f}) {
         std::vector<std::uint32_t> expected(count);
-        Weighing job = {.x = x.data(),
-                        .count = count,
-                        .best = *std::max_element(x.begin(), x.end()),
-                        .sharpness = sharpness,
-                        .share_min = share_min,
-                        .weights = expected.data()};
-        ref_set().weigh(job);
+        SamplingWeights job = {.x = x.data(),
+                               .count = count,
+                               .best = *std::max_element(x.begin(), x.end()),
+                               .inverse_temperature = inverse_temperature,
+                               .min_p = min_p,
+                               .weights = expected.data()};
+        ref_set().sampling_weights(job);
         const std::uint64_t sum =
             std::accumulate(expected.begin(), expected.end(), std::uint64_t{0});
         for (const KernelSet* const set : available_sets()) {
           std::vector<std::uint32_t> weights(count);
           job.weights = weights.data();
-          EXPECT_EQ(set->weigh(job), sum) << set->name << " " << count;
+          EXPECT_EQ(set->sampling_weights(job), sum) << set->name << " " << count;
           EXPECT_EQ(weights, expected) << set->name << " " << count;
         }
       }

@@ -20,9 +20,9 @@ TEST(Select, EveryAvailableSetIsFoundByItsName) {
 }
 
 // They have one numerics id but for the name: what changes the bits of one changes those of all.
-TEST(Select, SetsOfOneArithmeticHaveOneVersion) {
+TEST(Select, SetsOfOneNumericsHaveOneVersion) {
   for (const KernelSet* const set : compiled_sets()) {
-    EXPECT_EQ(set->version, ref_set(set->arithmetic).version) << set->name;
+    EXPECT_EQ(set->version, ref_set(set->numerics).version) << set->name;
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "counted_allocations.h"
 #include "kv/block_identity.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 #include "kv/curve/hit_rate_curve.h"
 #include "kv/curve/live_curve.h"
 
@@ -14,9 +14,9 @@ namespace {
 
 struct Decode {
   bool warm;  // the pool is full of what was served before, and room comes from evicting it
-  bool name_blocks;
+  bool hash_blocks;
   bool share;
-  std::vector<memory::LayerReach> slices;
+  std::vector<memory::AttentionSpec> groups;
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t quota_blocks = 0;
   bool live_curve = false;
@@ -27,30 +27,33 @@ struct Decode {
 // joins the first.
 void expect_no_allocations(const Decode& decode) {
   constexpr std::uint32_t kTokens = 80;
-  CacheOptions options = Desk::small(static_cast<std::uint32_t>(100 * decode.slices.size()));
-  options.name_blocks = decode.name_blocks;
+  CacheOptions options =
+      CacheFixture::small(static_cast<std::uint32_t>(100 * decode.groups.size()));
+  options.hash_blocks = decode.hash_blocks;
   options.share = decode.share;
-  options.slices = decode.slices;
+  options.groups = decode.groups;
   options.policy = decode.policy;
   options.quota_blocks_private = decode.quota_blocks;
   options.quota_blocks_public = decode.quota_blocks;
   options.retain_blocks_max = decode.quota_blocks;
   options.live_curve = decode.live_curve;
-  options.departures_max = 50;
+  options.eviction_records_max = 50;
   options.events = decode.events;
-  Desk desk(options);
+  CacheFixture fixture(options);
   for (std::uint32_t i = 0; decode.warm && i < 20; ++i) {
-    desk.serve(desk.tenant("tenant" + std::to_string(i % 3), i % 2 * 4), counting(1000 * i, 30));
+    fixture.serve(fixture.tenant("tenant" + std::to_string(i % 3), i % 2 * 4),
+                  counting(1000 * i, 30));
   }
-  Cache& cache = desk.cache();
+  Cache& cache = fixture.cache();
   const std::uint64_t evicted = cache.blocks_evicted();
   std::vector<Sequence> sequences;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    sequences.push_back(desk.run(desk.tenant(i < 2 ? "same" : "", 4), counting(50'000, 5 + i / 2)));
+    sequences.push_back(
+        fixture.run(fixture.tenant(i < 2 ? "same" : "", 4), counting(50'000, 5 + i / 2)));
     sequences.back().expect(kTokens);
     (void)cache.retain(sequences.back(), {.tokens = 4, .until_ns = 30, .priority = 1});
   }
-  const std::uint64_t joined = cache.blocks_joined();
+  const std::uint64_t joined = cache.blocks_deduplicated();
   const std::uint64_t before = allocations_so_far();
   for (std::uint32_t step = 6; step < kTokens; ++step) {
     cache.advance_time(step);
@@ -65,7 +68,7 @@ void expect_no_allocations(const Decode& decode) {
   EXPECT_EQ(allocations_so_far() - before, 0u);
   cache.check();
   if (!decode.share) return;
-  EXPECT_GT(cache.blocks_joined(), joined + 10) << "the run was to join";
+  EXPECT_GT(cache.blocks_deduplicated(), joined + 10) << "the run was to join";
   EXPECT_EQ(cache.blocks_evicted() > evicted + 10, decode.warm) << "and to evict";
 }
 
@@ -91,7 +94,7 @@ TEST(Allocations, OfTheCurveAreThoseOfTheStart) {
 TEST(Allocations, OfTheLiveCurveAreAtMostTwoMebibytesAtTheStart) {
   for (const std::uint32_t blocks : {1u, 100u, 800u, 100'000u, UINT32_MAX}) {
     const std::uint64_t bytes_before = bytes_allocated_so_far();
-    LiveCurve curve({.blocks = blocks, .slices = 1, .block_tokens = 16});
+    LiveCurve curve({.blocks = blocks, .groups = 1, .block_tokens = 16});
     EXPECT_LE(bytes_allocated_so_far() - bytes_before + sizeof(curve), 2u << 20) << blocks;
     const std::uint64_t before = allocations_so_far();
     std::array<std::uint64_t, 40> asked;
@@ -111,12 +114,12 @@ TEST(Allocations, OfTheLiveCurveAreAtMostTwoMebibytesAtTheStart) {
 
 // A request that ends does not, either.
 TEST(Allocations, OfClosingWithTheLiveCurveAreNone) {
-  CacheOptions options = Desk::small(200);
+  CacheOptions options = CacheFixture::small(200);
   options.live_curve = true;
-  Desk desk(options);
-  Sequence sequence = desk.run(counting(0, 400));
+  CacheFixture fixture(options);
+  Sequence sequence = fixture.run(counting(0, 400));
   const std::uint64_t before = allocations_so_far();
-  desk.cache().close(sequence);
+  fixture.cache().close(sequence);
   EXPECT_EQ(allocations_so_far() - before, 0u);
 }
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "kv/cache_desk.h"
-#include "kv/picture.h"
+#include "kv/cache_fixture.h"
+#include "kv/cache_snapshot.h"
 
 namespace pagoda::kv {
 namespace {
@@ -20,24 +20,24 @@ std::vector<std::uint32_t> values(const Tokens& tokens) {
 
 class CacheMapTest : public testing::Test {
  protected:
-  Desk desk_{Desk::small(64)};
+  CacheFixture fixture_{CacheFixture::small(64)};
 };
 
 TEST_F(CacheMapTest, EveryBlockIsInOneCellOfItsState) {
-  desk_.serve(counting(0, 12));
-  Sequence held = desk_.run(counting(100, 8));
-  const CacheMap map = draw_map(desk_.cache(), {});
+  fixture_.serve(counting(0, 12));
+  Sequence held = fixture_.run(counting(100, 8));
+  const CacheMap map = build_map(fixture_.cache(), {});
   EXPECT_EQ(map.blocks_per_cell, 1u);
   ASSERT_EQ(map.cells.size(), 64u);
   EXPECT_EQ(cells_sum(map, &BlockCell::idle), 3u);
   EXPECT_EQ(cells_sum(map, &BlockCell::active), 2u);
   EXPECT_EQ(cells_sum(map, &BlockCell::free), 64u - 5u);
-  desk_.cache().close(held);
+  fixture_.cache().close(held);
 }
 
 TEST_F(CacheMapTest, FewerCellsThanBlocksShareThem) {
-  desk_.serve(counting(0, 40));
-  const CacheMap map = draw_map(desk_.cache(), {.cells_max = 10});
+  fixture_.serve(counting(0, 40));
+  const CacheMap map = build_map(fixture_.cache(), {.cells_max = 10});
   EXPECT_EQ(map.blocks_per_cell, 7u);
   ASSERT_EQ(map.cells.size(), 10u);
   EXPECT_EQ(cells_sum(map, &BlockCell::idle), 10u);
@@ -45,10 +45,10 @@ TEST_F(CacheMapTest, FewerCellsThanBlocksShareThem) {
 }
 
 TEST_F(CacheMapTest, ABranchIsAStretchWithoutAForkAndTheLargestComeFirst) {
-  desk_.serve(counting(0, 8) + counting(50, 4));
-  desk_.serve(counting(0, 8) + counting(60, 8));
-  desk_.serve(counting(200, 4));
-  const CacheMap map = draw_map(desk_.cache(), {});
+  fixture_.serve(counting(0, 8) + counting(50, 4));
+  fixture_.serve(counting(0, 8) + counting(60, 8));
+  fixture_.serve(counting(200, 4));
+  const CacheMap map = build_map(fixture_.cache(), {});
   ASSERT_EQ(map.branches.size(), 4u);
   EXPECT_EQ(map.branches[0].tokens, values(counting(0, 8)));
   EXPECT_EQ(map.branches[0].level, 0u);
@@ -65,8 +65,8 @@ TEST_F(CacheMapTest, ABranchIsAStretchWithoutAForkAndTheLargestComeFirst) {
 }
 
 TEST_F(CacheMapTest, TokensOfPrivateBranchesAreNotShown) {
-  desk_.serve(desk_.tenant("salt"), counting(0, 12));
-  const CacheMap map = draw_map(desk_.cache(), {});
+  fixture_.serve(fixture_.tenant("salt"), counting(0, 12));
+  const CacheMap map = build_map(fixture_.cache(), {});
   ASSERT_EQ(map.branches.size(), 1u);
   EXPECT_FALSE(map.branches[0].is_public);
   EXPECT_TRUE(map.branches[0].tokens.empty());
@@ -77,11 +77,11 @@ TEST_F(CacheMapTest, TokensOfPrivateBranchesAreNotShown) {
 }
 
 TEST_F(CacheMapTest, LimitsBoundWhatIsListed) {
-  for (std::uint32_t i = 0; i < 20; ++i) desk_.serve(counting(100 * i, 8));
-  const CacheMap map = draw_map(desk_.cache(), {.branches_max = 5, .tokens_max = 3});
+  for (std::uint32_t i = 0; i < 20; ++i) fixture_.serve(counting(100 * i, 8));
+  const CacheMap map = build_map(fixture_.cache(), {.branches_max = 5, .tokens_max = 3});
   EXPECT_EQ(map.branches.size(), 5u);
-  for (const BranchPicture& branch : map.branches) EXPECT_EQ(branch.tokens.size(), 3u);
-  const CacheMap few = draw_map(desk_.cache(), {.nodes_max = 6});
+  for (const BranchStats& branch : map.branches) EXPECT_EQ(branch.tokens.size(), 3u);
+  const CacheMap few = build_map(fixture_.cache(), {.nodes_max = 6});
   EXPECT_LE(few.nodes_seen, 6u + 3u) << "a path is seen to its root";
   EXPECT_GE(few.nodes_seen, 6u);
 }
@@ -91,18 +91,18 @@ TEST(CacheMap, ItsWorkIsBounded) {
   CacheOptions options;
   options.blocks = 1 << 20;
   Cache cache(options);
-  const Domain domain = cache.domain("model", "").value();
+  const CacheScope scope = cache.scope("model", "").value();
   for (std::uint32_t i = 0; i < 400; ++i) {
     const Tokens prompt = counting(1000 * i, 640);
-    const Match match = cache.match(domain, prompt);
-    auto opened = cache.open(domain, match, prompt);
+    const Match match = cache.match(scope, prompt);
+    auto opened = cache.open(scope, match, prompt);
     Sequence sequence = std::move(std::get<Opened>(opened).sequence);
     ASSERT_TRUE(std::holds_alternative<std::vector<Copy>>(cache.reserve(sequence, 640)));
     cache.commit(sequence, prompt);
     cache.close(sequence);
   }
   const MapLimits limits;
-  const CacheMap map = draw_map(cache, limits);
+  const CacheMap map = build_map(cache, limits);
   EXPECT_LE(map.cells.size(), limits.cells_max);
   EXPECT_EQ(map.branches.size(), limits.branches_max);
   std::uint64_t looked_at = 0;

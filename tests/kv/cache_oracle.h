@@ -13,19 +13,20 @@ namespace pagoda::kv {
 
 class CacheOracle {
  public:
-  struct Asker {
+  struct LookupScope {
     std::uint64_t space;
     std::uint64_t tenant;  // 0: nobody's, all it leaves is public
   };
 
   // Remembers all that a request has computed. `public_tokens` counts whole blocks.
-  void commit(const Asker& asker, std::uint64_t public_tokens, std::span<const TokenId> tokens) {
+  void commit(const LookupScope& asker, std::uint64_t public_tokens,
+              std::span<const TokenId> tokens) {
     texts_.push_back({asker, public_tokens, {tokens.begin(), tokens.end()}});
   }
 
   // The longest beginning of the prompt that was committed where the asker may look: in its own
   // region, or in the public part of anyone's text. At most prompt - 1.
-  std::uint64_t longest(const Asker& asker, std::span<const TokenId> prompt) const {
+  std::uint64_t longest(const LookupScope& asker, std::span<const TokenId> prompt) const {
     std::uint64_t longest = 0;
     for (const Text& text : texts_) {
       if (text.asker.space != asker.space) continue;
@@ -41,7 +42,7 @@ class CacheOracle {
 
  private:
   struct Text {
-    Asker asker;
+    LookupScope asker;
     std::uint64_t public_tokens;
     std::vector<TokenId> tokens;
   };

@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
 
 CacheOptions named(std::uint32_t blocks) {
-  CacheOptions options = Desk::small(blocks);
-  options.name_blocks = true;
+  CacheOptions options = CacheFixture::small(blocks);
+  options.hash_blocks = true;
   return options;
 }
 
-std::vector<NodeId> nodes_of(Desk& desk, const Tokens& prompt) {
-  return desk.cache().match(desk.everyone(), prompt).nodes;
+std::vector<NodeId> nodes_of(CacheFixture& fixture, const Tokens& prompt) {
+  return fixture.cache().match(fixture.everyone(), prompt).nodes;
 }
 
-BlockId pin(Cache& cache, NodeId node, std::uint32_t slice = 0) {
-  const BlockId page = cache.pin_page(node, cache.name(node), slice).value();
+BlockId pin(Cache& cache, NodeId node, std::uint32_t group = 0) {
+  const BlockId page = cache.pin_page(node, cache.block_hash(node), group).value();
   cache.check();
   return page;
 }
@@ -34,31 +34,31 @@ void unpin(Cache& cache, BlockId page) {
 }
 
 // Room for so many blocks is taken; whatever must go goes.
-Sequence press(Desk& desk, std::uint64_t blocks) {
-  Sequence pressure = desk.open(tokens_of({9999}));
+Sequence press(CacheFixture& fixture, std::uint64_t blocks) {
+  Sequence pressure = fixture.open(tokens_of({9999}));
   EXPECT_TRUE(
-      std::holds_alternative<std::vector<Copy>>(desk.cache().reserve(pressure, 4 * blocks)));
-  desk.cache().check();
+      std::holds_alternative<std::vector<Copy>>(fixture.cache().reserve(pressure, 4 * blocks)));
+  fixture.cache().check();
   return pressure;
 }
 
-TEST(PinPage, GivesAWholeBlockUnderItsNameAndNothingElse) {
+TEST(PinPage, GivesAWholeBlockUnderItsHashAndNothingElse) {
   CacheOptions options = named(16);
-  options.slices = {{0}, {3}};
-  Desk desk(options);
-  Cache& cache = desk.cache();
-  desk.serve(counting(1, 10));
-  const auto nodes = nodes_of(desk, counting(1, 10));
+  options.groups = {{0}, {3}};
+  CacheFixture fixture(options);
+  Cache& cache = fixture.cache();
+  fixture.serve(counting(1, 10));
+  const auto nodes = nodes_of(fixture, counting(1, 10));
   ASSERT_EQ(nodes.size(), 2u);
-  const BlockName second = cache.name(nodes[1]);
+  const BlockHash second = cache.block_hash(nodes[1]);
   EXPECT_EQ(cache.pin_page(nodes[0], second, 0), std::nullopt) << "another name";
-  EXPECT_EQ(cache.pin_page(NodeId(0), root_name(), 0), std::nullopt) << "a root";
+  EXPECT_EQ(cache.pin_page(NodeId(0), root_hash(), 0), std::nullopt) << "a root";
   EXPECT_EQ(cache.pin_page(NodeId(1000), second, 0), std::nullopt) << "no node";
-  const NodeId leaf = cache.match(desk.everyone(), counting(1, 11)).partial.value();
-  EXPECT_EQ(cache.pin_page(leaf, cache.name(leaf), 0), std::nullopt) << "an open leaf";
-  for (const std::uint32_t slice : {0u, 1u}) {
-    const BlockId page = pin(cache, nodes[1], slice);
-    EXPECT_EQ(cache.tree().page(nodes[1], slice), page);
+  const NodeId leaf = cache.match(fixture.everyone(), counting(1, 11)).partial.value();
+  EXPECT_EQ(cache.pin_page(leaf, cache.block_hash(leaf), 0), std::nullopt) << "a partial block";
+  for (const std::uint32_t group : {0u, 1u}) {
+    const BlockId page = pin(cache, nodes[1], group);
+    EXPECT_EQ(cache.tree().page(nodes[1], group), page);
     EXPECT_EQ(cache.pool().references(page), 1u);
     unpin(cache, page);
   }
@@ -66,41 +66,41 @@ TEST(PinPage, GivesAWholeBlockUnderItsNameAndNothingElse) {
   EXPECT_EQ(cache.pin_page(nodes[1], second, 0), std::nullopt) << "it left";
 }
 
-TEST(PinPage, GivesNoPageOfASliceThatLetItGo) {
+TEST(PinPage, GivesNoPageOfAGroupThatLetItGo) {
   CacheOptions options = named(8);
-  options.slices = {{0}, {3}};
-  Desk desk(options);
-  desk.serve(counting(1, 12));  // six pages; those of the window slice went idle first
-  const Sequence pressure = press(desk, 2);
+  options.groups = {{0}, {3}};
+  CacheFixture fixture(options);
+  fixture.serve(counting(1, 12));  // six pages; those of the window group went idle first
+  const Sequence pressure = press(fixture, 2);
   std::size_t missing = 0;
-  for (const NodeId node : desk.cache().whole_blocks()) {
-    const bool is_there = desk.cache().tree().page(node, 1).has_value();
+  for (const NodeId node : fixture.cache().whole_blocks()) {
+    const bool is_there = fixture.cache().tree().page(node, 1).has_value();
     missing += is_there ? 0 : 1;
-    const auto page = desk.cache().pin_page(node, desk.cache().name(node), 1);
+    const auto page = fixture.cache().pin_page(node, fixture.cache().block_hash(node), 1);
     EXPECT_EQ(page.has_value(), is_there);
-    if (page) unpin(desk.cache(), *page);
+    if (page) unpin(fixture.cache(), *page);
   }
   EXPECT_GT(missing, 0u);
 }
 
-TEST(PinPage, WithoutNamesGivesNothing) {
-  Desk desk(Desk::small(8));
-  desk.serve(counting(1, 9));
-  const NodeId node = nodes_of(desk, counting(1, 9)).front();
-  EXPECT_EQ(desk.cache().pin_page(node, BlockName{}, 0), std::nullopt);
+TEST(PinPage, WithoutHashesGivesNothing) {
+  CacheFixture fixture(CacheFixture::small(8));
+  fixture.serve(counting(1, 9));
+  const NodeId node = nodes_of(fixture, counting(1, 9)).front();
+  EXPECT_EQ(fixture.cache().pin_page(node, BlockHash{}, 0), std::nullopt);
 }
 
 TEST(PinPage, HoldsAPageAndAllBeforeItAsLongAsItIsOut) {
-  Desk desk(named(8));
-  Cache& cache = desk.cache();
-  desk.serve(counting(1, 16));
-  const auto nodes = nodes_of(desk, counting(1, 17));
+  CacheFixture fixture(named(8));
+  Cache& cache = fixture.cache();
+  fixture.serve(counting(1, 16));
+  const auto nodes = nodes_of(fixture, counting(1, 17));
   const BlockId page = pin(cache, nodes[2]);
   ASSERT_EQ(pin(cache, nodes[2]), page) << "two stores may have it at once";
   EXPECT_EQ(cache.blocks_available(), 5u) << "three of the chain stay";
   cache.clear();
   cache.check();
-  EXPECT_EQ(desk.matched(counting(1, 17)), 12u);
+  EXPECT_EQ(fixture.matched(counting(1, 17)), 12u);
   unpin(cache, page);
   EXPECT_EQ(cache.blocks_available(), 5u);
   unpin(cache, page);
@@ -111,29 +111,29 @@ TEST(PinPage, HoldsAPageAndAllBeforeItAsLongAsItIsOut) {
 }
 
 TEST(PinPage, OfARunningRequestKeepsNobodyFromWriting) {
-  Desk desk(named(8));
-  Sequence sequence = desk.run(counting(1, 6));
-  const BlockId page = pin(desk.cache(), sequence.nodes().front());
-  EXPECT_EQ(desk.cache().blocks_needed(sequence, 8), 0u) << "its tail is its own";
-  ASSERT_TRUE(desk.feed(sequence, counting(7, 4)));
+  CacheFixture fixture(named(8));
+  Sequence sequence = fixture.run(counting(1, 6));
+  const BlockId page = pin(fixture.cache(), sequence.nodes().front());
+  EXPECT_EQ(fixture.cache().blocks_needed(sequence, 8), 0u) << "its tail is its own";
+  ASSERT_TRUE(fixture.feed(sequence, counting(7, 4)));
   EXPECT_EQ(sequence.nodes().size(), 2u);
-  desk.cache().close(sequence);
-  unpin(desk.cache(), page);
-  EXPECT_EQ(desk.matched(counting(1, 11)), 10u);
+  fixture.cache().close(sequence);
+  unpin(fixture.cache(), page);
+  EXPECT_EQ(fixture.matched(counting(1, 11)), 10u);
 }
 
 TEST(PinPage, DoesNotMakeABlockLessIdle) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   CacheOptions options = named(4);
-  options.departures_max = 8;
-  Desk desk(options);
-  Cache& cache = desk.cache();
-  desk.serve(counting(1, 16));
+  options.eviction_records_max = 8;
+  CacheFixture fixture(options);
+  Cache& cache = fixture.cache();
+  fixture.serve(counting(1, 16));
   cache.advance_time(2 * kSecond);
-  unpin(cache, pin(cache, nodes_of(desk, counting(1, 17)).back()));
+  unpin(cache, pin(cache, nodes_of(fixture, counting(1, 17)).back()));
   cache.advance_time(3 * kSecond);
-  const Sequence pressure = press(desk, 1);
-  const Explanation why = cache.explain(desk.everyone(), counting(1, 17));
+  const Sequence pressure = press(fixture, 1);
+  const Explanation why = cache.explain(fixture.everyone(), counting(1, 17));
   ASSERT_TRUE(why.eviction.has_value());
   EXPECT_EQ(why.eviction->idle_ns, 3 * kSecond);
 }
@@ -151,7 +151,7 @@ class Twins {
 
   // Blocks that the next request takes at most: all its own, the copies it starts with and those
   // that it wakes.
-  std::uint64_t blocks_a_request() const { return kBlocksMax * options_.slices.size(); }
+  std::uint64_t blocks_a_request() const { return kBlocksMax * options_.groups.size(); }
 
   void serve_one() {
     time_ns_ += static_cast<std::int64_t>(below(40)) * 1'000'000'000;
@@ -191,8 +191,8 @@ class Twins {
   CacheOptions draw_options(const EvictionPolicy& policy) {
     CacheOptions options = named(30);
     options.policy = &policy;
-    if (below(2) == 0) options.slices = {{0}, {6}};
-    options.blocks *= static_cast<std::uint32_t>(options.slices.size());
+    if (below(2) == 0) options.groups = {{0}, {6}};
+    options.blocks *= static_cast<std::uint32_t>(options.groups.size());
     if (below(3) == 0) options.quota_blocks_private = 8;
     if (below(3) == 0) options.retain_blocks_max = 8;
     return options;
@@ -202,7 +202,7 @@ class Twins {
   using Node = std::tuple<std::uint32_t, std::vector<std::uint32_t>, bool, std::uint32_t>;
   static std::vector<Node> tree_of(const Cache& cache) {
     std::vector<Node> tree;
-    for (const NodePicture& node : cache.picture(SIZE_MAX).tree) {
+    for (const NodeSnapshot& node : cache.snapshot(SIZE_MAX).tree) {
       tree.emplace_back(node.depth, node.tokens, node.is_public, node.pages);
     }
     return tree;
@@ -212,8 +212,8 @@ class Twins {
   std::uint64_t drawn_ = 0;
   std::int64_t time_ns_ = 0;
   CacheOptions options_;
-  Desk plain_;
-  Desk watched_;
+  CacheFixture plain_;
+  CacheFixture watched_;
   std::vector<std::pair<Sequence, Sequence>> running_;
 };
 
@@ -237,8 +237,8 @@ TEST_P(UnderEveryPolicy, PinningNeverChangesWhichBlockLeavesNext) {
       const std::vector<NodeId> whole = cache.whole_blocks();
       for (std::uint64_t i = twins.below(6); i-- > 0 && !whole.empty();) {
         const NodeId node = whole[twins.below(whole.size())];
-        const auto slice = static_cast<std::uint32_t>(twins.below(cache.tree().slices()));
-        const auto page = cache.pin_page(node, cache.name(node), slice);
+        const auto group = static_cast<std::uint32_t>(twins.below(cache.tree().groups()));
+        const auto page = cache.pin_page(node, cache.block_hash(node), group);
         if (page) pinned.push_back(*page);
         pinned_in_all += page ? 1 : 0;
       }
@@ -262,7 +262,7 @@ TEST_P(UnderEveryPolicy, LookingAtWhatLeavesNextChangesNothing) {
   for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
     Twins twins(seed, *GetParam());
     for (int step = 0; step < 80 && !HasFailure(); ++step) {
-      seen += twins.watched().leaving_next(twins.below(40)).size();
+      seen += twins.watched().eviction_candidates(twins.below(40)).size();
       twins.serve_one();
       twins.expect_the_same();
     }
@@ -279,17 +279,17 @@ TEST_P(UnderEveryPolicy, WhatLeavesNextIsTheFirstThatLeaves) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CacheOptions options = named(32);
     options.policy = GetParam();
-    Desk desk(options);
-    Cache& cache = desk.cache();
+    CacheFixture fixture(options);
+    Cache& cache = fixture.cache();
     for (std::uint64_t i = 0; i < 30; ++i) {
       const std::uint64_t bits = random_bits(seed, 1, i);
       const auto trunk = static_cast<std::uint32_t>(bits % 7);
-      desk.serve(counting(100 * trunk, 4 + 4 * static_cast<std::uint32_t>(bits / 8 % 4)));
+      fixture.serve(counting(100 * trunk, 4 + 4 * static_cast<std::uint32_t>(bits / 8 % 4)));
     }
     for (std::uint64_t taken = cache.pool().blocks_free() + 1; taken <= 32; ++taken) {
-      const std::vector<NodeId> leaving = cache.leaving_next(3);
+      const std::vector<NodeId> leaving = cache.eviction_candidates(3);
       ASSERT_FALSE(leaving.empty());
-      { const Sequence pressure = press(desk, taken); }
+      { const Sequence pressure = press(fixture, taken); }
       ++left;
       right += cache.tree().is_live(leaving.front()) ? 0 : 1;
     }
@@ -306,50 +306,50 @@ TEST_P(UnderEveryPolicy, WhatLeavesNextIsTheFirstThatLeaves) {
 INSTANTIATE_TEST_SUITE_P(Policies, UnderEveryPolicy, testing::ValuesIn(eviction_policies()),
                          [](const auto& test) { return std::string(test.param->name); });
 
-TEST(LeavingNext, NamesEachWholeBlockOnceSoonestFirst) {
+TEST(EvictionCandidates, NamesEachWholeBlockOnceSoonestFirst) {
   CacheOptions options = named(64);
-  options.slices = {{0}, {0}};
-  Desk desk(options);
-  for (const std::uint32_t first : {100u, 200u, 300u}) desk.serve(counting(first, 8));
-  desk.serve(counting(400, 3));  // an open leaf
-  Sequence held = desk.run(counting(200, 9));
-  const NodeId oldest = nodes_of(desk, counting(100, 9)).back();
-  const NodeId newest = nodes_of(desk, counting(300, 9)).back();
-  EXPECT_EQ(desk.cache().leaving_next(10), (std::vector<NodeId>{oldest, newest}));
-  EXPECT_EQ(desk.cache().leaving_next(1), std::vector<NodeId>{oldest});
-  EXPECT_TRUE(desk.cache().leaving_next(0).empty());
+  options.groups = {{0}, {0}};
+  CacheFixture fixture(options);
+  for (const std::uint32_t first : {100u, 200u, 300u}) fixture.serve(counting(first, 8));
+  fixture.serve(counting(400, 3));  // a partial block
+  Sequence held = fixture.run(counting(200, 9));
+  const NodeId oldest = nodes_of(fixture, counting(100, 9)).back();
+  const NodeId newest = nodes_of(fixture, counting(300, 9)).back();
+  EXPECT_EQ(fixture.cache().eviction_candidates(10), (std::vector<NodeId>{oldest, newest}));
+  EXPECT_EQ(fixture.cache().eviction_candidates(1), std::vector<NodeId>{oldest});
+  EXPECT_TRUE(fixture.cache().eviction_candidates(0).empty());
 }
 
-TEST(LeavingNext, CountsWhatIsOverItsQuotaOnce) {
+TEST(EvictionCandidates, CountsWhatIsOverItsQuotaOnce) {
   CacheOptions options = named(32);
   options.quota_blocks_private = 2;
-  Desk desk(options);
-  desk.serve(counting(1, 4));
+  CacheFixture fixture(options);
+  fixture.serve(counting(1, 4));
   for (const std::uint32_t first : {100u, 200u, 300u}) {
-    desk.serve(desk.tenant("a"), counting(first, 4));
+    fixture.serve(fixture.tenant("a"), counting(first, 4));
   }
-  const std::vector<NodeId> leaving = desk.cache().leaving_next(8);
+  const std::vector<NodeId> leaving = fixture.cache().eviction_candidates(8);
   ASSERT_EQ(leaving.size(), 4u);
-  EXPECT_EQ(leaving.back(), nodes_of(desk, counting(1, 5)).front()) << "used first, leaves last";
-  desk.cache().check();
+  EXPECT_EQ(leaving.back(), nodes_of(fixture, counting(1, 5)).front()) << "used first, leaves last";
+  fixture.cache().check();
 }
 
 TEST(WholeBlocks, AreThoseWithPagesUsedLastFirst) {
-  Desk desk(named(32));
-  desk.serve(counting(100, 8));
-  desk.serve(counting(200, 10));
-  desk.serve(counting(300, 3));
-  desk.serve(counting(100, 5));
-  const Sequence held = desk.run(counting(400, 9));
-  const auto again = nodes_of(desk, counting(100, 9));
-  const auto once = nodes_of(desk, counting(200, 9));
+  CacheFixture fixture(named(32));
+  fixture.serve(counting(100, 8));
+  fixture.serve(counting(200, 10));
+  fixture.serve(counting(300, 3));
+  fixture.serve(counting(100, 5));
+  const Sequence held = fixture.run(counting(400, 9));
+  const auto again = nodes_of(fixture, counting(100, 9));
+  const auto once = nodes_of(fixture, counting(200, 9));
   const std::vector<NodeId> expected = {held.nodes()[0], held.nodes()[1], again[0],
                                         once[0],         once[1],         again[1]};
-  EXPECT_EQ(desk.cache().whole_blocks(), expected);
-  const BlockId page = pin(desk.cache(), again[1]);
-  EXPECT_EQ(desk.cache().whole_blocks(), expected) << "being copied out is not a use";
-  unpin(desk.cache(), page);
-  EXPECT_EQ(desk.cache().whole_blocks(), expected);
+  EXPECT_EQ(fixture.cache().whole_blocks(), expected);
+  const BlockId page = pin(fixture.cache(), again[1]);
+  EXPECT_EQ(fixture.cache().whole_blocks(), expected) << "being copied out is not a use";
+  unpin(fixture.cache(), page);
+  EXPECT_EQ(fixture.cache().whole_blocks(), expected);
 }
 
 }  // namespace

@@ -36,20 +36,21 @@ Simulation::Simulation(const SimOptions& options)
       ring_(options.event_ring > 0
                 ? std::optional<EventRing>(std::in_place, options.event_ring, options.block_tokens)
                 : std::nullopt),
-      cache_({.blocks = options.blocks,
-              .block_tokens = options.block_tokens,
-              .slices = options.slices,
-              .policy = options.policy,
-              .hash_seed = options.seed,
-              .quota_blocks_private = options.quota_blocks,
-              .quota_blocks_public = options.quota_blocks,
-              .retain_blocks_max = options.retain_blocks,
-              .departures_max = options.departures_max,
-              .name_blocks = options.name_blocks || options.copies_out,
-              .live_curve = options.live_curve,
-              .events = ring_ ? &*ring_ : nullptr,
-              .share = options.share,
-              .on_join = [this](BlockId mine, BlockId existing) { compare(mine, existing); }}),
+      cache_(
+          {.blocks = options.blocks,
+           .block_tokens = options.block_tokens,
+           .groups = options.groups,
+           .policy = options.policy,
+           .hash_seed = options.seed,
+           .quota_blocks_private = options.quota_blocks,
+           .quota_blocks_public = options.quota_blocks,
+           .retain_blocks_max = options.retain_blocks,
+           .eviction_records_max = options.eviction_records_max,
+           .hash_blocks = options.hash_blocks || options.copies_out,
+           .live_curve = options.live_curve,
+           .events = ring_ ? &*ring_ : nullptr,
+           .share = options.share,
+           .on_deduplicate = [this](BlockId mine, BlockId existing) { compare(mine, existing); }}),
       memory_(options.blocks, options.block_tokens) {
   history_ = "seed " + text(options.seed) + "\n";
 }
@@ -66,7 +67,7 @@ SimReport Simulation::run() {
   if (!report_.failure) finish();
   if (!report_.failure && ring_) finish_events();
   report_.blocks_evicted = cache_.blocks_evicted();
-  report_.blocks_joined = cache_.blocks_joined();
+  report_.blocks_deduplicated = cache_.blocks_deduplicated();
   report_.history = history_ + "evicted " + text(cache_.blocks_evicted()) + "\n";
   return report_;
 }
@@ -81,7 +82,7 @@ void Simulation::operate() {
   if (random(4) == 0) report_copies();
   if (options_.copies_out && random(3) == 0) unpin_pages();
   if (options_.copies_out && random(3) == 0) pin_pages();
-  if (ring_ && random(3) == 0) tell_snapshot();
+  if (ring_ && random(3) == 0) emit_snapshot();
   const std::uint64_t dice = random(32);
   if (dice == 0 && !options_.exact) return random(3) == 0 ? clear() : squeeze();
   if (options_.retain_blocks > 0 && random(2) == 0) pass_time();
@@ -122,29 +123,29 @@ void Simulation::extend_plan(Request& request, const std::vector<TokenId>& more)
 }
 
 void Simulation::open() {
-  CacheOracle::Asker asker = {.space = random(8) == 0 ? 1u : 0u, .tenant = 0};
+  CacheOracle::LookupScope asker = {.space = random(8) == 0 ? 1u : 0u, .tenant = 0};
   if (options_.tenants) asker.tenant = options_.exact ? 1 + random(3) : random(3);
-  Domain domain = domain_of(asker.space, asker.tenant);
-  if (asker.tenant != 0) domain.public_tokens = options_.exact ? 6 : random(3) * 5;
+  CacheScope scope = scope_of(asker.space, asker.tenant);
+  if (asker.tenant != 0) scope.public_tokens = options_.exact ? 6 : random(3) * 5;
   const std::vector<TokenId> prompt = random_tokens(1 + random(24));
-  const Match match = find(asker, domain, prompt);
+  const Match match = find(asker, scope, prompt);
   if (report_.failure) return;
-  admit(asker, domain, match, prompt);
+  admit(asker, scope, match, prompt);
 }
 
-void Simulation::admit(const CacheOracle::Asker& asker, const Domain& domain, const Match& match,
-                       const std::vector<TokenId>& prompt) {
+void Simulation::admit(const CacheOracle::LookupScope& asker, const CacheScope& scope,
+                       const Match& match, const std::vector<TokenId>& prompt) {
   log("open " + text(prompt.size()) + " tokens as " + text(asker.tenant) + ", matched " +
       text(match.tokens));
-  std::vector<BlockName> names;
-  if (options_.name_blocks && random(2) == 0) {
-    const Status named = name_prompt(namer_, adapter_of(asker.space), salt_of(asker.tenant),
-                                     domain.public_tokens, prompt, options_.block_tokens, names);
+  std::vector<BlockHash> names;
+  if (options_.hash_blocks && random(2) == 0) {
+    const Status named = hash_prompt(hasher_, adapter_of(asker.space), salt_of(asker.tenant),
+                                     scope.public_tokens, prompt, options_.block_tokens, names);
     if (!named.ok()) fail(named.error().message);
   }
   const Asked asked = ask(cache_.blocks_needed(match, match.tokens));
   const std::uint64_t needed_in_all = cache_.blocks_needed(match, prompt.size());
-  auto outcome = cache_.open(domain, match, prompt, names);
+  auto outcome = cache_.open(scope, match, prompt, names);
   if (const auto* const shortage = std::get_if<OutOfBlocks>(&outcome)) {
     return expect_refusal(*shortage, asked);
   }
@@ -158,7 +159,7 @@ void Simulation::admit(const CacheOracle::Asker& asker, const Domain& domain, co
   requests_.push_back(
       {.sequence = std::move(opened.sequence),
        .asker = asker,
-       .public_tokens = domain.public_tokens / options_.block_tokens * options_.block_tokens,
+       .public_tokens = scope.public_tokens / options_.block_tokens * options_.block_tokens,
        .tokens = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(match.tokens)},
        .plan = {},
        .digests = {},
@@ -256,8 +257,8 @@ void Simulation::clear() {
 
 void Simulation::write_row(const Request& request, std::uint64_t position) {
   if (options_.sabotage == Sabotage::kStaleBlock && random(40) == 0) return;
-  for (std::uint32_t slice = 0; slice < options_.slices.size(); ++slice) {
-    BlockId block = request.sequence.table(slice)[position / options_.block_tokens];
+  for (std::uint32_t group = 0; group < options_.groups.size(); ++group) {
+    BlockId block = request.sequence.table(group)[position / options_.block_tokens];
     if (options_.sabotage == Sabotage::kForeignBlock && random(40) == 0) {
       block = BlockId(static_cast<std::uint32_t>(random(options_.blocks)));
     }
@@ -295,10 +296,10 @@ void Simulation::report_copies() {
 // All that is available can be had at once, and no more.
 void Simulation::squeeze() {
   log("squeeze");
-  const Domain domain = domain_of(0, 0);
-  auto outcome = cache_.open(domain, {}, {});
+  const CacheScope scope = scope_of(0, 0);
+  auto outcome = cache_.open(scope, {}, {});
   Sequence& sequence = std::get<Opened>(outcome).sequence;
-  const std::uint64_t blocks = cache_.blocks_available() / options_.slices.size();
+  const std::uint64_t blocks = cache_.blocks_available() / options_.groups.size();
   const auto more = cache_.reserve(sequence, (blocks + 1) * options_.block_tokens);
   if (std::holds_alternative<std::vector<Copy>>(more)) fail("granted more than there is");
   const auto all = cache_.reserve(sequence, blocks * options_.block_tokens);

@@ -14,7 +14,7 @@
 // blocks_needed() says is what is granted or refused, and what it takes. Names are those of the
 // naive chain. The live curve counts what was asked for, says what may be said, and changes
 // nothing. A copy of the tree that is kept by events alone, also after losses by a snapshot, is
-// the cache's picture.
+// the cache's snapshot.
 #pragma once
 
 #include <cstdint>
@@ -45,15 +45,15 @@ struct SimOptions {
   std::uint64_t seed = 0;
   std::uint32_t blocks = 24;
   std::uint32_t block_tokens = 4;
-  std::vector<memory::LayerReach> slices = {{}};
+  std::vector<memory::AttentionSpec> groups = {{}};
   const EvictionPolicy* policy = &lru_policy();
   std::uint64_t operations = 80;
   bool tenants = false;
   std::uint64_t quota_blocks = 0;   // of every region
   std::uint64_t retain_blocks = 0;  // of every salt
-  std::uint32_t departures_max = 0;
+  std::uint32_t eviction_records_max = 0;
   bool copies_out = false;  // pages, by their names
-  bool name_blocks = false;
+  bool hash_blocks = false;
   // A ring of so many events (0: none) is read now and then into a mirror (events/event_mirror.h).
   std::uint32_t event_ring = 0;
   bool share = true;
@@ -71,10 +71,10 @@ struct SimReport {
   std::optional<std::string> failure;  // what went wrong, with the operations that led there
   std::uint64_t tokens_matched = 0;
   std::uint64_t blocks_evicted = 0;
-  std::uint64_t blocks_joined = 0;
+  std::uint64_t blocks_deduplicated = 0;
   std::uint64_t refusals = 0;
   std::uint64_t pages_out = 0;
-  std::uint64_t names_verified = 0;
+  std::uint64_t hashes_verified = 0;
   std::uint64_t mirrors_compared = 0;
   std::uint64_t snapshots = 0;
   std::uint64_t snapshots_that_mended = 0;  // after a loss

@@ -1,17 +1,17 @@
-// Events: read late or not at all for a while, and snapshots in slices between whatever happens.
+// Events: read late or not at all for a while, and snapshots in parts between whatever happens.
 #include "kv/simulation.h"
 
 namespace pagoda::kv {
 
-void Simulation::tell_snapshot() {
+void Simulation::emit_snapshot() {
   if (snapshot_.ended) snapshot_ = {};
-  cache_.tell_snapshot(snapshot_, 1 + static_cast<std::uint32_t>(random(12)));
+  cache_.emit_snapshot(snapshot_, 1 + static_cast<std::uint32_t>(random(12)));
 }
 
 void Simulation::follow_events() {
-  ring_->hand_over();
+  ring_->publish();
   if (random(3) == 0) return;  // the reader is slow: rings that are small overflow
-  ring_->read(UINT64_MAX, [this](const Event& event, std::span<const TokenId> tokens) {
+  ring_->read(UINT64_MAX, [this](const CacheEvent& event, std::span<const TokenId> tokens) {
     if (options_.sabotage == Sabotage::kMissedEvent && random(40) == 0) return;
     mirror_.apply(event, tokens);
   });
@@ -26,9 +26,9 @@ void Simulation::follow_events() {
 void Simulation::finish_events() {
   snapshot_ = {};
   while (!report_.failure && !snapshot_.ended) {
-    cache_.tell_snapshot(snapshot_, 5);
-    ring_->hand_over();
-    ring_->read(UINT64_MAX, [this](const Event& event, std::span<const TokenId> tokens) {
+    cache_.emit_snapshot(snapshot_, 5);
+    ring_->publish();
+    ring_->read(UINT64_MAX, [this](const CacheEvent& event, std::span<const TokenId> tokens) {
       mirror_.apply(event, tokens);
     });
   }

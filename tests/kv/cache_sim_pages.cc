@@ -5,13 +5,13 @@ namespace pagoda::kv {
 
 void Simulation::pin_pages() {
   const std::vector<NodeId> nodes =
-      random(2) == 0 ? cache_.leaving_next(1 + random(4)) : cache_.whole_blocks();
+      random(2) == 0 ? cache_.eviction_candidates(1 + random(4)) : cache_.whole_blocks();
   if (nodes.empty()) return;
   for (std::uint64_t pages = 1 + random(3); pages-- > 0;) {
     const NodeId node = nodes[random(nodes.size())];
-    const auto slice = static_cast<std::uint32_t>(random(options_.slices.size()));
-    const std::optional<BlockId> page = cache_.pin_page(node, cache_.name(node), slice);
-    if (page != cache_.tree().page(node, slice)) return fail("pinned another page than is there");
+    const auto group = static_cast<std::uint32_t>(random(options_.groups.size()));
+    const std::optional<BlockId> page = cache_.pin_page(node, cache_.block_hash(node), group);
+    if (page != cache_.tree().page(node, group)) return fail("pinned another page than is there");
     if (!page) continue;
     log("pin " + text(page->value()));
     PageOut out = {.block = *page, .rows = {}};

@@ -15,23 +15,23 @@ SimOptions scenario(std::uint64_t seed) {
   options.tenants = seed % 2 == 1;
   options.copies_out = seed / 2 % 3 > 0;
   if (options.copies_out) options.operations = 200;
-  options.name_blocks = seed / 6 % 2 == 1;
+  options.hash_blocks = seed / 6 % 2 == 1;
   options.event_ring = seed / 7 % 3 == 0 ? 0 : seed / 21 % 2 == 0 ? 32 : 1024;
   options.share = seed % 13 != 12;
   options.policy = eviction_policies()[seed / 4 % eviction_policies().size()];
   options.quota_blocks = seed / 3 % 3 == 2 ? 4 + seed % 11 : 0;
   options.retain_blocks = seed / 5 % 2 == 1 ? 2 + seed % 9 : 0;
   options.live_curve = seed % 17 == 3;
-  options.departures_max = seed % 3 == 0 ? 0 : static_cast<std::uint32_t>(seed % 50);
+  options.eviction_records_max = seed % 3 == 0 ? 0 : static_cast<std::uint32_t>(seed % 50);
   switch (seed % 4) {
     case 1:
-      options.slices = {{0}, {6}};
+      options.groups = {{0}, {6}};
       break;
     case 2:
-      options.slices = {{0}, {0}, {3}};
+      options.groups = {{0}, {0}, {3}};
       break;
     case 3:
-      options.slices = {{5}};
+      options.groups = {{5}};
       break;
     default:
       break;
@@ -74,10 +74,10 @@ SimReport run_seeds(SimOptions (*options_of)(std::uint64_t seed), std::uint64_t 
     }
     sum.tokens_matched += report.tokens_matched;
     sum.blocks_evicted += report.blocks_evicted;
-    sum.blocks_joined += report.blocks_joined;
+    sum.blocks_deduplicated += report.blocks_deduplicated;
     sum.refusals += report.refusals;
     sum.pages_out += report.pages_out;
-    sum.names_verified += report.names_verified;
+    sum.hashes_verified += report.hashes_verified;
     sum.mirrors_compared += report.mirrors_compared;
     sum.snapshots += report.snapshots;
     sum.snapshots_that_mended += report.snapshots_that_mended;
@@ -99,10 +99,10 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   // The runs reach what they are meant to reach.
   EXPECT_GT(sum.tokens_matched, 100'000u);
   EXPECT_GT(sum.blocks_evicted, 10'000u);
-  EXPECT_GT(sum.blocks_joined, 1'000u);
+  EXPECT_GT(sum.blocks_deduplicated, 1'000u);
   EXPECT_GT(sum.refusals, 100u);
   EXPECT_GT(sum.pages_out, 100'000u);
-  EXPECT_GT(sum.names_verified, 10'000u);
+  EXPECT_GT(sum.hashes_verified, 10'000u);
   EXPECT_GT(sum.mirrors_compared, 100'000u);
   EXPECT_GT(sum.snapshots, 10'000u);
   EXPECT_GT(sum.snapshots_that_mended, 1'000u);
@@ -113,15 +113,15 @@ TEST(CacheSim, EveryRowIsWhatItsTokensMakeIt) {
   EXPECT_GT(sum.cancelled_with_copies, 1'000u);
 }
 
-TEST(CacheSim, WithoutEvictionAMatchIsTheLongestThatTheAskerMaySee) {
+TEST(CacheSim, WithoutEvictionAMatchIsTheLongestThatTheLookupMaySee) {
   const SimReport sum = run_seeds(exact_scenario, 2'000);
   ASSERT_FALSE(sum.failure) << *sum.failure;
   if (!all_seeds()) return;
   EXPECT_GT(sum.tokens_matched, 20'000u);
-  EXPECT_GT(sum.blocks_joined, 500u);
+  EXPECT_GT(sum.blocks_deduplicated, 500u);
 }
 
-// Operation by operation: what is matched, granted, refused, evicted and joined.
+// Operation by operation: what is matched, granted, refused, evicted and deduplicated.
 TEST(CacheSim, TheLiveCurveChangesNothing) {
   std::uint64_t evicted = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {

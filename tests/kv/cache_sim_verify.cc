@@ -5,11 +5,11 @@
 
 namespace pagoda::kv {
 
-Match Simulation::find(const CacheOracle::Asker& asker, const Domain& domain,
+Match Simulation::find(const CacheOracle::LookupScope& asker, const CacheScope& scope,
                        const std::vector<TokenId>& prompt) {
   const bool swapped = options_.sabotage == Sabotage::kForeignRegion;
-  Match match = swapped ? cache_.match(domain_of(asker.space, 1 + asker.tenant % 3), prompt)
-                        : cache_.match(domain, prompt);
+  Match match = swapped ? cache_.match(scope_of(asker.space, 1 + asker.tenant % 3), prompt)
+                        : cache_.match(scope, prompt);
   const std::uint64_t longest = options_.share ? oracle_.longest(asker, prompt) : 0;
   if (match.tokens > longest) {
     fail("matched " + text(match.tokens) + " of the " + text(longest) +
@@ -18,15 +18,15 @@ Match Simulation::find(const CacheOracle::Asker& asker, const Domain& domain,
   if (options_.exact && match.tokens < longest) {
     fail("matched " + text(match.tokens) + " where " + text(longest) + " are cached");
   }
-  if (swapped) match = cache_.match(domain, prompt);  // it was not noticed this time
-  verify_explanation(domain, prompt, match);
-  if (options_.name_blocks) verify_names(asker, prompt, match.nodes);
+  if (swapped) match = cache_.match(scope, prompt);  // it was not noticed this time
+  verify_explanation(scope, prompt, match);
+  if (options_.hash_blocks) verify_hashes(asker, prompt, match.nodes);
   return match;
 }
 
-void Simulation::verify_explanation(const Domain& domain, std::span<const TokenId> prompt,
+void Simulation::verify_explanation(const CacheScope& scope, std::span<const TokenId> prompt,
                                     const Match& match) {
-  const Explanation why = cache_.explain(domain, prompt, match);
+  const Explanation why = cache_.explain(scope, prompt, match);
   if (why.tokens_matched != match.tokens) fail("explained another match");
   if (why.tokens_reachable < why.stops_at() || why.tokens_reachable >= prompt.size()) {
     fail("explained a reach of " + text(why.tokens_reachable));
@@ -41,18 +41,19 @@ void Simulation::verify_explanation(const Domain& domain, std::span<const TokenI
 }
 
 // Block by block from the root's name; the salt enters where the first private block is.
-void Simulation::verify_names(const CacheOracle::Asker& asker, std::span<const TokenId> prompt,
-                              std::span<const NodeId> nodes) {
-  BlockName parent = root_name();
+void Simulation::verify_hashes(const CacheOracle::LookupScope& asker,
+                               std::span<const TokenId> prompt, std::span<const NodeId> nodes) {
+  BlockHash parent = root_hash();
   SaltId above = kPublic;
   for (std::size_t block = 0; block < nodes.size(); ++block) {
     const SaltId region = cache_.tree().region(nodes[block]);
     const std::string salt = region != above ? salt_of(asker.tenant) : "";
     const auto tokens = prompt.subspan(block * options_.block_tokens, options_.block_tokens);
-    parent = namer_.name(parent, tokens, {adapter_of(asker.space), salt}).value();
-    if (cache_.name(nodes[block]) != parent) return fail("block " + text(block) + " is misnamed");
+    parent = hasher_.hash(parent, tokens, {adapter_of(asker.space), salt}).value();
+    if (cache_.block_hash(nodes[block]) != parent)
+      return fail("block " + text(block) + " is misnamed");
     above = region;
-    ++report_.names_verified;
+    ++report_.hashes_verified;
   }
 }
 
@@ -78,7 +79,7 @@ void Simulation::expect_granted(const Asked& asked) {
 // Two blocks that hold the same tokens must hold the same rows.
 void Simulation::compare(BlockId mine, BlockId existing) {
   for (std::uint32_t t = 0; t < options_.block_tokens; ++t) {
-    if (row(mine, t) != row(existing, t)) fail("a joined block differs from its twin");
+    if (row(mine, t) != row(existing, t)) fail("a duplicate block differs from its twin");
   }
 }
 
@@ -91,42 +92,42 @@ void Simulation::verify() {
     if (request.sequence.tokens_computed() != request.tokens.size()) {
       return fail("a sequence lost count of its tokens");
     }
-    for (std::uint32_t slice = 0; slice < options_.slices.size(); ++slice) {
-      verify_rows(request, slice);
+    for (std::uint32_t group = 0; group < options_.groups.size(); ++group) {
+      verify_rows(request, group);
     }
   }
 }
 
 // Rates are rates, and under lru more memory never finds less.
 void Simulation::verify_curve() {
-  const CurvePicture picture = cache_.curve();
-  if (picture.blocks_asked != (options_.share ? report_.blocks_asked : 0)) {
-    fail("the curve counted " + text(picture.blocks_asked) + " blocks asked for, not " +
+  const CurveStats stats = cache_.curve();
+  if (stats.blocks_asked != (options_.share ? report_.blocks_asked : 0)) {
+    fail("the curve counted " + text(stats.blocks_asked) + " blocks asked for, not " +
          text(report_.blocks_asked));
   }
   double before = 0;
-  for (const CurvePoint& point : picture.lru) {
+  for (const CurvePoint& point : stats.lru) {
     if (point.hit_rate < before || point.hit_rate > 1) fail("the curve falls");
     before = point.hit_rate;
   }
-  for (const PolicyRates& rates : picture.by_policy()) {
+  for (const PolicyRates& rates : stats.by_policy()) {
     for (const std::optional<double>& rate : {rates.half, rates.same, rates.twice}) {
       if (rate && !(*rate >= 0 && *rate <= 1)) fail("a rate that is none");
     }
   }
 }
 
-void Simulation::verify_rows(const Request& request, std::uint32_t slice) {
+void Simulation::verify_rows(const Request& request, std::uint32_t group) {
   const std::uint64_t tokens = request.tokens.size();
-  const std::uint32_t window = options_.slices[slice].window;
+  const std::uint32_t window = options_.groups[group].window;
   const std::uint64_t first = window != 0 && tokens + 1 > window ? tokens + 1 - window : 0;
   const std::uint64_t tail = tokens / options_.block_tokens * options_.block_tokens;
   for (std::uint64_t p = first; p < tokens; ++p) {
     // While a copy is under way its source has the rows.
-    BlockId block = request.sequence.table(slice)[p / options_.block_tokens];
-    if (p >= tail && !request.copies.empty()) block = request.copies[slice].from;
+    BlockId block = request.sequence.table(group)[p / options_.block_tokens];
+    if (p >= tail && !request.copies.empty()) block = request.copies[group].from;
     if (row(block, p % options_.block_tokens) != request.digests[p]) {
-      return fail("row " + text(p) + " of slice " + text(slice) +
+      return fail("row " + text(p) + " of group " + text(group) +
                   " is not what its tokens make it");
     }
   }

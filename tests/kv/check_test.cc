@@ -1,7 +1,7 @@
 // check() names what is broken: each invariant of src/kv/README.md is broken once, by force.
 #include <gtest/gtest.h>
 
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
@@ -34,25 +34,25 @@ REACH(CacheGuards, Cache::guards_);
 REACH(CacheGuarded, Cache::blocks_guarded_);
 
 // Blocks 0 and 1 are nodes 1 and 2, idle, one below the other, and node 2 is private; block 2 is
-// node 3, the open leaf [7 8] that a sequence fills; blocks 3 and 4 are nodes 4 and 5, the idle
-// open leaves [50 51] and [7 51]; blocks 5 to 7 are free, the first of lanes 2, 1 and 0. The public
-// children of the root part at their first token, two of them again at the second.
+// node 3, the partial block [7 8] that a sequence fills; blocks 3 and 4 are nodes 4 and 5, the idle
+// partial blocks [50 51] and [7 51]; blocks 5 to 7 are free, the first of lanes 2, 1 and 0. The
+// public children of the root part at their first token, two of them again at the second.
 struct Sound {
-  Sound() : desk(Desk::small(8)), sequence(start(desk)) {
-    desk.serve(tokens_of({50, 51}));
-    desk.serve(tokens_of({7, 51}));
+  Sound() : fixture(CacheFixture::small(8)), sequence(start(fixture)) {
+    fixture.serve(tokens_of({50, 51}));
+    fixture.serve(tokens_of({7, 51}));
   }
 
-  static Sequence start(Desk& desk) {
-    desk.serve(desk.tenant("a", 4), counting(1, 8));
-    return desk.run(tokens_of({7, 8}));
+  static Sequence start(CacheFixture& fixture) {
+    fixture.serve(fixture.tenant("a", 4), counting(1, 8));
+    return fixture.run(tokens_of({7, 8}));
   }
 
-  BlockPool& pool() { return desk.cache().*member_of(CachePool{}); }
-  PrefixTree& tree() { return desk.cache().*member_of(CacheTree{}); }
-  SaltTable& salts() { return desk.cache().*member_of(CacheSalts{}); }
-  auto& guard(std::uint32_t node) { return (desk.cache().*member_of(CacheGuards{}))[node]; }
-  std::uint64_t& blocks_guarded() { return desk.cache().*member_of(CacheGuarded{}); }
+  BlockPool& pool() { return fixture.cache().*member_of(CachePool{}); }
+  PrefixTree& tree() { return fixture.cache().*member_of(CacheTree{}); }
+  SaltTable& salts() { return fixture.cache().*member_of(CacheSalts{}); }
+  auto& guard(std::uint32_t node) { return (fixture.cache().*member_of(CacheGuards{}))[node]; }
+  std::uint64_t& blocks_guarded() { return fixture.cache().*member_of(CacheGuarded{}); }
   auto& record(std::uint32_t block) { return (pool().*member_of(PoolRecords{}))[block]; }
   std::uint32_t& first_free(std::uint32_t lane) {
     return (pool().*member_of(PoolFreeLists{}))[lane];
@@ -66,7 +66,7 @@ struct Sound {
   }
   auto& branch(std::uint32_t number) { return (tree().*member_of(TreeBranches{}))[number]; }
 
-  Desk desk;
+  CacheFixture fixture;
   Sequence sequence;
 };
 
@@ -116,7 +116,7 @@ const Breakage kBreakages[] = {
 
 TEST(Check, IsContentWithASoundCache) {
   Sound sound;
-  sound.desk.cache().check();
+  sound.fixture.cache().check();
   EXPECT_EQ(sound.pool().state(BlockId(1)), BlockState::kIdle);
   EXPECT_EQ(sound.pool().state(BlockId(2)), BlockState::kFilling);
   EXPECT_EQ(sound.pool().owner(BlockId(2)), NodeId(3));
@@ -134,7 +134,7 @@ TEST(Metadata, WhenABlockWasFilledIsKeptOnlyForPoliciesThatReadIt) {
 TEST(Check, NamesWhatIsBroken) {
   Sound sound;
   for (const Breakage& breakage : kBreakages) {
-    EXPECT_DEATH((breakage.apply(sound), sound.desk.cache().check()), breakage.rule)
+    EXPECT_DEATH((breakage.apply(sound), sound.fixture.cache().check()), breakage.rule)
         << breakage.what;
   }
 }

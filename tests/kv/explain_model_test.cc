@@ -1,11 +1,11 @@
-// Explanations against a reference that knows the truth (explain_truth.h), by seed.
+// Explanations against a reference that knows the truth (explain_oracle.h), by seed.
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
-#include "kv/explain_truth.h"
+#include "kv/cache_fixture.h"
+#include "kv/explain_oracle.h"
 #include "kv/miss_counters.h"
 
 namespace pagoda::kv {
@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kPublicTokens = 8;
 
 struct Running {
-  TruthAsker asker;
-  TruthText text;
+  OracleScope asker;
+  OracleText text;
   std::uint64_t prompt_tokens;
   Sequence sequence;
 };
@@ -29,11 +29,10 @@ class Lookups {
                 .block_tokens = 4,
                 .policy = eviction_policies()[seed % eviction_policies().size()],
                 .hash_seed = seed,
-                .departures_max = 100'000,
-                .on_join = {}}),
+                .eviction_records_max = 100'000,
+                .on_deduplicate = {}}),
         truth_(cache_) {
-    for (const auto& name : kSpaces)
-      truth_.roots()[name] = domain({name.first, name.second}).root();
+    for (const auto& name : kSpaces) truth_.roots()[name] = scope({name.first, name.second}).root();
   }
 
   void run(std::uint64_t steps) {
@@ -54,10 +53,10 @@ class Lookups {
   std::uint64_t random(std::uint64_t bound) { return random_bits(seed_, 1, draws_++) % bound; }
 
   // Owner 1 has two salts, owner 2 one; two more salts are nobody's.
-  TruthAsker random_asker() {
+  OracleScope random_asker() {
     const std::uint64_t space = random(8);
     const auto& name = kSpaces[space < 6 ? 0 : space - 5];
-    TruthAsker asker = {.space = name.first, .adapter = name.second};
+    OracleScope asker = {.space = name.first, .adapter = name.second};
     if (!salted_) return asker;
     const std::uint64_t who = random(5);
     asker.salt = std::string(1, static_cast<char>('a' + who));
@@ -65,21 +64,21 @@ class Lookups {
     asker.public_tokens = kPublicTokens;
     return asker;
   }
-  static std::vector<std::string> siblings(const TruthAsker& asker) {
+  static std::vector<std::string> siblings(const OracleScope& asker) {
     if (asker.owner == 0) return {};
     return asker.owner == 1 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"c"};
   }
-  Domain domain(const TruthAsker& asker) {
-    Domain made =
-        cache_.domain(asker.space, asker.salt, asker.adapter, OwnerId(asker.owner)).value();
+  CacheScope scope(const OracleScope& asker) {
+    CacheScope made =
+        cache_.scope(asker.space, asker.salt, asker.adapter, OwnerId(asker.owner)).value();
     made.public_tokens = asker.public_tokens;
     return made;
   }
 
   // A few beginnings that part now and then, and prompts that were asked before: the same, longer,
   // shorter, or with one token changed.
-  TruthText random_prompt() {
-    TruthText prompt;
+  OracleText random_prompt() {
+    OracleText prompt;
     if (!asked_.empty() && random(3) != 0) {
       prompt = asked_[random(asked_.size())];
       const std::uint64_t change = random(4);
@@ -93,8 +92,8 @@ class Lookups {
                     static_cast<std::uint32_t>(random(11))) +
            random_tokens(1 + random(9));
   }
-  TruthText random_tokens(std::uint64_t count) {
-    TruthText tokens;
+  OracleText random_tokens(std::uint64_t count) {
+    OracleText tokens;
     for (std::uint64_t i = 0; i < count; ++i) {
       tokens.emplace_back(static_cast<std::uint32_t>(random(3)));
     }
@@ -117,9 +116,9 @@ class Lookups {
   }
 
   void open() {
-    const TruthAsker asker = random_asker();
-    const TruthText prompt = random_prompt();
-    const Domain where = domain(asker);
+    const OracleScope asker = random_asker();
+    const OracleText prompt = random_prompt();
+    const CacheScope where = scope(asker);
     const Match match = cache_.match(where, prompt);
     auto outcome = cache_.open(where, match, prompt);
     auto* const opened = std::get_if<Opened>(&outcome);
@@ -155,10 +154,10 @@ class Lookups {
   }
 
   void ask() {
-    const TruthAsker asker = random_asker();
-    const TruthText prompt = random_prompt();
-    const Explanation why = cache_.explain(domain(asker), prompt);
-    const Truth truth = truth_.explain(asker, prompt, siblings(asker));
+    const OracleScope asker = random_asker();
+    const OracleText prompt = random_prompt();
+    const Explanation why = cache_.explain(scope(asker), prompt);
+    const ExpectedMiss truth = truth_.explain(asker, prompt, siblings(asker));
     ++lookups;
     counters.add(why);
     std::string told = "seed " + std::to_string(seed_) + ", lookup " + std::to_string(lookups) +
@@ -174,10 +173,10 @@ class Lookups {
                                            *why.eviction) != truth.evictions.end());
     EXPECT_EQ(why.stored.empty(), truth.goes_on.empty());
     const bool is_stored =
-        std::any_of(truth.goes_on.begin(), truth.goes_on.end(), [&](const TruthText& text) {
+        std::any_of(truth.goes_on.begin(), truth.goes_on.end(), [&](const OracleText& text) {
           const auto length = std::min<std::size_t>(text.size(), Explanation::kStoredTokensMax);
           return why.stored ==
-                 TruthText(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+                 OracleText(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
         });
     EXPECT_EQ(is_stored, !truth.goes_on.empty()) << "what is shown is what the cache has";
   }
@@ -185,9 +184,9 @@ class Lookups {
   std::uint64_t seed_;
   bool salted_;
   Cache cache_;
-  ExplainTruth truth_;
+  ExplainOracle truth_;
   std::vector<Running> running_;
-  std::vector<TruthText> asked_;
+  std::vector<OracleText> asked_;
   std::uint64_t draws_ = 0;
 };
 

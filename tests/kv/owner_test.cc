@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
@@ -13,89 +13,91 @@ namespace {
 constexpr OwnerId kAnna(1);
 constexpr OwnerId kBert(2);
 
-Domain owned(Desk& desk, std::string_view salt, OwnerId owner, std::uint64_t public_tokens = 0) {
-  Domain domain = desk.cache().domain("model", salt, {}, owner).value();
-  domain.public_tokens = public_tokens;
-  return domain;
+CacheScope owned(CacheFixture& fixture, std::string_view salt, OwnerId owner,
+                 std::uint64_t public_tokens = 0) {
+  CacheScope scope = fixture.cache().scope("model", salt, {}, owner).value();
+  scope.public_tokens = public_tokens;
+  return scope;
 }
 
-void clear(Desk& desk, OwnerId owner) {
-  desk.cache().clear(owner);
-  desk.cache().check();
+void clear(CacheFixture& fixture, OwnerId owner) {
+  fixture.cache().clear(owner);
+  fixture.cache().check();
 }
 
 TEST(ClearOwner, TakesAllItsSaltsAndNobodyElses) {
-  Desk desk(Desk::small(64));
+  CacheFixture fixture(CacheFixture::small(64));
   const Tokens prompt = counting(1, 12);
-  for (const char* const salt : {"anna 1", "anna 2"}) desk.serve(owned(desk, salt, kAnna), prompt);
-  desk.serve(owned(desk, "bert", kBert), prompt);
-  desk.serve(desk.everyone(), counting(50, 8));
-  clear(desk, kAnna);
-  EXPECT_EQ(desk.matched(owned(desk, "anna 1", kAnna), counting(1, 13)), 0u);
-  EXPECT_EQ(desk.matched(owned(desk, "anna 2", kAnna), counting(1, 13)), 0u);
-  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 13)), 12u);
-  EXPECT_EQ(desk.matched(desk.everyone(), counting(50, 9)), 8u);
-  EXPECT_EQ(desk.cache().pool().blocks_free(), 64u - 3u - 2u);
+  for (const char* const salt : {"anna 1", "anna 2"})
+    fixture.serve(owned(fixture, salt, kAnna), prompt);
+  fixture.serve(owned(fixture, "bert", kBert), prompt);
+  fixture.serve(fixture.everyone(), counting(50, 8));
+  clear(fixture, kAnna);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna 1", kAnna), counting(1, 13)), 0u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna 2", kAnna), counting(1, 13)), 0u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "bert", kBert), counting(1, 13)), 12u);
+  EXPECT_EQ(fixture.matched(fixture.everyone(), counting(50, 9)), 8u);
+  EXPECT_EQ(fixture.cache().pool().blocks_free(), 64u - 3u - 2u);
 }
 
 TEST(ClearOwner, LeavesWhatItPublishedAndWhatItsRequestsHold) {
-  Desk desk(Desk::small(64));
-  desk.serve(owned(desk, "anna", kAnna, 4), counting(1, 8));
-  Sequence running = desk.run(owned(desk, "anna", kAnna), counting(100, 8));
-  clear(desk, kAnna);
-  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 9)), 4u);
-  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(1, 9)), 4u);
-  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(100, 9)), 8u);
-  desk.cache().close(running);
-  clear(desk, kAnna);
-  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(100, 9)), 0u);
+  CacheFixture fixture(CacheFixture::small(64));
+  fixture.serve(owned(fixture, "anna", kAnna, 4), counting(1, 8));
+  Sequence running = fixture.run(owned(fixture, "anna", kAnna), counting(100, 8));
+  clear(fixture, kAnna);
+  EXPECT_EQ(fixture.matched(owned(fixture, "bert", kBert), counting(1, 9)), 4u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna", kAnna), counting(1, 9)), 4u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna", kAnna), counting(100, 9)), 8u);
+  fixture.cache().close(running);
+  clear(fixture, kAnna);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna", kAnna), counting(100, 9)), 0u);
 }
 
 TEST(ClearOwner, TakesWhatWasRetained) {
-  CacheOptions options = Desk::small(32);
+  CacheOptions options = CacheFixture::small(32);
   options.retain_blocks_max = 8;
-  Desk desk(options);
+  CacheFixture fixture(options);
   for (const auto& [salt, owner] : {std::pair{"anna", kAnna}, std::pair{"bert", kBert}}) {
-    Sequence sequence = desk.run(owned(desk, salt, owner), counting(1, 8));
-    ASSERT_TRUE(desk.cache().retain(sequence, {.tokens = 8, .until_ns = 1'000'000}).ok());
-    desk.cache().close(sequence);
+    Sequence sequence = fixture.run(owned(fixture, salt, owner), counting(1, 8));
+    ASSERT_TRUE(fixture.cache().retain(sequence, {.tokens = 8, .until_ns = 1'000'000}).ok());
+    fixture.cache().close(sequence);
   }
-  clear(desk, kAnna);
-  EXPECT_EQ(desk.cache().blocks_retained(), 2u);
-  EXPECT_EQ(desk.matched(owned(desk, "anna", kAnna), counting(1, 9)), 0u);
-  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 9)), 8u);
+  clear(fixture, kAnna);
+  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "anna", kAnna), counting(1, 9)), 0u);
+  EXPECT_EQ(fixture.matched(owned(fixture, "bert", kBert), counting(1, 9)), 8u);
 }
 
 TEST(OwnersAccount, HasOneQuotaAndOneBudgetHoweverManySaltsThereAre) {
-  CacheOptions options = Desk::small(32);
+  CacheOptions options = CacheFixture::small(32);
   options.quota_blocks_private = 4;
   options.retain_blocks_max = 3;
-  Desk desk(options);
-  desk.serve(owned(desk, "bert", kBert), counting(1, 16));
+  CacheFixture fixture(options);
+  fixture.serve(owned(fixture, "bert", kBert), counting(1, 16));
   std::uint64_t retained = 0;
   for (std::uint32_t i = 0; i < 20; ++i) {  // a block of 4 tokens each, under a salt of its own
     Sequence sequence =
-        desk.run(owned(desk, "anna " + std::to_string(i), kAnna), counting(100 * i, 4));
+        fixture.run(owned(fixture, "anna " + std::to_string(i), kAnna), counting(100 * i, 4));
     const RetainTerms terms = {.tokens = 4, .until_ns = 1'000'000};
-    retained += desk.cache().retain(sequence, terms).ok() ? 1 : 0;
-    desk.cache().close(sequence);
+    retained += fixture.cache().retain(sequence, terms).ok() ? 1 : 0;
+    fixture.cache().close(sequence);
   }
   EXPECT_EQ(retained, 3u);
-  desk.serve(owned(desk, "bert", kBert), counting(5000, 60));  // room is needed
+  fixture.serve(owned(fixture, "bert", kBert), counting(5000, 60));  // room is needed
   const auto blocks_of_anna = [&] {
     std::uint64_t blocks = 0;
     for (std::uint32_t i = 0; i < 20; ++i) {
-      const Domain domain = owned(desk, "anna " + std::to_string(i), kAnna);
-      blocks += desk.matched(domain, counting(100 * i, 5)) / 4;
+      const CacheScope scope = owned(fixture, "anna " + std::to_string(i), kAnna);
+      blocks += fixture.matched(scope, counting(100 * i, 5)) / 4;
     }
     return blocks;
   };
   EXPECT_EQ(blocks_of_anna(), 13u) << "8 were free: the 7 others that were needed are hers";
-  EXPECT_EQ(desk.matched(owned(desk, "bert", kBert), counting(1, 17)), 16u);
-  desk.cache().clear();
-  desk.cache().advance_time(2'000'000);
-  desk.cache().clear();
-  desk.cache().check();
+  EXPECT_EQ(fixture.matched(owned(fixture, "bert", kBert), counting(1, 17)), 16u);
+  fixture.cache().clear();
+  fixture.cache().advance_time(2'000'000);
+  fixture.cache().clear();
+  fixture.cache().check();
 }
 
 TEST(OwnersAccount, EndsWithItsLastSaltAndASaltOfNobodyHasItsOwn) {
@@ -131,12 +133,12 @@ TEST(ClearOwner, ChangesNoMatchOfOthersWhateverThereIs) {
     const auto below = [&](std::size_t limit) {
       return static_cast<std::uint32_t>(random_bits(seed, 0, drawn++) % limit);
     };
-    CacheOptions options = Desk::small(96);
+    CacheOptions options = CacheFixture::small(96);
     options.policy = policies[seed % policies.size()];
-    if (seed % 2 == 1) options.slices = {{0}, {6}};
+    if (seed % 2 == 1) options.groups = {{0}, {6}};
     if (seed % 3 == 1) options.quota_blocks_private = 20;
     if (seed % 4 == 1) options.retain_blocks_max = 12;
-    Desk desk(options);
+    CacheFixture fixture(options);
     const std::vector<std::pair<std::string, OwnerId>> salts = {
         {"a1", kAnna}, {"a2", kAnna}, {"b1", kBert}, {"", OwnerId(0)}};
     std::vector<Tokens> prompts;
@@ -145,27 +147,27 @@ TEST(ClearOwner, ChangesNoMatchOfOthersWhateverThereIs) {
       const std::uint32_t length = 2 + below(18);
       prompts.push_back(counting(100 * trunk, 6) + counting(1000 + below(4), length));
       const auto& [salt, owner] = salts[below(salts.size())];
-      desk.serve(owned(desk, salt, owner), prompts.back());
+      fixture.serve(owned(fixture, salt, owner), prompts.back());
     }
     const auto matches = [&] {
       std::vector<std::vector<std::uint64_t>> found(salts.size());
       for (std::size_t s = 0; s < salts.size(); ++s) {
-        const Domain domain = owned(desk, salts[s].first, salts[s].second);
-        for (const Tokens& prompt : prompts) found[s].push_back(desk.matched(domain, prompt));
+        const CacheScope scope = owned(fixture, salts[s].first, salts[s].second);
+        for (const Tokens& prompt : prompts) found[s].push_back(fixture.matched(scope, prompt));
       }
       return found;
     };
     const auto before = matches();
-    clear(desk, kAnna);
+    clear(fixture, kAnna);
     const auto after = matches();
     EXPECT_EQ(after[2], before[2]) << "seed " << seed;
     EXPECT_EQ(after[3], before[3]) << "seed " << seed;
     EXPECT_EQ(after[0], before[3]) << "only what is public is left, seed " << seed;
     EXPECT_EQ(after[1], before[3]) << "seed " << seed;
-    for (const Tokens& prompt : prompts) desk.serve(owned(desk, "b1", kBert), prompt);
-    desk.cache().clear();
-    desk.cache().check();
-    EXPECT_EQ(desk.cache().pool().blocks_free(), 96u) << "seed " << seed;
+    for (const Tokens& prompt : prompts) fixture.serve(owned(fixture, "b1", kBert), prompt);
+    fixture.cache().clear();
+    fixture.cache().check();
+    EXPECT_EQ(fixture.cache().pool().blocks_free(), 96u) << "seed " << seed;
   }
 }
 

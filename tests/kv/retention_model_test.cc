@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
@@ -207,15 +207,15 @@ class Comparison {
     options.quota_blocks_private = rules_.quota_private;
     options.quota_blocks_public = rules_.quota_public;
     options.retain_blocks_max = rules_.budget;
-    desk_.emplace(options);
+    fixture_.emplace(options);
     model_.emplace(rules_);
     // Held, so that numbers of salts stay.
-    domains_.push_back(desk_->everyone());
+    scopes_.push_back(fixture_->everyone());
     for (const char* const salt : {"a", "b", "c"}) {
-      const bool is_owned = rules_.one_owner && domains_.size() < 3;
-      domains_.push_back(
-          desk_->cache().domain("model", salt, {}, OwnerId(is_owned ? 7 : 0)).value());
-      domains_.back().public_tokens = kPublicTokens;
+      const bool is_owned = rules_.one_owner && scopes_.size() < 3;
+      scopes_.push_back(
+          fixture_->cache().scope("model", salt, {}, OwnerId(is_owned ? 7 : 0)).value());
+      scopes_.back().public_tokens = kPublicTokens;
     }
   }
 
@@ -236,7 +236,7 @@ class Comparison {
 
   void step() {
     time_ += static_cast<std::int64_t>(below(4));
-    desk_->cache().advance_time(time_);
+    fixture_->cache().advance_time(time_);
     model_->advance(time_);
     const int tenant = static_cast<int>(below(4));
     std::vector<std::uint32_t> tokens(1 + below(8));
@@ -245,37 +245,37 @@ class Comparison {
     Tokens prompt;
     for (const std::uint32_t token : tokens) prompt.emplace_back(token);
     prompt.emplace_back(kEnd);
-    Sequence sequence = desk_->open(domains_[static_cast<std::size_t>(tenant)], prompt);
+    Sequence sequence = fixture_->open(scopes_[static_cast<std::size_t>(tenant)], prompt);
     const auto done = static_cast<std::ptrdiff_t>(sequence.tokens_computed());
-    ASSERT_TRUE(desk_->feed(sequence, Tokens(prompt.begin() + done, prompt.end() - 1)));
+    ASSERT_TRUE(fixture_->feed(sequence, Tokens(prompt.begin() + done, prompt.end() - 1)));
     model_->serve(tenant, tokens);
     if (below(3) == 0) {
       const std::uint64_t upto = 1 + below(tokens.size());
       const std::int64_t until = time_ + 1 + static_cast<std::int64_t>(below(40));
       const auto priority = static_cast<std::uint32_t>(below(3));
       const bool expected = model_->retain(tenant, upto, until, priority);
-      const auto outcome = desk_->cache().retain(
+      const auto outcome = fixture_->cache().retain(
           sequence, {.tokens = upto, .until_ns = until, .priority = priority});
       ASSERT_EQ(outcome.ok(), expected) << (outcome.ok() ? "" : outcome.error().message);
       ++(expected ? granted_ : refused_);
     }
-    desk_->cache().close(sequence);
-    desk_->cache().check();
+    fixture_->cache().close(sequence);
+    fixture_->cache().check();
     model_->close();
   }
 
   void compare() {
-    const Cache& cache = desk_->cache();
+    const Cache& cache = fixture_->cache();
     ASSERT_EQ(cache.pool().blocks() - cache.pool().blocks_free(), model_->blocks());
     ASSERT_EQ(cache.blocks_retained(), model_->blocks_retained());
     for (int tenant = 0; tenant < 4; ++tenant) {
-      const Domain& domain = domains_[static_cast<std::size_t>(tenant)];
-      ASSERT_EQ(cache.blocks_charged(domain.salt()), model_->blocks(tenant));
+      const CacheScope& scope = scopes_[static_cast<std::size_t>(tenant)];
+      ASSERT_EQ(cache.blocks_charged(scope.salt()), model_->blocks(tenant));
       for (const std::vector<std::uint32_t>& tokens : tokens_seen_) {
         Tokens prompt;
         for (const std::uint32_t token : tokens) prompt.emplace_back(token);
         prompt.emplace_back(kEnd);
-        ASSERT_EQ(cache.match(domain, prompt).tokens, model_->find(tenant, tokens).size());
+        ASSERT_EQ(cache.match(scope, prompt).tokens, model_->find(tenant, tokens).size());
       }
     }
   }
@@ -283,9 +283,9 @@ class Comparison {
   std::uint64_t seed_;
   std::uint64_t drawn_ = 0;
   Rules rules_;
-  std::optional<Desk> desk_;
+  std::optional<CacheFixture> fixture_;
   std::optional<Model> model_;
-  std::vector<Domain> domains_;  // [tenant]
+  std::vector<CacheScope> scopes_;  // [tenant]
   std::vector<std::vector<std::uint32_t>> tokens_seen_;
   std::int64_t time_ = 0;
   std::uint64_t granted_ = 0;

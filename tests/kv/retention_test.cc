@@ -1,7 +1,7 @@
 // What is retained leaves last; who is over the quota loses first.
 #include <gtest/gtest.h>
 
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
@@ -9,19 +9,19 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 CacheOptions retaining(std::uint32_t blocks, std::uint64_t budget) {
-  CacheOptions options = Desk::small(blocks);
+  CacheOptions options = CacheFixture::small(blocks);
   options.retain_blocks_max = budget;
   return options;
 }
 
 // Serves a prompt and asks for its first tokens to be kept.
-Result<Retained> serve_and_retain(Desk& desk, const Domain& domain, const Tokens& prompt,
-                                  const RetainTerms& terms) {
-  Sequence sequence = desk.run(domain, prompt);
-  Result<Retained> outcome = desk.cache().retain(sequence, terms);
-  desk.cache().check();
-  desk.cache().close(sequence);
-  desk.cache().check();
+Result<Retained> serve_and_retain(CacheFixture& fixture, const CacheScope& scope,
+                                  const Tokens& prompt, const RetainTerms& terms) {
+  Sequence sequence = fixture.run(scope, prompt);
+  Result<Retained> outcome = fixture.cache().retain(sequence, terms);
+  fixture.cache().check();
+  fixture.cache().close(sequence);
+  fixture.cache().check();
   return outcome;
 }
 
@@ -29,93 +29,93 @@ TEST(Retention, WhatIsRetainedOutlivesWhatWasUsedSince) {
   for (const EvictionPolicy* const policy : eviction_policies()) {
     CacheOptions options = retaining(12, 4);
     options.policy = policy;
-    Desk desk(options);
-    const auto kept = serve_and_retain(desk, desk.everyone(), counting(1, 12),
+    CacheFixture fixture(options);
+    const auto kept = serve_and_retain(fixture, fixture.everyone(), counting(1, 12),
                                        {.tokens = 11, .until_ns = kSecond, .priority = 1});
     ASSERT_TRUE(kept.ok()) << kept.error().message;
     EXPECT_EQ(kept.value().tokens, 8u) << "whole blocks";
     EXPECT_EQ(kept.value().blocks, 2u);
     for (std::uint32_t i = 0; i < 20; ++i) {
-      desk.serve(counting(1000 + 100 * i, 12));
-      desk.serve(counting(1000 + 100 * i, 12));
+      fixture.serve(counting(1000 + 100 * i, 12));
+      fixture.serve(counting(1000 + 100 * i, 12));
     }
-    EXPECT_EQ(desk.matched(counting(1, 13)), 8u) << policy->name;
+    EXPECT_EQ(fixture.matched(counting(1, 13)), 8u) << policy->name;
   }
 }
 
 TEST(Retention, EndsOnItsOwn) {
-  Desk desk(retaining(12, 4));
-  ASSERT_TRUE(serve_and_retain(desk, desk.everyone(), counting(1, 12),
+  CacheFixture fixture(retaining(12, 4));
+  ASSERT_TRUE(serve_and_retain(fixture, fixture.everyone(), counting(1, 12),
                                {.tokens = 8, .until_ns = 5 * kSecond, .priority = 1})
                   .ok());
-  desk.cache().advance_time(5 * kSecond - 1);
-  EXPECT_EQ(desk.cache().blocks_retained(), 2u);
-  ASSERT_EQ(desk.cache().retained().size(), 1u);
-  EXPECT_EQ(desk.cache().retained()[0].until_ns, 5 * kSecond);
-  desk.cache().advance_time(5 * kSecond);
-  desk.cache().check();
-  EXPECT_EQ(desk.cache().blocks_retained(), 0u);
-  EXPECT_TRUE(desk.cache().retained().empty());
-  EXPECT_EQ(desk.matched(counting(1, 13)), 12u) << "what is let go stays until room is needed";
-  for (std::uint32_t i = 0; i < 4; ++i) desk.serve(counting(1000 + 100 * i, 12));
-  EXPECT_EQ(desk.matched(counting(1, 13)), 0u);
+  fixture.cache().advance_time(5 * kSecond - 1);
+  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
+  ASSERT_EQ(fixture.cache().retained().size(), 1u);
+  EXPECT_EQ(fixture.cache().retained()[0].until_ns, 5 * kSecond);
+  fixture.cache().advance_time(5 * kSecond);
+  fixture.cache().check();
+  EXPECT_EQ(fixture.cache().blocks_retained(), 0u);
+  EXPECT_TRUE(fixture.cache().retained().empty());
+  EXPECT_EQ(fixture.matched(counting(1, 13)), 12u) << "what is let go stays until room is needed";
+  for (std::uint32_t i = 0; i < 4; ++i) fixture.serve(counting(1000 + 100 * i, 12));
+  EXPECT_EQ(fixture.matched(counting(1, 13)), 0u);
 }
 
 TEST(Retention, IsRefusedBeyondTheBudgetOfATenantAndThatOfAllWithTheReason) {
-  Desk desk(retaining(12, 4));
+  CacheFixture fixture(retaining(12, 4));
   const RetainTerms terms = {.tokens = 12, .until_ns = kSecond, .priority = 1};
-  ASSERT_TRUE(serve_and_retain(desk, desk.tenant("a"), counting(1, 12), terms).ok());
-  const auto more = serve_and_retain(desk, desk.tenant("a"), counting(100, 12), terms);
+  ASSERT_TRUE(serve_and_retain(fixture, fixture.tenant("a"), counting(1, 12), terms).ok());
+  const auto more = serve_and_retain(fixture, fixture.tenant("a"), counting(100, 12), terms);
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error().code, ErrorCode::kExhausted);
   EXPECT_EQ(more.error().message, "3 blocks more, but the tenant keeps 3 of at most 4");
-  EXPECT_EQ(desk.cache().blocks_retained(), 3u) << "nothing is retained in part";
-  ASSERT_TRUE(serve_and_retain(desk, desk.tenant("b"), counting(1, 12), terms).ok());
-  const auto third = serve_and_retain(desk, desk.tenant("c"), counting(1, 12), terms);
+  EXPECT_EQ(fixture.cache().blocks_retained(), 3u) << "nothing is retained in part";
+  ASSERT_TRUE(serve_and_retain(fixture, fixture.tenant("b"), counting(1, 12), terms).ok());
+  const auto third = serve_and_retain(fixture, fixture.tenant("c"), counting(1, 12), terms);
   ASSERT_FALSE(third.ok());
   EXPECT_EQ(third.error().message, "all tenants together keep as much as is allowed, 6 blocks");
-  const auto small = serve_and_retain(desk, desk.tenant("d"), counting(1, 3),
+  const auto small = serve_and_retain(fixture, fixture.tenant("d"), counting(1, 3),
                                       {.tokens = 3, .until_ns = kSecond, .priority = 1});
   ASSERT_FALSE(small.ok());
   EXPECT_EQ(small.error().message, "3 tokens are less than a block of 4");
-  Desk none(Desk::small(12));
+  CacheFixture none(CacheFixture::small(12));
   EXPECT_EQ(serve_and_retain(none, none.everyone(), counting(1, 12), terms).error().message,
             "nothing is retained: the budget is 0");
 }
 
 TEST(Retention, NeverHindersARequest) {
-  Desk desk(retaining(8, 8));
+  CacheFixture fixture(retaining(8, 8));
   for (std::uint32_t i = 0; i < 2; ++i) {
-    ASSERT_TRUE(serve_and_retain(desk, desk.everyone(), counting(100 * i, 8),
+    ASSERT_TRUE(serve_and_retain(fixture, fixture.everyone(), counting(100 * i, 8),
                                  {.tokens = 8, .until_ns = kSecond, .priority = 2 - i})
                     .ok());
   }
-  EXPECT_EQ(desk.cache().blocks_retained(), 4u);
-  EXPECT_EQ(desk.cache().blocks_available(), 8u);
-  Sequence big = desk.open(counting(500, 1));
-  ASSERT_TRUE(desk.feed(big, counting(500, 23))) << "six of eight blocks";
-  EXPECT_EQ(desk.matched(counting(0, 9)), 8u);
-  EXPECT_EQ(desk.matched(counting(100, 9)), 0u) << "of less priority, though used last";
-  ASSERT_TRUE(desk.feed(big, counting(600, 9))) << "all eight";
-  EXPECT_EQ(desk.cache().blocks_retained(), 0u);
+  EXPECT_EQ(fixture.cache().blocks_retained(), 4u);
+  EXPECT_EQ(fixture.cache().blocks_available(), 8u);
+  Sequence big = fixture.open(counting(500, 1));
+  ASSERT_TRUE(fixture.feed(big, counting(500, 23))) << "six of eight blocks";
+  EXPECT_EQ(fixture.matched(counting(0, 9)), 8u);
+  EXPECT_EQ(fixture.matched(counting(100, 9)), 0u) << "of less priority, though used last";
+  ASSERT_TRUE(fixture.feed(big, counting(600, 9))) << "all eight";
+  EXPECT_EQ(fixture.cache().blocks_retained(), 0u);
 }
 
 TEST(Retention, OfAPublicBeginningIsTakenOverByWhoAsksForLonger) {
-  Desk desk(retaining(16, 2));
+  CacheFixture fixture(retaining(16, 2));
   const Tokens system = counting(1, 8);
-  ASSERT_TRUE(serve_and_retain(desk, desk.tenant("a", 8), system + counting(50, 4),
+  ASSERT_TRUE(serve_and_retain(fixture, fixture.tenant("a", 8), system + counting(50, 4),
                                {.tokens = 8, .until_ns = 10 * kSecond, .priority = 5})
                   .ok());
-  const auto shorter = serve_and_retain(desk, desk.tenant("b", 8), system + counting(60, 4),
+  const auto shorter = serve_and_retain(fixture, fixture.tenant("b", 8), system + counting(60, 4),
                                         {.tokens = 8, .until_ns = 5 * kSecond, .priority = 5});
   ASSERT_TRUE(shorter.ok());
   EXPECT_EQ(shorter.value().blocks_charged, 0u) << "it is kept for longer already";
-  const auto longer = serve_and_retain(desk, desk.tenant("b", 8), system + counting(60, 4),
+  const auto longer = serve_and_retain(fixture, fixture.tenant("b", 8), system + counting(60, 4),
                                        {.tokens = 8, .until_ns = 20 * kSecond, .priority = 5});
   ASSERT_TRUE(longer.ok());
   EXPECT_EQ(longer.value().blocks_charged, 2u);
-  EXPECT_EQ(desk.cache().blocks_retained(), 2u);
-  EXPECT_TRUE(serve_and_retain(desk, desk.tenant("a", 8), counting(200, 8),
+  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
+  EXPECT_TRUE(serve_and_retain(fixture, fixture.tenant("a", 8), counting(200, 8),
                                {.tokens = 8, .until_ns = 10 * kSecond, .priority = 5})
                   .ok())
       << "its budget is free again";
@@ -124,16 +124,16 @@ TEST(Retention, OfAPublicBeginningIsTakenOverByWhoAsksForLonger) {
 TEST(Retention, OfManyBlocksIsLetGoAFewAtACall) {
   CacheOptions options = retaining(1000, 500);
   options.block_tokens = 1;
-  Desk desk(options);
-  ASSERT_TRUE(serve_and_retain(desk, desk.everyone(), counting(1, 400),
+  CacheFixture fixture(options);
+  ASSERT_TRUE(serve_and_retain(fixture, fixture.everyone(), counting(1, 400),
                                {.tokens = 400, .until_ns = kSecond, .priority = 1})
                   .ok());
-  std::uint64_t before = desk.cache().blocks_retained();
+  std::uint64_t before = fixture.cache().blocks_retained();
   int calls = 0;
   while (before > 0) {
-    desk.cache().advance_time(2 * kSecond);
-    desk.cache().check();
-    const std::uint64_t now = desk.cache().blocks_retained();
+    fixture.cache().advance_time(2 * kSecond);
+    fixture.cache().check();
+    const std::uint64_t now = fixture.cache().blocks_retained();
     ASSERT_LT(now, before);
     ASSERT_LE(before - now, 64u);
     before = now;
@@ -144,40 +144,40 @@ TEST(Retention, OfManyBlocksIsLetGoAFewAtACall) {
 
 TEST(Quota, WhoIsOverLosesBlocksFirstWhateverThePolicySays) {
   for (const EvictionPolicy* const policy : eviction_policies()) {
-    CacheOptions options = Desk::small(12);
+    CacheOptions options = CacheFixture::small(12);
     options.policy = policy;
     options.quota_blocks_private = 4;
-    Desk desk(options);
-    const Domain modest = desk.tenant("modest");
-    const Domain greedy = desk.tenant("greedy");
-    desk.serve(modest, counting(1, 16));
+    CacheFixture fixture(options);
+    const CacheScope modest = fixture.tenant("modest");
+    const CacheScope greedy = fixture.tenant("greedy");
+    fixture.serve(modest, counting(1, 16));
     for (std::uint32_t i = 0; i < 30; ++i) {
-      desk.serve(greedy, counting(1000 + 100 * i, 16));
-      desk.serve(greedy, counting(1000 + 100 * i, 16));
+      fixture.serve(greedy, counting(1000 + 100 * i, 16));
+      fixture.serve(greedy, counting(1000 + 100 * i, 16));
     }
-    EXPECT_EQ(desk.matched(modest, counting(1, 17)), 16u) << policy->name;
-    EXPECT_LE(desk.cache().blocks_charged(greedy.salt()), 8u);
+    EXPECT_EQ(fixture.matched(modest, counting(1, 17)), 16u) << policy->name;
+    EXPECT_LE(fixture.cache().blocks_charged(greedy.salt()), 8u);
   }
 }
 
 TEST(Quota, OfThePublicAccountKeepsItFromCrowdingOutTenants) {
   for (const std::uint64_t quota : {0u, 4u}) {
-    CacheOptions options = Desk::small(12);
+    CacheOptions options = CacheFixture::small(12);
     options.quota_blocks_public = quota;
-    Desk desk(options);
-    const Domain tenant = desk.tenant("a");
-    desk.serve(tenant, counting(1, 16));
-    for (std::uint32_t i = 0; i < 10; ++i) desk.serve(counting(1000 + 100 * i, 16));
-    EXPECT_EQ(desk.matched(tenant, counting(1, 17)), quota == 0 ? 0u : 16u);
+    CacheFixture fixture(options);
+    const CacheScope tenant = fixture.tenant("a");
+    fixture.serve(tenant, counting(1, 16));
+    for (std::uint32_t i = 0; i < 10; ++i) fixture.serve(counting(1000 + 100 * i, 16));
+    EXPECT_EQ(fixture.matched(tenant, counting(1, 17)), quota == 0 ? 0u : 16u);
   }
 }
 
 TEST(Quota, IsNoLimitWhileThereIsRoom) {
-  CacheOptions options = Desk::small(12);
+  CacheOptions options = CacheFixture::small(12);
   options.quota_blocks_private = 2;
-  Desk desk(options);
-  desk.serve(desk.tenant("a"), counting(1, 40));
-  EXPECT_EQ(desk.matched(desk.tenant("a"), counting(1, 41)), 40u);
+  CacheFixture fixture(options);
+  fixture.serve(fixture.tenant("a"), counting(1, 40));
+  EXPECT_EQ(fixture.matched(fixture.tenant("a"), counting(1, 41)), 40u);
 }
 
 }  // namespace

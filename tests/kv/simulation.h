@@ -18,7 +18,7 @@ inline std::string text(std::uint64_t number) { return std::to_string(number); }
 
 struct Request {
   Sequence sequence;
-  CacheOracle::Asker asker;
+  CacheOracle::LookupScope asker;
   std::uint64_t public_tokens;         // whole blocks
   std::vector<TokenId> tokens;         // computed
   std::vector<TokenId> plan;           // what it will compute
@@ -55,8 +55,8 @@ class Simulation {
   std::uint64_t random(std::uint64_t bound);
   std::vector<TokenId> random_tokens(std::uint64_t length);
   void extend_plan(Request& request, const std::vector<TokenId>& more);
-  Domain domain_of(std::uint64_t space, std::uint64_t tenant) {
-    return cache_.domain("space" + text(space), salt_of(tenant), adapter_of(space)).value();
+  CacheScope scope_of(std::uint64_t space, std::uint64_t tenant) {
+    return cache_.scope("space" + text(space), salt_of(tenant), adapter_of(space)).value();
   }
   static std::string salt_of(std::uint64_t tenant) {
     return tenant == 0 ? "" : "tenant" + text(tenant);
@@ -66,7 +66,7 @@ class Simulation {
   // Doing (cache_sim.cc)
   void operate();
   void open();
-  void admit(const CacheOracle::Asker& asker, const Domain& domain, const Match& match,
+  void admit(const CacheOracle::LookupScope& asker, const CacheScope& scope, const Match& match,
              const std::vector<TokenId>& prompt);
   void grow(std::size_t index);
   void compute(Request& request);
@@ -94,19 +94,19 @@ class Simulation {
   }
   void expect_refusal(const OutOfBlocks& shortage, const Asked& asked);
   void expect_granted(const Asked& asked);
-  Match find(const CacheOracle::Asker& asker, const Domain& domain,
+  Match find(const CacheOracle::LookupScope& asker, const CacheScope& scope,
              const std::vector<TokenId>& prompt);
-  void verify_explanation(const Domain& domain, std::span<const TokenId> prompt,
+  void verify_explanation(const CacheScope& scope, std::span<const TokenId> prompt,
                           const Match& match);
-  void verify_names(const CacheOracle::Asker& asker, std::span<const TokenId> prompt,
-                    std::span<const NodeId> nodes);
+  void verify_hashes(const CacheOracle::LookupScope& asker, std::span<const TokenId> prompt,
+                     std::span<const NodeId> nodes);
   void compare(BlockId mine, BlockId existing);
   void verify();
   void verify_curve();
-  void verify_rows(const Request& request, std::uint32_t slice);
+  void verify_rows(const Request& request, std::uint32_t group);
 
   // Events (cache_sim_events.cc)
-  void tell_snapshot();
+  void emit_snapshot();
   void follow_events();
   void finish_events();
   void log(const std::string& line) { history_ += text(step_) + ": " + line + "\n"; }
@@ -119,7 +119,7 @@ class Simulation {
   Cache cache_;
   CacheOracle oracle_;
   SimMemory memory_;
-  BlockNamer namer_;
+  BlockHasher hasher_;
   std::vector<Request> requests_;
   std::vector<Copy> pinned_;  // landed or cancelled, not reported yet
   std::vector<PageOut> pages_out_;

@@ -97,7 +97,7 @@ TEST(Config, ReadsWhatTheFileSaysAndDerivesTheRest) {
   EXPECT_EQ(config.value_dim, 4u);
   EXPECT_EQ(config.rope.dims, 4u);
   EXPECT_EQ(config.group(), 2u);
-  EXPECT_EQ(config.reach, std::vector<kv::memory::LayerReach>(1));
+  EXPECT_EQ(config.attention, std::vector<kv::memory::AttentionSpec>(1));
 }
 
 TEST(Config, EveryPatternThLayerIsFull) {
@@ -108,7 +108,7 @@ TEST(Config, EveryPatternThLayerIsFull) {
   };
   const Config config = config_of(keys).value();
   std::vector<std::uint32_t> windows;
-  for (const auto& reach : config.reach) windows.push_back(reach.window);
+  for (const auto& spec : config.attention) windows.push_back(spec.window);
   EXPECT_EQ(windows, (std::vector<std::uint32_t>{24, 24, 0, 24, 24}));
 }
 

@@ -85,11 +85,11 @@ void expect_neighbours_change_nothing(const ModelParts& model, const Conditions&
   }
 }
 
-// Every set but the reference of pairs, which is plain and slow and whose bits another set has.
+// Every set but the int8_bf16 reference, which is plain and slow and whose bits another set has.
 std::vector<const kernels::KernelSet*> varied_sets() {
   std::vector<const kernels::KernelSet*> sets;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    if (set != &kernels::ref_set(kernels::Arithmetic::kPairs)) sets.push_back(set);
+    if (set != &kernels::ref_set(kernels::Numerics::kInt8Bf16)) sets.push_back(set);
   }
   return sets;
 }
@@ -102,7 +102,7 @@ class Invariance : public testing::TestWithParam<ModelCase> {
 
 TEST_P(Invariance, ChunksThreadsAndBlockIdsChangeNothing) {
   // Long enough to cross a split boundary and many windows.
-  const Tokens tokens = random_tokens(model_.config, kernels::kFloatsSplit + 70, 1);
+  const Tokens tokens = random_tokens(model_.config, kernels::kFp32SplitKeys + 70, 1);
   for (const kernels::KernelSet* const set : varied_sets()) {
     for (const Element element : kElements) {
       const bool preferred = element == set->kv_element;
@@ -175,20 +175,20 @@ TEST_P(Invariance, TheCacheChangesNothing) {
   }
 }
 
-// What is merged wrongly is merged wrongly under all conditions. But the two arithmetics divide
+// What is merged wrongly is merged wrongly under all conditions. But the two numerics divide
 // keys at different places: they agree, as far as bf16 does, only if no key is lost between splits.
-TEST_P(Invariance, ArithmeticsWithDifferentSplitsAgree) {
-  const Tokens tokens = random_tokens(model_.config, kernels::kFloatsSplit + 70, 8);
-  const auto last_row = [&](kernels::Arithmetic arithmetic) {
+TEST_P(Invariance, NumericsWithDifferentSplitsAgree) {
+  const Tokens tokens = random_tokens(model_.config, kernels::kFp32SplitKeys + 70, 8);
+  const auto last_row = [&](kernels::Numerics numerics) {
     const kernels::KernelSet* fastest = nullptr;
     for (const kernels::KernelSet* const set : kernels::available_sets()) {
-      if (set->arithmetic == arithmetic) fastest = set;
+      if (set->numerics == numerics) fastest = set;
     }
     const Logits logits = plain_run(model_, {.kernels = fastest, .threads = 2}, tokens);
     return Logits(logits.end() - model_.config.vocabulary, logits.end());
   };
-  const Logits floats = last_row(kernels::Arithmetic::kFloats);
-  const Logits pairs = last_row(kernels::Arithmetic::kPairs);
+  const Logits floats = last_row(kernels::Numerics::kFp32);
+  const Logits pairs = last_row(kernels::Numerics::kInt8Bf16);
   double difference = 0;
   double size = 0;
   for (std::size_t i = 0; i < floats.size(); ++i) {
@@ -198,13 +198,13 @@ TEST_P(Invariance, ArithmeticsWithDifferentSplitsAgree) {
   EXPECT_LT(std::sqrt(difference / size), 0.06);
 }
 
-TEST_P(Invariance, EveryKernelSetGivesTheReferenceBitsOfItsArithmetic) {
+TEST_P(Invariance, EveryKernelSetGivesTheReferenceBitsOfItsNumerics) {
   const Tokens tokens = random_tokens(model_.config, 100, 5);
-  for (const kernels::Arithmetic arithmetic :
-       {kernels::Arithmetic::kFloats, kernels::Arithmetic::kPairs}) {
-    const Logits expected = plain_run(model_, {.kernels = &kernels::ref_set(arithmetic)}, tokens);
+  for (const kernels::Numerics numerics :
+       {kernels::Numerics::kFp32, kernels::Numerics::kInt8Bf16}) {
+    const Logits expected = plain_run(model_, {.kernels = &kernels::ref_set(numerics)}, tokens);
     for (const kernels::KernelSet* const set : kernels::available_sets()) {
-      if (set->arithmetic != arithmetic) continue;
+      if (set->numerics != numerics) continue;
       EXPECT_TRUE(same_bits(plain_run(model_, {.kernels = set}, tokens), expected)) << set->name;
     }
   }
@@ -225,11 +225,11 @@ TEST_P(WeightInvariance, OnEverySetWithEveryElementNothingChangesTheLogits) {
   const Tokens tokens = random_tokens(model_.config, 70, 9);
   const Tokens few(tokens.begin(), tokens.begin() + 20);
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    const bool plain = set == &kernels::ref_set(kernels::Arithmetic::kPairs);
+    const bool plain = set == &kernels::ref_set(kernels::Numerics::kInt8Bf16);
     for (const Element element : kElements) {
       const Conditions base = {.kernels = set, .element = element};
-      const Logits expected = plain_run(
-          model_, {.kernels = &kernels::ref_set(set->arithmetic), .element = element}, few);
+      const Logits expected =
+          plain_run(model_, {.kernels = &kernels::ref_set(set->numerics), .element = element}, few);
       ASSERT_TRUE(same_bits(plain_run(model_, base, few), expected)) << set->name;
       if (plain) continue;
       expect_chunks_threads_and_ids_change_nothing(model_, base, tokens, kFewWays);
@@ -266,7 +266,7 @@ TEST(InvarianceOfTheDefaultModel, NothingChangesTheLogits) {
   const Logits cached = run_sequences(model, fastest, {few}).front();
   ASSERT_TRUE(same_bits(run_without_cache(model, fastest, few), cached));
   const Conditions reference = {
-      .kernels = &kernels::ref_set(fastest.kernels->arithmetic), .threads = 2, .chunk = 5};
+      .kernels = &kernels::ref_set(fastest.kernels->numerics), .threads = 2, .chunk = 5};
   ASSERT_TRUE(same_bits(run_sequences(model, reference, {few}).front(), cached))
       << "the reference set differs";
 }

@@ -28,7 +28,7 @@ TEST_P(TinyModel, GivesTheOraclesLogits) {
     }
     // The oracle itself rounds angles, norms and softmax to float32: it is within 2.2e-5 of a
     // float64 pass. Missing a model's speciality is off by more than 7; factors of 8 bits by 0.2.
-    const bool pairs = set->arithmetic == kernels::Arithmetic::kPairs;
+    const bool pairs = set->numerics == kernels::Numerics::kInt8Bf16;
     EXPECT_LT(worst, pairs ? 0.5 : 1e-4) << set->name;
   }
 }
@@ -73,30 +73,31 @@ void expect_agreement(const kernels::KernelSet& set, const Bound& bound, std::si
   EXPECT_LE(mean, bound.kl_mean_max);
 }
 
-// In floats; the bounds of bf16 KV are twice what the oracle shows when it rounds K and V so.
+// In fp32; the bounds of bf16 KV are twice what the oracle shows when it rounds K and V so.
 constexpr Bound kF32 = {Element::kF32, 0.995, 1e-4};
 constexpr Bound kF16 = {Element::kF16, 0.995, 1e-4};
 constexpr Bound kBF16 = {Element::kBF16, 0.99, 1e-4};
 
-// In pairs, whatever the cache holds: what a fast set may cost.
-constexpr Bound kPairs = {Element::kBF16, 0.985, 5e-4};
+// In int8_bf16, whatever the cache holds: what a fast set may cost.
+constexpr Bound kInt8Bf16 = {Element::kBF16, 0.985, 5e-4};
 
 TEST(DefaultModel, AgreesWithTheOracleOnRealText) {
   REQUIRE_DEFAULT_MODEL();
   const kernels::KernelSet& fastest = *kernels::available_sets().back();
-  if (fastest.arithmetic == kernels::Arithmetic::kPairs) expect_agreement(fastest, kPairs, 4, 500);
+  if (fastest.numerics == kernels::Numerics::kInt8Bf16)
+    expect_agreement(fastest, kInt8Bf16, 4, 500);
   const kernels::KernelSet* floats = nullptr;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    if (set->arithmetic == kernels::Arithmetic::kFloats) floats = set;
+    if (set->numerics == kernels::Numerics::kFp32) floats = set;
   }
   for (const Bound& bound : {kF32, kF16, kBF16}) expect_agreement(*floats, bound, 4, 500);
 }
 
-TEST(DefaultModel, EverySetOfPairsAgreesWithTheOracleOnAPart) {
+TEST(DefaultModel, EveryInt8Bf16SetAgreesWithTheOracleOnAPart) {
   REQUIRE_DEFAULT_MODEL();
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    const bool pairs = set->arithmetic == kernels::Arithmetic::kPairs;
-    if (pairs && set != &kernels::ref_set(set->arithmetic)) expect_agreement(*set, kPairs, 4, 40);
+    const bool pairs = set->numerics == kernels::Numerics::kInt8Bf16;
+    if (pairs && set != &kernels::ref_set(set->numerics)) expect_agreement(*set, kInt8Bf16, 4, 40);
   }
 }
 

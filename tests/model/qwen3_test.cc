@@ -173,11 +173,11 @@ TEST_F(Qwen3, LogitsAreThoseOfItsDefinition) {
   const std::string path = testing::TempDir() + "pagoda_qwen3_test.gguf";
   writer_.save(path);
   const TestModel model(path);
-  ASSERT_TRUE(model.config().head_norms);
+  ASSERT_TRUE(model.config().qk_norm);
   const Tokens tokens = random_tokens(model.config(), 40, 3);
   const std::vector<Row> expected = reference(tokens);
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    if (set->arithmetic != kernels::Arithmetic::kFloats) continue;
+    if (set->numerics != kernels::Numerics::kFp32) continue;
     const Logits got =
         run_sequences(model, {.kernels = set, .element = kv::memory::Element::kF32}, {tokens})[0];
     for (std::size_t p = 0; p < tokens.size(); ++p) {

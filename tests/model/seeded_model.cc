@@ -14,15 +14,15 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .value_dim = shape.head_dim,
              .vocabulary = shape.vocabulary,
              .context = 4096,
-             .head_norms = shape.head_norms,
+             .qk_norm = shape.qk_norm,
              .rope = {.dims = shape.head_dim},
-             .reach = {}};
+             .attention = {}};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
-    config_.reach.push_back({i % 2 == 0 ? shape.window : 0});
+    config_.attention.push_back({i % 2 == 0 ? shape.window : 0});
   }
   const std::size_t queries = std::size_t{shape.heads} * shape.head_dim;
   const std::size_t keys = std::size_t{shape.kv_heads} * shape.head_dim;
-  if (shape.head_norms) config_.rope.pairing = kernels::RopePairing::kHalfSplit;
+  if (shape.qk_norm) config_.rope.pairing = kernels::RopePairing::kHalfSplit;
   const auto norm = [](std::size_t width) {
     std::vector<float> weight(width);
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = 1.0f + uniform(50, i, 0.25f);
@@ -31,7 +31,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     LayerWeights layer;
     layer.attention_norm = norm(shape.width);
-    if (shape.head_norms) layer.query_norm = layer.key_norm = norm(shape.head_dim);
+    if (shape.qk_norm) layer.query_norm = layer.key_norm = norm(shape.head_dim);
     layer.query.weight = matrix(queries, shape.width);
     layer.key.weight = matrix(keys, shape.width);
     layer.value.weight = matrix(keys, shape.width);

@@ -27,7 +27,7 @@ struct ModelShape {
   std::uint32_t head_dim = 64;
   std::uint32_t vocabulary = 512;
   std::uint32_t window = 0;  // of every other layer
-  bool head_norms = false;
+  bool qk_norm = false;
   bool poisoned = false;  // the embedding of kPoison is infinite; of bf16 weights
   gguf::TensorType type = gguf::TensorType::kBF16;
 };
@@ -53,15 +53,15 @@ class SeededModel {
 };
 
 // Two layers that are quick to compute; with norms of heads as qwen3 has them, else with a window.
-inline ModelShape small_shape(gguf::TensorType type, bool head_norms) {
+inline ModelShape small_shape(gguf::TensorType type, bool qk_norm) {
   return {.width = 256,  // what blocks of codes are long
           .hidden_width = 256,
           .heads = 4,
           .kv_heads = 2,
           .head_dim = 64,
           .vocabulary = 96,
-          .window = head_norms ? 0u : 50u,
-          .head_norms = head_norms,
+          .window = qk_norm ? 0u : 50u,
+          .qk_norm = qk_norm,
           .type = type};
 }
 

@@ -35,12 +35,12 @@ class Tables {
     for (std::size_t i = ids.size(); i > 1; --i) {
       std::swap(ids[i - 1], ids[random_bits(seed, 0, i) % i]);
     }
-    const std::size_t slices = decoder.slice_plan().slices.size();
-    storage_.resize(sequences.size() * slices);
+    const std::size_t groups = decoder.group_plan().groups.size();
+    storage_.resize(sequences.size() * groups);
     tables_.resize(sequences.size());
     for (std::size_t s = 0; s < sequences.size(); ++s) {
-      for (std::size_t slice = 0; slice < slices; ++slice) {
-        std::vector<kv::BlockId>& table = storage_[s * slices + slice];
+      for (std::size_t group = 0; group < groups; ++group) {
+        std::vector<kv::BlockId>& table = storage_[s * groups + group];
         const std::size_t blocks = blocks_of(decoder, sequences[s].size());
         table.assign(ids.end() - static_cast<std::ptrdiff_t>(blocks), ids.end());
         ids.resize(ids.size() - blocks);
@@ -62,7 +62,7 @@ class Tables {
   static std::uint32_t blocks_needed(const Decoder& decoder, const std::vector<Tokens>& sequences) {
     std::size_t blocks = 0;
     for (const Tokens& tokens : sequences) blocks += blocks_of(decoder, tokens.size());
-    return static_cast<std::uint32_t>(blocks * decoder.slice_plan().slices.size());
+    return static_cast<std::uint32_t>(blocks * decoder.group_plan().groups.size());
   }
 
   kv::memory::PageBuffer buffer_;

@@ -66,7 +66,7 @@ TEST(Tenant, IdlingEarnsNothing) {
   const TenantId late = table.add("late", {});
   table.enter(busy, 1);
   table[busy].requests_queued = 1;
-  table.charge_rows(busy, 1000);
+  table.charge_tokens(busy, 1000);
   table.enter(late, 1);
   EXPECT_EQ(table[late].clock, 1000.0);
 }
@@ -76,7 +76,7 @@ TEST(Tenant, WhatOneHadWhileNobodyElseWantedItIsNotHeldAgainstIt) {
   const TenantId alone = table.add("alone", {});
   const TenantId late = table.add("late", {});
   table.enter(alone, 1);
-  table.charge_rows(alone, 1000);  // and ends
+  table.charge_tokens(alone, 1000);  // and ends
   table.enter(late, 1);
   EXPECT_EQ(table[late].clock, table[alone].clock);
 }
@@ -84,7 +84,7 @@ TEST(Tenant, WhatOneHadWhileNobodyElseWantedItIsNotHeldAgainstIt) {
 TEST(Tenant, WeightSlowsTheClock) {
   TenantTable table;
   const TenantId heavy = table.add("heavy", {.weight = 4});
-  table.charge_rows(heavy, 1000);
+  table.charge_tokens(heavy, 1000);
   EXPECT_EQ(table[heavy].clock, 250.0);
 }
 

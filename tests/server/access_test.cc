@@ -29,9 +29,10 @@ using testing::StartsWith;
 constexpr const char* kHashOfTest =
     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-std::shared_ptr<const KeyRing> ring_of(const std::string& text, TenantRoll* roll = nullptr) {
-  TenantRoll own;
-  return KeyRing::make(parse_keys(text, "keys").value(), roll != nullptr ? *roll : own,
+std::shared_ptr<const KeyRing> ring_of(const std::string& text,
+                                       TenantRegistry* registry = nullptr) {
+  TenantRegistry own;
+  return KeyRing::make(parse_keys(text, "keys").value(), registry != nullptr ? *registry : own,
                        "a secret of some length");
 }
 
@@ -61,7 +62,7 @@ TEST(KeyFile, GivesTenantsTheirLimitsAndKeysTheirRights) {
   ASSERT_EQ(list.tenants.size(), 1u);
   const engine::TenantLimits& limits = list.tenants[0].limits;
   EXPECT_EQ(limits.weight, 2.5);
-  EXPECT_EQ(limits.answers_running, 16u);
+  EXPECT_EQ(limits.sequences_running, 16u);
   EXPECT_EQ(limits.requests_queued, 7u);
   EXPECT_EQ(limits.kv_tokens, 1000u);
   EXPECT_EQ(limits.tokens_per_minute, 60000u);
@@ -189,14 +190,14 @@ TEST(KeyRing, WithoutOneEveryoneMayDoEverything) {
 }
 
 TEST(KeyRing, ReadAgainTenantsKeepTheirNumbers) {
-  TenantRoll roll;
-  ring_of("tenant a\ntenant b\nkey ka a\nkey kb b\n", &roll);
-  const auto again = ring_of("tenant c\ntenant b weight=3\nkey kb b\nkey kc c\n", &roll);
+  TenantRegistry registry;
+  ring_of("tenant a\ntenant b\nkey ka a\nkey kb b\n", &registry);
+  const auto again = ring_of("tenant c\ntenant b weight=3\nkey kb b\nkey kc c\n", &registry);
   EXPECT_EQ(identify("Bearer kb", again).tenant, engine::TenantId(2));
   EXPECT_EQ(identify("Bearer kc", again).tenant, engine::TenantId(3));
   EXPECT_FALSE(identify("Bearer ka", again).is_known);
-  ASSERT_EQ(roll.tenants().size(), 3u);
-  EXPECT_EQ(roll.tenants()[1].limits.weight, 3.0);
+  ASSERT_EQ(registry.tenants().size(), 3u);
+  EXPECT_EQ(registry.tenants()[1].limits.weight, 3.0);
 }
 
 TEST(TenantSalt, IsAnotherForEveryPairAndSecret) {
@@ -275,9 +276,9 @@ TEST_F(SecretFile, ThatIsAFolderOrThatOthersMayReadIsAnError) {
   EXPECT_TRUE(read_or_make_secret(path()).ok());
 }
 
-int status_of(Who who, const Caller& caller, bool metrics_need_admin = false) {
+int status_of(Access level, const Caller& caller, bool metrics_need_admin = false) {
   try {
-    require(who, caller, metrics_need_admin);
+    require(level, caller, metrics_need_admin);
     return 200;
   } catch (const ApiError& error) {
     return error.status;
@@ -288,16 +289,16 @@ TEST(Rights, AreThoseOfTheTable) {
   const Caller nobody;
   const Caller tenant = {.is_known = true};
   const Caller admin = {.is_known = true, .is_admin = true};
-  EXPECT_EQ(status_of(Who::kAnyone, nobody), 200);
-  EXPECT_EQ(status_of(Who::kKey, nobody), 401);
-  EXPECT_EQ(status_of(Who::kKey, tenant), 200);
-  EXPECT_EQ(status_of(Who::kAdmin, nobody), 401);
-  EXPECT_EQ(status_of(Who::kAdmin, tenant), 403);
-  EXPECT_EQ(status_of(Who::kAdmin, admin), 200);
-  EXPECT_EQ(status_of(Who::kMetrics, nobody), 200);
-  EXPECT_EQ(status_of(Who::kMetrics, nobody, true), 401);
-  EXPECT_EQ(status_of(Who::kMetrics, tenant, true), 403);
-  EXPECT_EQ(status_of(Who::kMetrics, admin, true), 200);
+  EXPECT_EQ(status_of(Access::kAnyone, nobody), 200);
+  EXPECT_EQ(status_of(Access::kKey, nobody), 401);
+  EXPECT_EQ(status_of(Access::kKey, tenant), 200);
+  EXPECT_EQ(status_of(Access::kAdmin, nobody), 401);
+  EXPECT_EQ(status_of(Access::kAdmin, tenant), 403);
+  EXPECT_EQ(status_of(Access::kAdmin, admin), 200);
+  EXPECT_EQ(status_of(Access::kMetrics, nobody), 200);
+  EXPECT_EQ(status_of(Access::kMetrics, nobody, true), 401);
+  EXPECT_EQ(status_of(Access::kMetrics, tenant, true), 403);
+  EXPECT_EQ(status_of(Access::kMetrics, admin, true), 200);
 }
 
 bool asks(const std::string& host, const std::string& origin,

@@ -10,7 +10,7 @@
 #include "counted_allocations.h"
 #include "server/byte_budget.h"
 #include "server/request_reader.h"
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 #include "text/counting_account.h"
 #include "text/strict_json.h"
 
@@ -23,15 +23,15 @@ using text::CountingAccount;
 constexpr const char* kPath = "/v1/completions";
 constexpr std::uint64_t kMiB = 1 << 20;
 
-StoryDesk& desk() {
-  static StoryDesk desk;
-  return desk;
+StoryFixture& fixture() {
+  static StoryFixture fixture;
+  return fixture;
 }
 
 HttpRequest posted(std::string body) {
   HttpRequest request = {
       .method = "POST", .path = kPath, .content_type = "application/json", .body = std::move(body)};
-  request.caller = identify({}, desk().state().keys());
+  request.caller = identify({}, fixture().state().keys());
   return request;
 }
 
@@ -51,8 +51,8 @@ TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
     biases += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
   }
   const double begin = cpu_seconds();
-  const HttpReply reply =
-      desk().post_text(kPath, R"({"prompt":"Once","max_tokens":1,"logit_bias":{)" + biases + "}}");
+  const HttpReply reply = fixture().post_text(
+      kPath, R"({"prompt":"Once","max_tokens":1,"logit_bias":{)" + biases + "}}");
   EXPECT_EQ(reply.status, 400);
   EXPECT_THAT(reply.body, HasSubstr("logit_bias names token 512"));
   EXPECT_LT(cpu_seconds() - begin, 20.0);
@@ -61,25 +61,26 @@ TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
 TEST(Bounds, ATokenHasOneNameAmongBiases) {
   for (const char* const key : {"01", "+1", " 1", "1 ", "", "-0", "4294967296", "1e1"}) {
     const HttpReply reply =
-        desk().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{key, 1}}}});
+        fixture().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{key, 1}}}});
     EXPECT_EQ(reply.status, 400) << key;
     EXPECT_EQ(error_of(reply)["param"], "logit_bias") << key;
   }
-  desk().complete({{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{"0", 1}, {"10", 1}}}});
+  fixture().complete(
+      {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{"0", 1}, {"10", 1}}}});
 }
 
 // Bytes asked of the allocator between the body and a completion that could start.
 std::uint64_t bytes_to_route(const Json& body, int status = 0) {
   const HttpRequest request = posted(body.dump());
   const std::uint64_t before = bytes_allocated_so_far();
-  const Routed routed = route(request, desk().state());
+  const Routed routed = route(request, fixture().state());
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
   const auto* const reply = std::get_if<HttpReply>(&routed);
   EXPECT_EQ(reply == nullptr ? 0 : reply->status, status) << (reply ? reply->body : "");
   return bytes;
 }
 
-TEST(Bounds, AnswersShareStopStringsStopTokensAndBiases) {
+TEST(Bounds, ChoicesShareStopStringsStopTokensAndBiases) {
   Json body = {{"prompt", std::vector<std::string>(200, "Once")}, {"n", 8}, {"max_tokens", 1}};
   const std::uint64_t plain = bytes_to_route(body);
   std::vector<std::string> stops;
@@ -93,15 +94,15 @@ TEST(Bounds, AnswersShareStopStringsStopTokensAndBiases) {
   EXPECT_LT(bytes_to_route(body), plain + 16 * kMiB);
 }
 
-TEST(Bounds, TooManyAnswersAreRefusedBeforeAnythingIsMadeForEach) {
+TEST(Bounds, TooManyChoicesAreRefusedBeforeAnythingIsMadeForEach) {
   const std::vector<std::string> prompts(20'000, "Once");
   const std::vector<std::string> stops(64, std::string(4096, 'x'));
   const Json many = {{"prompt", prompts}, {"n", 8}, {"stop", stops}};
   EXPECT_LT(bytes_to_route(many, 400), 32 * kMiB);
-  EXPECT_EQ(error_of(desk().post(kPath, many))["code"], "request_too_large");
+  EXPECT_EQ(error_of(fixture().post(kPath, many))["code"], "request_too_large");
   const Json beyond = {{"prompt", prompts}, {"n", 128}, {"stop", stops}};
   EXPECT_LT(bytes_to_route(beyond, 400), 32 * kMiB);
-  EXPECT_EQ(error_of(desk().post(kPath, beyond))["param"], "n");
+  EXPECT_EQ(error_of(fixture().post(kPath, beyond))["param"], "n");
 }
 
 TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
@@ -110,20 +111,20 @@ TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
   bytes_to_route(body);
   body.update({{"echo", true}, {"logprobs", 5}});
   EXPECT_LT(bytes_to_route(body, 400), 64 * kMiB);
-  EXPECT_EQ(error_of(desk().post(kPath, body))["code"], "request_too_large");
+  EXPECT_EQ(error_of(fixture().post(kPath, body))["code"], "request_too_large");
 }
 
 TEST(Bounds, AStopListIsCountedBeforeItIsCopied) {
   Json body = {{"prompt", "Once"}, {"max_tokens", 1}};
   body["stop"] = std::vector<std::string>(65, "x");
-  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "stop");
+  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "stop");
   body.erase("stop");
   body["stop_token_ids"] = std::vector<int>(1025, 1);
-  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "stop_token_ids");
+  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "stop_token_ids");
   body["stop_token_ids"] = std::vector<int>(1024, 1);
-  EXPECT_EQ(desk().post(kPath, body).status, 200);
+  EXPECT_EQ(fixture().post(kPath, body).status, 200);
   body["cache_salt"] = std::string(513, 'x');
-  EXPECT_EQ(error_of(desk().post(kPath, body))["param"], "cache_salt");
+  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "cache_salt");
 }
 
 TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
@@ -132,46 +133,46 @@ TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
     const Json body = {{"prompt", prompt}, {"max_tokens", 1}};
     // The body as JSON, which grows by doubling; merging all of it would take four times as much.
     EXPECT_LT(bytes_to_route(body, 400), 256 * kMiB);
-    EXPECT_EQ(error_of(desk().post(kPath, body))["code"], "context_length_exceeded");
+    EXPECT_EQ(error_of(fixture().post(kPath, body))["code"], "context_length_exceeded");
   }
   const Json chat = {{"messages", {{{"role", "user"}, {"content", std::string(kMiB, ' ')}}}}};
-  const Json error = error_of(desk().post("/v1/chat/completions", chat));
+  const Json error = error_of(fixture().post("/v1/chat/completions", chat));
   EXPECT_EQ(error["code"], "context_length_exceeded");
   EXPECT_EQ(error["param"], "messages");
 }
 
 TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
-  ByteBudget& memory = desk().state().request_memory();
+  ByteBudget& memory = fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   const Json body = {{"prompt", std::vector<std::string>(64, "Once")}, {"max_tokens", 1}};
   memory.set_max(2 * kMiB);
-  Routed first = route(posted(body.dump()), desk().state());
+  Routed first = route(posted(body.dump()), fixture().state());
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(first));
   EXPECT_GE(memory.bytes_held(), 64u * 1024);
   std::vector<Routed> more;
-  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), desk().state()));
+  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), fixture().state()));
   const auto* const refused = std::get_if<HttpReply>(&more.back());
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
   EXPECT_THAT(refused->body, HasSubstr("--max-request-memory-bytes"));
   EXPECT_LE(memory.bytes_held(), 2 * kMiB);
   more.clear();
-  EXPECT_EQ(desk().post(kPath, body).status, 200);
+  EXPECT_EQ(fixture().post(kPath, body).status, 200);
   first = HttpReply();
   EXPECT_EQ(memory.bytes_held(), 0u);
   memory.set_max(most);
 }
 
 TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
-  ByteBudget& memory = desk().state().request_memory();
+  ByteBudget& memory = fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   Json body = {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}, {"logprobs", 5}};
   memory.set_max(16 << 10);
-  EXPECT_EQ(desk().post(kPath, body).status, 503);
+  EXPECT_EQ(fixture().post(kPath, body).status, 503);
   EXPECT_EQ(memory.bytes_held(), 0u);
-  desk().stream(kPath, body);
+  fixture().stream(kPath, body);
   memory.set_max(most);
-  EXPECT_EQ(desk().post(kPath, body).status, 200);
+  EXPECT_EQ(fixture().post(kPath, body).status, 200);
 }
 
 TEST(ByteBudget, GivesNoMoreThanThereIsAndTakesAllBack) {
@@ -214,7 +215,7 @@ TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
   };
   for (const std::string& body : bodies) {
     for (const char* const path : {kPath, "/v1/chat/completions", "/tokenize", "/detokenize"}) {
-      const HttpReply reply = desk().post_text(path, body);
+      const HttpReply reply = fixture().post_text(path, body);
       EXPECT_LT(reply.body.size(), 4096u) << path << " " << body.substr(0, 40);
       EXPECT_THAT(reply.body, Not(HasSubstr("\xEF\xBF\xBD")));
       if (std::string_view(path) == kPath) {
@@ -222,7 +223,7 @@ TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
       }
     }
   }
-  const HttpReply model = desk().post_text(kPath, bodies[4]);
+  const HttpReply model = fixture().post_text(kPath, bodies[4]);
   EXPECT_THAT(error_of(model)["message"].get<std::string>(), HasSubstr("is not served here"));
 }
 
@@ -233,7 +234,7 @@ TEST(Bounds, PathsMethodsAndTypesAreRepeatedInPartToo) {
         HttpRequest{.method = long_word, .path = "/health"},
         HttpRequest{.method = "POST", .path = kPath, .content_type = long_word, .body = "{}"},
         HttpRequest{.method = "GET", .path = "/health", .origin = "https://" + long_word}}) {
-    const HttpReply reply = desk().send(request);
+    const HttpReply reply = fixture().send(request);
     EXPECT_GE(reply.status, 400);
     EXPECT_LT(reply.body.size(), 4096u);
   }
@@ -254,15 +255,15 @@ TEST(Bounds, ShortenedTextsKeepBothEndsAndWholeCharacters) {
 TEST(Bounds, RepliesOfTokenizeAndDetokenizeAreBounded) {
   const std::uint64_t most = 1 << 18;
   const Json many = {{"tokens", std::vector<int>(most + 1, 5)}};
-  EXPECT_EQ(error_of(desk().post("/detokenize", many))["param"], "tokens");
+  EXPECT_EQ(error_of(fixture().post("/detokenize", many))["param"], "tokens");
   const Json enough = {{"tokens", std::vector<int>(most, 5)}};
-  EXPECT_EQ(desk().post("/detokenize", enough).status, 200);
+  EXPECT_EQ(fixture().post("/detokenize", enough).status, 200);
   std::string text;
   while (text.size() < 4 * kMiB) text += "q7";
-  const Json error = error_of(desk().post("/tokenize", {{"prompt", text}}));
+  const Json error = error_of(fixture().post("/tokenize", {{"prompt", text}}));
   EXPECT_EQ(error["param"], "prompt");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(most)));
-  EXPECT_GT(desk().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
+  EXPECT_GT(fixture().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
       << "a text may be longer than the context";
 }
 
@@ -325,7 +326,7 @@ TEST(Bounds, ABodyInChunksIsCountedWithTheBufferThatItFills) {
 }
 
 TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
-  ByteBudget& memory = desk().state().request_memory();
+  ByteBudget& memory = fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   memory.set_max(2 * kMiB);
   const std::string values = repeated("[],", 60'000) + "1";
@@ -338,15 +339,15 @@ TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
       {"/v1/chat/completions/render", chat + R"(,"padding":[)" + values + "]}"},
       {"/cache/explain", R"({"prompt":"Once","padding":[)" + values + "]}"}};
   for (const auto& [path, body] : bodies) {
-    const HttpReply reply = desk().post_text(path, body);
+    const HttpReply reply = fixture().post_text(path, body);
     EXPECT_EQ(reply.status, 503) << path << body.substr(0, 90);
     EXPECT_THAT(reply.body, HasSubstr("out_of_request_memory")) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
   }
-  EXPECT_EQ(desk().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status, 200);
+  EXPECT_EQ(fixture().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status, 200);
   memory.set_max(most);
   for (const auto& [path, body] : bodies) {
-    EXPECT_EQ(desk().post_text(path, body).status, 200) << path;
+    EXPECT_EQ(fixture().post_text(path, body).status, 200) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
   }
 }
@@ -357,11 +358,11 @@ TEST(Bounds, NamesGivenToATemplateAreCountedWithWhatItMakes) {
   conversation.kwargs = Json::parse("{" + many_keys(20'000) + "}");
   CountingAccount account;
   const HeldBytes held;
-  const auto rendered = desk().served().chat_template->render(
+  const auto rendered = fixture().served().chat_template->render(
       conversation, {.bytes = 64 * kMiB, .account = &account});
   ASSERT_TRUE(rendered.ok()) << rendered.error().message;
   EXPECT_GE(account.taken(), held.most());
-  EXPECT_FALSE(desk().served().chat_template->render(conversation, {.bytes = kMiB}).ok());
+  EXPECT_FALSE(fixture().served().chat_template->render(conversation, {.bytes = kMiB}).ok());
 }
 
 }  // namespace

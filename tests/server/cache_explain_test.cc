@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/api/changing_text.h"
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -26,36 +26,36 @@ Json chat_body(const std::string& system, const std::string& question) {
           {"cache_explain", true}};
 }
 
-Json told(StoryDesk& desk, const Json& body) {
+Json told(StoryFixture& fixture, const Json& body) {
   const bool is_chat = body.contains("messages");
-  return desk.ask(is_chat ? "/v1/chat/completions" : "/v1/completions", body)["cache_explain"];
+  return fixture.ask(is_chat ? "/v1/chat/completions" : "/v1/completions", body)["cache_explain"];
 }
 
 std::string advice_of(const Json& why) { return why["advice"].get<std::string>(); }
 
 TEST(CacheExplain, IsToldBesideAnAnswerWhereAskedFor) {
-  StoryDesk desk;
+  StoryFixture fixture;
   Json body = text_body(kStory);
-  const Json cold = told(desk, body);
+  const Json cold = told(fixture, body);
   EXPECT_EQ(cold["reason"], "never_seen");
   EXPECT_EQ(cold["matched_tokens"], 0);
   EXPECT_EQ(cold["matched_by_tier"], Json({{"memory", 0}, {"tier", 0}}));
-  const Json warm = told(desk, body);
+  const Json warm = told(fixture, body);
   EXPECT_EQ(warm["reason"], "none");
   EXPECT_EQ(warm["matched_tokens"], warm["prompt_tokens"].get<int>() - 1);
   EXPECT_EQ(warm["stored"], nullptr);
   EXPECT_EQ(warm["evicted"], nullptr);
   body.erase("cache_explain");
-  EXPECT_FALSE(desk.complete(body).contains("cache_explain"));
+  EXPECT_FALSE(fixture.complete(body).contains("cache_explain"));
   body["cache_explain"] = "yes";
-  EXPECT_EQ(desk.post("/v1/completions", body).status, 400);
+  EXPECT_EQ(fixture.post("/v1/completions", body).status, 400);
 }
 
 TEST(CacheExplain, SaysWhereTheSystemPromptChangesAndThatItIsADate) {
-  StoryDesk desk;
+  StoryFixture fixture;
   const std::string before = "You tell stories to children. Today is ";
-  told(desk, chat_body(before + "2026-11-14. Be kind.", "Tell me one."));
-  const Json why = told(desk, chat_body(before + "2026-11-15. Be kind.", "Tell me one."));
+  told(fixture, chat_body(before + "2026-11-14. Be kind.", "Tell me one."));
+  const Json why = told(fixture, chat_body(before + "2026-11-15. Be kind.", "Tell me one."));
   EXPECT_EQ(why["reason"], "differs");
   const Json& at = why["stopped_at"];
   EXPECT_EQ(at["source"], "system");
@@ -71,9 +71,9 @@ TEST(CacheExplain, SaysWhereTheSystemPromptChangesAndThatItIsADate) {
 }
 
 TEST(CacheExplain, NamesTheMessageThatChanges) {
-  StoryDesk desk;
-  told(desk, chat_body(kStory, "Does the dog run?"));
-  const Json why = told(desk, chat_body(kStory, "Does the cat run?"));
+  StoryFixture fixture;
+  told(fixture, chat_body(kStory, "Does the dog run?"));
+  const Json why = told(fixture, chat_body(kStory, "Does the cat run?"));
   EXPECT_EQ(why["reason"], "differs");
   EXPECT_EQ(why["stopped_at"]["source"], "user");
   EXPECT_EQ(why["stopped_at"]["message"], 1);
@@ -83,23 +83,23 @@ TEST(CacheExplain, NamesTheMessageThatChanges) {
 }
 
 TEST(CacheExplain, CountsCharactersOfATextFromItsBeginning) {
-  StoryDesk desk;
-  told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is red and round"));
+  StoryFixture fixture;
+  told(fixture, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is red and round"));
   const Json why =
-      told(desk, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is big and round"));
+      told(fixture, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is big and round"));
   EXPECT_EQ(why["reason"], "differs");
   EXPECT_EQ(why["stopped_at"]["character"], 28);
   EXPECT_THAT(advice_of(why), HasSubstr("the prompt changes at character 28 (\"big\""));
 }
 
 TEST(CacheExplain, IsToldAtTheEndOfAStreamAndForEachPromptOfABatch) {
-  StoryDesk desk;
-  const std::vector<Json> events = desk.stream("/v1/completions", text_body(kStory));
+  StoryFixture fixture;
+  const std::vector<Json> events = fixture.stream("/v1/completions", text_body(kStory));
   EXPECT_TRUE(events.back()["choices"].empty());
   EXPECT_EQ(events.back()["cache_explain"]["reason"], "never_seen");
   Json body = text_body("");
   body["prompt"] = {kStory, "Another story altogether"};
-  const Json both = told(desk, body);
+  const Json both = told(fixture, body);
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0]["reason"], "none");
   EXPECT_EQ(both[1]["stopped_at"]["token"], both[1]["matched_tokens"]);
@@ -107,28 +107,28 @@ TEST(CacheExplain, IsToldAtTheEndOfAStreamAndForEachPromptOfABatch) {
 }
 
 TEST(CacheExplain, OfItsOwnComputesNothing) {
-  StoryDesk desk;
+  StoryFixture fixture;
   const Json body = chat_body(kStory, "Why?");
-  EXPECT_NE(desk.ask("/cache/explain", body)["reason"], "none");
-  EXPECT_NE(desk.ask("/cache/explain", body)["reason"], "none");
-  EXPECT_EQ(desk.engine().snapshot().rows_computed, 0u);
-  const Json reply = desk.ask("/v1/chat/completions", body);
-  const Json why = desk.ask("/cache/explain", body);
+  EXPECT_NE(fixture.ask("/cache/explain", body)["reason"], "none");
+  EXPECT_NE(fixture.ask("/cache/explain", body)["reason"], "none");
+  EXPECT_EQ(fixture.engine().snapshot().tokens_computed, 0u);
+  const Json reply = fixture.ask("/v1/chat/completions", body);
+  const Json why = fixture.ask("/cache/explain", body);
   EXPECT_EQ(why["reason"], "none");
   EXPECT_EQ(why["prompt_tokens"], reply["usage"]["prompt_tokens"]);
   Json streamed = body;
   streamed["stream"] = true;
   streamed["n"] = 3;
-  EXPECT_EQ(desk.ask("/cache/explain", streamed)["reason"], "none") << "the same body will do";
-  EXPECT_EQ(desk.post("/cache/explain", {{"max_tokens", 3}}).status, 400);
-  EXPECT_EQ(desk.get("/cache/explain").status, 405);
+  EXPECT_EQ(fixture.ask("/cache/explain", streamed)["reason"], "none") << "the same body will do";
+  EXPECT_EQ(fixture.post("/cache/explain", {{"max_tokens", 3}}).status, 400);
+  EXPECT_EQ(fixture.get("/cache/explain").status, 405);
 }
 
 TEST(CacheExplain, KnowsTheReset) {
-  StoryDesk desk;
-  told(desk, text_body(kStory));
-  desk.post_text("/reset_prefix_cache", "");
-  const Json why = told(desk, text_body(kStory));
+  StoryFixture fixture;
+  told(fixture, text_body(kStory));
+  fixture.post_text("/reset_prefix_cache", "");
+  const Json why = told(fixture, text_body(kStory));
   EXPECT_EQ(why["reason"], "cleared");
   EXPECT_EQ(why["reachable_tokens"], why["prompt_tokens"].get<int>() - 1);
   EXPECT_EQ(why["evicted"]["cause"], "reset");
@@ -137,10 +137,10 @@ TEST(CacheExplain, KnowsTheReset) {
 }
 
 TEST(CacheExplain, CountsMissesByReason) {
-  StoryDesk desk;
-  told(desk, text_body(kStory));
-  told(desk, text_body(kStory));
-  const Json misses = Json::parse(desk.get("/server_info").body)["since_start"]["misses"];
+  StoryFixture fixture;
+  told(fixture, text_body(kStory));
+  told(fixture, text_body(kStory));
+  const Json misses = Json::parse(fixture.get("/server_info").body)["since_start"]["misses"];
   EXPECT_EQ(misses["never_seen"]["requests"], 1);
   EXPECT_EQ(misses["none"], Json({{"requests", 1}, {"tokens", 1}}));
   EXPECT_EQ(misses["evicted"]["requests"], 0);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "engine/solo.h"
-#include "server/story_desk.h"
+#include "engine/single_sequence.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -16,9 +16,9 @@ using testing::Not;
 constexpr const char* kPath = "/v1/completions";
 constexpr const char* kPrompt = "Once upon a time";
 
-StoryDesk& desk() {
-  static StoryDesk desk;
-  return desk;
+StoryFixture& fixture() {
+  static StoryFixture fixture;
+  return fixture;
 }
 
 Json greedy(Json more = Json::object()) {
@@ -31,15 +31,15 @@ std::string text_of(const Json& reply) { return reply["choices"][0]["text"]; }
 
 TEST(Completions, TheStoryIsTheOneThatIsKnown) {
   // What llama2.c's own program tells with this model at temperature 0.
-  EXPECT_THAT(text_of(desk().complete(greedy())),
+  EXPECT_THAT(text_of(fixture().complete(greedy())),
               testing::StartsWith(", there was a little girl named Lily."));
 }
 
 TEST(Completions, ARepeatedPromptIsCachedButForItsLastToken) {
   const Json body = greedy({{"prompt", "The cat sat on a warm red mat and looked at the sun"}});
-  const Json first = desk().complete(body);
+  const Json first = fixture().complete(body);
   EXPECT_LE(first["usage"]["prompt_tokens_details"]["cached_tokens"], 2) << "BOS, perhaps 'The'";
-  const Json second = desk().complete(body);
+  const Json second = fixture().complete(body);
   const Json usage = second["usage"];
   EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"].get<int>() - 1);
   EXPECT_EQ(text_of(second), text_of(first));
@@ -47,14 +47,14 @@ TEST(Completions, ARepeatedPromptIsCachedButForItsLastToken) {
 
 TEST(Completions, ASaltKeepsTheCacheApart) {
   const auto cached = [&](const Json& body) {
-    return desk().complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+    return fixture().complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
   };
   const Json mine = greedy({{"prompt", "My secret is big"}, {"cache_salt", "mine"}});
   Json yours = mine;
   yours["cache_salt"] = "yours";
   Json everyones = mine;
   everyones.erase("cache_salt");
-  desk().send({.method = "POST", .path = "/reset_prefix_cache"});
+  fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
   EXPECT_EQ(cached(mine), 0);
   EXPECT_GT(cached(mine), 1);
   EXPECT_EQ(cached(yours), 0);
@@ -62,17 +62,17 @@ TEST(Completions, ASaltKeepsTheCacheApart) {
 }
 
 TEST(Completions, AResetForgetsThePrefixes) {
-  desk().complete(greedy());
-  desk().send({.method = "POST", .path = "/reset_prefix_cache"});
-  const Json after = desk().complete(greedy());
+  fixture().complete(greedy());
+  fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
+  const Json after = fixture().complete(greedy());
   EXPECT_EQ(after["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
 }
 
 TEST(Completions, TokenIdsAndTheirTextGiveTheSame) {
-  const Json tokens = desk().ask("/tokenize", {{"prompt", kPrompt}});
-  const Json by_text = desk().complete(greedy({{"return_token_ids", true}}));
+  const Json tokens = fixture().ask("/tokenize", {{"prompt", kPrompt}});
+  const Json by_text = fixture().complete(greedy({{"return_token_ids", true}}));
   EXPECT_EQ(by_text["choices"][0]["prompt_token_ids"], tokens["tokens"]);
-  const Json by_ids = desk().complete(greedy({{"prompt", tokens["tokens"]}}));
+  const Json by_ids = fixture().complete(greedy({{"prompt", tokens["tokens"]}}));
   EXPECT_EQ(text_of(by_ids), text_of(by_text));
   EXPECT_EQ(by_ids["usage"]["prompt_tokens"], tokens["count"]);
   EXPECT_EQ(by_text["choices"][0]["token_ids"].size(), 24u);
@@ -80,12 +80,12 @@ TEST(Completions, TokenIdsAndTheirTextGiveTheSame) {
 
 TEST(Completions, ABatchAnswersEachPromptAsIfAlone) {
   const std::vector<std::string> prompts = {"Once upon a time", "Tom had a red car", "The dog"};
-  const Json batch =
-      desk().complete(greedy({{"prompt", prompts}, {"n", 2}, {"temperature", 0.8}, {"seed", 3}}));
+  const Json batch = fixture().complete(
+      greedy({{"prompt", prompts}, {"n", 2}, {"temperature", 0.8}, {"seed", 3}}));
   ASSERT_EQ(batch["choices"].size(), 6u);
   std::int64_t prompt_tokens = 0;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const Json alone = desk().complete(
+    const Json alone = fixture().complete(
         greedy({{"prompt", prompts[i]}, {"n", 2}, {"temperature", 0.8}, {"seed", 3}}));
     prompt_tokens += alone["usage"]["prompt_tokens"].get<std::int64_t>();
     for (std::size_t answer = 0; answer < 2; ++answer) {
@@ -98,22 +98,22 @@ TEST(Completions, ABatchAnswersEachPromptAsIfAlone) {
 }
 
 TEST(Completions, SeedsRepeatAndAreReported) {
-  const Json drawn = desk().complete(greedy({{"temperature", 1.0}}));
+  const Json drawn = fixture().complete(greedy({{"temperature", 1.0}}));
   const Json seed = drawn["choices"][0]["seed"];
   EXPECT_LT(seed.get<std::uint64_t>(), std::uint64_t{1} << 53);
-  const Json again = desk().complete(greedy({{"temperature", 1.0}, {"seed", seed}}));
+  const Json again = fixture().complete(greedy({{"temperature", 1.0}, {"seed", seed}}));
   EXPECT_EQ(text_of(again), text_of(drawn));
   const Json other =
-      desk().complete(greedy({{"temperature", 1.0}, {"seed", seed.get<std::uint64_t>() + 1}}));
+      fixture().complete(greedy({{"temperature", 1.0}, {"seed", seed.get<std::uint64_t>() + 1}}));
   EXPECT_NE(text_of(other), text_of(drawn));
 }
 
 TEST(Completions, AStreamSaysWhatTheWholeReplySays) {
   const Json body = greedy({{"logprobs", 2}, {"return_token_ids", true}});
-  const Json whole = desk().complete(body);
+  const Json whole = fixture().complete(body);
   Json streamed = body;
   streamed["stream_options"] = {{"include_usage", true}};
-  const std::vector<Json> events = desk().stream(kPath, streamed);
+  const std::vector<Json> events = fixture().stream(kPath, streamed);
   ASSERT_EQ(events.size(), 24u + 1u) << "one chunk a token, and the usage";
   std::string text;
   Json ids = Json::array();
@@ -139,16 +139,16 @@ TEST(Completions, AStreamSaysWhatTheWholeReplySays) {
 }
 
 TEST(Completions, AStopStringNeverLeaksWhereverItEnds) {
-  const std::string full = text_of(desk().complete(greedy()));
+  const std::string full = text_of(fixture().complete(greedy()));
   for (std::size_t begin = 1; begin + 3 < full.size(); begin += 5) {
     const std::string stop = full.substr(begin, 3);
     const std::size_t first = full.find(stop);
-    const Json whole = desk().complete(greedy({{"stop", stop}}));
+    const Json whole = fixture().complete(greedy({{"stop", stop}}));
     EXPECT_EQ(text_of(whole), full.substr(0, first)) << stop;
     EXPECT_EQ(whole["choices"][0]["finish_reason"], "stop");
     EXPECT_EQ(whole["choices"][0]["stop_reason"], stop);
     std::string streamed;
-    for (const Json& event : desk().stream(kPath, greedy({{"stop", stop}}))) {
+    for (const Json& event : fixture().stream(kPath, greedy({{"stop", stop}}))) {
       streamed += event["choices"][0]["text"].get<std::string>();
       EXPECT_EQ(full.substr(0, first).substr(0, streamed.size()), streamed);
     }
@@ -158,7 +158,7 @@ TEST(Completions, AStopStringNeverLeaksWhereverItEnds) {
 
 // Usage, ids and log-probabilities end with the token that completed the stop string.
 TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
-  const Json full = desk().complete(greedy({{"return_token_ids", true}, {"logprobs", 0}}));
+  const Json full = fixture().complete(greedy({{"return_token_ids", true}, {"logprobs", 0}}));
   const std::string text = text_of(full);
   const std::string stop = text.substr(8, 4);
   std::string so_far;
@@ -166,7 +166,7 @@ TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
   while (so_far.find(stop) == std::string::npos) {
     so_far += full["choices"][0]["logprobs"]["tokens"][tokens++].get<std::string>();
   }
-  const Json stopped = desk().complete(
+  const Json stopped = fixture().complete(
       greedy({{"stop", {"zzz", stop}}, {"return_token_ids", true}, {"logprobs", 0}, {"n", 2}}));
   EXPECT_EQ(stopped["usage"]["completion_tokens"], 2 * tokens);
   for (const Json& choice : stopped["choices"]) {
@@ -175,22 +175,22 @@ TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
     EXPECT_EQ(choice["stop_reason"], stop);
   }
   const Json with_stop =
-      desk().complete(greedy({{"stop", stop}, {"include_stop_str_in_output", true}}));
+      fixture().complete(greedy({{"stop", stop}, {"include_stop_str_in_output", true}}));
   EXPECT_EQ(text_of(with_stop), text.substr(0, text.find(stop) + stop.size()));
 }
 
 TEST(Completions, TheFirstMinTokensAreNoPartOfAStop) {
-  const Json full = desk().complete(greedy({{"logprobs", 0}}));
+  const Json full = fixture().complete(greedy({{"logprobs", 0}}));
   const std::string first = full["choices"][0]["logprobs"]["tokens"][0];
-  const Json stopped = desk().complete(greedy({{"stop", first}, {"min_tokens", 2}}));
+  const Json stopped = fixture().complete(greedy({{"stop", first}, {"min_tokens", 2}}));
   EXPECT_GT(stopped["usage"]["completion_tokens"], 2);
   EXPECT_THAT(text_of(stopped), testing::StartsWith(first));
 }
 
 TEST(Completions, AStopTokenEndsTheAnswerAndIsCounted) {
-  const Json full = desk().complete(greedy({{"return_token_ids", true}}));
+  const Json full = fixture().complete(greedy({{"return_token_ids", true}}));
   const Json id = full["choices"][0]["token_ids"][5];
-  const Json stopped = desk().complete(greedy({{"stop_token_ids", {id}}}));
+  const Json stopped = fixture().complete(greedy({{"stop_token_ids", {id}}}));
   EXPECT_EQ(stopped["choices"][0]["stop_reason"], id);
   EXPECT_EQ(stopped["choices"][0]["finish_reason"], "stop");
   EXPECT_LE(stopped["usage"]["completion_tokens"], 6);
@@ -198,8 +198,8 @@ TEST(Completions, AStopTokenEndsTheAnswerAndIsCounted) {
 }
 
 TEST(Completions, AnEchoBeginsWithThePromptAndItsScores) {
-  const Json plain = desk().complete(greedy({{"logprobs", 1}}));
-  const Json echo = desk().complete(greedy({{"echo", true}, {"logprobs", 1}}));
+  const Json plain = fixture().complete(greedy({{"logprobs", 1}}));
+  const Json echo = fixture().complete(greedy({{"echo", true}, {"logprobs", 1}}));
   EXPECT_EQ(text_of(echo), kPrompt + text_of(plain));
   const Json& logprobs = echo["choices"][0]["logprobs"]["token_logprobs"];
   const std::size_t prompt = echo["usage"]["prompt_tokens"];
@@ -210,21 +210,23 @@ TEST(Completions, AnEchoBeginsWithThePromptAndItsScores) {
       Json::array_t(logprobs.begin() + static_cast<std::ptrdiff_t>(prompt), logprobs.end()));
   EXPECT_EQ(tail, plain["choices"][0]["logprobs"]["token_logprobs"]);
   std::string streamed;
-  for (const Json& event : desk().stream(kPath, greedy({{"echo", true}, {"logprobs", 1}}))) {
+  for (const Json& event : fixture().stream(kPath, greedy({{"echo", true}, {"logprobs", 1}}))) {
     streamed += event["choices"][0]["text"].get<std::string>();
   }
   EXPECT_EQ(streamed, text_of(echo));
 }
 
 TEST(Completions, AnEchoMayHaveNoAnswerAtAll) {
-  const Json scored = desk().complete(greedy({{"echo", true}, {"logprobs", 1}, {"max_tokens", 0}}));
+  const Json scored =
+      fixture().complete(greedy({{"echo", true}, {"logprobs", 1}, {"max_tokens", 0}}));
   EXPECT_EQ(text_of(scored), kPrompt);
   EXPECT_EQ(scored["usage"]["completion_tokens"], 0);
   EXPECT_EQ(scored["choices"][0]["logprobs"]["tokens"].size(), scored["usage"]["prompt_tokens"]);
 }
 
 TEST(Completions, LogprobsAreOrderedAndHoldTheChosen) {
-  const Json reply = desk().complete(greedy({{"temperature", 1.0}, {"seed", 5}, {"logprobs", 3}}));
+  const Json reply =
+      fixture().complete(greedy({{"temperature", 1.0}, {"seed", 5}, {"logprobs", 3}}));
   const Json& logprobs = reply["choices"][0]["logprobs"];
   for (std::size_t i = 0; i < 24; ++i) {
     const Json& top = logprobs["top_logprobs"][i];
@@ -240,7 +242,7 @@ TEST(Completions, LogprobsAreOrderedAndHoldTheChosen) {
 }
 
 TEST(Completions, PromptLogprobsComeAsVllmPutsThem) {
-  const Json reply = desk().complete(greedy({{"prompt_logprobs", 2}}));
+  const Json reply = fixture().complete(greedy({{"prompt_logprobs", 2}}));
   const Json& scores = reply["choices"][0]["prompt_logprobs"];
   ASSERT_EQ(scores.size(), reply["usage"]["prompt_tokens"].get<std::size_t>());
   EXPECT_TRUE(scores[0].is_null());
@@ -252,19 +254,19 @@ TEST(Completions, PromptLogprobsComeAsVllmPutsThem) {
 
 TEST(Completions, WithoutALengthSixteenTokensCome) {
   EXPECT_EQ(
-      desk().complete({{"prompt", kPrompt}, {"ignore_eos", true}})["usage"]["completion_tokens"],
+      fixture().complete({{"prompt", kPrompt}, {"ignore_eos", true}})["usage"]["completion_tokens"],
       16);
 }
 
 TEST(Completions, TokensOfAPromptAreAttributed) {
-  const Json usage = desk().complete(greedy())["usage"];
+  const Json usage = fixture().complete(greedy())["usage"];
   const Json by_source = usage["prompt_tokens_details"]["by_source"];
   EXPECT_EQ(by_source["template"]["tokens"], 1) << "BOS";
   EXPECT_EQ(by_source["user"]["tokens"], usage["prompt_tokens"].get<int>() - 1);
 }
 
 TEST(Completions, TooManyWaitingIsToldToComeBack) {
-  StoryDesk narrow(1);
+  StoryFixture narrow(1);
   const std::vector<std::string> prompts(60, kPrompt);
   const HttpReply reply = narrow.post(kPath, greedy({{"prompt", prompts}}));
   EXPECT_EQ(reply.status, 429) << reply.body;
@@ -279,34 +281,34 @@ TEST(Completions, WhatNobodyWaitsForIsCancelled) {
                          .content_type = "application/json",
                          .body = greedy({{"max_tokens", 400}, {"ignore_eos", true}}).dump(),
                          .caller = identify("", nullptr)},
-                        desk().state());
-  const std::uint64_t before = desk().engine().snapshot().requests_finished;
+                        fixture().state());
+  const std::uint64_t before = fixture().engine().snapshot().requests_finished;
   std::get<std::unique_ptr<Completion>>(routed)->start([] {});
   std::get<std::unique_ptr<Completion>>(routed).reset();
-  EXPECT_TRUE(desk().engine().snapshot().requests_finished <= before + 1);
-  desk().complete(greedy({{"max_tokens", 1}}));  // its turn comes after the cancellation
-  EXPECT_EQ(desk().engine().snapshot().requests_finished, before + 2);
+  EXPECT_TRUE(fixture().engine().snapshot().requests_finished <= before + 1);
+  fixture().complete(greedy({{"max_tokens", 1}}));  // its turn comes after the cancellation
+  EXPECT_EQ(fixture().engine().snapshot().requests_finished, before + 2);
 }
 
 TEST(Tokenize, RoundTripsAndCounts) {
   const Json tokens =
-      desk().ask("/tokenize", {{"prompt", "Tom had a car"}, {"return_token_strs", true}});
+      fixture().ask("/tokenize", {{"prompt", "Tom had a car"}, {"return_token_strs", true}});
   EXPECT_EQ(tokens["count"], tokens["tokens"].size());
   EXPECT_EQ(tokens["token_strs"].size(), tokens["tokens"].size());
-  EXPECT_EQ(tokens["max_model_len"], desk().served().context_tokens());
+  EXPECT_EQ(tokens["max_model_len"], fixture().served().context_tokens());
   const Json bare =
-      desk().ask("/tokenize", {{"prompt", "Tom had a car"}, {"add_special_tokens", false}});
+      fixture().ask("/tokenize", {{"prompt", "Tom had a car"}, {"add_special_tokens", false}});
   EXPECT_EQ(bare["count"].get<int>() + 1, tokens["count"].get<int>());
-  EXPECT_EQ(desk().ask("/detokenize", {{"tokens", bare["tokens"]}})["prompt"], "Tom had a car");
+  EXPECT_EQ(fixture().ask("/detokenize", {{"tokens", bare["tokens"]}})["prompt"], "Tom had a car");
 }
 
 TEST(Models, ListsEveryNameAndTheServerDescribesItself) {
-  const Json models = Json::parse(desk().get("/v1/models").body);
+  const Json models = Json::parse(fixture().get("/v1/models").body);
   ASSERT_EQ(models["data"].size(), 3u);
   EXPECT_EQ(models["data"][0]["id"], "stories");
-  const Json info = Json::parse(desk().get("/server_info").body);
+  const Json info = Json::parse(fixture().get("/server_info").body);
   EXPECT_EQ(info["version"], "1.2.3");
-  EXPECT_EQ(info["max_model_len"], desk().served().context_tokens());
+  EXPECT_EQ(info["max_model_len"], fixture().served().context_tokens());
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -12,36 +12,36 @@ constexpr const char* kPrompt =
     "Once upon a time there was a little girl named Lily who loved to play outside in the park "
     "with her friend Tom every single day";
 
-Json curve_of(StoryDesk& desk) { return Json::parse(desk.get("/cache/curve").body); }
+Json curve_of(StoryFixture& fixture) { return Json::parse(fixture.get("/cache/curve").body); }
 
 // Published when the engine has nothing to do, and once a second.
-Json curve_after(StoryDesk& desk, std::uint64_t blocks_asked) {
-  Json curve = curve_of(desk);
-  while (curve["blocks_asked"] != blocks_asked) curve = curve_of(desk);
+Json curve_after(StoryFixture& fixture, std::uint64_t blocks_asked) {
+  Json curve = curve_of(fixture);
+  while (curve["blocks_asked"] != blocks_asked) curve = curve_of(fixture);
   return curve;
 }
 
 TEST(CacheCurve, SaysWhatSizesAndPoliciesWouldHaveGiven) {
-  StoryDesk desk;
-  const Json before = curve_of(desk);
+  StoryFixture fixture;
+  const Json before = curve_of(fixture);
   EXPECT_EQ(before["enabled"], true);
   EXPECT_EQ(before["blocks_asked"], 0);
   const Json body = {{"prompt", kPrompt}, {"max_tokens", 2}, {"temperature", 0}};
-  const int tokens = desk.complete(body)["usage"]["prompt_tokens"];
+  const int tokens = fixture.complete(body)["usage"]["prompt_tokens"];
   const int blocks = (tokens - 1) / 16;
   ASSERT_GT(blocks, 1);
-  desk.complete(body);
-  const Json curve = curve_after(desk, static_cast<std::uint64_t>(2 * blocks));
+  fixture.complete(body);
+  const Json curve = curve_after(fixture, static_cast<std::uint64_t>(2 * blocks));
 
   EXPECT_EQ(curve["policy"], "lru");
   EXPECT_EQ(curve["sampling_rate"], 1.0);
-  EXPECT_EQ(curve["bytes"], curve["blocks"].get<std::uint64_t>() * desk.served().block_bytes);
+  EXPECT_EQ(curve["bytes"], curve["blocks"].get<std::uint64_t>() * fixture.served().block_bytes);
   EXPECT_LE(curve["bytes"], 8 << 20);
   EXPECT_GT(curve["bytes"], 7 << 20);
   double rate = 0;
   std::uint64_t size = 0;
   for (const Json& point : curve["lru"]) {
-    EXPECT_EQ(point["bytes"], point["blocks"].get<std::uint64_t>() * desk.served().block_bytes);
+    EXPECT_EQ(point["bytes"], point["blocks"].get<std::uint64_t>() * fixture.served().block_bytes);
     EXPECT_GT(point["blocks"], size);
     EXPECT_GE(point["hit_rate"], rate);
     size = point["blocks"];
@@ -69,8 +69,8 @@ TEST(CacheCurve, SaysWhatSizesAndPoliciesWouldHaveGiven) {
 }
 
 TEST(CacheCurve, ChangesNoAnswer) {
-  StoryDesk with;
-  StoryDesk without(100, false);
+  StoryFixture with;
+  StoryFixture without(100, false);
   EXPECT_EQ(curve_of(without), Json({{"enabled", false}}));
   for (int i = 0; i < 6; ++i) {
     const Json body = {{"prompt", std::string(kPrompt) + std::to_string(i / 2)},
@@ -85,7 +85,7 @@ TEST(CacheCurve, ChangesNoAnswer) {
   }
 }
 
-TEST(CacheCurve, TakesOnlyGet) { EXPECT_EQ(StoryDesk().post("/cache/curve", {}).status, 405); }
+TEST(CacheCurve, TakesOnlyGet) { EXPECT_EQ(StoryFixture().post("/cache/curve", {}).status, 405); }
 
 }  // namespace
 }  // namespace pagoda::server

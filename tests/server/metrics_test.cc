@@ -4,7 +4,7 @@
 #include <future>
 
 #include "server/metrics/exposition.h"
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -77,18 +77,18 @@ TEST(Exposition, WhoNamesOpenMetricsGetsIt) {
 class MetricsTest : public testing::Test {
  protected:
   std::string read() {
-    const HttpReply reply = desk_.get("/metrics");
+    const HttpReply reply = fixture_.get("/metrics");
     EXPECT_EQ(reply.status, 200);
     EXPECT_EQ(reply.content_type, "text/plain; version=0.0.4; charset=utf-8");
     return reply.body;
   }
 
-  StoryDesk desk_;
+  StoryFixture fixture_;
 };
 
 TEST_F(MetricsTest, MissesAreCountedByReason) {
   const Json body = {{"prompt", "Once upon a time there was a little girl"}, {"max_tokens", 1}};
-  for (int i = 0; i < 3; ++i) desk_.complete(body);
+  for (int i = 0; i < 3; ++i) fixture_.complete(body);
   const std::string text = read();
   EXPECT_THAT(text,
               testing::ContainsRegex("pagoda:prefix_misses_total[{][^}]*never_seen[^}]*[}] 1"));
@@ -99,8 +99,8 @@ TEST_F(MetricsTest, MissesAreCountedByReason) {
 
 TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
   const Json body = {{"prompt", "Once upon a time"}, {"max_tokens", 5}, {"temperature", 0}};
-  const std::uint64_t prompt = desk_.complete(body)["usage"]["prompt_tokens"];
-  desk_.complete(body);
+  const std::uint64_t prompt = fixture_.complete(body)["usage"]["prompt_tokens"];
+  fixture_.complete(body);
   const std::string page = read();
   const std::string labels = "{model_name=\"stories\",engine=\"0\"} ";
   const auto expect = [&](const std::string& name, std::uint64_t value) {
@@ -121,7 +121,7 @@ TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
 
 // The engine computes on after a stop string until it is told; the answer ended by itself.
 TEST_F(MetricsTest, AStopStringIsAStopNotAnAbort) {
-  const Json reply = desk_.complete(
+  const Json reply = fixture_.complete(
       {{"prompt", "Once upon a time"}, {"max_tokens", 60}, {"temperature", 0}, {"stop", " "}});
   ASSERT_EQ(reply["choices"][0]["finish_reason"], "stop");
   const std::string page = read();
@@ -130,15 +130,15 @@ TEST_F(MetricsTest, AStopStringIsAStopNotAnAbort) {
 }
 
 TEST_F(MetricsTest, TheyAreThereWhileTheServerDrains) {
-  desk_.state().advance(Phase::kDraining);
-  EXPECT_EQ(desk_.get("/metrics").status, 200);
-  EXPECT_EQ(desk_.get("/v1/models").status, 503);
+  fixture_.state().advance(Phase::kDraining);
+  EXPECT_EQ(fixture_.get("/metrics").status, 200);
+  EXPECT_EQ(fixture_.get("/v1/models").status, 503);
 }
 
 TEST_F(MetricsTest, ReadingThemTakesNoStepOfTheEngine) {
-  desk_.complete({{"prompt", "Once"}, {"max_tokens", 1}});
+  fixture_.complete({{"prompt", "Once"}, {"max_tokens", 1}});
   std::promise<void> go_on;
-  desk_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
+  fixture_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
   for (int i = 0; i < 100; ++i) read();  // the engine's thread stands still
   go_on.set_value();
 }

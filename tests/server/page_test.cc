@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -42,13 +42,13 @@ TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
 class CacheMapTest : public testing::Test {
  protected:
   Json look() {
-    const HttpReply reply = desk_.get("/cache/map");
+    const HttpReply reply = fixture_.get("/cache/map");
     EXPECT_EQ(reply.status, 200);
     return Json::parse(reply.body);
   }
   // A map that was drawn after this was called.
   Json fresh_look() {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(MapBoard::kRedrawNs));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(CacheMapReader::kRefreshNs));
     look();
     for (int i = 0; i < 1000; ++i) {
       Json map = look();
@@ -59,7 +59,7 @@ class CacheMapTest : public testing::Test {
     return {};
   }
 
-  StoryDesk desk_;
+  StoryFixture fixture_;
 };
 
 TEST_F(CacheMapTest, TheFirstLookHasNoMapAndALaterOneHas) {
@@ -75,10 +75,11 @@ TEST_F(CacheMapTest, TheFirstLookHasNoMapAndALaterOneHas) {
 }
 
 TEST_F(CacheMapTest, BranchesShowPublicTextAndNoOther) {
-  desk_.complete({{"prompt", "The little bird sat on a tree and sang a song"}, {"max_tokens", 1}});
-  desk_.complete({{"prompt", "Nobody may read what this one says about it"},
-                  {"max_tokens", 1},
-                  {"cache_salt", "own"}});
+  fixture_.complete(
+      {{"prompt", "The little bird sat on a tree and sang a song"}, {"max_tokens", 1}});
+  fixture_.complete({{"prompt", "Nobody may read what this one says about it"},
+                     {"max_tokens", 1},
+                     {"cache_salt", "own"}});
   const Json map = fresh_look();
   const std::string text = map["branches"].dump();
   EXPECT_THAT(text, HasSubstr("little bird"));
@@ -90,7 +91,7 @@ TEST_F(CacheMapTest, BranchesShowPublicTextAndNoOther) {
 TEST_F(CacheMapTest, ALookDoesNotWaitForTheEngine) {
   fresh_look();
   std::promise<void> go_on;
-  desk_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
+  fixture_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(look()["age_s"].is_null());
   go_on.set_value();
 }

@@ -97,7 +97,7 @@ TEST(Pressure, RepliesOfEverySizeArriveWhole) {
 TEST(Pressure, AClientThatOnlyEndsItsSideIsAnswered) {
   StoryServer server;
   std::promise<void> go_on;
-  server.desk().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+  server.fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   auto tree = std::async(std::launch::async, [&] { return server.ask(got("/cache/tree"), true); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its end has most likely arrived
   go_on.set_value();
@@ -108,12 +108,12 @@ TEST(Pressure, AClientThatOnlyEndsItsSideIsAnswered) {
 }
 
 // What the engine's thread makes for so many who wait at once, in bytes.
-std::uint64_t bytes_to_show_tree(std::size_t askers, StoryDesk& desk) {
+std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
   const ServedModel shown = {.names = {"stories"},
-                             .tokenizer = desk.tokenizer(),
+                             .tokenizer = fixture.tokenizer(),
                              .chat_template = std::nullopt,
-                             .engine = desk.engine(),
-                             .doorbell = desk.served().doorbell,
+                             .engine = fixture.engine(),
+                             .step_notifier = fixture.served().step_notifier,
                              .fingerprint = "test",
                              .shows_tree = true};
   ServerState state("1.2.3");
@@ -121,7 +121,7 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryDesk& desk) {
   HttpRequest request = {.method = "GET", .path = "/cache/tree"};
   request.caller = identify({}, state.keys());
   std::promise<void> go_on;
-  desk.engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+  fixture.engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   std::vector<std::unique_ptr<DeferredReply>> replies;
   std::atomic<std::size_t> given = 0;
   for (std::size_t i = 0; i < askers; ++i) {
@@ -131,7 +131,7 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryDesk& desk) {
   }
   const std::uint64_t before = bytes_allocated_so_far();
   go_on.set_value();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (given < askers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_EQ(given, askers);
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
@@ -142,12 +142,12 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryDesk& desk) {
 }
 
 TEST(Pressure, OneDrawingOfTheTreeServesAllWhoWaitForIt) {
-  StoryDesk desk;
+  StoryFixture fixture;
   for (const char* const prompt : {"Once upon", "The end", "A cat"}) {
-    desk.complete({{"prompt", prompt}, {"max_tokens", 200}, {"ignore_eos", true}});
+    fixture.complete({{"prompt", prompt}, {"max_tokens", 200}, {"ignore_eos", true}});
   }
-  const std::uint64_t alone = bytes_to_show_tree(1, desk);
-  EXPECT_LT(bytes_to_show_tree(200, desk), 20 * alone);
+  const std::uint64_t alone = bytes_to_show_tree(1, fixture);
+  EXPECT_LT(bytes_to_show_tree(200, fixture), 20 * alone);
 }
 
 // A template that takes its time, in a line of clients of whom all but the last have left.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -22,7 +22,7 @@ LogEntry whole_entry() {
   entry.stream = true;
   entry.prompt_tokens = 7;
   entry.cached_tokens = 6;
-  entry.answer_tokens = 3;
+  entry.output_tokens = 3;
   entry.first_token_s = 0.0123456;
   entry.total_s = 1.5;
   entry.finish = "length";

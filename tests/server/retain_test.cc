@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -19,18 +19,18 @@ Json body_of(const char* prompt, Json retain, const char* salt = nullptr) {
   return body;
 }
 
-Json retained(StoryDesk& desk) { return Json::parse(desk.get("/cache/retained").body); }
+Json retained(StoryFixture& fixture) { return Json::parse(fixture.get("/cache/retained").body); }
 
 TEST(Retain, IsGrantedInWholeBlocksAndShownUntilItEnds) {
-  StoryDesk desk;
-  EXPECT_EQ(retained(desk)["grants"], Json::array());
+  StoryFixture fixture;
+  EXPECT_EQ(retained(fixture)["grants"], Json::array());
   const Json reply =
-      desk.complete(body_of(kPrompt, {{"seconds", 600}, {"priority", 7}, {"upto", 20}}));
+      fixture.complete(body_of(kPrompt, {{"seconds", 600}, {"priority", 7}, {"upto", 20}}));
   EXPECT_EQ(
       reply["retain"],
       Json(
           {{"granted", true}, {"tokens", 16}, {"blocks", 1}, {"seconds", 600.0}, {"priority", 7}}));
-  const Json seen = retained(desk);
+  const Json seen = retained(fixture);
   EXPECT_EQ(seen["blocks_retained"], 1);
   ASSERT_EQ(seen["grants"].size(), 1u);
   EXPECT_EQ(seen["grants"][0]["tenant"], "public");
@@ -39,15 +39,15 @@ TEST(Retain, IsGrantedInWholeBlocksAndShownUntilItEnds) {
   EXPECT_GT(seen["grants"][0]["seconds_left"], 590.0);
   EXPECT_LE(seen["grants"][0]["seconds_left"], 600.0);
 
-  StoryDesk brief;
+  StoryFixture brief;
   brief.complete(body_of(kPrompt, {{"seconds", 0.001}}));
   while (!retained(brief)["grants"].empty()) {
   }
 }
 
 TEST(Retain, OfTheWholePromptIsTheDefault) {
-  StoryDesk desk;
-  const Json reply = desk.complete(body_of(kPrompt, {{"seconds", 1}}));
+  StoryFixture fixture;
+  const Json reply = fixture.complete(body_of(kPrompt, {{"seconds", 1}}));
   const int tokens = reply["usage"]["prompt_tokens"];
   EXPECT_GT(tokens, 32);
   EXPECT_EQ(reply["retain"]["tokens"], tokens / 16 * 16);
@@ -55,53 +55,53 @@ TEST(Retain, OfTheWholePromptIsTheDefault) {
 }
 
 TEST(Retain, OfTheSystemMessageEndsWithIt) {
-  StoryDesk desk;
+  StoryFixture fixture;
   const Json body = {
       {"messages",
        {{{"role", "system"}, {"content", kPrompt}}, {{"role", "user"}, {"content", kPrompt}}}},
       {"max_tokens", 2},
       {"retain", {{"seconds", 5}, {"upto", "system"}}}};
-  const Json reply = desk.ask("/v1/chat/completions", body);
+  const Json reply = fixture.ask("/v1/chat/completions", body);
   const int system = reply["usage"]["prompt_tokens_details"]["by_source"]["system"]["tokens"];
   const int kept = reply["retain"]["tokens"];
   EXPECT_LE(kept, system + 16) << "the words of the template before it";
   EXPECT_GE(kept, system - 16);
   const Json none =
-      desk.ask("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", kPrompt}}}},
-                                        {"max_tokens", 2},
-                                        {"retain", {{"seconds", 5}, {"upto", "system"}}}});
+      fixture.ask("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", kPrompt}}}},
+                                           {"max_tokens", 2},
+                                           {"retain", {{"seconds", 5}, {"upto", "system"}}}});
   EXPECT_EQ(none["retain"], Json({{"granted", false}, {"reason", "there is nothing to retain"}}));
   const HttpReply wrong =
-      desk.post("/v1/completions", body_of(kPrompt, {{"seconds", 5}, {"upto", "system"}}));
+      fixture.post("/v1/completions", body_of(kPrompt, {{"seconds", 5}, {"upto", "system"}}));
   EXPECT_EQ(wrong.status, 400);
   EXPECT_THAT(wrong.body, testing::HasSubstr("retain.upto"));
 }
 
 TEST(Retain, IsToldAtTheEndOfAStream) {
-  StoryDesk desk;
+  StoryFixture fixture;
   Json body = body_of(kPrompt, {{"seconds", 5}});
   body["stream"] = true;
-  const std::vector<Json> events = desk.stream("/v1/completions", body);
+  const std::vector<Json> events = fixture.stream("/v1/completions", body);
   EXPECT_TRUE(events.back()["choices"].empty());
   EXPECT_EQ(events.back()["retain"]["granted"], true);
 }
 
 TEST(Retain, BeyondTheBudgetIsRefusedWithTheReasonAndTheAnswerIsGivenAllTheSame) {
-  StoryDesk desk;
+  StoryFixture fixture;
   Json reply;
   for (int i = 0; i < 10'000; ++i) {
     const std::string prompt = std::to_string(i) + " " + kPrompt;
-    reply = desk.complete(body_of(prompt.c_str(), {{"seconds", 600}}, "greedy"));
+    reply = fixture.complete(body_of(prompt.c_str(), {{"seconds", 600}}, "greedy"));
     if (reply["retain"]["granted"] == false) break;
   }
   ASSERT_EQ(reply["retain"]["granted"], false);
   EXPECT_THAT(reply["retain"]["reason"].get<std::string>(),
               testing::HasSubstr("but the tenant keeps"));
   EXPECT_EQ(reply["usage"]["completion_tokens"], 2);
-  const Json seen = retained(desk);
+  const Json seen = retained(fixture);
   EXPECT_LE(seen["blocks_retained"], seen["blocks_per_tenant_max"]);
   EXPECT_EQ(seen["grants"][0]["tenant"], "private");
-  const Json other = desk.complete(body_of(kPrompt, {{"seconds", 600}}, "modest"));
+  const Json other = fixture.complete(body_of(kPrompt, {{"seconds", 600}}, "modest"));
   EXPECT_EQ(other["retain"]["granted"], true) << "a budget is a tenant's own";
 }
 

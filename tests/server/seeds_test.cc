@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
 
 constexpr std::uint64_t kExactMax = (std::uint64_t{1} << 53) - 1;  // of a 64-bit float
 
-StoryDesk& desk() {
-  static StoryDesk desk;
-  return desk;
+StoryFixture& fixture() {
+  static StoryFixture fixture;
+  return fixture;
 }
 
 struct Asked {
@@ -49,7 +49,7 @@ const std::vector<std::string> kPrompts = {"Once upon a time", "Tom had a red ca
 TEST_P(Seeds, RepeatEveryChoiceOfABatch) {
   const std::vector<std::string> prompts(kPrompts.begin(),
                                          kPrompts.begin() + static_cast<int>(GetParam().prompts));
-  const Json all = desk().complete(body({{"prompt", prompts}}));
+  const Json all = fixture().complete(body({{"prompt", prompts}}));
   const std::uint32_t n = GetParam().n;
   ASSERT_EQ(all["choices"].size(), n * prompts.size());
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -58,7 +58,8 @@ TEST_P(Seeds, RepeatEveryChoiceOfABatch) {
       const Json& choice = all["choices"][i * n + answer];
       const std::uint64_t seed = exact_seed(choice);
       seeds.insert(seed);
-      const Json alone = desk().complete(body({{"prompt", prompts[i]}, {"n", 1}, {"seed", seed}}));
+      const Json alone =
+          fixture().complete(body({{"prompt", prompts[i]}, {"n", 1}, {"seed", seed}}));
       EXPECT_EQ(alone["choices"][0]["text"], choice["text"]);
       EXPECT_EQ(alone["choices"][0]["seed"], seed);
     }
@@ -71,7 +72,7 @@ TEST_P(Seeds, RepeatEveryChoiceOfAChatsStream) {
   const char* const path = "/v1/chat/completions";
   std::vector<std::string> texts(GetParam().n);
   std::vector<std::uint64_t> seeds(GetParam().n);
-  for (const Json& event : desk().stream(path, body(messages))) {
+  for (const Json& event : fixture().stream(path, body(messages))) {
     const Json& choice = event["choices"][0];
     const std::size_t index = choice["index"];
     texts[index] += choice["delta"].value("content", "");
@@ -80,18 +81,19 @@ TEST_P(Seeds, RepeatEveryChoiceOfAChatsStream) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     Json one = body(messages);
     one.update({{"n", 1}, {"seed", seeds[i]}});
-    EXPECT_EQ(desk().ask(path, one)["choices"][0]["message"]["content"], texts[i]);
+    EXPECT_EQ(fixture().ask(path, one)["choices"][0]["message"]["content"], texts[i]);
   }
 }
 
 TEST_P(Seeds, GivenOnceMoreGiveTheSameChoices) {
   const Json asked = body({{"prompt", kPrompts[0]}});
-  const Json choices = desk().complete(asked)["choices"];
+  const Json choices = fixture().complete(asked)["choices"];
   if (GetParam().seed == nullptr) {
-    EXPECT_NE(desk().complete(asked)["choices"][0]["seed"], choices[0]["seed"]) << "one is drawn";
+    EXPECT_NE(fixture().complete(asked)["choices"][0]["seed"], choices[0]["seed"])
+        << "one is drawn";
     return;
   }
-  EXPECT_EQ(desk().complete(asked)["choices"], choices);
+  EXPECT_EQ(fixture().complete(asked)["choices"], choices);
   const std::uint64_t first = choices[0]["seed"];
   const Json seed = Json::parse(GetParam().seed);
   if (seed.is_number_unsigned() && seed.get<std::uint64_t>() <= kExactMax) {

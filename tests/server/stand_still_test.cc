@@ -28,10 +28,10 @@ class StandStill : public testing::Test, protected StoryServer {
  protected:
   // Others are served, nothing runs, and all of both budgets is there.
   void expect_all_well() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
     const auto is_busy = [&] {
-      const engine::Snapshot now = desk().engine().snapshot();
-      return now.answers_running + now.requests_waiting > 0;
+      const engine::Snapshot now = fixture().engine().snapshot();
+      return now.sequences_running + now.requests_waiting > 0;
     };
     while (is_busy() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     EXPECT_FALSE(is_busy()) << "a request that nobody waits for goes on";
@@ -108,7 +108,7 @@ TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
   set_signal_handler([&](int) {
     if (++calls == 1) throw std::runtime_error("keys: a folder is no file");
   });
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   for (int wanted = 1; wanted <= 2; ++wanted) {
     kill(getpid(), SIGHUP);
     while (calls < wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
@@ -120,13 +120,14 @@ TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
 // Requests are cancelled where nothing may be thrown: by what is destroyed.
 TEST_F(StandStill, ACancellationNeedsNoMemory) {
   std::promise<void> go_on;
-  desk().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+  fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   const FailedAllocation failed("asker", 0, true);
   std::thread asker([&] {
     pthread_setname_np(pthread_self(), "asker");
-    for (std::uint64_t i = 0; i < 10'000; ++i) desk().engine().cancel(engine::RequestId(1 << 30));
+    for (std::uint64_t i = 0; i < 10'000; ++i)
+      fixture().engine().cancel(engine::RequestId(1 << 30));
   });
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (!failed.happened() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   go_on.set_value();
   asker.join();
@@ -136,7 +137,7 @@ TEST_F(StandStill, ACancellationNeedsNoMemory) {
 
 // Memory is given back later, on another thread; the engine is free now.
 TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
-  ServerState& state = desk().state();
+  ServerState& state = fixture().state();
   HttpRequest request = {
       .method = "POST",
       .path = "/v1/completions",
@@ -145,10 +146,11 @@ TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
   request.caller = identify({}, state.keys());
   const auto completion = std::get<std::unique_ptr<Completion>>(route(request, state));
   completion->start([] {});
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   const auto is_late = [&] { return std::chrono::steady_clock::now() > end; };
-  while (desk().engine().snapshot().answers_running == 0 && !is_late()) std::this_thread::yield();
-  EXPECT_GT(desk().engine().snapshot().answers_running, 0u);
+  while (fixture().engine().snapshot().sequences_running == 0 && !is_late())
+    std::this_thread::yield();
+  EXPECT_GT(fixture().engine().snapshot().sequences_running, 0u);
   completion->cancel();
   expect_all_well();
 }
@@ -157,7 +159,7 @@ TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
 TEST_F(StandStill, AnEngineThatIsBusyHoldsNoThreadOfConnections) {
   for (const std::string& request : {got("/cache/tree"), posted("/reset_prefix_cache", "{}")}) {
     std::promise<void> go_on;
-    desk().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
+    fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
     auto asked = std::async(std::launch::async, [&] { return ask(request); });
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has most likely arrived
     auto other = std::async(std::launch::async, [&] { return ask(got("/version")); });

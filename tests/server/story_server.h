@@ -17,11 +17,11 @@
 #include <string>
 
 #include "server/server.h"
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 
-inline constexpr int kPatienceSeconds = 20;
+inline constexpr int kTimeoutSeconds = 20;
 
 inline ServerOptions small_server() {
   ServerOptions options;
@@ -65,12 +65,12 @@ class StoryServer {
  public:
   explicit StoryServer(const ServerOptions& options = small_server())
       : model_{.names = {"stories"},
-               .tokenizer = desk_.tokenizer(),
+               .tokenizer = fixture_.tokenizer(),
                .chat_template = text::ChatTemplate::parse("story", kStoryTemplate,
-                                                          text::special_texts(desk_.tokenizer()))
+                                                          text::special_texts(fixture_.tokenizer()))
                                     .value(),
-               .engine = desk_.engine(),
-               .doorbell = desk_.served().doorbell,
+               .engine = fixture_.engine(),
+               .step_notifier = fixture_.served().step_notifier,
                .fingerprint = "test",
                .shows_tree = true} {
     server_ = Server::listen(options, [this](int signal) { on_signal_(signal); }).value();
@@ -82,11 +82,12 @@ class StoryServer {
   StoryServer(const StoryServer&) = delete;
   StoryServer& operator=(const StoryServer&) = delete;
 
-  StoryDesk& desk() { return desk_; }
+  StoryFixture& fixture() { return fixture_; }
   // Before it is asked for the first time.
   void set_template(const std::string& source) {
     model_.chat_template =
-        text::ChatTemplate::parse("test", source, text::special_texts(desk_.tokenizer())).value();
+        text::ChatTemplate::parse("test", source, text::special_texts(fixture_.tokenizer()))
+            .value();
   }
   void set_signal_handler(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
 
@@ -97,7 +98,7 @@ class StoryServer {
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {.tv_sec = kPatienceSeconds, .tv_usec = 0};
+    const timeval patience = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
     setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
       send(client, request.data(), request.size(), MSG_NOSIGNAL);
@@ -128,7 +129,7 @@ class StoryServer {
   }
 
  private:
-  StoryDesk desk_;
+  StoryFixture fixture_;
   ServedModel model_;
   std::function<void(int)> on_signal_ = [](int) {};
   std::unique_ptr<Server> server_;

@@ -6,7 +6,7 @@
 
 #include "server/api/caller_fields.h"
 #include "server/api/endpoints.h"
-#include "server/story_desk.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -28,23 +28,23 @@ const std::string kStory =
 class Tenants : public testing::Test {
  protected:
   Tenants() {
-    TenantRoll roll;
+    TenantRegistry registry;
     const auto ring =
-        KeyRing::make(parse_keys(kKeys, "keys").value(), roll, "a secret of some length");
-    desk_.engine().set_tenants(roll.tenants());
-    desk_.state().set_keys(ring);
+        KeyRing::make(parse_keys(kKeys, "keys").value(), registry, "a secret of some length");
+    fixture_.engine().set_tenants(registry.tenants());
+    fixture_.state().set_keys(ring);
   }
 
   HttpReply post(const std::string& key, const std::string& path, const Json& body) {
-    return desk_.send({.method = "POST",
-                       .path = path,
-                       .content_type = "application/json",
-                       .body = body.dump(),
-                       .authorization = "Bearer " + key});
+    return fixture_.send({.method = "POST",
+                          .path = path,
+                          .content_type = "application/json",
+                          .body = body.dump(),
+                          .authorization = "Bearer " + key});
   }
   int get(const std::string& key, const std::string& path) {
     const std::string authorization = key.empty() ? "" : "Bearer " + key;
-    return desk_.send({.method = "GET", .path = path, .authorization = authorization}).status;
+    return fixture_.send({.method = "GET", .path = path, .authorization = authorization}).status;
   }
   Json complete(const std::string& key, Json more = Json::object()) {
     Json body = {{"prompt", kStory}, {"max_tokens", 2}, {"temperature", 0}};
@@ -60,7 +60,7 @@ class Tenants : public testing::Test {
     return complete("anna-key")["usage"]["prompt_tokens"].get<std::uint64_t>();
   }
 
-  StoryDesk desk_;
+  StoryFixture fixture_;
 };
 
 TEST_F(Tenants, AreIsolatedByDefaultAndSharedAmongTheirKeys) {
@@ -80,7 +80,7 @@ TEST_F(Tenants, ASaltDividesATenantAndJoinsNoTwo) {
 TEST_F(Tenants, TheSaltInTheCacheShowsNeitherNameNorSalt) {
   complete("anna-key", {{"cache_salt", "my project"}});
   std::promise<std::vector<std::string>> texts;
-  desk_.engine().post([&](kv::Cache& cache) {
+  fixture_.engine().post([&](kv::Cache& cache) {
     std::vector<std::string> found;
     for (std::uint32_t i = 0; i < cache.salts().numbers(); ++i) {
       found.emplace_back(cache.salts().text(kv::SaltId(i)));
@@ -93,7 +93,7 @@ TEST_F(Tenants, TheSaltInTheCacheShowsNeitherNameNorSalt) {
   EXPECT_EQ(found[1].find_first_not_of("0123456789abcdef"), std::string::npos);
 }
 
-TEST_F(Tenants, APublishedBeginningIsForEveryone) {
+TEST_F(Tenants, APublishedPrefixIsForEveryone) {
   EXPECT_EQ(cached("press-key", {{"cache_public_upto", 33}}), 0u);
   EXPECT_EQ(cached("anna-key"), 32u) << "whole blocks of 16";
   EXPECT_EQ(cached("bert-key"), prompt_tokens() - 1) << "its tenant's own";
@@ -144,7 +144,7 @@ TEST_F(Tenants, OnesResetLeavesTheOthersAlone) {
 
 TEST_F(Tenants, AreRemovedByAdminsAndNobodyElseIs) {
   const auto remove = [&](const std::string& key, const std::string& name) {
-    return desk_.send(
+    return fixture_.send(
         {.method = "DELETE", .path = "/cache/tenant/" + name, .authorization = "Bearer " + key});
   };
   complete("anna-key");
@@ -238,7 +238,7 @@ TEST(BindToCaller, NobodyIsMoreUrgentThanItsTenantMayBe) {
 
 TEST_F(Tenants, AreListedForAdmins) {
   const HttpReply reply =
-      desk_.send({.method = "GET", .path = "/tenants", .authorization = "Bearer ops-key"});
+      fixture_.send({.method = "GET", .path = "/tenants", .authorization = "Bearer ops-key"});
   const Json data = Json::parse(reply.body)["data"];
   ASSERT_EQ(data.size(), 3u);
   EXPECT_EQ(data[0]["name"], "anna");
@@ -253,7 +253,7 @@ TEST_F(Tenants, WhatTheyHaveNowIsListedAndDrawnUnderTheirNames) {
   complete("bert-key");
   const auto ask = [&](const std::string& path) {
     const HttpReply reply =
-        desk_.send({.method = "GET", .path = path, .authorization = "Bearer ops-key"});
+        fixture_.send({.method = "GET", .path = path, .authorization = "Bearer ops-key"});
     EXPECT_EQ(reply.status, 200) << reply.body;
     return Json::parse(reply.body);
   };
@@ -276,18 +276,18 @@ TEST_F(Tenants, WhatTheyHaveNowIsListedAndDrawnUnderTheirNames) {
 }
 
 TEST(Pages, OfOthersAreRefusedBeforeAnythingHappens) {
-  StoryDesk desk;
+  StoryFixture fixture;
   HttpRequest request = {.method = "POST",
                          .path = "/reset_prefix_cache",
                          .host = "127.0.0.1:8000",
                          .origin = "https://evil.example"};
-  EXPECT_EQ(desk.send(request).status, 403);
-  EXPECT_TRUE(refuse_early(request, desk.state()).has_value());
+  EXPECT_EQ(fixture.send(request).status, 403);
+  EXPECT_TRUE(refuse_early(request, fixture.state()).has_value());
   request.method = "OPTIONS";
-  EXPECT_EQ(desk.send(request).status, 403);
+  EXPECT_EQ(fixture.send(request).status, 403);
   request.origin = "http://127.0.0.1:8000";
   request.method = "POST";
-  EXPECT_EQ(desk.send(request).status, 200);
+  EXPECT_EQ(fixture.send(request).status, 200);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(TextWorkers, OneThreadWorksInTheOrderOfAsking) {
   {
     TextWorkers workers(1);
     for (int i = 0; i < 100; ++i) workers.run("a", [&order, i] { order.push_back(i); });
-    workers.tidy_later();
+    workers.trim_heap_later();
   }
   ASSERT_EQ(order.size(), 100u) << "what was asked for is done before the end";
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
@@ -44,7 +44,7 @@ TEST(TextWorkers, TakeWorkFromManyThreadsAndEndTwice) {
     askers.emplace_back([&] {
       for (int j = 0; j < 500; ++j) {
         workers.run("a", [&] { ++done; });
-        workers.tidy_later();
+        workers.trim_heap_later();
       }
     });
   }

@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-#include "sim/page_truth.h"
+#include "sim/page_oracle.h"
 #include "sim/sim_setup.h"
 
 namespace pagoda::sim {
@@ -28,18 +28,18 @@ class Witness final : public engine::ReplySink {
           const ToyModel& model)
       : request_(request), number_(number), answers_(request.sampling.n) {
     for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
-      truth_.push_back(model.answer_alone(request.prompt, i, tokens_max));
+      truth_.push_back(model.generate_single(request.prompt, i, tokens_max));
     }
   }
 
   // Some readers do not keep up, now and then.
   bool wants_more() const override { return number_ % 5 != 0 || ++looks_ / 3 % 2 == 0; }
 
-  void on_prompt_scores(std::span<const engine::TokenScore> scores) override {
+  void on_prompt_logprobs(std::span<const engine::TokenScore> scores) override {
     for (const engine::TokenScore& score : scores) scored_.push_back(score.chosen.token);
   }
 
-  void on_token(std::uint32_t answer, const engine::ChosenToken& chosen) override {
+  void on_token(std::uint32_t answer, const engine::OutputToken& chosen) override {
     Given& given = answers_[answer];
     if (given.reason) fail(answer, "a token after its end");
     given.tokens.push_back(chosen.token);
@@ -51,7 +51,7 @@ class Witness final : public engine::ReplySink {
     if (chosen.ends != (chosen.token == ToyModel::kEnd)) fail(answer, "a wrong end");
   }
 
-  void on_finish(std::uint32_t answer, FinishReason reason, const engine::AnswerRecord& record,
+  void on_finish(std::uint32_t answer, FinishReason reason, const engine::SequenceRecord& record,
                  const std::string&) override {
     Given& given = answers_[answer];
     if (given.reason) fail(answer, "ended twice");
@@ -73,7 +73,7 @@ class Witness final : public engine::ReplySink {
       fail(answer, "explained unasked, or not");
     }
     if (record.explanation) check_reason(answer, record);
-    if (record.answer_tokens != given.tokens.size()) fail(answer, "tokens miscounted");
+    if (record.output_tokens != given.tokens.size()) fail(answer, "tokens miscounted");
     if (whole && request_.sampling.prompt_logprobs) {
       const auto rest = std::span(request_.prompt).subspan(1);
       if (!std::equal(scored_.begin(), scored_.end(), rest.begin(), rest.end())) {
@@ -102,7 +102,7 @@ class Witness final : public engine::ReplySink {
     std::optional<FinishReason> reason;
   };
 
-  void check_reason(std::uint32_t answer, const engine::AnswerRecord& record) {
+  void check_reason(std::uint32_t answer, const engine::SequenceRecord& record) {
     const kv::Explanation& why = *record.explanation;
     if (why.tokens_matched != record.prompt_tokens_cached) fail(answer, "another match explained");
     if (why.tokens_reachable < why.stops_at() || why.tokens_reachable >= why.prompt_tokens) {
@@ -190,10 +190,10 @@ class Simulation {
       core_->check();
       trace_step(worked);
       outcome.failure = failure();
-      const bool stands = !worked && !moving && !is_removing() && core_->answers_paused() == 0;
+      const bool stands = !worked && !moving && !is_removing() && core_->sequences_paused() == 0;
       if (stands && core_->requests_open() > 0) outcome.failure = "stands still with work to do";
       if (stands && next == setup_.requests.size()) break;
-      outcome.pauses += core_->answers_paused();
+      outcome.pauses += core_->sequences_paused();
       if (++outcome.steps > kStepsMax) outcome.failure = "does not come to an end";
       clock_.advance_ns(static_cast<std::int64_t>(
           dice_.between(1, static_cast<std::uint64_t>(setup_.step_ns_max))));
@@ -288,7 +288,7 @@ class Simulation {
     if (cache_.blocks_retired(kv::OwnerId(kRemoved.value())) > 0) {
       return "blocks of a tenant that was removed stay";
     }
-    core_->keep_all();
+    core_->offload_all();
     for (int i = 0; i < 20000 && core_->move_pages(); ++i) clock_.advance_ns(1000);
     return left_of_removed();
   }
@@ -373,9 +373,9 @@ class Simulation {
   void trace_setup() const {
     const auto& scheduler = setup_.core.scheduler;
     trace(fmt::format(
-        "seed {}: {} blocks of {} tokens, {} slices, {} sequences, {} rows a step, "
+        "seed {}: {} blocks of {} tokens, {} groups, {} sequences, {} rows a step, "
         "{} launches ahead, context {}, sharing {}",
-        options_.seed, setup_.cache.blocks, setup_.cache.block_tokens, setup_.model.slices.size(),
+        options_.seed, setup_.cache.blocks, setup_.cache.block_tokens, setup_.model.groups.size(),
         scheduler.sequences_max, scheduler.batched_tokens_max, setup_.launches_ahead,
         setup_.core.limits.context_tokens, setup_.cache.share));
   }
@@ -384,8 +384,8 @@ class Simulation {
     std::string line =
         fmt::format("{:>8} ns: {} blocks available, {} waiting, running", clock_.now_ns(),
                     cache_.blocks_available(), core_->scheduler().tasks_waiting());
-    for (const sched::Task* const task : core_->scheduler().running()) {
-      const auto& answer = static_cast<const engine::Answer&>(*task);
+    for (const sched::SequenceTask* const task : core_->scheduler().running()) {
+      const auto& answer = static_cast<const engine::OpenSequence&>(*task);
       line += fmt::format(" {}.{}({}/{})", answer.request->id.value(), answer.index,
                           task->tokens_computed(), task->length());
     }

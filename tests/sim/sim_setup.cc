@@ -2,21 +2,21 @@
 
 #include <algorithm>
 
-#include "sched/footprint.h"
+#include "sched/block_demand.h"
 
 namespace pagoda::sim {
 namespace {
 
-using kv::memory::LayerReach;
+using kv::memory::AttentionSpec;
 
 void draw_machine(Dice& dice, SimSetup& setup) {
   setup.model.vocabulary = static_cast<std::uint32_t>(dice.between(2, 24));
-  const std::vector<std::vector<LayerReach>> shapes = {
+  const std::vector<std::vector<AttentionSpec>> shapes = {
       {{}}, {{}}, {{}, {.window = 5}}, {{.window = 7}}, {{.window = 3}, {}, {.window = 3}}};
-  setup.model.slices = dice.pick(shapes);
-  setup.cache.slices = setup.model.slices;
+  setup.model.groups = dice.pick(shapes);
+  setup.cache.groups = setup.model.groups;
   setup.cache.block_tokens = dice.pick(std::vector<std::uint32_t>{1, 2, 4, 16});
-  setup.cache.blocks = static_cast<std::uint32_t>(dice.between(6, 60) * setup.model.slices.size());
+  setup.cache.blocks = static_cast<std::uint32_t>(dice.between(6, 60) * setup.model.groups.size());
   setup.cache.share = !dice.one_in(8);
   setup.cache.hash_seed = dice.between(0, 1000);
   setup.cache.policy = dice.pick(std::vector<const kv::EvictionPolicy*>(
@@ -25,7 +25,7 @@ void draw_machine(Dice& dice, SimSetup& setup) {
   if (dice.one_in(3)) setup.cache.quota_blocks_public = dice.between(1, setup.cache.blocks);
   if (dice.one_in(2)) setup.cache.retain_blocks_max = dice.between(1, setup.cache.blocks);
   setup.cache.live_curve = dice.one_in(4);
-  setup.cache.departures_max = static_cast<std::uint32_t>(dice.between(0, 40));
+  setup.cache.eviction_records_max = static_cast<std::uint32_t>(dice.between(0, 40));
   setup.launches_ahead = dice.one_in(2) ? 1 : 0;
   setup.step_ns_max = dice.one_in(4) ? 100000 : 1000;
 
@@ -36,7 +36,7 @@ void draw_machine(Dice& dice, SimSetup& setup) {
   scheduler.long_prefill_tokens =
       static_cast<std::uint32_t>(dice.one_in(2) ? 0 : dice.between(1, 9));
   scheduler.shared_step_tokens = static_cast<std::uint32_t>(dice.between(1, 40));
-  scheduler.absence_steps = dice.between(0, 60);
+  scheduler.inactive_steps = dice.between(0, 60);
   scheduler.look_again_steps = static_cast<std::uint32_t>(dice.between(1, 32));
   scheduler.passes_max = static_cast<std::uint32_t>(dice.between(0, 6));
   scheduler.candidates_max = static_cast<std::uint32_t>(dice.between(1, 8));
@@ -48,7 +48,7 @@ void draw_machine(Dice& dice, SimSetup& setup) {
 
 void draw_tiers(Dice& dice, SimSetup& setup) {
   if (!dice.one_in(2)) return;
-  setup.cache.name_blocks = true;
+  setup.cache.hash_blocks = true;
   for (std::uint64_t i = dice.between(1, 2); i > 0; --i) {
     setup.stores.push_back(
         {.pages_max = dice.between(1, 200),
@@ -84,7 +84,7 @@ sched::TenantLimits draw_limits(Dice& dice, const SimSetup& setup) {
   limits.weight = static_cast<double>(dice.between(1, 4));
   const std::uint32_t answers = setup.core.scheduler.sequences_max;
   if (dice.one_in(3)) {
-    limits.answers_running = static_cast<std::uint32_t>(dice.between(1, answers));
+    limits.sequences_running = static_cast<std::uint32_t>(dice.between(1, answers));
   }
   if (dice.one_in(4)) limits.requests_queued = static_cast<std::uint32_t>(dice.between(1, 4));
   if (dice.one_in(4)) limits.kv_tokens = dice.between(10, 60);
@@ -112,12 +112,12 @@ void draw_tenants(Dice& dice, SimSetup& setup) {
 
 // The longest context that fits the pool alone, beside a block that is being copied.
 std::uint64_t context_that_fits(const SimSetup& setup) {
-  const sched::Footprint footprint = {
-      .slices = setup.model.slices,
+  const sched::BlockDemand demand = {
+      .groups = setup.model.groups,
       .block_tokens = setup.cache.block_tokens,
       .chunk_tokens_max = setup.core.scheduler.batched_tokens_max * (setup.launches_ahead + 1)};
   std::uint64_t tokens = 1;
-  while (tokens < 120 && footprint.blocks_alone(tokens + 1) <= setup.cache.blocks) {
+  while (tokens < 120 && demand.blocks_alone(tokens + 1) <= setup.cache.blocks) {
     ++tokens;
   }
   return tokens;
@@ -179,7 +179,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   setup.core.requests_queued_max = static_cast<std::uint32_t>(dice.one_in(6) ? 3 : 1000);
   setup.core.limits = {.vocabulary = setup.model.vocabulary,
                        .context_tokens = context_that_fits(setup),
-                       .answers_max = setup.core.scheduler.sequences_max};
+                       .sequences_max = setup.core.scheduler.sequences_max};
 
   std::vector<std::vector<TokenId>> texts(setup.crossed ? 1 : 3);
   for (std::vector<TokenId>& text : texts) {

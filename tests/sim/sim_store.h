@@ -36,7 +36,7 @@ class SimStore final : public kv::PageStore {
   bool takes_writes() const override { return true; }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
-  void on_report(std::function<void()> /*bell*/) override {}
+  void on_report(std::function<void()> /*notify*/) override {}
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override;
   Result<kv::Removal> remove_all() override;
   Status flush(std::int64_t /*timeout_ns*/) override { return ok_status(); }

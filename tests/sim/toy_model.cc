@@ -2,8 +2,9 @@
 
 namespace pagoda::sim {
 
-std::vector<TokenId> ToyModel::answer_alone(std::span<const TokenId> prompt, std::uint64_t sample,
-                                            std::uint64_t tokens_max) const {
+std::vector<TokenId> ToyModel::generate_single(std::span<const TokenId> prompt,
+                                               std::uint64_t sample,
+                                               std::uint64_t tokens_max) const {
   std::vector<TokenId> tokens(prompt.begin(), prompt.end());
   std::vector<Digest> digests;
   while (tokens.size() < tokens_max) {

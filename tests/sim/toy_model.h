@@ -1,7 +1,7 @@
 // A model of a few lines whose answers depend on every row it reads.
 //
 // The row of a position holds a digest of the tokens up to it. The next token is computed from the
-// rows of the whole past (in a window slice: of the window), read one by one through the block
+// rows of the whole past (in a window group: of the window), read one by one through the block
 // table, so that one row that is stale, foreign, shifted or gone changes the answer.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/token_id.h"
-#include "kv/memory/slices.h"
+#include "kv/memory/cache_groups.h"
 
 namespace pagoda::sim {
 
@@ -25,21 +25,21 @@ constexpr Digest mix(Digest a, std::uint64_t b) {
 }
 
 struct ToyModel {
-  std::vector<kv::memory::LayerReach> slices;
+  std::vector<kv::memory::AttentionSpec> groups;
   std::uint32_t vocabulary = 8;
 
   static constexpr TokenId kEnd{0};
 
   static Digest row(Digest before, TokenId token) { return mix(before, token.value()); }
 
-  // What position `position` sees: `rows(slice, p)` is the row of position p.
+  // What position `position` sees: `rows(group, p)` is the row of position p.
   template <class Rows>
   Digest look(std::uint64_t position, Rows&& rows) const {
     Digest seen = position;
-    for (std::uint32_t slice = 0; slice < slices.size(); ++slice) {
-      const std::uint64_t window = slices[slice].window;
+    for (std::uint32_t group = 0; group < groups.size(); ++group) {
+      const std::uint64_t window = groups[group].window;
       const std::uint64_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
-      for (std::uint64_t p = first; p <= position; ++p) seen = mix(seen, rows(slice, p));
+      for (std::uint64_t p = first; p <= position; ++p) seen = mix(seen, rows(group, p));
     }
     return seen;
   }
@@ -50,8 +50,8 @@ struct ToyModel {
 
   // The answer as it is without a cache, a batch or a scheduler. At most `tokens_max` tokens in
   // all; an end token ends it.
-  std::vector<TokenId> answer_alone(std::span<const TokenId> prompt, std::uint64_t sample,
-                                    std::uint64_t tokens_max) const;
+  std::vector<TokenId> generate_single(std::span<const TokenId> prompt, std::uint64_t sample,
+                                       std::uint64_t tokens_max) const;
 };
 
 }  // namespace pagoda::sim

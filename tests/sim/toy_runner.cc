@@ -23,7 +23,7 @@ void ToyRunner::launch(const engine::Launch& launch) {
   pending.samples.assign(launch.samples.begin(), launch.samples.end());
   pending.scores.assign(launch.scores.begin(), launch.scores.end());
   for (const engine::LaunchRows& rows : launch.rows) {
-    Rows taken = {.place = rows.place,
+    Rows taken = {.handle = rows.handle,
                   .rows = rows.rows,
                   .first_position = rows.first_position,
                   .tokens = {rows.tokens.begin(), rows.tokens.end()},
@@ -48,10 +48,10 @@ engine::Collected ToyRunner::collect() {
   for (Rows& rows : pending.rows) compute(rows, seen);
   samples_.clear();
   for (const engine::LaunchSample& job : pending.samples) {
-    const auto* const answer = static_cast<const engine::Answer*>(job.place);
+    const auto* const answer = static_cast<const engine::OpenSequence*>(job.handle);
     const TokenId token = model_.choose(seen[job.row], answer->index);
-    last_chosen_[job.place] = token;
-    samples_.emplace_back(engine::TokenChoice{.token = token, .score = {}});
+    last_chosen_[job.handle] = token;
+    samples_.emplace_back(engine::SampledToken{.token = token, .score = {}});
   }
   scores_.assign(pending.scores.size(), {});
   for (std::size_t i = 0; i < scores_.size(); ++i)
@@ -66,15 +66,15 @@ void ToyRunner::copy(const kv::Copy& copy) {
 }
 
 void ToyRunner::compute(Rows& rows, std::vector<Digest>& seen) {
-  if (rows.tokens.size() < rows.rows) rows.tokens.push_back(last_chosen_.at(rows.place));
+  if (rows.tokens.size() < rows.rows) rows.tokens.push_back(last_chosen_.at(rows.handle));
   for (std::uint32_t i = 0; i < rows.rows; ++i) {
     const std::uint64_t position = rows.first_position + i;
-    const auto row_at = [&](std::uint32_t slice, std::uint64_t p) -> Digest& {
-      return at(rows.tables[slice][p / block_tokens_], p % block_tokens_);
+    const auto row_at = [&](std::uint32_t group, std::uint64_t p) -> Digest& {
+      return at(rows.tables[group][p / block_tokens_], p % block_tokens_);
     };
-    for (std::uint32_t slice = 0; slice < rows.tables.size(); ++slice) {
-      const Digest before = position == 0 ? 0 : row_at(slice, position - 1);
-      row_at(slice, position) = ToyModel::row(before, rows.tokens[i]);
+    for (std::uint32_t group = 0; group < rows.tables.size(); ++group) {
+      const Digest before = position == 0 ? 0 : row_at(group, position - 1);
+      row_at(group, position) = ToyModel::row(before, rows.tokens[i]);
     }
     seen.push_back(model_.look(position, row_at));
   }
@@ -86,10 +86,10 @@ std::vector<bool> ToyRunner::blocks_touched() const {
   for (const Pending& pending : pending_) {
     for (const kv::Copy& copy : pending.copies) touched[copy.from.value()] = true;
     for (const Rows& rows : pending.rows) {
-      for (std::size_t slice = 0; slice < rows.tables.size(); ++slice) {
-        const std::vector<kv::BlockId>& table = rows.tables[slice];
+      for (std::size_t group = 0; group < rows.tables.size(); ++group) {
+        const std::vector<kv::BlockId>& table = rows.tables[group];
         std::size_t at =
-            kv::memory::first_block_kept(model_.slices[slice], rows.first_position, block_tokens_);
+            kv::memory::first_block_kept(model_.groups[group], rows.first_position, block_tokens_);
         for (; at < table.size(); ++at) touched[table[at].value()] = true;
       }
     }
@@ -113,7 +113,7 @@ void ToyRunner::break_something(Pending& pending) {
       // Two answers that read something: one gets the other's first block.
       Rows* first = nullptr;
       for (Rows& rows : pending.rows) {
-        const bool reads = rows.first_position > 0 && model_.slices.front().window == 0;
+        const bool reads = rows.first_position > 0 && model_.groups.front().window == 0;
         if (!reads) continue;
         if (first != nullptr && first->tables[0][0] != rows.tables[0][0]) {
           rows.tables[0][0] = first->tables[0][0];
@@ -137,7 +137,7 @@ void ToyRunner::break_something(Pending& pending) {
     }
     case Sabotage::kFreedTooEarly:
       for (const Rows& rows : pending.rows) {
-        if (rows.first_position == 0 || model_.slices.front().window != 0) continue;
+        if (rows.first_position == 0 || model_.groups.front().window != 0) continue;
         spoil(rows.tables[0][0]);
         sabotaged_ = true;
         return;

@@ -42,11 +42,11 @@ class ToyRunner final : public engine::Runner {
   void spoil(kv::BlockId block);
   void sabotage(Sabotage kind) { sabotage_ = kind; }
   bool sabotaged() const { return sabotaged_; }
-  std::uint64_t rows_computed() const { return rows_computed_; }
+  std::uint64_t tokens_computed() const { return rows_computed_; }
 
  private:
   struct Rows {
-    engine::Place place;
+    engine::SequenceHandle handle;
     std::uint32_t rows;
     std::uint64_t first_position;
     std::vector<TokenId> tokens;
@@ -71,8 +71,8 @@ class ToyRunner final : public engine::Runner {
   std::uint32_t launches_ahead_;
   std::vector<Digest> pages_;
   std::deque<Pending> pending_;
-  std::map<engine::Place, TokenId> last_chosen_;
-  std::vector<Result<engine::TokenChoice>> samples_;
+  std::map<engine::SequenceHandle, TokenId> last_chosen_;
+  std::vector<Result<engine::SampledToken>> samples_;
   std::vector<engine::TokenScore> scores_;
   Sabotage sabotage_ = Sabotage::kNone;
   bool sabotaged_ = false;

@@ -90,8 +90,8 @@ TEST_P(EveryRecord, OfAnythingElseThanWhatWasAskedForIsForeign) {
     return read_back(record, asked, 100, cipher());
   };
   EXPECT_EQ(differs([](auto& l) { l.key.space.digest[15] ^= std::byte{1}; }), StoreFault::kForeign);
-  EXPECT_EQ(differs([](auto& l) { l.key.name.digest[0] ^= std::byte{1}; }), StoreFault::kForeign);
-  EXPECT_EQ(differs([](auto& l) { l.key.slice ^= 1; }), StoreFault::kForeign);
+  EXPECT_EQ(differs([](auto& l) { l.key.hash.digest[0] ^= std::byte{1}; }), StoreFault::kForeign);
+  EXPECT_EQ(differs([](auto& l) { l.key.group ^= 1; }), StoreFault::kForeign);
   EXPECT_EQ(differs([](auto& l) { l.owner = sample_owner(2); }), StoreFault::kForeign);
   EXPECT_EQ(differs([](auto& l) { l.parent.digest[31] ^= std::byte{1}; }), StoreFault::kForeign);
   EXPECT_EQ(differs([](auto& l) { l.tokens[0] = TokenId(l.tokens[0].value() + 1); }),
@@ -125,9 +125,9 @@ TEST(OpenRecord, LiesAsDrawn) {
   kv::PageLabel label;
   label.owner.bytes.fill(std::byte{0xAA});
   label.key.space.digest.fill(std::byte{0xBB});
-  label.key.name.digest.fill(std::byte{0xCC});
+  label.key.hash.digest.fill(std::byte{0xCC});
   label.parent.digest.fill(std::byte{0xDD});
-  label.key.slice = 0x01020304;
+  label.key.group = 0x01020304;
   label.tokens = {TokenId(5), TokenId(0x0A0B0C0D)};
   const std::string record = record_of(label, {std::byte{'p'}, std::byte{'q'}}, nullptr, 6);
   using namespace std::string_literals;
@@ -147,7 +147,7 @@ TEST(SealedRecord, ShowsNothingOfLabelAndPageAndIsNeverTheSameTwice) {
   for (int i = 0; i < 50; ++i) {
     const std::string record = record_of(label, page, &cipher);
     EXPECT_EQ(record.find("xxxx"), std::string::npos);
-    const auto* const name = reinterpret_cast<const char*>(label.key.name.digest.data());
+    const auto* const name = reinterpret_cast<const char*>(label.key.hash.digest.data());
     EXPECT_EQ(record.find(std::string(name, 8)), std::string::npos);
     seen.insert(record.substr(kRecordHeadBytes));
   }
@@ -170,8 +170,8 @@ bool opens(const std::string& record, const SecretKey& file_key, const kv::PageK
            std::size_t sealed_bytes) {
   std::string text = "pagoda page key 1";
   text.append(reinterpret_cast<const char*>(page.space.digest.data()), 16);
-  text.append(reinterpret_cast<const char*>(page.name.digest.data()), 32);
-  for (int i = 0; i < 4; ++i) text += static_cast<char>(page.slice >> (8 * i));
+  text.append(reinterpret_cast<const char*>(page.hash.digest.data()), 32);
+  for (int i = 0; i < 4; ++i) text += static_cast<char>(page.group >> (8 * i));
   std::array<unsigned char, 32> key;
   HMAC(EVP_sha256(), file_key.data(), 32, reinterpret_cast<const unsigned char*>(text.data()),
        text.size(), key.data(), nullptr);
@@ -205,8 +205,8 @@ TEST(SealedRecord, HasAKeyOfItsPagesOwn) {
     for (const auto change : {0, 1, 2}) {
       kv::PageKey other = label.key;
       if (change == 0) other.space.digest[3] ^= std::byte{1};
-      if (change == 1) other.name.digest[30] ^= std::byte{1};
-      if (change == 2) other.slice += 1;
+      if (change == 1) other.hash.digest[30] ^= std::byte{1};
+      if (change == 2) other.group += 1;
       EXPECT_FALSE(opens(record, file_key, other, sealed_bytes)) << change;
     }
   }

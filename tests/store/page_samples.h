@@ -20,9 +20,9 @@ inline kv::PageLabel sample_label(std::uint64_t number, kv::OwnerTag owner = {},
                                   std::size_t tokens = 16) {
   kv::PageLabel label;
   label.owner = owner;
-  label.key.slice = static_cast<std::uint32_t>(number % 3);
+  label.key.group = static_cast<std::uint32_t>(number % 3);
   for (std::size_t i = 0; i < 32; ++i) {
-    label.key.name.digest[i] = static_cast<std::byte>(random_bits(number, 1, i));
+    label.key.hash.digest[i] = static_cast<std::byte>(random_bits(number, 1, i));
     label.parent.digest[i] = static_cast<std::byte>(random_bits(number, 2, i));
   }
   for (std::size_t i = 0; i < 16; ++i) label.key.space.digest[i] = std::byte{7};

@@ -34,12 +34,14 @@ class EncodeWithin : public testing::TestWithParam<const char*> {
       }
     }
     const ByteRange whole{0, text.size()};
-    const PlacedTokens placed =
-        tokenizer_->encode_placed_within(text, {&whole, 1}, SIZE_MAX).value();
-    const std::size_t count = placed.ids.size();
-    EXPECT_EQ(tokenizer_->encode_placed_within(text, {&whole, 1}, count)->begins, placed.begins);
+    const TokensWithOffsets encoded =
+        tokenizer_->encode_with_offsets_within(text, {&whole, 1}, SIZE_MAX).value();
+    const std::size_t count = encoded.ids.size();
+    EXPECT_EQ(tokenizer_->encode_with_offsets_within(text, {&whole, 1}, count)->begins,
+              encoded.begins);
     if (count > 0) {
-      EXPECT_FALSE(tokenizer_->encode_placed_within(text, {&whole, 1}, count - 1).has_value());
+      EXPECT_FALSE(
+          tokenizer_->encode_with_offsets_within(text, {&whole, 1}, count - 1).has_value());
     }
   }
 
@@ -84,7 +86,7 @@ TEST_P(EncodeWithin, WhatCannotFitIsNotEncoded) {
     const std::uint64_t before = bytes_allocated_so_far();
     EXPECT_FALSE(tokenizer_->encode_within(text, {.special = true}, 100).has_value());
     const ByteRange whole{0, text.size()};
-    EXPECT_FALSE(tokenizer_->encode_placed_within(text, {&whole, 1}, 100).has_value());
+    EXPECT_FALSE(tokenizer_->encode_with_offsets_within(text, {&whole, 1}, 100).has_value());
     // Workspaces have some megabytes, whatever the text.
     EXPECT_LT(bytes_allocated_so_far() - before, 8u << 20) << "of '" << letter << "'";
   }

@@ -121,7 +121,8 @@ TEST(PromptTokens, TokensAreFoundWhereTheirTextIs) {
     for (int round = 0; round < 300; ++round) {
       const std::string text = random() % 4 == 0 ? random_bytes(random, random() % 30)
                                                  : random_unicode(random, random() % 30);
-      const PlacedTokens tokens = tokenizer->encode_placed_within(text, {}, SIZE_MAX).value();
+      const TokensWithOffsets tokens =
+          tokenizer->encode_with_offsets_within(text, {}, SIZE_MAX).value();
       ASSERT_EQ(tokens.ids.size(), tokens.begins.size());
       // Some vocabularies lack bytes, which then have no token.
       if (tokenizer->decode(tokens.ids, true).value() != text) continue;

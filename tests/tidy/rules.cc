@@ -208,7 +208,7 @@ Findings library_mathematics(const SourceText& source) {
   const auto computes = {"src/engine/", "src/kernels/", "src/kv/", "src/model/"};
   if (std::none_of(computes.begin(), computes.end(),
                    [&](const char* folder) { return path.starts_with(folder); }) ||
-      path.starts_with("src/kernels/cuda/twin")) {
+      path.starts_with("src/kernels/cuda/reference")) {
     return {};
   }
   Findings findings;

@@ -131,7 +131,8 @@ TEST(RulesTest, WhatComputesAnswersCallsNoMathematicsOfTheLibrary) {
   for (const char* const path : {"src/model/a.cc", "src/kernels/ref/a.cc", "src/engine/a.h"}) {
     EXPECT_THAT(library_mathematics(sample(code, path)), ElementsAre(OnLine(2))) << path;
   }
-  for (const char* const path : {"src/cli/a.cc", "tests/model/a.cc", "src/kernels/cuda/twin.cc"}) {
+  for (const char* const path :
+       {"src/cli/a.cc", "tests/model/a.cc", "src/kernels/cuda/reference.cc"}) {
     EXPECT_THAT(library_mathematics(sample(code, path)), IsEmpty()) << path;
   }
 }

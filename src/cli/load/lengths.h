@@ -1,4 +1,4 @@
-// How many tokens prompts and answers have.
+// How many tokens prompts and outputs have.
 #pragma once
 
 #include <cstdint>

@@ -4,11 +4,11 @@
 
 namespace pagoda::load {
 
-std::string_view ending_name(Ending ending) {
-  static constexpr std::array<std::string_view, kEndings> kNames = {
+std::string_view outcome_name(OutcomeKind kind) {
+  static constexpr std::array<std::string_view, kOutcomeKinds> kNames = {
       "answered",  "connection", "http status", "error in the stream",
       "malformed", "short",      "timed out",   "unfinished"};
-  return kNames[static_cast<std::size_t>(ending)];
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace pagoda::load

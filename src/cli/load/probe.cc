@@ -4,20 +4,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/load/answer_reader.h"
-#include "cli/load/traffic.h"
+#include "cli/load/completion_reader.h"
+#include "cli/load/run_load.h"
 
 namespace pagoda::load {
 namespace {
 
-constexpr double kPatienceSeconds = 60;
+constexpr double kTimeoutSeconds = 60;
 
 }  // namespace
 
 Result<std::string> first_model(const Target& target) {
   using Json = nlohmann::json;
   ASSIGN_OR_RETURN(const WholeReply reply,
-                   exchange(target, get_request(target, "/v1/models"), kPatienceSeconds));
+                   fetch(target, get_request(target, "/v1/models"), kTimeoutSeconds));
   const Json body = Json::parse(reply.body, nullptr, false);
   const auto id = Json::json_pointer("/data/0/id");
   if (reply.status == 200 && body.is_object() && body.contains(id) && body[id].is_string()) {
@@ -35,11 +35,12 @@ bool takes_ids(const Target& target, const std::string& model, const IdRange& id
                                .prompts = PromptForm::kIds,
                                .ids = ids,
                                .model = model};
-  const Ask ask = {.prompt = {{.symbols = random_symbols(0, 0, kTokens)}}, .output_tokens = 1};
+  const PlannedRequest planned = {.prompt = {{.symbols = random_symbols(0, 0, kTokens)}},
+                                  .output_tokens = 1};
   const Result<WholeReply> reply =
-      exchange(target, completion_request(target, form, ask), kPatienceSeconds);
+      fetch(target, completion_request(target, form, planned), kTimeoutSeconds);
   if (!reply.ok() || reply.value().status != 200) return false;
-  AnswerReader answer(false);
+  CompletionReader answer(false);
   answer.put(reply.value().body);
   answer.end();
   return answer.prompt_tokens() == kTokens;

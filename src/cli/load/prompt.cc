@@ -31,15 +31,15 @@ std::string json_text(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string text_of(const Passage& passage) {
-  return passage.text.empty() ? words_of(passage.symbols) : passage.text;
+std::string text_of(const PromptPart& part) {
+  return part.text.empty() ? words_of(part.symbols) : part.text;
 }
 
-std::string ids_array(const Prompt& prompt, const IdRange& ids) {
+std::string ids_array(const LoadPrompt& prompt, const IdRange& ids) {
   const std::uint32_t count = ids.last - ids.first + 1;
   std::string list = "[";
-  for (const Passage& passage : prompt) {
-    for (const std::uint32_t symbol : passage.symbols) {
+  for (const PromptPart& part : prompt) {
+    for (const std::uint32_t symbol : part.symbols) {
       if (list.size() > 1) list += ',';
       list += std::to_string(ids.first + symbol % count);
     }
@@ -47,16 +47,16 @@ std::string ids_array(const Prompt& prompt, const IdRange& ids) {
   return list + "]";
 }
 
-std::string whole_text(const Prompt& prompt) {
+std::string whole_text(const LoadPrompt& prompt) {
   std::string text;
-  for (const Passage& passage : prompt) {
-    if (!text.empty() && passage.text.empty()) text += ' ';
-    text += text_of(passage);
+  for (const PromptPart& part : prompt) {
+    if (!text.empty() && part.text.empty()) text += ' ';
+    text += text_of(part);
   }
   return text;
 }
 
-std::string messages(const Prompt& prompt) {
+std::string messages(const LoadPrompt& prompt) {
   std::string list = "[";
   std::string content;
   for (std::size_t i = 0; i < prompt.size(); ++i) {
@@ -93,9 +93,9 @@ std::string words_of(const std::vector<std::uint32_t>& symbols) {
   return text;
 }
 
-std::string prompt_member(const Prompt& prompt, PromptForm form, const IdRange& ids) {
+std::string prompt_member(const LoadPrompt& prompt, PromptForm form, const IdRange& ids) {
   const bool has_text = std::any_of(prompt.begin(), prompt.end(),
-                                    [](const Passage& passage) { return !passage.text.empty(); });
+                                    [](const PromptPart& part) { return !part.text.empty(); });
   if (form == PromptForm::kMessages) return "\"messages\":" + messages(prompt);
   if (form == PromptForm::kIds && !has_text) return "\"prompt\":" + ids_array(prompt, ids);
   return "\"prompt\":" + json_text(whole_text(prompt));

@@ -9,13 +9,13 @@
 namespace pagoda::load {
 
 // A piece of a prompt, by one side of a conversation.
-struct Passage {
+struct PromptPart {
   std::vector<std::uint32_t> symbols;
   std::string text = {};  // instead of symbols: as it is
   bool from_server = false;
 };
 
-using Prompt = std::vector<Passage>;
+using LoadPrompt = std::vector<PromptPart>;
 
 enum class PromptForm : std::uint8_t {
   kIds,       // "prompt": [301, 302]
@@ -37,6 +37,6 @@ std::string words_of(const std::vector<std::uint32_t>& symbols);
 
 // The member of a request's JSON that holds the prompt. Text that is given as it is cannot be ids:
 // such a prompt is written as words.
-std::string prompt_member(const Prompt& prompt, PromptForm form, const IdRange& ids);
+std::string prompt_member(const LoadPrompt& prompt, PromptForm form, const IdRange& ids);
 
 }  // namespace pagoda::load

@@ -12,8 +12,8 @@ inline constexpr std::uint64_t kOutputLengthStream = 3;
 inline constexpr std::uint64_t kThinkStream = 4;
 inline constexpr std::uint64_t kPrefixChoiceStream = 5;
 
-// Streams of text, one for each passage: of request, user or block number `index`.
-inline constexpr std::uint64_t passage_stream(std::uint64_t index) { return (1ULL << 62) + index; }
+// Streams of text, one for each part: of request, user or block number `index`.
+inline constexpr std::uint64_t part_stream(std::uint64_t index) { return (1ULL << 62) + index; }
 inline constexpr std::uint64_t prefix_stream(std::uint64_t index) { return (2ULL << 62) + index; }
 
 }  // namespace pagoda::load

@@ -108,11 +108,11 @@ void ReplyReader::read_field(std::string_view name, std::string_view value) {
 }
 
 std::string_view ReplyReader::take_chunked(std::string_view bytes, std::string& body) {
-  if (place_ == Place::kBytes) {
+  if (chunk_state_ == ChunkState::kBytes) {
     const std::size_t count = std::min<std::uint64_t>(left_, bytes.size());
     body += bytes.substr(0, count);
     left_ -= count;
-    if (left_ == 0) place_ = Place::kBytesEnd;
+    if (left_ == 0) chunk_state_ = ChunkState::kBytesEnd;
     return bytes.substr(count);
   }
   if (take_line(bytes)) end_line();
@@ -131,13 +131,13 @@ bool ReplyReader::take_line(std::string_view& bytes) {
 
 void ReplyReader::end_line() {
   const std::string_view line = line_;
-  if (place_ == Place::kSize) {
+  if (chunk_state_ == ChunkState::kSize) {
     const bool good = parse_number(trimmed(line.substr(0, line.find(';'))), 16, left_);
     if (!good) state_ = State::kBroken;
-    place_ = left_ == 0 ? Place::kTrailer : Place::kBytes;
-  } else if (place_ == Place::kBytesEnd) {
+    chunk_state_ = left_ == 0 ? ChunkState::kTrailer : ChunkState::kBytes;
+  } else if (chunk_state_ == ChunkState::kBytesEnd) {
     if (!line.empty()) state_ = State::kBroken;
-    place_ = Place::kSize;
+    chunk_state_ = ChunkState::kSize;
   } else if (line.empty()) {
     state_ = State::kDone;
   }

@@ -28,7 +28,7 @@ class ReplyReader {
  private:
   enum class Framing : std::uint8_t { kLength, kChunked, kUntilClose };
   // Where in a chunk: its size, its bytes, the line end behind them, the lines behind the last.
-  enum class Place : std::uint8_t { kSize, kBytes, kBytesEnd, kTrailer };
+  enum class ChunkState : std::uint8_t { kSize, kBytes, kBytesEnd, kTrailer };
 
   std::string_view take_head(std::string_view bytes);
   bool read_head();
@@ -43,7 +43,7 @@ class ReplyReader {
   int status_ = 0;
   bool keeps_alive_ = true;
   Framing framing_ = Framing::kUntilClose;
-  Place place_ = Place::kSize;
+  ChunkState chunk_state_ = ChunkState::kSize;
   std::string line_;
   std::uint64_t left_ = 0;  // of the body, or of a chunk
 };

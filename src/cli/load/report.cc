@@ -27,10 +27,10 @@ std::string error_words(const Summary& summary) {
   const auto add = [&](std::uint64_t count, const std::string& name) {
     if (count > 0) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, name);
   };
-  for (std::size_t i = 1; i < kEndings; ++i) {
-    const auto ending = static_cast<Ending>(i);
-    if (ending == Ending::kUnfinished || ending == Ending::kStatus) continue;
-    add(summary.by_ending[i], std::string(ending_name(ending)));
+  for (std::size_t i = 1; i < kOutcomeKinds; ++i) {
+    const auto kind = static_cast<OutcomeKind>(i);
+    if (kind == OutcomeKind::kUnfinished || kind == OutcomeKind::kStatus) continue;
+    add(summary.by_kind[i], std::string(outcome_name(kind)));
   }
   for (const auto& [status, count] : summary.by_status) add(count, fmt::format("HTTP {}", status));
   return words;
@@ -38,10 +38,10 @@ std::string error_words(const Summary& summary) {
 
 Json errors_json(const Summary& summary) {
   Json errors = Json::object();
-  for (std::size_t i = 1; i < kEndings; ++i) {
-    const auto ending = static_cast<Ending>(i);
-    if (ending == Ending::kUnfinished || ending == Ending::kStatus) continue;
-    errors[std::string(ending_name(ending))] = summary.by_ending[i];
+  for (std::size_t i = 1; i < kOutcomeKinds; ++i) {
+    const auto kind = static_cast<OutcomeKind>(i);
+    if (kind == OutcomeKind::kUnfinished || kind == OutcomeKind::kStatus) continue;
+    errors[std::string(outcome_name(kind))] = summary.by_kind[i];
   }
   Json statuses = Json::object();
   for (const auto& [status, count] : summary.by_status) statuses[std::to_string(status)] = count;
@@ -49,27 +49,28 @@ Json errors_json(const Summary& summary) {
   return errors;
 }
 
-void add_counts(BenchReport& report, const Traffic& traffic, const Summary& summary) {
-  const std::uint64_t answered = summary.by_ending[static_cast<std::size_t>(Ending::kAnswered)];
+void add_counts(BenchReport& report, const LoadResult& result, const Summary& summary) {
+  const std::uint64_t answered = summary.by_kind[static_cast<std::size_t>(OutcomeKind::kAnswered)];
   report.add_detail("seconds", summary.seconds);
   report.add_detail("requests", summary.requests);
   report.add_detail("errors", summary.errors);
   report.add_detail("errors_by_kind", errors_json(summary));
-  report.add_detail("unfinished", summary.by_ending[static_cast<std::size_t>(Ending::kUnfinished)]);
-  report.add_detail("connections", traffic.connections);
-  report.add_detail("in_flight_peak", traffic.in_flight_peak);
-  report.add_detail("stopped", traffic.stopped);
+  report.add_detail("unfinished",
+                    summary.by_kind[static_cast<std::size_t>(OutcomeKind::kUnfinished)]);
+  report.add_detail("connections", result.connections);
+  report.add_detail("in_flight_peak", result.in_flight_peak);
+  report.add_detail("stopped", result.stopped);
   report.add_figure(
       "answered", answered,
       fmt::format(
           "{} of {} requests answered in {:.2f} s, at most {} at once over {} connections{}",
           format_grouped(answered), format_grouped(summary.requests), summary.seconds,
-          traffic.in_flight_peak, traffic.connections,
-          traffic.stopped ? "; stopped before the end" : ""));
+          result.in_flight_peak, result.connections,
+          result.stopped ? "; stopped before the end" : ""));
   const std::string words = error_words(summary);
   if (!words.empty()) {
-    report.add_figure("first_error", traffic.first_failure,
-                      fmt::format("errors: {}; the first: {}", words, traffic.first_failure));
+    report.add_figure("first_error", result.first_failure,
+                      fmt::format("errors: {}; the first: {}", words, result.first_failure));
   }
 }
 
@@ -93,14 +94,14 @@ void add_tokens(BenchReport& report, const Summary& summary) {
 }
 
 void add_goodput(BenchReport& report, const Summary& summary, const Slo& slo) {
-  if (!slo.first_token_s && !slo.gap_s) return;
+  if (!slo.ttft_s && !slo.itl_s) return;
   std::string objective;
-  if (slo.first_token_s) {
-    objective += fmt::format("first token within {:.6g} ms", *slo.first_token_s * kMilli);
+  if (slo.ttft_s) {
+    objective += fmt::format("TTFT within {:.6g} ms", *slo.ttft_s * kMilli);
   }
-  if (slo.gap_s) {
-    objective += fmt::format("{}mean gap within {:.6g} ms", objective.empty() ? "" : ", ",
-                             *slo.gap_s * kMilli);
+  if (slo.itl_s) {
+    objective += fmt::format("{}mean ITL within {:.6g} ms", objective.empty() ? "" : ", ",
+                             *slo.itl_s * kMilli);
   }
   const double share = summary.requests == 0 ? 0
                                              : static_cast<double>(summary.good) /
@@ -113,7 +114,7 @@ void add_goodput(BenchReport& report, const Summary& summary, const Slo& slo) {
 
 }  // namespace
 
-BenchReport report_load(const Traffic& traffic, const Summary& summary, const Slo& slo,
+BenchReport report_load(const LoadResult& result, const Summary& summary, const Slo& slo,
                         bool open_loop) {
   BenchReport report("serve", {{"time", "ms"},
                                {"count", "count"},
@@ -122,13 +123,18 @@ BenchReport report_load(const Traffic& traffic, const Summary& summary, const Sl
                                {"p95_ms", "p95", 2},
                                {"p99_ms", "p99", 2},
                                {"max_ms", "max", 2}});
-  add_times(report, "first token, from when due", summary.first_token_due);
-  add_times(report, "first token, from when sent", summary.first_token_sent);
-  add_times(report, "gap between tokens", summary.gap);
-  add_times(report, "whole answer, from when due", summary.whole_due);
-  add_times(report, "whole answer, from when sent", summary.whole_sent);
+  report.set_row_title("first token, from when due", "TTFT (scheduled)");
+  report.set_row_title("first token, from when sent", "TTFT (sent)");
+  report.set_row_title("gap between tokens", "ITL");
+  report.set_row_title("whole answer, from when due", "E2E latency (scheduled)");
+  report.set_row_title("whole answer, from when sent", "E2E latency (sent)");
+  add_times(report, "first token, from when due", summary.ttft_scheduled);
+  add_times(report, "first token, from when sent", summary.ttft_sent);
+  add_times(report, "gap between tokens", summary.itl);
+  add_times(report, "whole answer, from when due", summary.e2e_scheduled);
+  add_times(report, "whole answer, from when sent", summary.e2e_sent);
   add_times(report, "sent late by", summary.late);
-  add_counts(report, traffic, summary);
+  add_counts(report, result, summary);
   add_tokens(report, summary);
   add_goodput(report, summary, slo);
   const bool behind = open_loop && summary.late.p99 > kLateSeconds;
@@ -137,7 +143,7 @@ BenchReport report_load(const Traffic& traffic, const Summary& summary, const Sl
     report.add_figure(
         "late_p99_ms", summary.late.p99 * kMilli,
         fmt::format("THE SENDER FELL BEHIND: 1 % of requests were sent {:.1f} ms late or later; "
-                    "times from when due include that",
+                    "times since scheduled include that",
                     summary.late.p99 * kMilli));
   }
   return report;

@@ -10,7 +10,7 @@ namespace pagoda::load {
 inline constexpr double kLateSeconds = 0.010;
 
 // Settings are the caller's to add.
-cli::BenchReport report_load(const Traffic& traffic, const Summary& summary, const Slo& slo,
+cli::BenchReport report_load(const LoadResult& result, const Summary& summary, const Slo& slo,
                              bool open_loop);
 
 }  // namespace pagoda::load

@@ -29,12 +29,12 @@ std::string tls_words() {
 
 // Waits for an answer, but not for long.
 bool answers(const addrinfo& found) {
-  constexpr int kPatienceMs = 3'000;
+  constexpr int kTimeoutMs = 3'000;
   const int descriptor = socket(found.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return false;
   int error = connect(descriptor, found.ai_addr, found.ai_addrlen) == 0 ? 0 : errno;
   pollfd watched = {.fd = descriptor, .events = POLLOUT, .revents = 0};
-  if (error == EINPROGRESS && poll(&watched, 1, kPatienceMs) == 1) {
+  if (error == EINPROGRESS && poll(&watched, 1, kTimeoutMs) == 1) {
     socklen_t bytes = sizeof error;
     getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
@@ -44,7 +44,7 @@ bool answers(const addrinfo& found) {
 
 // A name may have several addresses of which one is served ("localhost" in two protocols): the
 // first that answers, else the first.
-Result<Dialer::Place> look_up(const cli::Url& url) {
+Result<Dialer::Endpoint> look_up(const cli::Url& url) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -60,7 +60,7 @@ Result<Dialer::Place> look_up(const cli::Url& url) {
   }
   if (chosen == nullptr) chosen = found;
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(chosen->ai_addr);
-  return Dialer::Place{chosen->ai_family, {bytes, bytes + chosen->ai_addrlen}};
+  return Dialer::Endpoint{chosen->ai_family, {bytes, bytes + chosen->ai_addrlen}};
 }
 
 bool is_address(const std::string& host) {
@@ -77,7 +77,7 @@ void Socket::FreeSession::operator()(ssl_st* session) const { SSL_free(session);
 Result<Dialer> Dialer::open(const Target& target) {
   Dialer dialer;
   dialer.target_ = target;
-  ASSIGN_OR_RETURN(dialer.place_, look_up(target.url));
+  ASSIGN_OR_RETURN(dialer.endpoint_, look_up(target.url));
   if (!target.tls) return dialer;
   dialer.tls_.reset(SSL_CTX_new(TLS_client_method()));
   SSL_CTX* const context = dialer.tls_.get();
@@ -90,16 +90,16 @@ Result<Dialer> Dialer::open(const Target& target) {
 }
 
 Result<Socket> Socket::connect(const Dialer& dialer) {
-  const Dialer::Place& place = dialer.place();
-  const int descriptor = socket(place.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const Dialer::Endpoint& endpoint = dialer.endpoint();
+  const int descriptor = socket(endpoint.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) {
     return Error{ErrorCode::kExhausted, fmt::format("no socket: {}", system_words(errno))};
   }
   Socket made(descriptor);
   const int on = 1;
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto* const address = reinterpret_cast<const sockaddr*>(place.address.data());
-  const auto bytes = static_cast<socklen_t>(place.address.size());
+  const auto* const address = reinterpret_cast<const sockaddr*>(endpoint.address.data());
+  const auto bytes = static_cast<socklen_t>(endpoint.address.size());
   if (::connect(descriptor, address, bytes) != 0 && errno != EINPROGRESS) made.system_failure();
   if (dialer.tls() == nullptr) return made;
   made.session_.reset(SSL_new(dialer.tls()));

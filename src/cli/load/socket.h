@@ -23,11 +23,11 @@ class Dialer {
   // An error names the host that is not known.
   static Result<Dialer> open(const Target& target);
 
-  struct Place {
+  struct Endpoint {
     int family = 0;
     std::vector<std::uint8_t> address;  // a sockaddr
   };
-  const Place& place() const { return place_; }
+  const Endpoint& endpoint() const { return endpoint_; }
   ssl_ctx_st* tls() const { return tls_.get(); }  // null: without TLS
   const Target& target() const { return target_; }
 
@@ -37,7 +37,7 @@ class Dialer {
   };
 
   Target target_;
-  Place place_;
+  Endpoint endpoint_;
   std::unique_ptr<ssl_ctx_st, FreeContext> tls_;
 };
 

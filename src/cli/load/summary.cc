@@ -40,13 +40,13 @@ Distribution distribution_of(std::vector<float> samples) {
           .max = samples.back()};
 }
 
-bool meets(const Outcome& outcome, const Slo& slo) {
+bool meets_slo(const Outcome& outcome, const Slo& slo) {
   if (!outcome.answered()) return false;
-  const double first_s = seconds_between(outcome.due_ns, outcome.first_ns);
-  if (slo.first_token_s && first_s > *slo.first_token_s) return false;
-  if (!slo.gap_s || outcome.output_tokens < 2) return true;
+  const double first_s = seconds_between(outcome.scheduled_ns, outcome.first_ns);
+  if (slo.ttft_s && first_s > *slo.ttft_s) return false;
+  if (!slo.itl_s || outcome.output_tokens < 2) return true;
   const double streamed_s = seconds_between(outcome.first_ns, outcome.last_ns);
-  return streamed_s <= *slo.gap_s * static_cast<double>(outcome.output_tokens - 1);
+  return streamed_s <= *slo.itl_s * static_cast<double>(outcome.output_tokens - 1);
 }
 
 double fairness(const std::vector<double>& shares) {
@@ -59,42 +59,42 @@ double fairness(const std::vector<double>& shares) {
   return squares > 0 ? sum * sum / (static_cast<double>(shares.size()) * squares) : 1;
 }
 
-Summary summarise(const Traffic& traffic, const Slo& slo) {
+Summary summarise(const LoadResult& result, const Slo& slo) {
   Summary summary;
-  summary.requests = traffic.outcomes.size();
-  summary.seconds = traffic.seconds;
-  std::vector<float> first_due, first_sent, whole_due, whole_sent, late;
+  summary.requests = result.outcomes.size();
+  summary.seconds = result.seconds;
+  std::vector<float> ttft_scheduled, ttft_sent, e2e_scheduled, e2e_sent, late;
   std::vector<double> speeds;
   std::set<std::uint64_t> answers;
-  for (const Outcome& outcome : traffic.outcomes) {
-    ++summary.by_ending[static_cast<std::size_t>(outcome.ending)];
-    late.push_back(seconds(outcome.due_ns, outcome.sent_ns));
-    if (outcome.ending == Ending::kStatus) ++summary.by_status[outcome.status];
+  for (const Outcome& outcome : result.outcomes) {
+    ++summary.by_kind[static_cast<std::size_t>(outcome.kind)];
+    late.push_back(seconds(outcome.scheduled_ns, outcome.sent_ns));
+    if (outcome.kind == OutcomeKind::kStatus) ++summary.by_status[outcome.status];
     if (!outcome.answered()) {
-      summary.errors += outcome.ending == Ending::kUnfinished ? 0 : 1;
+      summary.errors += outcome.kind == OutcomeKind::kUnfinished ? 0 : 1;
       continue;
     }
-    first_due.push_back(seconds(outcome.due_ns, outcome.first_ns));
-    first_sent.push_back(seconds(outcome.sent_ns, outcome.first_ns));
-    whole_due.push_back(seconds(outcome.due_ns, outcome.end_ns));
-    whole_sent.push_back(seconds(outcome.sent_ns, outcome.end_ns));
+    ttft_scheduled.push_back(seconds(outcome.scheduled_ns, outcome.first_ns));
+    ttft_sent.push_back(seconds(outcome.sent_ns, outcome.first_ns));
+    e2e_scheduled.push_back(seconds(outcome.scheduled_ns, outcome.end_ns));
+    e2e_sent.push_back(seconds(outcome.sent_ns, outcome.end_ns));
     summary.output_tokens += outcome.output_tokens;
     add(summary.prompt_tokens, outcome.prompt_tokens);
     add(summary.cached_tokens, outcome.cached_tokens);
     answers.insert(outcome.answer_hash);
-    summary.good += meets(outcome, slo) ? 1 : 0;
+    summary.good += meets_slo(outcome, slo) ? 1 : 0;
     const double taken_s = seconds_between(outcome.sent_ns, outcome.end_ns);
     if (taken_s > 0) speeds.push_back(static_cast<double>(outcome.output_tokens) / taken_s);
   }
-  const std::uint64_t answered = first_due.size();
+  const std::uint64_t answered = ttft_scheduled.size();
   summary.answers_different = answers.size();
   summary.stream_fairness = fairness(speeds);
-  summary.first_token_due = distribution_of(std::move(first_due));
-  summary.first_token_sent = distribution_of(std::move(first_sent));
-  summary.whole_due = distribution_of(std::move(whole_due));
-  summary.whole_sent = distribution_of(std::move(whole_sent));
+  summary.ttft_scheduled = distribution_of(std::move(ttft_scheduled));
+  summary.ttft_sent = distribution_of(std::move(ttft_sent));
+  summary.e2e_scheduled = distribution_of(std::move(e2e_scheduled));
+  summary.e2e_sent = distribution_of(std::move(e2e_sent));
   summary.late = distribution_of(std::move(late));
-  summary.gap = distribution_of(traffic.gaps_s);
+  summary.itl = distribution_of(result.itl_s);
   summary.requests_per_s = rate(answered, summary.seconds);
   summary.output_tokens_per_s = rate(summary.output_tokens, summary.seconds);
   summary.goodput_per_s = rate(summary.good, summary.seconds);

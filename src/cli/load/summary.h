@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/load/traffic.h"
+#include "cli/load/run_load.h"
 
 namespace pagoda::load {
 
@@ -25,27 +25,27 @@ Distribution distribution_of(std::vector<float> samples);
 
 // What a user would be content with. Unset: anything.
 struct Slo {
-  std::optional<double> first_token_s = {};  // from when the request should have been sent
-  std::optional<double> gap_s = {};          // mean time from one token of an answer to the next
+  std::optional<double> ttft_s = {};  // from when the request should have been sent
+  std::optional<double> itl_s = {};   // mean time from one token to the next
 };
 
-bool meets(const Outcome& outcome, const Slo& slo);
+bool meets_slo(const Outcome& outcome, const Slo& slo);
 
 // Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 when all are equal, 1 / n when one has all.
 double fairness(const std::vector<double>& shares);
 
 struct Summary {
   // From when a request should have been sent, and from when it was. Of answered requests.
-  Distribution first_token_due;
-  Distribution first_token_sent;
-  Distribution whole_due;
-  Distribution whole_sent;
-  Distribution gap;
+  Distribution ttft_scheduled;
+  Distribution ttft_sent;
+  Distribution e2e_scheduled;
+  Distribution e2e_sent;
+  Distribution itl;
   Distribution late;  // sent after it was due; of all requests
 
   std::uint64_t requests = 0;  // that were sent
-  std::array<std::uint64_t, kEndings> by_ending{};
-  std::map<int, std::uint64_t> by_status;  // of those whose ending is kStatus
+  std::array<std::uint64_t, kOutcomeKinds> by_kind{};
+  std::map<int, std::uint64_t> by_status;  // of those whose kind is kStatus
   std::uint64_t errors = 0;
 
   std::uint64_t output_tokens = 0;  // of answered requests, as the other sums
@@ -61,6 +61,6 @@ struct Summary {
   std::uint64_t good = 0;
 };
 
-Summary summarise(const Traffic& traffic, const Slo& slo);
+Summary summarise(const LoadResult& result, const Slo& slo);
 
 }  // namespace pagoda::load

@@ -35,10 +35,12 @@ std::string post_request(const Target& target, const std::string& path, const st
                      header(target, "POST", path), body.size(), body);
 }
 
-std::string completion_request(const Target& target, const CompletionForm& form, const Ask& ask) {
-  std::string body = fmt::format(
-      R"({{"model":{},{},"max_tokens":{},"temperature":{})", nlohmann::json(form.model).dump(),
-      prompt_member(ask.prompt, form.prompts, form.ids), ask.output_tokens, form.temperature);
+std::string completion_request(const Target& target, const CompletionForm& form,
+                               const PlannedRequest& planned) {
+  std::string body = fmt::format(R"({{"model":{},{},"max_tokens":{},"temperature":{})",
+                                 nlohmann::json(form.model).dump(),
+                                 prompt_member(planned.prompt, form.prompts, form.ids),
+                                 planned.output_tokens, form.temperature);
   if (form.ignore_eos) body += R"(,"ignore_eos":true)";
   if (form.stream) body += R"(,"stream":true,"stream_options":{"include_usage":true})";
   return post_request(target, form.chat ? "/v1/chat/completions" : "/v1/completions", body + "}");

@@ -24,7 +24,7 @@ Result<Target> parse_target(const std::string& text, const std::string& argument
 struct CompletionForm {
   bool chat = false;  // /v1/chat/completions
   bool stream = true;
-  bool ignore_eos = true;  // answers are as long as asked; servers that do not know it pass over it
+  bool ignore_eos = true;  // outputs are as long as asked; servers that do not know it pass over it
   double temperature = 0;
   PromptForm prompts = PromptForm::kWords;
   IdRange ids = {};
@@ -34,6 +34,7 @@ struct CompletionForm {
 // Whole requests, header and body, that leave the connection open.
 std::string get_request(const Target& target, const std::string& path);
 std::string post_request(const Target& target, const std::string& path, const std::string& body);
-std::string completion_request(const Target& target, const CompletionForm& form, const Ask& ask);
+std::string completion_request(const Target& target, const CompletionForm& form,
+                               const PlannedRequest& planned);
 
 }  // namespace pagoda::load

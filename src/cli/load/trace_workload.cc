@@ -22,13 +22,14 @@ class TraceWorkload final : public Workload {
   TraceWorkload(const WorkloadOptions& options, TraceReplay replay)
       : options_(options), replay_(std::move(replay)) {}
 
-  std::optional<Ask> next() override {
+  std::optional<PlannedRequest> next() override {
     if (made_ == count()) return std::nullopt;
     const cli::TraceRequest& recorded = replay_.trace.requests[made_++];
     const double since_ms = recorded.timestamp_ms - replay_.trace.requests.front().timestamp_ms;
-    return Ask{.due_ns = static_cast<std::int64_t>(since_ms / replay_.speed * 1e6),
-               .prompt = prompt(recorded),
-               .output_tokens = scaled(static_cast<double>(recorded.output_tokens), replay_.scale)};
+    return PlannedRequest{
+        .scheduled_ns = static_cast<std::int64_t>(since_ms / replay_.speed * 1e6),
+        .prompt = prompt(recorded),
+        .output_tokens = scaled(static_cast<double>(recorded.output_tokens), replay_.scale)};
   }
 
   std::uint64_t count() const override {
@@ -36,14 +37,14 @@ class TraceWorkload final : public Workload {
   }
 
  private:
-  // One passage per block. The last is as long as what is left of the input.
-  Prompt prompt(const cli::TraceRequest& recorded) const {
+  // One part per block. The last is as long as what is left of the input.
+  LoadPrompt prompt(const cli::TraceRequest& recorded) const {
     const std::uint32_t block_tokens = scaled(replay_.block_tokens, replay_.scale);
     std::uint32_t left = scaled(static_cast<double>(recorded.input_tokens), replay_.scale);
     if (recorded.blocks == 0) {
-      return {{.symbols = random_symbols(options_.seed, passage_stream(made_), left)}};
+      return {{.symbols = random_symbols(options_.seed, part_stream(made_), left)}};
     }
-    Prompt made;
+    LoadPrompt made;
     for (std::uint64_t i = 0; i < recorded.blocks && left > 0; ++i) {
       const TokenId block = replay_.trace.prompt(recorded)[i];
       const bool last = i + 1 == recorded.blocks;

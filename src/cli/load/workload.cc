@@ -12,11 +12,11 @@ class Independent : public Workload {
   explicit Independent(const WorkloadOptions& options)
       : options_(options), arrivals_(options.arrivals) {}
 
-  std::optional<Ask> next() final {
+  std::optional<PlannedRequest> next() final {
     if (made_ == options_.count) return std::nullopt;
-    Ask ask = make(made_++);
-    ask.due_ns = arrivals_.next_ns();
-    return ask;
+    PlannedRequest planned = make(made_++);
+    planned.scheduled_ns = arrivals_.next_ns();
+    return planned;
   }
   std::uint64_t count() const final { return options_.count; }
 
@@ -24,7 +24,7 @@ class Independent : public Workload {
   std::uint64_t seed() const { return options_.seed; }
 
  private:
-  virtual Ask make(std::uint64_t index) const = 0;
+  virtual PlannedRequest make(std::uint64_t index) const = 0;
 
   WorkloadOptions options_;
   Arrivals arrivals_;
@@ -37,9 +37,9 @@ class RandomWorkload final : public Independent {
       : Independent(options), text_(text) {}
 
  private:
-  Ask make(std::uint64_t index) const override {
+  PlannedRequest make(std::uint64_t index) const override {
     const std::uint32_t tokens = text_.input.draw(seed(), kInputLengthStream, index);
-    return {.prompt = {{.symbols = random_symbols(seed(), passage_stream(index), tokens)}},
+    return {.prompt = {{.symbols = random_symbols(seed(), part_stream(index), tokens)}},
             .output_tokens = text_.output.draw(seed(), kOutputLengthStream, index)};
   }
 
@@ -52,12 +52,12 @@ class PrefixWorkload final : public Independent {
       : Independent(options), prefixes_(prefixes) {}
 
  private:
-  Ask make(std::uint64_t index) const override {
+  PlannedRequest make(std::uint64_t index) const override {
     const std::uint64_t group = random_bits(seed(), kPrefixChoiceStream, index) % prefixes_.groups;
     const std::uint32_t tokens = prefixes_.input.draw(seed(), kInputLengthStream, index);
     return {.prompt = {{.symbols =
                             random_symbols(seed(), prefix_stream(group), prefixes_.prefix_tokens)},
-                       {.symbols = random_symbols(seed(), passage_stream(index), tokens)}},
+                       {.symbols = random_symbols(seed(), part_stream(index), tokens)}},
             .output_tokens = prefixes_.output.draw(seed(), kOutputLengthStream, index)};
   }
 
@@ -70,7 +70,7 @@ class FixedWorkload final : public Independent {
       : Independent(options), prompt_(prompt) {}
 
  private:
-  Ask make(std::uint64_t /*index*/) const override {
+  PlannedRequest make(std::uint64_t /*index*/) const override {
     return {.prompt = {{.symbols = {}, .text = prompt_.text}},
             .output_tokens = prompt_.output_tokens};
   }

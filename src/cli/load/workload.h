@@ -14,9 +14,9 @@
 
 namespace pagoda::load {
 
-struct Ask {
-  std::int64_t due_ns = 0;  // when it should be sent, from the start of the load
-  Prompt prompt;
+struct PlannedRequest {
+  std::int64_t scheduled_ns = 0;  // when it should be sent, from the start of the load
+  LoadPrompt prompt;
   std::uint32_t output_tokens = 1;
   std::uint32_t user = 0;  // of a conversation
 };
@@ -25,15 +25,16 @@ class Workload {
  public:
   virtual ~Workload() = default;
 
-  // The next that comes by itself, whatever was answered; due_ns never goes back. Nothing after the
-  // last.
-  virtual std::optional<Ask> next() = 0;
-  // What the same user asks when an answer has come, at `now_ns`.
-  virtual std::optional<Ask> follow(const Ask& /*asked*/, const std::string& /*answer*/,
-                                    std::int64_t /*now_ns*/) {
+  // The next that comes by itself, whatever was answered; scheduled_ns never goes back. Nothing
+  // after the last.
+  virtual std::optional<PlannedRequest> next() = 0;
+  // What the same user asks when a reply has come, at `now_ns`.
+  virtual std::optional<PlannedRequest> follow(const PlannedRequest& /*asked*/,
+                                               const std::string& /*answer*/,
+                                               std::int64_t /*now_ns*/) {
     return std::nullopt;
   }
-  // Asks in all, follow-ups included, if each is answered.
+  // Requests in all, follow-ups included, if each is answered.
   virtual std::uint64_t count() const = 0;
 };
 
@@ -42,18 +43,18 @@ struct RandomText {
   Lengths output = Lengths::between(64, 64);
 };
 
-// `groups` different beginnings; each request has one of them, and an ending of its own.
+// `groups` different prefixes; each request has one of them, and a suffix of its own.
 struct SharedPrefixes {
   std::uint32_t groups = 4;
   std::uint32_t prefix_tokens = 256;
-  Lengths input = Lengths::between(32, 32);  // of the ending
+  Lengths input = Lengths::between(32, 32);  // of the suffix
   Lengths output = Lengths::between(64, 64);
 };
 
 // Users arrive; each asks `turns` times, with all that was said before in front.
 struct Conversations {
   std::uint32_t turns = 4;
-  double think_s = 1;                        // mean of an exponential, from an answer to the next
+  double think_s = 1;                        // mean of an exponential, from a reply to the next
   Lengths input = Lengths::between(32, 32);  // of each turn
   Lengths output = Lengths::between(64, 64);
 };

@@ -13,23 +13,23 @@ constexpr double kLatenessMax = 4;
 
 }  // namespace
 
-LoadDecision choose(LoadMode mode, const LoadOutlook& outlook) {
-  const bool knows_model = outlook.tokens_per_second.has_value();
+LoadDecision load_or_recompute(LoadMode mode, const LoadEstimate& estimate) {
+  const bool knows_model = estimate.tokens_per_second.has_value();
   const double compute_s =
-      knows_model ? static_cast<double>(outlook.tokens_left) / *outlook.tokens_per_second : 0;
+      knows_model ? static_cast<double>(estimate.tokens_left) / *estimate.tokens_per_second : 0;
   if (mode == LoadMode::kAlways) return {LoadChoice::kWait, compute_s};
   // A request that computes its first chunk tells how fast the model is.
   if (!knows_model) return {LoadChoice::kCompute, 0};
   double patience_s = std::max(kPatienceSecondsMin, kPatienceShare * compute_s);
-  if (!outlook.bytes_per_second) {
-    if (outlook.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
-    return {LoadChoice::kWait, 0, patience_s - outlook.silent_s};
+  if (!estimate.bytes_per_second) {
+    if (estimate.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
+    return {LoadChoice::kWait, 0, patience_s - estimate.silent_s};
   }
   patience_s +=
-      kLatenessMax * static_cast<double>(outlook.bytes_running) / *outlook.bytes_per_second;
-  const double load_s = static_cast<double>(outlook.bytes_left) / *outlook.bytes_per_second;
-  if (load_s >= compute_s || outlook.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
-  return {LoadChoice::kWait, compute_s - load_s, patience_s - outlook.silent_s};
+      kLatenessMax * static_cast<double>(estimate.bytes_running) / *estimate.bytes_per_second;
+  const double load_s = static_cast<double>(estimate.bytes_left) / *estimate.bytes_per_second;
+  if (load_s >= compute_s || estimate.silent_s >= patience_s) return {LoadChoice::kCompute, 0};
+  return {LoadChoice::kWait, compute_s - load_s, patience_s - estimate.silent_s};
 }
 
 }  // namespace pagoda::engine

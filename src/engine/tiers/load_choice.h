@@ -13,7 +13,7 @@ enum class LoadMode : std::uint8_t {
 };
 
 // What is left of a load, and how fast it and the model are.
-struct LoadOutlook {
+struct LoadEstimate {
   std::uint64_t tokens_left = 0;  // that have not come yet
   std::uint64_t bytes_left = 0;
   std::uint64_t bytes_running = 0;               // of them: asked for, and on their way
@@ -35,6 +35,6 @@ struct LoadDecision {
   double holds_s = std::numeric_limits<double>::infinity();
 };
 
-LoadDecision choose(LoadMode mode, const LoadOutlook& outlook);
+LoadDecision load_or_recompute(LoadMode mode, const LoadEstimate& estimate);
 
 }  // namespace pagoda::engine

@@ -1,4 +1,4 @@
-// What tiers gave to one answer.
+// What tiers gave to one sequence.
 #pragma once
 
 #include <array>

@@ -18,13 +18,13 @@ Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& s
   if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
 }
 
-void Loader::consider(sched::Task& task, std::int64_t now_ns, std::uint32_t turns_lost) {
+void Loader::consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost) {
   if (!expects_space_ || task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
   if (const auto before = load_of_.find(&task); before != load_of_.end()) abandon(*before->second);
   auto load = std::make_unique<Load>();
   load->task = &task;
   load->turns_lost = turns_lost;
-  load->arrived_ns = load->heard_ns = now_ns;
+  load->arrived_ns = load->last_page_ns = now_ns;
   load_of_[&task] = load.get();
   loads_.push_back(std::move(load));
 }
@@ -41,44 +41,45 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   if (!space_) return;
   if (std::exchange(load.task->load_has_room, false)) load.has_turn = true;
   load.was_refused = load.was_refused && !load.has_turn;
-  name_blocks(load);
-  load.first = cache_.match_blocks(*load.task->domain, load.task->tokens).nodes.size();
+  hash_blocks(load);
+  load.first = cache_.match_blocks(*load.task->scope, load.task->tokens).nodes.size();
   load.committed = load.end = load.first;
   load.stage = LoadStage::kNew;
-  if (load.first == load.names.size()) return rest(load);  // the pool has it all
+  if (load.first == load.hashes.size()) return rest(load);  // the pool has it all
   if (bringing_the_same(load) != nullptr) return;
-  load.stage = LoadStage::kAsking;
-  load.heard_ns = now_ns;
+  load.stage = LoadStage::kLookup;
+  load.last_page_ns = now_ns;
   load.blocks.clear();
   load.was_cut = false;
-  load.search.emplace(places(), load.names, load.first);
+  load.search.emplace(inputs(), load.hashes, load.first);
   ask_on(load, now_ns);
 }
 
 // Prompts are named by those who submit them; answers so far, here.
-void Loader::name_blocks(Load& load) {
-  const sched::Task& task = *load.task;
+void Loader::hash_blocks(Load& load) {
+  const sched::SequenceTask& task = *load.task;
   const std::uint64_t blocks = (task.tokens.size() - 1) / block_tokens();
-  if (load.names.size() == blocks) return;
-  if (task.names.size() >= blocks) {
-    load.names.assign(task.names.begin(), task.names.begin() + static_cast<std::ptrdiff_t>(blocks));
+  if (load.hashes.size() == blocks) return;
+  if (task.block_hashes.size() >= blocks) {
+    load.hashes.assign(task.block_hashes.begin(),
+                       task.block_hashes.begin() + static_cast<std::ptrdiff_t>(blocks));
     return;
   }
   const auto tokens = std::span(task.tokens).first(blocks * block_tokens());
   const Status named =
-      kv::name_prompt(namer_, {}, cache_.salts().text(task.domain->salt()),
-                      task.domain->public_tokens, tokens, cache_.block_tokens(), load.names);
-  ASSERT(named.ok(), "the domain's salt and the block size are within the namer's limits");
+      kv::hash_prompt(hasher_, {}, cache_.salts().text(task.scope->salt()),
+                      task.scope->public_tokens, tokens, cache_.block_tokens(), load.hashes);
+  ASSERT(named.ok(), "the scope's salt and the block size are within the hasher's limits");
 }
 
 // Another load that is about to bring this one's first block: nothing is read twice.
 const Load* Loader::bringing_the_same(const Load& load) const {
   for (const auto& other : loads_) {
     if (other.get() == &load || other->task == nullptr) continue;
-    const bool busy = other->stage == LoadStage::kAsking || other->stage == LoadStage::kReading;
-    const bool has = other->stage == LoadStage::kAsking || load.first < other->end;
-    if (busy && has && load.first < other->names.size() &&
-        other->names[load.first] == load.names[load.first]) {
+    const bool busy = other->stage == LoadStage::kLookup || other->stage == LoadStage::kReading;
+    const bool has = other->stage == LoadStage::kLookup || load.first < other->end;
+    if (busy && has && load.first < other->hashes.size() &&
+        other->hashes[load.first] == load.hashes[load.first]) {
       return other.get();
     }
   }
@@ -86,54 +87,54 @@ const Load* Loader::bringing_the_same(const Load& load) const {
 }
 
 kv::OwnerTag Loader::owner_of(const Load& load, std::uint64_t block) const {
-  const kv::Domain& domain = *load.task->domain;
+  const kv::CacheScope& scope = *load.task->scope;
   const bool is_public =
-      domain.salt() == kv::kPublic || (block + 1) * block_tokens() <= domain.public_tokens;
+      scope.salt() == kv::kPublic || (block + 1) * block_tokens() <= scope.public_tokens;
   if (is_public || !options_.owner_tag) return {};
-  return options_.owner_tag(cache_.salts().owner(domain.salt()));
+  return options_.owner_tag(cache_.salts().owner(scope.salt()));
 }
 
-kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const {
-  return {.space = *space_, .name = load.names[block], .slice = slice};
+kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t group) const {
+  return {.space = *space_, .hash = load.hashes[block], .group = group};
 }
 
-PagePlaces Loader::places() const {
+PageSearchInputs Loader::inputs() const {
   return {.space = *space_,
-          .slices = cache_.slice_reaches(),
+          .groups = cache_.group_specs(),
           .block_tokens = cache_.block_tokens(),
           .stores = options_.stores.size()};
 }
 
 void Loader::ask_on(Load& load, std::int64_t now_ns) {
-  while (const std::optional<PageSearch::Question> question = load.search->next()) {
+  while (const std::optional<PageSearch::Lookup> lookup = load.search->next()) {
     const kv::StoreTicket ticket = ++tickets_;
     const std::optional<std::size_t> found =
-        options_.stores[question->store]->find(ticket, question->keys);
+        options_.stores[lookup->store]->find(ticket, lookup->keys);
     if (!found) {
-      load.question = ticket;
-      questions_[ticket] = &load;
+      load.lookup = ticket;
+      lookups_[ticket] = &load;
       return;
     }
-    load.search->answer(*found);
+    load.search->record_found(*found);
   }
   load.end = load.search->end();
   open(load, now_ns);
 }
 
 std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
-                                     std::span<const kv::BlockName> names,
+                                     std::span<const kv::BlockHash> hashes,
                                      std::uint64_t tokens_matched) {
   const std::uint64_t blocks =
-      std::min<std::uint64_t>(names.size(), (prompt.size() - 1) / block_tokens());
+      std::min<std::uint64_t>(hashes.size(), (prompt.size() - 1) / block_tokens());
   const std::uint64_t first = tokens_matched / block_tokens();
   if (!space_ || first >= blocks) return first * block_tokens();
-  PageSearch search(places(), names.first(blocks), first);
-  while (const std::optional<PageSearch::Question> question = search.next()) {
+  PageSearch search(inputs(), hashes.first(blocks), first);
+  while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
     const kv::StoreTicket ticket = ++tickets_;
     const std::optional<std::size_t> found =
-        options_.stores[question->store]->find(ticket, question->keys);
-    if (!found) questions_[ticket] = nullptr;
-    search.answer(found.value_or(0));
+        options_.stores[lookup->store]->find(ticket, lookup->keys);
+    if (!found) lookups_[ticket] = nullptr;
+    search.record_found(found.value_or(0));
   }
   return search.end() * block_tokens();
 }
@@ -143,30 +144,30 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered =
       std::max(load.record.tokens_offered, (load.end - load.first) * block_tokens());
   if (load.end == load.first) return rest(load);
-  const kv::Match match = cache_.match_blocks(*load.task->domain, load.task->tokens);
-  if (!load.has_turn && scheduler_.someone_lacks_room()) return refuse(load);
+  const kv::Match match = cache_.match_blocks(*load.task->scope, load.task->tokens);
+  if (!load.has_turn && scheduler_.lacks_blocks()) return refuse(load);
   if (match.nodes.size() != load.first) return refuse(load);  // changed while a store was asked
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
   const std::uint64_t spare = blocks_spare(load.has_turn);
   const std::uint64_t room = spare > woken ? spare - woken : 0;
-  if (cache_.blocks_to_bring(load.first, load.end * block_tokens()) > room) {
-    const std::uint64_t end = load.first + room / slices();
+  if (cache_.blocks_to_load(load.first, load.end * block_tokens()) > room) {
+    const std::uint64_t end = load.first + room / groups();
     if (end == load.first || load.was_cut) return refuse(load);
     if (has_windows()) return search_again(load, end, now_ns);
     load.end = end;
   }
-  kv::Domain& domain = *load.task->domain;
-  const bool asks = std::exchange(domain.asks, false);  // its answer will ask
-  auto opened = cache_.open(domain, match, load.task->tokens, load.names);
-  domain.asks = asks;
+  kv::CacheScope& scope = *load.task->scope;
+  const bool asks = std::exchange(scope.counts_lookup, false);  // its sequence will ask
+  auto opened = cache_.open(scope, match, load.task->tokens, load.hashes);
+  scope.counts_lookup = asks;
   if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return refuse(load);
   kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
-  if (!cache_.reserve_seen(sequence, load.end * block_tokens())) return refuse(load);
+  if (!cache_.reserve_visible(sequence, load.end * block_tokens())) return refuse(load);
   load.blocks.assign(load.end - load.first, {});
   load.sequence = std::move(sequence);
   load.stage = LoadStage::kReading;
   load.was_refused = false;
-  load.heard_ns = now_ns;
+  load.last_page_ns = now_ns;
   load.from_back = load.task->state == sched::TaskState::kRunning;
   load.next = load.from_back ? load.end : load.first;
 }
@@ -174,11 +175,11 @@ void Loader::open(Load& load, std::int64_t now_ns) {
 // There is room up to this block alone: there windows need other pages.
 void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
   load.was_cut = true;
-  load.search.emplace(places(), std::span<const kv::BlockName>(load.names).first(end), load.first);
+  load.search.emplace(inputs(), std::span<const kv::BlockHash>(load.hashes).first(end), load.first);
   ask_on(load, now_ns);
 }
 
-// The pool has what there is. Until its answer's turn that may leave.
+// The pool has what there is. Until its sequence's turn that may leave.
 void Loader::rest(Load& load) {
   if (load.task->state != sched::TaskState::kWaiting) return abandon(load);
   load.stage = LoadStage::kRested;
@@ -190,7 +191,7 @@ bool Loader::loses_turn(Load& load) {
   return std::exchange(load.has_turn, false) && ++load.turns_lost == kTurnsMax;
 }
 
-// It may try again; its answer does not wait for that.
+// It may try again; its sequence does not wait for that.
 void Loader::refuse(Load& load) {
   load.stage = LoadStage::kNew;
   load.was_refused = true;
@@ -201,7 +202,7 @@ void Loader::refuse(Load& load) {
 std::uint64_t Loader::blocks_spare(bool has_turn) const {
   const std::uint64_t running = scheduler_.running().size();
   if (running == 0) return cache_.blocks_available();
-  const std::uint64_t aside = running * slices() + (has_turn ? 0 : cache_.pool().blocks() / 16);
+  const std::uint64_t aside = running * groups() + (has_turn ? 0 : cache_.pool().blocks() / 16);
   return cache_.blocks_available() - std::min(cache_.blocks_available(), aside);
 }
 

@@ -30,21 +30,21 @@ class Loader {
   void drop_space();
 
   // The task waits in the queue: what it needs is looked for.
-  void consider(sched::Task& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
+  void consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
   // It runs: its load ends, or goes on from the back.
-  void started(sched::Task& task, std::int64_t now_ns);
+  void started(sched::SequenceTask& task, std::int64_t now_ns);
   // It has ended: what was loaded for it.
-  LoadRecord ended(const sched::Task& task);
+  LoadRecord ended(const sched::SequenceTask& task);
 
-  // False: the report is not of a read or a question of this loader.
+  // False: the report is not of a read or a lookup of this loader.
   bool take(const kv::StoreReport& report, std::int64_t now_ns);
-  // Starts what can start, and says of each task whether it waits (Task::awaits_load).
+  // Starts what can start, and says of each task whether it waits (SequenceTask::awaits_load).
   void poll(std::int64_t now_ns);
 
   // How far, in whole blocks, a prompt is known to the stores that answer at once, of which memory
   // has `tokens_matched`.
   std::uint64_t tokens_at_hand(std::span<const TokenId> prompt,
-                               std::span<const kv::BlockName> names, std::uint64_t tokens_matched);
+                               std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
   // Does the prompt's last whole block end there, its last token left out?
   bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
     return tokens + block_tokens() > prompt.size() - 1;
@@ -66,7 +66,7 @@ class Loader {
   std::int64_t next_look_ns(std::int64_t now_ns) const;
 
  private:
-  // A load whose turn came so often and did not suffice is given up: its answer computes.
+  // A load whose turn came so often and did not suffice is given up: its sequence computes.
   static constexpr std::uint32_t kTurnsMax = 4;
 
   struct PendingRead {
@@ -77,9 +77,9 @@ class Loader {
 
   // Finding (loader.cc)
   void begin(Load& load, std::int64_t now_ns);
-  void name_blocks(Load& load);
+  void hash_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
-  PagePlaces places() const;
+  PageSearchInputs inputs() const;
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void rest(Load& load);
@@ -87,10 +87,10 @@ class Loader {
   void refuse(Load& load);
   std::uint64_t blocks_spare(bool has_turn) const;
   const Load* bringing_the_same(const Load& load) const;
-  kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t slice) const;
+  kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t group) const;
   kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
   std::uint64_t block_tokens() const { return cache_.block_tokens(); }
-  std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
 
   // Reading (loader_reads.cc)
   void advance(Load& load, std::int64_t now_ns);
@@ -107,7 +107,7 @@ class Loader {
   void decide(Load& load, std::int64_t now_ns);
   bool worth_waiting(const Load& load, std::int64_t now_ns) const;
   bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
-  LoadOutlook outlook(const Load& load, std::int64_t now_ns) const;
+  LoadEstimate estimate(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
   bool make_way(std::int64_t now_ns);
   bool room_will_come() const;
@@ -115,12 +115,12 @@ class Loader {
   static bool can_begin(const Load& load) {
     return load.stage == LoadStage::kNew || load.stage == LoadStage::kRested;
   }
-  // Where answers wait for room, only a load whose turn has come takes any.
+  // Where sequences wait for room, only a load whose turn has come takes any.
   bool may_begin(const Load& load) const {
     if (load.task->load_has_room) return true;
-    return load.stage == LoadStage::kNew && (!load.was_refused || !scheduler_.someone_lacks_room());
+    return load.stage == LoadStage::kNew && (!load.was_refused || !scheduler_.lacks_blocks());
   }
-  static bool lacks_room(const sched::Task& task) {
+  static bool lacks_room(const sched::SequenceTask& task) {
     return task.state == sched::TaskState::kWaiting && task.waits_for == sched::WaitReason::kBlocks;
   }
   void forget_ended();
@@ -129,17 +129,17 @@ class Loader {
   kv::Cache& cache_;
   sched::Scheduler& scheduler_;
   kv::StoreTicket& tickets_;
-  kv::BlockNamer namer_;
+  kv::BlockHasher hasher_;
   std::optional<kv::SpaceId> space_;
   bool has_changed_ = false;                  // by the last poll(): others may go on
   bool expects_space_ = true;                 // false: it was dropped, or is not to be had
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
-  std::unordered_map<const sched::Task*, Load*> load_of_;
-  std::unordered_map<const sched::Task*, LoadRecord> records_;  // of loads that have ended
+  std::unordered_map<const sched::SequenceTask*, Load*> load_of_;
+  std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of loads that have ended
   std::unordered_map<kv::StoreTicket, PendingRead> reads_;
-  std::unordered_map<kv::StoreTicket, Load*> questions_;  // nullptr: nobody waits for the answer
-  RateMeter model_rate_;                                  // tokens
-  std::vector<RateMeter> store_rates_;                    // [store], bytes
+  std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
+  RateMeter model_rate_;                                // tokens
+  std::vector<RateMeter> store_rates_;                  // [store], bytes
 };
 
 }  // namespace pagoda::engine

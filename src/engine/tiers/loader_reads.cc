@@ -15,7 +15,7 @@ void Loader::poll(std::int64_t now_ns) {
   for (const auto& each : loads_) {
     Load& load = *each;
     if (load.task == nullptr) continue;
-    const sched::Task& task = *load.task;
+    const sched::SequenceTask& task = *load.task;
     const auto state = [&] {
       return std::tuple(load.task, load.stage, task.awaits_load, task.load_wants_room);
     };
@@ -45,7 +45,7 @@ void Loader::read_on(Load& load, std::int64_t now_ns) {
   }
 }
 
-// From the front in order; from the back down to where the answer computes.
+// From the front in order; from the back down to where the sequence computes.
 std::optional<std::uint64_t> Loader::next_block(Load& load) const {
   if (load.from_back) {
     const std::uint64_t computing = load.task->tokens_launched / block_tokens() + 1;
@@ -63,35 +63,35 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
   LoadBlock& state = load.at(block);
   state = {.stage = BlockStage::kReading};
   const auto tokens = std::span(load.task->tokens).subspan(block * block_tokens(), block_tokens());
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (!load.sequence->holds(slice, block)) continue;
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (!load.sequence->holds(group, block)) continue;
     const kv::StoreTicket ticket = ++tickets_;
-    const std::size_t store = load.search->store_of(block, slice);
+    const std::size_t store = load.search->store_of(block, group);
     reads_[ticket] = {&load, block, store};
     ++state.pages_running;
     ++load.pages_running;
     store_rates_[store].begin(now_ns);
     options_.stores[store]->read(
         {.ticket = ticket,
-         .label = {.key = key_of(load, block, slice),
+         .label = {.key = key_of(load, block, group),
                    .owner = owner_of(load, block),
-                   .parent = block > 0 ? load.names[block - 1] : kv::root_name(),
+                   .parent = block > 0 ? load.hashes[block - 1] : kv::root_hash(),
                    .tokens = {tokens.begin(), tokens.end()}},
-         .page = options_.page_at(load.sequence->table(slice)[block])});
+         .page = options_.page_at(load.sequence->table(group)[block])});
   }
   if (state.pages_running == 0) settle_block(load, block);  // nobody sees it
 }
 
 bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
-  if (const auto asked = questions_.find(report.ticket); asked != questions_.end()) {
+  if (const auto asked = lookups_.find(report.ticket); asked != lookups_.end()) {
     Load* const asker = asked->second;
-    questions_.erase(asked);
+    lookups_.erase(asked);
     if (asker == nullptr) return true;
     Load& load = *asker;
-    load.question = 0;
+    load.lookup = 0;
     if (load.task == nullptr) return true;
     const bool fine = report.fault == kv::StoreFault::kNone;
-    load.search->answer(fine ? report.keys_found : 0);
+    load.search->record_found(fine ? report.keys_found : 0);
     ask_on(load, now_ns);
     return true;
   }
@@ -109,15 +109,15 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   --block.pages_running;
   block.failed = block.failed || !came;
   block.cancelled = block.cancelled || report.fault == kv::StoreFault::kCancelled;
-  if (came) load.heard_ns = now_ns;
+  if (came) load.last_page_ns = now_ns;
   if (block.pages_running == 0) settle_block(load, pending.block);
   return true;
 }
 
 // Where the block comes from; of windows alone, where its last pages do.
 std::size_t Loader::store_of(const Load& load, std::uint64_t block) const {
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (cache_.slice_reaches()[slice].window == 0) return load.search->store_of(block, slice);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (cache_.group_specs()[group].window == 0) return load.search->store_of(block, group);
   }
   return load.search->store_of(load.search->end() - 1, 0);
 }
@@ -131,16 +131,16 @@ void Loader::settle_block(Load& load, std::uint64_t block) {
     state.stage = BlockStage::kWanted;
   } else {
     state.stage = BlockStage::kFailed;
-    // From the back, its answer computes it and goes on with those behind it. From the front it is
-    // the end; what windows see there was not asked for, so that with them nothing is left.
+    // From the back, its sequence computes it and goes on with those behind it. From the front it
+    // is the end; what windows see there was not asked for, so that with them nothing is left.
     if (!load.from_back && block < load.end) shrink(load, has_windows() ? load.committed : block);
   }
 }
 
 bool Loader::has_windows() const {
-  const auto reaches = cache_.slice_reaches();
-  return std::any_of(reaches.begin(), reaches.end(),
-                     [](const kv::memory::LayerReach& reach) { return reach.window != 0; });
+  const auto specs = cache_.group_specs();
+  return std::any_of(specs.begin(), specs.end(),
+                     [](const kv::memory::AttentionSpec& spec) { return spec.window != 0; });
 }
 
 // What comes behind the new end is of no use.
@@ -151,9 +151,9 @@ void Loader::shrink(Load& load, std::uint64_t end) {
   }
 }
 
-// What has come is found by everyone, in order. Blocks that were computed meanwhile, by the answer
-// itself or by others, are joined where they stand below what this load has: the answer may have
-// found the same tokens elsewhere, in the public region or under its salt.
+// What has come is found by everyone, in order. Blocks that were computed meanwhile, by the
+// sequence itself or by others, are joined where they stand below what this load has: the sequence
+// may have found the same tokens elsewhere, in the public region or under its salt.
 void Loader::publish(Load& load) {
   const std::uint64_t before = load.committed;
   while (load.committed < load.end) {
@@ -164,12 +164,12 @@ void Loader::publish(Load& load) {
     if (block.stage == BlockStage::kHere) {
       load.record.tokens[store_of(load, load.committed)] += block_tokens();
       cache_.commit(*load.sequence, tokens);
-    } else if (!load.from_back || !cache_.join_existing(*load.sequence, tokens)) {
+    } else if (!load.from_back || !cache_.commit_existing(*load.sequence, tokens)) {
       break;
     }
     ++load.committed;
   }
-  sched::Task& task = *load.task;
+  sched::SequenceTask& task = *load.task;
   const bool runs = task.state == sched::TaskState::kRunning;
   if (runs && load.committed > before) scheduler_.skip_ahead(task);
   if (load.committed < load.end) {
@@ -180,25 +180,26 @@ void Loader::publish(Load& load) {
   load.stage = LoadStage::kHeld;
 }
 
-LoadOutlook Loader::outlook(const Load& load, std::int64_t now_ns) const {
+LoadEstimate Loader::estimate(const Load& load, std::int64_t now_ns) const {
   const std::uint64_t page_bytes = options_.page_at(kv::BlockId(0)).size();
-  const bool asking = load.stage == LoadStage::kAsking;
+  const bool asking = load.stage == LoadStage::kLookup;
   const bool is_new = load.stage == LoadStage::kNew;
   const std::uint64_t blocks_left =
-      asking ? load.names.size() - load.first : load.end - load.first - load.blocks_here;
-  const std::uint64_t blocks = (asking ? load.names.size() : load.end) - load.first;
+      asking ? load.hashes.size() - load.first : load.end - load.first - load.blocks_here;
+  const std::uint64_t blocks = (asking ? load.hashes.size() : load.end) - load.first;
   const std::uint64_t pages =
-      cache_.blocks_to_bring(load.first, (load.first + blocks) * block_tokens());
-  LoadOutlook outlook = {.tokens_left = blocks_left * block_tokens(),
-                         .bytes_left = blocks == 0 ? 0 : pages * page_bytes * blocks_left / blocks,
-                         .bytes_running = load.pages_running * page_bytes,
-                         .silent_s = is_new ? 0 : seconds_between(load.heard_ns, now_ns),
-                         .tokens_per_second = model_rate_.units_per_second()};
+      cache_.blocks_to_load(load.first, (load.first + blocks) * block_tokens());
+  LoadEstimate estimate = {
+      .tokens_left = blocks_left * block_tokens(),
+      .bytes_left = blocks == 0 ? 0 : pages * page_bytes * blocks_left / blocks,
+      .bytes_running = load.pages_running * page_bytes,
+      .silent_s = is_new ? 0 : seconds_between(load.last_page_ns, now_ns),
+      .tokens_per_second = model_rate_.units_per_second()};
   if (!asking) {
     const std::uint64_t next = std::min(load.committed, load.end - 1);
-    outlook.bytes_per_second = store_rates_[store_of(load, next)].units_per_second();
+    estimate.bytes_per_second = store_rates_[store_of(load, next)].units_per_second();
   }
-  return outlook;
+  return estimate;
 }
 
 bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
@@ -206,13 +207,13 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   switch (load.stage) {
     case LoadStage::kNew: {
       if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
-      const Load* const other = load.names.empty() ? nullptr : bringing_the_same(load);
+      const Load* const other = load.hashes.empty() ? nullptr : bringing_the_same(load);
       return other != nullptr && other->task->awaits_load;
     }
-    case LoadStage::kAsking:
+    case LoadStage::kLookup:
     case LoadStage::kReading:
       return !load.from_back &&
-             choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
+             load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
     case LoadStage::kHeld:
     case LoadStage::kRested:
       return false;
@@ -220,14 +221,14 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   return false;
 }
 
-// Stores have more, and there was no room for it: shall its answer leave it its own?
+// Stores have more, and there was no room for it: shall its sequence leave it its own?
 bool Loader::worth_a_turn(const Load& load, std::int64_t now_ns) const {
   return load.stage == LoadStage::kNew && load.was_refused && load.end > load.first &&
-         choose(options_.load, outlook(load, now_ns)).choice == LoadChoice::kWait;
+         load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
 }
 
 void Loader::decide(Load& load, std::int64_t now_ns) {
-  sched::Task& task = *load.task;
+  sched::SequenceTask& task = *load.task;
   const bool waits = task.state == sched::TaskState::kWaiting;
   task.awaits_load = waits && worth_waiting(load, now_ns);
   task.load_wants_room = waits && worth_a_turn(load, now_ns);
@@ -257,7 +258,7 @@ void Loader::cancel_reads(const Load& load) {
   }
 }
 
-void Loader::started(sched::Task& task, std::int64_t now_ns) {
+void Loader::started(sched::SequenceTask& task, std::int64_t now_ns) {
   task.awaits_load = false;
   const auto found = load_of_.find(&task);
   if (found == load_of_.end()) return;
@@ -273,12 +274,12 @@ void Loader::started(sched::Task& task, std::int64_t now_ns) {
     case LoadStage::kReading:
       if (!load.from_back) turn_back(load);
       return;
-    case LoadStage::kAsking:
+    case LoadStage::kLookup:
       return;
   }
 }
 
-LoadRecord Loader::ended(const sched::Task& task) {
+LoadRecord Loader::ended(const sched::SequenceTask& task) {
   if (const auto found = load_of_.find(&task); found != load_of_.end()) abandon(*found->second);
   const auto record = records_.find(&task);
   if (record == records_.end()) return {};
@@ -293,7 +294,7 @@ LoadRecord Loader::ended(const sched::Task& task) {
 
 // Its pages stay until no store writes to them.
 void Loader::abandon(Load& load) {
-  sched::Task& task = *load.task;
+  sched::SequenceTask& task = *load.task;
   task.awaits_load = task.load_wants_room = task.load_has_room = false;
   task.tokens_seen_in_pool = 0;
   LoadRecord& record = records_[&task];
@@ -305,13 +306,13 @@ void Loader::abandon(Load& load) {
   cancel_reads(load);
 }
 
-// Answers that run, and those that wait for room, come first: while they are short of it the
+// Sequences that run, and those that wait for room, come first: while they are short of it the
 // youngest load gives its room back.
 // True: one did.
 bool Loader::make_way(std::int64_t now_ns) {
-  const std::uint64_t wanted = scheduler_.running().size() * slices();
+  const std::uint64_t wanted = scheduler_.running().size() * groups();
   const bool runs_short = cache_.blocks_available() < wanted;
-  if (!runs_short && !scheduler_.someone_lacks_room()) return false;
+  if (!runs_short && !scheduler_.lacks_blocks()) return false;
   const bool patient = room_will_come();
   for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
     Load& load = **each;
@@ -320,7 +321,7 @@ bool Loader::make_way(std::int64_t now_ns) {
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
     if (patient && keeps) continue;
     // It starts over, for when its turn comes; not for ever, if others stand still for it.
-    sched::Task& task = *load.task;
+    sched::SequenceTask& task = *load.task;
     const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
     abandon(load);
     if (turns_lost < kTurnsMax) consider(task, now_ns, turns_lost);
@@ -333,7 +334,7 @@ bool Loader::make_way(std::int64_t now_ns) {
 bool Loader::room_will_come() const {
   if (!scheduler_.stands_still()) return true;
   return std::any_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
-    const bool comes = load->stage == LoadStage::kAsking || load->stage == LoadStage::kReading;
+    const bool comes = load->stage == LoadStage::kLookup || load->stage == LoadStage::kReading;
     return load->task != nullptr && load->has_turn && comes && !load->from_back;
   });
 }
@@ -354,7 +355,7 @@ std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
       next_ns = std::min(next_ns, load->arrived_ns + options_.space_wait_ns);
     } else if (!can_begin(*load)) {
       constexpr double kLongest_s = 1e6;
-      const double holds_s = choose(options_.load, outlook(*load, now_ns)).holds_s;
+      const double holds_s = load_or_recompute(options_.load, estimate(*load, now_ns)).holds_s;
       if (holds_s >= kLongest_s) continue;
       next_ns = std::min(next_ns, now_ns + static_cast<std::int64_t>(holds_s * 1e9) + 1);
     }
@@ -364,7 +365,7 @@ std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
 
 void Loader::forget_ended() {
   std::erase_if(loads_, [](const std::unique_ptr<Load>& load) {
-    return load->task == nullptr && load->pages_running == 0 && load->question == 0;
+    return load->task == nullptr && load->pages_running == 0 && load->lookup == 0;
   });
 }
 

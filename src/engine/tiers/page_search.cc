@@ -5,40 +5,40 @@
 namespace pagoda::engine {
 namespace {
 
-// Each is a question to every store: so often the search goes on before a gap.
+// Each is a lookup to every store: so often the search goes on before a gap.
 constexpr std::uint32_t kGapsMax = 16;
 
 }  // namespace
 
-PageSearch::PageSearch(const PagePlaces& places, std::span<const kv::BlockName> names,
+PageSearch::PageSearch(const PageSearchInputs& inputs, std::span<const kv::BlockHash> hashes,
                        std::uint64_t first)
-    : places_(places), names_(names), first_(first), end_(first) {
-  full_slices_ = static_cast<std::size_t>(
-      std::count_if(places.slices.begin(), places.slices.end(),
-                    [](const kv::memory::LayerReach& reach) { return reach.window == 0; }));
-  if (full_slices_ > 0) return;
-  end_ = std::max<std::uint64_t>(first, names.size());
+    : inputs_(inputs), hashes_(hashes), first_(first), end_(first) {
+  full_groups_ = static_cast<std::size_t>(
+      std::count_if(inputs.groups.begin(), inputs.groups.end(),
+                    [](const kv::memory::AttentionSpec& spec) { return spec.window == 0; }));
+  if (full_groups_ > 0) return;
+  end_ = std::max<std::uint64_t>(first, hashes.size());
   begin_windows();
 }
 
-std::optional<PageSearch::Question> PageSearch::next() {
+std::optional<PageSearch::Lookup> PageSearch::next() {
   if (stage_ == Stage::kFull) {
-    if (end_ < names_.size() && stores_empty_ < places_.stores) {
-      Question question = {.store = store_asked_, .keys = {}};
-      for (std::uint64_t block = end_; block < names_.size(); ++block) {
-        add_keys(block, /*of_windows=*/false, question);
+    if (end_ < hashes_.size() && stores_empty_ < inputs_.stores) {
+      Lookup lookup = {.store = store_asked_, .keys = {}};
+      for (std::uint64_t block = end_; block < hashes_.size(); ++block) {
+        add_keys(block, /*of_windows=*/false, lookup);
       }
-      return question;
+      return lookup;
     }
     begin_windows();
   }
   while (stage_ == Stage::kWindows && windows_from_ > windows_begin()) {
-    if (stores_empty_ < places_.stores) {
-      Question question = {.store = store_asked_, .keys = {}};
+    if (stores_empty_ < inputs_.stores) {
+      Lookup lookup = {.store = store_asked_, .keys = {}};
       for (std::uint64_t block = windows_from_; block-- > windows_begin();) {
-        add_keys(block, /*of_windows=*/true, question);
+        add_keys(block, /*of_windows=*/true, lookup);
       }
-      return question;
+      return lookup;
     }
     end_ = ++gaps_ > kGapsMax ? first_ : windows_from_ - 1;
     begin_windows();
@@ -47,11 +47,11 @@ std::optional<PageSearch::Question> PageSearch::next() {
   return std::nullopt;
 }
 
-void PageSearch::answer(std::size_t keys_found) {
+void PageSearch::record_found(std::size_t keys_found) {
   const auto store = static_cast<std::uint8_t>(store_asked_);
   std::size_t blocks = 0;
   if (stage_ == Stage::kFull) {
-    blocks = std::min<std::size_t>(keys_found / full_slices_, names_.size() - end_);
+    blocks = std::min<std::size_t>(keys_found / full_groups_, hashes_.size() - end_);
     full_stores_.resize(full_stores_.size() + blocks, store);
     end_ += blocks;
   } else {
@@ -64,7 +64,7 @@ void PageSearch::answer(std::size_t keys_found) {
   }
   // The one that just answered is asked again only if another went on from there.
   stores_empty_ = blocks > 0 ? 1 : stores_empty_ + 1;
-  store_asked_ = (store_asked_ + 1) % places_.stores;
+  store_asked_ = (store_asked_ + 1) % inputs_.stores;
 }
 
 void PageSearch::begin_windows() {
@@ -74,36 +74,36 @@ void PageSearch::begin_windows() {
   store_asked_ = stores_empty_ = 0;
 }
 
-// Does the token behind the end see the block, in this slice?
-bool PageSearch::is_needed(std::uint64_t block, std::uint32_t slice) const {
-  return block >= kv::memory::first_block_kept(places_.slices[slice], end_ * places_.block_tokens,
-                                               places_.block_tokens);
+// Does the token behind the end see the block, in this group?
+bool PageSearch::is_needed(std::uint64_t block, std::uint32_t group) const {
+  return block >= kv::memory::first_block_kept(inputs_.groups[group], end_ * inputs_.block_tokens,
+                                               inputs_.block_tokens);
 }
 
-// The first block that a window slice needs; of what the pool has it needs nothing.
+// The first block that a window group needs; of what the pool has it needs nothing.
 std::uint64_t PageSearch::windows_begin() const {
   std::uint64_t begin = end_;
-  for (const kv::memory::LayerReach& reach : places_.slices) {
-    if (reach.window == 0) continue;
-    begin = std::min(begin, kv::memory::first_block_kept(reach, end_ * places_.block_tokens,
-                                                         places_.block_tokens));
+  for (const kv::memory::AttentionSpec& spec : inputs_.groups) {
+    if (spec.window == 0) continue;
+    begin = std::min(begin, kv::memory::first_block_kept(spec, end_ * inputs_.block_tokens,
+                                                         inputs_.block_tokens));
   }
   return std::max(begin, first_);
 }
 
 std::size_t PageSearch::pages_of_windows(std::uint64_t block) const {
   std::size_t pages = 0;
-  for (std::uint32_t slice = 0; slice < places_.slices.size(); ++slice) {
-    pages += places_.slices[slice].window != 0 && is_needed(block, slice) ? 1 : 0;
+  for (std::uint32_t group = 0; group < inputs_.groups.size(); ++group) {
+    pages += inputs_.groups[group].window != 0 && is_needed(block, group) ? 1 : 0;
   }
   return pages;
 }
 
-void PageSearch::add_keys(std::uint64_t block, bool of_windows, Question& question) const {
-  for (std::uint32_t slice = 0; slice < places_.slices.size(); ++slice) {
-    const bool is_window = places_.slices[slice].window != 0;
-    if (is_window != of_windows || (is_window && !is_needed(block, slice))) continue;
-    question.keys.push_back({.space = places_.space, .name = names_[block], .slice = slice});
+void PageSearch::add_keys(std::uint64_t block, bool of_windows, Lookup& lookup) const {
+  for (std::uint32_t group = 0; group < inputs_.groups.size(); ++group) {
+    const bool is_window = inputs_.groups[group].window != 0;
+    if (is_window != of_windows || (is_window && !is_needed(block, group))) continue;
+    lookup.keys.push_back({.space = inputs_.space, .hash = hashes_[block], .group = group});
   }
 }
 

@@ -1,12 +1,12 @@
-// Which store has which page of a prompt, and how far they reach together: questions to stores one
+// Which store has which page of a prompt, and how far they reach together: lookups to stores one
 // after another, whoever asks them.
 //
-//   1. From where the pool ends forwards, full slices: every page counts.
-//   2. From there backwards, window slices: those pages that the token behind the end still sees.
+//   1. From where the pool ends forwards, full groups: every page counts.
+//   2. From there backwards, window groups: those pages that the token behind the end still sees.
 //      Where one of them is missing, no end behind it will do, and the search goes on before it.
 //
 // Stores take turns until none of them goes on from where the others end. A block's pages of full
-// slices come from one store, and those of windows from one.
+// groups come from one store, and those of windows from one.
 #pragma once
 
 #include <cstdint>
@@ -14,58 +14,59 @@
 #include <span>
 #include <vector>
 
-#include "kv/memory/slices.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/tiers/page_store.h"
 
 namespace pagoda::engine {
 
 // Of one model in one cache.
-struct PagePlaces {
+struct PageSearchInputs {
   kv::SpaceId space;
-  std::span<const kv::memory::LayerReach> slices;
+  std::span<const kv::memory::AttentionSpec> groups;
   std::uint32_t block_tokens = 0;
   std::size_t stores = 0;
 };
 
 class PageSearch {
  public:
-  struct Question {
+  struct Lookup {
     std::size_t store = 0;
     std::vector<kv::PageKey> keys;
   };
 
-  // The pool has the blocks before `first`. Names and slices must outlive the search.
-  PageSearch(const PagePlaces& places, std::span<const kv::BlockName> names, std::uint64_t first);
+  // The pool has the blocks before `first`. Names and groups must outlive the search.
+  PageSearch(const PageSearchInputs& inputs, std::span<const kv::BlockHash> hashes,
+             std::uint64_t first);
 
   // Nothing: the search has ended.
-  std::optional<Question> next();
-  // How many of the first keys of the last question are there, without a gap.
-  void answer(std::size_t keys_found);
+  std::optional<Lookup> next();
+  // How many of the first keys of the last lookup are there, without a gap.
+  void record_found(std::size_t keys_found);
 
-  // Blocks before it are in the pool or in a store, in every slice in which they are seen.
+  // Blocks before it are in the pool or in a store, in every group in which they are seen.
   std::uint64_t end() const { return end_; }
-  // Of a block in [first, end) that the slice needs.
-  std::uint8_t store_of(std::uint64_t block, std::uint32_t slice) const {
-    return (places_.slices[slice].window == 0 ? full_stores_ : window_stores_)[block - first_];
+  // Of a block in [first, end) that the group needs.
+  std::uint8_t store_of(std::uint64_t block, std::uint32_t group) const {
+    return (inputs_.groups[group].window == 0 ? full_stores_ : window_stores_)[block - first_];
   }
 
  private:
   enum class Stage : std::uint8_t { kFull, kWindows, kEnded };
 
-  bool is_needed(std::uint64_t block, std::uint32_t slice) const;
-  void add_keys(std::uint64_t block, bool of_windows, Question& question) const;
+  bool is_needed(std::uint64_t block, std::uint32_t group) const;
+  void add_keys(std::uint64_t block, bool of_windows, Lookup& lookup) const;
   std::size_t pages_of_windows(std::uint64_t block) const;
   std::uint64_t windows_begin() const;
   void begin_windows();
 
-  PagePlaces places_;
-  std::span<const kv::BlockName> names_;
+  PageSearchInputs inputs_;
+  std::span<const kv::BlockHash> hashes_;
   std::uint64_t first_;
   std::uint64_t end_;
   Stage stage_ = Stage::kFull;
   std::uint64_t windows_from_ = 0;  // windows have what they need of [windows_from_, end_)
   std::uint32_t gaps_ = 0;
-  std::size_t full_slices_ = 0;
+  std::size_t full_groups_ = 0;
   std::size_t store_asked_ = 0;
   std::size_t stores_empty_ = 0;             // that were asked since one had something
   std::vector<std::uint8_t> full_stores_;    // [block - first_]

@@ -21,27 +21,28 @@ constexpr std::size_t kBacklogQueued = 16;
 
 }  // namespace
 
-std::size_t PageWriter::NameHash::operator()(const kv::BlockName& name) const {
+std::size_t PageWriter::BlockHashHasher::operator()(const kv::BlockHash& block_hash) const {
   std::size_t hash = 0;
-  std::memcpy(&hash, name.digest.data(), sizeof(hash));
+  std::memcpy(&hash, block_hash.digest.data(), sizeof(hash));
   return hash;
 }
 
 PageWriter::PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets)
     : options_(options), cache_(cache), tickets_(tickets) {
-  for (kv::PageStore* const store : options.stores) lanes_.push_back({.store = store});
+  for (kv::PageStore* const store : options.stores) targets_.push_back({.store = store});
 }
 
 // Pinned pages cannot be evicted, and stores share what may be. One at a time may always be.
-bool PageWriter::may_pin(const Lane& lane) const {
-  const std::size_t share = cache_.pool().blocks() / lanes_.size();
-  return lane.pins < options_.writes_running_max && lane.pins <= share / kPinsPart &&
-         lane.idle_pins <= share / kIdlePinsPart;
+bool PageWriter::may_pin(const WriteTarget& target) const {
+  const std::size_t share = cache_.pool().blocks() / targets_.size();
+  return target.pins < options_.writes_running_max && target.pins <= share / kPinsPart &&
+         target.idle_pins <= share / kIdlePinsPart;
 }
 
 bool PageWriter::is_idle() const {
-  return pins_.empty() && std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-           return lane.queue.empty() && lane.backlog_left == 0;
+  return pins_.empty() &&
+         std::all_of(targets_.begin(), targets_.end(), [](const WriteTarget& target) {
+           return target.queue.empty() && target.backlog_left == 0;
          });
 }
 
@@ -52,65 +53,66 @@ void PageWriter::used(std::span<const kv::NodeId> nodes) {
 
 void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
   const bool through = options_.write == WriteMode::kThrough;
-  if (!through && (options_.write == WriteMode::kOff || !crowded_)) return;
+  if (!through && (options_.write == WriteMode::kOff || !under_pressure_)) return;
   for (const kv::NodeId node : nodes) want(node);
 }
 
-void PageWriter::notice_crowd(bool someone_lacks_room) {
-  const bool before = crowded_;
+void PageWriter::note_pressure(bool lacks_blocks) {
+  const bool before = under_pressure_;
   const std::uint64_t free = cache_.pool().blocks_free();
-  crowded_ = someone_lacks_room || free * kFreePart < cache_.pool().blocks();
-  if (!crowded_ || before) return;
+  under_pressure_ = lacks_blocks || free * kFreePart < cache_.pool().blocks();
+  if (!under_pressure_ || before) return;
   backlog_ = cache_.whole_blocks();  // used longest ago last
-  for (Lane& lane : lanes_) lane.backlog_left = backlog_.size();
+  for (WriteTarget& target : targets_) target.backlog_left = backlog_.size();
 }
 
-void PageWriter::take_backlog(Lane& lane) {
-  while (lane.backlog_left > 0 && lane.queue.size() < kBacklogQueued) {
-    want(lane, backlog_[--lane.backlog_left]);
+void PageWriter::take_backlog(WriteTarget& target) {
+  while (target.backlog_left > 0 && target.queue.size() < kBacklogQueued) {
+    want(target, backlog_[--target.backlog_left]);
   }
 }
 
 bool PageWriter::want(kv::NodeId node) {
   bool is_new = false;
   // Every store is asked, so that the use counts in each.
-  for (Lane& lane : lanes_) is_new = want(lane, node) || is_new;
+  for (WriteTarget& target : targets_) is_new = want(target, node) || is_new;
   return is_new;
 }
 
-bool PageWriter::want(Lane& lane, kv::NodeId node) {
+bool PageWriter::want(WriteTarget& target, kv::NodeId node) {
   const kv::PrefixTree& tree = cache_.tree();
   if (!space_ || !tree.is_live(node) || !tree.is_whole(node) || is_forbidden(node)) return false;
-  const kv::BlockName& name = cache_.name(node);
-  if (!lacks(lane, node) || !lane.store->takes_writes()) return false;
-  if (const auto queued = lane.queued.find(name); queued != lane.queued.end()) {
+  const kv::BlockHash& block_hash = cache_.block_hash(node);
+  if (!lacks(target, node) || !target.store->takes_writes()) return false;
+  if (const auto queued = target.queued.find(block_hash); queued != target.queued.end()) {
     queued->second = node;
     return false;
   }
-  if (is_being_written(lane, name)) return false;
-  if (lane.queue.size() >= options_.writes_queued_max && !stopping_) {
+  if (is_being_written(target, block_hash)) return false;
+  if (target.queue.size() >= options_.writes_queued_max && !stopping_) {
     ++blocks_skipped_;
     return false;
   }
-  lane.queue.push_back(name);
-  lane.queued.emplace(name, node);
+  target.queue.push_back(block_hash);
+  target.queued.emplace(block_hash, node);
   return true;
 }
 
 // Is one of the block's pages not there?
-bool PageWriter::lacks(const Lane& lane, kv::NodeId node) const {
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    if (!cache_.tree().page(node, slice)) continue;
-    if (!lane.store->keeps({.space = *space_, .name = cache_.name(node), .slice = slice})) {
+bool PageWriter::lacks(const WriteTarget& target, kv::NodeId node) const {
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (!cache_.tree().page(node, group)) continue;
+    if (!target.store->keeps({.space = *space_, .hash = cache_.block_hash(node), .group = group})) {
       return true;
     }
   }
   return false;
 }
 
-bool PageWriter::is_being_written(const Lane& lane, const kv::BlockName& name) const {
-  return lane.pins > 0 && std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
-           return pin.second.lane == index_of(lane) && pin.second.name == name;
+bool PageWriter::is_being_written(const WriteTarget& target,
+                                  const kv::BlockHash& block_hash) const {
+  return target.pins > 0 && std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
+           return pin.second.target == index_of(target) && pin.second.block_hash == block_hash;
          });
 }
 
@@ -137,18 +139,18 @@ bool PageWriter::is_writing(kv::OwnerId owner) const {
                      [&](const auto& pin) { return pin.second.owner == owner; });
 }
 
-void PageWriter::poll(bool someone_lacks_room, bool stands_still) {
+void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   if (!space_ || options_.write == WriteMode::kOff) return;
-  notice_crowd(someone_lacks_room);
-  for (Lane& lane : lanes_) take_backlog(lane);
+  note_pressure(lacks_blocks);
+  for (WriteTarget& target : targets_) take_backlog(target);
   if (is_short_of_room()) note_leaving();
-  if (someone_lacks_room && stands_still) return;  // what is pinned may be all that is in its way
-  for (Lane& lane : lanes_) {
-    while (!lane.queue.empty() && may_pin(lane)) {
-      const auto next = lane.queued.find(lane.queue.front());
-      if (!write(lane, {next->second, next->first})) break;
-      lane.queued.erase(next);
-      lane.queue.pop_front();
+  if (lacks_blocks && stands_still) return;  // what is pinned may be all that is in its way
+  for (WriteTarget& target : targets_) {
+    while (!target.queue.empty() && may_pin(target)) {
+      const auto next = target.queued.find(target.queue.front());
+      if (!write(target, {next->second, next->first})) break;
+      target.queued.erase(next);
+      target.queue.pop_front();
     }
   }
 }
@@ -165,7 +167,7 @@ bool PageWriter::is_short_of_room() {
 // A chain leaves from its end: what stands before its last block follows soon.
 void PageWriter::note_leaving() {
   const kv::PrefixTree& tree = cache_.tree();
-  for (kv::NodeId node : cache_.leaving_next(kChainsLookedAt)) {
+  for (kv::NodeId node : cache_.eviction_candidates(kChainsLookedAt)) {
     for (std::size_t i = 0; i < kBlocksLookedAt && !tree.is_root(node) && want(node); ++i) {
       node = tree.parent(node);
     }
@@ -173,13 +175,13 @@ void PageWriter::note_leaving() {
 }
 
 // False when the store has too much to do: once more, later.
-bool PageWriter::write(Lane& lane, const Wanted& wanted) {
-  if (!lane.store->takes_writes()) return true;
-  for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-    const kv::PageKey key = {.space = *space_, .name = wanted.name, .slice = slice};
-    if (lane.store->keeps(key)) continue;
+bool PageWriter::write(WriteTarget& target, const Wanted& wanted) {
+  if (!target.store->takes_writes()) return true;
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const kv::PageKey key = {.space = *space_, .hash = wanted.block_hash, .group = group};
+    if (target.store->keeps(key)) continue;
     const std::uint32_t idle_before = cache_.pool().blocks_idle();
-    const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.name, slice);
+    const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.block_hash, group);
     if (!block) continue;  // it left meanwhile
     if (is_forbidden(wanted.node)) {
       cache_.unpin_page(*block);
@@ -187,13 +189,13 @@ bool PageWriter::write(Lane& lane, const Wanted& wanted) {
     }
     const bool was_idle = is_held_for_stores(*block, cache_.pool().blocks_idle() < idle_before);
     const kv::StoreTicket ticket = ++tickets_;
-    if (!lane.store->write({ticket, label_of(wanted.node, slice), options_.page_at(*block)})) {
+    if (!target.store->write({ticket, label_of(wanted.node, group), options_.page_at(*block)})) {
       cache_.unpin_page(*block);
       return false;
     }
-    pins_[ticket] = {index_of(lane), *block, wanted.name, owner_of(wanted.node), was_idle};
-    ++lane.pins;
-    lane.idle_pins += was_idle ? 1 : 0;
+    pins_[ticket] = {index_of(target), *block, wanted.block_hash, owner_of(wanted.node), was_idle};
+    ++target.pins;
+    target.idle_pins += was_idle ? 1 : 0;
   }
   return true;
 }
@@ -205,14 +207,14 @@ bool PageWriter::is_held_for_stores(kv::BlockId block, bool was_idle) const {
          });
 }
 
-kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t slice) const {
+kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t group) const {
   const kv::PrefixTree& tree = cache_.tree();
   const auto tokens = tree.tokens(node);
   const kv::SaltId region = tree.region(node);
   const bool is_public = region == kv::kPublic || !options_.owner_tag;
-  return {.key = {.space = *space_, .name = cache_.name(node), .slice = slice},
+  return {.key = {.space = *space_, .hash = cache_.block_hash(node), .group = group},
           .owner = is_public ? kv::OwnerTag{} : options_.owner_tag(cache_.salts().owner(region)),
-          .parent = cache_.name(tree.parent(node)),
+          .parent = cache_.block_hash(tree.parent(node)),
           .tokens = {tokens.begin(), tokens.end()}};
 }
 
@@ -220,18 +222,18 @@ bool PageWriter::take(const kv::StoreReport& report) {
   const auto pin = pins_.find(report.ticket);
   if (pin == pins_.end()) return false;
   cache_.unpin_page(pin->second.block);
-  Lane& lane = lanes_[pin->second.lane];
-  --lane.pins;
-  lane.idle_pins -= pin->second.was_idle ? 1 : 0;
+  WriteTarget& target = targets_[pin->second.target];
+  --target.pins;
+  target.idle_pins -= pin->second.was_idle ? 1 : 0;
   pins_.erase(pin);
   return true;
 }
 
 void PageWriter::drop_queue() {
-  for (Lane& lane : lanes_) {
-    lane.queue.clear();
-    lane.queued.clear();
-    lane.backlog_left = 0;
+  for (WriteTarget& target : targets_) {
+    target.queue.clear();
+    target.queued.clear();
+    target.backlog_left = 0;
   }
   backlog_.clear();
 }
@@ -241,7 +243,7 @@ void PageWriter::drop_space() {
   space_.reset();
 }
 
-void PageWriter::keep_all() {
+void PageWriter::offload_all() {
   stopping_ = true;
   if (options_.write == WriteMode::kOff) return;
   for (const kv::NodeId node : cache_.whole_blocks()) want(node);

@@ -1,7 +1,7 @@
 // Keeps copies of pages in tiers: of what was used twice, of what is about to be evicted, and at a
 // clean stop of as much as there is time for. Once half of the pool is taken, all of it is about to
 // be evicted: whatever comes next takes the room of what is there, many blocks in one step, and of
-// an answer as soon as it has ended. So what was computed until then is written in the background,
+// a sequence as soon as it has ended. So what was computed until then is written in the background,
 // and from then on a block is written when it is whole.
 //
 // A page is pinned while a store copies it. Every store has a queue and pins of its own, so that
@@ -39,10 +39,10 @@ class PageWriter {
   bool take(const kv::StoreReport& report);
   // Writes what is queued and what is about to leave.
   // `stands_still`: nothing runs and the last plan began nothing (Scheduler::stands_still).
-  void poll(bool someone_lacks_room, bool stands_still);
+  void poll(bool lacks_blocks, bool stands_still);
   // All whole blocks are to be kept, most recently used first: for a clean stop, poll()ed until
   // is_idle().
-  void keep_all();
+  void offload_all();
   // What has not begun is not written.
   void drop_queue();
 
@@ -57,63 +57,63 @@ class PageWriter {
   std::size_t pages_pinned() const { return pins_.size(); }
 
  private:
-  struct NameHash {
-    std::size_t operator()(const kv::BlockName& name) const;
+  struct BlockHashHasher {
+    std::size_t operator()(const kv::BlockHash& block_hash) const;
   };
   struct Wanted {
     kv::NodeId node;
-    kv::BlockName name;
+    kv::BlockHash block_hash;
   };
   // What one store is to get.
-  struct Lane {
+  struct WriteTarget {
     kv::PageStore* store;
-    std::deque<kv::BlockName> queue = {};
+    std::deque<kv::BlockHash> queue = {};
     // Of what is in the queue: its node, the newest where it was evicted and computed again.
-    std::unordered_map<kv::BlockName, kv::NodeId, NameHash> queued = {};
+    std::unordered_map<kv::BlockHash, kv::NodeId, BlockHashHasher> queued = {};
     std::size_t backlog_left = 0;  // of backlog_, which is gone through from its end
     std::size_t pins = 0;
     std::size_t idle_pins = 0;  // of them: of pages nobody else held
   };
   struct Pin {
-    std::size_t lane;
+    std::size_t target;
     kv::BlockId block;
-    kv::BlockName name;
+    kv::BlockHash block_hash;
     std::optional<kv::OwnerId> owner;  // of a private page
     bool was_idle;                     // no answer held it
   };
 
   // False: every store that takes writes has it, or it is queued for it.
   bool want(kv::NodeId node);
-  bool want(Lane& lane, kv::NodeId node);
-  bool lacks(const Lane& lane, kv::NodeId node) const;
-  bool is_being_written(const Lane& lane, const kv::BlockName& name) const;
+  bool want(WriteTarget& target, kv::NodeId node);
+  bool lacks(const WriteTarget& target, kv::NodeId node) const;
+  bool is_being_written(const WriteTarget& target, const kv::BlockHash& block_hash) const;
   bool is_forbidden(kv::NodeId node) const;
   std::optional<kv::OwnerId> owner_of(kv::NodeId node) const;
-  void notice_crowd(bool someone_lacks_room);
-  void take_backlog(Lane& lane);
+  void note_pressure(bool lacks_blocks);
+  void take_backlog(WriteTarget& target);
   bool is_short_of_room();
   void note_leaving();
-  bool write(Lane& lane, const Wanted& wanted);
+  bool write(WriteTarget& target, const Wanted& wanted);
   bool is_held_for_stores(kv::BlockId block, bool was_idle) const;
-  kv::PageLabel label_of(kv::NodeId node, std::uint32_t slice) const;
-  std::uint32_t slices() const { return static_cast<std::uint32_t>(cache_.slice_reaches().size()); }
-  std::size_t index_of(const Lane& lane) const {
-    return static_cast<std::size_t>(&lane - lanes_.data());
+  kv::PageLabel label_of(kv::NodeId node, std::uint32_t group) const;
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
+  std::size_t index_of(const WriteTarget& target) const {
+    return static_cast<std::size_t>(&target - targets_.data());
   }
-  bool may_pin(const Lane& lane) const;
+  bool may_pin(const WriteTarget& target) const;
 
   const TierOptions& options_;
   kv::Cache& cache_;
   kv::StoreTicket& tickets_;
   std::optional<kv::SpaceId> space_;
-  std::vector<Lane> lanes_;                        // [store]
+  std::vector<WriteTarget> targets_;               // [store]
   std::vector<kv::NodeId> backlog_;                // to be queued for every store
   std::unordered_map<kv::StoreTicket, Pin> pins_;  // being written
   std::vector<kv::OwnerId> forbidden_;
   std::uint64_t evicted_seen_ = 0;  // Cache::blocks_evicted() at the last look
   std::uint64_t free_seen_ = 0;     // blocks that were free then
   std::uint64_t blocks_skipped_ = 0;
-  bool crowded_ = false;
+  bool under_pressure_ = false;
   bool stopping_ = false;
 };
 

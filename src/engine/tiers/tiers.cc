@@ -40,15 +40,15 @@ bool Tiers::drop_space() {
   return std::exchange(has_space_, false);
 }
 
-void Tiers::start(sched::Task& task, std::int64_t now_ns) {
+void Tiers::start(sched::SequenceTask& task, std::int64_t now_ns) {
   writer_.used(task.sequence->nodes());
   loader_.started(task, now_ns);
 }
 
-void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockName> names,
+void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
                     kv::Explanation& why) {
   if (prompt.empty()) return;
-  const std::uint64_t end = loader_.tokens_at_hand(prompt, names, why.tokens_matched);
+  const std::uint64_t end = loader_.tokens_at_hand(prompt, hashes, why.tokens_matched);
   if (end <= why.tokens_matched) return;
   why.tokens_in_tier = end - why.tokens_matched;
   why.tokens_reachable = std::max(why.tokens_reachable, end);
@@ -63,8 +63,8 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockNa
 void Tiers::poll(std::int64_t now_ns) {
   const bool had_reports = take_reports(now_ns);
   loader_.poll(now_ns);
-  writer_.poll(scheduler_.someone_lacks_room(), scheduler_.stands_still());
-  // What ended as soon as it was asked for rings no bell.
+  writer_.poll(scheduler_.lacks_blocks(), scheduler_.stands_still());
+  // What ended as soon as it was asked for notifies nobody.
   took_reports_ = take_reports(now_ns) || had_reports;
 }
 

@@ -19,7 +19,7 @@ namespace pagoda::engine {
 
 class Tiers {
  public:
-  // All must outlive the tiers; the cache names its blocks.
+  // All must outlive the tiers; the cache hashes its blocks.
   Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler);
   ~Tiers();
 
@@ -30,20 +30,20 @@ class Tiers {
   bool drop_space();
 
   // A task's way: it waits, it runs, more of it is computed, it ends.
-  void wait(sched::Task& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
-  void start(sched::Task& task, std::int64_t now_ns);
+  void wait(sched::SequenceTask& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
+  void start(sched::SequenceTask& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
-  LoadRecord end(const sched::Task& task) { return loader_.ended(task); }
+  LoadRecord end(const sched::SequenceTask& task) { return loader_.ended(task); }
 
-  // What the tiers that answer at once have of a prompt is not missing. `names` are those of its
+  // What the tiers that answer at once have of a prompt is not missing. `hashes` are those of its
   // whole blocks.
-  void explain(std::span<const TokenId> prompt, std::span<const kv::BlockName> names,
+  void explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
                kv::Explanation& why);
 
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);
 
-  // When poll() is due though no store rings its bell; the end of time: never.
+  // When poll() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns(std::int64_t now_ns) const;
   // Is anything on its way, in or out?
   bool is_idle() const { return loader_.is_idle() && writer_.is_idle(); }
@@ -53,7 +53,7 @@ class Tiers {
   PageWriter& writer() { return writer_; }
 
   // A clean stop: keeps what is worth it until the time is up. Nothing runs any more.
-  void keep_all() { writer_.keep_all(); }
+  void offload_all() { writer_.offload_all(); }
 
  private:
   // True: there were some.

@@ -1,5 +1,5 @@
 // How every kernel here is launched: it may begin while the launch before it ends, and calls
-// wait_for_launch_before() before it touches anything that a launch wrote.
+// pdl_wait() before it touches anything that a launch wrote.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,7 @@
 namespace pagoda::kernels::cuda {
 
 // Of an H100 or H200, and the blocks of a persistent kernel.
-inline constexpr std::uint32_t kProcessors = 132;
+inline constexpr std::uint32_t kSmCount = 132;
 
 template <class... Parameters, class... Arguments>
 void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threads,
@@ -24,13 +24,13 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threa
   attribute.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  // An error stays with the thread until device::last_launch() takes it.
+  // An error stays with the thread until device::last_launch_error() takes it.
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
 // Dynamic shared memory above 48 KB: once, before the first launch.
 template <class... Parameters>
-cudaError_t allow_shared(void (*kernel)(Parameters...), std::uint32_t bytes) {
+cudaError_t allow_dynamic_smem(void (*kernel)(Parameters...), std::uint32_t bytes) {
   const cudaError_t carved = cudaFuncSetAttribute(
       kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   if (carved != cudaSuccess) return carved;

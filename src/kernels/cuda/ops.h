@@ -6,51 +6,50 @@
 // No kernel's result depends on the batch: an output is a function of its own row, the weights and
 // absolute positions.
 //
-// The arithmetic, name "hopper". Its twin in plain C++ is twin.h.
+// The sm90 numerics, whose id is "hopper". Their reference in plain C++ is reference.h.
 //
-//   product   The factors are bf16. A sum over K takes steps of 16 columns, in order, one chain
+//   GEMM      The factors are bf16. A sum over K takes steps of 16 columns, in order, one chain
 //             from 0: sum = step(sum), where a step adds its 16 products to the sum so far the way
 //             a tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
 //             mma.m16n8k16 and wgmma of any width give the same bits (measured), so tiles may have
 //             any shape. K is never split.
-//   codes     Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
-//             kCodes8Short) U = the product sum of the codes from 0, X = that of ones
-//             (kCodes4Minimum alone); then sum = fma(scale, U, sum), sum = fma(minimum, X, sum);
-//             groups in order. K has kCodeParts parts of whole chunks, each summed from 0, and y
+//   quantised Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
+//             kInt8Group16) U = the MMA sum of the codes from 0, X = that of ones (kInt4Min alone);
+//             then sum = fma(scale, U, sum), sum = fma(minimum, X, sum); groups in order. K has
+//             kSplitK parts of whole chunks, each summed from 0, and y
 //             is (part 0 + part 1) + part 2 …, left to right: as many chains may run side by side.
 //   norm      rms_norm: 256 threads, thread i adds x * x of columns i, i + 256, … by fma from 0;
 //             lanes fold by 16, 8, 4, 2, 1, then warps in order. mean = sum / width,
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
-//   head norm a warp each: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
-//   by
-//             16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
-//   gate      y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
+//   QK norm   a warp a head: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
+//             by 16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
+//   SwiGLU    y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
 //   rope      in fp32 as ops.h: each product rounded, then added.
 //   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
 //             eight bits holds fp16 numbers (code * 2^e, kv/memory/codec.h): with them all is as in
 //             a cache of fp16. Keys are divided into splits of kSplitKeys from position 0, walked
-//             in tiles of kTileKeys. A tile: scores by product sum over the dimensions, in steps of
+//             in tiles of kKeyTile. A tile: scores by MMA sum over the dimensions, in steps of
 //             16; top = max(top, max(-1e30, scores) * c), c = scale * log2 e: also where all are
 //             NaN; weight = exp2(fma(score, c, -top)); weights are added in four lanes, key k in
-//             lane k % 8 / 2, each in order from 0; values by product sum in steps of 16 keys, from
+//             lane k % 8 / 2, each in order from 0; values by MMA sum in steps of 16 keys, from
 //             0. To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
 //             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
 //             sum = fma(left, a, right * b). At the end value sum / weight sum.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
-//   draw      Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
-//             2^30 * exp_fixed((logit - best) * sharpness) to the nearest even, 0 where the
-//             exponential is below min_p; of the first top_k tokens alone. Rounds draw from a
+//   sampling  Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
+//             2^30 * exp_fixed((logit - best) * inverse_temperature) to the nearest even, 0 where
+//             the exponential is below min_p; of the first top_k tokens alone. Rounds sample from a
 //             field, at first all of them: target = floor(random_unit(seed, round << 32,
 //             position) * mass of the field), the token at which weights added up by id pass it; it
-//             is the choice if what comes before it in order weighs less than top_p * the mass of
-//             all, in doubles, else that is the next field. Sums of integers have no order.
+//             is the sampled one if what comes before it in order weighs less than top_p * the mass
+//             of all, in doubles, else that is the next field. Sums of integers have no order.
 //
-// The rows of factors (an *operand*) of a product stand in blocks of 8 rows by 8 columns, 128 bytes
-// each, the shape in which tensor cores read, all rows of 64 columns together, so that a few large
-// copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16. Where rows have no
-// whole number of 64 columns, whoever writes an operand writes zeros into the rest: what an earlier
-// step left there may be NaN, and the weights' zeros do not undo that.
+// The rows that a GEMM multiplies (*packed activations*) stand in blocks of 8 rows by 8 columns,
+// 128 bytes each, the shape in which tensor cores read, all rows of 64 columns together, so that a
+// few large copies fetch them: [columns / 64][rows / 8][8 blocks][8 rows][8 columns] bf16. Where
+// rows have no whole number of 64 columns, whoever writes activations writes zeros into the rest:
+// what an earlier step left there may be NaN, and the weights' zeros do not undo that.
 #pragma once
 
 #include <cstddef>
@@ -58,81 +57,81 @@
 #include <span>
 
 #include "device/device.h"
-#include "kernels/cuda/packed_matrix.h"
+#include "kernels/cuda/gemm/packed_matrix.h"
 #include "kv/memory/page_layout.h"
 
 namespace pagoda::kernels::cuda {
 
 // The numerics id: raised whenever a result may change by a bit.
-inline constexpr const char* kArithmeticName = "hopper";
-inline constexpr std::uint32_t kArithmeticVersion = 4;
+inline constexpr const char* kNumericsName = "hopper";
+inline constexpr std::uint32_t kNumericsVersion = 4;
 
 inline constexpr std::uint32_t kSplitKeys = 256;
-inline constexpr std::uint32_t kTileKeys = 64;
+inline constexpr std::uint32_t kKeyTile = 64;
 inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head in a tile
 // The same of a wide tile, by head size.
 constexpr std::uint32_t wide_rows(std::uint32_t head_dim) { return head_dim > 128 ? 64 : 128; }
 
-using Stream = device::StreamHandle;
+using device::StreamHandle;
 using Bf16 = std::uint16_t;  // bits
 
-constexpr std::size_t operand_values(std::size_t rows, std::size_t columns) {
+constexpr std::size_t activation_values(std::size_t rows, std::size_t columns) {
   return (rows + 7) / 8 * 8 * chunks_of(columns) * kChunkColumns;
 }
-// Of an operand of `rows` rows.
-constexpr std::size_t operand_place(std::size_t row, std::size_t column, std::size_t rows) {
-  const std::size_t eight = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
-  return ((eight * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
+// Of activations of `rows` rows.
+constexpr std::size_t activation_index(std::size_t row, std::size_t column, std::size_t rows) {
+  const std::size_t row_block = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
+  return ((row_block * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
 }
 
-// Part `part` of the sums of codes is chunks [part_begin(part), part_begin(part + 1)).
-inline constexpr std::uint32_t kCodeParts = 8;
-constexpr std::uint32_t part_begin(std::uint32_t chunks, std::uint32_t part) {
-  return chunks * part / kCodeParts;
+// Part `part` of the sums of codes is chunks [split_k_begin(part), split_k_begin(part + 1)).
+inline constexpr std::uint32_t kSplitK = 8;
+constexpr std::uint32_t split_k_begin(std::uint32_t chunks, std::uint32_t part) {
+  return chunks * part / kSplitK;
 }
 
-struct Matrix {
-  Form form = Form::kBf16;
+struct PackedMatrix {
+  WeightFormat format = WeightFormat::kBf16;
   const std::byte* data = nullptr;
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
 };
 
-// What becomes of y[row, n], the product of operand row and weight row n.
-enum class Finish : std::uint8_t {
-  kStore,  // out = y + bias
-  kAdd,    // out += y + bias
-  kGate,   // weight rows 16i to 16i + 7 are gates, 16i + 8 to 16i + 15 their ups:
-           // operand[row, 8i + j] = gate(y[16i + j], y[16i + 8 + j]). Weight rows of zeros
-           // beyond the last make up whole chunks of the operand, which are zeros then.
+// The epilogue: what becomes of y[row, n], the product of a row of activations and weight row n.
+enum class Epilogue : std::uint8_t {
+  kStore,   // out = y + bias
+  kAdd,     // out += y + bias
+  kSwiGlu,  // weight rows 16i to 16i + 7 are gates, 16i + 8 to 16i + 15 their ups:
+            // activations[row, 8i + j] = swiglu(y[16i + j], y[16i + 8 + j]). Weight rows of zeros
+            // beyond the last make up whole chunks of the activations, which are zeros then.
 };
 
-struct Product {
-  Matrix weight;
-  const Bf16* x = nullptr;  // operand of weight.columns
+struct Gemm {
+  PackedMatrix weight;
+  const Bf16* x = nullptr;  // activations of weight.columns
   std::uint32_t rows = 0;
-  Finish finish = Finish::kStore;
+  Epilogue epilogue = Epilogue::kStore;
   float* out = nullptr;  // [rows, out_stride]
   std::size_t out_stride = 0;
   const float* bias = nullptr;  // [weight.rows], or none
-  Bf16* operand = nullptr;      // kGate: of weight.rows / 2 columns
+  Bf16* activations = nullptr;  // kSwiGlu: of weight.rows / 2 columns
 };
-void launch_product(const Product& job, Stream stream);
+void launch_gemm(const Gemm& job, StreamHandle stream);
 
 // What a step is about, as arrays on the device. Rows beyond those of the step have position
 // kNoPosition: they are computed and leave nothing behind.
 inline constexpr std::uint32_t kNoPosition = 0xFFFFFFFFu;
 
-struct RowPlace {
-  std::uint32_t token;     // when `chosen` is kNoChoice
-  std::uint32_t chosen;    // else: which choice of the launch before
-  std::uint32_t position;  // kNoPosition: none
+struct BatchToken {
+  std::uint32_t token;          // when `sampled_index` is kNotSampled
+  std::uint32_t sampled_index;  // else: which token sampled by the launch before
+  std::uint32_t position;       // kNoPosition: none
   std::uint32_t sequence;
 };
-inline constexpr std::uint32_t kNoChoice = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kNotSampled = 0xFFFFFFFFu;
 
-// Rows of one sequence. Tables of slice s begin at table + s * the step's table stride.
-struct SequencePlace {
+// Rows of one sequence. Tables of group s begin at table + s * the step's table stride.
+struct BatchSequence {
   std::uint32_t first_row;
   std::uint32_t rows;
   std::uint32_t first_position;
@@ -157,28 +156,28 @@ constexpr std::size_t partial_floats(std::size_t head_dim) { return head_dim + 4
 // residual[row] = embedding[token of the row], [rows, width]
 struct Embed {
   const Bf16* table = nullptr;  // [vocabulary, width]
-  const RowPlace* places = nullptr;
-  const std::uint32_t* choices = nullptr;  // of the launch before
+  const BatchToken* batch_tokens = nullptr;
+  const std::uint32_t* sampled_tokens = nullptr;  // of the launch before
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   float* residual = nullptr;
 };
-void launch_embed(const Embed& job, Stream stream);
+void launch_embed(const Embed& job, StreamHandle stream);
 
-// operand[i] = norm of residual[source ? source[i] : i]
-struct Norm {
+// activations[i] = norm of residual[source ? source[i] : i]
+struct RmsNorm {
   const float* residual = nullptr;  // [rows, width]
   const float* weight = nullptr;
   const std::uint32_t* source = nullptr;
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   float epsilon = 0;
-  Bf16* operand = nullptr;
+  Bf16* activations = nullptr;
 };
-void launch_norm(const Norm& job, Stream stream);
+void launch_rms_norm(const RmsNorm& job, StreamHandle stream);
 
 // Normalises the heads of queries and of keys in place.
-struct HeadNorm {
+struct QkNorm {
   float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
   const float* query_weight = nullptr;  // [head_dim]
   const float* key_weight = nullptr;
@@ -188,59 +187,59 @@ struct HeadNorm {
   std::uint32_t head_dim = 0;
   float epsilon = 0;
 };
-void launch_head_norm(const HeadNorm& job, Stream stream);
+void launch_qk_norm(const QkNorm& job, StreamHandle stream);
 
 // The pages of one layer, and how its block tables are found.
-struct Pages {
+struct PagedKv {
   std::byte* data = nullptr;
   kv::memory::PageLayout layout;          // rows, not of kF32; block_tokens a power of two
-  std::uint32_t layer = 0;                // within the slice
-  const std::uint32_t* tables = nullptr;  // of this slice
+  std::uint32_t layer = 0;                // within the group
+  const std::uint32_t* tables = nullptr;  // of this group
 };
 
 // Rotates queries and keys, rounds queries, and rounds keys and values into their pages. The rule
 // for what is not finite is that of CPUs, and so are the bounds (kv/memory/element_range.h), which
 // queries, keys and values of a cache share: a head with a key or value that is not finite in the
-// cache's element gets a NaN key and values 0; a head of a query that is not is NaN. `spoilt` of
+// cache's element gets a NaN key and values 0; a head of a query that is not is NaN. `nonfinite` of
 // its sequence becomes 1 then.
-struct Append {
+struct RopeAndStoreKv {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
-  const RowPlace* places = nullptr;
-  const SequencePlace* sequences = nullptr;
-  Pages pages;
+  const BatchToken* batch_tokens = nullptr;
+  const BatchSequence* sequences = nullptr;
+  PagedKv pages;
   std::uint32_t rows = 0;
   std::uint32_t heads = 0;
   const float* cosines = nullptr;  // [positions, pairs]
   const float* sines = nullptr;
   std::uint32_t pairs = 0;
-  bool adjacent = true;             // kernels::RopePairing
-  std::uint16_t* query = nullptr;   // [rows, heads, head_dim] of the cache's element, or fp16
-  std::uint32_t* spoilt = nullptr;  // [sequences], or none
+  bool adjacent = true;                // kernels::RopePairing
+  std::uint16_t* query = nullptr;      // [rows, heads, head_dim] of the cache's element, or fp16
+  std::uint32_t* nonfinite = nullptr;  // [sequences], or none
 };
-void launch_append(const Append& job, Stream stream);
+void launch_rope_and_store_kv(const RopeAndStoreKv& job, StreamHandle stream);
 
-struct Attend {
+struct PagedAttention {
   const std::uint16_t* query = nullptr;
-  const SequencePlace* sequences = nullptr;
-  Pages pages;
+  const BatchSequence* sequences = nullptr;
+  PagedKv pages;
   std::uint32_t heads = 0;
   std::uint32_t window = 0;
   float scale = 1;
   const AttentionItem* items = nullptr;
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
-  std::uint32_t rows = 0;     // of the step
-  float* partials = nullptr;  // [query rows][partial_floats(head_dim)]
-  Bf16* operand = nullptr;    // of heads * head_dim columns
+  std::uint32_t rows = 0;       // of the step
+  float* partials = nullptr;    // [query rows][partial_floats(head_dim)]
+  Bf16* activations = nullptr;  // of heads * head_dim columns
 };
 // Rows of the cache before a sequence's first one are read while the launch before may still run:
 // they were there when that one began.
-void launch_attend(const Attend& job, Stream stream);
+void launch_paged_attention(const PagedAttention& job, StreamHandle stream);
 // Items in wide tiles, all of them kWhole; not of an eight-bit cache.
-void launch_attend_wide(const Attend& job, Stream stream);
+void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
-void launch_merge(const Attend& job, Stream stream);
+void launch_merge_splits(const PagedAttention& job, StreamHandle stream);
 
 // The rows of the first `tokens` tokens of a block, keys, values and scales of all layers, from one
 // page to another, and no byte of another row: kv::memory::copy_rows() on the device.
@@ -255,13 +254,13 @@ struct CopyRows {
   kv::memory::PageLayout layout;      // rows; key_dim equals value_dim
   std::span<const BlockCopy> copies;  // in host memory, read before the call returns
 };
-void launch_copy_rows(const CopyRows& job, Stream stream);
+void launch_copy_rows(const CopyRows& job, StreamHandle stream);
 
 // How a token is chosen: as engine/sampler.h says in its steps 4 to 8, to the bit.
-struct Draw {
-  std::uint32_t row = 0;    // of the logits; kNoRow: nothing is chosen
-  float sharpness = 0;      // 1 / temperature; 0: the first in order
-  std::uint32_t top_k = 0;  // at most kTopKMax, or at least the vocabulary; 0: all
+struct GpuSamplingParams {
+  std::uint32_t row = 0;          // of the logits; kNoRow: nothing is chosen
+  float inverse_temperature = 0;  // 1 / temperature; 0: the first in order
+  std::uint32_t top_k = 0;        // at most kTopKMax, or at least the vocabulary; 0: all
   float top_p = 1;
   float min_p = 0;
   std::uint32_t seed_low = 0;
@@ -271,29 +270,30 @@ struct Draw {
 inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
 inline constexpr std::uint32_t kTopKMax = 1024;
 
-// choices[i] = the token that draw i gives; kNoChoice when a logit of its row is not finite.
-struct Choose {
-  const float* logits = nullptr;  // [rows, vocabulary]
-  const Draw* draws = nullptr;    // [count]
+// sampled_tokens[i] = the token sampled by params i; kNotSampled when a logit of its row is not
+// finite.
+struct Sample {
+  const float* logits = nullptr;               // [rows, vocabulary]
+  const GpuSamplingParams* samples = nullptr;  // [count]
   std::uint32_t count = 0;
   std::uint32_t vocabulary = 0;
-  std::uint32_t* choices = nullptr;
+  std::uint32_t* sampled_tokens = nullptr;
 };
-void launch_choose(const Choose& job, Stream stream);
+void launch_sample(const Sample& job, StreamHandle stream);
 
-// Seeded weights in packed form, as if uniform values of the given bound had been packed: for
+// Seeded weights in packed format, as if uniform values of the given bound had been packed: for
 // measuring without files. Codes and scales are those of a matrix with such values.
 struct RandomFill {
-  Form form = Form::kBf16;
+  WeightFormat format = WeightFormat::kBf16;
   std::byte* data = nullptr;
   std::uint64_t chunks = 0;  // of all row tiles
   float bound = 1;
   std::uint64_t seed = 0;
 };
-void launch_random_fill(const RandomFill& job, Stream stream);
+void launch_random_fill(const RandomFill& job, StreamHandle stream);
 // count values of bf16, uniform.
 void launch_random_bf16(Bf16* values, std::uint64_t count, float bound, std::uint64_t seed,
-                        Stream stream);
+                        StreamHandle stream);
 
 // Raises the shared memory limits of all kernels: once, after the device is open.
 Status prepare_kernels();

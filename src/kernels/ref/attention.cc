@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/exp.h"
-#include "kernels/ref/lanes.h"
+#include "kernels/ref/lane_reduction.h"
 #include "kv/memory/codec.h"
 
 namespace pagoda::kernels::ref {
@@ -32,15 +32,15 @@ void add_tile(Running run, const kv::memory::SequenceView& view, std::uint32_t k
   const kv::memory::PageLayout& layout = view.layer.layout;
   float maximum = run.maximum;
   for (std::uint64_t key = begin; key < end; ++key) {
-    maximum = std::max(maximum, scores[key % kFloatsTile]);
+    maximum = std::max(maximum, scores[key % kFp32KeyTile]);
   }
   const float shrink = exp_fixed(run.maximum - maximum);
   run.maximum = maximum;
   for (std::uint32_t d = 0; d < layout.value_dim; ++d) run.values[d] *= shrink;
 
-  LaneSum weights;
+  LaneReduction weights;
   for (std::uint64_t key = begin; key < end; ++key) {
-    const float weight = exp_fixed(scores[key % kFloatsTile] - maximum);
+    const float weight = exp_fixed(scores[key % kFp32KeyTile] - maximum);
     weights.add(key, weight);
     kv::memory::decode_row(layout.element, view.value_row(kv_head, key), layout.value_dim, value);
     for (std::uint32_t d = 0; d < layout.value_dim; ++d) {
@@ -62,19 +62,19 @@ struct Query {
 void attend_one(const Query& query, const float* q, float* scratch, Running run) {
   const kv::memory::PageLayout& layout = query.view.layer.layout;
   const std::uint64_t first = std::max<std::uint64_t>(
-      first_visible_key(query.position, query.job.window), query.split * kFloatsSplit);
+      first_visible_key(query.position, query.job.window), query.split * kFp32SplitKeys);
   const std::uint64_t last =
-      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFloatsSplit);
+      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFp32SplitKeys);
   run.maximum = kNothing;
   run.sum = 0.0f;
   std::fill_n(run.values, layout.value_dim, 0.0f);
-  std::array<float, kFloatsTile> scores = {};
+  std::array<float, kFp32KeyTile> scores = {};
   for (std::uint64_t begin = first; begin < last;) {
-    const std::uint64_t end = std::min(last, (begin / kFloatsTile + 1) * kFloatsTile);
+    const std::uint64_t end = std::min(last, (begin / kFp32KeyTile + 1) * kFp32KeyTile);
     for (std::uint64_t key = begin; key < end; ++key) {
       kv::memory::decode_row(layout.element, query.view.key_row(query.kv_head, key), layout.key_dim,
                              scratch);
-      scores[key % kFloatsTile] = dot(q, scratch, layout.key_dim) * query.job.scale;
+      scores[key % kFp32KeyTile] = dot(q, scratch, layout.key_dim) * query.job.scale;
     }
     add_tile(run, query.view, query.kv_head, begin, end, scores.data(), scratch + layout.key_dim);
     begin = end;
@@ -116,7 +116,7 @@ void merge_partials(float* left, const float* right, std::size_t group, std::siz
   }
 }
 
-void finish_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out) {
+void normalise_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out) {
   for (std::size_t g = 0; g < group; ++g) {
     const float* const p = partial + g * (2 + value_dim);
     for (std::size_t d = 0; d < value_dim; ++d) out[g * value_dim + d] = p[2 + d] / p[1];

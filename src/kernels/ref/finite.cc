@@ -11,10 +11,10 @@
 
 namespace pagoda::kernels {
 
-float first_infinite(Arithmetic arithmetic, kv::memory::Element element) {
+float first_infinite(Numerics numerics, kv::memory::Element element) {
   using kv::memory::Element;
   const float kept = kv::memory::first_infinite(element);
-  if (arithmetic == Arithmetic::kFloats) return kept;
+  if (numerics == Numerics::kFp32) return kept;
   return std::min(kept, kv::memory::first_infinite(Element::kBF16));
 }
 

@@ -12,11 +12,11 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
 // Calls store_head(head, key, value) for every head that is finite and poisons the others; were
 // all finite?
 template <class StoreHead>
-bool store_finite_heads(Arithmetic arithmetic, const kv::memory::SequenceView& view,
+bool store_finite_heads(Numerics numerics, const kv::memory::SequenceView& view,
                         std::uint64_t position, const float* keys, const float* values,
                         const StoreHead& store_head) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  const float limit = first_infinite(arithmetic, layout.element);
+  const float limit = first_infinite(numerics, layout.element);
   bool finite = true;
   for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
     const float* const key = keys + head * layout.key_dim;

@@ -6,7 +6,7 @@
 #include "kernels/exp.h"
 #include "kernels/ref/dequantise.h"
 #include "kernels/ref/finite.h"
-#include "kernels/ref/lanes.h"
+#include "kernels/ref/lane_reduction.h"
 #include "kv/memory/codec.h"
 
 namespace pagoda::kernels::ref {
@@ -18,15 +18,16 @@ void unpack_row(const WeightMatrix& weight, std::size_t row, float* out) {
 // Floats are multiplied as they stand in the file and as they come.
 std::size_t packed_bytes(const WeightMatrix&) { return 0; }
 void pack(const WeightMatrix&, std::size_t, std::size_t, std::byte*) {}
-void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row) {
-  std::memcpy(operands + row * float_operand_stride(columns), x, columns * sizeof(float));
+void pack_activations(const float* x, std::size_t columns, std::byte* activations,
+                      std::size_t row) {
+  std::memcpy(activations + row * fp32_activation_stride(columns), x, columns * sizeof(float));
 }
 
 std::size_t matmul_scratch(std::size_t columns) { return columns * sizeof(float); }
 
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch) {
   auto* const weights = reinterpret_cast<float*>(scratch);
-  const std::size_t stride = float_operand_stride(job.weight.columns);
+  const std::size_t stride = fp32_activation_stride(job.weight.columns);
   for (std::size_t n = begin; n < end; ++n) {
     unpack_row(job.weight, n, weights);
     for (std::size_t r = 0; r < job.rows; ++r) {
@@ -65,7 +66,7 @@ void swiglu(float* gate, const float* up, std::size_t count) {
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  return store_finite_heads(Arithmetic::kFloats, view, position, keys, values,
+  return store_finite_heads(Numerics::kFp32, view, position, keys, values,
                             [&](std::uint32_t head, const float* key, const float* value) {
                               kv::memory::encode_row(layout.element, key, layout.key_dim,
                                                      view.key_row(head, position));

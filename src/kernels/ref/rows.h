@@ -9,7 +9,7 @@ void unpack_row(const WeightMatrix& weight, std::size_t row, float* out);
 std::size_t matmul_scratch(std::size_t columns);
 std::size_t packed_bytes(const WeightMatrix& weight);
 void pack(const WeightMatrix& weight, std::size_t begin, std::size_t end, std::byte* packed);
-void to_operand(const float* x, std::size_t columns, std::byte* operands, std::size_t row);
+void pack_activations(const float* x, std::size_t columns, std::byte* activations, std::size_t row);
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 void rope(float* head, const RopeRow& rope);

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/exp.h"
-#include "kernels/ref/lanes.h"
+#include "kernels/ref/lane_reduction.h"
 
 namespace pagoda::kernels::ref {
 
@@ -18,16 +18,16 @@ float finite_max(const float* x, std::size_t count) {
 }
 
 float exp_sum(const float* x, std::size_t count, float best) {
-  LaneSum sum;
+  LaneReduction sum;
   for (std::size_t i = 0; i < count; ++i) sum.add(i, exp_fixed(x[i] - best));
   return sum.fold();
 }
 
-std::uint64_t weigh(const Weighing& job) {
+std::uint64_t sampling_weights(const SamplingWeights& job) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < job.count; ++i) {
-    const float share = exp_fixed((job.x[i] - job.best) * job.sharpness);
-    const float weight = share < job.share_min ? 0.0f : std::nearbyint(share * kWeightOfBest);
+    const float share = exp_fixed((job.x[i] - job.best) * job.inverse_temperature);
+    const float weight = share < job.min_p ? 0.0f : std::nearbyint(share * kWeightOfBest);
     job.weights[i] = static_cast<std::uint32_t>(weight);
     total += job.weights[i];
   }

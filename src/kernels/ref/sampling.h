@@ -7,7 +7,7 @@ namespace pagoda::kernels::ref {
 
 float finite_max(const float* x, std::size_t count);
 float exp_sum(const float* x, std::size_t count, float best);
-std::uint64_t weigh(const Weighing& job);
+std::uint64_t sampling_weights(const SamplingWeights& job);
 std::uint64_t mass_from(const float* x, const std::uint32_t* weights, std::size_t count,
                         float x_min);
 

@@ -1,15 +1,15 @@
 // Which blocks exist, who holds them, and in which state they are.
 //
-//            fill                seal              rest
+//          allocate              seal            release
 //   Free ------------> Filling --------> Sealed <--------> Idle
-//    ^ ^                 | |                        wake     | ^
-//    | +---- drop -------+ +----------- leave_open ----------|-+
+//    ^ ^                 | |                      acquire    | ^
+//    | +---- drop -------+ +---------- park_partial ---------|-+
 //    +------------------------- evict -----------------------+
 //
 // Free     nobody's; its bytes mean nothing
 // Filling  one holder writes rows into it, computed or from a store outside
 // Sealed   immutable and held by someone (references > 0)
-// Idle     immutable or an open leaf nobody holds: reusable until evicted
+// Idle     immutable or a partial block nobody holds: reusable until evicted
 //
 // One function per arrow; a call from another state is a bug and stops the program. References are
 // counted here: a holder is a sequence, or a copy in flight that pins its source. Nothing is linear
@@ -45,22 +45,22 @@ class BlockPool {
   std::uint32_t references(BlockId block) const { return word(block) & kReferencesMask; }
 
   // Free -> Filling, one reference; nothing when no block is free.
-  std::optional<BlockId> fill();
+  std::optional<BlockId> allocate();
   // Filling -> Sealed
   void seal(BlockId block);
   // Filling -> Free, giving up the last reference
   void drop(BlockId block);
-  // Filling -> Idle, giving up the last reference: an open leaf stays behind
-  void leave_open(BlockId block, Tick now);
+  // Filling -> Idle, giving up the last reference: a partial block stays behind
+  void park_partial(BlockId block, Tick now);
 
   // Another holder of a block that is Filling or Sealed.
   void share(BlockId block);
   // One holder less of a block that has others; it was used until now.
   void unshare(BlockId block, Tick now);
   // Idle -> Sealed, one reference
-  void wake(BlockId block);
+  void acquire(BlockId block);
   // Sealed -> Idle, giving up the last reference
-  void rest(BlockId block, Tick now);
+  void release(BlockId block, Tick now);
   // Idle -> Free
   void evict(BlockId block);
 
@@ -115,7 +115,7 @@ inline void BlockPool::set_state(BlockId block, BlockState from, BlockState to,
       static_cast<std::uint32_t>(to) << kStateShift | (word(block) & kQueuedBit) | references;
 }
 
-inline std::optional<BlockId> BlockPool::fill() {
+inline std::optional<BlockId> BlockPool::allocate() {
   if (blocks_free_ == 0) return std::nullopt;
   std::uint32_t& first = first_free_[--blocks_free_ % kLanes];
   const BlockId block(first);
@@ -142,7 +142,7 @@ inline void BlockPool::drop(BlockId block) {
   give_free(block);
 }
 
-inline void BlockPool::leave_open(BlockId block, Tick now) {
+inline void BlockPool::park_partial(BlockId block, Tick now) {
   ASSERT(references(block) == 1, "others still hold the block");
   set_state(block, BlockState::kFilling, BlockState::kIdle, 0);
   at(block).last_use = now;
@@ -155,17 +155,17 @@ inline void BlockPool::share(BlockId block) {
 }
 
 inline void BlockPool::unshare(BlockId block, Tick now) {
-  ASSERT(references(block) > 1, "the last holder rests, drops or leaves the block");
+  ASSERT(references(block) > 1, "the last holder releases, drops or parks the block");
   --at(block).word;
   at(block).last_use = now;
 }
 
-inline void BlockPool::wake(BlockId block) {
+inline void BlockPool::acquire(BlockId block) {
   set_state(block, BlockState::kIdle, BlockState::kSealed, 1);
   --blocks_idle_;
 }
 
-inline void BlockPool::rest(BlockId block, Tick now) {
+inline void BlockPool::release(BlockId block, Tick now) {
   ASSERT(references(block) == 1, "others still hold the block");
   set_state(block, BlockState::kSealed, BlockState::kIdle, 0);
   at(block).last_use = now;

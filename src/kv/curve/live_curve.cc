@@ -7,7 +7,7 @@
 namespace pagoda::kv {
 namespace {
 
-constexpr std::array<double, CurvePicture::kPoints> kSizes = {
+constexpr std::array<double, CurveStats::kPoints> kSizes = {
     1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 3.0 / 4, 1, 1.5, 2, 3, 4, 8, 16};
 
 std::size_t index_of(const EvictionPolicy& policy) {
@@ -66,11 +66,11 @@ void LiveCurve::close_shadows(Scale& scale, const RequestStats& request, std::in
   }
 }
 
-// Blocks of tokens that a cache has, each with a page of every slice. Where windows let pages go it
+// Blocks of tokens that a cache has, each with a page of every group. Where windows let pages go it
 // has more.
 std::uint64_t LiveCurve::nodes_at(double size) const {
   const double pages = size * static_cast<double>(options_.blocks);
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(pages) / options_.slices);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(pages) / options_.groups);
 }
 
 std::optional<double> LiveCurve::rate_of(const Scale& scale, std::size_t policy) const {
@@ -83,27 +83,27 @@ std::optional<double> LiveCurve::rate_of(const Scale& scale, std::size_t policy)
   return std::clamp(lru + more / asked, 0.0, 1.0);
 }
 
-CurvePicture LiveCurve::picture(const EvictionPolicy& own) const {
-  CurvePicture picture;
-  picture.blocks = options_.blocks;
-  picture.blocks_asked = curve_.blocks_asked();
-  picture.sampling_rate = curve_.sampling_rate();
-  picture.policy = own.name;
+CurveStats LiveCurve::stats(const EvictionPolicy& own) const {
+  CurveStats stats;
+  stats.blocks = options_.blocks;
+  stats.blocks_asked = curve_.blocks_asked();
+  stats.sampling_rate = curve_.sampling_rate();
+  stats.policy = own.name;
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    picture.lru[i] = {
+    stats.lru[i] = {
         .blocks = static_cast<std::uint64_t>(kSizes[i] * static_cast<double>(options_.blocks)),
         .hit_rate = curve_.hit_rate(nodes_at(kSizes[i]))};
   }
   const auto policies = eviction_policies();
-  ASSERT(policies.size() <= picture.rates.size(), "there is a row for every policy");
-  picture.policies = policies.size();
+  ASSERT(policies.size() <= stats.rates.size(), "there is a row for every policy");
+  stats.policies = policies.size();
   for (std::size_t i = 0; i < policies.size(); ++i) {
-    picture.rates[i] = {.policy = policies[i]->name,
-                        .half = rate_of(scales_[0], i),
-                        .same = rate_of(scales_[1], i),
-                        .twice = rate_of(scales_[2], i)};
+    stats.rates[i] = {.policy = policies[i]->name,
+                      .half = rate_of(scales_[0], i),
+                      .same = rate_of(scales_[1], i),
+                      .twice = rate_of(scales_[2], i)};
   }
-  return picture;
+  return stats;
 }
 
 void LiveCurve::check() const {

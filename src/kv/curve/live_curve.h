@@ -27,7 +27,7 @@ namespace pagoda::kv {
 
 struct LiveCurveOptions {
   std::uint32_t blocks = 1;        // pages of the cache
-  std::uint32_t slices = 1;        // a block of tokens counts with a page of each
+  std::uint32_t groups = 1;        // a block of tokens counts with a page of each
   std::uint32_t block_tokens = 1;  // what positions are counted in
   HitRateCurveOptions curve = {.sampled_max = 16384, .hot_max = 4096};
   std::uint16_t shadow_blocks = 424;  // at most, of each
@@ -56,7 +56,7 @@ class LiveCurve {
   }
 
   // Of the cache's policies in the order of eviction_policies().
-  CurvePicture picture(const EvictionPolicy& own) const;
+  CurveStats stats(const EvictionPolicy& own) const;
   std::uint64_t blocks_asked() const { return curve_.blocks_asked(); }
   // Stops the program when what is remembered contradicts itself (README: V1 to V3). Linear.
   void check() const;

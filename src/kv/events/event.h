@@ -1,36 +1,36 @@
 // What changes in the cache, for those who keep a copy of its tree outside.
 //
-// An event is about one page: a whole block, in one slice. Applied in order they give the set of
-// pages that are there; each says which page by its name outside, so that nothing of the inside
+// An event is about one page: a whole block, in one group. Applied in order they give the set of
+// pages that are there; each says which page by its block hash, so that nothing of the inside
 // (numbers of nodes and blocks, which are used again) is needed to follow.
 #pragma once
 
 #include <cstdint>
 
-#include "kv/names/block_name.h"
+#include "kv/hash/block_hash.h"
 
 namespace pagoda::kv {
 
-enum class EventKind : std::uint8_t {
+enum class CacheEventKind : std::uint8_t {
   kStored,         // a page came: computed, or out of a store
   kRemoved,        // a page left
   kCleared,        // no page is left, but for those stored after this
   kSnapshotBegin,  // who starts here starts with nothing
   kPresent,        // a page that is there, told for the snapshot
-  kSnapshotPause,  // the snapshot goes on with another slice
+  kSnapshotPause,  // the snapshot goes on with another part
   kSnapshotEnd,    // who applied everything since kSnapshotBegin has every page
   kLost,           // the reader was too slow: events are missing here
 };
 
 // The tokens of a block come with it where they are told at all: those of a private block stay in
 // the cache, as its salt does.
-struct Event {
-  EventKind kind = EventKind::kStored;
+struct CacheEvent {
+  CacheEventKind kind = CacheEventKind::kStored;
   bool is_public = true;
-  std::uint32_t slice = 0;
+  std::uint32_t group = 0;
   std::uint64_t sequence = 0;  // +1 an event, lost ones too
-  BlockName name = {};
-  BlockName parent = {};  // root_name() at the start of a chain
+  BlockHash hash = {};
+  BlockHash parent = {};  // root_hash() at the start of a chain
 };
 
 }  // namespace pagoda::kv

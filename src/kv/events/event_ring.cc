@@ -13,7 +13,7 @@ EventRing::EventRing(std::uint64_t events, std::uint32_t block_tokens)
       token_counts_(events_.size()),
       tokens_(events_.size() * block_tokens) {}
 
-void EventRing::push(const Event& event, std::span<const TokenId> tokens) {
+void EventRing::push(const CacheEvent& event, std::span<const TokenId> tokens) {
   ASSERT(tokens.size() <= block_tokens_, "an event is about one block");
   const std::uint64_t sequence = sequence_++;
   if (room() == 0) return;
@@ -25,7 +25,7 @@ void EventRing::push(const Event& event, std::span<const TokenId> tokens) {
             tokens_.begin() + static_cast<std::ptrdiff_t>(at * block_tokens_));
 }
 
-bool EventRing::hand_over() {
+bool EventRing::publish() {
   if (sequence_ == sequence_handed_) return false;
   handed_.write({pushed_, sequence_});
   sequence_handed_ = sequence_;

@@ -1,6 +1,6 @@
 // Events on their way from the thread that owns the cache to one that reads them.
 //
-//   owner    push, push, ... | hand_over       a step's events become visible together
+//   owner    push, push, ... | publish         a step's events become visible together
 //   reader                   |            read
 //
 // Memory is taken once. Nobody waits: when the reader is so slow that the ring is full, new events
@@ -12,7 +12,7 @@
 #include <span>
 
 #include "base/large_array.h"
-#include "base/published.h"
+#include "base/seq_lock.h"
 #include "base/token_id.h"
 #include "kv/events/event.h"
 
@@ -24,24 +24,24 @@ class EventRing {
   EventRing(std::uint64_t events, std::uint32_t block_tokens);
 
   // The owner's side. `tokens`: none, or those of a block.
-  void push(const Event& event, std::span<const TokenId> tokens = {});
+  void push(const CacheEvent& event, std::span<const TokenId> tokens = {});
   // False when nothing was pushed since the last time.
-  bool hand_over();
+  bool publish();
   // Events that can be pushed before some are dropped, at least.
   std::uint64_t room() const {
     return events_.size() - (pushed_ - read_.load(std::memory_order_acquire));
   }
   std::uint64_t events_dropped() const { return sequence_ - pushed_; }
 
-  // The reader's side: calls visit(const Event&, std::span<const TokenId>) for what was handed over
-  // and not read yet, in order, at most `events_max`. How many there were.
+  // The reader's side: calls visit(const CacheEvent&, std::span<const TokenId>) for what was
+  // published and not read yet, in order, at most `events_max`. How many there were.
   template <class Visit>
   std::uint64_t read(std::uint64_t events_max, Visit&& visit);
 
   std::uint32_t block_tokens() const { return block_tokens_; }
 
  private:
-  struct Handed {
+  struct RingState {
     std::uint64_t pushed = 0;
     std::uint64_t sequence = 0;
   };
@@ -52,26 +52,26 @@ class EventRing {
   }
 
   std::uint32_t block_tokens_;
-  LargeArray<Event> events_;  // [slot]
+  LargeArray<CacheEvent> events_;  // [slot]
   LargeArray<std::uint32_t> token_counts_;
   LargeArray<TokenId> tokens_;  // [slot, block_tokens]
 
   std::uint64_t pushed_ = 0;    // of the owner
   std::uint64_t sequence_ = 0;  // of the owner: pushed and dropped
   std::uint64_t sequence_handed_ = 0;
-  Published<Handed> handed_;
+  SeqLock<RingState> handed_;
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> read_{0};
   std::uint64_t sequence_expected_ = 0;  // of the reader
 };
 
 template <class Visit>
 std::uint64_t EventRing::read(std::uint64_t events_max, Visit&& visit) {
-  const Handed handed = handed_.read();
+  const RingState handed = handed_.read();
   const std::uint64_t first = read_.load(std::memory_order_relaxed);
   std::uint64_t position = first;
   const auto tell_loss = [&](std::uint64_t sequence) {
     if (sequence == sequence_expected_) return;
-    visit(Event{.kind = EventKind::kLost, .sequence = sequence_expected_},
+    visit(CacheEvent{.kind = CacheEventKind::kLost, .sequence = sequence_expected_},
           std::span<const TokenId>());
   };
   for (; position < handed.pushed && position - first < events_max; ++position) {

@@ -64,7 +64,7 @@ void Arc::trim_ghosts() {
   }
 }
 
-EvictionOrder::Place Arc::place(BlockId block, const BlockStats& stats) const {
+EvictionOrder::QueuePosition Arc::position(BlockId block, const BlockStats& stats) const {
   return {.queue = records_[block.value()].is_again ? kAgain : kOnce,
           .score = -static_cast<std::int64_t>(stats.last_use)};
 }

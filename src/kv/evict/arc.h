@@ -26,7 +26,7 @@ class Arc final : public EvictionOrder {
   void sealed(BlockId block, std::uint64_t identity) override;
   std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override;
-  Place place(BlockId block, const BlockStats& stats) const override;
+  QueuePosition position(BlockId block, const BlockStats& stats) const override;
   std::uint32_t first_queue() const override;
   void check() const override;
 

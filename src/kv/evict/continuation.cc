@@ -75,7 +75,7 @@ void Continuation::left(BlockId block) {
   record = {};
 }
 
-EvictionOrder::Place Continuation::place(BlockId block, const BlockStats& stats) const {
+EvictionOrder::QueuePosition Continuation::position(BlockId block, const BlockStats& stats) const {
   const std::int32_t credit = credit_of(records_[block.value()]);
   return {.queue = static_cast<std::uint32_t>(credit - kCreditMin),
           .score = -static_cast<std::int64_t>(stats.last_use)};

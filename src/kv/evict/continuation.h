@@ -38,7 +38,7 @@ class Continuation final : public EvictionOrder {
   std::optional<BlockId> used(BlockId block, const Use& use) override;
   void ended(BlockId block) override;
   void left(BlockId block) override;
-  Place place(BlockId block, const BlockStats& stats) const override;
+  QueuePosition position(BlockId block, const BlockStats& stats) const override;
   bool compares_heads() const override { return true; }
   std::uint32_t first_of(std::span<const std::optional<Head>> heads) const override;
   void check() const override;

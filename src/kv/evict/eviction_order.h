@@ -29,7 +29,7 @@ struct Use {
 
 class EvictionOrder {
  public:
-  struct Place {
+  struct QueuePosition {
     std::uint32_t queue = 0;
     std::int64_t score = 0;
   };
@@ -56,7 +56,7 @@ class EvictionOrder {
   virtual void left(BlockId block) = 0;
 
   // Of a block that entered and did not leave.
-  virtual Place place(BlockId block, const BlockStats& stats) const = 0;
+  virtual QueuePosition position(BlockId block, const BlockStats& stats) const = 0;
   // Where to look for the next victim; when that queue has none, the others are tried in turn.
   virtual std::uint32_t first_queue() const { return 0; }
   // True: first_of() chooses instead, one of the heads that there are.

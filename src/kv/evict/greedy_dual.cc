@@ -33,7 +33,7 @@ void GreedyDual::left(BlockId block) {
   record = {};
 }
 
-EvictionOrder::Place GreedyDual::place(BlockId block, const BlockStats& stats) const {
+EvictionOrder::QueuePosition GreedyDual::position(BlockId block, const BlockStats& stats) const {
   const auto rank = std::int64_t{records_[block.value()].rank};
   const auto tick = static_cast<std::int64_t>(stats.last_use & ((1ull << kTickBits) - 1));
   return {.queue = 0, .score = -(rank << kTickBits | tick)};

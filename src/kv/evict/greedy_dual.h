@@ -27,7 +27,7 @@ class GreedyDual final : public EvictionOrder {
   void entered(BlockId block, const Use& use) override;
   std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override;
-  Place place(BlockId block, const BlockStats& stats) const override;
+  QueuePosition position(BlockId block, const BlockStats& stats) const override;
   void check() const override;
 
  private:

@@ -27,14 +27,14 @@ class OrderQueues {
 
   // The block may be evicted now. Where an older entry of it waits, that one serves.
   void push(BlockId block, const BlockStats& stats) {
-    const EvictionOrder::Place place = order_->place(block, stats);
-    if (has_entry(block, place.queue)) return;
-    entries_[block.value()] |= bit(place.queue);
-    queues_[place.queue].push(block, place.score);
+    const EvictionOrder::QueuePosition at = order_->position(block, stats);
+    if (has_entry(block, at.queue)) return;
+    entries_[block.value()] |= bit(at.queue);
+    queues_[at.queue].push(block, at.score);
   }
 
   bool holds(BlockId block, const BlockStats& stats) const {
-    return has_entry(block, order_->place(block, stats).queue);
+    return has_entry(block, order_->position(block, stats).queue);
   }
 
   // The block to be evicted next, taken out; nothing when there is none.
@@ -93,12 +93,12 @@ class OrderQueues {
   std::optional<EvictionOrder::Head> head_of(std::uint32_t at, Stats&& stats, Judge&& judge) {
     const auto judge_here = [&](BlockId block) {
       const bool stands_here =
-          judge(block) == Verdict::kTake && order_->place(block, stats(block)).queue == at;
+          judge(block) == Verdict::kTake && order_->position(block, stats(block)).queue == at;
       if (stands_here) return Verdict::kTake;
       entries_[block.value()] &= static_cast<std::uint8_t>(~bit(at));
       return Verdict::kForget;
     };
-    const auto score = [&](BlockId block) { return order_->place(block, stats(block)).score; };
+    const auto score = [&](BlockId block) { return order_->position(block, stats(block)).score; };
     const std::optional<BlockId> block = queues_[at].top(score, judge_here);
     if (!block) return std::nullopt;
     return EvictionOrder::Head{*block, score(*block)};

@@ -34,7 +34,7 @@ void S3Fifo::left(BlockId block) {
   record = {};
 }
 
-EvictionOrder::Place S3Fifo::place(BlockId block, const BlockStats& /*stats*/) const {
+EvictionOrder::QueuePosition S3Fifo::position(BlockId block, const BlockStats& /*stats*/) const {
   const Record& record = records_[block.value()];
   return {.queue = record.is_main ? kMain : kSmall,
           .score = -static_cast<std::int64_t>(record.arrival)};

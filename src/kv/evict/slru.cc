@@ -39,7 +39,7 @@ void Slru::take_out(std::uint32_t block) {
   --protected_;
 }
 
-EvictionOrder::Place Slru::place(BlockId block, const BlockStats& stats) const {
+EvictionOrder::QueuePosition Slru::position(BlockId block, const BlockStats& stats) const {
   const Record& record = records_[block.value()];
   return {.queue = record.is_protected ? kProtected : kProbation,
           .score = -static_cast<std::int64_t>(std::max(stats.last_use, record.demoted))};

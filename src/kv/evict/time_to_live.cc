@@ -27,7 +27,7 @@ std::optional<BlockId> TimeToLive::used(BlockId block, const Use& use) {
   return std::nullopt;
 }
 
-EvictionOrder::Place TimeToLive::place(BlockId block, const BlockStats& stats) const {
+EvictionOrder::QueuePosition TimeToLive::position(BlockId block, const BlockStats& stats) const {
   return {.queue = records_[block.value()].level,
           .score = -static_cast<std::int64_t>(stats.last_use)};
 }

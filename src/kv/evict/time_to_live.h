@@ -24,7 +24,7 @@ class TimeToLive final : public EvictionOrder {
   void entered(BlockId block, const Use& use) override;
   std::optional<BlockId> used(BlockId block, const Use& use) override;
   void left(BlockId block) override { records_[block.value()] = {}; }
-  Place place(BlockId block, const BlockStats& stats) const override;
+  QueuePosition position(BlockId block, const BlockStats& stats) const override;
   bool compares_heads() const override { return true; }
   std::uint32_t first_of(std::span<const std::optional<Head>> heads) const override;
   void check() const override;

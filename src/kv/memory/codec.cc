@@ -18,7 +18,7 @@ template <class Bits, Bits (*convert)(float)>
 void encode(const float* values, std::size_t count, Row row) {
   for (std::size_t i = 0; i < count; ++i) {
     const Bits bits = convert(values[i]);
-    std::memcpy(row.data + row.place(i) * sizeof(Bits), &bits, sizeof(Bits));
+    std::memcpy(row.data + row.offset(i) * sizeof(Bits), &bits, sizeof(Bits));
   }
 }
 
@@ -26,7 +26,7 @@ template <class Bits, float (*convert)(Bits)>
 void decode(Row row, std::size_t count, float* values) {
   for (std::size_t i = 0; i < count; ++i) {
     Bits bits = 0;
-    std::memcpy(&bits, row.data + row.place(i) * sizeof(Bits), sizeof(Bits));
+    std::memcpy(&bits, row.data + row.offset(i) * sizeof(Bits), sizeof(Bits));
     values[i] = convert(bits);
   }
 }
@@ -45,7 +45,7 @@ void encode_scaled(const float* values, std::size_t count, Row row) {
   const std::uint16_t scale = fp16_from_float(std::ldexp(1.0f, exponent));
   std::memcpy(row.scale, &scale, sizeof scale);
   for (std::size_t i = 0; i < count; ++i) {
-    row.data[row.place(i)] = std::byte{e4m3_from_float(std::ldexp(values[i], -exponent))};
+    row.data[row.offset(i)] = std::byte{e4m3_from_float(std::ldexp(values[i], -exponent))};
   }
 }
 
@@ -53,7 +53,7 @@ void decode_scaled(Row row, std::size_t count, float* values) {
   std::uint16_t scale = 0;
   std::memcpy(&scale, row.scale, sizeof scale);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto code = std::to_integer<std::uint8_t>(row.data[row.place(i)]);
+    const auto code = std::to_integer<std::uint8_t>(row.data[row.offset(i)]);
     values[i] = float_from_e4m3(code) * float_from_fp16(scale);
   }
 }

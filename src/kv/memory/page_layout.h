@@ -1,10 +1,10 @@
 // How the bytes of one page are arranged.
 //
-// A page holds one block of tokens for one slice of layers:
+// A page holds one block of tokens for one group of layers:
 //
 //   page = layer 0: K head 0 [token][key_dim], K head 1 …, V head 0, V head 1 …
 //          layer 1: …
-//          unused bytes, where slices of other layers need larger pages
+//          unused bytes, where groups of other layers need larger pages
 //
 //   K head = [token][key_dim]            rows, or
 //            [key_dim / 2][token][2]     columns: dimensions 2i and 2i + 1 of all tokens side by
@@ -21,7 +21,7 @@
 //   layer = K, V, then scales of K head 0 [token], K head 1 …, V head 0 …
 //
 // All rows of one head stand together, so that a kernel walks a head's tokens with one stride,
-// and all layers of a slice stand together, so that one page is one copy. All orders take the
+// and all layers of a group stand together, so that one page is one copy. All orders take the
 // same bytes. A latent layer keeps one row per token that all heads share, out of which values are
 // read too: one KV head, value_dim 0.
 #pragma once
@@ -52,13 +52,13 @@ struct Row {
   std::byte* scale = nullptr;  // where its element has one
 
   constexpr bool contiguous() const { return step == 1 && pair_step == 2; }
-  constexpr std::size_t place(std::size_t i) const { return i / 2 * pair_step + i % 2 * step; }
+  constexpr std::size_t offset(std::size_t i) const { return i / 2 * pair_step + i % 2 * step; }
 };
 
 struct PageLayout {
   Element element = Element::kF16;
   std::uint32_t block_tokens = 16;
-  std::uint32_t layers = 0;  // in the slice
+  std::uint32_t layers = 0;  // in the group
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;
   std::uint32_t value_dim = 0;

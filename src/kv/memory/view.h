@@ -14,7 +14,7 @@ namespace pagoda::kv::memory {
 struct LayerView {
   std::byte* pages = nullptr;  // page 0
   PageLayout layout;
-  std::uint32_t layer = 0;  // within the slice
+  std::uint32_t layer = 0;  // within the group
 };
 
 // Entry b is the page of positions [b * block_tokens, (b + 1) * block_tokens). Entries whose

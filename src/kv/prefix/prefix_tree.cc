@@ -21,13 +21,13 @@ std::size_t shared_length(std::span<const TokenId> a, std::span<const TokenId> b
 PrefixTree::PrefixTree(const PrefixTreeOptions& options)
     : options_(options), edges_(options.hash_seed), private_classes_(options.hash_seed) {
   ASSERT(options.block_tokens >= 1 && options.block_tokens <= UINT16_MAX, "1 to 65535 tokens");
-  ASSERT(options.slices >= 1 && options.slices <= UINT16_MAX, "1 to 65535 slices");
+  ASSERT(options.groups >= 1 && options.groups <= UINT16_MAX, "1 to 65535 groups");
 }
 
 void PrefixTree::reserve(std::size_t nodes) {
   nodes_.reserve(nodes);
   tokens_.reserve(nodes * options_.block_tokens);
-  pages_.reserve(nodes * options_.slices);
+  pages_.reserve(nodes * options_.groups);
   dead_.reserve(nodes);
   branches_.reserve(nodes);
   edges_.reserve(nodes);
@@ -45,7 +45,7 @@ NodeId PrefixTree::new_node() {
   const NodeId node(static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back(Node{.live = true});
   tokens_.resize(tokens_.size() + options_.block_tokens);
-  pages_.resize(pages_.size() + options_.slices, kNone);
+  pages_.resize(pages_.size() + options_.groups, kNone);
   return node;
 }
 
@@ -53,7 +53,7 @@ NodeId PrefixTree::add_root() { return new_node(); }
 
 NodeId PrefixTree::insert(NodeId parent, SaltId salt, std::span<const TokenId> tokens) {
   ASSERT(!tokens.empty() && tokens.size() <= options_.block_tokens, "1 to block_tokens tokens");
-  ASSERT(is_root(parent) || is_whole(parent), "an open leaf has no children");
+  ASSERT(is_root(parent) || is_whole(parent), "a partial block has no children");
   ASSERT(region(parent) == kPublic || region(parent) == salt, "a region never changes its salt");
   const NodeId node = new_node();
   Node& fresh = at(node);
@@ -102,42 +102,42 @@ std::optional<PrefixTree::Found> PrefixTree::best_child(NodeId parent, SaltId sa
 std::optional<PrefixTree::Found> PrefixTree::closest_child(NodeId parent, SaltId salt,
                                                            std::span<const TokenId> tokens,
                                                            SearchWork& work) const {
-  const Place top = class_top(parent, salt);
+  const TriePosition top = class_top(parent, salt);
   if (top == kNone) return std::nullopt;
   const Exit exit = descend(top, tokens, work);
   return Found{NodeId(exit.child), exit.tokens_shared};
 }
 
-PrefixTree::Exit PrefixTree::descend(Place top, std::span<const TokenId> tokens,
+PrefixTree::Exit PrefixTree::descend(TriePosition top, std::span<const TokenId> tokens,
                                      SearchWork& work) const {
   std::uint32_t shared = 0;
-  for (Place place = top;;) {
-    const bool parts = is_branch(place);
-    const std::uint32_t child = parts ? branch(place).first : place;
-    const std::uint32_t length = parts ? branch(place).tokens : nodes_[place].tokens;
+  for (TriePosition position = top;;) {
+    const bool parts = is_branch(position);
+    const std::uint32_t child = parts ? branch(position).first : position;
+    const std::uint32_t length = parts ? branch(position).tokens : nodes_[position].tokens;
     const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>(length, tokens.size()));
     const TokenId* const here = row(child);
     while (shared < limit && here[shared] == tokens[shared]) ++shared;
     ++work.nodes_visited;
-    Place below = kNone;
+    TriePosition below = kNone;
     if (parts && shared == length && shared < tokens.size()) {
-      below = edges_.find(place, tokens[shared].value());
+      below = edges_.find(position, tokens[shared].value());
     }
     if (below == kNone) {
       work.tokens_compared += std::min<std::size_t>(shared + 1, parts ? tokens.size() : limit);
-      return {place, child, shared};
+      return {position, child, shared};
     }
-    place = below;
+    position = below;
     ++shared;  // the edge's label
   }
 }
 
-PrefixTree::Place PrefixTree::class_top(NodeId parent, SaltId region) const {
+PrefixTree::TriePosition PrefixTree::class_top(NodeId parent, SaltId region) const {
   if (at(parent).region == region) return at(parent).own_class;
   return private_classes_.find(parent.value(), region.value());
 }
 
-void PrefixTree::set_class_top(NodeId parent, SaltId region, Place top) {
+void PrefixTree::set_class_top(NodeId parent, SaltId region, TriePosition top) {
   if (at(parent).region == region) {
     at(parent).own_class = top;
   } else if (top == kNone) {
@@ -147,27 +147,27 @@ void PrefixTree::set_class_top(NodeId parent, SaltId region, Place top) {
   }
 }
 
-PrefixTree::Place PrefixTree::new_branch() {
+PrefixTree::TriePosition PrefixTree::new_branch() {
   if (branch_unused_ == kNone) {
     branches_.emplace_back();
-    return static_cast<Place>(branches_.size() - 1) | kBranchBit;
+    return static_cast<TriePosition>(branches_.size() - 1) | kBranchBit;
   }
-  const Place place = branch_unused_;
-  branch_unused_ = branch(place).branch_above;
-  branch(place) = {};
-  return place;
+  const TriePosition position = branch_unused_;
+  branch_unused_ = branch(position).branch_above;
+  branch(position) = {};
+  return position;
 }
 
-void PrefixTree::add_way(Place branch, std::uint32_t label, Place down) {
+void PrefixTree::add_way(TriePosition branch, std::uint32_t label, TriePosition down) {
   edges_.set(branch, label, down);
   branch_above(down) = branch;
   ++this->branch(branch).ways;
   this->branch(branch).labels ^= label;
 }
 
-// `fresh` takes the place of `old`, which hangs below the branch `above` or is the top of its
+// `fresh` takes the position of `old`, which hangs below the branch `above` or is the top of its
 // class.
-void PrefixTree::hang_instead(Place fresh, Place old, Place above) {
+void PrefixTree::hang_instead(TriePosition fresh, TriePosition old, TriePosition above) {
   const NodeId member(first_below(old));
   branch_above(fresh) = above;
   if (above == kNone) {
@@ -183,7 +183,7 @@ void PrefixTree::list_before(std::uint32_t node, std::uint32_t next) {
   here.next = next;
   here.previous = std::exchange(nodes_[next].previous, node);
   if (here.previous != kNone) nodes_[here.previous].next = node;
-  for (Place above = here.branch_above; above != kNone && branch(above).first == next;
+  for (TriePosition above = here.branch_above; above != kNone && branch(above).first == next;
        above = branch(above).branch_above) {
     branch(above).first = node;
   }
@@ -191,22 +191,22 @@ void PrefixTree::list_before(std::uint32_t node, std::uint32_t next) {
 
 void PrefixTree::link(std::uint32_t node) {
   const NodeId id(node);
-  const Place top = class_top(parent(id), region(id));
+  const TriePosition top = class_top(parent(id), region(id));
   if (top == kNone) return set_class_top(parent(id), region(id), node);
   SearchWork work;
   const Exit exit = descend(top, tokens(id), work);
   const std::uint32_t parts_at = exit.tokens_shared;
   ASSERT(parts_at < at(id).tokens, "no child of the class begins with these tokens");
   const std::uint32_t label = row(node)[parts_at].value();
-  if (is_branch(exit.place) && branch(exit.place).tokens == parts_at) {
-    add_way(exit.place, label, node);
+  if (is_branch(exit.position) && branch(exit.position).tokens == parts_at) {
+    add_way(exit.position, label, node);
   } else {
     ASSERT(parts_at < nodes_[exit.child].tokens, "no child of the class is their beginning");
-    const Place fresh = new_branch();
+    const TriePosition fresh = new_branch();
     branch(fresh).first = exit.child;
     branch(fresh).tokens = static_cast<std::uint16_t>(parts_at);
-    hang_instead(fresh, exit.place, branch_above(exit.place));
-    add_way(fresh, row(exit.child)[parts_at].value(), exit.place);
+    hang_instead(fresh, exit.position, branch_above(exit.position));
+    add_way(fresh, row(exit.child)[parts_at].value(), exit.position);
     add_way(fresh, label, node);
   }
   list_before(node, exit.child);
@@ -215,12 +215,12 @@ void PrefixTree::link(std::uint32_t node) {
 void PrefixTree::unlink(std::uint32_t node) {
   const NodeId id(node);
   const Node& here = nodes_[node];
-  const Place above = here.branch_above;
+  const TriePosition above = here.branch_above;
   if (above == kNone) return set_class_top(parent(id), region(id), kNone);
   // Two children or more are below each branch above, so that the next stands in the same run.
-  for (Place place = above; place != kNone && branch(place).first == node;
-       place = branch(place).branch_above) {
-    branch(place).first = here.next;
+  for (TriePosition position = above; position != kNone && branch(position).first == node;
+       position = branch(position).branch_above) {
+    branch(position).first = here.next;
   }
   if (here.previous != kNone) nodes_[here.previous].next = here.next;
   if (here.next != kNone) nodes_[here.next].previous = here.previous;
@@ -229,14 +229,14 @@ void PrefixTree::unlink(std::uint32_t node) {
   edges_.erase(above, label);
   parting.labels ^= label;
   if (--parting.ways > 1) return;
-  const Place left = edges_.find(above, parting.labels);
+  const TriePosition left = edges_.find(above, parting.labels);
   edges_.erase(above, parting.labels);
   hang_instead(left, above, parting.branch_above);
   parting = {.branch_above = branch_unused_};
   branch_unused_ = above;
 }
 
-void PrefixTree::append_class(Place top, std::vector<std::uint32_t>& list) const {
+void PrefixTree::append_class(TriePosition top, std::vector<std::uint32_t>& list) const {
   const auto first = static_cast<std::ptrdiff_t>(list.size());
   for (std::uint32_t child = first_below(top); child != kNone; child = nodes_[child].next) {
     list.push_back(child);
@@ -250,8 +250,8 @@ std::vector<std::uint32_t> PrefixTree::child_list(NodeId node) const {
   std::vector<std::uint32_t> list;
   if (at(node).own_class != kNone) append_class(at(node).own_class, list);
   if (list.size() == children(node)) return list;
-  std::vector<std::pair<std::uint32_t, Place>> classes;  // of the node, by salt
-  private_classes_.for_each([&](std::uint32_t parent, std::uint32_t salt, Place top) {
+  std::vector<std::pair<std::uint32_t, TriePosition>> classes;  // of the node, by salt
+  private_classes_.for_each([&](std::uint32_t parent, std::uint32_t salt, TriePosition top) {
     if (parent == node.value()) classes.emplace_back(salt, top);
   });
   std::sort(classes.begin(), classes.end());
@@ -266,7 +266,7 @@ void PrefixTree::check() const {
     ++live;
     const NodeId node(i);
     std::uint32_t pages_here = 0;
-    for (std::uint32_t s = 0; s < options_.slices; ++s) pages_here += page(node, s) ? 1 : 0;
+    for (std::uint32_t s = 0; s < options_.groups; ++s) pages_here += page(node, s) ? 1 : 0;
     ASSERT(pages_here == pages(node), "T1: the count of a node's pages is true");
     ASSERT(is_root(node) || at(parent(node)).live, "T2: every node hangs on a live one");
     ASSERT(is_root(node) || depth(node) == depth(parent(node)) + 1,
@@ -302,9 +302,9 @@ void PrefixTree::check_children(NodeId node) const {
 void PrefixTree::check_branches() const {
   std::vector<std::uint32_t> ways(branches_.size(), 0);
   std::vector<std::uint32_t> labels(branches_.size(), 0);
-  edges_.for_each([&](Place from, std::uint32_t label, Place to) {
-    const Place above = is_branch(to) ? branch(to).branch_above : nodes_[to].branch_above;
-    ASSERT(above == from, "T5: a place knows the branch above it");
+  edges_.for_each([&](TriePosition from, std::uint32_t label, TriePosition to) {
+    const TriePosition above = is_branch(to) ? branch(to).branch_above : nodes_[to].branch_above;
+    ASSERT(above == from, "T5: a position knows the branch above it");
     ++ways[from & ~kBranchBit];
     labels[from & ~kBranchBit] ^= label;
   });

@@ -4,7 +4,7 @@
 //    |-- [1 2 3 4]            public
 //    |     |-- [5 6 7 8]      public
 //    |     `-- [5 6 9 9]      private to salt 7, found only when asking as salt 7
-//    `-- [1 2]                an open leaf: fewer tokens than a block, no children
+//    `-- [1 2]                a partial block: fewer tokens than a block, no children
 //
 // The children of a node fall into classes: those of the node's own region (what is public below a
 // public node, what is private below a private one) and, below a public node, one class per salt.
@@ -42,7 +42,7 @@ namespace pagoda::kv {
 
 struct PrefixTreeOptions {
   std::uint32_t block_tokens = 16;
-  std::uint32_t slices = 1;
+  std::uint32_t groups = 1;
   std::uint64_t hash_seed = 0;  // unknown to clients, so that they cannot aim at long probes
 };
 
@@ -57,7 +57,7 @@ class PrefixTree {
   explicit PrefixTree(const PrefixTreeOptions& options);
 
   std::uint32_t block_tokens() const { return options_.block_tokens; }
-  std::uint32_t slices() const { return options_.slices; }
+  std::uint32_t groups() const { return options_.groups; }
   std::uint32_t nodes() const { return nodes_live_; }  // roots included
   // Numbers ever in use at once: those of live nodes are below it.
   std::uint32_t node_numbers() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -82,7 +82,7 @@ class PrefixTree {
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
   }
-  // An open leaf gets more tokens. It fits its class as before: it parted from every sibling
+  // A partial block gets more tokens. It fits its class as before: it parted from every sibling
   // within the tokens it had.
   void extend(NodeId leaf, std::span<const TokenId> more);
 
@@ -117,11 +117,11 @@ class PrefixTree {
   }
   bool is_whole(NodeId node) const { return at(node).tokens == options_.block_tokens; }
 
-  std::optional<BlockId> page(NodeId node, std::uint32_t slice) const {
-    const std::uint32_t page = pages_[page_index(node, slice)];
+  std::optional<BlockId> page(NodeId node, std::uint32_t group) const {
+    const std::uint32_t page = pages_[page_index(node, group)];
     return page == kNone ? std::nullopt : std::optional(BlockId(page));
   }
-  void set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page);
+  void set_page(NodeId node, std::uint32_t group, std::optional<BlockId> page);
   std::uint32_t pages(NodeId node) const { return at(node).pages; }
 
   // Calls visit(NodeId) for every child, in order of class and tokens.
@@ -136,17 +136,19 @@ class PrefixTree {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  // A place in a trie: a child's number, or kBranchBit and a branch's number.
-  using Place = std::uint32_t;
-  static constexpr Place kBranchBit = 1u << 31;
-  static bool is_branch(Place place) { return (place & kBranchBit) != 0; }
+  // A position in a trie: a child's number, or kBranchBit and a branch's number.
+  using TriePosition = std::uint32_t;
+  static constexpr TriePosition kBranchBit = 1u << 31;
+  static bool is_branch(TriePosition position) { return (position & kBranchBit) != 0; }
 
   struct Node {
     std::uint32_t parent = kNone;
-    Place branch_above = kNone;  // in the trie of its class; kNone: the class has no other member
+    TriePosition branch_above =
+        kNone;  // in the trie of its class; kNone: the class has no other member
     std::uint32_t previous = kNone;  // in the list of its class
     std::uint32_t next = kNone;
-    Place own_class = kNone;     // top of the class of the node's own region; kNone: it is empty
+    TriePosition own_class =
+        kNone;                   // top of the class of the node's own region; kNone: it is empty
     std::uint32_t children = 0;  // of all classes
     std::uint32_t children_resident = 0;
     std::uint32_t depth = 0;
@@ -159,49 +161,49 @@ class PrefixTree {
   };
 
   struct Branch {
-    Place branch_above = kNone;   // kNone: the top of its class
-    std::uint32_t first = kNone;  // of the run of children below
-    std::uint32_t ways = 0;       // edges down: at least 2; 0: the branch is not in use
-    std::uint32_t labels = 0;     // of those edges, all xored: the last one left names itself
-    std::uint16_t tokens = 0;     // shared by all below
+    TriePosition branch_above = kNone;  // kNone: the top of its class
+    std::uint32_t first = kNone;        // of the run of children below
+    std::uint32_t ways = 0;             // edges down: at least 2; 0: the branch is not in use
+    std::uint32_t labels = 0;           // of those edges, all xored: the last one left names itself
+    std::uint16_t tokens = 0;           // shared by all below
   };
 
   // Where a search leaves the trie.
   struct Exit {
-    Place place;
-    std::uint32_t child;  // the place, or the first child below it
+    TriePosition position;
+    std::uint32_t child;  // the position, or the first child below it
     std::uint32_t tokens_shared;
   };
 
   const Node& at(NodeId node) const { return nodes_[node.value()]; }
   Node& at(NodeId node) { return nodes_[node.value()]; }
-  std::size_t page_index(NodeId node, std::uint32_t slice) const {
-    return std::size_t{node.value()} * options_.slices + slice;
+  std::size_t page_index(NodeId node, std::uint32_t group) const {
+    return std::size_t{node.value()} * options_.groups + group;
   }
   NodeId new_node();
-  Place new_branch();
+  TriePosition new_branch();
   const TokenId* row(std::uint32_t node) const {
     return tokens_.data() + std::size_t{node} * options_.block_tokens;
   }
 
   // The top of the class that a child with `region` belongs to below `parent`, or kNone.
-  Place class_top(NodeId parent, SaltId region) const;
-  void set_class_top(NodeId parent, SaltId region, Place top);
-  const Branch& branch(Place place) const { return branches_[place & ~kBranchBit]; }
-  Branch& branch(Place place) { return branches_[place & ~kBranchBit]; }
-  std::uint32_t first_below(Place place) const {
-    return is_branch(place) ? branch(place).first : place;
+  TriePosition class_top(NodeId parent, SaltId region) const;
+  void set_class_top(NodeId parent, SaltId region, TriePosition top);
+  const Branch& branch(TriePosition position) const { return branches_[position & ~kBranchBit]; }
+  Branch& branch(TriePosition position) { return branches_[position & ~kBranchBit]; }
+  std::uint32_t first_below(TriePosition position) const {
+    return is_branch(position) ? branch(position).first : position;
   }
-  Place& branch_above(Place place) {
-    return is_branch(place) ? branch(place).branch_above : nodes_[place].branch_above;
+  TriePosition& branch_above(TriePosition position) {
+    return is_branch(position) ? branch(position).branch_above : nodes_[position].branch_above;
   }
-  Exit descend(Place top, std::span<const TokenId> tokens, SearchWork& work) const;
+  Exit descend(TriePosition top, std::span<const TokenId> tokens, SearchWork& work) const;
   void link(std::uint32_t node);
   void unlink(std::uint32_t node);
-  void add_way(Place branch, std::uint32_t label, Place down);
-  void hang_instead(Place fresh, Place old, Place above);
+  void add_way(TriePosition branch, std::uint32_t label, TriePosition down);
+  void hang_instead(TriePosition fresh, TriePosition old, TriePosition above);
   void list_before(std::uint32_t node, std::uint32_t next);
-  void append_class(Place top, std::vector<std::uint32_t>& list) const;
+  void append_class(TriePosition top, std::vector<std::uint32_t>& list) const;
   std::vector<std::uint32_t> child_list(NodeId node) const;
   void check_children(NodeId node) const;
   void check_branches() const;
@@ -209,17 +211,17 @@ class PrefixTree {
   PrefixTreeOptions options_;
   LargeArray<Node> nodes_;
   LargeArray<TokenId> tokens_;       // [node, block_tokens]
-  LargeArray<std::uint32_t> pages_;  // [node, slice]
+  LargeArray<std::uint32_t> pages_;  // [node, group]
   std::vector<std::uint32_t> dead_;  // node numbers to use again
   std::uint32_t nodes_live_ = 0;
   LargeArray<Branch> branches_;
-  Place branch_unused_ = kNone;  // a list, linked by branch_above
-  EdgeTable edges_;              // from a branch, by the next token, to the place below
-  EdgeTable private_classes_;    // from a public node, by salt, to the top of the salt's class
+  TriePosition branch_unused_ = kNone;  // a list, linked by branch_above
+  EdgeTable edges_;                     // from a branch, by the next token, to the position below
+  EdgeTable private_classes_;  // from a public node, by salt, to the top of the salt's class
 };
 
-inline void PrefixTree::set_page(NodeId node, std::uint32_t slice, std::optional<BlockId> page) {
-  std::uint32_t& slot = pages_[page_index(node, slice)];
+inline void PrefixTree::set_page(NodeId node, std::uint32_t group, std::optional<BlockId> page) {
+  std::uint32_t& slot = pages_[page_index(node, group)];
   Node& here = at(node);
   const bool was_resident = here.pages > 0;
   here.pages =

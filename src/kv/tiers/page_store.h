@@ -1,4 +1,4 @@
-// A tier outside the pool: a store that keeps pages by name, for as long as it has room.
+// A tier outside the pool: a store that keeps pages by hash, for as long as it has room.
 //
 // The cache decides what is worth keeping and where bytes come from and go to; a store copies, in
 // its own time, and reports each read and write once. Nothing about a store can change an answer: a
@@ -21,7 +21,7 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
-#include "kv/names/block_name.h"
+#include "kv/hash/block_hash.h"
 
 namespace pagoda::kv {
 
@@ -44,8 +44,8 @@ struct OwnerTag {
 
 struct PageKey {
   SpaceId space;
-  BlockName name = {};
-  std::uint32_t slice = 0;
+  BlockHash hash = {};
+  std::uint32_t group = 0;
   auto operator<=>(const PageKey&) const = default;
 };
 
@@ -53,7 +53,7 @@ struct PageKey {
 struct PageLabel {
   PageKey key;
   OwnerTag owner;
-  BlockName parent = {};
+  BlockHash parent = {};
   std::vector<TokenId> tokens;  // of the block
   bool operator==(const PageLabel&) const = default;
 };
@@ -105,9 +105,9 @@ struct StoreStats {
   std::uint64_t pages_written = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t pages_displaced = 0;         // made way for others
-  std::uint64_t pages_displaced_unread = 0;  // ... and had never been read
-  std::uint64_t requests_queued = 0;         // reads and writes not reported yet
+  std::uint64_t pages_evicted = 0;         // made way for others
+  std::uint64_t pages_evicted_unread = 0;  // ... and had never been read
+  std::uint64_t requests_queued = 0;       // reads and writes not reported yet
   std::array<std::uint64_t, kStoreFaults> faults = {};
   bool is_on = true;      // false: switched off after failures, until a retry succeeds
   bool is_ready = true;   // false: its index is still being read
@@ -137,7 +137,7 @@ class PageStore {
 
   virtual void read(PageRead read) = 0;
   // False: too much waits already, its index is being read, or the store is off; nothing is
-  // reported then, and the bell of on_report() rings when that has changed.
+  // reported then, and on_report() is called when that has changed.
   virtual bool write(PageWrite write) = 0;
   // False while every write would be refused, however long one waited: the store is off, its medium
   // is read-only, or writes failed one after another. stats().condition says why. Any thread.
@@ -149,7 +149,7 @@ class PageStore {
   virtual void poll(std::vector<StoreReport>& reports) = 0;
   // Called by the store's threads when poll() has something, or a write that was refused may be
   // asked for again; set once, before the first read.
-  virtual void on_report(std::function<void()> bell) = 0;
+  virtual void on_report(std::function<void()> notify) = 0;
 
   // Removes an owner's pages in all spaces; of nobody else.
   virtual Result<Removal> remove(const OwnerTag& owner) = 0;

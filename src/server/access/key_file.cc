@@ -28,7 +28,7 @@ struct LimitName {
 
 // The names of engine::TenantLimits, but for the weight.
 constexpr std::array<LimitName, 7> kLimits = {{
-    {.name = "answers_running", .narrow = &engine::TenantLimits::answers_running},
+    {.name = "answers_running", .narrow = &engine::TenantLimits::sequences_running},
     {.name = "requests_queued", .narrow = &engine::TenantLimits::requests_queued},
     {.name = "kv_tokens", .wide = &engine::TenantLimits::kv_tokens},
     {.name = "tokens_per_minute", .wide = &engine::TenantLimits::tokens_per_minute},

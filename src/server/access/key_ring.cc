@@ -28,7 +28,7 @@ std::string Caller::salt(std::string_view cache_salt) const {
   return keys ? tenant_salt(keys->secret(), tenant_name, cache_salt) : std::string(cache_salt);
 }
 
-engine::TenantId TenantRoll::enrol(const ListedTenant& tenant) {
+engine::TenantId TenantRegistry::register_tenant(const ListedTenant& tenant) {
   auto known = std::find_if(tenants_.begin(), tenants_.end(),
                             [&](const auto& other) { return other.name == tenant.name; });
   if (known == tenants_.end()) known = tenants_.insert(known, {.name = tenant.name, .limits = {}});
@@ -36,13 +36,13 @@ engine::TenantId TenantRoll::enrol(const ListedTenant& tenant) {
   return engine::TenantId(static_cast<std::uint32_t>(known - tenants_.begin()) + 1);
 }
 
-std::shared_ptr<const KeyRing> KeyRing::make(const KeyList& list, TenantRoll& tenants,
+std::shared_ptr<const KeyRing> KeyRing::make(const KeyList& list, TenantRegistry& tenants,
                                              std::string secret) {
   const auto ring = std::make_shared<KeyRing>();
   ring->secret_ = std::move(secret);
   ring->tenants_ = list.tenants;
   std::vector<engine::TenantId> ids;
-  for (const ListedTenant& tenant : list.tenants) ids.push_back(tenants.enrol(tenant));
+  for (const ListedTenant& tenant : list.tenants) ids.push_back(tenants.register_tenant(tenant));
   for (const ListedKey& key : list.keys) {
     Caller caller = {.is_known = true,
                      .is_admin = key.is_admin,

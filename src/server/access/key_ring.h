@@ -16,9 +16,9 @@ namespace pagoda::server {
 inline constexpr std::string_view kDefaultTenant = "default";
 
 // Every tenant that was ever named, by the number that the engine knows it by.
-class TenantRoll {
+class TenantRegistry {
  public:
-  engine::TenantId enrol(const ListedTenant& tenant);
+  engine::TenantId register_tenant(const ListedTenant& tenant);
   // What Engine's options and set_tenants() take: tenants 1, 2, …
   const std::vector<engine::NamedTenant>& tenants() const { return tenants_; }
 
@@ -29,7 +29,7 @@ class TenantRoll {
 class KeyRing : public std::enable_shared_from_this<KeyRing> {
  public:
   // `tenants` gets those of the list; `secret` is what salts are made with.
-  static std::shared_ptr<const KeyRing> make(const KeyList& list, TenantRoll& tenants,
+  static std::shared_ptr<const KeyRing> make(const KeyList& list, TenantRegistry& tenants,
                                              std::string secret);
 
   // Nobody when the key is not good. The time it takes does not depend on the key.

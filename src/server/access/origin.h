@@ -17,7 +17,7 @@ bool may_ask(const HttpRequest& request, const std::vector<std::string>& allowed
 // What tells the browser that the page may read the reply; nothing for other clients.
 HeaderList origin_headers(const HttpRequest& request, const std::vector<std::string>& allowed);
 
-// Before some requests a browser asks whether it may: the answer, for an origin that may.
+// Before some requests a browser asks whether it may: the reply, for an origin that may.
 bool is_preflight(const HttpRequest& request);
 HttpReply preflight_reply();
 

@@ -4,14 +4,14 @@
 
 namespace pagoda::server {
 
-void require(Who who, const Caller& caller, bool metrics_need_admin) {
-  if (who == Who::kMetrics) who = metrics_need_admin ? Who::kAdmin : Who::kAnyone;
-  if (who == Who::kAnyone) return;
+void require(Access level, const Caller& caller, bool metrics_need_admin) {
+  if (level == Access::kMetrics) level = metrics_need_admin ? Access::kAdmin : Access::kAnyone;
+  if (level == Access::kAnyone) return;
   if (!caller.is_known) {
-    throw ApiError(401, "a good API key is needed: Authorization: Bearer KEY", {},
+    throw ApiError(401, "invalid or missing API key: Authorization: Bearer KEY", {},
                    "invalid_api_key");
   }
-  if (who == Who::kAdmin && !caller.is_admin) {
+  if (level == Access::kAdmin && !caller.is_admin) {
     throw ApiError(403, "an admin's API key is needed here", {}, "permission_denied");
   }
 }

@@ -7,7 +7,7 @@
 
 namespace pagoda::server {
 
-enum class Who : std::uint8_t {
+enum class Access : std::uint8_t {
   kAnyone,   // says nothing that an outsider may not know
   kKey,      // shows and changes the caller's own alone
   kAdmin,    // shows or changes more than that
@@ -15,6 +15,6 @@ enum class Who : std::uint8_t {
 };
 
 // Throws ApiError: 401 for nobody, 403 for who may not.
-void require(Who who, const Caller& caller, bool metrics_need_admin);
+void require(Access level, const Caller& caller, bool metrics_need_admin);
 
 }  // namespace pagoda::server

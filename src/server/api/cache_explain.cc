@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "server/api/changing_text.h"
-#include "server/api/prompt_place.h"
+#include "server/api/prompt_position.h"
 
 namespace pagoda::server {
 namespace {
@@ -53,10 +53,11 @@ Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tok
 std::string advise_differs(const Explanation& why, const Prompt& prompt,
                            const text::Tokenizer& tokenizer) {
   const Parting parting = parting_of(why, prompt, tokenizer);
-  const PromptPlace place = place_of(prompt, why.stops_at(), parting.bytes, tokenizer);
+  const PromptPosition position = position_of(prompt, why.stops_at(), parting.bytes, tokenizer);
   const ChangingText change = changing_text(parting.asked, parting.stored, parting.at);
-  std::string advice = fmt::format("{} changes at character {}",
-                                   name_place(place, !prompt.rendered.empty()), place.character);
+  std::string advice =
+      fmt::format("{} changes at character {}",
+                  describe_position(position, !prompt.rendered.empty()), position.character);
   if (!change.kind.empty()) advice += fmt::format(": {}", change.kind);
   advice += fmt::format(" (\"{}\", in the cache \"{}\")", change.asked, change.stored);
   return advice + "; only what comes before it is reused: put what changes after what stays";
@@ -138,7 +139,7 @@ Json stop_json(const Explanation& why, const Prompt& prompt, const text::Tokeniz
   const std::uint64_t stop = why.stops_at();
   const std::size_t bytes = why.stored.empty() ? 0 : parting_of(why, prompt, tokenizer).bytes;
   Json at = {{"token", stop}, {"asked", token_json(prompt.tokens[stop], tokenizer)}};
-  at.update(place_json(place_of(prompt, stop, bytes, tokenizer)));
+  at.update(position_json(position_of(prompt, stop, bytes, tokenizer)));
   return at;
 }
 

@@ -7,7 +7,7 @@ namespace {
 class ChatFormat : public CompletionFormat {
  public:
   ChatFormat(const CompletionRequest& request, const text::Tokenizer& tokenizer)
-      : answers_(request.answers), tokenizer_(tokenizer) {}
+      : output_(request.output), tokenizer_(tokenizer) {}
 
   std::string_view id_prefix() const override { return "chatcmpl-"; }
   std::string_view object() const override { return "chat.completion"; }
@@ -31,10 +31,10 @@ class ChatFormat : public CompletionFormat {
 
   Json extras(const ChoiceState& state) const override {
     Json members = Json::object();
-    if (answers_.return_token_ids) members["prompt_token_ids"] = tokens_json(state.prompt->tokens);
-    if (answers_.prompt_logprobs) {
+    if (output_.return_token_ids) members["prompt_token_ids"] = tokens_json(state.prompt->tokens);
+    if (output_.prompt_logprobs) {
       members["prompt_logprobs"] =
-          prompt_logprobs(state.prompt_scores, *answers_.prompt_logprobs, tokenizer_);
+          prompt_logprobs(state.prompt_scores, *output_.prompt_logprobs, tokenizer_);
     }
     return members;
   }
@@ -44,13 +44,13 @@ class ChatFormat : public CompletionFormat {
     Json choice = {{"index", state.index}};
     choice[name] = std::move(words);
     choice["logprobs"] =
-        answers_.logprobs ? chat_logprobs(piece, *answers_.logprobs, tokenizer_) : Json(nullptr);
+        output_.logprobs ? chat_logprobs(piece, *output_.logprobs, tokenizer_) : Json(nullptr);
     add_ending(choice, state, piece);
-    if (answers_.return_token_ids) choice["token_ids"] = tokens_json(piece.tokens);
+    if (output_.return_token_ids) choice["token_ids"] = tokens_json(piece.tokens);
     return choice;
   }
 
-  const AnswerOptions& answers_;
+  const OutputOptions& output_;
   const text::Tokenizer& tokenizer_;
 };
 

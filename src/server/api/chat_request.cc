@@ -6,8 +6,8 @@
 namespace pagoda::server {
 namespace {
 
-AnswerLength read_length(const Fields& fields) {
-  AnswerLength length;
+OutputLength read_length(const Fields& fields) {
+  OutputLength length;
   for (const char* const name : {"max_completion_tokens", "max_tokens"}) {
     const auto tokens = fields.integer(name, 1, INT32_MAX);
     if (tokens && !length.tokens) length = {static_cast<std::uint32_t>(*tokens), name};
@@ -15,10 +15,10 @@ AnswerLength read_length(const Fields& fields) {
   return length;
 }
 
-void read_logprobs(const Fields& fields, AnswerOptions& answers) {
+void read_logprobs(const Fields& fields, OutputOptions& output) {
   const auto top = fields.integer("top_logprobs", 0, kLogprobsMax);
   if (fields.boolean("logprobs").value_or(false)) {
-    answers.logprobs = static_cast<std::uint32_t>(top.value_or(0));
+    output.logprobs = static_cast<std::uint32_t>(top.value_or(0));
   } else if (top.value_or(0) > 0) {
     throw ApiError(400, "top_logprobs: makes sense with \"logprobs\": true only", "top_logprobs");
   }
@@ -42,16 +42,16 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
-  read_shared_fields(fields, engine::answers_max(model.engine.limits()), request);
+  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   if (fields.boolean("echo").value_or(false)) {
     throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");
   }
-  read_logprobs(fields, request.answers);
-  const AnswerLength length = read_length(fields);
+  read_logprobs(fields, request.output);
+  const OutputLength length = read_length(fields);
   request.engine.end.max_tokens = length.tokens;
-  request.engine.sampling.logprobs = request.answers.logprobs;
-  request.engine.sampling.prompt_logprobs = request.answers.prompt_logprobs;
-  check_answers(request, model);
+  request.engine.sampling.logprobs = request.output.logprobs;
+  request.engine.sampling.prompt_logprobs = request.output.prompt_logprobs;
+  check_choices(request, model);
   RequestMemory memory(request, 1, "n");
   auto chat = read_chat_prompt(body, model, terms, model.context_tokens() - 1);
   if (!chat) refuse_long_prompt("messages", model.context_tokens());

@@ -21,7 +21,7 @@ void assign(Target& target, const std::optional<Value>& value) {
 }
 
 // {"50256": -100}
-void read_logit_bias(const Fields& fields, engine::SamplingOptions& sampling) {
+void read_logit_bias(const Fields& fields, engine::SamplingParams& sampling) {
   const Json* const biases = fields.object("logit_bias");
   if (biases == nullptr) return;
   const std::string path = fields.path_of("logit_bias");
@@ -40,8 +40,8 @@ void read_logit_bias(const Fields& fields, engine::SamplingOptions& sampling) {
   sampling.logit_bias = std::move(entries);
 }
 
-void read_sampling(const Fields& fields, std::uint32_t answers_max,
-                   engine::SamplingOptions& sampling) {
+void read_sampling(const Fields& fields, std::uint32_t sequences_max,
+                   engine::SamplingParams& sampling) {
   constexpr double kNumberMax = std::numeric_limits<float>::max();
   sampling.temperature = 1.0f;  // OpenAI's default
   assign(sampling.temperature, fields.number("temperature", 0, 100));
@@ -53,7 +53,7 @@ void read_sampling(const Fields& fields, std::uint32_t answers_max,
   assign(sampling.frequency_penalty, fields.number("frequency_penalty", -2, 2));
   const std::int64_t top_k = fields.integer("top_k", -1, kTokensMax).value_or(0);
   sampling.top_k = top_k < 0 ? 0 : static_cast<std::uint32_t>(top_k);  // -1 is all, as in vLLM
-  assign(sampling.n, fields.integer("n", 1, answers_max));
+  assign(sampling.n, fields.integer("n", 1, sequences_max));
   read_logit_bias(fields, sampling);
 }
 
@@ -78,33 +78,33 @@ std::vector<std::string> read_stop(const Fields& fields) {
   return strings;
 }
 
-void read_stream(const Fields& fields, AnswerOptions& answers) {
-  assign(answers.stream, fields.boolean("stream"));
+void read_stream(const Fields& fields, OutputOptions& output) {
+  assign(output.stream, fields.boolean("stream"));
   const Json* const options = fields.object("stream_options");
   if (options == nullptr) return;
-  if (!answers.stream) {
+  if (!output.stream) {
     throw ApiError(400, "stream_options: makes sense with \"stream\": true only", "stream_options");
   }
   const Fields stream(*options, fields.path_of("stream_options"));
-  assign(answers.include_usage, stream.boolean("include_usage"));
+  assign(output.include_usage, stream.boolean("include_usage"));
 }
 
-void read_answer_options(const Fields& fields, AnswerOptions& answers) {
+void read_output_options(const Fields& fields, OutputOptions& output) {
   const bool include_stop = fields.boolean("include_stop_str_in_output").value_or(false);
   Result<text::StopStrings> stops =
       text::StopStrings::make(read_stop(fields), {.include_stop_str_in_output = include_stop});
   if (!stops.ok()) throw ApiError(400, "stop: " + stops.error().message, "stop");
-  answers.stops = std::move(stops).value();
-  answers.show_special_tokens = !fields.boolean("skip_special_tokens").value_or(true);
-  assign(answers.return_token_ids, fields.boolean("return_token_ids"));
-  read_stream(fields, answers);
+  output.stops = std::move(stops).value();
+  output.show_special_tokens = !fields.boolean("skip_special_tokens").value_or(true);
+  assign(output.return_token_ids, fields.boolean("return_token_ids"));
+  read_stream(fields, output);
   const auto scored = fields.integer("prompt_logprobs", 0, kLogprobsMax);
   if (!scored) return;
-  if (answers.stream) {
+  if (output.stream) {
     throw ApiError(400, "prompt_logprobs: come with whole replies only, not with \"stream\": true",
                    "prompt_logprobs");
   }
-  answers.prompt_logprobs = static_cast<std::uint32_t>(*scored);
+  output.prompt_logprobs = static_cast<std::uint32_t>(*scored);
 }
 
 std::string read_salt(const Fields& fields) {
@@ -123,16 +123,16 @@ std::string read_salt(const Fields& fields) {
 
 }  // namespace
 
-void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
+void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request) {
   fields.text("user");
-  read_sampling(fields, answers_max, request.engine.sampling);
+  read_sampling(fields, sequences_max, request.engine.sampling);
   refuse_unsupported(fields, request.engine.sampling.n);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(),
                                        std::numeric_limits<std::int64_t>::max())) {
     request.seed = engine::reportable_seed(static_cast<std::uint64_t>(*seed));
   }
-  engine::EndOptions& end = request.engine.end;
+  engine::StopParams& end = request.engine.end;
   assign(end.min_tokens, fields.integer("min_tokens", 0, kTokensMax));
   assign(end.ignore_eos, fields.boolean("ignore_eos"));
   if (const Json* const tokens = fields.array("stop_token_ids")) {
@@ -148,26 +148,27 @@ void read_shared_fields(const Fields& fields, std::uint32_t answers_max,
   }
   request.retain = read_retain(fields, request.is_chat);
   assign(request.engine.explain, fields.boolean("cache_explain"));
-  read_answer_options(fields, request.answers);
+  read_output_options(fields, request.output);
 }
 
 void refuse_long_prompt(const std::string& path, std::uint64_t context) {
   throw ApiError(400,
                  fmt::format("{}: has more than {} tokens, the context holds {} including at least "
-                             "one token of the answer",
+                             "one token of output",
                              path, context - 1, context),
                  path, "context_length_exceeded");
 }
 
-void check_answers(const CompletionRequest& request, const ServedModel& model) {
-  const std::uint32_t most = std::min(engine::kAnswersMax, model.engine.limits().answers_max);
-  if (request.answers_per_prompt() <= most) return;
-  throw ApiError(400, fmt::format("n: is {}, expected 1 to {}", request.answers_per_prompt(), most),
+void check_choices(const CompletionRequest& request, const ServedModel& model) {
+  const std::uint32_t most =
+      std::min(engine::kSequencesPerRequestMax, model.engine.limits().sequences_max);
+  if (request.choices_per_prompt() <= most) return;
+  throw ApiError(400, fmt::format("n: is {}, expected 1 to {}", request.choices_per_prompt(), most),
                  "n");
 }
 
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
-                   const std::string& prompt_field, const AnswerLength& length) {
+                   const std::string& prompt_field, const OutputLength& length) {
   const std::uint64_t context = model.context_tokens();
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();

@@ -1,17 +1,17 @@
-// How chat completions and text completions put answers into JSON.
+// How chat completions and text completions put choices into JSON.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "server/api/answer_text.h"
+#include "server/api/choice_text.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
 
 namespace pagoda::server {
 
-// One answer among those of a request.
+// One choice among those of a request.
 struct ChoiceState {
   std::uint32_t index = 0;
   const Prompt* prompt = nullptr;
@@ -29,7 +29,7 @@ class CompletionFormat {
   virtual std::string_view object() const = 0;
   virtual std::string_view chunk_object() const = 0;
 
-  // The choice of the chunk that begins an answer's stream; null when there is none.
+  // The choice of the chunk that begins a choice's stream; null when there is none.
   virtual Json opening(ChoiceState& state) const = 0;
   virtual Json chunk(ChoiceState& state, const Piece& piece) const = 0;
   virtual Json whole(ChoiceState& state, const Piece& piece) const = 0;
@@ -44,7 +44,7 @@ std::unique_ptr<CompletionFormat> make_text_format(const CompletionRequest& requ
                                                    const text::Tokenizer& tokenizer);
 
 Json tokens_json(std::span<const TokenId> tokens);
-// Members that choices of both have once an answer ended: finish_reason, stop_reason, seed.
+// Members that choices of both have once a choice ended: finish_reason, stop_reason, seed.
 void add_ending(Json& choice, const ChoiceState& state, const Piece& piece);
 
 }  // namespace pagoda::server

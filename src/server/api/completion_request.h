@@ -1,4 +1,4 @@
-// A chat or text completion, understood: what the engine is asked, and how its answers are put.
+// A chat or text completion, understood: what the engine is asked, and how its outputs are put.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct Prompt {
   std::vector<std::size_t> begins;    // and where in it each token begins, in bytes
 };
 
-// How answers are put into words.
-struct AnswerOptions {
-  text::StopStrings stops;  // each answer looks for them with a copy of its own
+// How outputs are put into words.
+struct OutputOptions {
+  text::StopStrings stops;  // each choice looks for them with a copy of its own
   bool show_special_tokens = false;
   bool return_token_ids = false;
   bool echo = false;
-  bool prompt_only = false;                      // echo without an answer: max_tokens is 0
+  bool prompt_only = false;                      // echo without an output: max_tokens is 0
   std::optional<std::uint32_t> logprobs;         // this many beside the chosen token
   std::optional<std::uint32_t> prompt_logprobs;  // the same, as vLLM reports them
 
@@ -52,13 +52,13 @@ struct CompletionRequest {
   std::vector<Prompt> prompts;  // at least one
   engine::Request engine;       // what is asked for each, but its prompt and seed
   std::optional<std::uint64_t> seed;
-  AnswerOptions answers;
+  OutputOptions output;
   std::optional<RetainField> retain;
   std::optional<Upto> public_upto;  // "cache_public_upto": shared with everyone
   std::uint64_t memory_bytes = 0;   // that it takes, about (request_memory.h)
   ByteBudget::Hold memory = {};     // of them, once it was admitted
 
-  std::uint32_t answers_per_prompt() const { return engine.sampling.n; }
+  std::uint32_t choices_per_prompt() const { return engine.sampling.n; }
 };
 
 struct ReadingTerms;

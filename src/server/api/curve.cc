@@ -16,7 +16,7 @@ Json point(std::uint64_t blocks, std::optional<double> hit_rate, const ServedMod
 }  // namespace
 
 Json describe_curve(const ServedModel& model) {
-  const kv::CurvePicture curve = model.engine.curve();
+  const kv::CurveStats curve = model.engine.curve();
   if (curve.blocks == 0) return {{"enabled", false}};
   Json lru = Json::array();
   for (const kv::CurvePoint& at : curve.lru) lru.push_back(point(at.blocks, at.hit_rate, model));

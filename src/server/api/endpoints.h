@@ -26,7 +26,7 @@ Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms)
 Json list_retained(const ServedModel& model);
 // What share of the blocks asked for other sizes and policies would have found.
 Json describe_curve(const ServedModel& model);
-// Requests that are sent after the answer find an empty cache, but for what running ones hold: an
+// Requests that are sent after the reply find an empty cache, but for what running ones hold: an
 // admin's reset clears everything, another's what is private to its tenant.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // Everything private of a tenant leaves memory and every tier; says what went, what requests that
@@ -38,6 +38,6 @@ std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std
 HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
                        engine::TenantRemoval removal, RequestLog& log);
 // Who has keys, and the limits that were given to them. `keys` may be nullptr.
-Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now);
+Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantStats>& now);
 
 }  // namespace pagoda::server

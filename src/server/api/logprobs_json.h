@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "server/api/answer_text.h"
+#include "server/api/choice_text.h"
 #include "server/json.h"
 #include "text/tokenizer.h"
 

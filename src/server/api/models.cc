@@ -42,27 +42,29 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                {"served_model_names", model.names},
                {"fingerprint", model.fingerprint},
                {"max_model_len", model.context_tokens()},
-               {"max_num_seqs", model.engine.limits().answers_max},
+               {"max_num_seqs", model.engine.limits().sequences_max},
                {"vocabulary", model.engine.limits().vocabulary},
                {"chat_template", model.chat_template.has_value()}};
   info.update(model.facts);
-  info["now"] = {
-      {"answers_running", now.answers_running}, {"requests_waiting", now.requests_waiting},
-      {"blocks_all", now.blocks_all},           {"blocks_free", now.blocks_free},
-      {"blocks_idle", now.blocks_idle},         {"blocks_retained", now.blocks_retained}};
+  info["now"] = {{"answers_running", now.sequences_running},
+                 {"requests_waiting", now.requests_waiting},
+                 {"blocks_all", now.blocks_all},
+                 {"blocks_free", now.blocks_free},
+                 {"blocks_idle", now.blocks_idle},
+                 {"blocks_retained", now.blocks_retained}};
   info["since_start"] = {{"steps", now.steps},
-                         {"rows_computed", now.rows_computed},
+                         {"rows_computed", now.tokens_computed},
                          {"prompt_tokens", now.prompt_tokens},
                          {"prompt_tokens_cached", now.prompt_tokens_cached},
-                         {"answer_tokens", now.answer_tokens},
+                         {"answer_tokens", now.output_tokens},
                          {"preemptions", now.preemptions},
                          {"requests_finished", now.requests_finished},
                          {"requests_refused", now.requests_refused},
                          {"blocks_evicted", now.blocks_evicted},
-                         {"blocks_joined", now.blocks_joined},
+                         {"blocks_joined", now.blocks_deduplicated},
                          {"misses", misses_json(now.misses)}};
   Json tiers = Json::array();
-  for (const engine::TierPicture& tier : model.engine.tiers()) {
+  for (const engine::TierStats& tier : model.engine.tiers()) {
     tiers.push_back({{"tier", tier.name},
                      {"on", tier.stats.is_on},
                      {"takes_writes", tier.takes_writes},
@@ -83,7 +85,7 @@ Json list_retained(const ServedModel& model) {
   const engine::Snapshot now = model.engine.snapshot();
   std::uint64_t blocks = 0;
   Json grants = Json::array();
-  for (const kv::RetentionPicture& grant : model.engine.retained()) {
+  for (const kv::GrantStats& grant : model.engine.retained()) {
     blocks += grant.blocks;
     grants.push_back({{"tenant", grant.is_public ? "public" : "private"},
                       {"blocks", grant.blocks},

@@ -61,10 +61,10 @@ HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
 
 std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name,
                                              RequestLog& log) {
-  const std::vector<engine::TenantPicture> tenants = model.engine.tenants();
+  const std::vector<engine::TenantStats> tenants = model.engine.tenants();
   const auto found =
       std::find_if(tenants.begin(), tenants.end(),
-                   [&](const engine::TenantPicture& tenant) { return tenant.name == name; });
+                   [&](const engine::TenantStats& tenant) { return tenant.name == name; });
   if (found == tenants.end()) {
     throw ApiError(404, fmt::format("tenant \"{}\": there is none of this name", name), {},
                    "not_found");

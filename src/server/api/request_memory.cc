@@ -8,7 +8,7 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::uint64_t kPromptBytes = 4 << 10;  // of a prompt without its tokens
-constexpr std::uint64_t kAnswerBytes = 4 << 10;  // of an answer here and in the engine
+constexpr std::uint64_t kChoiceBytes = 4 << 10;  // of a choice here and in the engine
 constexpr std::uint64_t kOptionBytes = 16;  // of a bias or a stop token: each prompt's are checked
 constexpr std::uint64_t kTokenBytes = 32;   // here, in the engine, and its block's name
 
@@ -21,22 +21,22 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
   const std::uint64_t options = asked.sampling.logit_bias.size() + asked.end.stop_token_ids.size();
   // No factor is so large that the product could not be.
   take(prompts *
-       (kPromptBytes + options * kOptionBytes + request.answers_per_prompt() * kAnswerBytes));
+       (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
 }
 
 void RequestMemory::add(const Prompt& prompt) {
   take(prompt.tokens.size() * kTokenBytes + prompt.text.size() + prompt.rendered.size() +
-       request_.answers_per_prompt() * repeated_bytes(prompt));
+       request_.choices_per_prompt() * repeated_bytes(prompt));
 }
 
 // What each choice of the reply says of the prompt.
 std::uint64_t RequestMemory::repeated_bytes(const Prompt& prompt) const {
-  const AnswerOptions& answers = request_.answers;
+  const OutputOptions& output = request_.output;
   const std::uint64_t tokens = prompt.tokens.size();
   std::uint64_t bytes = 2 * prompt.text.size();  // and its JSON
-  if (answers.return_token_ids) bytes += tokens * kTokenIdBytes;
-  if (answers.echo && answers.logprobs) bytes += tokens * (*answers.logprobs + 2) * kLogprobBytes;
-  if (answers.prompt_logprobs) bytes += tokens * (*answers.prompt_logprobs + 2) * kLogprobBytes;
+  if (output.return_token_ids) bytes += tokens * kTokenIdBytes;
+  if (output.echo && output.logprobs) bytes += tokens * (*output.logprobs + 2) * kLogprobBytes;
+  if (output.prompt_logprobs) bytes += tokens * (*output.prompt_logprobs + 2) * kLogprobBytes;
   return bytes;
 }
 
@@ -47,7 +47,7 @@ void RequestMemory::take(std::uint64_t bytes) {
       400,
       fmt::format("{}: {} prompts with n {} take more than {} MiB of memory: send them in "
                   "several requests",
-                  field_, prompts_, request_.answers_per_prompt(), kRequestMemoryMax >> 20),
+                  field_, prompts_, request_.choices_per_prompt(), kRequestMemoryMax >> 20),
       field_, "request_too_large");
 }
 

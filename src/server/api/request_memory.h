@@ -1,5 +1,5 @@
 // What a completion takes besides its body, counted while it is read: prompts are tokens, every
-// answer has a state of its own, and some fields repeat the prompt in every choice of the reply. An
+// choice has a state of its own, and some fields repeat the prompt in every choice of the reply. An
 // estimate from above, which follows sizes and not counts: many short prompts are as good as a few
 // long ones.
 #pragma once
@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kLogprobBytes = 256;  // as JSON, value and text
 
 class RequestMemory {
  public:
-  // Counts the answers to `prompts` prompts, none of which need have been read; of the request its
+  // Counts the choices of `prompts` prompts, none of which need have been read; of the request its
   // options are read here and later. Beyond kRequestMemoryMax this and add() throw ApiError (400)
   // about `field`.
   RequestMemory(const CompletionRequest& request, std::size_t prompts, std::string field);

@@ -26,12 +26,12 @@ std::optional<RetainField> read_retain(const Fields& fields, bool is_chat) {
   return field;
 }
 
-std::optional<engine::RetainWish> retain_wish(const RetainField& field, const Prompt& prompt) {
+std::optional<engine::RetainParams> retain_wish(const RetainField& field, const Prompt& prompt) {
   const std::uint64_t tokens = upto_tokens(field.upto, prompt);
   if (tokens == 0) return std::nullopt;
-  return engine::RetainWish{.tokens = tokens,
-                            .time_ns = static_cast<std::int64_t>(field.seconds * 1e9),
-                            .priority = field.priority};
+  return engine::RetainParams{.tokens = tokens,
+                              .time_ns = static_cast<std::int64_t>(field.seconds * 1e9),
+                              .priority = field.priority};
 }
 
 Json retain_json(const RetainField& field, const std::optional<engine::RetainOutcome>& outcome) {

@@ -15,7 +15,7 @@ namespace pagoda::server {
 std::optional<RetainField> read_retain(const Fields& fields, bool is_chat);
 
 // For one prompt: a number beyond it means all of it; nothing where it has no system message.
-std::optional<engine::RetainWish> retain_wish(const RetainField& field, const Prompt& prompt);
+std::optional<engine::RetainParams> retain_wish(const RetainField& field, const Prompt& prompt);
 
 // {"granted": true, "tokens": 64, "blocks": 4, "seconds": 600.0, "priority": 50}, or
 // {"granted": false, "reason": "..."}

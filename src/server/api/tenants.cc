@@ -11,12 +11,12 @@ void add_limit(Json& tenant, const char* name, std::uint64_t limit) {
 }
 
 // What it has now, at most 0.1 s ago.
-void add_use(Json& tenant, const std::vector<engine::TenantPicture>& now) {
+void add_use(Json& tenant, const std::vector<engine::TenantStats>& now) {
   const auto& name = tenant["name"].get_ref<const std::string&>();
-  const auto same = [&](const engine::TenantPicture& one) { return one.name == name; };
+  const auto same = [&](const engine::TenantStats& one) { return one.name == name; };
   const auto found = std::find_if(now.begin(), now.end(), same);
-  const engine::TenantPicture use = found == now.end() ? engine::TenantPicture{} : *found;
-  tenant["now"] = {{"answers_running", use.answers_running},
+  const engine::TenantStats use = found == now.end() ? engine::TenantStats{} : *found;
+  tenant["now"] = {{"answers_running", use.sequences_running},
                    {"requests_waiting", use.requests_queued},
                    {"kv_tokens", use.kv_tokens_held},
                    {"kv_blocks", use.blocks_cached}};
@@ -28,7 +28,7 @@ Json tenant_json(const ListedTenant& tenant, std::size_t keys) {
                {"keys", keys},
                {"weight", limits.weight},
                {"priority_min", tenant.priority_min}};
-  add_limit(json, "answers_running", limits.answers_running);
+  add_limit(json, "answers_running", limits.sequences_running);
   add_limit(json, "requests_queued", limits.requests_queued);
   add_limit(json, "kv_tokens", limits.kv_tokens);
   add_limit(json, "tokens_per_minute", limits.tokens_per_minute);
@@ -40,7 +40,7 @@ Json tenant_json(const ListedTenant& tenant, std::size_t keys) {
 
 }  // namespace
 
-Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantPicture>& now) {
+Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantStats>& now) {
   Json data = Json::array();
   const std::size_t unnamed = keys == nullptr ? 0 : keys->keys_of(kDefaultTenant);
   if (keys == nullptr || unnamed > 0) {

@@ -7,7 +7,7 @@ namespace {
 class TextFormat : public CompletionFormat {
  public:
   TextFormat(const CompletionRequest& request, const text::Tokenizer& tokenizer)
-      : answers_(request.answers), tokenizer_(tokenizer) {}
+      : output_(request.output), tokenizer_(tokenizer) {}
 
   std::string_view id_prefix() const override { return "cmpl-"; }
   std::string_view object() const override { return "text_completion"; }
@@ -15,13 +15,13 @@ class TextFormat : public CompletionFormat {
 
   // An echoed prompt comes first; without one the first token opens the stream.
   Json opening(ChoiceState& state) const override {
-    if (!answers_.echo) return nullptr;
+    if (!output_.echo) return nullptr;
     return choice(state, echoed(state));
   }
 
   Json chunk(ChoiceState& state, const Piece& piece) const override {
     Json made = choice(state, piece);
-    if (answers_.return_token_ids) {
+    if (output_.return_token_ids) {
       if (!state.opened) made["prompt_token_ids"] = tokens_json(state.prompt->tokens);
       made["token_ids"] = tokens_json(piece.tokens);
     }
@@ -29,16 +29,16 @@ class TextFormat : public CompletionFormat {
   }
 
   Json whole(ChoiceState& state, const Piece& piece) const override {
-    Piece all = answers_.echo ? echoed(state) : Piece();
+    Piece all = output_.echo ? echoed(state) : Piece();
     all.append(piece);
     Json made = choice(state, all);
-    if (answers_.return_token_ids) {
+    if (output_.return_token_ids) {
       made["prompt_token_ids"] = tokens_json(state.prompt->tokens);
       made["token_ids"] = tokens_json(piece.tokens);
     }
-    if (answers_.prompt_logprobs) {
+    if (output_.prompt_logprobs) {
       made["prompt_logprobs"] =
-          prompt_logprobs(state.prompt_scores, *answers_.prompt_logprobs, tokenizer_);
+          prompt_logprobs(state.prompt_scores, *output_.prompt_logprobs, tokenizer_);
     }
     return made;
   }
@@ -50,7 +50,7 @@ class TextFormat : public CompletionFormat {
     Piece piece;
     piece.text = state.prompt->text;
     piece.tokens = state.prompt->tokens;
-    if (!answers_.logprobs) return piece;
+    if (!output_.logprobs) return piece;
     piece.scores.emplace_back();
     piece.scores.insert(piece.scores.end(), state.prompt_scores.begin(), state.prompt_scores.end());
     return piece;
@@ -58,14 +58,14 @@ class TextFormat : public CompletionFormat {
 
   Json choice(ChoiceState& state, const Piece& piece) const {
     Json made = {{"index", state.index}, {"text", piece.text}};
-    made["logprobs"] = answers_.logprobs
-                           ? text_logprobs(piece, *answers_.logprobs, tokenizer_, state.characters)
+    made["logprobs"] = output_.logprobs
+                           ? text_logprobs(piece, *output_.logprobs, tokenizer_, state.characters)
                            : Json(nullptr);
     add_ending(made, state, piece);
     return made;
   }
 
-  const AnswerOptions& answers_;
+  const OutputOptions& output_;
   const text::Tokenizer& tokenizer_;
 };
 

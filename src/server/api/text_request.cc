@@ -9,7 +9,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::uint32_t kAnswerTokensDefault = 16;  // OpenAI's, and vLLM's
+constexpr std::uint32_t kOutputTokensDefault = 16;  // OpenAI's, and vLLM's
 
 [[noreturn]] void refuse_empty(const std::string& path) {
   throw ApiError(400, path + ": is empty", path);
@@ -51,11 +51,11 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
                    element_path(path, i));
   }
   prompt.sources.assign(prompt.tokens.size(), text::Source::kUser);
-  if (request.answers.echo) {
+  if (request.output.echo) {
     bool at_start = true;
     for (const TokenId id : prompt.tokens) {
       prompt.text +=
-          model.tokenizer.visible_bytes(id, request.answers.show_special_tokens, at_start);
+          model.tokenizer.visible_bytes(id, request.output.show_special_tokens, at_start);
     }
   }
   return prompt;
@@ -72,7 +72,7 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
   const auto read_one = [&](const Json& one, const std::string& one_path) {
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
-      request.prompts.push_back(text_prompt(text, one_path, special, request.answers.echo, model));
+      request.prompts.push_back(text_prompt(text, one_path, special, request.output.echo, model));
     } else if (one.is_array()) {
       request.prompts.push_back(token_prompt(one, one_path, request, model));
     } else {
@@ -87,24 +87,24 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
   request.memory_bytes = memory.bytes();
 }
 
-AnswerLength read_length(const Fields& fields, AnswerOptions& answers) {
-  const auto tokens = fields.integer("max_tokens", answers.echo ? 0 : 1, INT32_MAX);
+OutputLength read_length(const Fields& fields, OutputOptions& output) {
+  const auto tokens = fields.integer("max_tokens", output.echo ? 0 : 1, INT32_MAX);
   if (!tokens) return {};
-  // The engine answers with one token at least: it is left out.
-  answers.prompt_only = *tokens == 0;
+  // The engine generates one token at least: it is left out.
+  output.prompt_only = *tokens == 0;
   return {static_cast<std::uint32_t>(std::max<std::int64_t>(*tokens, 1)), "max_tokens"};
 }
 
 void read_logprobs(const Fields& fields, CompletionRequest& request) {
-  AnswerOptions& answers = request.answers;
+  OutputOptions& output = request.output;
   if (const auto count = fields.integer("logprobs", 0, kLogprobsMax)) {
-    answers.logprobs = static_cast<std::uint32_t>(*count);
+    output.logprobs = static_cast<std::uint32_t>(*count);
   }
-  engine::SamplingOptions& sampling = request.engine.sampling;
-  sampling.logprobs = answers.logprobs;
-  sampling.prompt_logprobs = answers.prompt_logprobs;
-  if (answers.echo && answers.logprobs) {
-    sampling.prompt_logprobs = std::max(*answers.logprobs, answers.prompt_logprobs.value_or(0));
+  engine::SamplingParams& sampling = request.engine.sampling;
+  sampling.logprobs = output.logprobs;
+  sampling.prompt_logprobs = output.prompt_logprobs;
+  if (output.echo && output.logprobs) {
+    sampling.prompt_logprobs = std::max(*output.logprobs, output.prompt_logprobs.value_or(0));
   }
 }
 
@@ -113,16 +113,16 @@ void read_logprobs(const Fields& fields, CompletionRequest& request) {
 CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
   const Fields fields(body);
   CompletionRequest request;
-  read_shared_fields(fields, engine::answers_max(model.engine.limits()), request);
-  request.answers.echo = fields.boolean("echo").value_or(false);
+  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
-  const AnswerLength length = read_length(fields, request.answers);
-  check_answers(request, model);
+  const OutputLength length = read_length(fields, request.output);
+  check_choices(request, model);
   read_prompts(fields, model, request);
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {
-    std::uint64_t room = kAnswerTokensDefault;
+    std::uint64_t room = kOutputTokensDefault;
     for (const Prompt& prompt : request.prompts) {
       room = std::min<std::uint64_t>(room, model.context_tokens() - prompt.tokens.size());
     }

@@ -1,4 +1,4 @@
-// Known fields that would change the answer and are not supported: silence would be a wrong answer.
+// Known fields that would change the output and are not supported: silence would be a wrong output.
 #include <fmt/format.h>
 
 #include <array>
@@ -86,7 +86,7 @@ void refuse_modalities(const Fields& fields) {
 
 }  // namespace
 
-void refuse_unsupported(const Fields& fields, std::uint32_t answers) {
+void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
   for (const std::string_view name : kUnsupported) {
     const Json* const value = fields.find(name);
     if (value != nullptr && !asks_for_nothing(*value)) refuse(fields.path_of(name));
@@ -98,7 +98,7 @@ void refuse_unsupported(const Fields& fields, std::uint32_t answers) {
   refuse_response_format(fields);
   refuse_tool_choice(fields);
   refuse_modalities(fields);
-  if (fields.integer("best_of", 1, INT32_MAX).value_or(answers) != answers) {
+  if (fields.integer("best_of", 1, INT32_MAX).value_or(choices) != choices) {
     refuse(fields.path_of("best_of"), ", except when it is n");
   }
 }

@@ -20,11 +20,11 @@ class Usage {
     std::uint64_t cached = 0;
   };
 
-  // A prompt counts once, whatever number of answers it gets; its first `cached` tokens were there.
+  // A prompt counts once, whatever number of choices it gets; its first `cached` tokens were there.
   void add_prompt(const Prompt& prompt, std::uint64_t cached);
   // Of a prompt's cached tokens, those that came from tiers outside memory.
   void add_loaded(const engine::LoadRecord& load);
-  void add_answer(std::uint64_t tokens) { completion_tokens_ += tokens; }
+  void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/tally.h"
+#include "base/counter.h"
 
 namespace pagoda::server {
 

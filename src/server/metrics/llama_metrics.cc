@@ -20,21 +20,20 @@ void write_llama_metrics(Exposition& page, const Readings& readings) {
   page.counter("llamacpp:prompt_tokens_cached", "Prompt tokens that the cache had.",
                now.prompt_tokens_cached);
   page.counter("llamacpp:prompt_seconds", "Time of requests before their first token.", prompt_s);
-  page.counter("llamacpp:tokens_predicted", "Tokens that were chosen.", now.answer_tokens);
+  page.counter("llamacpp:tokens_predicted", "Generated tokens.", now.output_tokens);
   page.counter("llamacpp:tokens_predicted_seconds", "Time of requests after their first token.",
                answer_s);
   page.counter("llamacpp:n_decode", "Steps that computed something.", now.steps);
-  page.gauge("llamacpp:n_tokens_max", "The longest prompt and answer together.",
+  page.gauge("llamacpp:n_tokens_max", "The longest prompt and output together.",
              now.context_tokens_longest);
   page.gauge("llamacpp:prompt_tokens_seconds", "Prompt tokens computed a second, since the start.",
              rate(computed, prompt_s));
-  page.gauge("llamacpp:predicted_tokens_seconds", "Tokens chosen a second, since the start.",
-             rate(now.answer_tokens, answer_s));
-  page.gauge("llamacpp:requests_processing", "Answers that are being computed.",
-             now.answers_running);
+  page.gauge("llamacpp:predicted_tokens_seconds", "Generated tokens a second, since the start.",
+             rate(now.output_tokens, answer_s));
+  page.gauge("llamacpp:requests_processing", "Running sequences.", now.sequences_running);
   page.gauge("llamacpp:requests_deferred", "Requests that wait.", now.requests_waiting);
-  page.gauge("llamacpp:n_busy_slots_per_decode", "Answers in a step, on average.",
-             rate(now.answers_stepped, static_cast<double>(now.steps)));
+  page.gauge("llamacpp:n_busy_slots_per_decode", "Sequences in a step, on average.",
+             rate(now.sequences_stepped, static_cast<double>(now.steps)));
 }
 
 }  // namespace pagoda::server

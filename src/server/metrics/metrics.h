@@ -1,5 +1,5 @@
-// GET /metrics: everything operators' tools read, from snapshots and tallies that are there anyway.
-// The engine's thread takes no part in it.
+// GET /metrics: everything operators' tools read, from snapshots and counters that are there
+// anyway. The engine's thread takes no part in it.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ struct Readings {
   const ServedModel& model;
   engine::Snapshot now;
   const engine::Distributions& distributions;
-  std::vector<engine::TenantPicture> tenants;
+  std::vector<engine::TenantStats> tenants;
 };
 
 // A model must be open.

@@ -61,9 +61,8 @@ void write_blocks(Exposition& page, const Readings& readings) {
     superseded -= now.blocks_evicted_by_cause[i];
   }
   page.sample(superseded, {{"policy", policy}, {"cause", "superseded"}});
-  page.counter("pagoda:kv_blocks_joined",
-               "KV blocks computed twice at the same time, of which one was kept.",
-               now.blocks_joined);
+  page.counter("pagoda:kv_blocks_joined", "KV blocks computed twice at once and deduplicated.",
+               now.blocks_deduplicated);
 }
 
 void write_requests(Exposition& page, const engine::Snapshot& now) {
@@ -73,14 +72,14 @@ void write_requests(Exposition& page, const engine::Snapshot& now) {
     const auto reason = sched::wait_reason_name(static_cast<engine::WaitReason>(i));
     page.sample(now.waiting_by_reason[i], {{"reason", reason}});
   }
-  page.gauge("pagoda:answers_paused", "Answers that wait for a client to read what it has.",
-             now.answers_paused);
-  page.begin(Kind::kCounter, "pagoda:answers_finished", "Answers by how they ended.");
-  for (std::size_t i = 0; i < now.answers_finished.size(); ++i) {
+  page.gauge("pagoda:answers_paused", "Sequences that wait for their client to read.",
+             now.sequences_paused);
+  page.begin(Kind::kCounter, "pagoda:answers_finished", "Sequences by how they ended.");
+  for (std::size_t i = 0; i < now.sequences_finished.size(); ++i) {
     const auto reason = engine::finish_name(static_cast<engine::FinishReason>(i));
-    page.sample(now.answers_finished[i], {{"reason", reason}});
+    page.sample(now.sequences_finished[i], {{"reason", reason}});
   }
-  page.counter("pagoda:preemptions", "Answers that lost their blocks to others.", now.preemptions);
+  page.counter("pagoda:preemptions", "Sequences that were preempted.", now.preemptions);
 }
 
 void write_steps(Exposition& page, const Readings& readings) {
@@ -90,30 +89,30 @@ void write_steps(Exposition& page, const Readings& readings) {
     page.sample(readings.distributions.phase_s[i].read(), {{"phase", phase}});
   }
   page.counter("pagoda:steps", "Steps that computed something.", readings.now.steps);
-  page.counter("pagoda:rows_computed", "Tokens computed, of prompts and answers.",
-               readings.now.rows_computed);
+  page.counter("pagoda:rows_computed", "Tokens computed, of prompts and outputs.",
+               readings.now.tokens_computed);
 }
 
 void write_tenants(Exposition& page, const Readings& readings) {
   const auto write = [&](Kind kind, std::string_view name, std::string_view help,
                          const auto& value_of) {
     page.begin(kind, name, help);
-    for (const engine::TenantPicture& tenant : readings.tenants) {
+    for (const engine::TenantStats& tenant : readings.tenants) {
       page.sample(value_of(tenant), {{"tenant", tenant.name}});
     }
   };
-  using Tenant = engine::TenantPicture;
-  write(Kind::kGauge, "pagoda:tenant_answers_running", "A tenant's answers that are computed.",
-        [](const Tenant& tenant) { return tenant.answers_running; });
+  using Tenant = engine::TenantStats;
+  write(Kind::kGauge, "pagoda:tenant_answers_running", "A tenant's running sequences.",
+        [](const Tenant& tenant) { return tenant.sequences_running; });
   write(Kind::kGauge, "pagoda:tenant_requests_waiting", "A tenant's requests that wait.",
         [](const Tenant& tenant) { return tenant.requests_queued; });
-  write(Kind::kGauge, "pagoda:tenant_kv_tokens", "Tokens that a tenant's running answers hold.",
+  write(Kind::kGauge, "pagoda:tenant_kv_tokens", "Tokens that a tenant's running sequences hold.",
         [](const Tenant& tenant) { return tenant.kv_tokens_held; });
   write(Kind::kGauge, "pagoda:tenant_kv_blocks",
         "Cached KV blocks that are a tenant's own; the default tenant's are the public ones.",
         [](const Tenant& tenant) { return tenant.blocks_cached; });
   write(Kind::kCounter, "pagoda:tenant_rows_computed", "Tokens computed for a tenant.",
-        [](const Tenant& tenant) { return tenant.rows_computed; });
+        [](const Tenant& tenant) { return tenant.tokens_computed; });
   write(Kind::kCounter, "pagoda:tenant_requests_finished", "A tenant's requests that ended.",
         [](const Tenant& tenant) { return tenant.use.requests_finished; });
   write(Kind::kCounter, "pagoda:tenant_requests_refused", "A tenant's requests over a limit.",
@@ -122,8 +121,8 @@ void write_tenants(Exposition& page, const Readings& readings) {
         [](const Tenant& tenant) { return tenant.use.prompt_tokens; });
   write(Kind::kCounter, "pagoda:tenant_prompt_tokens_cached", "Of them, those the cache had.",
         [](const Tenant& tenant) { return tenant.use.prompt_tokens_cached; });
-  write(Kind::kCounter, "pagoda:tenant_generation_tokens", "Tokens chosen for a tenant.",
-        [](const Tenant& tenant) { return tenant.use.answer_tokens; });
+  write(Kind::kCounter, "pagoda:tenant_generation_tokens", "Generated tokens of a tenant.",
+        [](const Tenant& tenant) { return tenant.use.output_tokens; });
 }
 
 // As Python's web servers name them. Paths that do not exist are one.

@@ -7,9 +7,9 @@ namespace pagoda::server {
 namespace {
 
 using Kind = Exposition::Kind;
-using Pictures = std::vector<engine::TierPicture>;
+using Pictures = std::vector<engine::TierStats>;
 
-template <class Value>  // value(TierPicture, index)
+template <class Value>  // value(TierStats, index)
 void write_each(Exposition& page, const Pictures& tiers, Kind kind, std::string_view name,
                 std::string_view help, Value&& value) {
   page.begin(kind, name, help);
@@ -19,7 +19,7 @@ void write_each(Exposition& page, const Pictures& tiers, Kind kind, std::string_
 }
 
 void write_traffic(Exposition& page, const Pictures& tiers, const engine::Snapshot& now) {
-  using Tier = engine::TierPicture;
+  using Tier = engine::TierStats;
   write_each(page, tiers, Kind::kCounter, "pagoda:tier_pages_read", "Pages that came from a tier.",
              [](const Tier& tier, std::size_t) { return tier.stats.pages_read; });
   write_each(page, tiers, Kind::kCounter, "pagoda:tier_pages_written", "Pages written to a tier.",
@@ -40,7 +40,7 @@ void write_traffic(Exposition& page, const Pictures& tiers, const engine::Snapsh
 }
 
 void write_room(Exposition& page, const Pictures& tiers) {
-  using Tier = engine::TierPicture;
+  using Tier = engine::TierStats;
   write_each(page, tiers, Kind::kGauge, "pagoda:tier_bytes", "Bytes that a tier holds.",
              [](const Tier& tier, std::size_t) { return tier.stats.bytes_used; });
   write_each(page, tiers, Kind::kGauge, "pagoda:tier_bytes_max",
@@ -56,10 +56,10 @@ void write_room(Exposition& page, const Pictures& tiers) {
              [](const Tier& tier, std::size_t) { return tier.stats.is_on ? 1 : 0; });
   write_each(page, tiers, Kind::kCounter, "pagoda:tier_pages_displaced",
              "Pages that made way for others in a tier.",
-             [](const Tier& tier, std::size_t) { return tier.stats.pages_displaced; });
+             [](const Tier& tier, std::size_t) { return tier.stats.pages_evicted; });
   write_each(page, tiers, Kind::kCounter, "pagoda:tier_pages_displaced_unread",
              "Of them, those that were never read.",
-             [](const Tier& tier, std::size_t) { return tier.stats.pages_displaced_unread; });
+             [](const Tier& tier, std::size_t) { return tier.stats.pages_evicted_unread; });
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void write_tier_metrics(Exposition& page, const Readings& readings) {
   write_traffic(page, tiers, now);
   write_room(page, tiers);
   page.begin(Kind::kCounter, "pagoda:tier_failures", "Reads and writes that failed, by reason.");
-  for (const engine::TierPicture& tier : tiers) {
+  for (const engine::TierStats& tier : tiers) {
     for (std::size_t i = 1; i < kv::kStoreFaults; ++i) {
       page.sample(tier.stats.faults[i],
                   {{"tier", tier.name}, {"reason", name_of(static_cast<kv::StoreFault>(i))}});
@@ -86,10 +86,9 @@ void write_tier_metrics(Exposition& page, const Readings& readings) {
              "Prompt tokens that the model computed a second of late; 0: unknown.",
              now.prompt_tokens_per_second);
   const auto bytes = [&](auto member) {
-    return std::accumulate(tiers.begin(), tiers.end(), std::uint64_t{0},
-                           [&](std::uint64_t sum, const engine::TierPicture& tier) {
-                             return sum + tier.stats.*member;
-                           });
+    return std::accumulate(
+        tiers.begin(), tiers.end(), std::uint64_t{0},
+        [&](std::uint64_t sum, const engine::TierStats& tier) { return sum + tier.stats.*member; });
   };
   page.counter("vllm:kv_offload_load_bytes", "Bytes that came from tiers outside memory.",
                bytes(&kv::StoreStats::bytes_read));

@@ -15,7 +15,7 @@ std::uint64_t waiting(const engine::Snapshot& now, WaitReason reason) {
 }
 
 std::uint64_t finished(const engine::Snapshot& now, FinishReason reason) {
-  return now.answers_finished[static_cast<std::size_t>(reason)];
+  return now.sequences_finished[static_cast<std::size_t>(reason)];
 }
 
 double share(std::uint64_t part, std::uint64_t all) {
@@ -23,7 +23,7 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 void write_load(Exposition& page, const engine::Snapshot& now) {
-  page.gauge("vllm:num_requests_running", "Answers that are being computed.", now.answers_running);
+  page.gauge("vllm:num_requests_running", "Running sequences.", now.sequences_running);
   page.gauge("vllm:num_requests_waiting", "Requests that wait.", now.requests_waiting);
   const std::uint64_t deferred = waiting(now, WaitReason::kTenant) +
                                  waiting(now, WaitReason::kContextClass) +
@@ -54,17 +54,16 @@ void write_counts(Exposition& page, const engine::Snapshot& now) {
                now.lookups.tokens_asked);
   page.counter("vllm:prefix_cache_hits", "Prompt tokens that the cache had.",
                now.lookups.tokens_found);
-  page.counter("vllm:num_preemptions", "Answers that lost their blocks to others.",
-               now.preemptions);
+  page.counter("vllm:num_preemptions", "Sequences that were preempted.", now.preemptions);
   page.counter("vllm:prompt_tokens", "Tokens of prompts that were computed.", now.prompt_tokens);
   page.counter("vllm:prompt_tokens_cached", "Of them, those that the cache had.",
                now.prompt_tokens_cached);
-  page.counter("vllm:generation_tokens", "Tokens that were chosen.", now.answer_tokens);
+  page.counter("vllm:generation_tokens", "Generated tokens.", now.output_tokens);
   page.begin(Kind::kCounter, "vllm:prompt_tokens_by_source", "Prompt tokens by where KV is from.");
   page.sample(now.prompt_tokens - now.prompt_tokens_cached, {{"source", "local_compute"}});
   page.sample(now.prompt_tokens_cached, {{"source", "local_cache_hit"}});
   page.sample(0, {{"source", "external_kv_transfer"}});
-  page.begin(Kind::kCounter, "vllm:request_success", "Answers by how they ended.");
+  page.begin(Kind::kCounter, "vllm:request_success", "Sequences by how they ended.");
   page.sample(finished(now, FinishReason::kStop), {{"finished_reason", "stop"}});
   page.sample(finished(now, FinishReason::kLength) + finished(now, FinishReason::kContext),
               {{"finished_reason", "length"}});
@@ -77,11 +76,12 @@ void write_counts(Exposition& page, const engine::Snapshot& now) {
 void write_times(Exposition& page, const engine::Distributions& d) {
   page.histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.",
                  d.first_token_s);
-  page.histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer.",
+  page.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a sequence.",
                  d.token_gap_s);
   page.histogram("vllm:request_time_per_output_token_seconds",
-                 "An answer's mean time between tokens.", d.token_mean_s);
-  page.histogram("vllm:e2e_request_latency_seconds", "From arrival to an answer's end.", d.total_s);
+                 "A sequence's mean time between tokens.", d.token_mean_s);
+  page.histogram("vllm:e2e_request_latency_seconds", "From arrival to a sequence's end.",
+                 d.total_s);
   page.histogram("vllm:request_queue_time_seconds", "From arrival to the first launch.", d.queue_s);
   page.histogram("vllm:request_inference_time_seconds", "From the first launch to the end.",
                  d.inference_s);
@@ -94,16 +94,17 @@ void write_times(Exposition& page, const engine::Distributions& d) {
 void write_sizes(Exposition& page, const engine::Distributions& d, std::uint64_t context_tokens) {
   const auto most = static_cast<double>(context_tokens);
   page.histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", d.prompt_tokens, most);
-  page.histogram("vllm:request_generation_tokens", "Tokens of an answer.", d.answer_tokens, most);
-  page.histogram("vllm:request_max_num_generation_tokens", "Tokens of a request's longest answer.",
-                 d.answer_tokens_longest, most);
+  page.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.",
+                 d.output_tokens, most);
+  page.histogram("vllm:request_max_num_generation_tokens",
+                 "Generated tokens of a request's longest sequence.", d.output_tokens_longest,
+                 most);
   page.histogram("vllm:request_params_max_tokens", "max_tokens, where a request gave it.",
                  d.tokens_asked, most);
   page.histogram("vllm:request_prefill_kv_computed_tokens",
-                 "Prompt tokens that were computed for an answer, not found.",
-                 d.prompt_tokens_computed, most);
-  page.histogram("vllm:request_params_n", "Answers that a request asked for.", d.answers_asked);
-  page.histogram("vllm:iteration_tokens_total", "Tokens computed in a step.", d.step_rows);
+                 "Prompt tokens that were computed, not cached.", d.prompt_tokens_computed, most);
+  page.histogram("vllm:request_params_n", "Sequences that a request asked for.", d.sequences_asked);
+  page.histogram("vllm:iteration_tokens_total", "Tokens computed in a step.", d.step_tokens);
 }
 
 }  // namespace

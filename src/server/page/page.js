@@ -84,10 +84,10 @@ function showBranches(branches) {
   element("branches").replaceChildren(
     ...branches.map((branch) => {
       const entry = make("li", branch.held ? "held" : "");
-      const beginning = make("span", "beginning", branch.public ? branch.text.trim() || "(blank)" : "(private)");
-      beginning.style.setProperty("padding-left", `${Math.min(branch.level, 8)}em`);
-      beginning.title = branch.public ? branch.text : "";
-      entry.append(make("span", "size", `${branch.blocks} blocks`), beginning);
+      const prefix = make("span", "prefix", branch.public ? branch.text.trim() || "(blank)" : "(private)");
+      prefix.style.setProperty("padding-left", `${Math.min(branch.level, 8)}em`);
+      prefix.title = branch.public ? branch.text : "";
+      entry.append(make("span", "size", `${branch.blocks} blocks`), prefix);
       entry.title = `${branch.tokens} tokens up to the next fork, ${branch.blocks} blocks with all that follows`;
       return entry;
     }),
@@ -115,12 +115,12 @@ async function look() {
 // ---- The chat.
 
 const conversation = []; // {role, content}
-let running = null; // AbortController of the answer that is being written
+let running = null; // AbortController of the stream that is read
 
 function showMessage(role) {
   const entry = make("li", role);
   const text = make("div", "text");
-  entry.append(make("span", "hidden", role === "user" ? "You: " : "Answer: "), text);
+  entry.append(make("span", "hidden", role === "user" ? "You: " : "Assistant: "), text);
   element("messages").append(entry);
   return { entry, text };
 }
@@ -142,16 +142,16 @@ function sourcesText(bySource) {
     .join(", ");
 }
 
-// What became of the answer: how fast it came and what the cache had for it.
+// What became of the request: how fast its output came and what the cache had for it.
 function showFacts(entry, times, usage, why) {
   const pairs = [];
-  if (times.first !== null) pairs.push(["first token", seconds(times.first - times.begin)]);
+  if (times.first !== null) pairs.push(["TTFT", seconds(times.first - times.begin)]);
   if (usage) {
     const writing = times.end - times.first;
     const rest = usage.completion_tokens - 1;
     if (rest > 0 && writing > 0) pairs.push(["speed", `${((1000 * rest) / writing).toFixed(1)} tok/s`]);
     const details = usage.prompt_tokens_details;
-    pairs.push(["answer", `${usage.completion_tokens} tokens`]);
+    pairs.push(["output", `${usage.completion_tokens} tokens`]);
     pairs.push(["prompt", `${usage.prompt_tokens} tokens`]);
     pairs.push(["cached", `${details.cached_tokens} tokens`]);
     pairs.push(["by source", sourcesText(details.by_source)]);

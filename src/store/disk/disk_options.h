@@ -17,7 +17,7 @@ struct DiskOptions {
   std::uint64_t scrub_bytes_per_s = 20'000'000;  // 0: no scrub
   std::int64_t scrub_every_ns = 86'400'000'000'000;
   std::int64_t commit_after_ns = 200'000'000;      // from a write to the sync that makes it durable
-  std::int64_t answer_limit_ns = 1'000'000'000;    // for a question while the index is being read
+  std::int64_t lookup_limit_ns = 1'000'000'000;    // for a lookup while the index is being read
   std::int64_t request_limit_ns = 10'000'000'000;  // then a read or write ends with kTimeout
   std::int64_t retry_after_ns = 30'000'000'000;    // of a store that was switched off
   std::uint32_t failures_max = 8;                  // in a row, then it is switched off

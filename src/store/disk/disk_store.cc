@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "store/disk/disk_lane.h"
+#include "store/disk/disk_io_worker.h"
 #include "store/disk/posix_files.h"
 
 namespace pagoda::store {
@@ -18,10 +18,10 @@ namespace {
 
 // One ring keeps a disk busy; the others check and copy meanwhile. On a crowded machine two threads
 // gave a third of the speed of sixteen, since each waits its turn with its completions.
-constexpr std::size_t kRingLanes = 4;
+constexpr std::size_t kUringWorkers = 4;
 constexpr std::size_t kRingDepth = 16;
-constexpr std::size_t kPlainLanes = 16;
-constexpr std::uint64_t kWriteTurn = 4;  // of so many requests one is a write, however many reads
+constexpr std::size_t kPlainWorkers = 16;
+constexpr std::uint64_t kWriteEvery = 4;  // of so many requests one is a write, however many reads
 
 Status prepare_folder(FileLayer& layer, bool& is_read_only) {
   const auto refused = [&](int error) {
@@ -91,23 +91,24 @@ DiskStore::DiskStore(const DiskOptions& options, std::unique_ptr<FileLayer> laye
 
 void DiskStore::start() {
   const std::size_t slot_bytes = slab_->codec().geometry().slot_bytes();
-  const std::size_t berths = std::max<std::size_t>(options_.staging_bytes_max / slot_bytes, 1);
+  const std::size_t buffers = std::max<std::size_t>(options_.staging_bytes_max / slot_bytes, 1);
   std::vector<std::unique_ptr<SlotIo>> ios;
   if (options_.use_uring && slab_->files().slab().descriptor() >= 0) {
-    while (ios.size() < std::min(kRingLanes, berths)) {
+    while (ios.size() < std::min(kUringWorkers, buffers)) {
       std::unique_ptr<SlotIo> ring = make_uring_io(kRingDepth);
       if (ring == nullptr) break;
       ios.push_back(std::move(ring));
     }
   }
   has_uring_ = !ios.empty();
-  while (!has_uring_ && ios.size() < std::min(kPlainLanes, berths)) ios.push_back(make_plain_io());
-  const std::size_t depth = std::max<std::size_t>(berths / ios.size(), 1);
+  while (!has_uring_ && ios.size() < std::min(kPlainWorkers, buffers))
+    ios.push_back(make_plain_io());
+  const std::size_t depth = std::max<std::size_t>(buffers / ios.size(), 1);
   for (std::unique_ptr<SlotIo>& io : ios) {
-    lanes_.emplace_back(
-        [lane = std::make_shared<DiskLane>(*this, std::move(io), depth)] { lane->run(); });
+    io_workers_.emplace_back(
+        [worker = std::make_shared<DiskIoWorker>(*this, std::move(io), depth)] { worker->run(); });
   }
-  keeper_ = std::thread([this] { keep(); });
+  maintenance_ = std::thread([this] { maintain(); });
 }
 
 DiskStore::~DiskStore() {
@@ -116,14 +117,15 @@ DiskStore::~DiskStore() {
     is_stopping_ = true;
   }
   work_.notify_all();
-  upkeep_.notify_all();
-  for (std::thread& lane : lanes_) lane.join();
-  keeper_.join();
+  maintenance_due_.notify_all();
+  for (std::thread& worker : io_workers_) worker.join();
+  maintenance_.join();
   slab_->close();
 }
 
 std::string DiskStore::io_name() const {
-  return fmt::format("{}, {}", has_uring_ ? "io_uring" : fmt::format("{} threads", lanes_.size()),
+  return fmt::format("{}, {}",
+                     has_uring_ ? "io_uring" : fmt::format("{} threads", io_workers_.size()),
                      slab_->files().slab().is_direct() ? "direct" : "through the page cache");
 }
 
@@ -137,7 +139,7 @@ std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
                                            std::span<const kv::PageKey> keys) {
   if (!slab_->is_ready()) {
     const std::lock_guard lock(mutex_);
-    questions_.push_back({ticket, {keys.begin(), keys.end()}, clock_.now_ns()});
+    lookups_.push_back({ticket, {keys.begin(), keys.end()}, clock_.now_ns()});
     work_.notify_one();  // somebody must see that it is not answered too late
     return std::nullopt;
   }
@@ -213,18 +215,18 @@ void DiskStore::poll(std::vector<kv::StoreReport>& reports) {
   expire(clock_.now_ns());
   reports.insert(reports.end(), reports_.begin(), reports_.end());
   reports_.clear();
-  needs_ring_ = false;
+  needs_notify_ = false;
 }
 
-void DiskStore::on_report(std::function<void()> bell) {
+void DiskStore::on_report(std::function<void()> notify) {
   const std::lock_guard lock(mutex_);
-  bell_ = std::move(bell);
+  notify_ = std::move(notify);
 }
 
 DiskStore::Requests* DiskStore::next_queue() {
   const bool can_write = !writes_.empty() && !are_writes_held_;
-  const bool is_write_turn = turns_ % kWriteTurn == 0;
-  if (can_write && (reads_.empty() || is_write_turn)) return &writes_;
+  const bool writes_go_first = takes_ % kWriteEvery == 0;
+  if (can_write && (reads_.empty() || writes_go_first)) return &writes_;
   return reads_.empty() ? nullptr : &reads_;
 }
 
@@ -232,22 +234,22 @@ std::unique_ptr<DiskStore::Request> DiskStore::take(bool may_wait) {
   Lock lock(mutex_);
   while (!is_stopping_) {
     expire(clock_.now_ns());
-    if (needs_ring_) {
-      unlock_and_ring(lock);
+    if (needs_notify_) {
+      unlock_and_notify(lock);
       lock.lock();
       continue;
     }
     if (Requests* const queue = next_queue()) {
-      ++turns_;
+      ++takes_;
       std::unique_ptr<Request> request = std::move(queue->front());
       queue->pop_front();
       in_flight_.insert(request.get());
       if (request->is_write) ++writes_in_flight_;
-      if (is_keeper_resting_) upkeep_.notify_one();
+      if (is_maintenance_idle_) maintenance_due_.notify_one();
       return request;
     }
     if (!may_wait) return nullptr;
-    if (questions_.empty()) {
+    if (lookups_.empty()) {
       work_.wait(lock);
     } else {
       work_.wait_for(lock, std::chrono::milliseconds(50));
@@ -268,7 +270,7 @@ void DiskStore::release_bytes(Request& request) {
 }
 
 void DiskStore::note_health(const Request& request, StoreFault fault, int error) {
-  TierHealth& health = request.is_write ? writing_ : reading_;
+  CircuitBreaker& health = request.is_write ? writing_ : reading_;
   const std::int64_t now_ns = clock_.now_ns();
   if (fault == StoreFault::kIo || (fault == StoreFault::kNoRoom && error != 0)) {
     health.fail(now_ns, fmt::format("{} fail: {}", request.is_write ? "writes" : "reads",
@@ -293,7 +295,7 @@ void DiskStore::finish(Request& request, StoreFault fault, int error) {
   if (request.is_write) end_write_of(request);
   if (!request.is_reported) push(request.ticket, fault);
   ended_.notify_all();
-  unlock_and_ring(lock);
+  unlock_and_notify(lock);
 }
 
 void DiskStore::end_write_of(const Request& request) {
@@ -304,20 +306,20 @@ void DiskStore::end_write_of(const Request& request) {
 void DiskStore::note_changes() {
   if (changed_since_ns_ != 0 || slab_->files().is_read_only()) return;
   changed_since_ns_ = clock_.now_ns();
-  upkeep_.notify_one();
+  maintenance_due_.notify_one();
 }
 
 void DiskStore::push(kv::StoreTicket ticket, StoreFault fault, std::size_t keys_found) {
   reports_.push_back({ticket, fault, keys_found, clock_.now_ns()});
   if (fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(fault)];
-  needs_ring_ = true;
+  needs_notify_ = true;
 }
 
-void DiskStore::unlock_and_ring(Lock& lock) {
-  const bool needs_ring = std::exchange(needs_ring_, false);
-  const std::function<void()> bell = needs_ring ? bell_ : nullptr;
+void DiskStore::unlock_and_notify(Lock& lock) {
+  const bool needs_notify = std::exchange(needs_notify_, false);
+  const std::function<void()> notify = needs_notify ? notify_ : nullptr;
   lock.unlock();
-  if (bell) bell();
+  if (notify) notify();
 }
 
 void DiskStore::expire(Requests& queue, std::int64_t now_ns) {
@@ -344,9 +346,9 @@ void DiskStore::expire(std::int64_t now_ns) {
     request->is_reported = true;
     push(request->ticket, StoreFault::kTimeout);
   }
-  std::erase_if(questions_, [&](const Question& question) {
-    if (now_ns - question.asked_ns < options_.answer_limit_ns) return false;
-    push(question.ticket, StoreFault::kNone, 0);
+  std::erase_if(lookups_, [&](const Lookup& lookup) {
+    if (now_ns - lookup.asked_ns < options_.lookup_limit_ns) return false;
+    push(lookup.ticket, StoreFault::kNone, 0);
     return true;
   });
 }

@@ -1,7 +1,7 @@
 // The disk tier: pages in slots of a slab file (format.h), through any crash (slab.h), by threads
-// of its own. A few lanes read and write, each many slots at once where the kernel has io_uring; a
-// keeper reads the index at start, makes writes durable within a second, and looks for damage while
-// nothing runs.
+// of its own. A few workers read and write, each many slots at once where the kernel has io_uring;
+// a maintenance thread reads the index at start, makes writes durable within a second, and looks
+// for damage while nothing runs.
 //
 // A write is durable when flush() returned without error after its report, and by itself
 // commit_after_ns after its report plus the time that a sync takes.
@@ -20,11 +20,11 @@
 
 #include "base/clock.h"
 #include "kv/tiers/page_store.h"
+#include "store/circuit_breaker.h"
 #include "store/disk/disk_options.h"
 #include "store/disk/file_layer.h"
 #include "store/disk/slab.h"
 #include "store/disk/throttle.h"
-#include "store/tier_health.h"
 
 namespace pagoda::store {
 
@@ -48,7 +48,7 @@ class DiskStore final : public kv::PageStore {
   bool takes_writes() const override;
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
-  void on_report(std::function<void()> bell) override;
+  void on_report(std::function<void()> notify) override;
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override;
   Result<kv::Removal> remove_all() override;
   Status flush(std::int64_t timeout_ns) override;
@@ -60,7 +60,7 @@ class DiskStore final : public kv::PageStore {
   std::string io_name() const;
 
  private:
-  friend class DiskLane;
+  friend class DiskIoWorker;
 
   struct Request {
     std::uint64_t number = 0;  // in the order of asking
@@ -70,11 +70,11 @@ class DiskStore final : public kv::PageStore {
     std::span<const std::byte> from;  // of a write
     bool is_write = false;
     bool is_cancelled = false;
-    bool is_copying = false;   // a lane is at the caller's bytes
+    bool is_copying = false;   // a worker is at the caller's bytes
     bool is_reported = false;  // it took too long: the caller's bytes are not touched any more
     std::int64_t asked_ns = 0;
   };
-  struct Question {
+  struct Lookup {
     kv::StoreTicket ticket = 0;
     std::vector<kv::PageKey> keys;
     std::int64_t asked_ns = 0;
@@ -86,7 +86,7 @@ class DiskStore final : public kv::PageStore {
             std::unique_ptr<Slab> slab);
   void start();
 
-  // Of lanes. The next request; nothing when there is none and it may not wait, and at the end.
+  // Of workers. The next request; nothing when there is none and it may not wait, and at the end.
   std::unique_ptr<Request> take(bool may_wait);
   Requests* next_queue();
   // May the caller's bytes be touched? If so they stay where they are until release_bytes().
@@ -100,10 +100,10 @@ class DiskStore final : public kv::PageStore {
     return writing_.is_on(now_ns) && syncing_.is_on(now_ns);
   }
 
-  // Of the keeper.
-  void keep();
+  // Of the maintenance thread.
+  void maintain();
   bool load_index();
-  void answer_questions();
+  void answer_lookups();
   void commit_if_due(std::int64_t now_ns);
   void scrub_if_due(std::int64_t now_ns);
   std::int64_t next_wake_ns() const;
@@ -117,42 +117,42 @@ class DiskStore final : public kv::PageStore {
   void end_write_of(const Request& request);
   void note_changes();
   // Lets go of mutex_, and tells who waits for reports.
-  void unlock_and_ring(Lock& lock);
+  void unlock_and_notify(Lock& lock);
 
   const DiskOptions options_;
   const SteadyClock clock_;
   std::unique_ptr<FileLayer> layer_;  // before slab_: the lock is let go after its files
   std::unique_ptr<Slab> slab_;
   Throttle throttle_;
-  std::function<void()> bell_;
+  std::function<void()> notify_;
   bool has_uring_ = false;
 
   std::mutex other_slabs_;  // held by a removal that goes through slabs of other models
-  std::timed_mutex slow_;  // commit, removal and scrub, one at a time; taken before mutex_
+  std::timed_mutex slow_;   // commit, removal and scrub, one at a time; taken before mutex_
 
-  mutable std::mutex mutex_;        // guards what follows
-  std::condition_variable work_;    // for lanes
-  std::condition_variable upkeep_;  // for the keeper
-  std::condition_variable ended_;   // for flush() and remove()
+  mutable std::mutex mutex_;                 // guards what follows
+  std::condition_variable work_;             // for workers
+  std::condition_variable maintenance_due_;  // for the maintenance thread
+  std::condition_variable ended_;            // for flush() and remove()
   bool is_stopping_ = false;
   bool is_idle_ = false;
   bool are_writes_held_ = false;
-  bool needs_ring_ = false;
+  bool needs_notify_ = false;
   bool has_cancelled_ = false;
-  bool is_keeper_resting_ = false;  // without an end
+  bool is_maintenance_idle_ = false;  // without an end
   std::uint64_t requests_made_ = 0;
-  std::uint64_t turns_ = 0;
+  std::uint64_t takes_ = 0;
   Requests reads_;
   Requests writes_;
   std::set<Request*> in_flight_;
   std::size_t writes_in_flight_ = 0;
   std::set<std::uint64_t> writes_open_;      // numbers of those not ended
   std::multiset<kv::PageKey> keys_written_;  // theirs
-  std::vector<Question> questions_;
+  std::vector<Lookup> lookups_;
   std::vector<kv::StoreReport> reports_;
-  TierHealth reading_;
-  TierHealth writing_;
-  TierHealth syncing_;
+  CircuitBreaker reading_;
+  CircuitBreaker writing_;
+  CircuitBreaker syncing_;
   std::uint64_t syncs_failed_ = 0;  // that flush() knows of
   std::string load_error_;
   std::int64_t full_since_ns_ = 0;     // 0: the disk is not full
@@ -161,8 +161,8 @@ class DiskStore final : public kv::PageStore {
   SlotNumber scrub_next_ = 0;
   kv::StoreStats counted_;
 
-  std::vector<std::thread> lanes_;
-  std::thread keeper_;
+  std::vector<std::thread> io_workers_;
+  std::thread maintenance_;
 };
 
 }  // namespace pagoda::store

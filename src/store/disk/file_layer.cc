@@ -10,7 +10,7 @@
 
 namespace pagoda::store {
 
-IoResult read_all(File& file, std::uint64_t offset, std::span<std::byte> bytes) {
+IoResult read_all(DiskFile& file, std::uint64_t offset, std::span<std::byte> bytes) {
   IoResult total;
   while (total.bytes < bytes.size()) {
     const IoResult part = file.read_at(offset + total.bytes, bytes.subspan(total.bytes));
@@ -26,7 +26,7 @@ IoResult read_all(File& file, std::uint64_t offset, std::span<std::byte> bytes) 
   return total;
 }
 
-IoResult write_all(File& file, std::uint64_t offset, std::span<const std::byte> bytes) {
+IoResult write_all(DiskFile& file, std::uint64_t offset, std::span<const std::byte> bytes) {
   IoResult total;
   while (total.bytes < bytes.size()) {
     const IoResult part = file.write_at(offset + total.bytes, bytes.subspan(total.bytes));

@@ -22,9 +22,9 @@ struct IoResult {
 };
 
 // Thread rule: any number of threads at once.
-class File {
+class DiskFile {
  public:
-  virtual ~File() = default;
+  virtual ~DiskFile() = default;
   // Either may do less than was asked; a read of 0 bytes is the file's end.
   virtual IoResult read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual IoResult write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
@@ -48,7 +48,7 @@ enum class OpenMode {
 };
 
 struct OpenedFile {
-  std::unique_ptr<File> file;
+  std::unique_ptr<DiskFile> file;
   int error = 0;
 };
 
@@ -73,8 +73,8 @@ class FileLayer {
 };
 
 // All of it, or an error; a read past the end leaves zeros and says how much there was.
-IoResult read_all(File& file, std::uint64_t offset, std::span<std::byte> bytes);
-IoResult write_all(File& file, std::uint64_t offset, std::span<const std::byte> bytes);
+IoResult read_all(DiskFile& file, std::uint64_t offset, std::span<std::byte> bytes);
+IoResult write_all(DiskFile& file, std::uint64_t offset, std::span<const std::byte> bytes);
 
 // "No space left on device (28)"
 std::string error_text(int error);

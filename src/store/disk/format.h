@@ -14,7 +14,7 @@
 //    32  GCM tag, 16 bytes      (nonce and tag are zero without a cipher)
 //    48  ---- from here to the end of the page under the cipher, if there is one ----
 //    48  space, 16 bytes        64  name, 32      96  parent, 32      128  owner, 8
-//   136  u32  slice            140  u32  tokens   144  u64  page bytes
+//   136  u32  group            140  u32  tokens   144  u64  page bytes
 //   152  u64  written, microseconds since 1970
 //   160  u32  tokens[block_tokens], then zeros up to a multiple of 64
 //     H  page

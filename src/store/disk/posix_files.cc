@@ -18,7 +18,7 @@ constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr std::uint64_t kBlockBytes = 512;  // the unit of st_blocks
 
-class PosixFile final : public File {
+class PosixFile final : public DiskFile {
  public:
   PosixFile(int descriptor, bool is_direct) : descriptor_(descriptor), is_direct_(is_direct) {}
   ~PosixFile() override { ::close(descriptor_); }

@@ -27,9 +27,9 @@ Slab::Slab(SlabFiles files, SlotCodec codec, WallClock clock)
 // Strictly increasing, also when the wall clock is set back: it orders by use.
 std::uint64_t Slab::now_us() { return last_us_ = std::max(last_us_ + 1, clock_()); }
 
-int Slab::load(const std::function<void()>& breathe) {
+int Slab::load(const std::function<void()>& on_progress) {
   auto index = std::make_unique<SlotIndex>(files_.slots_max());
-  const int error = files_.load(*index, breathe);
+  const int error = files_.load(*index, on_progress);
   if (error != 0) return error;
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < index->slots_max(); ++i) {
@@ -245,7 +245,7 @@ std::uint64_t Slab::syncs_failed() const {
 Slab::Counts Slab::counts() const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t used = index_->slots_used();
-  return {used, files_.bytes_with(used), index_->displaced(), index_->displaced_unread()};
+  return {used, files_.bytes_with(used), index_->evicted(), index_->evicted_unread()};
 }
 
 void Slab::check() const {

@@ -35,7 +35,7 @@ class Slab {
   const SlabFiles& files() const { return files_; }
 
   // Reads the index, once; until it said 0 nothing is found and nothing can be written.
-  int load(const std::function<void()>& breathe);
+  int load(const std::function<void()>& on_progress);
   bool is_ready() const { return is_ready_.load(std::memory_order_acquire); }
 
   std::size_t find(std::span<const kv::PageKey> keys) const;
@@ -84,8 +84,8 @@ class Slab {
   struct Counts {
     std::uint64_t pages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t displaced = 0;
-    std::uint64_t displaced_unread = 0;
+    std::uint64_t evicted = 0;
+    std::uint64_t evicted_unread = 0;
   };
   Counts counts() const;
   void check() const;

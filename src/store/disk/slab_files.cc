@@ -179,7 +179,7 @@ std::uint64_t SlabFiles::bytes_with(std::uint64_t slots_used) const {
   return other_bytes_ + kIndexHeaderBytes + slots_max_ * kRecordBytes + slots_used * slot_bytes_;
 }
 
-int SlabFiles::load(SlotIndex& index, const std::function<void()>& breathe) {
+int SlabFiles::load(SlotIndex& index, const std::function<void()>& on_progress) {
   std::vector<std::byte> chunk(kLoadRecords * kRecordBytes);
   for (std::size_t first = 0; first < slots_max_; first += kLoadRecords) {
     const std::size_t count = std::min(kLoadRecords, slots_max_ - first);
@@ -196,7 +196,7 @@ int SlabFiles::load(SlotIndex& index, const std::function<void()>& breathe) {
         index.load(slot, *record, was_closed_);
       }
     }
-    breathe();
+    on_progress();
   }
   index.finish_loading();
   return 0;

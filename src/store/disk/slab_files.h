@@ -37,10 +37,10 @@ class SlabFiles {
   // Bytes of a store in which so many slots are used.
   std::uint64_t bytes_with(std::uint64_t slots_used) const;
 
-  // Reads the whole index into `index`; `breathe` is called now and then.
-  int load(SlotIndex& index, const std::function<void()>& breathe);
+  // Reads the whole index into `index`; `on_progress` is called now and then.
+  int load(SlotIndex& index, const std::function<void()>& on_progress);
 
-  File& slab() const { return *slab_; }
+  DiskFile& slab() const { return *slab_; }
   std::uint64_t offset_of(SlotNumber slot) const { return std::uint64_t{slot} * slot_bytes_; }
   IoResult read_slot(SlotNumber slot, std::span<std::byte> bytes) const {
     return read_all(*slab_, offset_of(slot), bytes);
@@ -64,8 +64,8 @@ class SlabFiles {
   SlotGeometry geometry_;
   std::size_t slot_bytes_;
   RecordCodec records_;
-  std::unique_ptr<File> slab_;
-  std::unique_ptr<File> index_;
+  std::unique_ptr<DiskFile> slab_;
+  std::unique_ptr<DiskFile> index_;
   std::size_t slots_max_ = 0;
   std::size_t slots_found_ = 0;    // whole in the slab when it was opened
   std::uint64_t other_bytes_ = 0;  // of slabs of other page sizes

@@ -19,7 +19,8 @@ struct Held {
 std::uint64_t record_at(std::size_t slot) { return kIndexHeaderBytes + slot * kRecordBytes; }
 
 // What the first `slots` slots hold, as far as the index knows.
-int read_held(File& index, const RecordCodec& codec, std::size_t slots, std::vector<Held>& held) {
+int read_held(DiskFile& index, const RecordCodec& codec, std::size_t slots,
+              std::vector<Held>& held) {
   std::vector<std::byte> chunk(kRecordsAtOnce * kRecordBytes);
   for (std::size_t first = 0; first < slots; first += kRecordsAtOnce) {
     const std::size_t count = std::min(kRecordsAtOnce, slots - first);
@@ -51,8 +52,8 @@ std::vector<SlotNumber> places_beside(std::span<const Held> kept, std::size_t sl
 }
 
 // Of the pages in the first `slots_before` slots, the `slots` used last.
-int read_latest(File& index, const RecordCodec& codec, std::size_t slots_before, std::size_t slots,
-                std::vector<Held>& kept) {
+int read_latest(DiskFile& index, const RecordCodec& codec, std::size_t slots_before,
+                std::size_t slots, std::vector<Held>& kept) {
   if (const int error = read_held(index, codec, slots_before, kept); error != 0) return error;
   std::stable_sort(kept.begin(), kept.end(), [](const Held& a, const Held& b) {
     return a.record.used_us > b.record.used_us;
@@ -62,7 +63,7 @@ int read_latest(File& index, const RecordCodec& codec, std::size_t slots_before,
 }
 
 // A slot may hold another page than its record says from here on.
-int mark_open(File& index) {
+int mark_open(DiskFile& index) {
   const std::uint64_t mark = 0;
   const IoResult marked = write_all(index, kClosedMarkAt, std::as_bytes(std::span(&mark, 1)));
   return marked.error != 0 ? marked.error : index.sync();
@@ -70,8 +71,9 @@ int mark_open(File& index) {
 
 // Copies the pages behind the cut to the places before it, and makes the copies durable. A page
 // that cannot be copied is lost, as it would be without this.
-int move_pages(File& slab, File& index, const RecordCodec& codec, std::span<const Held> pages,
-               std::span<const SlotNumber> places, std::size_t slot_bytes) {
+int move_pages(DiskFile& slab, DiskFile& index, const RecordCodec& codec,
+               std::span<const Held> pages, std::span<const SlotNumber> places,
+               std::size_t slot_bytes) {
   std::vector<Held> moved;
   const AlignedBytes bytes(slot_bytes);
   for (const Held& page : pages) {
@@ -92,7 +94,7 @@ int move_pages(File& slab, File& index, const RecordCodec& codec, std::span<cons
 
 }  // namespace
 
-int shrink_slab(File& slab, File& index, const SlotGeometry& geometry, Cipher cipher,
+int shrink_slab(DiskFile& slab, DiskFile& index, const SlotGeometry& geometry, Cipher cipher,
                 std::size_t slots) {
   const std::size_t slot_bytes = geometry.slot_bytes();
   const std::uint64_t index_bytes = index.bytes();

@@ -11,7 +11,7 @@ namespace pagoda::store {
 
 // Leaves a slab and its index with `slots` slots; 0, or an error of the system. A crash on the way
 // loses pages and makes none wrong: a moved page's record is written once its bytes are durable.
-int shrink_slab(File& slab, File& index, const SlotGeometry& geometry, Cipher cipher,
+int shrink_slab(DiskFile& slab, DiskFile& index, const SlotGeometry& geometry, Cipher cipher,
                 std::size_t slots);
 
 }  // namespace pagoda::store

@@ -29,8 +29,8 @@ SecretKey derived(const SecretKey& key, std::string_view purpose) {
 std::array<std::byte, 52> bytes_of(const kv::PageKey& key) {
   std::array<std::byte, 52> bytes;
   std::memcpy(bytes.data(), key.space.digest.data(), 16);
-  std::memcpy(bytes.data() + 16, key.name.digest.data(), 32);
-  std::memcpy(bytes.data() + 48, &key.slice, 4);
+  std::memcpy(bytes.data() + 16, key.hash.digest.data(), 32);
+  std::memcpy(bytes.data() + 48, &key.group, 4);
   return bytes;
 }
 

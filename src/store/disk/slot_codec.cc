@@ -51,10 +51,10 @@ std::optional<std::uint64_t> SlotCodec::seal(const kv::PageLabel& label,
   put(slot, 8, kMagic);
   put(slot, 12, cipher());
   put(slot, 48, label.key.space);
-  put(slot, 64, label.key.name);
+  put(slot, 64, label.key.hash);
   put(slot, 96, label.parent);
   put(slot, 128, label.owner);
-  put(slot, 136, label.key.slice);
+  put(slot, 136, label.key.group);
   put(slot, 140, count_of(label));
   put(slot, 144, geometry_.page_bytes);
   put(slot, 152, written_us);
@@ -84,9 +84,9 @@ kv::StoreFault SlotCodec::check(std::span<const std::byte> slot, std::uint64_t s
 }
 
 bool SlotCodec::is_label(std::span<const std::byte> slot, const kv::PageLabel& label) const {
-  if (!is_at(slot, 48, label.key.space) || !is_at(slot, 64, label.key.name) ||
+  if (!is_at(slot, 48, label.key.space) || !is_at(slot, 64, label.key.hash) ||
       !is_at(slot, 96, label.parent) || !is_at(slot, 128, label.owner) ||
-      !is_at(slot, 136, label.key.slice) || !is_at(slot, 140, count_of(label)) ||
+      !is_at(slot, 136, label.key.group) || !is_at(slot, 140, count_of(label)) ||
       !is_at(slot, 144, geometry_.page_bytes) || label.tokens.size() > geometry_.block_tokens) {
     return false;
   }

@@ -17,16 +17,16 @@ SlotIndex::SlotIndex(std::size_t slots_max)
       older_(slots_max, kNobody) {}
 
 void SlotIndex::load(SlotNumber slot, const SlotRecord& record, bool is_verified) {
-  if (const auto twin = table_.find(record.key)) {
-    if (records_[*twin].used_us >= record.used_us) {
+  if (const auto duplicate = table_.find(record.key)) {
+    if (records_[*duplicate].used_us >= record.used_us) {
       mark_changed(slot);
       return;
     }
-    table_.erase(*twin);
-    records_[*twin] = {};
-    states_[*twin] = State::kFree;
-    clear(*twin, kVerified);
-    mark_changed(*twin);
+    table_.erase(*duplicate);
+    records_[*duplicate] = {};
+    states_[*duplicate] = State::kFree;
+    clear(*duplicate, kVerified);
+    mark_changed(*duplicate);
     --used_;
   }
   records_[slot] = record;
@@ -99,21 +99,21 @@ void SlotIndex::forget(SlotNumber slot, State next) {
   --used_;
 }
 
-std::optional<SlotNumber> SlotIndex::displace() {
+std::optional<SlotNumber> SlotIndex::evict() {
   SlotNumber slot = oldest_;
   while (slot != kNobody && pins_[slot] > 0) slot = newer_[slot];
   if (slot == kNobody) return std::nullopt;
-  ++displaced_;
-  if (!has(slot, kRead)) ++displaced_unread_;
+  ++evicted_;
+  if (!has(slot, kRead)) ++evicted_unread_;
   forget(slot, State::kTaken);
   return slot;
 }
 
 std::optional<SlotNumber> SlotIndex::take(bool may_grow) {
   if (!may_grow) {
-    if (const auto slot = displace()) return slot;
+    if (const auto slot = evict()) return slot;
   }
-  if (free_.empty()) return displace();
+  if (free_.empty()) return evict();
   const SlotNumber slot = free_.back();
   free_.pop_back();
   states_[slot] = State::kTaken;
@@ -123,7 +123,7 @@ std::optional<SlotNumber> SlotIndex::take(bool may_grow) {
 
 void SlotIndex::place(SlotNumber slot, const SlotRecord& record) {
   ASSERT(states_[slot] == State::kTaken, "a slot is taken before it is placed");
-  if (const auto twin = table_.find(record.key)) drop(*twin);
+  if (const auto duplicate = table_.find(record.key)) drop(*duplicate);
   records_[slot] = record;
   states_[slot] = State::kUsed;
   set_verified(slot);

@@ -7,9 +7,9 @@
 //    |<------------------+                      | drop(): its bytes are no good
 //    |<-----------------------------------------+
 //    |        put_back()             take_out() |
-//    +---------------------- taken <------------+      take() may displace the least recently used
+//    +---------------------- taken <------------+      take() may evict the least recently used
 //
-// A pinned slot is being read: it is not displaced. It may be dropped or taken out; whoever read it
+// A pinned slot is being read: it is not evicted. It may be dropped or taken out; whoever read it
 // then sees that its record is another one.
 #pragma once
 
@@ -46,8 +46,8 @@ class SlotIndex {
 
   std::size_t slots_max() const { return states_.size(); }
   std::size_t slots_used() const { return used_; }
-  std::uint64_t displaced() const { return displaced_; }
-  std::uint64_t displaced_unread() const { return displaced_unread_; }
+  std::uint64_t evicted() const { return evicted_; }
+  std::uint64_t evicted_unread() const { return evicted_unread_; }
 
   std::optional<SlotNumber> find(const KeyDigest& key) const { return table_.find(key); }
   const SlotRecord& record(SlotNumber slot) const { return records_[slot]; }
@@ -108,7 +108,7 @@ class SlotIndex {
   void link_newest(SlotNumber slot);
   void unlink(SlotNumber slot);
   void forget(SlotNumber slot, State next);
-  std::optional<SlotNumber> displace();
+  std::optional<SlotNumber> evict();
 
   LargeArray<SlotRecord> records_;
   SlotTable table_;
@@ -122,8 +122,8 @@ class SlotIndex {
   std::vector<SlotNumber> free_;
   std::vector<SlotNumber> changed_;
   std::size_t used_ = 0;
-  std::uint64_t displaced_ = 0;
-  std::uint64_t displaced_unread_ = 0;
+  std::uint64_t evicted_ = 0;
+  std::uint64_t evicted_unread_ = 0;
 };
 
 }  // namespace pagoda::store

@@ -20,10 +20,11 @@ namespace {
 class PlainIo final : public SlotIo {
  public:
   std::size_t depth() const override { return 1; }
-  void read(std::size_t id, File& file, std::uint64_t offset, std::span<std::byte> bytes) override {
+  void read(std::size_t id, DiskFile& file, std::uint64_t offset,
+            std::span<std::byte> bytes) override {
     done_.push_back({id, read_all(file, offset, bytes)});
   }
-  void write(std::size_t id, File& file, std::uint64_t offset,
+  void write(std::size_t id, DiskFile& file, std::uint64_t offset,
              std::span<const std::byte> bytes) override {
     done_.push_back({id, write_all(file, offset, bytes)});
   }
@@ -52,7 +53,8 @@ class UringIo final : public SlotIo {
   bool is_open() const { return is_open_; }
   std::size_t depth() const override { return transfers_.size(); }
 
-  void read(std::size_t id, File& file, std::uint64_t offset, std::span<std::byte> bytes) override {
+  void read(std::size_t id, DiskFile& file, std::uint64_t offset,
+            std::span<std::byte> bytes) override {
     transfers_[id] = {&file, offset, bytes, {}, false};
     io_uring_sqe* const entry = next_entry(id);
     if (entry == nullptr) return;
@@ -60,7 +62,7 @@ class UringIo final : public SlotIo {
                        offset);
     io_uring_sqe_set_data64(entry, id);
   }
-  void write(std::size_t id, File& file, std::uint64_t offset,
+  void write(std::size_t id, DiskFile& file, std::uint64_t offset,
              std::span<const std::byte> bytes) override {
     transfers_[id] = {&file, offset, {}, bytes, true};
     io_uring_sqe* const entry = next_entry(id);
@@ -89,7 +91,7 @@ class UringIo final : public SlotIo {
 
  private:
   struct Transfer {
-    File* file = nullptr;
+    DiskFile* file = nullptr;
     std::uint64_t offset = 0;
     std::span<std::byte> into;
     std::span<const std::byte> from;

@@ -21,9 +21,9 @@ class SlotIo {
   virtual ~SlotIo() = default;
   // At most so many may be under way; their ids are below it.
   virtual std::size_t depth() const = 0;
-  virtual void read(std::size_t id, File& file, std::uint64_t offset,
+  virtual void read(std::size_t id, DiskFile& file, std::uint64_t offset,
                     std::span<std::byte> bytes) = 0;
-  virtual void write(std::size_t id, File& file, std::uint64_t offset,
+  virtual void write(std::size_t id, DiskFile& file, std::uint64_t offset,
                      std::span<const std::byte> bytes) = 0;
   // Appends at least one that ended; something is under way. Until then the bytes of a transfer are
   // the kernel's: nobody else may touch them, whatever goes wrong.

@@ -1,5 +1,5 @@
-// From a key's digest to its slot: open addressing, linear probing, four bytes a place. The digests
-// themselves stay in the records, so that a million slots cost eight megabytes here.
+// From a key's digest to its slot: open addressing, linear probing, four bytes a bucket. The
+// digests themselves stay in the records, so that a million slots cost eight megabytes here.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class SlotTable {
   void erase(SlotNumber slot);
 
  private:
-  std::size_t home(const KeyDigest& key) const;
+  std::size_t bucket_of(const KeyDigest& key) const;
 
   const LargeArray<SlotRecord>& records_;
-  LargeArray<std::uint32_t> places_;  // slot + 1; 0: nobody
+  LargeArray<std::uint32_t> buckets_;  // slot + 1; 0: nobody
   std::size_t mask_;
 };
 

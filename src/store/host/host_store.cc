@@ -27,18 +27,18 @@ std::size_t host_copy_threads() {
 }
 
 Result<std::unique_ptr<HostStore>> HostStore::open(const HostStoreOptions& options,
-                                                   std::unique_ptr<kv::PageMover> mover) {
+                                                   std::unique_ptr<kv::PageCopier> copier) {
   ASSIGN_OR_RETURN(kv::HostMemory memory,
-                   mover->take_memory(slots_of(options) * options.page_bytes));
-  return std::unique_ptr<HostStore>(new HostStore(options, std::move(mover), std::move(memory)));
+                   copier->take_memory(slots_of(options) * options.page_bytes));
+  return std::unique_ptr<HostStore>(new HostStore(options, std::move(copier), std::move(memory)));
 }
 
-HostStore::HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageMover> mover,
+HostStore::HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageCopier> copier,
                      kv::HostMemory memory)
-    : options_(options), mover_(std::move(mover)), bytes_(std::move(memory)) {
+    : options_(options), copier_(std::move(copier)), bytes_(std::move(memory)) {
   const std::uint32_t count = slots_of(options);
   slots_.resize(count);
-  places_.resize(count, order_.end());
+  lru_positions_.resize(count, lru_.end());
   for (std::uint32_t slot = count; slot-- > 0;) unused_.push_back(slot);
   stats_.bytes_max = count * options.page_bytes;
   thread_ = std::thread([this] { run(); });
@@ -53,9 +53,9 @@ HostStore::~HostStore() {
   thread_.join();
 }
 
-void HostStore::on_report(std::function<void()> bell) {
+void HostStore::on_report(std::function<void()> notify) {
   const std::lock_guard lock(mutex_);
-  bell_ = std::move(bell);
+  notify_ = std::move(notify);
 }
 
 std::optional<std::size_t> HostStore::find(kv::StoreTicket /*ticket*/,
@@ -81,7 +81,7 @@ void HostStore::read(kv::PageRead read) {
   Slot& slot = slots_[found->second];
   if (slot.label != read.label) return report(read.ticket, kv::StoreFault::kForeign);
   ASSERT(read.page.size() == options_.page_bytes, "pages have one size");
-  if (!mover_->order().ok()) return report(read.ticket, kv::StoreFault::kIo);
+  if (!copier_->order().ok()) return report(read.ticket, kv::StoreFault::kIo);
   ++slot.copies_running;
   slot.was_read = true;
   touch(found->second);
@@ -97,7 +97,7 @@ bool HostStore::write(kv::PageWrite write) {
     report(write.ticket, kv::StoreFault::kNone);
     return true;
   }
-  if (!mover_->order().ok()) {
+  if (!copier_->order().ok()) {
     report(write.ticket, kv::StoreFault::kIo);
     return true;
   }
@@ -117,7 +117,8 @@ void HostStore::cancel(std::span<const kv::StoreTicket> tickets) {
     if (!is_read || std::find(tickets.begin(), tickets.end(), copy.ticket) == tickets.end()) {
       return false;
     }
-    if (--slots_[copy.slot].copies_running == 0 && slots_[copy.slot].is_doomed) let_go(copy.slot);
+    if (--slots_[copy.slot].copies_running == 0 && slots_[copy.slot].is_removed)
+      free_slot(copy.slot);
     report(copy.ticket, kv::StoreFault::kCancelled);
     return true;
   });
@@ -132,30 +133,30 @@ void HostStore::poll(std::vector<kv::StoreReport>& reports) {
 // A slot that nobody needs, or the one that was used longest ago.
 std::optional<std::uint32_t> HostStore::room() {
   if (unused_.empty()) {
-    const auto victim = std::find_if(order_.begin(), order_.end(), [&](std::uint32_t slot) {
+    const auto victim = std::find_if(lru_.begin(), lru_.end(), [&](std::uint32_t slot) {
       return slots_[slot].copies_running == 0;
     });
-    if (victim == order_.end()) return std::nullopt;
-    ++stats_.pages_displaced;
-    stats_.pages_displaced_unread += slots_[*victim].was_read ? 0 : 1;
-    let_go(*victim);
+    if (victim == lru_.end()) return std::nullopt;
+    ++stats_.pages_evicted;
+    stats_.pages_evicted_unread += slots_[*victim].was_read ? 0 : 1;
+    free_slot(*victim);
   }
   const std::uint32_t slot = unused_.back();
   unused_.pop_back();
   return slot;
 }
 
-void HostStore::touch(std::uint32_t slot) { order_.splice(order_.end(), order_, places_[slot]); }
+void HostStore::touch(std::uint32_t slot) { lru_.splice(lru_.end(), lru_, lru_positions_[slot]); }
 
-void HostStore::let_go(std::uint32_t slot) {
+void HostStore::free_slot(std::uint32_t slot) {
   const auto found = slot_of_.find(slots_[slot].label.key);
   if (found != slot_of_.end() && found->second == slot) slot_of_.erase(found);
-  if (slots_[slot].is_written) order_.erase(places_[slot]);
+  if (slots_[slot].is_written) lru_.erase(lru_positions_[slot]);
   slots_[slot] = {};
   unused_.push_back(slot);
 }
 
-kv::PageMove HostStore::move_of(const Copy& copy) {
+kv::PageCopy HostStore::move_of(const Copy& copy) {
   if (const auto* const to = std::get_if<std::span<std::byte>>(&copy.page)) {
     return {.to = to->data(), .from = slot_bytes(copy.slot), .bytes = to->size()};
   }
@@ -165,7 +166,7 @@ kv::PageMove HostStore::move_of(const Copy& copy) {
 
 void HostStore::run() {
   std::vector<Copy> copies;
-  std::vector<kv::PageMove> moves;
+  std::vector<kv::PageCopy> moves;
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
@@ -179,15 +180,15 @@ void HostStore::run() {
     }
     copying_ = static_cast<std::uint32_t>(copies.size());
     lock.unlock();
-    const Status moved = mover_->move(moves);
+    const Status moved = copier_->copy(moves);
     lock.lock();
     copying_ = 0;
     const auto fault = moved.ok() ? kv::StoreFault::kNone : kv::StoreFault::kIo;
     for (const Copy& copy : copies) end(copy, fault);
-    if (bell_) {
-      const std::function<void()> bell = bell_;
+    if (notify_) {
+      const std::function<void()> notify = notify_;
       lock.unlock();
-      bell();
+      notify();
       lock.lock();
     }
   }
@@ -199,7 +200,7 @@ void HostStore::end(const Copy& copy, kv::StoreFault fault) {
   const bool is_read = std::holds_alternative<std::span<std::byte>>(copy.page);
   if (fault != kv::StoreFault::kNone) {
     // What was to be written is not there; what was to be read still is.
-    slot.is_doomed = slot.is_doomed || !is_read;
+    slot.is_removed = slot.is_removed || !is_read;
   } else if (is_read) {
     ++stats_.pages_read;
     stats_.bytes_read += options_.page_bytes;
@@ -207,11 +208,11 @@ void HostStore::end(const Copy& copy, kv::StoreFault fault) {
     ++stats_.pages_written;
     stats_.bytes_written += options_.page_bytes;
     slot.is_written = true;
-    places_[copy.slot] = order_.insert(order_.end(), copy.slot);
+    lru_positions_[copy.slot] = lru_.insert(lru_.end(), copy.slot);
     // Two writes of one page may have run at once: the first stays.
-    if (!slot_of_.try_emplace(slot.label.key, copy.slot).second) slot.is_doomed = true;
+    if (!slot_of_.try_emplace(slot.label.key, copy.slot).second) slot.is_removed = true;
   }
-  if (slot.copies_running == 0 && slot.is_doomed) let_go(copy.slot);
+  if (slot.copies_running == 0 && slot.is_removed) free_slot(copy.slot);
   report(copy.ticket, fault);
 }
 
@@ -227,11 +228,11 @@ kv::Removal HostStore::remove_where(Chosen&& chosen) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const bool in_use = slot.is_written || slot.copies_running > 0;
-    if (!in_use || slot.is_doomed || !chosen(slot.label)) continue;
+    if (!in_use || slot.is_removed || !chosen(slot.label)) continue;
     ++removed.pages;
     removed.bytes += options_.page_bytes;
     if (slot.copies_running > 0) {
-      slot.is_doomed = true;
+      slot.is_removed = true;
       removed.overwritten = false;
       if (const auto found = slot_of_.find(slot.label.key);
           found != slot_of_.end() && found->second == i) {
@@ -240,7 +241,7 @@ kv::Removal HostStore::remove_where(Chosen&& chosen) {
       continue;
     }
     std::memset(slot_bytes(i), 0, options_.page_bytes);
-    let_go(i);
+    free_slot(i);
   }
   return removed;
 }

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "kv/tiers/page_mover.h"
+#include "kv/tiers/page_copier.h"
 #include "kv/tiers/page_store.h"
 
 namespace pagoda::store {
@@ -30,16 +30,16 @@ struct HostStoreOptions {
   std::uint32_t writes_queued_max = 64;
 };
 
-// How many threads a mover of this process's memory is worth giving to a host tier: more than a few
-// copy no faster.
+// How many threads a copier of this process's memory is worth giving to a host tier: more than a
+// few copy no faster.
 std::size_t host_copy_threads();
 
 class HostStore final : public kv::PageStore {
  public:
-  // Takes its memory at once, from the mover: an error when that has none. Of the host's own, what
+  // Takes its memory at once, from the copier: an error when that has none. Of the host's own, what
   // is untouched costs nothing.
   static Result<std::unique_ptr<HostStore>> open(const HostStoreOptions& options,
-                                                 std::unique_ptr<kv::PageMover> mover);
+                                                 std::unique_ptr<kv::PageCopier> copier);
   ~HostStore() override;
 
   std::string_view name() const override { return "host"; }
@@ -51,7 +51,7 @@ class HostStore final : public kv::PageStore {
   bool takes_writes() const override { return !slots_.empty(); }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
-  void on_report(std::function<void()> bell) override;
+  void on_report(std::function<void()> notify) override;
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override;
   Result<kv::Removal> remove_all() override;
   Status flush(std::int64_t timeout_ns) override;
@@ -63,23 +63,23 @@ class HostStore final : public kv::PageStore {
     std::uint32_t copies_running = 0;  // that read it, or the one that writes it
     bool is_written = false;           // else it is being written
     bool was_read = false;
-    bool is_doomed = false;  // goes when its last copy has ended
+    bool is_removed = false;  // goes when its last copy has ended
   };
-  using Order = std::list<std::uint32_t>;  // slots, used longest ago first
+  using LruList = std::list<std::uint32_t>;  // slots, used longest ago first
   struct Copy {
     kv::StoreTicket ticket;
     std::uint32_t slot;
     std::variant<std::span<std::byte>, std::span<const std::byte>> page;  // to it, or from it
   };
 
-  HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageMover> mover,
+  HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageCopier> copier,
             kv::HostMemory memory);
   std::byte* slot_bytes(std::uint32_t slot) { return bytes_.get() + slot * options_.page_bytes; }
-  kv::PageMove move_of(const Copy& copy);
+  kv::PageCopy move_of(const Copy& copy);
   // All under mutex_.
   std::optional<std::uint32_t> room();
   void touch(std::uint32_t slot);
-  void let_go(std::uint32_t slot);
+  void free_slot(std::uint32_t slot);
   void end(const Copy& copy, kv::StoreFault fault);
   void report(kv::StoreTicket ticket, kv::StoreFault fault);
   template <class Chosen>
@@ -88,17 +88,17 @@ class HostStore final : public kv::PageStore {
   void run();
 
   HostStoreOptions options_;
-  std::unique_ptr<kv::PageMover> mover_;
+  std::unique_ptr<kv::PageCopier> copier_;
   kv::HostMemory bytes_;  // [slot, page_bytes]
-  std::function<void()> bell_;
+  std::function<void()> notify_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> unused_;
   std::map<kv::PageKey, std::uint32_t> slot_of_;  // of written ones
-  Order order_;                                   // of written ones
-  std::vector<Order::iterator> places_;           // [slot]
+  LruList lru_;                                   // of written ones
+  std::vector<LruList::iterator> lru_positions_;  // [slot]
   std::deque<Copy> queue_;
   std::vector<kv::StoreReport> reports_;
   kv::StoreStats stats_;

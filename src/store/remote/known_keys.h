@@ -29,8 +29,8 @@ class KnownKeys {
     // Names are digests: any eight bytes will do.
     std::size_t operator()(const kv::PageKey& key) const {
       std::size_t hash = 0;
-      std::memcpy(&hash, key.name.digest.data(), sizeof hash);
-      return hash + key.slice;
+      std::memcpy(&hash, key.hash.digest.data(), sizeof hash);
+      return hash + key.group;
     }
   };
   using Keys = std::unordered_map<kv::PageKey, std::int64_t, Hash>;  // since when

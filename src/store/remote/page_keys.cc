@@ -21,8 +21,8 @@ std::string page_key(const kv::PageKey& key) {
   std::string text = "pagoda1:";
   append_hex(key.space.digest, text);
   text += ':';
-  append_hex(key.name.digest, text);
-  text += fmt::format(":{}", key.slice);
+  append_hex(key.hash.digest, text);
+  text += fmt::format(":{}", key.group);
   return text;
 }
 

@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 #include "kv/tiers/page_store.h"
-#include "store/remote/exchange.h"
+#include "store/remote/remote_connection.h"
 
 namespace pagoda::store {
 
@@ -31,7 +31,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
       : owner_(owner), ttl_s_(ttl_s), done_(std::move(done)) {}
 
   // Once. It lives as long as replies are expected.
-  void start(Exchange& exchange);
+  void start(RemoteConnection& connection);
 
  private:
   struct Key {
@@ -40,17 +40,17 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
     std::size_t bytes = 0;
   };
 
-  void turn_generation(Exchange& exchange);
-  void list(std::uint64_t cursor, Exchange& exchange);
-  void look(Exchange& exchange);
+  void raise_generation(RemoteConnection& connection);
+  void list(std::uint64_t cursor, RemoteConnection& connection);
+  void look(RemoteConnection& connection);
   void choose(Key& key, std::string_view head_bytes) const;
-  void erase(Exchange& exchange);
-  void erase_key(const Key& key, Exchange& exchange);
-  void go_on(Exchange& exchange);
+  void erase(RemoteConnection& connection);
+  void erase_key(const Key& key, RemoteConnection& connection);
+  void go_on(RemoteConnection& connection);
   // False: the reply is another, and the removal has failed.
-  bool hear(const Reply& reply, ReplyKind expected);
+  bool expect(const Reply& reply, ReplyKind expected);
   // The same where the key may be gone, or hold what is no value.
-  bool hear_if_any(const Reply& reply, ReplyKind expected);
+  bool expect_if_any(const Reply& reply, ReplyKind expected);
   void end(Result<kv::Removal> result);
 
   std::optional<kv::OwnerTag> owner_;

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/page_cipher.h"
-#include "store/remote/exchange.h"
 #include "store/remote/known_keys.h"
-#include "store/remote/page_courier.h"
-#include "store/remote/remote_desk.h"
+#include "store/remote/remote_connection.h"
+#include "store/remote/remote_mailbox.h"
 #include "store/remote/remote_options.h"
+#include "store/remote/request_pipeline.h"
 #include "store/remote/tls_client.h"
 
 namespace pagoda::store {
@@ -27,7 +27,7 @@ class RemoteLoop {
 
   // Any thread
   const RemoteOptions& options() const { return options_; }
-  RemoteDesk& desk() { return desk_; }
+  RemoteMailbox& mailbox() { return mailbox_; }
   KnownKeys& known() { return known_; }
   std::int64_t now_ns() const { return clock_.now_ns(); }
   std::int64_t deadline_ns() const { return now_ns() + options_.request_timeout_ns; }
@@ -37,16 +37,16 @@ class RemoteLoop {
              std::optional<TlsClient> tls);
 
   void run();
-  Result<std::unique_ptr<Exchange>> connect();
-  Result<std::unique_ptr<Exchange>> connect_to(const RemoteWire::Address& address,
-                                               std::int64_t deadline_ns);
-  Status greet(Exchange& exchange, std::int64_t deadline_ns);
+  Result<std::unique_ptr<RemoteConnection>> connect();
+  Result<std::unique_ptr<RemoteConnection>> connect_to(const RemoteSocket::Address& address,
+                                                       std::int64_t deadline_ns);
+  Status handshake(RemoteConnection& connection, std::int64_t deadline_ns);
   // Until there is nothing to carry over it any more; why.
-  std::string serve(Exchange& exchange);
-  void take_inbox(RemoteDesk::Inbox inbox);
-  void begin_jobs(Exchange& exchange);
+  std::string serve(RemoteConnection& connection);
+  void take_inbox(RemoteMailbox::Inbox inbox);
+  void begin_jobs(RemoteConnection& connection);
   void give_up(const std::string& condition);
-  // For the socket (-1: none), the bell or the time.
+  // For the socket (-1: none), the eventfd or the time.
   void wait(int descriptor, short events, std::int64_t until_ns);
 
   RemoteOptions options_;
@@ -54,8 +54,8 @@ class RemoteLoop {
   std::optional<TlsClient> tls_;
   SteadyClock clock_;
   KnownKeys known_;
-  RemoteDesk desk_;
-  PageCourier courier_;
+  RemoteMailbox mailbox_;
+  RequestPipeline pipeline_;
   std::vector<std::shared_ptr<Job>> jobs_;  // that wait for writes before them
   std::thread thread_;
 };

@@ -34,7 +34,7 @@ struct RemoteOptions {
   // Larger values are cut into parts. 0: what the server says (Memcached), 512 MiB (Redis).
   std::size_t item_bytes_max = 0;
 
-  std::size_t reads_queued_max = 16'384;  // questions too
+  std::size_t reads_queued_max = 16'384;  // lookups too
   std::size_t write_bytes_queued_max = 64u << 20;
   std::size_t bytes_in_flight_max = 16u
                                     << 20;  // of values: asked for, or sent and not acknowledged

@@ -39,7 +39,7 @@ class RemoteStore final : public kv::PageStore {
   bool takes_writes() const override;
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
-  void on_report(std::function<void()> bell) override;
+  void on_report(std::function<void()> notify) override;
 
   // Redis: counted pages, their keys are gone. Memcached: Removal::note says what was done.
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override;

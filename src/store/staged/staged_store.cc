@@ -13,19 +13,19 @@ constexpr std::size_t kMovesAtOnce = 16;
 }  // namespace
 
 Result<std::unique_ptr<StagedStore>> StagedStore::open(std::unique_ptr<kv::PageStore> behind,
-                                                       std::unique_ptr<kv::PageMover> mover,
+                                                       std::unique_ptr<kv::PageCopier> copier,
                                                        const StagedStoreOptions& options) {
   ASSERT(options.slots >= 2, "one slot for writes, one for reads");
-  ASSIGN_OR_RETURN(kv::HostMemory memory, mover->take_memory(options.slots * options.page_bytes));
+  ASSIGN_OR_RETURN(kv::HostMemory memory, copier->take_memory(options.slots * options.page_bytes));
   return std::unique_ptr<StagedStore>(
-      new StagedStore(std::move(behind), std::move(mover), std::move(memory), options));
+      new StagedStore(std::move(behind), std::move(copier), std::move(memory), options));
 }
 
 StagedStore::StagedStore(std::unique_ptr<kv::PageStore> behind,
-                         std::unique_ptr<kv::PageMover> mover, kv::HostMemory memory,
+                         std::unique_ptr<kv::PageCopier> copier, kv::HostMemory memory,
                          const StagedStoreOptions& options)
     : behind_(std::move(behind)),
-      mover_(std::move(mover)),
+      copier_(std::move(copier)),
       memory_(std::move(memory)),
       options_(options) {
   for (std::uint32_t slot = options.slots; slot-- > 0;) slots_free_.push_back(slot);
@@ -42,10 +42,10 @@ StagedStore::~StagedStore() {
   behind_.reset();  // it may be copying from and to the slots
 }
 
-void StagedStore::on_report(std::function<void()> bell) {
-  behind_->on_report(bell);
+void StagedStore::on_report(std::function<void()> notify) {
+  behind_->on_report(notify);
   const std::lock_guard lock(mutex_);
-  bell_ = std::move(bell);
+  notify_ = std::move(notify);
 }
 
 void StagedStore::read(kv::PageRead read) {
@@ -60,7 +60,7 @@ void StagedStore::read(kv::PageRead read) {
 void StagedStore::begin(kv::PageRead read) {
   const std::uint32_t slot = slots_free_.back();
   slots_free_.pop_back();
-  passages_[read.ticket] = {.slot = slot, .page = read.page, .label = {}};
+  staged_pages_[read.ticket] = {.slot = slot, .page = read.page, .label = {}};
   read.page = slot_bytes(slot);
   behind_->read(std::move(read));
 }
@@ -68,16 +68,16 @@ void StagedStore::begin(kv::PageRead read) {
 bool StagedStore::write(kv::PageWrite write) {
   ASSERT(write.page.size() == options_.page_bytes, "pages have one size");
   if (slots_free_.empty() || writes_under_way_ >= options_.slots / 2) return false;
-  if (!mover_->order().ok()) {
+  if (!copier_->order().ok()) {
     ended_.push_back({.ticket = write.ticket, .fault = kv::StoreFault::kIo});
     return true;
   }
   const std::uint32_t slot = slots_free_.back();
   slots_free_.pop_back();
   ++writes_under_way_;
-  const kv::PageMove move = {
+  const kv::PageCopy move = {
       .to = slot_bytes(slot).data(), .from = write.page.data(), .bytes = options_.page_bytes};
-  passages_[write.ticket] = {
+  staged_pages_[write.ticket] = {
       .slot = slot, .page = {}, .label = std::move(write.label), .is_write = true};
   queue_move(write.ticket, move);
   return true;
@@ -100,9 +100,9 @@ void StagedStore::poll(std::vector<kv::StoreReport>& reports) {
   }
   behind_reports_.clear();
   behind_->poll(behind_reports_);
-  for (const kv::StoreReport& report : behind_reports_) pass(report, reports);
+  for (const kv::StoreReport& report : behind_reports_) on_store_report(report, reports);
   for (const kv::StoreTicket ticket : std::exchange(refused_, {})) hand_on(ticket, reports);
-  for (const Moved& moved : landed_) land(moved, reports);
+  for (const Moved& moved : landed_) on_copied(moved, reports);
   while (!slots_free_.empty() && !reads_waiting_.empty()) {
     begin(std::move(reads_waiting_.front()));
     reads_waiting_.pop_front();
@@ -111,52 +111,53 @@ void StagedStore::poll(std::vector<kv::StoreReport>& reports) {
   ended_.clear();
 }
 
-void StagedStore::pass(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {
-  const auto found = passages_.find(report.ticket);
-  if (found == passages_.end()) {  // a question
+void StagedStore::on_store_report(const kv::StoreReport& report,
+                                  std::vector<kv::StoreReport>& reports) {
+  const auto found = staged_pages_.find(report.ticket);
+  if (found == staged_pages_.end()) {  // a lookup
     reports.push_back(report);
     return;
   }
-  const Passage& passage = found->second;
-  if (passage.is_write || report.fault != kv::StoreFault::kNone) {
+  const StagedPage& staged = found->second;
+  if (staged.is_write || report.fault != kv::StoreFault::kNone) {
     return end(report, reports);
   }
-  if (!mover_->order().ok()) {
+  if (!copier_->order().ok()) {
     return end({.ticket = report.ticket, .fault = kv::StoreFault::kIo}, reports);
   }
-  queue_move(report.ticket, {.to = passage.page.data(),
-                             .from = slot_bytes(passage.slot).data(),
+  queue_move(report.ticket, {.to = staged.page.data(),
+                             .from = slot_bytes(staged.slot).data(),
                              .bytes = options_.page_bytes});
 }
 
-void StagedStore::land(const Moved& moved, std::vector<kv::StoreReport>& reports) {
+void StagedStore::on_copied(const Moved& moved, std::vector<kv::StoreReport>& reports) {
   --moving_;
-  Passage& passage = passages_.at(moved.ticket);
+  StagedPage& staged = staged_pages_.at(moved.ticket);
   kv::StoreReport report = {.ticket = moved.ticket, .ended_ns = moved.ended_ns};
   if (!moved.ok) {
     ++faults_;
     report.fault = kv::StoreFault::kIo;
   }
-  if (!moved.ok || !passage.is_write) return end(report, reports);
+  if (!moved.ok || !staged.is_write) return end(report, reports);
   hand_on(moved.ticket, reports);
 }
 
 void StagedStore::hand_on(kv::StoreTicket ticket, std::vector<kv::StoreReport>& reports) {
-  const Passage& passage = passages_.at(ticket);
-  if (behind_->write({ticket, passage.label, slot_bytes(passage.slot)})) return;
+  const StagedPage& staged = staged_pages_.at(ticket);
+  if (behind_->write({ticket, staged.label, slot_bytes(staged.slot)})) return;
   if (behind_->takes_writes()) return refused_.push_back(ticket);
   end({.ticket = ticket, .fault = kv::StoreFault::kNoRoom}, reports);
 }
 
 void StagedStore::end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports) {
-  const auto found = passages_.find(report.ticket);
+  const auto found = staged_pages_.find(report.ticket);
   slots_free_.push_back(found->second.slot);
   writes_under_way_ -= found->second.is_write ? 1 : 0;
-  passages_.erase(found);
+  staged_pages_.erase(found);
   reports.push_back(report);
 }
 
-void StagedStore::queue_move(kv::StoreTicket ticket, const kv::PageMove& move) {
+void StagedStore::queue_move(kv::StoreTicket ticket, const kv::PageCopy& move) {
   ++moving_;
   {
     const std::lock_guard lock(mutex_);
@@ -167,7 +168,7 @@ void StagedStore::queue_move(kv::StoreTicket ticket, const kv::PageMove& move) {
 
 void StagedStore::run() {
   std::vector<Moved> outcome;
-  std::vector<kv::PageMove> moves;
+  std::vector<kv::PageCopy> moves;
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
@@ -180,16 +181,16 @@ void StagedStore::run() {
       jobs_.pop_front();
     }
     lock.unlock();
-    const bool ok = mover_->move(moves).ok();
+    const bool ok = copier_->copy(moves).ok();
     lock.lock();
     for (Moved& each : outcome) {
       each.ok = ok;
       each.ended_ns = clock_.now_ns();
     }
     moved_.insert(moved_.end(), outcome.begin(), outcome.end());
-    const std::function<void()> bell = bell_;
+    const std::function<void()> notify = notify_;
     lock.unlock();
-    if (bell) bell();
+    if (notify) notify();
     lock.lock();
   }
 }

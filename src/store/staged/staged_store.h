@@ -1,4 +1,4 @@
-// A store for pages of a pool that only a mover reaches: each goes through memory of the host.
+// A store for pages of a pool that only a copier reaches: each goes through memory of the host.
 //
 // What is read arrives in a slot of that memory and is moved into its page; what is written is
 // moved out first and then given to the store behind. Moves run on a thread of their own. Slots are
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "kv/tiers/page_mover.h"
+#include "kv/tiers/page_copier.h"
 #include "kv/tiers/page_store.h"
 
 namespace pagoda::store {
@@ -34,9 +34,9 @@ struct StagedStoreOptions {
 
 class StagedStore final : public kv::PageStore {
  public:
-  // An error when the mover has no memory.
+  // An error when the copier has no memory.
   static Result<std::unique_ptr<StagedStore>> open(std::unique_ptr<kv::PageStore> behind,
-                                                   std::unique_ptr<kv::PageMover> mover,
+                                                   std::unique_ptr<kv::PageCopier> copier,
                                                    const StagedStoreOptions& options);
   ~StagedStore() override;
 
@@ -51,7 +51,7 @@ class StagedStore final : public kv::PageStore {
   bool takes_writes() const override { return behind_->takes_writes(); }
   void cancel(std::span<const kv::StoreTicket> tickets) override;
   void poll(std::vector<kv::StoreReport>& reports) override;
-  void on_report(std::function<void()> bell) override;
+  void on_report(std::function<void()> notify) override;
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override { return behind_->remove(owner); }
   Result<kv::Removal> remove_all() override { return behind_->remove_all(); }
   Status flush(std::int64_t timeout_ns) override { return behind_->flush(timeout_ns); }
@@ -59,7 +59,7 @@ class StagedStore final : public kv::PageStore {
 
  private:
   // A page on its way, in the slot it has.
-  struct Passage {
+  struct StagedPage {
     std::uint32_t slot = 0;
     std::span<std::byte> page;  // of a read: where it goes
     kv::PageLabel label;        // of a write: what it is
@@ -67,7 +67,7 @@ class StagedStore final : public kv::PageStore {
   };
   struct Job {
     kv::StoreTicket ticket = 0;
-    kv::PageMove move;
+    kv::PageCopy move;
   };
   struct Moved {
     kv::StoreTicket ticket = 0;
@@ -75,32 +75,32 @@ class StagedStore final : public kv::PageStore {
     std::int64_t ended_ns = 0;
   };
 
-  StagedStore(std::unique_ptr<kv::PageStore> behind, std::unique_ptr<kv::PageMover> mover,
+  StagedStore(std::unique_ptr<kv::PageStore> behind, std::unique_ptr<kv::PageCopier> copier,
               kv::HostMemory memory, const StagedStoreOptions& options);
   std::span<std::byte> slot_bytes(std::uint32_t slot) {
     return {memory_.get() + slot * options_.page_bytes, options_.page_bytes};
   }
   void begin(kv::PageRead read);
   // A page came from the store behind, or the store behind has taken it.
-  void pass(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
+  void on_store_report(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   // A page was moved: into the pool, or out of it.
-  void land(const Moved& moved, std::vector<kv::StoreReport>& reports);
+  void on_copied(const Moved& moved, std::vector<kv::StoreReport>& reports);
   // Gives a page that is in its slot to the store behind. Refused, it stays there until that takes
   // it.
   void hand_on(kv::StoreTicket ticket, std::vector<kv::StoreReport>& reports);
   void end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
-  void queue_move(kv::StoreTicket ticket, const kv::PageMove& move);
+  void queue_move(kv::StoreTicket ticket, const kv::PageCopy& move);
   void run();
 
   std::unique_ptr<kv::PageStore> behind_;
-  std::unique_ptr<kv::PageMover> mover_;
+  std::unique_ptr<kv::PageCopier> copier_;
   kv::HostMemory memory_;  // [slot, page_bytes]
   StagedStoreOptions options_;
   SteadyClock clock_;
 
   // The cache's thread.
   std::vector<std::uint32_t> slots_free_;
-  std::unordered_map<kv::StoreTicket, Passage> passages_;
+  std::unordered_map<kv::StoreTicket, StagedPage> staged_pages_;
   std::uint32_t writes_under_way_ = 0;
   std::deque<kv::PageRead> reads_waiting_;
   std::vector<kv::StoreTicket>
@@ -114,11 +114,11 @@ class StagedStore final : public kv::PageStore {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::function<void()> bell_;  // under mutex_
-  std::deque<Job> jobs_;        // under mutex_
-  std::vector<Moved> moved_;    // under mutex_
-  bool stopping_ = false;       // under mutex_
-  std::thread thread_;          // last: starts when all else stands
+  std::function<void()> notify_;  // under mutex_
+  std::deque<Job> jobs_;          // under mutex_
+  std::vector<Moved> moved_;      // under mutex_
+  bool stopping_ = false;         // under mutex_
+  std::thread thread_;            // last: starts when all else stands
 };
 
 }  // namespace pagoda::store

@@ -11,7 +11,7 @@
 namespace pagoda::text::jinja {
 namespace {
 
-ExpressionPointer make(Operation operation, Place place) {
+ExpressionPointer make(Operation operation, SourcePosition place) {
   auto node = std::make_unique<Expression>();
   node->operation = operation;
   node->place = place;
@@ -33,7 +33,7 @@ void add_operand(Expression& node, ExpressionPointer child) {
 }
 
 template <class... Operands>
-ExpressionPointer make(Operation operation, Place place, Operands... operands) {
+ExpressionPointer make(Operation operation, SourcePosition place, Operands... operands) {
   ExpressionPointer node = make(operation, place);
   (add_operand(*node, std::move(operands)), ...);
   return node;
@@ -86,7 +86,7 @@ bool ends_tuple(const TokenStream& tokens) {
 }  // namespace
 
 ExpressionPointer ExpressionParser::parse_tuple(bool conditional) {
-  const Place place = tokens_.peek().place;
+  const SourcePosition place = tokens_.peek().place;
   const auto item = [&] { return conditional ? parse_condition() : parse_or(); };
   ExpressionPointer first = item();
   if (!tokens_.is_operator(",")) return first;
@@ -97,7 +97,7 @@ ExpressionPointer ExpressionParser::parse_tuple(bool conditional) {
 
 ExpressionPointer ExpressionParser::parse_target(bool attributes) {
   const auto item = [&] {
-    const Place place = tokens_.peek().place;
+    const SourcePosition place = tokens_.peek().place;
     ExpressionPointer name = make(Operation::kName, place);
     name->name = tokens_.expect_name();
     if (!attributes || !tokens_.skip_operator(".")) return name;
@@ -105,7 +105,7 @@ ExpressionPointer ExpressionParser::parse_target(bool attributes) {
     attribute->name = tokens_.expect_name();
     return attribute;
   };
-  const Place place = tokens_.peek().place;
+  const SourcePosition place = tokens_.peek().place;
   const bool brackets = tokens_.skip_operator("(");
   ExpressionPointer target = item();
   if (tokens_.is_operator(",")) {
@@ -123,7 +123,7 @@ ExpressionPointer ExpressionParser::parse_condition() {
   const Nesting nesting(depth_, tokens_.peek().place);
   ExpressionPointer value = parse_or();
   while (tokens_.is_name("if")) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     ExpressionPointer condition = parse_or();
     ExpressionPointer other;
     if (tokens_.skip_name("else")) other = parse_condition();
@@ -136,7 +136,7 @@ ExpressionPointer ExpressionParser::parse_condition() {
 ExpressionPointer ExpressionParser::parse_or() {
   ExpressionPointer left = parse_and();
   while (tokens_.is_name("or")) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(Operation::kOr, place, std::move(left), parse_and());
   }
   return left;
@@ -145,7 +145,7 @@ ExpressionPointer ExpressionParser::parse_or() {
 ExpressionPointer ExpressionParser::parse_and() {
   ExpressionPointer left = parse_not();
   while (tokens_.is_name("and")) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(Operation::kAnd, place, std::move(left), parse_not());
   }
   return left;
@@ -153,13 +153,13 @@ ExpressionPointer ExpressionParser::parse_and() {
 
 ExpressionPointer ExpressionParser::parse_not() {
   if (!tokens_.is_name("not")) return parse_compare();
-  const Place place = tokens_.take().place;
+  const SourcePosition place = tokens_.take().place;
   const Nesting nesting(depth_, place);
   return make(Operation::kNot, place, parse_not());
 }
 
 ExpressionPointer ExpressionParser::parse_compare() {
-  const Place place = tokens_.peek().place;
+  const SourcePosition place = tokens_.peek().place;
   ExpressionPointer first = parse_sum();
   std::optional<Comparison> comparison = take_comparison(tokens_);
   if (!comparison) return first;
@@ -175,7 +175,7 @@ ExpressionPointer ExpressionParser::parse_sum() {
   ExpressionPointer left = parse_concatenation();
   while (const auto operation =
              find_operator(tokens_, {{"+", Operation::kAdd}, {"-", Operation::kSubtract}})) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(*operation, place, std::move(left), parse_concatenation());
   }
   return left;
@@ -184,7 +184,7 @@ ExpressionPointer ExpressionParser::parse_sum() {
 ExpressionPointer ExpressionParser::parse_concatenation() {
   ExpressionPointer left = parse_product();
   while (tokens_.is_operator("~")) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(Operation::kConcatenate, place, std::move(left), parse_product());
   }
   return left;
@@ -196,7 +196,7 @@ ExpressionPointer ExpressionParser::parse_product() {
                                                         {"/", Operation::kDivide},
                                                         {"//", Operation::kFloorDivide},
                                                         {"%", Operation::kRemainder}})) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(*operation, place, std::move(left), parse_power());
   }
   return left;
@@ -205,14 +205,14 @@ ExpressionPointer ExpressionParser::parse_product() {
 ExpressionPointer ExpressionParser::parse_power() {
   ExpressionPointer left = parse_unary(true);
   while (tokens_.is_operator("**")) {
-    const Place place = tokens_.take().place;
+    const SourcePosition place = tokens_.take().place;
     left = make(Operation::kPower, place, std::move(left), parse_unary(true));
   }
   return left;
 }
 
 ExpressionPointer ExpressionParser::parse_unary(bool with_filters) {
-  const Place place = tokens_.peek().place;
+  const SourcePosition place = tokens_.peek().place;
   const Nesting nesting(depth_, place);
   ExpressionPointer node;
   if (tokens_.skip_operator("-")) {
@@ -241,7 +241,7 @@ ExpressionPointer ExpressionParser::parse_primary() {
   }
   if (tokens_.is_operator("[")) return parse_list();
   if (tokens_.is_operator("{")) return parse_dict();
-  const Place place = token.place;
+  const SourcePosition place = token.place;
   if (!tokens_.skip_operator("(")) tokens_.fail_here("an expression");
   if (tokens_.skip_operator(")")) return make(Operation::kTuple, place);
   ExpressionPointer inner = parse_tuple();
@@ -319,7 +319,7 @@ ExpressionPointer ExpressionParser::parse_dict() {
 
 ExpressionPointer ExpressionParser::parse_postfix(ExpressionPointer object) {
   while (true) {
-    const Place place = tokens_.peek().place;
+    const SourcePosition place = tokens_.peek().place;
     if (tokens_.skip_operator(".")) {
       if (tokens_.peek().kind == TokenKind::kInteger) {
         object = make(Operation::kSubscript, place, std::move(object), parse_number());
@@ -338,7 +338,7 @@ ExpressionPointer ExpressionParser::parse_postfix(ExpressionPointer object) {
 }
 
 ExpressionPointer ExpressionParser::parse_subscript(ExpressionPointer object) {
-  const Place place = tokens_.take().place;
+  const SourcePosition place = tokens_.take().place;
   std::array<ExpressionPointer, 3> parts;
   std::size_t part = 0;
   bool slice = false;
@@ -418,7 +418,7 @@ ExpressionPointer ExpressionParser::parse_filters() {
 }
 
 ExpressionPointer ExpressionParser::parse_test(ExpressionPointer subject) {
-  const Place place = tokens_.take().place;
+  const SourcePosition place = tokens_.take().place;
   const bool negated = tokens_.skip_name("not");
   ExpressionPointer test = make(Operation::kTest, place, std::move(subject));
   test->name = tokens_.expect_name();

@@ -11,7 +11,7 @@
 
 namespace pagoda::text::jinja {
 
-struct Place {
+struct SourcePosition {
   std::uint32_t line = 1;
   std::uint32_t column = 1;  // in characters
 };
@@ -19,15 +19,16 @@ struct Place {
 struct Fault {
   ErrorCode code;
   std::string message;
-  std::optional<Place> place;
+  std::optional<SourcePosition> place;
 };
 
-[[noreturn]] inline void fail(std::string message, std::optional<Place> place = std::nullopt) {
+[[noreturn]] inline void fail(std::string message,
+                              std::optional<SourcePosition> place = std::nullopt) {
   throw Fault{ErrorCode::kInvalidArgument, std::move(message), place};
 }
 
 [[noreturn]] inline void fail_limit(std::string message,
-                                    std::optional<Place> place = std::nullopt) {
+                                    std::optional<SourcePosition> place = std::nullopt) {
   throw Fault{ErrorCode::kOutOfRange, std::move(message), place};
 }
 

@@ -18,7 +18,7 @@ Value import_text(const std::string& bytes, Origin origin, Heap& heap) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, Heap& heap) {
+Result<JsonInput> parse_json(std::string_view text, Heap& heap) {
   heap.read_characters(text.size());
   auto parsed = parse_strict_json(text, heap.limits().account);
   if (!parsed.ok() && parsed.error().code == ErrorCode::kExhausted) {
@@ -27,28 +27,28 @@ Result<Json> parse_json(std::string_view text, Heap& heap) {
   return parsed;
 }
 
-Value import_json(const Json& json, Origin origin, Heap& heap) {
+Value import_json(const JsonInput& json, Origin origin, Heap& heap) {
   const Heap::Level level(heap);
   heap.step();
   switch (json.type()) {
-    case Json::value_t::boolean:
+    case JsonInput::value_t::boolean:
       return Value::boolean(json.get<bool>(), origin);
-    case Json::value_t::number_integer:
+    case JsonInput::value_t::number_integer:
       return Value::integer(json.get<std::int64_t>(), origin);
-    case Json::value_t::number_unsigned:
+    case JsonInput::value_t::number_unsigned:
       if (json.get<std::uint64_t>() > INT64_MAX) fail("an integer beyond 64 bits");
       return Value::integer(json.get<std::int64_t>(), origin);
-    case Json::value_t::number_float:
+    case JsonInput::value_t::number_float:
       return Value::real(json.get<double>(), origin);
-    case Json::value_t::string:
+    case JsonInput::value_t::string:
       return import_text(json.get_ref<const std::string&>(), origin, heap);
-    case Json::value_t::array: {
+    case JsonInput::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
-      for (const Json& item : json) items.push_back(import_json(item, origin, heap));
+      for (const JsonInput& item : json) items.push_back(import_json(item, origin, heap));
       return heap.list(std::move(items));
     }
-    case Json::value_t::object: {
+    case JsonInput::value_t::object: {
       const Value dict = heap.dict();
       for (const auto& [key, value] : json.items()) {
         const Value name = import_text(key, origin, heap);

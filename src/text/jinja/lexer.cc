@@ -49,7 +49,7 @@ class Lexer {
   bool looking_at(std::string_view text) const { return source_.substr(at_).starts_with(text); }
 
   // Goes on from the place asked for last, so that places in ascending order cost one pass.
-  Place place_of(std::size_t offset) {
+  SourcePosition place_of(std::size_t offset) {
     if (offset < counted_) {
       counted_ = 0;
       place_ = {};
@@ -213,7 +213,7 @@ class Lexer {
     const std::size_t begin = at_++;
     while (at_ < source_.size() && source_[at_] != quote) at_ += source_[at_] == '\\' ? 2 : 1;
     if (at_ >= source_.size()) fail("a string that is never closed", place_of(begin));
-    const Place place = place_of(begin);
+    const SourcePosition place = place_of(begin);
     const std::string_view body = source_.substr(begin + 1, at_ - begin - 1);
     tokens_.push_back({TokenKind::kString, resolve_escapes(body, place), place});
     ++at_;
@@ -280,7 +280,7 @@ class Lexer {
   std::size_t at_ = 0;
   bool line_starting_ = true;  // the text to come is at the beginning of a line
   std::size_t counted_ = 0;    // bytes that place_ is past
-  Place place_;
+  SourcePosition place_;
   std::vector<Token> tokens_;
 };
 

@@ -32,7 +32,7 @@ enum class TokenKind : std::uint8_t {
 struct Token {
   TokenKind kind;
   std::string text;
-  Place place;
+  SourcePosition place;
 };
 
 // `source` is well-formed UTF-8. Throws Fault. The last token is kEnd.

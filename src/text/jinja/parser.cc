@@ -55,7 +55,7 @@ void TokenStream::fail_here(std::string_view expected) const {
   fail(fmt::format("expected {}, found {}", expected, describe(peek())), peek().place);
 }
 
-Nesting::Nesting(std::uint32_t& depth, Place place) : depth_(depth) {
+Nesting::Nesting(std::uint32_t& depth, SourcePosition place) : depth_(depth) {
   if (depth >= kNestingMax) fail_limit(fmt::format("nested deeper than {}", kNestingMax), place);
   ++depth;
 }
@@ -81,7 +81,7 @@ class TemplateParser {
     const Nesting nesting(depth_, tokens_.peek().place);
     Block block;
     while (tokens_.peek().kind != TokenKind::kEnd) {
-      const Place place = tokens_.peek().place;
+      const SourcePosition place = tokens_.peek().place;
       if (tokens_.peek().kind == TokenKind::kData) {
         block.push_back(statement(StatementKind::kText, place));
         block.back().text = tokens_.take().text;
@@ -103,14 +103,14 @@ class TemplateParser {
     return block;
   }
 
-  static Statement statement(StatementKind kind, Place place) {
+  static Statement statement(StatementKind kind, SourcePosition place) {
     Statement made;
     made.kind = kind;
     made.place = place;
     return made;
   }
 
-  Statement parse_statement(Place place) {
+  Statement parse_statement(SourcePosition place) {
     if (tokens_.peek().kind != TokenKind::kName) tokens_.fail_here("the name of a statement");
     const Token name = tokens_.take();
     if (name.text == "if") return parse_if(place);
@@ -138,7 +138,7 @@ class TemplateParser {
     return body;
   }
 
-  Statement parse_if(Place place) {
+  Statement parse_if(SourcePosition place) {
     Statement made = statement(StatementKind::kIf, place);
     bool more = true;
     while (more) {
@@ -158,7 +158,7 @@ class TemplateParser {
     return made;
   }
 
-  Statement parse_for(Place place) {
+  Statement parse_for(SourcePosition place) {
     Statement made = statement(StatementKind::kFor, place);
     made.target = expressions_.parse_target(false);
     if (!tokens_.skip_name("in")) tokens_.fail_here("'in'");
@@ -180,7 +180,7 @@ class TemplateParser {
     return made;
   }
 
-  Statement parse_set(Place place) {
+  Statement parse_set(SourcePosition place) {
     Statement made = statement(StatementKind::kSet, place);
     made.target = expressions_.parse_target(true);
     if (tokens_.skip_operator("=")) {
@@ -194,7 +194,7 @@ class TemplateParser {
     return made;
   }
 
-  Statement parse_macro(Place place) {
+  Statement parse_macro(SourcePosition place) {
     Statement made = statement(StatementKind::kMacro, place);
     made.text = tokens_.expect_name();
     tokens_.expect_operator("(");
@@ -214,14 +214,14 @@ class TemplateParser {
     return made;
   }
 
-  Statement parse_filter(Place place) {
+  Statement parse_filter(SourcePosition place) {
     Statement made = statement(StatementKind::kFilter, place);
     made.value = expressions_.parse_filters();
     made.body = parse_body("endfilter");
     return made;
   }
 
-  Statement parse_generation(Place place) {
+  Statement parse_generation(SourcePosition place) {
     Statement made = statement(StatementKind::kScope, place);
     made.body = parse_body("endgeneration");
     return made;

@@ -41,7 +41,7 @@ class TokenStream {
 // Counts nesting while it lives.
 class Nesting {
  public:
-  Nesting(std::uint32_t& depth, Place place);
+  Nesting(std::uint32_t& depth, SourcePosition place);
   ~Nesting() { --depth_; }
   Nesting(const Nesting&) = delete;
   Nesting& operator=(const Nesting&) = delete;

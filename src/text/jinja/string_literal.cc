@@ -12,7 +12,7 @@ namespace {
 
 class Escapes {
  public:
-  Escapes(std::string_view body, Place place) : body_(body), place_(place) {}
+  Escapes(std::string_view body, SourcePosition place) : body_(body), place_(place) {}
 
   std::string resolve() {
     while (at_ < body_.size()) {
@@ -77,14 +77,14 @@ class Escapes {
   }
 
   std::string_view body_;
-  Place place_;
+  SourcePosition place_;
   std::size_t at_ = 0;
   std::string text_;
 };
 
 }  // namespace
 
-std::string resolve_escapes(std::string_view body, Place place) {
+std::string resolve_escapes(std::string_view body, SourcePosition place) {
   return Escapes(body, place).resolve();
 }
 

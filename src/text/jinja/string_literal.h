@@ -10,6 +10,6 @@ namespace pagoda::text::jinja {
 
 // `body` is what stands between the quotes; `place` is where the literal begins. Unknown escapes
 // keep their backslash.
-std::string resolve_escapes(std::string_view body, Place place);
+std::string resolve_escapes(std::string_view body, SourcePosition place);
 
 }  // namespace pagoda::text::jinja

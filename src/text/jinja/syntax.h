@@ -65,7 +65,7 @@ struct Argument {
 
 struct Expression {
   Operation operation;
-  Place place;
+  SourcePosition place;
   std::uint32_t height = 1;  // of the tree below; bounded, because evaluation recurses
   Literal literal;
   std::string name;
@@ -95,7 +95,7 @@ struct Branch;
 
 struct Statement {
   StatementKind kind;
-  Place place;
+  SourcePosition place;
   std::string text;
   ExpressionPointer target;  // a name, an attribute of a namespace, or a tuple of these
   ExpressionPointer value;

@@ -10,13 +10,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json member(const Prompt& prompt, PromptForm form, const IdRange& ids = {}) {
+Json member(const LoadPrompt& prompt, PromptForm form, const IdRange& ids = {}) {
   return Json::parse("{" + prompt_member(prompt, form, ids) + "}");
 }
 
 TEST(PromptTest, IdsAreWithinTheirRangeAndOnePerSymbol) {
-  const Prompt prompt = {{.symbols = random_symbols(1, 2, 500)},
-                         {.symbols = random_symbols(1, 3, 7)}};
+  const LoadPrompt prompt = {{.symbols = random_symbols(1, 2, 500)},
+                             {.symbols = random_symbols(1, 3, 7)}};
   const Json ids = member(prompt, PromptForm::kIds, {.first = 10, .last = 12})["prompt"];
   ASSERT_EQ(ids.size(), 507U);
   for (const int id : {10, 11, 12}) EXPECT_GT(std::count(ids.begin(), ids.end(), Json(id)), 100);
@@ -24,8 +24,8 @@ TEST(PromptTest, IdsAreWithinTheirRangeAndOnePerSymbol) {
 }
 
 TEST(PromptTest, AWordStandsForEachSymbol) {
-  const Prompt prompt = {{.symbols = random_symbols(1, 2, 30)},
-                         {.symbols = random_symbols(1, 3, 12)}};
+  const LoadPrompt prompt = {{.symbols = random_symbols(1, 2, 30)},
+                             {.symbols = random_symbols(1, 3, 12)}};
   const std::string text = member(prompt, PromptForm::kWords)["prompt"];
   EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 41);
   EXPECT_TRUE(text.starts_with(words_of(prompt[0].symbols) + " "));
@@ -38,11 +38,11 @@ TEST(PromptTest, EqualSymbolsAreEqualTextAndOthersAreNot) {
   EXPECT_NE(words_of(random_symbols(4, 9, 50)), words_of(random_symbols(5, 9, 50)));
 }
 
-TEST(PromptTest, AConversationIsMessagesByTurns) {
-  const Prompt prompt = {{.symbols = {1, 2}},
-                         {.symbols = {3}},
-                         {.symbols = {}, .text = "so \"it\"\n\xff", .from_server = true},
-                         {.symbols = {4}}};
+TEST(PromptTest, AConversationIsAlternatingMessages) {
+  const LoadPrompt prompt = {{.symbols = {1, 2}},
+                             {.symbols = {3}},
+                             {.symbols = {}, .text = "so \"it\"\n\xff", .from_server = true},
+                             {.symbols = {4}}};
   const Json messages = member(prompt, PromptForm::kMessages)["messages"];
   ASSERT_EQ(messages.size(), 3U);
   EXPECT_EQ(messages[0]["role"], "user");

@@ -12,12 +12,12 @@ constexpr std::int64_t kMs = 1'000'000;
 
 Outcome answered(std::int64_t due_ms, std::int64_t sent_ms, std::int64_t first_ms,
                  std::int64_t last_ms, std::uint64_t tokens) {
-  return {.due_ns = due_ms * kMs,
+  return {.scheduled_ns = due_ms * kMs,
           .sent_ns = sent_ms * kMs,
           .first_ns = first_ms * kMs,
           .last_ns = last_ms * kMs,
           .end_ns = last_ms * kMs,
-          .ending = Ending::kAnswered,
+          .kind = OutcomeKind::kAnswered,
           .status = 200,
           .output_tokens = tokens};
 }
@@ -42,18 +42,18 @@ TEST(SummaryTest, PercentilesAreNearestRanks) {
   EXPECT_EQ(distribution_of({}).count, 0U);
 }
 
-TEST(SummaryTest, TheObjectiveCountsFromWhenDueAndByMeanGap) {
+TEST(SummaryTest, TheSloIsOfTtftSinceScheduledAndMeanItl) {
   // Due at 0, sent at 60 ms, first token at 100 ms, ten more within 200 ms: 20 ms each.
   const Outcome outcome = answered(0, 60, 100, 300, 11);
-  EXPECT_TRUE(meets(outcome, {}));
-  EXPECT_TRUE(meets(outcome, {.first_token_s = 0.100}));
-  EXPECT_FALSE(meets(outcome, {.first_token_s = 0.099})) << "waiting to be sent counts";
-  EXPECT_TRUE(meets(outcome, {.first_token_s = 0.2, .gap_s = 0.0201}));
-  EXPECT_FALSE(meets(outcome, {.first_token_s = 0.2, .gap_s = 0.0199}));
-  EXPECT_TRUE(meets(answered(0, 0, 100, 100, 1), {.gap_s = 1e-9})) << "one token has no gap";
+  EXPECT_TRUE(meets_slo(outcome, {}));
+  EXPECT_TRUE(meets_slo(outcome, {.ttft_s = 0.100}));
+  EXPECT_FALSE(meets_slo(outcome, {.ttft_s = 0.099})) << "waiting to be sent counts";
+  EXPECT_TRUE(meets_slo(outcome, {.ttft_s = 0.2, .itl_s = 0.0201}));
+  EXPECT_FALSE(meets_slo(outcome, {.ttft_s = 0.2, .itl_s = 0.0199}));
+  EXPECT_TRUE(meets_slo(answered(0, 0, 100, 100, 1), {.itl_s = 1e-9})) << "one token has no gap";
   Outcome failed = outcome;
-  failed.ending = Ending::kShort;
-  EXPECT_FALSE(meets(failed, {}));
+  failed.kind = OutcomeKind::kShort;
+  EXPECT_FALSE(meets_slo(failed, {}));
 }
 
 TEST(SummaryTest, FairnessIsJains) {
@@ -64,30 +64,30 @@ TEST(SummaryTest, FairnessIsJains) {
 }
 
 TEST(SummaryTest, RatesErrorsAndGoodputAreOverTheWholeTime) {
-  Traffic traffic;
-  traffic.seconds = 2;
-  traffic.outcomes = {answered(0, 0, 10, 110, 11), answered(100, 150, 190, 290, 28)};
-  traffic.outcomes[0].prompt_tokens = 8;
-  traffic.outcomes[1].prompt_tokens = 12;
-  traffic.outcomes[1].cached_tokens = 5;
-  traffic.outcomes[1].answer_hash = 9;
-  for (const auto& [ending, status] :
-       std::vector<std::pair<Ending, int>>{{Ending::kStatus, 503},
-                                           {Ending::kStatus, 503},
-                                           {Ending::kStatus, 429},
-                                           {Ending::kTimedOut, 0},
-                                           {Ending::kUnfinished, 0}}) {
+  LoadResult result;
+  result.seconds = 2;
+  result.outcomes = {answered(0, 0, 10, 110, 11), answered(100, 150, 190, 290, 28)};
+  result.outcomes[0].prompt_tokens = 8;
+  result.outcomes[1].prompt_tokens = 12;
+  result.outcomes[1].cached_tokens = 5;
+  result.outcomes[1].answer_hash = 9;
+  for (const auto& [kind, status] :
+       std::vector<std::pair<OutcomeKind, int>>{{OutcomeKind::kStatus, 503},
+                                                {OutcomeKind::kStatus, 503},
+                                                {OutcomeKind::kStatus, 429},
+                                                {OutcomeKind::kTimedOut, 0},
+                                                {OutcomeKind::kUnfinished, 0}}) {
     Outcome failed = answered(0, 0, 1, 1, 99);
-    failed.ending = ending;
+    failed.kind = kind;
     failed.status = status;
-    traffic.outcomes.push_back(failed);
+    result.outcomes.push_back(failed);
   }
-  const Summary summary = summarise(traffic, {.first_token_s = 0.050});
+  const Summary summary = summarise(result, {.ttft_s = 0.050});
   EXPECT_EQ(summary.requests, 7U);
   EXPECT_EQ(summary.errors, 4U) << "what was stopped is no error";
   EXPECT_EQ(summary.by_status.at(503), 2U);
   EXPECT_EQ(summary.by_status.at(429), 1U);
-  EXPECT_EQ(summary.by_ending[static_cast<std::size_t>(Ending::kTimedOut)], 1U);
+  EXPECT_EQ(summary.by_kind[static_cast<std::size_t>(OutcomeKind::kTimedOut)], 1U);
   EXPECT_DOUBLE_EQ(summary.requests_per_s, 1);
   EXPECT_EQ(summary.output_tokens, 39U);
   EXPECT_DOUBLE_EQ(summary.output_tokens_per_s, 19.5);
@@ -95,8 +95,8 @@ TEST(SummaryTest, RatesErrorsAndGoodputAreOverTheWholeTime) {
   EXPECT_EQ(summary.prompt_tokens, 20U);
   EXPECT_EQ(summary.cached_tokens, 5U);
   EXPECT_EQ(summary.answers_different, 2U);
-  EXPECT_FLOAT_EQ(static_cast<float>(summary.first_token_due.max), 0.090F);
-  EXPECT_FLOAT_EQ(static_cast<float>(summary.first_token_sent.max), 0.040F);
+  EXPECT_FLOAT_EQ(static_cast<float>(summary.ttft_scheduled.max), 0.090F);
+  EXPECT_FLOAT_EQ(static_cast<float>(summary.ttft_sent.max), 0.040F);
   EXPECT_FLOAT_EQ(static_cast<float>(summary.late.max), 0.050F);
   EXPECT_NEAR(summary.stream_fairness, 0.9, 1e-9) << "100 and 200 tokens a second";
 }

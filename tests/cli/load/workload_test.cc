@@ -7,16 +7,17 @@
 namespace pagoda::load {
 namespace {
 
-std::vector<Ask> all_of(Workload& workload) {
-  std::vector<Ask> asks;
-  while (std::optional<Ask> ask = workload.next()) asks.push_back(std::move(*ask));
-  return asks;
+std::vector<PlannedRequest> all_of(Workload& workload) {
+  std::vector<PlannedRequest> requests;
+  while (std::optional<PlannedRequest> planned = workload.next())
+    requests.push_back(std::move(*planned));
+  return requests;
 }
 
-std::vector<std::uint32_t> symbols_of(const Prompt& prompt) {
+std::vector<std::uint32_t> symbols_of(const LoadPrompt& prompt) {
   std::vector<std::uint32_t> all;
-  for (const Passage& passage : prompt) {
-    all.insert(all.end(), passage.symbols.begin(), passage.symbols.end());
+  for (const PromptPart& part : prompt) {
+    all.insert(all.end(), part.symbols.begin(), part.symbols.end());
   }
   return all;
 }
@@ -27,16 +28,16 @@ const WorkloadOptions kTen = {
 TEST(WorkloadTest, RandomPromptsHaveTheirLengthsAndShareNothing) {
   const auto workload = make_workload(
       kTen, RandomText{.input = Lengths::between(20, 30), .output = Lengths::between(2, 4)});
-  const std::vector<Ask> asks = all_of(*workload);
-  ASSERT_EQ(asks.size(), 10U);
+  const std::vector<PlannedRequest> requests = all_of(*workload);
+  ASSERT_EQ(requests.size(), 10U);
   std::set<std::vector<std::uint32_t>> beginnings;
-  for (std::size_t i = 0; i < asks.size(); ++i) {
-    const std::vector<std::uint32_t> symbols = symbols_of(asks[i].prompt);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::vector<std::uint32_t> symbols = symbols_of(requests[i].prompt);
     EXPECT_GE(symbols.size(), 20U);
     EXPECT_LE(symbols.size(), 30U);
-    EXPECT_GE(asks[i].output_tokens, 2U);
-    EXPECT_LE(asks[i].output_tokens, 4U);
-    EXPECT_EQ(asks[i].due_ns, static_cast<std::int64_t>(i) * 250'000'000);
+    EXPECT_GE(requests[i].output_tokens, 2U);
+    EXPECT_LE(requests[i].output_tokens, 4U);
+    EXPECT_EQ(requests[i].scheduled_ns, static_cast<std::int64_t>(i) * 250'000'000);
     beginnings.insert({symbols.begin(), symbols.begin() + 4});
   }
   EXPECT_EQ(beginnings.size(), 10U);
@@ -47,8 +48,8 @@ TEST(WorkloadTest, TheSeedRepeatsAWorkload) {
     WorkloadOptions options = kTen;
     options.seed = seed;
     std::vector<std::vector<std::uint32_t>> all;
-    for (const Ask& ask : all_of(*make_workload(options, RandomText{}))) {
-      all.push_back(symbols_of(ask.prompt));
+    for (const PlannedRequest& planned : all_of(*make_workload(options, RandomText{}))) {
+      all.push_back(symbols_of(planned.prompt));
     }
     return all;
   };
@@ -63,8 +64,8 @@ TEST(WorkloadTest, PrefixesAreSharedByGroupAndEndingsByNobody) {
       options, SharedPrefixes{.groups = 3, .prefix_tokens = 40, .input = Lengths::between(8, 8)});
   std::set<std::vector<std::uint32_t>> prefixes;
   std::set<std::vector<std::uint32_t>> endings;
-  for (const Ask& ask : all_of(*workload)) {
-    const std::vector<std::uint32_t> symbols = symbols_of(ask.prompt);
+  for (const PlannedRequest& planned : all_of(*workload)) {
+    const std::vector<std::uint32_t> symbols = symbols_of(planned.prompt);
     ASSERT_EQ(symbols.size(), 48U);
     prefixes.insert({symbols.begin(), symbols.begin() + 40});
     endings.insert({symbols.begin() + 40, symbols.end()});
@@ -79,12 +80,12 @@ TEST(WorkloadTest, AConversationGrowsByTheRealAnswerAndATurn) {
   const auto workload = make_workload(
       options, Conversations{.turns = 3, .think_s = 0.5, .input = Lengths::between(6, 6)});
   EXPECT_EQ(workload->count(), 6U);
-  const std::vector<Ask> first = all_of(*workload);
+  const std::vector<PlannedRequest> first = all_of(*workload);
   ASSERT_EQ(first.size(), 2U);
   EXPECT_EQ(first[1].prompt.size(), 1U);
   const auto second = workload->follow(first[1], "yes", 7'000'000'000);
   ASSERT_TRUE(second.has_value());
-  EXPECT_GT(second->due_ns, 7'000'000'000) << "the user thinks";
+  EXPECT_GT(second->scheduled_ns, 7'000'000'000) << "the user thinks";
   ASSERT_EQ(second->prompt.size(), 3U);
   EXPECT_EQ(second->prompt[0].symbols, first[1].prompt[0].symbols);
   EXPECT_EQ(second->prompt[1].text, "yes");
@@ -118,29 +119,29 @@ TEST(WorkloadTest, ATraceKeepsItsTimesLengthsAndSharedBlocks) {
   const auto workload =
       make_workload(kTen, TraceReplay{.trace = small_trace(), .speed = 2, .block_tokens = 100});
   ASSERT_TRUE(workload.ok());
-  const std::vector<Ask> asks = all_of(*workload.value());
-  ASSERT_EQ(asks.size(), 3U);
-  EXPECT_EQ(asks[0].due_ns, 0);
-  EXPECT_EQ(asks[1].due_ns, 100'000'000);
-  EXPECT_EQ(asks[2].due_ns, 600'000'000);
-  const auto one = symbols_of(asks[0].prompt);
-  const auto two = symbols_of(asks[1].prompt);
+  const std::vector<PlannedRequest> requests = all_of(*workload.value());
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(requests[0].scheduled_ns, 0);
+  EXPECT_EQ(requests[1].scheduled_ns, 100'000'000);
+  EXPECT_EQ(requests[2].scheduled_ns, 600'000'000);
+  const auto one = symbols_of(requests[0].prompt);
+  const auto two = symbols_of(requests[1].prompt);
   ASSERT_EQ(one.size(), 150U);
   ASSERT_EQ(two.size(), 151U);
-  EXPECT_EQ(symbols_of(asks[2].prompt).size(), 152U);
+  EXPECT_EQ(symbols_of(requests[2].prompt).size(), 152U);
   EXPECT_TRUE(std::equal(one.begin(), one.begin() + 100, two.begin())) << "block 0";
   EXPECT_NE(one[100], two[100]);
-  EXPECT_EQ(asks[0].output_tokens, 20U);
+  EXPECT_EQ(requests[0].output_tokens, 20U);
 }
 
 TEST(WorkloadTest, ATraceIsScaledAsAWhole) {
   const auto workload =
       make_workload(kTen, TraceReplay{.trace = small_trace(), .block_tokens = 100, .scale = 0.1});
-  const std::vector<Ask> asks = all_of(*workload.value());
-  const auto one = symbols_of(asks[0].prompt);
-  const auto two = symbols_of(asks[1].prompt);
+  const std::vector<PlannedRequest> requests = all_of(*workload.value());
+  const auto one = symbols_of(requests[0].prompt);
+  const auto two = symbols_of(requests[1].prompt);
   EXPECT_EQ(one.size(), 15U);
-  EXPECT_EQ(asks[0].output_tokens, 2U);
+  EXPECT_EQ(requests[0].output_tokens, 2U);
   EXPECT_TRUE(std::equal(one.begin(), one.begin() + 10, two.begin()));
   EXPECT_NE(one[10], two[10]);
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/tiers/toy_desk.h"
+#include "engine/tiers/toy_fixture.h"
 
 namespace pagoda::engine {
 namespace {
@@ -25,33 +25,33 @@ class LoadOfAnotherChain : public testing::TestWithParam<Regions> {};
 // come: what the answer has is not what the load reserved.
 TEST_P(LoadOfAnotherChain, PublishesNoPageThatNobodyWrote) {
   const Regions& regions = GetParam();
-  ToyDesk desk;
+  ToyFixture fixture;
   Request loading = toy_request(18);
   loading.cache_salt = regions.salt;
   loading.public_tokens = regions.public_tokens;
   Request computing = toy_request(18);
   computing.cache_salt = regions.other_salt;
-  desk.submit(loading);
-  desk.run();
-  ASSERT_GE(desk.store.pages.size(), 4u);
-  desk.clear_pool();  // only the store has it
+  fixture.submit(loading);
+  fixture.run();
+  ASSERT_GE(fixture.store.pages.size(), 4u);
+  fixture.clear_pool();  // only the store has it
 
-  const auto loads = desk.submit(loading);
-  desk.run(1);
-  ASSERT_EQ(desk.store.reads.size(), 4u);
-  const auto computes = desk.submit(computing);
-  desk.run(8);
-  desk.pass_ns(kPatienceNs);  // nothing comes: it goes on without
-  desk.run();
+  const auto loads = fixture.submit(loading);
+  fixture.run(1);
+  ASSERT_EQ(fixture.store.reads.size(), 4u);
+  const auto computes = fixture.submit(computing);
+  fixture.run(8);
+  fixture.pass_ns(kPatienceNs);  // nothing comes: it goes on without
+  fixture.run();
   ASSERT_TRUE(loads->ended() && computes->ended());
-  EXPECT_EQ(desk.wrong_page(), "");
+  EXPECT_EQ(fixture.wrong_page(), "");
 
-  desk.store.holds_reads = false;
-  const auto again = desk.submit(loading);
-  const auto everyone = desk.submit(toy_request(18));
-  desk.run();
+  fixture.store.holds_reads = false;
+  const auto again = fixture.submit(loading);
+  const auto everyone = fixture.submit(toy_request(18));
+  fixture.run();
   for (const auto& heard : {loads, computes, again, everyone}) {
-    EXPECT_EQ(heard->answers[0].tokens, desk.alone(loading));
+    EXPECT_EQ(heard->answers[0].tokens, fixture.alone(loading));
   }
 }
 
@@ -64,69 +64,69 @@ INSTANTIATE_TEST_SUITE_P(Regions, LoadOfAnotherChain,
 
 // Blocks that came behind one that failed are none of those that are waited for.
 TEST(Loader, GoesOnWithoutABlockThatDoesNotComeWhateverCameBehindAFailedOne) {
-  ToyDesk desk;
+  ToyFixture fixture;
   const Request request = toy_request(34);  // eight whole blocks
-  desk.submit(request);
-  desk.run();
-  desk.clear_pool();
-  const auto heard = desk.submit(request);
-  desk.run(1);
-  ASSERT_EQ(desk.store.reads.size(), 8u);
-  const std::vector<kv::PageRead> reads = desk.store.reads;  // by block
+  fixture.submit(request);
+  fixture.run();
+  fixture.clear_pool();
+  const auto heard = fixture.submit(request);
+  fixture.run(1);
+  ASSERT_EQ(fixture.store.reads.size(), 8u);
+  const std::vector<kv::PageRead> reads = fixture.store.reads;  // by block
   const auto block = [&](std::size_t i) {
     return [&, i](const kv::PageRead& read) { return read.ticket == reads[i].ticket; };
   };
-  for (std::size_t i = 3; i < 8; ++i) desk.store.end_reads(block(i));
-  desk.store.end_reads(block(1), kv::StoreFault::kDamaged);
-  desk.run(2);
+  for (std::size_t i = 3; i < 8; ++i) fixture.store.end_reads(block(i));
+  fixture.store.end_reads(block(1), kv::StoreFault::kDamaged);
+  fixture.run(2);
   EXPECT_FALSE(heard->ended()) << "the first block is on its way";
-  desk.pass_ns(kPatienceNs);
+  fixture.pass_ns(kPatienceNs);
   for (int i = 0; i < 50 && !heard->ended(); ++i) {
-    desk.run(1);
+    fixture.run(1);
     // What has begun ends whenever it likes: cancelling does not help.
   }
   EXPECT_TRUE(heard->ended()) << "computing takes less time than the store's silence";
-  EXPECT_EQ(heard->answers[0].tokens, desk.alone(request));
-  desk.store.end_reads(kAll, kv::StoreFault::kTimeout);
-  desk.run();
-  EXPECT_EQ(desk.wrong_page(), "");
+  EXPECT_EQ(heard->answers[0].tokens, fixture.alone(request));
+  fixture.store.end_reads(kAll, kv::StoreFault::kTimeout);
+  fixture.run();
+  EXPECT_EQ(fixture.wrong_page(), "");
 }
 
 struct Windows {
   std::string name;
-  std::vector<kv::memory::LayerReach> slices;
+  std::vector<kv::memory::AttentionSpec> groups;
 };
 
 class LoadWithWindows : public testing::TestWithParam<Windows> {};
 
-// A page of a window slice that nothing behind the prompt's whole blocks sees is not asked for.
+// A page of a window group that nothing behind the prompt's whole blocks sees is not asked for.
 TEST_P(LoadWithWindows, NeedsNoPageThatIsSeenNoMore) {
-  ToyDesk desk({.slices = GetParam().slices, .load = LoadMode::kAlways});
-  desk.store.holds_reads = false;
+  ToyFixture fixture({.groups = GetParam().groups, .load = LoadMode::kAlways});
+  fixture.store.holds_reads = false;
   const Request request = toy_request(35);  // eight whole blocks
-  desk.submit(request);
-  desk.run();
-  std::vector<kv::BlockName> names;
-  kv::BlockNamer namer;
-  ASSERT_TRUE(kv::name_prompt(namer, {}, {}, 0, request.prompt, 4, names).ok());
+  fixture.submit(request);
+  fixture.run();
+  std::vector<kv::BlockHash> names;
+  kv::BlockHasher hasher;
+  ASSERT_TRUE(kv::hash_prompt(hasher, {}, {}, 0, request.prompt, 4, names).ok());
   const auto is_seen = [&](const kv::PageKey& key) {
-    const std::uint64_t window = GetParam().slices[key.slice].window;
-    const auto block = std::find(names.begin(), names.end(), key.name) - names.begin();
+    const std::uint64_t window = GetParam().groups[key.group].window;
+    const auto block = std::find(names.begin(), names.end(), key.hash) - names.begin();
     return window == 0 || static_cast<std::uint64_t>(block + 1) * 4 - 1 + window > 32;
   };
-  std::erase_if(desk.store.pages, [&](const auto& page) { return !is_seen(page.first); });
-  const std::size_t pages = desk.store.pages.size();
-  desk.clear_pool();
-  const auto heard = desk.submit(request);
-  desk.run();
+  std::erase_if(fixture.store.pages, [&](const auto& page) { return !is_seen(page.first); });
+  const std::size_t pages = fixture.store.pages.size();
+  fixture.clear_pool();
+  const auto heard = fixture.submit(request);
+  fixture.run();
   EXPECT_EQ(heard->answers[0].record.load.tokens_loaded(), 32u);
   EXPECT_EQ(heard->answers[0].record.prompt_tokens_cached, 32u);
-  EXPECT_EQ(heard->answers[0].tokens, desk.alone(request));
-  EXPECT_EQ(desk.wrong_page(), "");
-  EXPECT_LT(pages, 8 * GetParam().slices.size());
+  EXPECT_EQ(heard->answers[0].tokens, fixture.alone(request));
+  EXPECT_EQ(fixture.wrong_page(), "");
+  EXPECT_LT(pages, 8 * GetParam().groups.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Slices, LoadWithWindows,
+INSTANTIATE_TEST_SUITE_P(Groups, LoadWithWindows,
                          testing::Values(Windows{"OneOfTwo", {{}, {.window = 5}}},
                                          Windows{"First", {{.window = 6}, {}}},
                                          Windows{"All", {{.window = 7}}},

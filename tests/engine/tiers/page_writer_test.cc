@@ -1,7 +1,7 @@
 // What is written before it leaves.
 #include <gtest/gtest.h>
 
-#include "engine/tiers/toy_desk.h"
+#include "engine/tiers/toy_fixture.h"
 
 namespace pagoda::engine {
 namespace {
@@ -10,7 +10,7 @@ struct Chat {
   std::string name;
   std::uint64_t at_once;  // users who ask together
   std::uint32_t blocks;   // of the pool
-  std::vector<kv::memory::LayerReach> slices = {{}};
+  std::vector<kv::memory::AttentionSpec> groups = {{}};
 };
 
 class Conversations : public testing::TestWithParam<Chat> {};
@@ -21,17 +21,17 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
   constexpr std::uint64_t kUsers = 12;
   constexpr std::uint64_t kTurns = 4;
   constexpr std::uint64_t kAsked = 21;
-  ToyDesk desk({.slices = GetParam().slices,
-                .blocks = GetParam().blocks,
-                .write = WriteMode::kUse,
-                .load = LoadMode::kAlways});
-  desk.store.holds_reads = false;
+  ToyFixture fixture({.groups = GetParam().groups,
+                      .blocks = GetParam().blocks,
+                      .write = WriteMode::kUse,
+                      .load = LoadMode::kAlways});
+  fixture.store.holds_reads = false;
   std::vector<Request> users(kUsers);
   std::uint64_t found = 0;
   std::uint64_t findable = 0;
   for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
     for (std::uint64_t i = 0; i < kUsers; i += GetParam().at_once) {
-      std::vector<std::shared_ptr<Heard>> heard;
+      std::vector<std::shared_ptr<TestSink>> heard;
       for (std::uint64_t user = i; user < i + GetParam().at_once; ++user) {
         Request& request = users[user];
         // The last token of an answer is never fed.
@@ -40,19 +40,19 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
           request.prompt.emplace_back(static_cast<std::uint32_t>(1 + (k * k + turn + user) % 48));
         }
         request.end.max_tokens = 9;
-        heard.push_back(desk.submit(request));
+        heard.push_back(fixture.submit(request));
       }
-      desk.run();
+      fixture.run();
       for (std::uint64_t k = 0; k < heard.size(); ++k) {
         Request& request = users[i + k];
-        const Heard::Given& given = heard[k]->answers[0];
-        ASSERT_EQ(given.tokens, desk.alone(request));
+        const TestSink::Given& given = heard[k]->answers[0];
+        ASSERT_EQ(given.tokens, fixture.alone(request));
         found += given.record.prompt_tokens_cached / 4 * 4;
         request.prompt.insert(request.prompt.end(), given.tokens.begin(), given.tokens.end());
       }
     }
   }
-  EXPECT_EQ(desk.wrong_page(), "");
+  EXPECT_EQ(fixture.wrong_page(), "");
   EXPECT_GE(found * 100, findable * 98) << found << " of " << findable;
 }
 

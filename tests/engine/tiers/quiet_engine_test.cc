@@ -1,10 +1,10 @@
-// While stores have pages to move and nothing can be done, the engine waits for their bell.
+// While stores have pages to move and nothing can be done, the engine waits for their notification.
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <thread>
 
-#include "engine/tiers/tier_desk.h"
+#include "engine/tiers/tier_fixture.h"
 #include "store/host/host_store.h"
 
 namespace pagoda::engine {
@@ -12,12 +12,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// As a disk whose index is being read: takes no write and answers no question until it is ready.
+// As a disk whose index is being read: takes no write and answers no lookup until it is ready.
 class UnreadyStore final : public kv::PageStore {
  public:
   explicit UnreadyStore(std::uint64_t page_bytes)
       : behind_(store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
-                                       kv::memory_mover())
+                                       kv::memory_copier())
                     .value()) {}
 
   std::string_view name() const override { return "unready"; }
@@ -37,9 +37,9 @@ class UnreadyStore final : public kv::PageStore {
     if (is_ready_ && asked_) reports.push_back({.ticket = *std::exchange(asked_, std::nullopt)});
     behind_->poll(reports);
   }
-  void on_report(std::function<void()> bell) override {
-    bell_ = bell;
-    behind_->on_report(std::move(bell));
+  void on_report(std::function<void()> notify) override {
+    notify_ = notify;
+    behind_->on_report(std::move(notify));
   }
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override { return behind_->remove(owner); }
   Result<kv::Removal> remove_all() override { return behind_->remove_all(); }
@@ -48,7 +48,7 @@ class UnreadyStore final : public kv::PageStore {
 
   void become_ready() {
     is_ready_ = true;
-    bell_();
+    notify_();
   }
 
   std::atomic<std::uint64_t> polls = 0;
@@ -56,7 +56,7 @@ class UnreadyStore final : public kv::PageStore {
  private:
   std::atomic<bool> is_ready_ = false;
   std::optional<kv::StoreTicket> asked_;  // of the engine's thread
-  std::function<void()> bell_;
+  std::function<void()> notify_;
   std::unique_ptr<store::HostStore> behind_;
 };
 
@@ -71,10 +71,10 @@ bool is_left_alone(const UnreadyStore& store) {
 }
 
 TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
-  TierDesk desk(200);
-  UnreadyStore store(desk.page_bytes());
-  const std::unique_ptr<Engine> engine = desk.make_engine(store, WriteMode::kThrough);
-  const auto heard = std::make_shared<Heard>(1);
+  TierFixture fixture(200);
+  UnreadyStore store(fixture.page_bytes());
+  const std::unique_ptr<Engine> engine = fixture.make_engine(store, WriteMode::kThrough);
+  const auto heard = std::make_shared<TestSink>(1);
   ASSERT_TRUE(engine->submit(tier_request(1), heard).ok());
   for (int i = 0; i < 30000 && engine->snapshot().requests_finished == 0; ++i) {
     std::this_thread::sleep_for(milliseconds(1));
@@ -89,12 +89,12 @@ TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
 // A store closes after its engine, and what it ends then rings too: sanitizers see what that
 // touches.
 TEST(QuietEngine, MayBeGoneWhenAStoreRings) {
-  TierDesk desk(200);
-  UnreadyStore store(desk.page_bytes());
-  desk.make_engine(store).reset();
+  TierFixture fixture(200);
+  UnreadyStore store(fixture.page_bytes());
+  fixture.make_engine(store).reset();
   store.become_ready();
-  const std::unique_ptr<Engine> engine = desk.make_engine(store, WriteMode::kThrough);
-  ASSERT_TRUE(engine->submit(tier_request(1), std::make_shared<Heard>(1)).ok());
+  const std::unique_ptr<Engine> engine = fixture.make_engine(store, WriteMode::kThrough);
+  ASSERT_TRUE(engine->submit(tier_request(1), std::make_shared<TestSink>(1)).ok());
   EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
   EXPECT_GE(store.stats().pages, 6u);
 }

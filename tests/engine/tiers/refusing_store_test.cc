@@ -1,7 +1,7 @@
 // A store that refuses writes keeps nobody waiting: neither other stores nor the engine.
 #include <chrono>
 
-#include "engine/tiers/tier_desk.h"
+#include "engine/tiers/tier_fixture.h"
 #include "store/host/host_store.h"
 
 namespace pagoda::engine {
@@ -18,7 +18,7 @@ class RefusingStore final : public kv::PageStore {
  public:
   RefusingStore(Refusal refusal, std::uint64_t page_bytes) : refusal_(refusal) {
     behind_ = store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
-                                     kv::memory_mover())
+                                     kv::memory_copier())
                   .value();
   }
 
@@ -56,7 +56,7 @@ class RefusingStore final : public kv::PageStore {
     reports.insert(reports.end(), failed_.begin(), failed_.end());
     failed_.clear();
   }
-  void on_report(std::function<void()> bell) override { behind_->on_report(std::move(bell)); }
+  void on_report(std::function<void()> notify) override { behind_->on_report(std::move(notify)); }
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override { return behind_->remove(owner); }
   Result<kv::Removal> remove_all() override { return behind_->remove_all(); }
   Status flush(std::int64_t timeout_ns) override { return behind_->flush(timeout_ns); }
@@ -73,7 +73,7 @@ class RefusingStore final : public kv::PageStore {
 
 std::unique_ptr<store::HostStore> host_store(std::uint64_t page_bytes) {
   return store::HostStore::open({.bytes_max = 512 * page_bytes, .page_bytes = page_bytes},
-                                kv::memory_mover())
+                                kv::memory_copier())
       .value();
 }
 
@@ -82,31 +82,31 @@ class RefusingStores : public testing::TestWithParam<std::tuple<Refusal, bool, W
 TEST_P(RefusingStores, KeepNobodyWaiting) {
   const auto [refusal, is_first, mode] = GetParam();
   // Requests in a pool that holds them all, and all of it kept at a clean stop.
-  const auto pages_kept = [mode = mode](TierDesk& desk, kv::PageStore& other) {
-    desk.core->set_space(kv::space_id("stories"));
+  const auto pages_kept = [mode = mode](TierFixture& fixture, kv::PageStore& other) {
+    fixture.core->set_space(kv::space_id("stories"));
     for (std::uint64_t i = 0; i < 6; ++i) {
-      desk.submit(tier_request(i));
-      EXPECT_TRUE(desk.run()) << "request " << i << ", mode " << static_cast<int>(mode);
+      fixture.submit(tier_request(i));
+      EXPECT_TRUE(fixture.run()) << "request " << i << ", mode " << static_cast<int>(mode);
     }
-    desk.core->keep_all();
-    EXPECT_TRUE(desk.run()) << "a clean stop";
-    EXPECT_EQ(desk.core->tiers()->writer().pages_pinned(), 0u);
-    desk.core.reset();  // before its stores go
+    fixture.core->offload_all();
+    EXPECT_TRUE(fixture.run()) << "a clean stop";
+    EXPECT_EQ(fixture.core->tiers()->writer().pages_pinned(), 0u);
+    fixture.core.reset();  // before its stores go
     return other.stats().pages;
   };
-  TierDesk alone(200);
+  TierFixture alone(200);
   const auto only = host_store(alone.page_bytes());
   alone.open({only.get()}, mode);
   const std::uint64_t wanted = pages_kept(alone, *only);
   EXPECT_GE(wanted, 6u * 6);
 
-  TierDesk desk(200);
-  RefusingStore refusing(refusal, desk.page_bytes());
-  const auto other = host_store(desk.page_bytes());
-  desk.open(is_first ? std::vector<kv::PageStore*>{&refusing, other.get()}
-                     : std::vector<kv::PageStore*>{other.get(), &refusing},
-            mode);
-  EXPECT_EQ(pages_kept(desk, *other), wanted);
+  TierFixture fixture(200);
+  RefusingStore refusing(refusal, fixture.page_bytes());
+  const auto other = host_store(fixture.page_bytes());
+  fixture.open(is_first ? std::vector<kv::PageStore*>{&refusing, other.get()}
+                        : std::vector<kv::PageStore*>{other.get(), &refusing},
+               mode);
+  EXPECT_EQ(pages_kept(fixture, *other), wanted);
   // Asked again and again it would have been hundreds of times.
   const std::uint64_t most = refusal == Refusal::kAlways  ? 0
                              : refusal == Refusal::kFails ? 3 * wanted
@@ -121,13 +121,13 @@ INSTANTIATE_TEST_SUITE_P(All, RefusingStores,
                                           testing::Values(WriteMode::kUse, WriteMode::kThrough)));
 
 TEST(RefusingStore, AloneDelaysNoStop) {
-  TierDesk desk(200);
-  RefusingStore refusing(Refusal::kAlways, desk.page_bytes());
-  const std::unique_ptr<Engine> engine = desk.make_engine(refusing);
-  const auto heard = std::make_shared<Heard>(1);
+  TierFixture fixture(200);
+  RefusingStore refusing(Refusal::kAlways, fixture.page_bytes());
+  const std::unique_ptr<Engine> engine = fixture.make_engine(refusing);
+  const auto heard = std::make_shared<TestSink>(1);
   ASSERT_TRUE(engine->submit(tier_request(1), heard).ok());
   ASSERT_TRUE(engine->drain(std::chrono::seconds(60)));
-  EXPECT_TRUE(engine->keep_all(std::chrono::seconds(20)))
+  EXPECT_TRUE(engine->offload_all(std::chrono::seconds(20)))
       << "nothing can be kept, and that is known";
   EXPECT_EQ(refusing.writes_tried, 0u);
 }

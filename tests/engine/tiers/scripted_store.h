@@ -1,4 +1,4 @@
-// A tier whose reads, and if asked writes, end when and how a test says. Questions end at once.
+// A tier whose reads, and if asked writes, end when and how a test says. Lookups end at once.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class ScriptedStore final : public kv::PageStore {
     reports.insert(reports.end(), ended_.begin(), ended_.end());
     ended_.clear();
   }
-  void on_report(std::function<void()> /*bell*/) override {}
+  void on_report(std::function<void()> /*notify*/) override {}
   Result<kv::Removal> remove(const kv::OwnerTag& owner) override {
     ++removals;
     const std::size_t removed =

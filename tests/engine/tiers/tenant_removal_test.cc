@@ -6,8 +6,8 @@
 
 #include "engine/engine.h"
 #include "engine/null_runner.h"
-#include "engine/tiers/toy_desk.h"
-#include "kv/names/block_name.h"
+#include "engine/tiers/toy_fixture.h"
+#include "kv/hash/block_hash.h"
 
 namespace pagoda::engine {
 namespace {
@@ -40,81 +40,83 @@ class RemovedTenant : public testing::TestWithParam<Situation> {
 
 TEST_P(RemovedTenant, IsFoundNowhereAndWrittenNoMore) {
   const Situation& situation = GetParam();
-  ToyDesk desk({.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
-  desk.tenants.add("anna", {});
+  ToyFixture fixture(
+      {.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
+  fixture.tenants.add("anna", {});
   Request berts = toy_request(34, 3);
-  berts.tenant = desk.tenants.add("bert", {});
+  berts.tenant = fixture.tenants.add("bert", {});
   berts.cache_salt = "bert's";
-  desk.submit(berts);
-  desk.run();
-  const std::size_t pages_of_others = desk.store.pages.size();
+  fixture.submit(berts);
+  fixture.run();
+  const std::size_t pages_of_others = fixture.store.pages.size();
   ASSERT_GE(pages_of_others, 8u);
   if (situation.is_loading) {
-    desk.submit(annas());
-    desk.run();
-    desk.clear_pool();
+    fixture.submit(annas());
+    fixture.run();
+    fixture.clear_pool();
   }
-  desk.store.holds_writes = situation.holds_writes;
-  const auto before = desk.submit(annas());
-  desk.run(situation.steps);
-  ASSERT_EQ(situation.is_loading, !desk.store.reads.empty());
+  fixture.store.holds_writes = situation.holds_writes;
+  const auto before = fixture.submit(annas());
+  fixture.run(situation.steps);
+  ASSERT_EQ(situation.is_loading, !fixture.store.reads.empty());
 
-  desk.core().begin_removal(kAnna);
-  EXPECT_FALSE(!desk.store.writes.empty() && desk.core().removal_may_go_on(kAnna));
-  const auto meanwhile = desk.submit(annas());
-  desk.run(3);
-  desk.store.end_writes();
-  for (int i = 0; i < 100 && !desk.core().removal_may_go_on(kAnna); ++i) desk.run(1);
-  ASSERT_TRUE(desk.core().removal_may_go_on(kAnna));
-  ASSERT_TRUE(desk.store.remove(kAnnasTag).ok());
-  desk.run(2);
-  desk.core().end_removal(kAnna);
-  EXPECT_EQ(pages_of_anna(desk.store), 0u);
+  fixture.core().begin_removal(kAnna);
+  EXPECT_FALSE(!fixture.store.writes.empty() && fixture.core().removal_may_go_on(kAnna));
+  const auto meanwhile = fixture.submit(annas());
+  fixture.run(3);
+  fixture.store.end_writes();
+  for (int i = 0; i < 100 && !fixture.core().removal_may_go_on(kAnna); ++i) fixture.run(1);
+  ASSERT_TRUE(fixture.core().removal_may_go_on(kAnna));
+  ASSERT_TRUE(fixture.store.remove(kAnnasTag).ok());
+  fixture.run(2);
+  fixture.core().end_removal(kAnna);
+  EXPECT_EQ(pages_of_anna(fixture.store), 0u);
   const auto held = [&] {
-    return desk.cache().salts().blocks_charged(kAnna) - desk.cache().blocks_retired(kAnna);
+    return fixture.cache().salts().blocks_charged(kAnna) - fixture.cache().blocks_retired(kAnna);
   };
   EXPECT_EQ(held(), 0u) << "what is left is found by nobody";
 
-  desk.store.holds_writes = false;
-  desk.store.end_reads([](const kv::PageRead&) { return true; }, kv::StoreFault::kAbsent);
-  desk.run();
-  desk.store.end_writes();
-  desk.run();
+  fixture.store.holds_writes = false;
+  fixture.store.end_reads([](const kv::PageRead&) { return true; }, kv::StoreFault::kAbsent);
+  fixture.run();
+  fixture.store.end_writes();
+  fixture.run();
   for (const auto& heard : {before, meanwhile}) {
     ASSERT_TRUE(heard->ended());
-    EXPECT_EQ(heard->answers[0].tokens, desk.alone(annas()));
+    EXPECT_EQ(heard->answers[0].tokens, fixture.alone(annas()));
   }
-  desk.core().keep_all();
-  for (int i = 0; i < 200 && desk.core().move_pages(); ++i) desk.pass_ns(1000);
-  EXPECT_EQ(pages_of_anna(desk.store), 0u) << "at a stop, too";
-  EXPECT_EQ(desk.cache().salts().blocks_charged(kAnna), 0u);
-  EXPECT_GE(desk.store.pages.size(), pages_of_others);
-  EXPECT_EQ(desk.wrong_page(), "");
+  fixture.core().offload_all();
+  for (int i = 0; i < 200 && fixture.core().move_pages(); ++i) fixture.pass_ns(1000);
+  EXPECT_EQ(pages_of_anna(fixture.store), 0u) << "at a stop, too";
+  EXPECT_EQ(fixture.cache().salts().blocks_charged(kAnna), 0u);
+  EXPECT_GE(fixture.store.pages.size(), pages_of_others);
+  EXPECT_EQ(fixture.wrong_page(), "");
 }
 
 TEST_P(RemovedTenant, IsAsOneWhoNeverAskedAndNobodyElseNotices) {
   const Situation& situation = GetParam();
-  ToyDesk desk({.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
-  desk.store.holds_reads = false;
-  desk.tenants.add("anna", {});
+  ToyFixture fixture(
+      {.load = LoadMode::kAlways, .writes_running_max = situation.writes_running_max});
+  fixture.store.holds_reads = false;
+  fixture.tenants.add("anna", {});
   Request berts = toy_request(34, 3);
-  berts.tenant = desk.tenants.add("bert", {});
+  berts.tenant = fixture.tenants.add("bert", {});
   berts.cache_salt = "bert's";
-  desk.submit(berts);
-  desk.submit(annas());
-  desk.run();
-  desk.core().begin_removal(kAnna);
-  ASSERT_TRUE(desk.core().removal_may_go_on(kAnna));
-  ASSERT_TRUE(desk.store.remove(kAnnasTag).ok());
-  desk.core().end_removal(kAnna);
-  const auto again = desk.submit(annas());
-  const auto others = desk.submit(berts);
-  desk.run();
+  fixture.submit(berts);
+  fixture.submit(annas());
+  fixture.run();
+  fixture.core().begin_removal(kAnna);
+  ASSERT_TRUE(fixture.core().removal_may_go_on(kAnna));
+  ASSERT_TRUE(fixture.store.remove(kAnnasTag).ok());
+  fixture.core().end_removal(kAnna);
+  const auto again = fixture.submit(annas());
+  const auto others = fixture.submit(berts);
+  fixture.run();
   EXPECT_EQ(again->answers[0].record.prompt_tokens_cached, 0u);
   EXPECT_EQ(others->answers[0].record.prompt_tokens_cached, 33u);
-  EXPECT_GE(pages_of_anna(desk.store), 8u) << "she is written again";
-  const auto twice = desk.submit(annas());
-  desk.run();
+  EXPECT_GE(pages_of_anna(fixture.store), 8u) << "she is written again";
+  const auto twice = fixture.submit(annas());
+  fixture.run();
   EXPECT_EQ(twice->answers[0].record.prompt_tokens_cached, 33u);
 }
 
@@ -157,8 +159,8 @@ class SlowToRemove final : public kv::PageStore {
 
 class Ended final : public ReplySink {
  public:
-  void on_token(std::uint32_t, const ChosenToken&) override {}
-  void on_finish(std::uint32_t, FinishReason why, const AnswerRecord&,
+  void on_token(std::uint32_t, const OutputToken&) override {}
+  void on_finish(std::uint32_t, FinishReason why, const SequenceRecord&,
                  const std::string&) override {
     reason.set_value(why);
   }
@@ -167,12 +169,12 @@ class Ended final : public ReplySink {
 
 TEST(EngineRemoval, StopsNobodyWhileAStoreTakesItsTime) {
   SlowToRemove store;
-  kv::Cache cache({.blocks = 64, .name_blocks = true, .on_join = {}});
+  kv::Cache cache({.blocks = 64, .hash_blocks = true, .on_deduplicate = {}});
   std::vector<std::byte> page(16);
   NullRunner runner;
   SteadyClock clock;
   EngineOptions options;
-  options.core.limits = {.vocabulary = 100, .context_tokens = 1000, .answers_max = 16};
+  options.core.limits = {.vocabulary = 100, .context_tokens = 1000, .sequences_max = 16};
   options.core.space = "null";
   options.core.tiers.stores = {&store};
   options.core.tiers.page_at = [&](kv::BlockId) { return std::span(page); };

@@ -32,10 +32,10 @@ std::string name_of(BlockState state) {
 
 // A block in the given state, held once where the state is a held one.
 BlockId block_in(BlockPool& pool, BlockState state) {
-  const BlockId block = pool.fill().value();
+  const BlockId block = pool.allocate().value();
   if (state == BlockState::kFree) pool.drop(block);
   if (state == BlockState::kSealed || state == BlockState::kIdle) pool.seal(block);
-  if (state == BlockState::kIdle) pool.rest(block, 1);
+  if (state == BlockState::kIdle) pool.release(block, 1);
   return block;
 }
 
@@ -53,9 +53,9 @@ const std::vector<Arrow>& arrows() {
   static const std::vector<Arrow> kArrows = {
       {"seal", [](BlockPool& p, BlockId b) { p.seal(b); }, {kFilling}, kSealed, 1},
       {"drop", [](BlockPool& p, BlockId b) { p.drop(b); }, {kFilling}, kFree, 0},
-      {"leave_open", [](BlockPool& p, BlockId b) { p.leave_open(b, 7); }, {kFilling}, kIdle, 0},
-      {"wake", [](BlockPool& p, BlockId b) { p.wake(b); }, {kIdle}, kSealed, 1},
-      {"rest", [](BlockPool& p, BlockId b) { p.rest(b, 7); }, {kSealed}, kIdle, 0},
+      {"park_partial", [](BlockPool& p, BlockId b) { p.park_partial(b, 7); }, {kFilling}, kIdle, 0},
+      {"acquire", [](BlockPool& p, BlockId b) { p.acquire(b); }, {kIdle}, kSealed, 1},
+      {"release", [](BlockPool& p, BlockId b) { p.release(b, 7); }, {kSealed}, kIdle, 0},
       {"evict", [](BlockPool& p, BlockId b) { p.evict(b); }, {kIdle}, kFree, 0},
   };
   return kArrows;
@@ -66,7 +66,7 @@ class EveryArrow : public testing::TestWithParam<std::size_t> {
   const Arrow& arrow() const { return arrows()[GetParam()]; }
 };
 
-TEST_P(EveryArrow, LeadsWhereThePictureSays) {
+TEST_P(EveryArrow, LeadsWhereTheDiagramSays) {
   for (const BlockState from : arrow().from) {
     BlockPool pool(3);
     const BlockId block = block_in(pool, from);
@@ -102,7 +102,7 @@ TEST_P(EveryArrow, ThatGivesUpTheLastReferenceStopsWhenOthersHoldTheBlock) {
   EXPECT_DEATH(arrow().go(pool, block), "others still") << arrow().name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Picture, EveryArrow, testing::Range<std::size_t>(0, 6),
+INSTANTIATE_TEST_SUITE_P(Diagram, EveryArrow, testing::Range<std::size_t>(0, 6),
                          [](const auto& test) { return std::string(arrows()[test.param].name); });
 
 TEST(BlockPool, SharingCountsHoldersInEveryHeldStateAndInNoOther) {
@@ -129,7 +129,7 @@ TEST(BlockPool, SharingCountsHoldersInEveryHeldStateAndInNoOther) {
 
 TEST(BlockPool, SealingKeepsTheHolders) {
   BlockPool pool(2);
-  const BlockId filled = pool.fill().value();
+  const BlockId filled = pool.allocate().value();
   pool.share(filled);
   pool.seal(filled);
   EXPECT_EQ(pool.references(filled), 2u);
@@ -137,26 +137,26 @@ TEST(BlockPool, SealingKeepsTheHolders) {
 
 TEST(BlockPool, RunningOutIsAValue) {
   BlockPool pool(2);
-  const BlockId first = pool.fill().value();
-  const BlockId second = pool.fill().value();
+  const BlockId first = pool.allocate().value();
+  const BlockId second = pool.allocate().value();
   EXPECT_NE(first, second);
-  EXPECT_EQ(pool.fill(), std::nullopt);
+  EXPECT_EQ(pool.allocate(), std::nullopt);
   EXPECT_EQ(pool.blocks_free(), 0u);
   pool.check();
   pool.drop(first);
-  EXPECT_EQ(pool.fill(), first);
+  EXPECT_EQ(pool.allocate(), first);
 }
 
 TEST(BlockPool, AnOwnerAndAPlaceInTheQueueAreRememberedBesideTheState) {
   BlockPool pool(2);
-  const BlockId block = pool.fill().value();
+  const BlockId block = pool.allocate().value();
   EXPECT_EQ(pool.owner(block), std::nullopt) << "a fresh block belongs to no node";
   pool.set_owner(block, NodeId(5));
   pool.set_queued(block, true);
   pool.share(block);
   pool.seal(block);
   pool.unshare(block, 2);
-  pool.rest(block, 3);
+  pool.release(block, 3);
   EXPECT_EQ(pool.owner(block), NodeId(5));
   EXPECT_TRUE(pool.queued(block));
   EXPECT_EQ(pool.references(block), 0u);
@@ -166,7 +166,7 @@ TEST(BlockPool, AnOwnerAndAPlaceInTheQueueAreRememberedBesideTheState) {
   pool.evict(block);
   EXPECT_DEATH(pool.owner(block), "no owner");
   EXPECT_DEATH(pool.set_owner(block, NodeId(1)), "no owner");
-  EXPECT_EQ(pool.fill(), block);
+  EXPECT_EQ(pool.allocate(), block);
   EXPECT_EQ(pool.owner(block), std::nullopt) << "the last life's node is forgotten";
 }
 
@@ -181,7 +181,7 @@ TEST(BlockPool, AgreesWithANaiveReferenceOverRandomSteps) {
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t dice = random_bits(3, 0, draws++);
     if (dice % 3 == 0) {
-      const auto fresh = pool.fill();
+      const auto fresh = pool.allocate();
       ASSERT_EQ(fresh.has_value(), held.size() < kBlocks);
       if (fresh) {
         ASSERT_FALSE(held.contains(*fresh)) << "a block is given to one taker at a time";
@@ -206,13 +206,13 @@ TEST(BlockPool, AMillionBlocksWorkAsAThousandDo) {
   BlockPool pool(kBlocks);
   std::vector<bool> seen(kBlocks, false);
   for (std::uint32_t i = 0; i < kBlocks; ++i) {
-    const BlockId block = pool.fill().value();
+    const BlockId block = pool.allocate().value();
     ASSERT_FALSE(seen[block.value()]);
     seen[block.value()] = true;
     pool.seal(block);
   }
-  EXPECT_EQ(pool.fill(), std::nullopt);
-  for (std::uint32_t i = 0; i < kBlocks; ++i) pool.rest(BlockId(i), i + 1);
+  EXPECT_EQ(pool.allocate(), std::nullopt);
+  for (std::uint32_t i = 0; i < kBlocks; ++i) pool.release(BlockId(i), i + 1);
   EXPECT_EQ(pool.blocks_idle(), kBlocks);
   EXPECT_EQ(pool.last_use(BlockId(999'999)), 1'000'000u);
   pool.check();

@@ -6,77 +6,77 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 
 namespace pagoda::kv {
 namespace {
 
 CacheOptions with_curve(std::uint32_t blocks) {
-  CacheOptions options = Desk::small(blocks);
+  CacheOptions options = CacheFixture::small(blocks);
   options.live_curve = true;
   return options;
 }
 
-const CurvePoint& point_at(const CurvePicture& picture, std::uint64_t blocks) {
-  for (const CurvePoint& point : picture.lru) {
+const CurvePoint& point_at(const CurveStats& stats, std::uint64_t blocks) {
+  for (const CurvePoint& point : stats.lru) {
     if (point.blocks == blocks) return point;
   }
   ADD_FAILURE() << "no point for " << blocks;
-  return picture.lru.front();
+  return stats.lru.front();
 }
 
 TEST(LiveCurve, CountsTheWholeBlocksThatCouldHaveBeenFound) {
-  Desk desk(with_curve(64));
-  desk.serve(counting(0, 13));  // 12 tokens could be found: 3 blocks
-  EXPECT_EQ(desk.cache().curve().blocks_asked, 3u);
-  desk.serve(counting(0, 12));  // 11: 2 blocks, both there
-  EXPECT_EQ(desk.cache().curve().blocks_asked, 5u);
-  EXPECT_NEAR(point_at(desk.cache().curve(), 64).hit_rate, 2.0 / 5, 1e-9);
-  desk.serve(counting(0, 4));  // none
-  desk.serve(Tokens{});
-  EXPECT_EQ(desk.cache().curve().blocks_asked, 5u);
+  CacheFixture fixture(with_curve(64));
+  fixture.serve(counting(0, 13));  // 12 tokens could be found: 3 blocks
+  EXPECT_EQ(fixture.cache().curve().blocks_asked, 3u);
+  fixture.serve(counting(0, 12));  // 11: 2 blocks, both there
+  EXPECT_EQ(fixture.cache().curve().blocks_asked, 5u);
+  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 2.0 / 5, 1e-9);
+  fixture.serve(counting(0, 4));  // none
+  fixture.serve(Tokens{});
+  EXPECT_EQ(fixture.cache().curve().blocks_asked, 5u);
 }
 
 TEST(LiveCurve, FindsWhatWasGenerated) {
-  Desk desk(with_curve(64));
+  CacheFixture fixture(with_curve(64));
   {
-    Sequence sequence = desk.run(counting(0, 5));
-    ASSERT_TRUE(desk.feed(sequence, counting(5, 11)));
+    Sequence sequence = fixture.run(counting(0, 5));
+    ASSERT_TRUE(fixture.feed(sequence, counting(5, 11)));
   }
-  desk.serve(counting(0, 17));  // 4 blocks: one was a prompt's, three were generated
-  const CurvePicture picture = desk.cache().curve();
-  EXPECT_EQ(picture.blocks_asked, 5u);
-  EXPECT_NEAR(point_at(picture, 64).hit_rate, 4.0 / 5, 1e-9);
-  EXPECT_NEAR(picture.own()->same.value(), 4.0 / 5, 1e-9);
-  for (const PolicyRates& rates : picture.by_policy()) {
+  fixture.serve(counting(0, 17));  // 4 blocks: one was a prompt's, three were generated
+  const CurveStats stats = fixture.cache().curve();
+  EXPECT_EQ(stats.blocks_asked, 5u);
+  EXPECT_NEAR(point_at(stats, 64).hit_rate, 4.0 / 5, 1e-9);
+  EXPECT_NEAR(stats.own()->same.value(), 4.0 / 5, 1e-9);
+  for (const PolicyRates& rates : stats.by_policy()) {
     EXPECT_NEAR(rates.same.value(), 4.0 / 5, 1e-9) << rates.policy;
   }
 }
 
 TEST(LiveCurve, TellsTenantsApartAndSharesWhatIsPublic) {
-  Desk desk(with_curve(64));
-  const Domain a = desk.tenant("a", 4);
-  const Domain b = desk.tenant("b", 4);
-  desk.serve(a, counting(0, 9));
-  desk.cache().clear();  // so that the curve names all blocks itself
-  desk.serve(b, counting(0, 9));
-  EXPECT_NEAR(point_at(desk.cache().curve(), 64).hit_rate, 1.0 / 4, 1e-9);
-  desk.serve(a, counting(0, 9));
-  EXPECT_NEAR(point_at(desk.cache().curve(), 64).hit_rate, 3.0 / 6, 1e-9);
+  CacheFixture fixture(with_curve(64));
+  const CacheScope a = fixture.tenant("a", 4);
+  const CacheScope b = fixture.tenant("b", 4);
+  fixture.serve(a, counting(0, 9));
+  fixture.cache().clear();  // so that the curve names all blocks itself
+  fixture.serve(b, counting(0, 9));
+  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 1.0 / 4, 1e-9);
+  fixture.serve(a, counting(0, 9));
+  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 3.0 / 6, 1e-9);
 }
 
 TEST(LiveCurve, DoesNotCountARequestThatAsksForNothing) {
-  Desk desk(with_curve(64));
-  Domain resumes = desk.everyone();
-  resumes.asks = false;
-  desk.serve(resumes, counting(0, 13));
-  EXPECT_EQ(desk.cache().curve().blocks_asked, 0u);
-  desk.serve(counting(0, 13));
-  EXPECT_NEAR(point_at(desk.cache().curve(), 64).hit_rate, 1, 1e-9) << "what it left is found";
+  CacheFixture fixture(with_curve(64));
+  CacheScope resumes = fixture.everyone();
+  resumes.counts_lookup = false;
+  fixture.serve(resumes, counting(0, 13));
+  EXPECT_EQ(fixture.cache().curve().blocks_asked, 0u);
+  fixture.serve(counting(0, 13));
+  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 1, 1e-9) << "what it left is found";
 }
 
 TEST(LiveCurve, IsEmptyWhereItIsOffOrNothingIsShared) {
-  CacheOptions options = Desk::small(8);
+  CacheOptions options = CacheFixture::small(8);
   EXPECT_EQ(Cache(options).curve().blocks, 0u);
   EXPECT_EQ(Cache(options).curve().own(), nullptr);
   options.live_curve = true;
@@ -91,7 +91,7 @@ TEST(LiveCurve, IsEmptyWhereItIsOffOrNothingIsShared) {
 // by those others.
 struct Served {
   double hit_rate;
-  CurvePicture picture;
+  CurveStats stats;
 };
 struct Sessions {
   std::uint64_t requests;
@@ -101,11 +101,11 @@ struct Sessions {
 Served serve_sessions(const EvictionPolicy& policy, std::uint32_t blocks,
                       const Sessions& asked_for) {
   const auto [requests, sessions, live_curve] = asked_for;
-  CacheOptions options = Desk::small(blocks);
+  CacheOptions options = CacheFixture::small(blocks);
   options.live_curve = live_curve;
   options.policy = &policy;
   Cache cache(options);
-  const Domain domain = cache.domain("model", "").value();
+  const CacheScope scope = cache.scope("model", "").value();
   std::vector<std::uint32_t> lengths(sessions, 24);
   std::uint64_t found = 0;
   std::uint64_t asked = 0;
@@ -117,11 +117,11 @@ Served serve_sessions(const EvictionPolicy& policy, std::uint32_t blocks,
     Tokens prompt = counting(0, 12);
     const Tokens own = counting(1000 * (1 + static_cast<std::uint32_t>(session)), length);
     prompt = prompt + own + tokens_of({1});
-    const Match match = cache.match(domain, prompt);
-    auto opened = cache.open(domain, match, prompt);
+    const Match match = cache.match(scope, prompt);
+    auto opened = cache.open(scope, match, prompt);
     Sequence& sequence = std::get<Opened>(opened).sequence;
     for (const Copy& copy : std::get<Opened>(opened).copies) cache.copied(copy);
-    const std::uint64_t end = prompt.size() - 1;  // whole blocks alone: no open leaf takes room
+    const std::uint64_t end = prompt.size() - 1;  // whole blocks alone: no partial block takes room
     EXPECT_TRUE(std::holds_alternative<std::vector<Copy>>(cache.reserve(sequence, end)));
     const std::uint64_t done = sequence.tokens_computed();
     cache.commit(sequence, std::span<const TokenId>(prompt).subspan(done, end - done));
@@ -133,7 +133,7 @@ Served serve_sessions(const EvictionPolicy& policy, std::uint32_t blocks,
 }
 
 TEST(LiveCurve, OfASmallCacheIsWhatEveryPolicyFindsAtEverySize) {
-  const CurvePicture said = serve_sessions(lru_policy(), 100, {2000, 30, true}).picture;
+  const CurveStats said = serve_sessions(lru_policy(), 100, {2000, 30, true}).stats;
   for (const PolicyRates& rates : said.by_policy()) {
     const EvictionPolicy& policy = *find_policy(rates.policy);
     const auto found = [&](std::uint32_t blocks) {
@@ -149,7 +149,7 @@ TEST(LiveCurve, OfASmallCacheIsWhatEveryPolicyFindsAtEverySize) {
 // What is said is close; of s3fifo, which was up to eight points off, nothing is said where a
 // sample is all there is.
 TEST(LiveCurve, OfALargeCacheIsWithinTwoPointsOfEveryPolicyThatASampleShows) {
-  const CurvePicture said = serve_sessions(lru_policy(), 6000, {12000, 2500, true}).picture;
+  const CurveStats said = serve_sessions(lru_policy(), 6000, {12000, 2500, true}).stats;
   for (const PolicyRates& rates : said.by_policy()) {
     const EvictionPolicy& policy = *find_policy(rates.policy);
     EXPECT_EQ(rates.same.has_value(), rates.policy != "s3fifo");
@@ -161,15 +161,15 @@ TEST(LiveCurve, OfALargeCacheIsWithinTwoPointsOfEveryPolicyThatASampleShows) {
 
 // Half of 600 blocks can be followed whole, all of them cannot.
 TEST(LiveCurve, TellsAPolicyThatASampleDoesNotShowWhereAllIsFollowed) {
-  const CurvePicture said = serve_sessions(s3fifo_policy(), 600, {500, 30, true}).picture;
+  const CurveStats said = serve_sessions(s3fifo_policy(), 600, {500, 30, true}).stats;
   EXPECT_TRUE(said.own()->half);
   EXPECT_FALSE(said.own()->same);
   EXPECT_FALSE(said.own()->twice);
 }
 
 TEST(LiveCurve, OfAnyPolicySaysTheSame) {
-  const CurvePicture of_lru = serve_sessions(lru_policy(), 100, {1000, 30, true}).picture;
-  const CurvePicture of_arc = serve_sessions(arc_policy(), 100, {1000, 30, true}).picture;
+  const CurveStats of_lru = serve_sessions(lru_policy(), 100, {1000, 30, true}).stats;
+  const CurveStats of_arc = serve_sessions(arc_policy(), 100, {1000, 30, true}).stats;
   EXPECT_EQ(of_lru.policy, "lru");
   EXPECT_EQ(of_arc.policy, "arc");
   EXPECT_EQ(of_arc.own()->policy, "arc");

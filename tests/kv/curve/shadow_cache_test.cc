@@ -35,11 +35,11 @@ std::vector<std::vector<std::uint32_t>> random_requests(std::uint64_t seed) {
 }
 
 // As `pagoda replay` does it: each request opens, computes and closes before the next one comes.
-std::uint64_t serve(Cache& cache, const Domain& domain, const std::vector<std::uint32_t>& ids) {
+std::uint64_t serve(Cache& cache, const CacheScope& scope, const std::vector<std::uint32_t>& ids) {
   std::vector<TokenId> prompt(ids.begin(), ids.end());
   prompt.emplace_back(0);  // never matched
-  const Match match = cache.match(domain, prompt);
-  auto opened = cache.open(domain, match, prompt);
+  const Match match = cache.match(scope, prompt);
+  auto opened = cache.open(scope, match, prompt);
   Sequence& sequence = std::get<Opened>(opened).sequence;
   const std::uint64_t kept = std::min<std::uint64_t>(ids.size(), kBlocks);
   EXPECT_TRUE(std::holds_alternative<std::vector<Copy>>(cache.reserve(sequence, kept)));
@@ -69,12 +69,12 @@ TEST_P(Shadow, OfAllBlocksFindsWhatTheCacheFindsRequestByRequest) {
   options.policy = GetParam();
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Cache cache(options);
-    const Domain domain = cache.domain("", "").value();
+    const CacheScope scope = cache.scope("", "").value();
     ShadowCache shadow(*GetParam(), kBlocks);
     std::uint64_t found = 0;
     for (const std::vector<std::uint32_t>& ids : random_requests(seed)) {
       const std::vector<SampledBlock> blocks = blocks_of(ids);
-      const std::uint64_t expected = serve(cache, domain, ids);
+      const std::uint64_t expected = serve(cache, scope, ids);
       ASSERT_EQ(shadow.open(blocks, {}, 0, false), expected);
       shadow.close(blocks, {}, 0, true);
       shadow.check();

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 #include "kv/events/event_mirror.h"
 
 namespace pagoda::kv {
 namespace {
 
 struct Told {
-  Event event;
+  CacheEvent event;
   Tokens tokens;
 };
 
@@ -21,14 +21,14 @@ class Listener {
   explicit Listener(std::uint64_t events = 256) : ring_(events, 4) {}
 
   CacheOptions options(std::uint32_t blocks) {
-    CacheOptions options = Desk::small(blocks);
+    CacheOptions options = CacheFixture::small(blocks);
     options.events = &ring_;
     return options;
   }
   std::vector<Told> hear() {
     std::vector<Told> told;
-    ring_.hand_over();
-    ring_.read(UINT64_MAX, [&](const Event& event, std::span<const TokenId> tokens) {
+    ring_.publish();
+    ring_.read(UINT64_MAX, [&](const CacheEvent& event, std::span<const TokenId> tokens) {
       told.push_back({event, Tokens(tokens.begin(), tokens.end())});
       mirror_.apply(event, tokens);
     });
@@ -41,48 +41,49 @@ class Listener {
   EventMirror mirror_;
 };
 
-std::vector<EventKind> kinds(const std::vector<Told>& told) {
-  std::vector<EventKind> kinds;
+std::vector<CacheEventKind> kinds(const std::vector<Told>& told) {
+  std::vector<CacheEventKind> kinds;
   for (const Told& one : told) kinds.push_back(one.event.kind);
   return kinds;
 }
 
-std::vector<BlockName> names_of(const Tokens& tokens, std::string_view salt = {}) {
-  BlockNamer namer;
-  std::vector<BlockName> names;
-  EXPECT_TRUE(name_chain(namer, root_name(), tokens, 4, {.adapter = {}, .salt = salt}, names).ok());
+std::vector<BlockHash> hashes_of(const Tokens& tokens, std::string_view salt = {}) {
+  BlockHasher hasher;
+  std::vector<BlockHash> names;
+  EXPECT_TRUE(
+      hash_chain(hasher, root_hash(), tokens, 4, {.adapter = {}, .salt = salt}, names).ok());
   return names;
 }
 
-TEST(CacheEvents, TellOfWholeBlocksWithNameParentAndTokens) {
+TEST(CacheEvents, TellOfWholeBlocksWithHashParentAndTokens) {
   Listener listener;
-  Desk desk(listener.options(8));
-  desk.serve(counting(1, 11));
+  CacheFixture fixture(listener.options(8));
+  fixture.serve(counting(1, 11));
   const std::vector<Told> told = listener.hear();
-  const std::vector<BlockName> names = names_of(counting(1, 8));
-  ASSERT_EQ(kinds(told), std::vector<EventKind>(2, EventKind::kStored));
-  EXPECT_EQ(told[0].event.name, names[0]);
-  EXPECT_EQ(told[0].event.parent, root_name());
+  const std::vector<BlockHash> names = hashes_of(counting(1, 8));
+  ASSERT_EQ(kinds(told), std::vector<CacheEventKind>(2, CacheEventKind::kStored));
+  EXPECT_EQ(told[0].event.hash, names[0]);
+  EXPECT_EQ(told[0].event.parent, root_hash());
   EXPECT_EQ(told[0].tokens, counting(1, 4));
-  EXPECT_EQ(told[1].event.name, names[1]);
+  EXPECT_EQ(told[1].event.hash, names[1]);
   EXPECT_EQ(told[1].event.parent, names[0]);
   EXPECT_EQ(told[1].tokens, counting(5, 4));
 }
 
 TEST(CacheEvents, AreNotToldAgainWhenABlockIsUsedAgain) {
   Listener listener;
-  Desk desk(listener.options(16));
-  desk.serve(counting(1, 9));
+  CacheFixture fixture(listener.options(16));
+  fixture.serve(counting(1, 9));
   listener.hear();
-  desk.serve(counting(1, 9));
+  fixture.serve(counting(1, 9));
   EXPECT_TRUE(listener.hear().empty());
 }
 
 // Salt and tokens of a private block stay inside; its name is all that a router needs.
 TEST(CacheEvents, KeepThePrivateThingsOfATenant) {
   Listener listener;
-  Desk desk(listener.options(16));
-  desk.serve(desk.tenant("secret", 4), counting(1, 12));
+  CacheFixture fixture(listener.options(16));
+  fixture.serve(fixture.tenant("secret", 4), counting(1, 12));
   const std::vector<Told> told = listener.hear();
   ASSERT_EQ(told.size(), 3u);
   EXPECT_TRUE(told[0].event.is_public);
@@ -91,75 +92,75 @@ TEST(CacheEvents, KeepThePrivateThingsOfATenant) {
     EXPECT_FALSE(told[i].event.is_public);
     EXPECT_TRUE(told[i].tokens.empty());
   }
-  BlockNamer namer;
-  const BlockName first = names_of(counting(1, 4))[0];
-  EXPECT_EQ(told[1].event.name,
-            namer.name(first, counting(5, 4), {.adapter = {}, .salt = "secret"}).value());
+  BlockHasher hasher;
+  const BlockHash first = hashes_of(counting(1, 4))[0];
+  EXPECT_EQ(told[1].event.hash,
+            hasher.hash(first, counting(5, 4), {.adapter = {}, .salt = "secret"}).value());
 }
 
 TEST(CacheEvents, TellOfWhatIsEvicted) {
   Listener listener;
-  Desk desk(listener.options(2));
-  desk.serve(counting(1, 8));
+  CacheFixture fixture(listener.options(2));
+  fixture.serve(counting(1, 8));
   listener.hear();
-  desk.serve(counting(100, 4));
+  fixture.serve(counting(100, 4));
   const std::vector<Told> told = listener.hear();
-  const std::vector<BlockName> names = names_of(counting(1, 8));
-  ASSERT_EQ(kinds(told), (std::vector{EventKind::kRemoved, EventKind::kStored}));
-  EXPECT_EQ(told[0].event.name, names[1]) << "the tail leaves first";
-  EXPECT_EQ(listener.mirror().difference(desk.cache()), std::nullopt);
+  const std::vector<BlockHash> names = hashes_of(counting(1, 8));
+  ASSERT_EQ(kinds(told), (std::vector{CacheEventKind::kRemoved, CacheEventKind::kStored}));
+  EXPECT_EQ(told[0].event.hash, names[1]) << "the tail leaves first";
+  EXPECT_EQ(listener.mirror().difference(fixture.cache()), std::nullopt);
 }
 
 TEST(CacheEvents, AClearIsOneEventAndWhatIsHeldIsToldAgain) {
   Listener listener;
-  Desk desk(listener.options(16));
-  for (std::uint32_t i = 0; i < 3; ++i) desk.serve(counting(100 * i, 8));
-  const Sequence held = desk.run(counting(1000, 8));
+  CacheFixture fixture(listener.options(16));
+  for (std::uint32_t i = 0; i < 3; ++i) fixture.serve(counting(100 * i, 8));
+  const Sequence held = fixture.run(counting(1000, 8));
   listener.hear();
-  desk.cache().clear();
+  fixture.cache().clear();
   const std::vector<Told> told = listener.hear();
-  ASSERT_EQ(kinds(told),
-            (std::vector{EventKind::kCleared, EventKind::kStored, EventKind::kStored}));
-  EXPECT_EQ(listener.mirror().difference(desk.cache()), std::nullopt);
+  ASSERT_EQ(kinds(told), (std::vector{CacheEventKind::kCleared, CacheEventKind::kStored,
+                                      CacheEventKind::kStored}));
+  EXPECT_EQ(listener.mirror().difference(fixture.cache()), std::nullopt);
 }
 
-TEST(CacheEvents, ASliceOfASnapshotLooksAtNoMoreNodesThanAsked) {
+TEST(CacheEvents, APartOfASnapshotLooksAtNoMoreNodesThanAsked) {
   Listener listener;
-  Desk desk(listener.options(64));
-  desk.serve(counting(1, 160));
+  CacheFixture fixture(listener.options(64));
+  fixture.serve(counting(1, 160));
   listener.hear();
   SnapshotCursor cursor;
   std::uint64_t present = 0;
-  for (std::uint32_t slices = 0; !cursor.ended; ++slices) {
-    ASSERT_LT(slices, 20u);
-    desk.cache().tell_snapshot(cursor, 5);
+  for (std::uint32_t parts = 0; !cursor.ended; ++parts) {
+    ASSERT_LT(parts, 20u);
+    fixture.cache().emit_snapshot(cursor, 5);
     const std::vector<Told> told = listener.hear();
-    const std::vector<EventKind> seen = kinds(told);
+    const std::vector<CacheEventKind> seen = kinds(told);
     const auto pages =
-        static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), EventKind::kPresent));
+        static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), CacheEventKind::kPresent));
     EXPECT_LE(pages, 5u);
     present += pages;
-    if (slices == 3) desk.serve(counting(1000, 4));  // and the tree goes on
+    if (groups == 3) fixture.serve(counting(1000, 4));  // and the tree goes on
   }
   EXPECT_GE(present, 40u);
   EXPECT_EQ(listener.mirror().snapshots(), 1u);
   EXPECT_EQ(listener.mirror().contradiction(), std::nullopt);
-  EXPECT_EQ(listener.mirror().difference(desk.cache()), std::nullopt);
+  EXPECT_EQ(listener.mirror().difference(fixture.cache()), std::nullopt);
 }
 
 TEST(CacheEvents, AfterALossASnapshotGivesEverything) {
   Listener listener(4);
-  Desk desk(listener.options(64));
-  desk.serve(counting(1, 80));
+  CacheFixture fixture(listener.options(64));
+  fixture.serve(counting(1, 80));
   listener.hear();
   ASSERT_FALSE(listener.mirror().knows());
   SnapshotCursor cursor;
   while (!cursor.ended) {
-    desk.cache().tell_snapshot(cursor, 100);  // it goes no further than the ring has room
+    fixture.cache().emit_snapshot(cursor, 100);  // it goes no further than the ring has room
     listener.hear();
   }
   ASSERT_TRUE(listener.mirror().knows());
-  EXPECT_EQ(listener.mirror().difference(desk.cache()), std::nullopt);
+  EXPECT_EQ(listener.mirror().difference(fixture.cache()), std::nullopt);
 }
 
 }  // namespace

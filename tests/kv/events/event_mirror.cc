@@ -2,61 +2,61 @@
 
 namespace pagoda::kv {
 
-void EventMirror::apply(const Event& event, std::span<const TokenId> tokens) {
+void EventMirror::apply(const CacheEvent& event, std::span<const TokenId> tokens) {
   switch (event.kind) {
-    case EventKind::kLost:
+    case CacheEventKind::kLost:
       copy_.reset();
       coming_.reset();
       return;
-    case EventKind::kSnapshotBegin:
+    case CacheEventKind::kSnapshotBegin:
       coming_.emplace();
       return;
-    case EventKind::kSnapshotPause:
+    case CacheEventKind::kSnapshotPause:
       return;
-    case EventKind::kSnapshotEnd:
+    case CacheEventKind::kSnapshotEnd:
       return end_snapshot();
     default:
       break;
   }
-  clears_ += event.kind == EventKind::kCleared ? 1 : 0;
+  clears_ += event.kind == CacheEventKind::kCleared ? 1 : 0;
   // Of the coming copy only the end is asked for: it may be told of what it has not, and twice.
   if (coming_) apply_to(*coming_, event, tokens);
   if (!copy_) return;
   const auto wrong = apply_to(*copy_, event, tokens);
-  if (event.kind == EventKind::kPresent) {
+  if (event.kind == CacheEventKind::kPresent) {
     if (!wrong) contradict("a snapshot told of a page that no event had stored");
   } else if (wrong) {
     contradict(*wrong);
   }
 }
 
-bool EventMirror::add(Copy& copy, const Event& event, std::span<const TokenId> tokens) {
-  Block& block = copy[event.name.hex()];
+bool EventMirror::add(Copy& copy, const CacheEvent& event, std::span<const TokenId> tokens) {
+  Block& block = copy[event.hash.hex()];
   block.parent = event.parent.hex();
   block.is_public = event.is_public;
   block.tokens.clear();
   for (const TokenId token : tokens) block.tokens.push_back(token.value());
-  return block.pages.insert(event.slice).second;
+  return block.pages.insert(event.group).second;
 }
 
-bool EventMirror::remove(Copy& copy, const Event& event) {
-  const auto found = copy.find(event.name.hex());
+bool EventMirror::remove(Copy& copy, const CacheEvent& event) {
+  const auto found = copy.find(event.hash.hex());
   if (found == copy.end()) return false;
   Block& block = found->second;
-  const bool was_there = block.pages.erase(event.slice) > 0;
+  const bool was_there = block.pages.erase(event.group) > 0;
   if (block.pages.empty()) copy.erase(found);
   return was_there;
 }
 
 // What the copy did not expect, if anything.
-std::optional<std::string> EventMirror::apply_to(Copy& copy, const Event& event,
+std::optional<std::string> EventMirror::apply_to(Copy& copy, const CacheEvent& event,
                                                  std::span<const TokenId> tokens) {
-  const std::string page = event.name.hex() + " in slice " + std::to_string(event.slice);
+  const std::string page = event.hash.hex() + " in group " + std::to_string(event.group);
   switch (event.kind) {
-    case EventKind::kCleared:
+    case CacheEventKind::kCleared:
       copy.clear();
       return std::nullopt;
-    case EventKind::kRemoved:
+    case CacheEventKind::kRemoved:
       if (remove(copy, event)) return std::nullopt;
       return page + " left and was not there";
     default:
@@ -75,26 +75,26 @@ void EventMirror::end_snapshot() {
 }
 
 std::optional<std::string> EventMirror::difference(const Cache& cache) const {
-  const CachePicture picture = cache.picture(SIZE_MAX);
-  std::vector<std::string> above = {root_name().hex()};  // [depth]
+  const CacheSnapshot snapshot = cache.snapshot(SIZE_MAX);
+  std::vector<std::string> above = {root_hash().hex()};  // [depth]
   std::size_t blocks = 0;
-  for (const NodePicture& node : picture.tree) {
+  for (const NodeSnapshot& node : snapshot.tree) {
     if (!node.whole) continue;
     above.resize(node.depth + 1);
     const std::string parent = above.back();
-    above.push_back(node.name);
+    above.push_back(node.hash);
     if (node.pages == 0) continue;
     ++blocks;
-    const auto found = copy_->find(node.name);
-    if (found == copy_->end()) return "no event told of " + node.name;
+    const auto found = copy_->find(node.hash);
+    if (found == copy_->end()) return "no event told of " + node.hash;
     const Block& block = found->second;
-    if (block.pages.size() != node.pages) return "pages of " + node.name + " differ";
+    if (block.pages.size() != node.pages) return "pages of " + node.hash + " differ";
     if (block.parent != parent || block.is_public != node.is_public) {
-      return node.name + " hangs elsewhere";
+      return node.hash + " hangs elsewhere";
     }
     const std::vector<std::uint32_t> told =
         node.is_public ? node.tokens : std::vector<std::uint32_t>();
-    if (block.tokens != told) return "tokens of " + node.name + " differ";
+    if (block.tokens != told) return "tokens of " + node.hash + " differ";
   }
   if (blocks != copy_->size()) return "events told of a block that is not there";
   return std::nullopt;

@@ -1,5 +1,5 @@
 // A copy of the tree kept by events alone, as a router outside would keep it, and its comparison
-// with the picture that the cache draws of itself.
+// with the snapshot that the cache draws of itself.
 //
 // It follows from the first event on. Where events were lost it knows nothing until it has followed
 // a whole snapshot; a snapshot that it did not need must give what it has already.
@@ -20,9 +20,9 @@ namespace pagoda::kv {
 
 class EventMirror {
  public:
-  void apply(const Event& event, std::span<const TokenId> tokens);
+  void apply(const CacheEvent& event, std::span<const TokenId> tokens);
 
-  // Is the copy whole? Then it must be the picture.
+  // Is the copy whole? Then it must be the snapshot.
   bool knows() const { return copy_.has_value(); }
   std::optional<std::string> difference(const Cache& cache) const;
   // The first event that contradicts what is known, if any did.
@@ -37,15 +37,15 @@ class EventMirror {
     std::string parent;
     bool is_public = true;
     std::vector<std::uint32_t> tokens;
-    std::set<std::uint32_t> pages;  // slices
+    std::set<std::uint32_t> pages;  // groups
 
     bool operator==(const Block&) const = default;
   };
   using Copy = std::map<std::string, Block>;  // by name
 
-  static bool add(Copy& copy, const Event& event, std::span<const TokenId> tokens);
-  static bool remove(Copy& copy, const Event& event);
-  static std::optional<std::string> apply_to(Copy& copy, const Event& event,
+  static bool add(Copy& copy, const CacheEvent& event, std::span<const TokenId> tokens);
+  static bool remove(Copy& copy, const CacheEvent& event);
+  static std::optional<std::string> apply_to(Copy& copy, const CacheEvent& event,
                                              std::span<const TokenId> tokens);
   void end_snapshot();
   void contradict(const std::string& what) {

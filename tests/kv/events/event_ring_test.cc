@@ -10,33 +10,33 @@
 namespace pagoda::kv {
 namespace {
 
-Event event_of(std::uint32_t slice) { return {.slice = slice}; }
+CacheEvent event_of(std::uint32_t group) { return {.group = group}; }
 
 struct Seen {
-  EventKind kind;
+  CacheEventKind kind;
   std::uint64_t sequence;
-  std::uint32_t slice;
+  std::uint32_t group;
 };
 
 std::vector<Seen> read_all(EventRing& ring, std::uint64_t events_max = UINT64_MAX) {
   std::vector<Seen> seen;
-  ring.read(events_max, [&](const Event& event, std::span<const TokenId>) {
-    seen.push_back({event.kind, event.sequence, event.slice});
+  ring.read(events_max, [&](const CacheEvent& event, std::span<const TokenId>) {
+    seen.push_back({event.kind, event.sequence, event.group});
   });
   return seen;
 }
 
-TEST(EventRing, ShowsEventsWhenTheyAreHandedOver) {
+TEST(EventRing, ShowsEventsWhenTheyArePublished) {
   EventRing ring(8, 4);
-  EXPECT_FALSE(ring.hand_over());
+  EXPECT_FALSE(ring.publish());
   ring.push(event_of(1));
   ring.push(event_of(2));
   EXPECT_TRUE(read_all(ring).empty());
-  EXPECT_TRUE(ring.hand_over());
-  EXPECT_FALSE(ring.hand_over());
+  EXPECT_TRUE(ring.publish());
+  EXPECT_FALSE(ring.publish());
   const std::vector<Seen> first = read_all(ring, 1);
   ASSERT_EQ(first.size(), 1u);
-  EXPECT_EQ(first[0].slice, 1u);
+  EXPECT_EQ(first[0].group, 1u);
   EXPECT_EQ(first[0].sequence, 0u);
   const std::vector<Seen> second = read_all(ring);
   ASSERT_EQ(second.size(), 1u);
@@ -49,9 +49,9 @@ TEST(EventRing, KeepsTheTokensOfEachEvent) {
     std::vector<TokenId> tokens;
     for (std::uint32_t t = 0; t < i % 4; ++t) tokens.emplace_back(10 * i + t);
     ring.push(event_of(i), tokens);
-    ring.hand_over();
-    ring.read(1, [&](const Event& event, std::span<const TokenId> told) {
-      EXPECT_EQ(event.slice, i);
+    ring.publish();
+    ring.read(1, [&](const CacheEvent& event, std::span<const TokenId> told) {
+      EXPECT_EQ(event.group, i);
       EXPECT_TRUE(std::equal(told.begin(), told.end(), tokens.begin(), tokens.end()));
     });
   }
@@ -61,13 +61,13 @@ TEST(EventRing, TellsThatEventsWereLostBetweenOthers) {
   EventRing ring(4, 1);
   for (std::uint32_t i = 0; i < 6; ++i) ring.push(event_of(i));  // 4 and 5 find no room
   EXPECT_EQ(ring.events_dropped(), 2u);
-  ring.hand_over();
+  ring.publish();
   EXPECT_EQ(read_all(ring, 2).size(), 2u);
   ring.push(event_of(6));
-  ring.hand_over();
+  ring.publish();
   const std::vector<Seen> seen = read_all(ring);
   ASSERT_EQ(seen.size(), 4u);
-  EXPECT_EQ(seen[2].kind, EventKind::kLost);
+  EXPECT_EQ(seen[2].kind, CacheEventKind::kLost);
   EXPECT_EQ(seen[2].sequence, 4u);
   EXPECT_EQ(seen[3].sequence, 6u);
 }
@@ -76,13 +76,13 @@ TEST(EventRing, TellsThatEventsWereLostBetweenOthers) {
 TEST(EventRing, TellsThatTheLastEventsWereLost) {
   EventRing ring(2, 1);
   for (std::uint32_t i = 0; i < 5; ++i) ring.push(event_of(i));
-  ring.hand_over();
+  ring.publish();
   const std::vector<Seen> seen = read_all(ring);
   ASSERT_EQ(seen.size(), 3u);
-  EXPECT_EQ(seen[2].kind, EventKind::kLost);
+  EXPECT_EQ(seen[2].kind, CacheEventKind::kLost);
   EXPECT_TRUE(read_all(ring).empty()) << "told once";
   ring.push(event_of(5));
-  ring.hand_over();
+  ring.publish();
   EXPECT_EQ(read_all(ring).front().sequence, 5u);
 }
 
@@ -94,23 +94,23 @@ TEST(EventRing, TwoThreadsAgreeOnEveryEvent) {
     for (std::uint32_t i = 0; i < kEvents; ++i) {
       const TokenId tokens[] = {TokenId(i), TokenId(i / 2)};
       ring.push(event_of(i), tokens);
-      if (i % 3 == 0) ring.hand_over();
+      if (i % 3 == 0) ring.publish();
     }
-    ring.hand_over();
+    ring.publish();
     ended = true;
   });
   std::uint64_t next = 0;
   std::uint64_t seen = 0;
   bool lost = false;
   const auto read_some = [&] {
-    return ring.read(16, [&](const Event& event, std::span<const TokenId> tokens) {
-      if (event.kind == EventKind::kLost) {
+    return ring.read(16, [&](const CacheEvent& event, std::span<const TokenId> tokens) {
+      if (event.kind == CacheEventKind::kLost) {
         EXPECT_GE(event.sequence, next);  // a hole may be told as it grows
         lost = true;
         return;
       }
       EXPECT_EQ(event.sequence > next, lost) << "a hole is told, and only a hole";
-      EXPECT_EQ(event.slice, event.sequence);
+      EXPECT_EQ(event.group, event.sequence);
       EXPECT_EQ(tokens[0].value(), event.sequence);
       EXPECT_EQ(tokens[1].value(), event.sequence / 2);
       next = event.sequence + 1;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/random.h"
-#include "kv/cache_desk.h"
+#include "kv/cache_fixture.h"
 #include "kv/evict/eviction_order.h"
 #include "kv/evict/ghost_list.h"
 #include "kv/evict/order_queues.h"
@@ -72,12 +72,14 @@ TEST(GhostList, RemembersWhatAPlainListRemembers) {
 class Scripted : public EvictionOrder {
  public:
   Scripted(std::size_t blocks, bool compares)
-      : places(blocks), spared(blocks), compares_(compares) {}
+      : positions(blocks), spared(blocks), compares_(compares) {}
   std::uint32_t queues() const override { return 3; }
   void entered(BlockId, const Use&) override {}
   std::optional<BlockId> used(BlockId, const Use&) override { return std::nullopt; }
   void left(BlockId) override {}
-  Place place(BlockId block, const BlockStats&) const override { return places[block.value()]; }
+  QueuePosition position(BlockId block, const BlockStats&) const override {
+    return positions[block.value()];
+  }
   std::uint32_t first_queue() const override { return 1; }
   bool compares_heads() const override { return compares_; }
   std::uint32_t first_of(std::span<const std::optional<Head>> heads) const override {
@@ -93,9 +95,9 @@ class Scripted : public EvictionOrder {
     use(block.value());
   }
   void check() const override {}
-  void use(std::uint32_t block) { places[block].score = -++clock_; }
+  void use(std::uint32_t block) { positions[block].score = -++clock_; }
 
-  std::vector<Place> places;
+  std::vector<QueuePosition> positions;
   std::vector<bool> spared;
 
  private:
@@ -121,7 +123,7 @@ TEST(OrderQueues, EveryPopIsWhatAScanGives) {
     const auto scan = [&]() -> std::optional<std::uint32_t> {
       std::optional<std::uint32_t> best;
       const auto rank = [&](std::uint32_t block) {  // smaller leaves first
-        const EvictionOrder::Place& place = order.places[block];
+        const EvictionOrder::QueuePosition& place = order.positions[block];
         const std::uint32_t turn = compares ? 0 : (place.queue + 2) % 3;
         return std::tuple(turn, -place.score, place.queue, block);
       };
@@ -132,7 +134,7 @@ TEST(OrderQueues, EveryPopIsWhatAScanGives) {
     };
     for (int i = 0; i < 300; ++i) {
       const auto block = static_cast<std::uint32_t>(draws.below(kBlocks));
-      EvictionOrder::Place& place = order.places[block];
+      EvictionOrder::QueuePosition& place = order.positions[block];
       switch (draws.below(5)) {
         case 0:  // used, and may stand in another queue from now on
           order.use(block);
@@ -177,36 +179,36 @@ TEST(OrderQueues, EveryPopIsWhatAScanGives) {
 // Two chains of two blocks, the first used earlier and by a more urgent request.
 TEST(TimeToLive, AMoreUrgentRequestsBlocksLiveLongerButNotForEver) {
   for (const std::int64_t later_s : {500, 700}) {  // 600 seconds against 300
-    CacheOptions options = Desk::small(4);
+    CacheOptions options = CacheFixture::small(4);
     options.policy = &time_to_live_policy();
-    Desk desk(options);
-    Domain urgent = desk.everyone();
+    CacheFixture fixture(options);
+    CacheScope urgent = fixture.everyone();
     urgent.priority = -1;
-    desk.serve(urgent, counting(100, 8));
-    desk.cache().advance_time(later_s * 1'000'000'000 - 300'000'000'000);
-    desk.serve(counting(200, 8));
-    desk.serve(counting(300, 4));
-    const bool urgent_is_whole = desk.matched(counting(100, 9)) == 8;
+    fixture.serve(urgent, counting(100, 8));
+    fixture.cache().advance_time(later_s * 1'000'000'000 - 300'000'000'000);
+    fixture.serve(counting(200, 8));
+    fixture.serve(counting(300, 4));
+    const bool urgent_is_whole = fixture.matched(counting(100, 9)) == 8;
     EXPECT_EQ(urgent_is_whole, later_s < 600);
-    EXPECT_EQ(desk.matched(counting(200, 9)), urgent_is_whole ? 4u : 8u);
+    EXPECT_EQ(fixture.matched(counting(200, 9)), urgent_is_whole ? 4u : 8u);
   }
 }
 
 TEST(TimeToLive, ALessUrgentUseTakesNothingAwayWhileTheBlockLives) {
   for (const std::int64_t again_s : {100, 2000}) {
-    CacheOptions options = Desk::small(4);
+    CacheOptions options = CacheFixture::small(4);
     options.policy = &time_to_live_policy();
-    Desk desk(options);
-    Domain urgent = desk.everyone();
+    CacheFixture fixture(options);
+    CacheScope urgent = fixture.everyone();
     urgent.priority = -2;
-    Domain batch = desk.everyone();
+    CacheScope batch = fixture.everyone();
     batch.priority = 2;
-    desk.serve(urgent, counting(100, 8));
-    desk.cache().advance_time(again_s * 1'000'000'000);
-    { const Sequence again = desk.open(batch, counting(100, 9)); }
-    desk.serve(counting(200, 8));
-    desk.serve(counting(300, 4));
-    EXPECT_EQ(desk.matched(counting(100, 9)), again_s < 1200 ? 8u : 4u);
+    fixture.serve(urgent, counting(100, 8));
+    fixture.cache().advance_time(again_s * 1'000'000'000);
+    { const Sequence again = fixture.open(batch, counting(100, 9)); }
+    fixture.serve(counting(200, 8));
+    fixture.serve(counting(300, 4));
+    EXPECT_EQ(fixture.matched(counting(100, 9)), again_s < 1200 ? 8u : 4u);
   }
 }
 

@@ -73,7 +73,7 @@ std::vector<int> owners(const PageLayout& layout, std::uint32_t tokens) {
     for (std::size_t i = 0; i < dim; ++i) {
       const std::ptrdiff_t first = row.data - page.data();
       for (std::size_t b = 0; b < bytes; ++b) {
-        ++owners.at(static_cast<std::size_t>(first) + row.place(i) * bytes + b);
+        ++owners.at(static_cast<std::size_t>(first) + row.offset(i) * bytes + b);
       }
     }
     for (std::size_t b = 0; b < scale_bytes(layout.element); ++b) {

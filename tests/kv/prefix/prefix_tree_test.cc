@@ -58,7 +58,7 @@ class NaiveTree {
 class RandomTree {
  public:
   explicit RandomTree(std::uint64_t seed)
-      : seed_(seed), tree_({.block_tokens = 3, .slices = 2, .hash_seed = seed}) {
+      : seed_(seed), tree_({.block_tokens = 3, .groups = 2, .hash_seed = seed}) {
     parents_ = {tree_.add_root(), tree_.add_root()};
   }
 
@@ -203,24 +203,24 @@ TEST(PrefixTree, ChildrenAreVisitedInOrderOfClassAndTokens) {
   EXPECT_EQ(visited, expected);
 }
 
-TEST(PrefixTree, ARegionNeverChangesItsSaltAndAnOpenLeafHasNoChildren) {
+TEST(PrefixTree, ARegionNeverChangesItsSaltAndAPartialBlockHasNoChildren) {
   PrefixTree tree({.block_tokens = 2});
   const NodeId root = tree.add_root();
   const NodeId mine = tree.insert(root, SaltId(1), tokens_of({1, 2}));
   const NodeId leaf = tree.insert(root, kPublic, tokens_of({1}));
   EXPECT_DEATH(tree.insert(mine, SaltId(2), tokens_of({3, 4})), "never changes");
   EXPECT_DEATH(tree.insert(mine, kPublic, tokens_of({3, 4})), "never changes");
-  EXPECT_DEATH(tree.insert(leaf, kPublic, tokens_of({3, 4})), "open leaf");
+  EXPECT_DEATH(tree.insert(leaf, kPublic, tokens_of({3, 4})), "partial block");
   EXPECT_DEATH(tree.insert(root, kPublic, {}), "1 to block_tokens");
   EXPECT_DEATH(tree.insert(root, kPublic, tokens_of({5, 6, 7})), "1 to block_tokens");
   EXPECT_DEATH(tree.extend(leaf, tokens_of({2, 3})), "at most block_tokens");
   EXPECT_DEATH(PrefixTree({.block_tokens = 0}), "1 to 65535 tokens");
   EXPECT_DEATH(PrefixTree({.block_tokens = 65536}), "1 to 65535 tokens");
-  EXPECT_DEATH(PrefixTree({.slices = 0}), "1 to 65535 slices");
+  EXPECT_DEATH(PrefixTree({.groups = 0}), "1 to 65535 groups");
 }
 
 TEST(PrefixTree, OnlyABareNodeCanGo) {
-  PrefixTree tree({.block_tokens = 1, .slices = 2});
+  PrefixTree tree({.block_tokens = 1, .groups = 2});
   const NodeId root = tree.add_root();
   const NodeId node = tree.insert(root, kPublic, tokens_of({1}));
   const NodeId child = tree.insert(node, kPublic, tokens_of({2}));

@@ -127,7 +127,7 @@ class Flags(Doors):
                       [f"--apikey={SECRET}", "--prot", "1"]):
             status, said = ended(*flags)
             self.assertEqual(status, 2, said)
-            self.assertIn("is not known here", said)
+            self.assertIn("unknown option", said)
             self.assertNotIn(SECRET, said)
 
     def test_an_empty_value_is_refused_and_never_means_an_open_door(self):

@@ -76,9 +76,9 @@ class Page(unittest.TestCase):
         reply = self.server.post("/v1/chat/completions", body)[1]
         self.assertEqual(text, reply["choices"][0]["message"]["content"])
         self.assertEqual(cold["prompt"], f"{reply['usage']['prompt_tokens']} tokens")
-        self.assertEqual(cold["answer"], "12 tokens")
+        self.assertEqual(cold["output"], "12 tokens")
         self.assertEqual(cold["cached"], "0 tokens")
-        self.assertRegex(cold["first token"], r"^\d+ ms$|^[\d.]+ s$")
+        self.assertRegex(cold["TTFT"], r"^\d+ ms$|^[\d.]+ s$")
         self.assertRegex(cold["speed"], r"^[\d.]+ tok/s$")
         self.assertIn("user", cold["by source"])
         self.ask("And then?")

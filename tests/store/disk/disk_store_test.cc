@@ -9,7 +9,7 @@
 
 #include "skip_reasons.h"
 #include "store/disk/slot_io.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::store {
 namespace {
@@ -46,7 +46,7 @@ class DiskStoreWays : public testing::TestWithParam<Way> {
     }
   }
   DiskOptions options(std::uint64_t slots) {
-    DiskOptions options = desk_options(folder_.path() + "/kv", slots);
+    DiskOptions options = fixture_options(folder_.path() + "/kv", slots);
     options.use_uring = GetParam().use_uring;
     if (GetParam().is_encrypted) {
       options.key_file = folder_.path() + "/key";
@@ -64,40 +64,40 @@ TEST_P(DiskStoreWays, ManyPagesAtOnceComeBackAndAreThereAfterARestart) {
   std::vector<std::vector<std::byte>> pages;
   for (std::uint64_t i = 0; i < kPages; ++i) pages.push_back(sample_page(i, 0, disk.page_bytes));
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
     std::vector<kv::StoreTicket> tickets;
     for (std::uint64_t i = 0; i < kPages; ++i) {
-      tickets.push_back(desk.next_ticket());
-      ASSERT_TRUE(desk.store().write({tickets.back(), sample_label(i, 4), pages[i]}));
+      tickets.push_back(fixture.next_ticket());
+      ASSERT_TRUE(fixture.store().write({tickets.back(), sample_label(i, 4), pages[i]}));
     }
     for (const kv::StoreTicket ticket : tickets) {
-      EXPECT_EQ(desk.report_of(ticket).fault, StoreFault::kNone);
+      EXPECT_EQ(fixture.report_of(ticket).fault, StoreFault::kNone);
     }
-    EXPECT_EQ(desk.store().stats().pages, kPages);
+    EXPECT_EQ(fixture.store().stats().pages, kPages);
   }
-  StoreDesk desk(disk);
+  StoreFixture fixture(disk);
   std::vector<std::vector<std::byte>> read(kPages, std::vector<std::byte>(disk.page_bytes));
   std::vector<kv::StoreTicket> tickets;
-  EXPECT_TRUE(desk.finds(0)) << "waits for the index";
+  EXPECT_TRUE(fixture.finds(0)) << "waits for the index";
   for (std::uint64_t i = 0; i < kPages; ++i) {
-    tickets.push_back(desk.next_ticket());
-    desk.store().read({tickets.back(), sample_label(i, 4), read[i]});
+    tickets.push_back(fixture.next_ticket());
+    fixture.store().read({tickets.back(), sample_label(i, 4), read[i]});
   }
   for (const kv::StoreTicket ticket : tickets) {
-    EXPECT_EQ(desk.report_of(ticket).fault, StoreFault::kNone);
+    EXPECT_EQ(fixture.report_of(ticket).fault, StoreFault::kNone);
   }
   EXPECT_EQ(read, pages);
-  EXPECT_EQ(desk.store().stats().pages_read, kPages);
-  EXPECT_EQ(desk.store().stats().requests_queued, 0u);
+  EXPECT_EQ(fixture.store().stats().pages_read, kPages);
+  EXPECT_EQ(fixture.store().stats().requests_queued, 0u);
 }
 
 TEST_P(DiskStoreWays, ThePlainBytesAreOnDiskOnlyWithoutAKey) {
   const DiskOptions disk = options(8);
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
-    ASSERT_EQ(desk.write(1), StoreFault::kNone);
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(1), StoreFault::kNone);
   }
   const std::string slab = bytes_of(slab_path(disk));
   const bool has_page = slab.find(text_of(sample_page(1, 0, 64))) != std::string::npos;
@@ -111,22 +111,22 @@ TEST_P(DiskStoreWays, ThePlainBytesAreOnDiskOnlyWithoutAKey) {
 TEST_P(DiskStoreWays, AFlippedBitIsADamagedPageAndThenAMiss) {
   const DiskOptions disk = options(8);
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
-    ASSERT_EQ(desk.write(1), StoreFault::kNone);
-    ASSERT_EQ(desk.write(2), StoreFault::kNone);
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(1), StoreFault::kNone);
+    ASSERT_EQ(fixture.write(2), StoreFault::kNone);
   }
   {
     std::fstream slab(slab_path(disk), std::ios::in | std::ios::out | std::ios::binary);
     slab.seekp(2000);
     slab.put(static_cast<char>(slab.peek() ^ 4));
   }
-  StoreDesk desk(disk);
-  desk.wait_until_ready();
-  EXPECT_EQ(desk.read(1), StoreFault::kDamaged);
-  EXPECT_EQ(desk.read(1), StoreFault::kAbsent);
-  EXPECT_EQ(desk.read(2), StoreFault::kNone);
-  EXPECT_EQ(desk.store().stats().faults[static_cast<std::size_t>(StoreFault::kDamaged)], 1u);
+  StoreFixture fixture(disk);
+  fixture.wait_until_ready();
+  EXPECT_EQ(fixture.read(1), StoreFault::kDamaged);
+  EXPECT_EQ(fixture.read(1), StoreFault::kAbsent);
+  EXPECT_EQ(fixture.read(2), StoreFault::kNone);
+  EXPECT_EQ(fixture.store().stats().faults[static_cast<std::size_t>(StoreFault::kDamaged)], 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DiskStoreWays,
@@ -135,41 +135,41 @@ INSTANTIATE_TEST_SUITE_P(Ways, DiskStoreWays,
 
 TEST(DiskStore, APageIsGivenToNobodyWhoAsksForAnother) {
   const TemporaryFolder folder;
-  StoreDesk desk(desk_options(folder.path()));
-  desk.wait_until_ready();
-  ASSERT_EQ(desk.write(1, 5), StoreFault::kNone);
+  StoreFixture fixture(fixture_options(folder.path()));
+  fixture.wait_until_ready();
+  ASSERT_EQ(fixture.write(1, 5), StoreFault::kNone);
   kv::PageLabel other_tokens = sample_label(1, 4, 5);
   other_tokens.tokens[2] = TokenId(7);
   kv::PageLabel other_parent = sample_label(1, 4, 5);
   other_parent.parent = {};
   kv::PageLabel fewer_tokens = sample_label(1, 3, 5);
-  EXPECT_EQ(desk.read(1, other_tokens), StoreFault::kForeign);
-  EXPECT_EQ(desk.read(1, other_parent), StoreFault::kForeign);
-  EXPECT_EQ(desk.read(1, fewer_tokens), StoreFault::kForeign);
-  EXPECT_EQ(desk.read(1, sample_label(1, 4, 6)), StoreFault::kForeign);
-  EXPECT_EQ(desk.read(1, 5), StoreFault::kNone) << "and it is still there for its owner";
+  EXPECT_EQ(fixture.read(1, other_tokens), StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(1, other_parent), StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(1, fewer_tokens), StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(1, sample_label(1, 4, 6)), StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(1, 5), StoreFault::kNone) << "and it is still there for its owner";
   kv::PageLabel other_space = sample_label(1, 4, 5);
   other_space.key.space.digest[9] = std::byte{1};
-  EXPECT_EQ(desk.read(1, other_space), StoreFault::kAbsent);
+  EXPECT_EQ(fixture.read(1, other_space), StoreFault::kAbsent);
 }
 
-TEST(DiskStore, TheLeastRecentlyUsedMakeWayAndTheFilesStayWithinTheLimit) {
+TEST(DiskStore, TheLeastRecentlyUsedAreEvictedAndTheFilesStayWithinTheLimit) {
   const TemporaryFolder folder;
-  const DiskOptions disk = desk_options(folder.path(), 8);
+  const DiskOptions disk = fixture_options(folder.path(), 8);
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
-    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(desk.write(i), StoreFault::kNone);
-    EXPECT_EQ(desk.read(0), StoreFault::kNone);
-    EXPECT_TRUE(desk.store().keeps(sample_label(1, 4).key));
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(fixture.write(i), StoreFault::kNone);
+    EXPECT_EQ(fixture.read(0), StoreFault::kNone);
+    EXPECT_TRUE(fixture.store().keeps(sample_label(1, 4).key));
   }
-  StoreDesk desk(disk);  // uses are remembered
-  desk.wait_until_ready();
-  for (std::uint64_t i = 8; i < 14; ++i) ASSERT_EQ(desk.write(i), StoreFault::kNone);
-  for (std::uint64_t i = 0; i < 14; ++i) EXPECT_EQ(desk.finds(i), i < 2 || i >= 8) << i;
-  EXPECT_EQ(desk.store().stats().pages_displaced, 6u);
-  EXPECT_EQ(desk.store().stats().pages_displaced_unread, 6u);
-  EXPECT_LE(desk.store().stats().bytes_used, disk.bytes_max);
+  StoreFixture fixture(disk);  // uses are remembered
+  fixture.wait_until_ready();
+  for (std::uint64_t i = 8; i < 14; ++i) ASSERT_EQ(fixture.write(i), StoreFault::kNone);
+  for (std::uint64_t i = 0; i < 14; ++i) EXPECT_EQ(fixture.finds(i), i < 2 || i >= 8) << i;
+  EXPECT_EQ(fixture.store().stats().pages_evicted, 6u);
+  EXPECT_EQ(fixture.store().stats().pages_evicted_unread, 6u);
+  EXPECT_LE(fixture.store().stats().bytes_used, disk.bytes_max);
   std::uintmax_t bytes = 0;
   for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
     bytes += file.file_size();
@@ -179,36 +179,36 @@ TEST(DiskStore, TheLeastRecentlyUsedMakeWayAndTheFilesStayWithinTheLimit) {
 
 TEST(DiskStore, SlabsOfOtherPageSizesShareTheLimitAndAreCutToHalf) {
   const TemporaryFolder folder;
-  DiskOptions disk = desk_options(folder.path(), 40);
+  DiskOptions disk = fixture_options(folder.path(), 40);
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
-    for (std::uint64_t i = 0; i < 40; ++i) ASSERT_EQ(desk.write(i), StoreFault::kNone);
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    for (std::uint64_t i = 0; i < 40; ++i) ASSERT_EQ(fixture.write(i), StoreFault::kNone);
   }
   DiskOptions other = disk;
   other.page_bytes = 3000;
   {
-    StoreDesk desk(other);
-    desk.wait_until_ready();
-    for (std::uint64_t i = 0; i < 200; ++i) ASSERT_EQ(desk.write(i), StoreFault::kNone);
-    EXPECT_GT(desk.store().stats().pages, 10u);
-    EXPECT_LE(desk.store().stats().bytes_used, disk.bytes_max);
+    StoreFixture fixture(other);
+    fixture.wait_until_ready();
+    for (std::uint64_t i = 0; i < 200; ++i) ASSERT_EQ(fixture.write(i), StoreFault::kNone);
+    EXPECT_GT(fixture.store().stats().pages, 10u);
+    EXPECT_LE(fixture.store().stats().bytes_used, disk.bytes_max);
   }
-  StoreDesk desk(disk);
-  desk.wait_until_ready();
+  StoreFixture fixture(disk);
+  fixture.wait_until_ready();
   std::uint64_t found = 0;
-  for (std::uint64_t i = 0; i < 40; ++i) found += desk.read(i) == StoreFault::kNone ? 1 : 0;
+  for (std::uint64_t i = 0; i < 40; ++i) found += fixture.read(i) == StoreFault::kNone ? 1 : 0;
   EXPECT_GE(found, 12u);
   EXPECT_LE(found, 20u);
 }
 
 TEST(DiskStore, ARemovedOwnersBytesAreGoneFromTheDiskAndNobodyElses) {
   const TemporaryFolder folder;
-  const DiskOptions disk = desk_options(folder.path());
-  StoreDesk desk(disk);
-  desk.wait_until_ready();
-  for (std::uint64_t i = 0; i < 20; ++i) ASSERT_EQ(desk.write(i, i % 2), StoreFault::kNone);
-  const Result<kv::Removal> removed = desk.store().remove(sample_owner(1));
+  const DiskOptions disk = fixture_options(folder.path());
+  StoreFixture fixture(disk);
+  fixture.wait_until_ready();
+  for (std::uint64_t i = 0; i < 20; ++i) ASSERT_EQ(fixture.write(i, i % 2), StoreFault::kNone);
+  const Result<kv::Removal> removed = fixture.store().remove(sample_owner(1));
   ASSERT_TRUE(removed.ok());
   EXPECT_EQ(removed.value().pages, 10u);
   EXPECT_TRUE(removed.value().overwritten);
@@ -216,32 +216,32 @@ TEST(DiskStore, ARemovedOwnersBytesAreGoneFromTheDiskAndNobodyElses) {
   for (std::uint64_t i = 0; i < 20; ++i) {
     const bool is_there = slab.find(text_of(sample_page(i, 0, 64))) != std::string::npos;
     EXPECT_EQ(is_there, i % 2 == 0) << i;
-    EXPECT_EQ(desk.read(i, i % 2), i % 2 == 0 ? StoreFault::kNone : StoreFault::kAbsent);
+    EXPECT_EQ(fixture.read(i, i % 2), i % 2 == 0 ? StoreFault::kNone : StoreFault::kAbsent);
   }
-  const Result<kv::Removal> all = desk.store().remove_all();
+  const Result<kv::Removal> all = fixture.store().remove_all();
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(all.value().pages, 10u);
-  EXPECT_EQ(desk.store().stats().pages, 0u);
+  EXPECT_EQ(fixture.store().stats().pages, 0u);
 }
 
 // What a kill would leave is what the files hold: a copy of them is opened.
 TEST(DiskStore, AWriteIsDurableAfterAFlushAndByItselfWithinASecond) {
   const TemporaryFolder folder;
-  DiskOptions disk = desk_options(folder.path() + "/kv");
-  StoreDesk desk(disk);
-  desk.wait_until_ready();
+  DiskOptions disk = fixture_options(folder.path() + "/kv");
+  StoreFixture fixture(disk);
+  fixture.wait_until_ready();
   const auto copy_holds = [&](const std::string& name, std::uint64_t page) {
     DiskOptions copy = disk;
     copy.path = folder.path() + "/" + name;
     std::filesystem::copy(disk.path, copy.path);
-    StoreDesk other(copy);
+    StoreFixture other(copy);
     other.wait_until_ready();
     return other.read(page) == StoreFault::kNone;
   };
-  ASSERT_EQ(desk.write(1), StoreFault::kNone);
-  ASSERT_TRUE(desk.store().flush(kFlushNs).ok());
+  ASSERT_EQ(fixture.write(1), StoreFault::kNone);
+  ASSERT_TRUE(fixture.store().flush(kFlushNs).ok());
   EXPECT_TRUE(copy_holds("flushed", 1));
-  ASSERT_EQ(desk.write(2), StoreFault::kNone);
+  ASSERT_EQ(fixture.write(2), StoreFault::kNone);
   std::this_thread::sleep_for(milliseconds(800));
   // A busy machine may take longer over a sync.
   bool is_held = false;
@@ -254,23 +254,23 @@ TEST(DiskStore, AWriteIsDurableAfterAFlushAndByItselfWithinASecond) {
 
 TEST(DiskStore, ATruncatedSlabLosesItsEndOnly) {
   const TemporaryFolder folder;
-  const DiskOptions disk = desk_options(folder.path(), 16);
+  const DiskOptions disk = fixture_options(folder.path(), 16);
   {
-    StoreDesk desk(disk);
-    desk.wait_until_ready();
-    for (std::uint64_t i = 0; i < 16; ++i) ASSERT_EQ(desk.write(i), StoreFault::kNone);
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    for (std::uint64_t i = 0; i < 16; ++i) ASSERT_EQ(fixture.write(i), StoreFault::kNone);
   }
   std::filesystem::resize_file(slab_path(disk), 8192 * 5 + 100);
-  StoreDesk desk(disk);
-  desk.wait_until_ready();
+  StoreFixture fixture(disk);
+  fixture.wait_until_ready();
   std::uint64_t found = 0;
-  for (std::uint64_t i = 0; i < 16; ++i) found += desk.read(i) == StoreFault::kNone ? 1 : 0;
+  for (std::uint64_t i = 0; i < 16; ++i) found += fixture.read(i) == StoreFault::kNone ? 1 : 0;
   EXPECT_EQ(found, 5u);
 }
 
 TEST(DiskStore, FilesThatAreNotOursAndOtherKeysAreRefusedWithTheirName) {
   const TemporaryFolder folder;
-  const DiskOptions disk = desk_options(folder.path() + "/kv");
+  const DiskOptions disk = fixture_options(folder.path() + "/kv");
   std::filesystem::create_directory(disk.path);
   const std::string index = std::filesystem::path(slab_path(disk)).replace_extension(".index");
   std::ofstream(index) << "a poem\nof two lines, which nobody may overwrite, whatever it takes\n";
@@ -295,7 +295,7 @@ TEST(DiskStore, FilesThatAreNotOursAndOtherKeysAreRefusedWithTheirName) {
 
 TEST(DiskStore, ALimitWithoutRoomForASlotIsRefusedWithBothNumbers) {
   const TemporaryFolder folder;
-  DiskOptions disk = desk_options(folder.path());
+  DiskOptions disk = fixture_options(folder.path());
   disk.bytes_max = 10'000;
   const auto opened = DiskStore::open(disk);
   ASSERT_FALSE(opened.ok());
@@ -305,7 +305,7 @@ TEST(DiskStore, ALimitWithoutRoomForASlotIsRefusedWithBothNumbers) {
 
 TEST(DiskStore, TheFolderIsForItsOwnerAlone) {
   const TemporaryFolder folder;
-  const DiskOptions disk = desk_options(folder.path() + "/a/kv");
+  const DiskOptions disk = fixture_options(folder.path() + "/a/kv");
   ASSERT_TRUE(DiskStore::open(disk).ok());
   struct stat now = {};
   ASSERT_EQ(::stat(disk.path.c_str(), &now), 0);

@@ -10,7 +10,7 @@
 
 namespace pagoda::store {
 
-class FaultyFile final : public File {
+class FaultyFile final : public DiskFile {
  public:
   FaultyFile(FaultyDisk& disk, FaultyDisk::Content& content) : disk_(disk), content_(content) {}
   IoResult read_at(std::uint64_t offset, std::span<std::byte> bytes) override {

@@ -31,9 +31,9 @@ class Gate {
   bool is_open_ = true;
 };
 
-class GatedFile final : public File {
+class GatedFile final : public DiskFile {
  public:
-  GatedFile(std::unique_ptr<File> file, Gate& gate) : file_(std::move(file)), gate_(gate) {}
+  GatedFile(std::unique_ptr<DiskFile> file, Gate& gate) : file_(std::move(file)), gate_(gate) {}
   IoResult read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
     if (offset > 0) gate_.pass();  // the header is read by open()
     return file_->read_at(offset, bytes);
@@ -46,7 +46,7 @@ class GatedFile final : public File {
   std::uint64_t bytes() const override { return file_->bytes(); }
 
  private:
-  std::unique_ptr<File> file_;
+  std::unique_ptr<DiskFile> file_;
   Gate& gate_;
 };
 

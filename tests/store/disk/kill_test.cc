@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/random.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::store {
 namespace {
@@ -20,13 +20,13 @@ constexpr std::uint64_t kFlushNs = 10'000'000'000;
 
 // Writes pages from `first` on and tells the pipe each number that a flush made durable.
 [[noreturn]] void write_for_ever(const DiskOptions& options, std::uint64_t first, int told) {
-  StoreDesk desk(options);
-  desk.wait_until_ready();
+  StoreFixture fixture(options);
+  fixture.wait_until_ready();
   for (std::uint64_t number = first;; number += 3) {
     for (std::uint64_t i = number; i < number + 3; ++i) {
-      if (desk.write(i) != StoreFault::kNone) ::_exit(3);
+      if (fixture.write(i) != StoreFault::kNone) ::_exit(3);
     }
-    if (!desk.store().flush(kFlushNs).ok()) ::_exit(4);
+    if (!fixture.store().flush(kFlushNs).ok()) ::_exit(4);
     const std::uint64_t durable[3] = {number, number + 1, number + 2};
     if (::write(told, durable, sizeof(durable)) != sizeof(durable)) ::_exit(5);
   }
@@ -34,7 +34,7 @@ constexpr std::uint64_t kFlushNs = 10'000'000'000;
 
 TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
   const TemporaryFolder folder;
-  DiskOptions options = desk_options(folder.path(), kSlots);
+  DiskOptions options = fixture_options(folder.path(), kSlots);
   options.commit_after_ns = 2'000'000;  // many commits of its own as well
   const std::uint64_t seed = fresh_seed();
   SCOPED_TRACE(seed);
@@ -67,17 +67,17 @@ TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
     ::close(told[0]);
     durable_all += durable.size();
 
-    StoreDesk desk(options);
-    desk.wait_until_ready();
+    StoreFixture fixture(options);
+    fixture.wait_until_ready();
     // Those written last cannot have made way: at most six more were begun after them.
     const std::size_t sure = std::min<std::size_t>(durable.size(), kSlots - 8);
     for (std::size_t i = durable.size() - sure; i < durable.size(); ++i) {
-      EXPECT_EQ(desk.read(durable[i]), StoreFault::kNone) << "page " << durable[i];
+      EXPECT_EQ(fixture.read(durable[i]), StoreFault::kNone) << "page " << durable[i];
     }
     const std::uint64_t first = next;
     if (!durable.empty()) next = durable.back() + 10;
     for (std::uint64_t i = first > 100 ? first - 100 : 0; i < next + 10; ++i) {
-      desk.read(i);  // EXPECTs that a page that comes back is the right one
+      fixture.read(i);  // EXPECTs that a page that comes back is the right one
     }
   }
   EXPECT_GE(durable_all, 39u) << "thirteen times three";

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "store/disk/faulty_disk.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::store {
 namespace {
@@ -32,13 +32,14 @@ class OtherSlabs : public testing::TestWithParam<Other> {
   }
 
   void fill_other() {
-    StoreDesk desk(other_, disk_.layer());
-    desk.wait_until_ready();
-    for (std::uint64_t i = 0; i < kPages; ++i) ASSERT_EQ(desk.write(i, i % 3), StoreFault::kNone);
-    ASSERT_TRUE(desk.store().flush(10'000'000'000).ok());
+    StoreFixture fixture(other_, disk_.layer());
+    fixture.wait_until_ready();
+    for (std::uint64_t i = 0; i < kPages; ++i)
+      ASSERT_EQ(fixture.write(i, i % 3), StoreFault::kNone);
+    ASSERT_TRUE(fixture.store().flush(10'000'000'000).ok());
     if (!GetParam().has_crashed) return;
     disk_.changes_until_crash = 5;
-    for (std::uint64_t i = kPages; i < kPages + kLate; ++i) desk.write(i, 1);
+    for (std::uint64_t i = kPages; i < kPages + kLate; ++i) fixture.write(i, 1);
   }
   void settle() {
     if (!GetParam().has_crashed) return;
@@ -64,7 +65,7 @@ class OtherSlabs : public testing::TestWithParam<Other> {
 
   TemporaryFolder folder_;
   FaultyDisk disk_{7};
-  DiskOptions ours_ = desk_options("/simulated");
+  DiskOptions ours_ = fixture_options("/simulated");
   DiskOptions other_ = ours_;
 };
 
@@ -72,15 +73,15 @@ TEST_P(OtherSlabs, LoseARemovedOwnersPagesAndNobodyElses) {
   fill_other();
   settle();
   {
-    StoreDesk desk(ours_, disk_.layer());
-    desk.wait_until_ready();
-    ASSERT_EQ(desk.write(100, 1), StoreFault::kNone);
-    const Result<kv::Removal> removed = desk.store().remove(sample_owner(1));
+    StoreFixture fixture(ours_, disk_.layer());
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(100, 1), StoreFault::kNone);
+    const Result<kv::Removal> removed = fixture.store().remove(sample_owner(1));
     ASSERT_TRUE(removed.ok()) << removed.error().message;
     EXPECT_GE(removed.value().pages, 1 + kPages / 3);
     EXPECT_LE(removed.value().pages, 1 + kPages / 3 + kLate);
     EXPECT_TRUE(removed.value().overwritten);
-    const Result<kv::Removal> again = desk.store().remove(sample_owner(1));
+    const Result<kv::Removal> again = fixture.store().remove(sample_owner(1));
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again.value().pages, 0u);
   }
@@ -88,13 +89,13 @@ TEST_P(OtherSlabs, LoseARemovedOwnersPagesAndNobodyElses) {
     const bool is_removed = i >= kPages || i % 3 == 1;
     EXPECT_FALSE(is_removed && is_on_disk(i)) << i;
   }
-  StoreDesk desk(other_, disk_.layer());
-  desk.wait_until_ready();
+  StoreFixture fixture(other_, disk_.layer());
+  fixture.wait_until_ready();
   for (std::uint64_t i = 0; i < kPages; ++i) {
-    EXPECT_EQ(desk.read(i, i % 3), i % 3 == 1 ? StoreFault::kAbsent : StoreFault::kNone) << i;
+    EXPECT_EQ(fixture.read(i, i % 3), i % 3 == 1 ? StoreFault::kAbsent : StoreFault::kNone) << i;
   }
   for (std::uint64_t i = kPages; i < kPages + kLate; ++i) {
-    EXPECT_EQ(desk.read(i, 1), StoreFault::kAbsent) << i;
+    EXPECT_EQ(fixture.read(i, 1), StoreFault::kAbsent) << i;
   }
 }
 
@@ -103,12 +104,12 @@ TEST_P(OtherSlabs, GiveBackTheRoomOfWhatWasRemoved) {
   fill_other();
   settle();
   const std::uint64_t before = bytes_taken();
-  StoreDesk desk(ours_, disk_.layer());
-  desk.wait_until_ready();
-  ASSERT_TRUE(desk.store().remove(sample_owner(1)).ok());
+  StoreFixture fixture(ours_, disk_.layer());
+  fixture.wait_until_ready();
+  ASSERT_TRUE(fixture.store().remove(sample_owner(1)).ok());
   const std::uint64_t after = bytes_taken();
   EXPECT_GE(before - after, kPages / 3 * other_.page_bytes);
-  ASSERT_TRUE(desk.store().remove(sample_owner(7)).ok());
+  ASSERT_TRUE(fixture.store().remove(sample_owner(7)).ok());
   EXPECT_EQ(bytes_taken(), after);
 }
 
@@ -116,23 +117,23 @@ TEST_P(OtherSlabs, AreEmptyAfterARemovalOfEverything) {
   fill_other();
   settle();
   {
-    StoreDesk desk(ours_, disk_.layer());
-    desk.wait_until_ready();
-    ASSERT_TRUE(desk.store().remove_all().ok());
+    StoreFixture fixture(ours_, disk_.layer());
+    fixture.wait_until_ready();
+    ASSERT_TRUE(fixture.store().remove_all().ok());
   }
   for (std::uint64_t i = 0; i < kPages + kLate; ++i) EXPECT_FALSE(is_on_disk(i)) << i;
-  StoreDesk desk(other_, disk_.layer());
-  desk.wait_until_ready();
-  EXPECT_EQ(desk.store().stats().pages, 0u);
+  StoreFixture fixture(other_, disk_.layer());
+  fixture.wait_until_ready();
+  EXPECT_EQ(fixture.store().stats().pages, 0u);
 }
 
 TEST_P(OtherSlabs, ThatCannotBeWrittenMakeTheRemovalAnError) {
   fill_other();
   settle();
-  StoreDesk desk(ours_, disk_.layer());
-  desk.wait_until_ready();
+  StoreFixture fixture(ours_, disk_.layer());
+  fixture.wait_until_ready();
   disk_.faults.is_read_only = true;
-  EXPECT_FALSE(desk.store().remove(sample_owner(1)).ok());
+  EXPECT_FALSE(fixture.store().remove(sample_owner(1)).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OtherSlabs,

@@ -24,11 +24,11 @@ inline kv::PageLabel sample_label(std::uint64_t number, std::uint32_t block_toke
   for (std::uint64_t i = 0; i < 4; ++i) {
     const std::uint64_t name = random_bits(number, 1, i);
     const std::uint64_t parent = random_bits(number, 2, i);
-    std::memcpy(label.key.name.digest.data() + 8 * i, &name, 8);
+    std::memcpy(label.key.hash.digest.data() + 8 * i, &name, 8);
     std::memcpy(label.parent.digest.data() + 8 * i, &parent, 8);
   }
   label.key.space.digest[0] = static_cast<std::byte>(number % 3);
-  label.key.slice = static_cast<std::uint32_t>(number % 2);
+  label.key.group = static_cast<std::uint32_t>(number % 2);
   label.owner = sample_owner(owner);
   for (std::uint32_t i = 0; i < block_tokens; ++i) {
     label.tokens.emplace_back(static_cast<std::uint32_t>(random_bits(number, 3, i) % 50000));

@@ -7,14 +7,14 @@
 #include <functional>
 
 #include "store/disk/faulty_disk.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::store {
 namespace {
 
 using kv::StoreFault;
 
-TEST(RefusedWrites, AreToldFromWritesThatComeTooFast) {
+TEST(RefusedWrites, AreDistinctFromWritesThatComeTooFast) {
   struct Case {
     const char* name;
     std::function<void(FaultyDisk&)> harm;
@@ -27,40 +27,41 @@ TEST(RefusedWrites, AreToldFromWritesThatComeTooFast) {
   };
   for (const Case& each : kCases) {
     FaultyDisk disk(1);
-    DiskOptions options = desk_options("/simulated");
+    DiskOptions options = fixture_options("/simulated");
     options.failures_max = 3;
     options.retry_after_ns = 200'000'000;
-    StoreDesk desk(options, disk.layer());
-    desk.wait_until_ready();
-    EXPECT_TRUE(desk.store().takes_writes()) << each.name;
+    StoreFixture fixture(options, disk.layer());
+    fixture.wait_until_ready();
+    EXPECT_TRUE(fixture.store().takes_writes()) << each.name;
     each.harm(disk);
-    for (std::uint64_t i = 0; i < 3; ++i) EXPECT_NE(desk.write(i), StoreFault::kNone) << each.name;
-    EXPECT_FALSE(desk.store().takes_writes()) << each.name;
-    EXPECT_EQ(desk.write(9), StoreFault::kOff) << each.name;
-    EXPECT_THAT(desk.store().stats().condition, testing::HasSubstr(each.cause)) << each.name;
-    EXPECT_TRUE(desk.store().flush(1'000'000'000).ok()) << each.name << ": nothing waits";
+    for (std::uint64_t i = 0; i < 3; ++i)
+      EXPECT_NE(fixture.write(i), StoreFault::kNone) << each.name;
+    EXPECT_FALSE(fixture.store().takes_writes()) << each.name;
+    EXPECT_EQ(fixture.write(9), StoreFault::kOff) << each.name;
+    EXPECT_THAT(fixture.store().stats().condition, testing::HasSubstr(each.cause)) << each.name;
+    EXPECT_TRUE(fixture.store().flush(1'000'000'000).ok()) << each.name << ": nothing waits";
     disk.faults = {};
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
-    EXPECT_TRUE(desk.store().takes_writes()) << each.name << ": it is tried again";
-    EXPECT_EQ(desk.write(10), StoreFault::kNone) << each.name;
-    EXPECT_EQ(desk.store().stats().condition, "") << each.name;
+    EXPECT_TRUE(fixture.store().takes_writes()) << each.name << ": it is tried again";
+    EXPECT_EQ(fixture.write(10), StoreFault::kNone) << each.name;
+    EXPECT_EQ(fixture.store().stats().condition, "") << each.name;
   }
 }
 
 TEST(RefusedWrites, AreKnownFromTheStartOnAReadOnlyFileSystem) {
   FaultyDisk disk(2);
-  const DiskOptions options = desk_options("/simulated");
+  const DiskOptions options = fixture_options("/simulated");
   {
-    StoreDesk desk(options, disk.layer());
-    desk.wait_until_ready();
-    ASSERT_EQ(desk.write(1), StoreFault::kNone);
+    StoreFixture fixture(options, disk.layer());
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(1), StoreFault::kNone);
   }
   disk.faults.is_read_only = true;
-  StoreDesk desk(options, disk.layer());
-  EXPECT_FALSE(desk.store().takes_writes());
-  desk.wait_until_ready();
-  EXPECT_FALSE(desk.store().takes_writes());
-  EXPECT_EQ(desk.read(1), StoreFault::kNone);
+  StoreFixture fixture(options, disk.layer());
+  EXPECT_FALSE(fixture.store().takes_writes());
+  fixture.wait_until_ready();
+  EXPECT_FALSE(fixture.store().takes_writes());
+  EXPECT_EQ(fixture.read(1), StoreFault::kNone);
 }
 
 // The system itself refuses: no file may be written beyond its first byte.
@@ -87,20 +88,20 @@ class FileSizeLimit {
 TEST(RefusedWrites, OfRealFilesAreFaultsWithTheirCause) {
   for (const bool use_uring : {true, false}) {
     const TemporaryFolder folder;
-    DiskOptions options = desk_options(folder.path());
+    DiskOptions options = fixture_options(folder.path());
     options.failures_max = 2;
     options.use_uring = use_uring;
-    StoreDesk desk(options);
-    desk.wait_until_ready();
-    ASSERT_EQ(desk.write(1), StoreFault::kNone);
-    ASSERT_TRUE(desk.store().flush(10'000'000'000).ok());
+    StoreFixture fixture(options);
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(1), StoreFault::kNone);
+    ASSERT_TRUE(fixture.store().flush(10'000'000'000).ok());
     {
       const FileSizeLimit limit;
-      EXPECT_EQ(desk.write(2), StoreFault::kIo);
-      EXPECT_EQ(desk.write(3), StoreFault::kIo);
-      EXPECT_FALSE(desk.store().takes_writes());
-      EXPECT_THAT(desk.store().stats().condition, testing::HasSubstr("File too large"));
-      EXPECT_EQ(desk.read(1), StoreFault::kNone);
+      EXPECT_EQ(fixture.write(2), StoreFault::kIo);
+      EXPECT_EQ(fixture.write(3), StoreFault::kIo);
+      EXPECT_FALSE(fixture.store().takes_writes());
+      EXPECT_THAT(fixture.store().stats().condition, testing::HasSubstr("File too large"));
+      EXPECT_EQ(fixture.read(1), StoreFault::kNone);
     }
   }
 }

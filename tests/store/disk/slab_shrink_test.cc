@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "store/disk/faulty_disk.h"
 #include "store/disk/slab_shrink.h"
-#include "store/disk/store_desk.h"
+#include "store/disk/store_fixture.h"
 
 namespace pagoda::store {
 namespace {
@@ -18,14 +18,15 @@ using kv::StoreFault;
 constexpr std::uint64_t kPages = 16;
 
 // Writes them in order, then uses some of them again, by seed. Returns all, used last first.
-std::vector<std::uint64_t> fill(StoreDesk& desk, std::uint64_t seed) {
-  desk.wait_until_ready();
+std::vector<std::uint64_t> fill(StoreFixture& fixture, std::uint64_t seed) {
+  fixture.wait_until_ready();
   std::vector<std::uint64_t> order(kPages);
   std::iota(order.begin(), order.end(), 0);
-  for (const std::uint64_t page : order) EXPECT_EQ(desk.write(page, page % 2), StoreFault::kNone);
+  for (const std::uint64_t page : order)
+    EXPECT_EQ(fixture.write(page, page % 2), StoreFault::kNone);
   for (std::uint64_t i = 0; i < 2 * kPages; ++i) {
     const std::uint64_t page = random_bits(seed, 7, i) % kPages;
-    EXPECT_EQ(desk.read(page, page % 2), StoreFault::kNone);
+    EXPECT_EQ(fixture.read(page, page % 2), StoreFault::kNone);
     order.erase(std::find(order.begin(), order.end(), page));
     order.push_back(page);
   }
@@ -38,56 +39,56 @@ TEST(SlabShrink, DropsThePagesThatWereUsedLongestAgo) {
     FaultyDisk disk(slots);
     std::vector<std::uint64_t> order;
     {
-      StoreDesk desk(desk_options("/simulated", kPages), disk.layer());
-      order = fill(desk, slots);
+      StoreFixture fixture(fixture_options("/simulated", kPages), disk.layer());
+      order = fill(fixture, slots);
     }
     for (int start = 0; start < 2; ++start) {
-      StoreDesk desk(desk_options("/simulated", slots), disk.layer());
-      desk.wait_until_ready();
-      EXPECT_EQ(desk.store().stats().pages, slots);
+      StoreFixture fixture(fixture_options("/simulated", slots), disk.layer());
+      fixture.wait_until_ready();
+      EXPECT_EQ(fixture.store().stats().pages, slots);
       for (std::uint64_t i = 0; i < kPages; ++i) {
-        ASSERT_EQ(desk.finds(order[i]), i < slots) << i << " of " << slots;
+        ASSERT_EQ(fixture.finds(order[i]), i < slots) << i << " of " << slots;
       }
       for (std::uint64_t i = 0; i < slots; ++i) {
-        ASSERT_EQ(desk.read(order[slots - 1 - i], order[slots - 1 - i] % 2), StoreFault::kNone);
+        ASSERT_EQ(fixture.read(order[slots - 1 - i], order[slots - 1 - i] % 2), StoreFault::kNone);
       }
     }
-    const DiskOptions limit = desk_options("/simulated", slots);
+    const DiskOptions limit = fixture_options("/simulated", slots);
     EXPECT_LE(disk.bytes(), limit.bytes_max) << slots;
   }
 }
 
 TEST(SlabShrink, ASlabOfAnotherPageSizeLosesWhatWasUsedLongestAgoToo) {
   const TemporaryFolder folder;
-  DiskOptions options = desk_options(folder.path(), kPages);
+  DiskOptions options = fixture_options(folder.path(), kPages);
   std::vector<std::uint64_t> order;
   {
-    StoreDesk desk(options);
-    order = fill(desk, 5);
+    StoreFixture fixture(options);
+    order = fill(fixture, 5);
   }
   DiskOptions other = options;
   other.block_tokens = 8;
   {
-    StoreDesk desk(other);  // what is not its own is cut to half
-    desk.wait_until_ready();
+    StoreFixture fixture(other);  // what is not its own is cut to half
+    fixture.wait_until_ready();
   }
-  StoreDesk desk(options);
-  desk.wait_until_ready();
-  const std::uint64_t left = desk.store().stats().pages;
+  StoreFixture fixture(options);
+  fixture.wait_until_ready();
+  const std::uint64_t left = fixture.store().stats().pages;
   EXPECT_GT(left, 0u);
   EXPECT_LT(left, kPages);
-  for (std::uint64_t i = 0; i < kPages; ++i) EXPECT_EQ(desk.finds(order[i]), i < left) << i;
+  for (std::uint64_t i = 0; i < kPages; ++i) EXPECT_EQ(fixture.finds(order[i]), i < left) << i;
 }
 
 // Pages may be lost; none is another's, and what is removed is gone from every sector.
 TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
   for (std::int64_t at = 0; at < 400; ++at) {
     FaultyDisk disk(static_cast<std::uint64_t>(at));
-    const DiskOptions large = desk_options("/simulated", kPages);
-    const DiskOptions small = desk_options("/simulated", 6);
+    const DiskOptions large = fixture_options("/simulated", kPages);
+    const DiskOptions small = fixture_options("/simulated", 6);
     {
-      StoreDesk desk(large, disk.layer());
-      fill(desk, 3);
+      StoreFixture fixture(large, disk.layer());
+      fill(fixture, 3);
     }
     disk.changes_until_crash = at;
     {
@@ -96,12 +97,12 @@ TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
     }
     disk.crash();
     disk.changes_until_crash = -1;
-    StoreDesk desk(at % 2 == 0 ? large : small, disk.layer());
-    desk.wait_until_ready();
+    StoreFixture fixture(at % 2 == 0 ? large : small, disk.layer());
+    fixture.wait_until_ready();
     if (at % 3 != 0) {
-      for (std::uint64_t page = 0; page < kPages; ++page) desk.read(page, page % 2);
+      for (std::uint64_t page = 0; page < kPages; ++page) fixture.read(page, page % 2);
     }
-    ASSERT_TRUE(desk.store().remove(sample_owner(1)).ok());
+    ASSERT_TRUE(fixture.store().remove(sample_owner(1)).ok());
     for (std::uint64_t page = 1; page < kPages; page += 2) {
       const std::vector<std::byte> bytes = sample_page(page, 0, large.page_bytes);
       const std::string part(reinterpret_cast<const char*>(bytes.data()) + 1024, 256);
@@ -131,11 +132,12 @@ TEST(DiskLimit, CountsWhatTheStoresFilesTakeOnDisk) {
   const TemporaryFolder folder;
   EXPECT_EQ(bytes_taken(folder.path() + "/none"), 0u);
   EXPECT_EQ(bytes_taken(folder.path()), 0u);
-  const DiskOptions options = desk_options(folder.path(), 1000);
+  const DiskOptions options = fixture_options(folder.path(), 1000);
   {
-    StoreDesk desk(options);
-    desk.wait_until_ready();
-    for (std::uint64_t page = 0; page < 20; ++page) ASSERT_EQ(desk.write(page), StoreFault::kNone);
+    StoreFixture fixture(options);
+    fixture.wait_until_ready();
+    for (std::uint64_t page = 0; page < 20; ++page)
+      ASSERT_EQ(fixture.write(page), StoreFault::kNone);
   }
   std::ofstream(folder.path() + "/notes.txt") << std::string(1 << 20, 'x');  // of somebody else
   const std::uint64_t slots = 20 * SlotGeometry{options.page_bytes, 4}.slot_bytes();

@@ -60,7 +60,7 @@ TEST(SlotTable, FindsWhatIsInItThroughAnyOrderOfComingAndGoing) {
   }
 }
 
-TEST(SlotIndex, APinnedSlotDoesNotMakeWay) {
+TEST(SlotIndex, APinnedSlotIsNotEvicted) {
   SlotIndex index(2);
   index.finish_loading();
   for (std::uint64_t i = 0; i < 2; ++i) index.place(index.take(true).value(), record_of(i));
@@ -71,7 +71,7 @@ TEST(SlotIndex, APinnedSlotDoesNotMakeWay) {
   EXPECT_FALSE(index.take(true).has_value()) << "one is pinned, the other is taken";
   index.unpin(oldest);
   EXPECT_EQ(index.take(true), oldest);
-  EXPECT_EQ(index.displaced(), 2u);
+  EXPECT_EQ(index.evicted(), 2u);
 }
 
 TEST(SlotIndex, OfTwoSlotsWithOneKeyTheLaterUsedIsLoaded) {

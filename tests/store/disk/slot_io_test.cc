@@ -14,7 +14,7 @@ namespace pagoda::store {
 namespace {
 
 // A file whose bytes come when somebody sends them.
-class PipeFile final : public File {
+class PipeFile final : public DiskFile {
  public:
   PipeFile() { EXPECT_EQ(::pipe(ends_.data()), 0); }
   ~PipeFile() override {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "store/test_mover.h"
+#include "store/test_page_copier.h"
 
 namespace pagoda::store {
 namespace {
@@ -14,15 +14,16 @@ constexpr std::uint64_t kPage = 64;
 
 kv::PageLabel label(std::uint32_t number, std::uint8_t owner = 0) {
   kv::PageLabel made;
-  made.key.name.digest[0] = static_cast<std::byte>(number);
+  made.key.hash.digest[0] = static_cast<std::byte>(number);
   made.owner.bytes[0] = static_cast<std::byte>(owner);
   made.tokens = {TokenId(number)};
   return made;
 }
 
-struct Desk {
-  explicit Desk(std::uint64_t pages, std::unique_ptr<kv::PageMover> mover = kv::memory_mover())
-      : owned(HostStore::open({.bytes_max = pages * kPage, .page_bytes = kPage}, std::move(mover))
+struct Fixture {
+  explicit Fixture(std::uint64_t pages,
+                   std::unique_ptr<kv::PageCopier> copier = kv::memory_copier())
+      : owned(HostStore::open({.bytes_max = pages * kPage, .page_bytes = kPage}, std::move(copier))
                   .value()) {}
 
   kv::StoreFault wait(kv::StoreTicket ticket) {
@@ -54,87 +55,88 @@ struct Desk {
 };
 
 TEST(HostStore, GivesBackWhatWasWritten) {
-  Desk desk(4);
-  ASSERT_TRUE(desk.write(1, 7));
+  Fixture fixture(4);
+  ASSERT_TRUE(fixture.write(1, 7));
   std::vector<std::byte> page;
-  EXPECT_EQ(desk.read(label(1), page), kv::StoreFault::kNone);
+  EXPECT_EQ(fixture.read(label(1), page), kv::StoreFault::kNone);
   EXPECT_EQ(page, std::vector<std::byte>(kPage, std::byte{7}));
-  EXPECT_EQ(desk.read(label(2), page), kv::StoreFault::kAbsent);
+  EXPECT_EQ(fixture.read(label(2), page), kv::StoreFault::kAbsent);
   EXPECT_EQ(page, std::vector<std::byte>(kPage, std::byte{0xEE}));
 }
 
 TEST(HostStore, RefusesALabelThatIsNotTheOneItKeeps) {
-  Desk desk(4);
-  ASSERT_TRUE(desk.write(1, 7));
+  Fixture fixture(4);
+  ASSERT_TRUE(fixture.write(1, 7));
   kv::PageLabel other = label(1);
   other.tokens = {TokenId(99)};
   std::vector<std::byte> page;
-  EXPECT_EQ(desk.read(other, page), kv::StoreFault::kForeign);
-  EXPECT_EQ(desk.read(label(1, 3), page), kv::StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(other, page), kv::StoreFault::kForeign);
+  EXPECT_EQ(fixture.read(label(1, 3), page), kv::StoreFault::kForeign);
 }
 
-TEST(HostStore, KeepsWithinItsBytesAndGivesUpWhatWasUsedLongestAgo) {
-  Desk desk(3);
-  for (std::uint32_t i = 1; i <= 3; ++i) ASSERT_TRUE(desk.write(i, static_cast<std::uint8_t>(i)));
-  EXPECT_TRUE(desk.store.keeps(label(1).key));  // a use
-  ASSERT_TRUE(desk.write(4, 4));
-  EXPECT_TRUE(desk.store.keeps(label(1).key));
-  EXPECT_FALSE(desk.store.keeps(label(2).key));
-  const kv::StoreStats stats = desk.store.stats();
+TEST(HostStore, KeepsWithinItsBytesAndEvictsTheLeastRecentlyUsed) {
+  Fixture fixture(3);
+  for (std::uint32_t i = 1; i <= 3; ++i)
+    ASSERT_TRUE(fixture.write(i, static_cast<std::uint8_t>(i)));
+  EXPECT_TRUE(fixture.store.keeps(label(1).key));  // a use
+  ASSERT_TRUE(fixture.write(4, 4));
+  EXPECT_TRUE(fixture.store.keeps(label(1).key));
+  EXPECT_FALSE(fixture.store.keeps(label(2).key));
+  const kv::StoreStats stats = fixture.store.stats();
   EXPECT_EQ(stats.pages, 3u);
   EXPECT_LE(stats.bytes_used, stats.bytes_max);
-  EXPECT_EQ(stats.pages_displaced, 1u);
-  EXPECT_EQ(stats.pages_displaced_unread, 1u);
+  EXPECT_EQ(stats.pages_evicted, 1u);
+  EXPECT_EQ(stats.pages_evicted_unread, 1u);
 }
 
 TEST(HostStore, FindsAnUnbrokenBeginning) {
-  Desk desk(4);
-  ASSERT_TRUE(desk.write(1, 1) && desk.write(2, 2) && desk.write(4, 4));
+  Fixture fixture(4);
+  ASSERT_TRUE(fixture.write(1, 1) && fixture.write(2, 2) && fixture.write(4, 4));
   const std::vector<kv::PageKey> keys = {label(1).key, label(2).key, label(3).key, label(4).key};
-  EXPECT_EQ(desk.store.find(99, keys), 2u);
+  EXPECT_EQ(fixture.store.find(99, keys), 2u);
 }
 
 TEST(HostStore, RemovesAnOwnersPagesAndNobodyElses) {
-  Desk desk(4);
-  ASSERT_TRUE(desk.write(1, 1, 5) && desk.write(2, 2, 6) && desk.write(3, 3, 5));
-  const Result<kv::Removal> removed = desk.store.remove(label(0, 5).owner);
+  Fixture fixture(4);
+  ASSERT_TRUE(fixture.write(1, 1, 5) && fixture.write(2, 2, 6) && fixture.write(3, 3, 5));
+  const Result<kv::Removal> removed = fixture.store.remove(label(0, 5).owner);
   EXPECT_EQ(removed.value().pages, 2u);
   EXPECT_TRUE(removed.value().overwritten);
-  EXPECT_FALSE(desk.store.keeps(label(1).key) || desk.store.keeps(label(3).key));
-  EXPECT_TRUE(desk.store.keeps(label(2).key));
-  EXPECT_EQ(desk.store.remove_all().value().pages, 1u);
-  EXPECT_EQ(desk.store.stats().pages, 0u);
+  EXPECT_FALSE(fixture.store.keeps(label(1).key) || fixture.store.keeps(label(3).key));
+  EXPECT_TRUE(fixture.store.keeps(label(2).key));
+  EXPECT_EQ(fixture.store.remove_all().value().pages, 1u);
+  EXPECT_EQ(fixture.store.stats().pages, 0u);
 }
 
 TEST(HostStore, ACopyThatFailsIsNotKeptAndLosesNothing) {
-  const auto control = std::make_shared<MoverControl>();
-  Desk desk(4, std::make_unique<TestMover>(control));
-  ASSERT_TRUE(desk.write(1, 7));
+  const auto control = std::make_shared<CopierControl>();
+  Fixture fixture(4, std::make_unique<TestCopier>(control));
+  ASSERT_TRUE(fixture.write(1, 7));
   control->fail_calls = 1;
-  EXPECT_FALSE(desk.write(2, 8));
-  EXPECT_FALSE(desk.store.keeps(label(2).key));
+  EXPECT_FALSE(fixture.write(2, 8));
+  EXPECT_FALSE(fixture.store.keeps(label(2).key));
   std::vector<std::byte> page;
   control->fail_calls = 1;
-  EXPECT_EQ(desk.read(label(1), page), kv::StoreFault::kIo);
-  EXPECT_EQ(desk.read(label(1), page), kv::StoreFault::kNone);
+  EXPECT_EQ(fixture.read(label(1), page), kv::StoreFault::kIo);
+  EXPECT_EQ(fixture.read(label(1), page), kv::StoreFault::kNone);
   EXPECT_EQ(page, std::vector<std::byte>(kPage, std::byte{7}));
   EXPECT_EQ(control->unordered, 0u);
   for (std::uint32_t i = 10; i < 13; ++i)
-    ASSERT_TRUE(desk.write(i, 1));  // all four slots are whole
-  EXPECT_EQ(desk.store.stats().pages, 4u);
+    ASSERT_TRUE(fixture.write(i, 1));  // all four slots are whole
+  EXPECT_EQ(fixture.store.stats().pages, 4u);
 }
 
 TEST(HostStore, AManyTimesWrittenStoreGivesTheRightPages) {
-  Desk desk(8);
+  Fixture fixture(8);
   std::vector<std::byte> page;
   for (std::uint32_t round = 0; round < 200; ++round) {
     const std::uint32_t number = round * 7 % 20;
-    ASSERT_TRUE(desk.write(number, static_cast<std::uint8_t>(number + 1)));
+    ASSERT_TRUE(fixture.write(number, static_cast<std::uint8_t>(number + 1)));
     const std::uint32_t other = round * 3 % 20;
-    if (desk.read(label(other), page) == kv::StoreFault::kNone) {
+    if (fixture.read(label(other), page) == kv::StoreFault::kNone) {
       ASSERT_EQ(page, std::vector<std::byte>(kPage, static_cast<std::byte>(other + 1)));
     }
-    ASSERT_LE(desk.store.stats().pages, 8u);
+    ASSERT_LE(fixture.store.stats().pages, 8u);
   }
 }
 

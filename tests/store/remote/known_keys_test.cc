@@ -9,13 +9,13 @@ namespace {
 
 kv::PageKey key_of(std::uint64_t number) { return sample_label(number).key; }
 
-TEST(KnownKeys, KnowsWhatItLearnedAndNoOtherSliceOrSpace) {
+TEST(KnownKeys, KnowsWhatItLearnedAndNoOtherGroupOrSpace) {
   KnownKeys known(100, 1000);
   known.learn(key_of(1), 0);
   EXPECT_TRUE(known.knows(key_of(1), 0));
   EXPECT_FALSE(known.knows(key_of(2), 0));
   kv::PageKey other = key_of(1);
-  ++other.slice;
+  ++other.group;
   EXPECT_FALSE(known.knows(other, 0));
   other = key_of(1);
   other.space.digest[0] ^= std::byte{1};

@@ -54,7 +54,7 @@ TEST_P(AnyServer, WhatOneStoreWritesAnotherReads) {
   EXPECT_EQ(one.store().stats().bytes_written, 2 * StoreDriver::kPageBytes);
 }
 
-TEST_P(AnyServer, AQuestionCountsTheFirstKeysWithoutAGap) {
+TEST_P(AnyServer, ALookupCountsTheFirstKeysWithoutAGap) {
   const ServerProcess server = start();
   StoreDriver one(options(server));
   ASSERT_TRUE(one.connect());
@@ -66,7 +66,7 @@ TEST_P(AnyServer, AQuestionCountsTheFirstKeysWithoutAGap) {
   EXPECT_EQ(one.find({}), 0u);
 }
 
-TEST_P(AnyServer, AQuestionOfThousandsOfKeysIsAnsweredWhole) {
+TEST_P(AnyServer, ALookupOfThousandsOfKeysIsAnsweredWhole) {
   const ServerProcess server = start();
   StoreDriver one(options(server));
   ASSERT_TRUE(one.connect());

@@ -183,7 +183,7 @@ TEST(RemoteStore, StaysOffWithAReasonWhereItIsNotLetIn) {
   }
 }
 
-TEST(RemoteStore, GreetsWithPasswordAndDatabase) {
+TEST(RemoteStore, AuthenticatesWithPasswordAndSelectsItsDatabase) {
   std::vector<Words> heard;
   Gate greeted;
   FakeServer server([&](FakeServer::Peer& peer) {
@@ -204,7 +204,7 @@ TEST(RemoteStore, GreetsWithPasswordAndDatabase) {
             (std::vector<Words>{{"AUTH", "me", "it's \"secret\""}, {"SELECT", "3"}, {"PING"}}));
 }
 
-TEST(RemoteStore, IsOffInTimeWhereAGreetingIsNeverAnswered) {
+TEST(RemoteStore, IsOffInTimeWhereAHandshakeIsNeverAnswered) {
   FakeServer server([](FakeServer::Peer& peer) { peer.wait_until_closed(); });
   RemoteOptions options = quick_options(server.redis_url());
   options.connect_timeout_ns = 100'000'000;
@@ -223,7 +223,7 @@ TEST(RemoteStore, ALateReplyIsDroppedAndThoseAfterItAreTheirOwners) {
   FakeServer server(fake_redis([&](const Words& words) {
     if (reads++ == 0) late.pass();
     for (const std::uint64_t number : {1, 2}) {
-      if (words[1].find(sample_label(number).key.name.hex()) != std::string::npos) {
+      if (words[1].find(sample_label(number).key.hash.hex()) != std::string::npos) {
         return bulk(record_of(number));
       }
     }
@@ -347,7 +347,7 @@ TEST(RemoteStore, TakesNoMoreThanItsLimitsWhileAServerIsStuck) {
   EXPECT_EQ(driver.store().stats().requests_queued, 0u);
 }
 
-TEST(RemoteStore, CancelsReadsThatHaveNotBegunAndAnswersQuestionsFirst) {
+TEST(RemoteStore, CancelsReadsThatHaveNotBegunAndAnswersLookupsFirst) {
   Gate first;
   std::mutex mutex;
   std::vector<std::string> verbs;
@@ -383,12 +383,12 @@ TEST(RemoteStore, CancelsReadsThatHaveNotBegunAndAnswersQuestionsFirst) {
   const kv::StoreTicket kept = read();
   driver.store().cancel(std::vector{cancelled, begun});
   EXPECT_EQ(driver.await(cancelled).fault, StoreFault::kCancelled);
-  const kv::StoreTicket question = driver.next_ticket();
-  EXPECT_FALSE(driver.store().find(question, std::vector{sample_label(1).key}).has_value());
+  const kv::StoreTicket lookup = driver.next_ticket();
+  EXPECT_FALSE(driver.store().find(lookup, std::vector{sample_label(1).key}).has_value());
   first.open();
   EXPECT_EQ(driver.await(begun).fault, StoreFault::kAbsent);
   EXPECT_EQ(driver.await(kept).fault, StoreFault::kAbsent);
-  EXPECT_EQ(driver.await(question).keys_found, 1u);
+  EXPECT_EQ(driver.await(lookup).keys_found, 1u);
   EXPECT_EQ(driver.await(write).fault, StoreFault::kNone);
   const std::lock_guard lock(mutex);
   EXPECT_EQ(verbs, (std::vector<std::string>{"GET", "EXISTS", "GET", "SET"}));

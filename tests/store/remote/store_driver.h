@@ -107,7 +107,7 @@ class StoreDriver {
       const auto found = ended_.find(ticket);
       if (found != ended_.end()) return found->second;
       const std::uint64_t rings = rings_;
-      // The bell alone wakes us: one that is not rung costs the test its time.
+      // on_report() alone wakes us: a call that is missing costs the test its time.
       if (!rung_.wait_until(lock, until, [&] { return rings_ != rings; })) {
         ADD_FAILURE() << "ticket " << ticket << " was never reported";
         return {ticket, kv::StoreFault::kIo, 0};
@@ -121,7 +121,7 @@ class StoreDriver {
   std::uint64_t rings_ = 0;
   std::map<kv::StoreTicket, kv::StoreReport> ended_;
   kv::StoreTicket next_ticket_ = 1;
-  std::unique_ptr<RemoteStore> store_;  // last: its thread rings the bell above
+  std::unique_ptr<RemoteStore> store_;  // last: its thread calls on_report above
 };
 
 }  // namespace pagoda::store

@@ -9,7 +9,7 @@
 #include "engine/tiers/scripted_store.h"
 #include "store/host/host_store.h"
 #include "store/page_samples.h"
-#include "store/test_mover.h"
+#include "store/test_page_copier.h"
 
 namespace pagoda::store {
 namespace {
@@ -20,16 +20,16 @@ constexpr std::uint32_t kSlots = 8;
 using kv::StoreFault;
 
 // Pages of a pool, and a store in main memory that is reached through slots.
-struct Desk {
-  explicit Desk(std::uint64_t pages_behind = 64)
-      : Desk(HostStore::open({.bytes_max = pages_behind * kPage, .page_bytes = kPage},
-                             kv::memory_mover())
-                 .value()) {}
-  explicit Desk(std::unique_ptr<kv::PageStore> behind)
-      : store(StagedStore::open(std::move(behind), std::make_unique<TestMover>(control),
+struct Fixture {
+  explicit Fixture(std::uint64_t pages_behind = 64)
+      : Fixture(HostStore::open({.bytes_max = pages_behind * kPage, .page_bytes = kPage},
+                                kv::memory_copier())
+                    .value()) {}
+  explicit Fixture(std::unique_ptr<kv::PageStore> behind)
+      : store(StagedStore::open(std::move(behind), std::make_unique<TestCopier>(control),
                                 {.page_bytes = kPage, .slots = kSlots})
                   .value()) {}
-  ~Desk() { control->hold(false); }
+  ~Fixture() { control->hold(false); }
 
   void poll() {
     std::vector<kv::StoreReport> reports;
@@ -62,7 +62,7 @@ struct Desk {
     return ticket != 0 && wait(ticket) == StoreFault::kNone;
   }
 
-  std::shared_ptr<MoverControl> control = std::make_shared<MoverControl>();
+  std::shared_ptr<CopierControl> control = std::make_shared<CopierControl>();
   std::unique_ptr<StagedStore> store;
   kv::StoreTicket tickets = 0;
   std::map<kv::StoreTicket, std::vector<std::byte>> pages;
@@ -73,110 +73,110 @@ TEST(StagedStore, WhatTheStoreBehindRefusesNowWaitsAndIsWritten) {
   auto behind = std::make_unique<engine::ScriptedStore>();
   engine::ScriptedStore& scripted = *behind;
   scripted.is_busy = true;
-  Desk desk(std::move(behind));
-  const kv::StoreTicket one = desk.write(1);
-  const kv::StoreTicket two = desk.write(2);
-  while (desk.control->pages < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Fixture fixture(std::move(behind));
+  const kv::StoreTicket one = fixture.write(1);
+  const kv::StoreTicket two = fixture.write(2);
+  while (fixture.control->pages < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < 20; ++i) {
-    desk.poll();
+    fixture.poll();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_TRUE(desk.faults.empty());
+  EXPECT_TRUE(fixture.faults.empty());
   scripted.is_busy = false;
-  EXPECT_EQ(desk.wait(one), StoreFault::kNone);
-  EXPECT_EQ(desk.wait(two), StoreFault::kNone);
+  EXPECT_EQ(fixture.wait(one), StoreFault::kNone);
+  EXPECT_EQ(fixture.wait(two), StoreFault::kNone);
   EXPECT_EQ(scripted.pages.at(sample_label(1).key).bytes, sample_page(1, kPage));
   EXPECT_EQ(scripted.pages.at(sample_label(2).key).bytes, sample_page(2, kPage));
 }
 
 TEST(StagedStore, ThereAndBackIsTheSameBytes) {
-  Desk desk;
-  for (std::uint64_t i = 0; i < 40; ++i) ASSERT_TRUE(desk.keep(i));
+  Fixture fixture;
+  for (std::uint64_t i = 0; i < 40; ++i) ASSERT_TRUE(fixture.keep(i));
   std::vector<kv::StoreTicket> reads;
-  for (std::uint64_t i = 0; i < 40; ++i) reads.push_back(desk.read(i));
+  for (std::uint64_t i = 0; i < 40; ++i) reads.push_back(fixture.read(i));
   for (std::uint64_t i = 0; i < 40; ++i) {
-    ASSERT_EQ(desk.wait(reads[i]), StoreFault::kNone);
-    ASSERT_EQ(desk.pages[reads[i]], sample_page(i, kPage));
+    ASSERT_EQ(fixture.wait(reads[i]), StoreFault::kNone);
+    ASSERT_EQ(fixture.pages[reads[i]], sample_page(i, kPage));
   }
-  EXPECT_EQ(desk.control->pages, 80u);
-  EXPECT_EQ(desk.control->unordered, 0u);
-  EXPECT_EQ(desk.store->stats().requests_queued, 0u);
+  EXPECT_EQ(fixture.control->pages, 80u);
+  EXPECT_EQ(fixture.control->unordered, 0u);
+  EXPECT_EQ(fixture.store->stats().requests_queued, 0u);
 }
 
 TEST(StagedStore, WhatIsAbsentIsNotMoved) {
-  Desk desk;
-  const kv::StoreTicket ticket = desk.read(7);
-  EXPECT_EQ(desk.wait(ticket), StoreFault::kAbsent);
-  EXPECT_EQ(desk.pages[ticket], std::vector<std::byte>(kPage, std::byte{0xEE}));
-  EXPECT_EQ(desk.control->pages, 0u);
+  Fixture fixture;
+  const kv::StoreTicket ticket = fixture.read(7);
+  EXPECT_EQ(fixture.wait(ticket), StoreFault::kAbsent);
+  EXPECT_EQ(fixture.pages[ticket], std::vector<std::byte>(kPage, std::byte{0xEE}));
+  EXPECT_EQ(fixture.control->pages, 0u);
 }
 
 TEST(StagedStore, WritesLeaveHalfOfTheSlotsToReads) {
-  Desk desk;
-  ASSERT_TRUE(desk.keep(100));
-  desk.control->hold(true);
+  Fixture fixture;
+  ASSERT_TRUE(fixture.keep(100));
+  fixture.control->hold(true);
   std::uint32_t taken = 0;
-  for (std::uint64_t i = 0; i < kSlots; ++i) taken += desk.write(i) != 0 ? 1 : 0;
+  for (std::uint64_t i = 0; i < kSlots; ++i) taken += fixture.write(i) != 0 ? 1 : 0;
   EXPECT_EQ(taken, kSlots / 2);
-  const kv::StoreTicket ticket = desk.read(100);
-  desk.control->hold(false);
-  EXPECT_EQ(desk.wait(ticket), StoreFault::kNone);
-  EXPECT_EQ(desk.pages[ticket], sample_page(100, kPage));
+  const kv::StoreTicket ticket = fixture.read(100);
+  fixture.control->hold(false);
+  EXPECT_EQ(fixture.wait(ticket), StoreFault::kNone);
+  EXPECT_EQ(fixture.pages[ticket], sample_page(100, kPage));
 }
 
 TEST(StagedStore, ReadsBeyondTheSlotsWaitAndCanBeCancelled) {
-  Desk desk;
-  for (std::uint64_t i = 0; i < 3 * kSlots; ++i) ASSERT_TRUE(desk.keep(i));
-  desk.control->hold(true);
+  Fixture fixture;
+  for (std::uint64_t i = 0; i < 3 * kSlots; ++i) ASSERT_TRUE(fixture.keep(i));
+  fixture.control->hold(true);
   std::vector<kv::StoreTicket> reads;
-  for (std::uint64_t i = 0; i < 3 * kSlots; ++i) reads.push_back(desk.read(i));
+  for (std::uint64_t i = 0; i < 3 * kSlots; ++i) reads.push_back(fixture.read(i));
   const std::span<const kv::StoreTicket> last(reads.end() - 2, reads.end());
-  desk.store->cancel(last);
-  desk.control->hold(false);
+  fixture.store->cancel(last);
+  fixture.control->hold(false);
   for (std::uint64_t i = 0; i < reads.size(); ++i) {
     const bool cancelled = i + 2 >= reads.size();
-    ASSERT_EQ(desk.wait(reads[i]), cancelled ? StoreFault::kCancelled : StoreFault::kNone);
+    ASSERT_EQ(fixture.wait(reads[i]), cancelled ? StoreFault::kCancelled : StoreFault::kNone);
     if (cancelled) continue;
-    ASSERT_EQ(desk.pages[reads[i]], sample_page(i, kPage));
+    ASSERT_EQ(fixture.pages[reads[i]], sample_page(i, kPage));
   }
 }
 
 TEST(StagedStore, AMoveThatFailsIsAMissAndGivesItsSlotBack) {
-  Desk desk;
-  desk.control->fail_calls = 1;
-  EXPECT_EQ(desk.wait(desk.write(1)), StoreFault::kIo);
-  EXPECT_FALSE(desk.store->keeps(sample_label(1).key));
-  ASSERT_TRUE(desk.keep(2));
-  desk.control->fail_calls = 1;
-  EXPECT_EQ(desk.wait(desk.read(2)), StoreFault::kIo);
+  Fixture fixture;
+  fixture.control->fail_calls = 1;
+  EXPECT_EQ(fixture.wait(fixture.write(1)), StoreFault::kIo);
+  EXPECT_FALSE(fixture.store->keeps(sample_label(1).key));
+  ASSERT_TRUE(fixture.keep(2));
+  fixture.control->fail_calls = 1;
+  EXPECT_EQ(fixture.wait(fixture.read(2)), StoreFault::kIo);
   for (std::uint64_t i = 0; i < 2 * kSlots; ++i) {
-    const kv::StoreTicket ticket = desk.read(2);
-    ASSERT_EQ(desk.wait(ticket), StoreFault::kNone);
-    ASSERT_EQ(desk.pages[ticket], sample_page(2, kPage));
+    const kv::StoreTicket ticket = fixture.read(2);
+    ASSERT_EQ(fixture.wait(ticket), StoreFault::kNone);
+    ASSERT_EQ(fixture.pages[ticket], sample_page(2, kPage));
   }
-  EXPECT_EQ(desk.store->stats().faults[static_cast<std::size_t>(StoreFault::kIo)], 2u);
+  EXPECT_EQ(fixture.store->stats().faults[static_cast<std::size_t>(StoreFault::kIo)], 2u);
 }
 
 TEST(StagedStore, ADeviceThatIsLostTakesAndGivesNothing) {
-  Desk desk;
-  ASSERT_TRUE(desk.keep(1));
-  desk.control->refuse_order = true;
-  EXPECT_EQ(desk.wait(desk.write(2)), StoreFault::kIo);
-  EXPECT_EQ(desk.wait(desk.read(1)), StoreFault::kIo);
-  EXPECT_EQ(desk.control->pages, 1u);
+  Fixture fixture;
+  ASSERT_TRUE(fixture.keep(1));
+  fixture.control->refuse_order = true;
+  EXPECT_EQ(fixture.wait(fixture.write(2)), StoreFault::kIo);
+  EXPECT_EQ(fixture.wait(fixture.read(1)), StoreFault::kIo);
+  EXPECT_EQ(fixture.control->pages, 1u);
 }
 
 TEST(StagedStore, WhatTheStoreBehindRefusesIsReported) {
-  Desk desk(0);
-  EXPECT_EQ(desk.wait(desk.write(1)), StoreFault::kNoRoom);
-  EXPECT_EQ(desk.store->stats().requests_queued, 0u);
+  Fixture fixture(0);
+  EXPECT_EQ(fixture.wait(fixture.write(1)), StoreFault::kNoRoom);
+  EXPECT_EQ(fixture.store->stats().requests_queued, 0u);
 }
 
-TEST(StagedStore, RingsWhenAPageHasLanded) {
-  Desk desk;
+TEST(StagedStore, NotifiesWhenAPageHasArrived) {
+  Fixture fixture;
   std::atomic<int> rings{0};
-  desk.store->on_report([&] { ++rings; });
-  ASSERT_TRUE(desk.keep(1));
+  fixture.store->on_report([&] { ++rings; });
+  ASSERT_TRUE(fixture.keep(1));
   for (int i = 0; i < 5000 && rings < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

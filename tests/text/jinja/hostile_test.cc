@@ -28,14 +28,14 @@ std::string repeated(std::string_view text, std::size_t times) {
 
 // `allocated_max` bounds all that was asked for, also what was given back at once.
 void expect_limit(std::string_view what, std::string_view source, std::uint64_t allocated_max) {
-  const Json values = {{"t", std::string(1'000'000, 'x')},
-                       {"w", std::string(1'000'000, 'x')},
-                       {"s", std::string(1'000'000, ' ')},
-                       {"u", repeated("Σ", 500'000)},
-                       {"p", repeated("%%", 500'000)},
-                       {"q", repeated("{{", 500'000)},
-                       {"j", "[" + repeated("0,", 500'000) + "0]"},
-                       {"l", Json(std::vector<int>(20'000, 1))}};
+  const JsonInput values = {{"t", std::string(1'000'000, 'x')},
+                            {"w", std::string(1'000'000, 'x')},
+                            {"s", std::string(1'000'000, ' ')},
+                            {"u", repeated("Σ", 500'000)},
+                            {"p", repeated("%%", 500'000)},
+                            {"q", repeated("{{", 500'000)},
+                            {"j", "[" + repeated("0,", 500'000) + "0]"},
+                            {"l", JsonInput(std::vector<int>(20'000, 1))}};
   const auto parsed = Template::parse("test", source);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   const std::uint64_t before = bytes_allocated_so_far();
@@ -249,7 +249,7 @@ constexpr std::string_view kDictUses[] = {
 
 // Long keys and names are neither copied nor looked at where nothing is there to compare with.
 TEST(JinjaHostile, LongKeysAreNotCopied) {
-  const Json values = {{"t", std::string(1'000'000, 'x')}};
+  const JsonInput values = {{"t", std::string(1'000'000, 'x')}};
   for (const std::string_view use :
        {"{t: 1}", "{}.get(t)", "''[t]", "{}[t]", "namespace()[t]", "namespace({t: 1})"}) {
     const std::uint64_t before = bytes_allocated_so_far();
@@ -355,7 +355,7 @@ TEST(JinjaHostile, ParsingTakesMemoryAndTimeByTheSourcesLength) {
 }
 
 TEST(JinjaHostile, MessagesAreShort) {
-  const Json values = {{"t", std::string(1'000'000, 'x')}};
+  const JsonInput values = {{"t", std::string(1'000'000, 'x')}};
   for (const std::string_view source :
        {"{{ raise_exception(t) }}", "{{ {}[t].x }}", "{{ t.x.y }}", "{{ '{' ~ t ~ '}' }}",
         "{{ ('{' ~ t ~ '}').format() }}", "{{ 1|map(t)|list }}", "{{ [1]|select(t)|list }}",

@@ -16,7 +16,7 @@ std::string repeat(std::string_view text, std::size_t times) {
 }
 
 void expect_limit(std::string_view source, std::string_view part,
-                  const Json& values = Json::object()) {
+                  const JsonInput& values = JsonInput::object()) {
   const auto text = render(source, values);
   ASSERT_FALSE(text.ok()) << source.substr(0, 100);
   EXPECT_NE(text.error().message.find(part), std::string::npos) << text.error().message;
@@ -43,7 +43,7 @@ TEST(JinjaLimits, OutputEnds) {
   limits.output_bytes = 100'000;
   const std::string source = "{% for a in range(999) %}" + page + "{% endfor %}";
   EXPECT_NE(
-      shown_or_error(source, Json::object(), limits).find("output has more than 100000 bytes"),
+      shown_or_error(source, JsonInput::object(), limits).find("output has more than 100000 bytes"),
       std::string::npos);
 }
 
@@ -134,8 +134,8 @@ TEST(JinjaLimits, DeepValuesAreFreedWithoutRecursion) {
 }
 
 TEST(JinjaLimits, DeepJsonIsRefused) {
-  Json deep = Json::array();
-  for (int i = 0; i < 2000; ++i) deep = Json::array({deep});
+  JsonInput deep = JsonInput::array();
+  for (int i = 0; i < 2000; ++i) deep = JsonInput::array({deep});
   expect_limit("{{ v }}", "deeper than 1000 levels", {{"v", deep}});
 }
 

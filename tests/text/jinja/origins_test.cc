@@ -9,7 +9,7 @@ namespace pagoda::text::jinja {
 namespace {
 
 // 't' for bytes of the template, 'c' for the client's.
-std::string letters(std::string_view source, const Json& values) {
+std::string letters(std::string_view source, const JsonInput& values) {
   const auto text = render(source, values);
   if (!text.ok()) return text.error().message;
   std::string kinds;
@@ -21,7 +21,7 @@ std::string letters(std::string_view source, const Json& values) {
 }
 
 TEST(JinjaOrigins, FollowTheBytes) {
-  const Json values = {{"v", "ab"}, {"n", 12}, {"d", {{"k", "x\"y"}}}, {"l", {"p", "q"}}};
+  const JsonInput values = {{"v", "ab"}, {"n", 12}, {"d", {{"k", "x\"y"}}}, {"l", {"p", "q"}}};
   const struct {
     std::string source;
     std::string kinds;

@@ -29,10 +29,10 @@ bool is_left_out(std::string_view message) {
 
 TEST(JinjaPeer, GivesTheSameTextOrRefuses) {
   std::ifstream file(std::string(PAGODA_TEST_DATA) + "/jinja/expressions.json");
-  const Json rows = Json::parse(file);
+  const JsonInput rows = JsonInput::parse(file);
   ASSERT_GT(rows.size(), 20'000U);
   std::size_t left_out = 0;
-  for (const Json& row : rows) {
+  for (const JsonInput& row : rows) {
     const std::string source = row[0];
     const auto text = render(source);
     if (row[1].is_null()) {

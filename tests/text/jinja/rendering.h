@@ -13,7 +13,8 @@ namespace pagoda::text::jinja {
 inline constexpr Origin kClient{Source::kUser, 0};
 
 // The names in `values` are bound with the origin kClient.
-inline Result<OriginText> render(std::string_view source, const Json& values = Json::object(),
+inline Result<OriginText> render(std::string_view source,
+                                 const JsonInput& values = JsonInput::object(),
                                  const RenderLimits& limits = {}) {
   const auto parsed = Template::parse("test", source);
   if (!parsed.ok()) return parsed.error();
@@ -27,7 +28,8 @@ inline Result<OriginText> render(std::string_view source, const Json& values = J
 }
 
 // The output, or "error: …".
-inline std::string shown_or_error(std::string_view source, const Json& values = Json::object(),
+inline std::string shown_or_error(std::string_view source,
+                                  const JsonInput& values = JsonInput::object(),
                                   const RenderLimits& limits = {}) {
   const auto text = render(source, values, limits);
   return text.ok() ? std::string(text.value().bytes()) : "error: " + text.error().message;

@@ -1,0 +1,22 @@
+// Wakes a thread that waits in poll(): any thread notifies, without waiting.
+#pragma once
+
+namespace pagoda {
+
+class EventFd {
+ public:
+  EventFd();
+  ~EventFd();
+  EventFd(const EventFd&) = delete;
+  EventFd& operator=(const EventFd&) = delete;
+
+  void notify();
+  // Takes the notifications so far.
+  void clear();
+  int descriptor() const { return descriptor_; }  // readable once notified
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,81 @@
+// The softmax of one query tile that can still be merged with others: what attend and merge share.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/ptx/ptx.cuh"
+
+namespace pagoda::kernels::cuda {
+
+inline constexpr float kLog2E = 1.44269504088896341f;
+inline constexpr float kNothing = -INFINITY;  // the top of a row that has seen no key
+inline constexpr float kLowest = -1e30f;      // of one that has
+
+// How two partial results become one; the left one has the earlier keys. The factor of a side that
+// has seen no key is negative.
+struct MergeFactors {
+  float top;
+  float left;
+  float right;
+};
+__device__ __forceinline__ MergeFactors merge_factors(float left_top, float right_top) {
+  if (right_top == kNothing) return {left_top, 1.0f, -1.0f};
+  if (left_top == kNothing) return {right_top, -1.0f, 1.0f};
+  const float top = fmaxf(left_top, right_top);
+  return {top, ex2_approx(left_top - top), ex2_approx(right_top - top)};
+}
+// With nothing on one side the other stays as it is, bit for bit. What has seen NaN alone is not
+// nothing: it counts for 0, and 0 times NaN is NaN.
+__device__ __forceinline__ float merged(const MergeFactors& by, float left, float right) {
+  const float both = __fmaf_rn(left, by.left, right * by.right);
+  return by.right < 0 ? left : by.left < 0 ? right : both;
+}
+
+// Four dimensions of one query row, over some keys.
+struct RowSums {
+  float values[4] = {0, 0, 0, 0};
+  float sum = 0;
+  float top = kNothing;
+
+  __device__ __forceinline__ void merge(const RowSums& right) {
+    const MergeFactors by = merge_factors(top, right.top);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[i] = merged(by, values[i], right.values[i]);
+    sum = merged(by, sum, right.sum);
+    top = by.top;
+  }
+  // [dimensions]: values, top, sum.
+  __device__ __forceinline__ void store_partial(float* row, int dim, int dimension) const {
+    *reinterpret_cast<float4*>(row + dimension) =
+        make_float4(values[0], values[1], values[2], values[3]);
+    if (dimension == 0) *reinterpret_cast<float2*>(row + dim) = make_float2(top, sum);
+  }
+  __device__ __forceinline__ void store(Bf16* to) const {
+    const float by = sum;
+    *reinterpret_cast<uint2*>(to) =
+        make_uint2(pack_bf16(__fdiv_rn(values[0], by), __fdiv_rn(values[1], by)),
+                   pack_bf16(__fdiv_rn(values[2], by), __fdiv_rn(values[3], by)));
+  }
+};
+
+// A query row of a tile: which token of the sequence, which head of the group.
+struct QueryRow {
+  std::uint32_t token;
+  std::uint32_t head;
+  bool there;
+};
+__device__ __forceinline__ QueryRow query_row(std::uint32_t tile, std::uint32_t row,
+                                              std::uint32_t group, std::uint32_t tokens) {
+  const std::uint32_t index = tile * kQueryRows + row;
+  const std::uint32_t token = index / group;
+  return {token, index - token * group, token < tokens};
+}
+// Query rows that a tile really has.
+__device__ __forceinline__ std::uint32_t rows_of_tile(std::uint32_t tile, std::uint32_t group,
+                                                      std::uint32_t tokens) {
+  return min(kQueryRows, tokens * group - tile * kQueryRows);
+}
+
+}  // namespace pagoda::kernels::cuda

@@ -1,0 +1,89 @@
+// A chunk of codes as a lane holds it: read from shared memory at once, made factors step by step.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/ptx/ptx.cuh"
+
+namespace pagoda::kernels::cuda {
+
+__device__ __forceinline__ std::uint32_t sub_bf16x2(std::uint32_t left, std::uint32_t right) {
+  const __nv_bfloat162 pair = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&left),
+                                      *reinterpret_cast<const __nv_bfloat162*>(&right));
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
+template <WeightFormat kFormat>
+struct QuantisedWeights {
+  static constexpr bool kNibbles =
+      kFormat == WeightFormat::kInt4 || kFormat == WeightFormat::kInt4Min;
+  static constexpr bool kHasMinima = kFormat == WeightFormat::kInt4Min;
+  static constexpr int kGroups = kFormat == WeightFormat::kInt8Group16 ? 4 : 2;
+  static constexpr int kSteps = 4 / kGroups;  // of a group
+
+  std::uint32_t codes[kNibbles ? 4 : 8];
+  __half2 scales[kGroups];  // of rows g and g + 8
+  __half2 minima[kHasMinima ? kGroups : 1];
+
+  __device__ __forceinline__ void read(const std::byte* chunk) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    *reinterpret_cast<uint4*>(codes) = *reinterpret_cast<const uint4*>(chunk + lane * 16);
+    if constexpr (!kNibbles) {
+      *reinterpret_cast<uint4*>(codes + 4) =
+          *reinterpret_cast<const uint4*>(chunk + 512 + lane * 16);
+    }
+    const std::byte* const factors = chunk + (kNibbles ? 512 : 1024) + lane / 4 * (4 * kGroups);
+    read_pairs(factors, scales);
+    if constexpr (kHasMinima) read_pairs(factors + 8 * 4 * kGroups, minima);
+  }
+
+  // The left side of a step. All differences are exact.
+  __device__ __forceinline__ void unpack(int step, std::uint32_t (&a)[4]) const {
+    if constexpr (kNibbles) {
+      // 0x4300 | q is the bf16 128 + q; of Q4_0 the zero is 8.
+      constexpr std::uint32_t kZero = kFormat == WeightFormat::kInt4 ? 0x43084308u : 0x43004300u;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        a[i] = sub_bf16x2(((codes[step] >> (4 * i)) & 0x000F000Fu) | 0x43004300u, kZero);
+      }
+    } else {
+      a[0] = two_codes(codes[2 * step], 0x4140);
+      a[1] = two_codes(codes[2 * step], 0x4342);
+      a[2] = two_codes(codes[2 * step + 1], 0x4140);
+      a[3] = two_codes(codes[2 * step + 1], 0x4342);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void read_pairs(const std::byte* at,
+                                                    __half2 (&pairs)[kGroups]) {
+    using Word = std::conditional_t<kGroups == 4, uint4, uint2>;
+    *reinterpret_cast<Word*>(pairs) = *reinterpret_cast<const Word*>(at);
+  }
+  // Two bytes of two's complement: b is (128 + (b & 127)) - (128 + (b & 128)), and bf16 holds both.
+  static __device__ __forceinline__ std::uint32_t two_codes(std::uint32_t word,
+                                                            std::uint32_t selector) {
+    const std::uint32_t bytes = __byte_perm(word, 0, selector);
+    return sub_bf16x2((bytes & 0x007F007Fu) | 0x43004300u, (bytes & 0x00800080u) | 0x43004300u);
+  }
+};
+
+// sum = fma(scale, U, sum) for rows g and g + 8; the same with minima and X.
+template <int kTiles>
+__device__ __forceinline__ void add_scaled(float (&sum)[kTiles][4], const float (&u)[kTiles][4],
+                                           __half2 scales) {
+  const float low = __low2float(scales);
+  const float high = __high2float(scales);
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+    sum[n][0] = __fmaf_rn(low, u[n][0], sum[n][0]);
+    sum[n][1] = __fmaf_rn(low, u[n][1], sum[n][1]);
+    sum[n][2] = __fmaf_rn(high, u[n][2], sum[n][2]);
+    sum[n][3] = __fmaf_rn(high, u[n][3], sum[n][3]);
+  }
+}
+
+inline constexpr std::uint32_t kTwoOnes = 0x3F803F80u;  // a left side of ones
+
+}  // namespace pagoda::kernels::cuda

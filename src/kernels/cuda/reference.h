@@ -1,0 +1,45 @@
+// The GPU's numerics (ops.h) in plain C++, on host memory and in the same order: what its kernels
+// are compared with. Norms agree to the bit. GEMMs agree within what a tensor core cuts off in a
+// step, and attention within that and ex2.approx: bounds are stated where they are tested.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/ops.h"
+
+namespace pagoda::kernels::cuda::reference {
+
+// Weight (row, column) times its group's scale, plus the group's minimum, out of packed bytes.
+float weight_at(WeightFormat format, const std::byte* packed, std::size_t columns, std::size_t row,
+                std::size_t column);
+
+// y[n] for weight rows [0, rows), x: [columns] bf16.
+std::vector<float> gemm(WeightFormat format, const std::byte* packed, std::size_t rows,
+                        std::size_t columns, const Bf16* x);
+
+// y: [width] bf16
+void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y);
+
+// In place, [width].
+void qk_norm(float* head, const float* weight, float epsilon, std::size_t width);
+
+float swiglu(float gate, float up);
+
+// One query over keys and values [keys, dim] as floats that the cache's element holds exactly;
+// visible are keys [first, position].
+struct Query {
+  const float* q = nullptr;
+  std::size_t dim = 0;
+  float scale = 1;
+  std::uint64_t first = 0;
+  std::uint64_t position = 0;
+  bool brain = true;  // weights are rounded to bf16, else to fp16
+};
+std::vector<float> attention(const Query& query, const float* keys, const float* values);
+
+// To the bit.
+std::uint32_t sample(std::span<const float> logits, const GpuSamplingParams& params);
+
+}  // namespace pagoda::kernels::cuda::reference

@@ -1,0 +1,33 @@
+// The sets that int8_bf16/ was compiled into, and what a CPU must have for them.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace pagoda::kernels {
+
+namespace amx {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
+namespace avx2 {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
+namespace avx512 {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
+namespace neon {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
+namespace emulated {
+const KernelSet& set(std::string_view name, bool (*runs_here)());
+}
+
+namespace int8_bf16 {
+bool has_avx2();
+bool has_avx512();
+// Also asks the kernel for the tile registers, which it grants once per process.
+bool has_amx();
+// Products of matrices of bytes, and of bf16.
+bool has_neon_i8mm_bf16();
+}  // namespace int8_bf16
+
+}  // namespace pagoda::kernels

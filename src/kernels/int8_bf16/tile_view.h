@@ -1,0 +1,17 @@
+// A tile of a product, where it stands in memory.
+#pragma once
+
+#include <cstddef>
+
+namespace pagoda::kernels::PAGODA_ISA {
+
+// Where the rows of a tile stand.
+struct TileView {
+  const std::byte* data = nullptr;
+  std::size_t stride = 0;
+
+  const std::byte* row(std::size_t index) const { return data + index * stride; }
+  TileView from(std::size_t index) const { return {row(index), stride}; }
+};
+
+}  // namespace pagoda::kernels::PAGODA_ISA

@@ -1,0 +1,178 @@
+#include "kernels/ref/int8_bf16.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/half.h"
+#include "kernels/exp.h"
+#include "kernels/ref/dequantise.h"
+#include "kernels/ref/finite.h"
+#include "kernels/ref/integer_gemm.h"
+#include "kernels/ref/rows.h"
+#include "kv/memory/codec.h"
+
+namespace pagoda::kernels::ref {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+constexpr std::size_t kMatmulStep = 32;
+constexpr std::size_t kDimensionStep = 32;
+constexpr std::size_t kKeyStep = 16;
+constexpr std::size_t kSumLanes = 16;
+
+// A factor of a product: the nearest bf16.
+float rounded(float x) { return float_from_bf16(bf16_from_float(without_subnormals(x))); }
+
+// Terms from first to last, one after the other, in steps that start at multiples of `step`.
+class EvenOddReduction {
+ public:
+  explicit EvenOddReduction(std::size_t step) : step_(step) {}
+
+  void add(std::size_t term, float a, float b) {
+    if (term / step_ != current_) {
+      close_step();
+      current_ = term / step_;
+    }
+    float& half = term % 2 == 0 ? even_ : odd_;
+    half = without_subnormals(std::fma(without_subnormals(a), without_subnormals(b), half));
+  }
+  float total() {
+    close_step();
+    return total_;
+  }
+
+ private:
+  void close_step() {
+    total_ = without_subnormals(total_ + without_subnormals(even_ + odd_));
+    even_ = odd_ = 0;
+  }
+
+  std::size_t step_;
+  std::size_t current_ = 0;
+  float even_ = 0;
+  float odd_ = 0;
+  float total_ = 0;
+};
+
+// Keys [begin, end) of the split that a token at `position` sees.
+struct KeyRange {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+KeyRange visible_keys(const Attention& job, std::uint64_t position, std::uint64_t split) {
+  return {std::max(first_visible_key(position, job.window), split * kInt8Bf16SplitKeys),
+          std::min(position + 1, (split + 1) * kInt8Bf16SplitKeys)};
+}
+
+std::vector<float> decoded(const kv::memory::PageLayout& layout, kv::memory::Row row,
+                           std::size_t count) {
+  std::vector<float> values(count);
+  kv::memory::decode_row(layout.element, row, count, values.data());
+  for (float& value : values) value = rounded(value);
+  return values;
+}
+
+// One query head over the keys it sees.
+void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, const float* q,
+                float scale, KeyRange keys, float* partial) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  std::vector<float> scores;
+  float highest = kNothing;
+  for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
+    const std::vector<float> k = decoded(layout, view.key_row(kv_head, key), layout.key_dim);
+    EvenOddReduction sum(kDimensionStep);
+    for (std::uint32_t d = 0; d < layout.key_dim; ++d) sum.add(d, rounded(q[d]), k[d]);
+    scores.push_back(sum.total());
+    highest = std::max(highest, scores.back());
+  }
+  const float power = scale * exp_steps::kLog2E;
+  // Where all scores are too low for a float nothing weighs anything.
+  const float shift = highest == kNothing ? 0.0f : -(highest * power);
+  std::array<float, kSumLanes> lanes = {};
+  std::vector<EvenOddReduction> sums(layout.value_dim, EvenOddReduction(kKeyStep));
+  for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
+    const float weight = power_fixed(std::fma(scores[key - keys.begin], power, shift));
+    lanes[key % kSumLanes] += weight;
+    const std::vector<float> v = decoded(layout, view.value_row(kv_head, key), layout.value_dim);
+    for (std::uint32_t d = 0; d < layout.value_dim; ++d) sums[d].add(key, rounded(weight), v[d]);
+  }
+  for (std::size_t width = kSumLanes / 2; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  partial[0] = highest * scale;
+  partial[1] = lanes[0];
+  for (std::uint32_t d = 0; d < layout.value_dim; ++d) partial[2 + d] = sums[d].total();
+}
+
+}  // namespace
+
+float without_subnormals(float x) {
+  return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+}
+
+void pack_activations_int8_bf16(const float* x, std::size_t columns, std::byte* activations,
+                                std::size_t row) {
+  std::byte* const halves = activations + ActivationLayout(columns).halves(row);
+  for (std::size_t k = 0; k < columns; ++k) {
+    const std::uint16_t bits = bf16_from_float(without_subnormals(x[k]));
+    std::memcpy(halves + 2 * k, &bits, 2);
+  }
+  to_limbs(x, columns, activations, row);
+}
+
+void matmul_int8_bf16(const Matmul& job, std::size_t begin, std::size_t end, std::byte*) {
+  if (multiplied_as_integers(job.weight)) return matmul_integers(job, begin, end);
+  const std::size_t columns = job.weight.columns;
+  const ActivationLayout layout(columns);
+  std::vector<float> weights(columns);
+  for (std::size_t n = begin; n < end; ++n) {
+    unpack_row(job.weight, n, weights.data());
+    for (float& weight : weights) weight = rounded(weight);
+    for (std::size_t r = 0; r < job.rows; ++r) {
+      EvenOddReduction sum(kMatmulStep);
+      for (std::size_t k = 0; k < columns; ++k) {
+        std::uint16_t bits = 0;
+        std::memcpy(&bits, job.x + layout.halves(r) + 2 * k, 2);
+        sum.add(k, float_from_bf16(bits), weights[k]);
+      }
+      float& y = job.y[r * job.y_stride + n];
+      y = job.accumulate ? without_subnormals(without_subnormals(y) + sum.total()) : sum.total();
+    }
+  }
+}
+
+bool store_kv_int8_bf16(const kv::memory::SequenceView& view, std::uint64_t position,
+                        const float* keys, const float* values) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  const auto store = [&](const float* from, std::size_t count, kv::memory::Row to) {
+    std::vector<float> row(from, from + count);
+    std::transform(row.begin(), row.end(), row.begin(), without_subnormals);
+    kv::memory::encode_row(layout.element, row.data(), count, to);
+  };
+  return store_finite_heads(Numerics::kInt8Bf16, view, position, keys, values,
+                            [&](std::uint32_t head, const float* key, const float* value) {
+                              store(key, layout.key_dim, view.key_row(head, position));
+                              store(value, layout.value_dim, view.value_row(head, position));
+                            });
+}
+
+void attend_split_int8_bf16(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                            std::uint64_t split, std::byte*, float* partials) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    const KeyRange keys = visible_keys(job, rows.first_position + row, split);
+    if (keys.begin >= keys.end) continue;
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const std::size_t head = row * job.heads + kv_head * group + g;
+      attend_one(rows.view, kv_head, rows.q + head * layout.key_dim, job.scale, keys,
+                 partials + (row * group + g) * (2 + layout.value_dim));
+    }
+  }
+}
+
+}  // namespace pagoda::kernels::ref

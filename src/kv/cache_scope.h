@@ -1,0 +1,47 @@
+// Where a request looks and what it leaves: a namespace, and a tenant's region in it. A lease on
+// the region's salt: move-only, and must not outlive the cache that gave it.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/ids.h"
+
+namespace pagoda::kv {
+
+class Cache;
+
+class CacheScope {
+ public:
+  CacheScope(CacheScope&& other) noexcept;
+  CacheScope& operator=(CacheScope&& other) noexcept;
+  ~CacheScope();
+
+  NodeId root() const { return root_; }
+  SaltId salt() const { return salt_; }
+  OwnerId owner() const { return owner_; }
+
+  // Would a block of the same tokens be the same block for both?
+  bool same_region(const CacheScope& other) const {
+    return root_ == other.root_ && salt_ == other.salt_ && public_tokens == other.public_tokens;
+  }
+
+  // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
+  std::uint64_t public_tokens = 0;
+  // Of the request, for policies that look at it: smaller is more urgent.
+  std::int32_t priority = 0;
+  // Does the request look for its prompt? One that resumes looked before, and one that computes it
+  // whole looks for nothing: the live curve does not count them.
+  bool counts_lookup = true;
+
+ private:
+  friend class Cache;
+  CacheScope(Cache& cache, NodeId root, SaltId salt, OwnerId owner)
+      : cache_(&cache), root_(root), salt_(salt), owner_(owner) {}
+
+  Cache* cache_;  // nullptr: moved from
+  NodeId root_;
+  SaltId salt_;
+  OwnerId owner_;
+};
+
+}  // namespace pagoda::kv

@@ -1,0 +1,90 @@
+// What the cache looks like at one moment, as plain values: for tools, pages and tests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/ids.h"
+
+namespace pagoda::kv {
+
+struct NodeSnapshot {
+  std::uint32_t depth;  // blocks above, the namespace's root not counted
+  std::vector<std::uint32_t> tokens;
+  bool whole;        // false: a partial block
+  std::string hash;  // of whole blocks, when the cache hashes them; 64 digits
+  bool is_public;
+  std::uint32_t children;
+  std::uint32_t pages;       // of how many groups
+  std::uint32_t references;  // of its most held page
+};
+
+struct CacheSnapshot {
+  struct Blocks {
+    std::uint64_t all = 0;
+    std::uint64_t free = 0;
+    std::uint64_t filling = 0;
+    std::uint64_t sealed = 0;
+    std::uint64_t idle = 0;
+  };
+  Blocks blocks;
+  std::uint64_t blocks_public = 0;  // that nodes of the public region have
+  std::uint64_t blocks_evicted = 0;
+  std::uint64_t blocks_deduplicated = 0;
+  std::uint64_t nodes = 0;  // of all namespaces, roots not counted
+  // Depth first, children in order, at most as many as asked for.
+  std::vector<NodeSnapshot> tree;
+};
+
+// Blocks that stand beside each other in the pool, as far as they were looked at.
+struct BlockCell {
+  static constexpr std::uint32_t kNoRegion = UINT32_MAX;
+
+  std::uint32_t free = 0;
+  std::uint32_t active = 0;
+  std::uint32_t idle = 0;
+  std::uint32_t region = kNoRegion;  // the account of most of them; 0 is public
+};
+
+struct RegionStats {
+  std::uint32_t region = 0;  // an account
+  OwnerId owner = kNoOwner;
+  std::uint64_t blocks = 0;
+};
+
+// A stretch of the tree without a fork: a beginning that all below it share.
+struct BranchStats {
+  std::uint32_t level = 0;            // branches above it
+  std::vector<std::uint32_t> tokens;  // its first; none of a private one
+  std::uint64_t tokens_own = 0;       // in all, of this stretch
+  std::uint64_t blocks = 0;           // of it and of all below
+  bool is_public = true;
+  bool is_held = false;  // by a running request, at its beginning
+};
+
+struct MapLimits {
+  std::uint32_t cells_max = 1024;
+  std::uint32_t blocks_max = 16384;  // that are looked at
+  std::uint32_t nodes_max = 16384;   // that are looked at: those of the blocks, and all above
+  std::uint32_t branches_max = 24;
+  std::uint32_t tokens_max = 64;  // of a branch
+};
+
+// Where things are, for people. Its cost is bounded, whatever the size of the cache.
+struct CacheMap {
+  std::uint32_t blocks_per_cell = 1;
+  std::vector<BlockCell> cells;
+  std::vector<RegionStats> regions;   // of the cells, the largest first
+  std::vector<BranchStats> branches;  // the largest, each below what it goes on from
+  std::uint64_t nodes = 0;            // of the tree, roots included
+  std::uint64_t nodes_seen = 0;  // many fewer than nodes: branches may be larger than they seem
+};
+
+class Cache;
+// On the cache's thread.
+CacheMap build_map(const Cache& cache, const MapLimits& limits);
+
+}  // namespace pagoda::kv

@@ -1,0 +1,22 @@
+#include "sched/block_demand.h"
+
+#include <algorithm>
+
+namespace pagoda::sched {
+
+std::uint64_t BlockDemand::blocks_at_peak(std::uint64_t tokens) const {
+  const std::uint64_t whole = (tokens + block_tokens - 1) / block_tokens;
+  std::uint64_t blocks = 0;
+  for (const kv::memory::AttentionSpec& spec : groups) {
+    if (spec.window == 0) {
+      blocks += whole;
+      continue;
+    }
+    // The first row of the chunk sees window - 1 tokens before it; both ends may cut a block.
+    const std::uint64_t seen = spec.window - 1 + chunk_tokens_max;
+    blocks += std::min(whole, (seen + block_tokens - 1) / block_tokens + 1);
+  }
+  return blocks;
+}
+
+}  // namespace pagoda::sched

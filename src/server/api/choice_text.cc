@@ -1,0 +1,73 @@
+#include "server/api/choice_text.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace pagoda::server {
+namespace {
+
+std::string_view wire_name(engine::FinishReason reason) {
+  return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+}  // namespace
+
+bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bool special) {
+  bool at_start = true;
+  for (const TokenId id : prompt.tokens) {
+    tokenizer.visible_bytes(id, special, at_start);
+    if (!at_start) return true;
+  }
+  return false;
+}
+
+void Piece::append(Piece next) {
+  text += next.text;
+  tokens.insert(tokens.end(), next.tokens.begin(), next.tokens.end());
+  std::move(next.scores.begin(), next.scores.end(), std::back_inserter(scores));
+  if (!next.finish_reason.empty()) finish_reason = next.finish_reason;
+  if (!next.stop_reason.is_null()) stop_reason = std::move(next.stop_reason);
+}
+
+ChoiceText::ChoiceText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
+                       bool continues)
+    : detokenizer_(tokenizer,
+                   {.special = request.output.show_special_tokens, .continues = continues}),
+      stops_(request.output.stops),
+      stop_tokens_(request.engine.end.stop_token_ids),
+      tokens_min_(request.engine.end.min_tokens),
+      scored_(request.output.logprobs.has_value()) {}
+
+Piece ChoiceText::push(const SentToken& sent) {
+  Piece piece;
+  piece.tokens.push_back(sent.token);
+  if (scored_) piece.scores.push_back(sent.score);
+  ++tokens_;
+  if (sent.ends) {
+    end_token_ = sent.token;
+    return piece;
+  }
+  std::string text = detokenizer_.push(sent.token);
+  // As in vLLM, text of the first min_tokens is no part of a stop.
+  piece.text = tokens_ <= tokens_min_ ? std::move(text) : stops_.push(text);
+  if (stops_.match()) {
+    ended_ = true;
+    piece.finish_reason = "stop";
+    piece.stop_reason = stops_.string(stops_.match()->string);
+  }
+  return piece;
+}
+
+Piece ChoiceText::finish(engine::FinishReason reason) {
+  Piece piece;
+  ended_ = true;
+  piece.text = stops_.push(detokenizer_.finish());
+  piece.text += stops_.finish();
+  piece.finish_reason = wire_name(reason);
+  const bool by_request = end_token_ && std::find(stop_tokens_.begin(), stop_tokens_.end(),
+                                                  *end_token_) != stop_tokens_.end();
+  if (by_request) piece.stop_reason = end_token_->value();
+  return piece;
+}
+
+}  // namespace pagoda::server

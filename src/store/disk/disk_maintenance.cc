@@ -1,0 +1,257 @@
+// What a DiskStore does besides reading and writing: its index at start, commits, removals, scrubs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "store/disk/disk_store.h"
+#include "store/disk/other_slabs.h"
+
+namespace pagoda::store {
+
+using kv::StoreFault;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLongestSleepNs = 3'600'000'000'000;
+constexpr std::int64_t kLoadWaitNs = 60'000'000'000;  // of a removal, for the index
+
+}  // namespace
+
+void DiskStore::maintain() {
+  if (!load_index()) return;
+  Lock lock(mutex_);
+  scrub_due_ns_ = clock_.now_ns();
+  while (!is_stopping_) {
+    const std::int64_t now_ns = clock_.now_ns();
+    expire(now_ns);
+    const std::int64_t wake_ns = next_wake_ns();
+    if (!needs_notify_ && wake_ns > now_ns) {
+      is_maintenance_idle_ = in_flight_.empty();
+      maintenance_due_.wait_for(lock, nanoseconds(std::min(wake_ns - now_ns, kLongestSleepNs)));
+      is_maintenance_idle_ = false;
+      continue;
+    }
+    unlock_and_notify(lock);
+    commit_if_due(now_ns);
+    scrub_if_due(now_ns);
+    lock.lock();
+  }
+}
+
+// False: the store stops.
+bool DiskStore::load_index() {
+  for (;;) {
+    const int error = slab_->load([this] {
+      Lock lock(mutex_);
+      expire(clock_.now_ns());
+      unlock_and_notify(lock);
+    });
+    Lock lock(mutex_);
+    if (error == 0) {
+      load_error_.clear();
+      if (slab_->has_changes()) note_changes();
+      answer_lookups();
+      ended_.notify_all();
+      needs_notify_ = true;  // writes are taken from now on
+      unlock_and_notify(lock);
+      return true;
+    }
+    load_error_ = fmt::format("the index cannot be read: {}", error_text(error));
+    ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
+    needs_notify_ = true;  // nobody waits for them any more
+    unlock_and_notify(lock);
+    lock.lock();
+    maintenance_due_.wait_for(lock, nanoseconds(options_.retry_after_ns),
+                              [this] { return is_stopping_; });
+    if (is_stopping_) return false;
+  }
+}
+
+void DiskStore::answer_lookups() {
+  for (const Lookup& lookup : lookups_) {
+    push(lookup.ticket, StoreFault::kNone, slab_->find(lookup.keys));
+  }
+  lookups_.clear();
+}
+
+std::int64_t DiskStore::next_wake_ns() const {
+  std::int64_t wake_ns = kNever;
+  if (changed_since_ns_ != 0) wake_ns = changed_since_ns_ + options_.commit_after_ns;
+  if (is_idle_ && options_.scrub_bytes_per_s > 0) wake_ns = std::min(wake_ns, scrub_due_ns_);
+  for (const Request* const request : in_flight_) {
+    if (request->is_reported) continue;
+    wake_ns = std::min(wake_ns, request->asked_ns + options_.request_limit_ns + 1);
+  }
+  return wake_ns;
+}
+
+// With slow_ held.
+int DiskStore::commit() {
+  {
+    const std::lock_guard lock(mutex_);
+    changed_since_ns_ = 0;
+  }
+  if (slab_->files().is_read_only()) return 0;
+  const int error = slab_->commit();
+  const std::lock_guard lock(mutex_);
+  if (error == 0) {
+    syncing_.succeed();
+  } else {
+    ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
+    syncing_.fail(clock_.now_ns(), fmt::format("syncs fail: {}", error_text(error)));
+  }
+  if (slab_->has_changes()) note_changes();
+  return error;
+}
+
+void DiskStore::commit_if_due(std::int64_t now_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_due =
+        changed_since_ns_ != 0 && now_ns >= changed_since_ns_ + options_.commit_after_ns;
+    if (!is_due) return;
+    if (!syncing_.is_on(now_ns)) {
+      changed_since_ns_ = now_ns;
+      return;
+    }
+  }
+  const std::lock_guard slow(slow_);
+  commit();
+}
+
+void DiskStore::scrub_if_due(std::int64_t now_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_idle_ || options_.scrub_bytes_per_s == 0 || now_ns < scrub_due_ns_) return;
+  }
+  const std::lock_guard slow(slow_);
+  const std::optional<StoreFault> fault = slab_->scrub(scrub_next_);
+  const std::lock_guard lock(mutex_);
+  if (!fault) {
+    scrub_next_ = 0;
+    scrub_due_ns_ = now_ns + options_.scrub_every_ns;
+    return;
+  }
+  const double pause_s = static_cast<double>(slab_->codec().geometry().slot_bytes()) /
+                         static_cast<double>(options_.scrub_bytes_per_s);
+  scrub_due_ns_ = now_ns + static_cast<std::int64_t>(pause_s * 1e9);
+  if (*fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(*fault)];
+  if (*fault == StoreFault::kIo) reading_.fail(now_ns, "the scrub cannot read");
+  if (slab_->has_changes()) note_changes();
+}
+
+void DiskStore::set_idle(bool is_idle) {
+  const std::lock_guard lock(mutex_);
+  is_idle_ = is_idle;
+  maintenance_due_.notify_one();
+}
+
+Result<kv::Removal> DiskStore::remove(const kv::OwnerTag& owner) { return remove_pages(owner); }
+
+Result<kv::Removal> DiskStore::remove_all() { return remove_pages(std::nullopt); }
+
+Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& owner) {
+  if (slab_->files().is_read_only()) {
+    return Error{ErrorCode::kUnsupported, fmt::format("{} is open read-only", layer_->path())};
+  }
+  std::unique_lock slow(slow_);
+  Lock lock(mutex_);
+  if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
+    return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
+  }
+  // No write may end behind the removal: those that wait are cancelled, those under way end first.
+  for (const std::unique_ptr<Request>& request : writes_) {
+    if (!owner || request->label.owner == *owner) request->is_cancelled = true;
+  }
+  has_cancelled_ = true;
+  expire(clock_.now_ns());
+  are_writes_held_ = true;
+  const bool are_ended = ended_.wait_for(lock, nanoseconds(options_.request_limit_ns),
+                                         [this] { return writes_in_flight_ == 0; });
+  unlock_and_notify(lock);
+  Result<kv::Removal> removed =
+      are_ended ? slab_->remove(owner)
+                : Error{ErrorCode::kIo, fmt::format("{}: a write does not end", layer_->path())};
+  lock.lock();
+  are_writes_held_ = false;
+  if (slab_->has_changes()) note_changes();
+  lock.unlock();
+  work_.notify_all();
+  slow.unlock();
+  // Slabs of other models may have pages of the owner, too. Nobody else uses them: the folder is
+  // this process's.
+  const std::lock_guard one_at_a_time(other_slabs_);
+  const Result<kv::Removal> others = remove_from_others(*layer_, slab_->codec().geometry(), owner);
+  if (!removed.ok()) return removed;
+  if (!others.ok()) return others;
+  kv::Removal all = removed.value();
+  all.pages += others.value().pages;
+  all.bytes += others.value().bytes;
+  all.overwritten = all.overwritten && others.value().overwritten;
+  return all;
+}
+
+Status DiskStore::flush(std::int64_t timeout_ns) {
+  const auto deadline = std::chrono::steady_clock::now() + nanoseconds(timeout_ns);
+  const auto late = [&](std::string_view what) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{}: {} after {} ms", layer_->path(), what, timeout_ns / 1'000'000)};
+  };
+  {
+    Lock lock(mutex_);
+    const std::uint64_t last = requests_made_;
+    const bool are_ended = ended_.wait_until(
+        lock, deadline, [&] { return writes_open_.empty() || *writes_open_.begin() > last; });
+    if (!are_ended) return late("writes still wait");
+  }
+  // Tried again and again: ThreadSanitizer of GCC 12 does not know locks with a deadline.
+  std::unique_lock slow(slow_, std::try_to_lock);
+  while (!slow.owns_lock() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (slow.try_lock()) break;
+  }
+  if (!slow.owns_lock()) return late("a removal or a scrub still runs");
+  if (const int error = commit(); error != 0) {
+    return Error{ErrorCode::kIo, fmt::format("{}: what was written is not durable: {}",
+                                             layer_->path(), error_text(error))};
+  }
+  const std::uint64_t failed = slab_->syncs_failed();
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(syncs_failed_, failed) != failed) {
+    return Error{
+        ErrorCode::kIo,
+        fmt::format("{}: a sync failed, pages written before it were dropped", layer_->path())};
+  }
+  return ok_status();
+}
+
+kv::StoreStats DiskStore::stats() const {
+  const Slab::Counts counts = slab_->counts();
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now_ns = clock_.now_ns();
+  kv::StoreStats stats = counted_;
+  stats.bytes_max = options_.bytes_max;
+  stats.bytes_used = counts.bytes;
+  stats.pages = counts.pages;
+  stats.pages_evicted = counts.evicted;
+  stats.pages_evicted_unread = counts.evicted_unread;
+  stats.requests_queued = reads_.size() + writes_.size() + in_flight_.size();
+  stats.is_ready = slab_->is_ready();
+  stats.is_on = load_error_.empty() && reading_.is_on(now_ns);
+  stats.condition = !load_error_.empty()         ? load_error_
+                    : !reading_.reason().empty() ? reading_.reason()
+                    : !writing_.reason().empty() ? writing_.reason()
+                                                 : syncing_.reason();
+  if (stats.condition.empty() && slab_->files().is_read_only() && !options_.read_only) {
+    stats.condition = "the file system is read-only";
+  }
+  return stats;
+}
+
+}  // namespace pagoda::store

@@ -1,0 +1,46 @@
+#include "sim/page_oracle.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+namespace pagoda::sim {
+namespace {
+
+// Digests of the node's tokens, below those of all before them.
+std::vector<Digest> rows_of(const kv::PrefixTree& tree, kv::NodeId node) {
+  std::vector<kv::NodeId> chain;
+  for (kv::NodeId at = node; !tree.is_root(at); at = tree.parent(at)) chain.push_back(at);
+  std::vector<Digest> rows;
+  Digest before = 0;
+  for (auto at = chain.rbegin(); at != chain.rend(); ++at) {
+    rows.clear();
+    for (const TokenId token : tree.tokens(*at)) {
+      rows.push_back(before = ToyModel::row(before, token));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string wrong_page(const kv::Cache& cache, ToyRunner& runner) {
+  const kv::PrefixTree& tree = cache.tree();
+  for (std::uint32_t i = 0; i < tree.node_numbers(); ++i) {
+    const kv::NodeId node(i);
+    if (!tree.is_live(node) || tree.is_root(node) || tree.pages(node) == 0) continue;
+    const std::vector<Digest> rows = rows_of(tree, node);
+    for (std::uint32_t group = 0; group < tree.groups(); ++group) {
+      const auto page = tree.page(node, group);
+      if (!page) continue;
+      if (std::memcmp(runner.page(*page).data(), rows.data(), rows.size() * sizeof(Digest)) != 0) {
+        return fmt::format("block {} (node {}, depth {}, group {}, region {}) has rows of others",
+                           page->value(), i, tree.depth(node), group, tree.region(node).value());
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace pagoda::sim
