@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "server/byte_budget.h"
 #include "server/http_reply.h"
 #include "server/json.h"
 #include "text/abbreviated.h"
@@ -39,8 +41,11 @@ struct ApiError : std::exception {
 // An error of the engine or of a template about the request. Messages there begin with the field.
 ApiError api_error(const Error& error);
 
-// 503: what requests may take together is taken, and this one has not got what it needs.
-ApiError out_of_request_memory();
+// A request has not got the `needed` bytes in all of what requests may take together: 503 while
+// others hold the rest, 400 (of a body 413) when no wait would help, for it is more than the whole
+// budget.
+ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
+ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 
 Json error_json(const ApiError& error);
 HttpReply error_reply(const ApiError& error);

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "server/json.h"
+#include "server/reading_memory.h"
 #include "server/served_model.h"
-#include "text/memory_account.h"
 #include "text/origin_text.h"
 #include "text/prompt_tokens.h"
 
@@ -19,8 +19,8 @@ struct ChatPrompt {
 
 // On what terms a body is read.
 struct ReadingTerms {
-  text::MemoryAccount& memory;  // of what is made on the way
-  bool may_take_long = true;    // else a template that takes its time throws TakesLong
+  ReadingMemory& memory;      // of what is made on the way
+  bool may_take_long = true;  // else a template that takes its time throws TakesLong
 };
 
 // Thrown by a reading that goes on for longer than it may where it runs. It left nothing behind:
