@@ -1,5 +1,5 @@
-"""Links of the project's pages lead to files and headings that exist, and so do paths in backticks;
-flags and metrics that docs/guide/migrate.md calls Pagoda's are Pagoda's."""
+"""Links of the project's pages lead to files and headings that exist, paths and files in backticks are
+there, and flags and metrics that docs/guide/migrate.md calls Pagoda's are Pagoda's."""
 
 import glob
 import os
@@ -15,6 +15,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|<img 
 PATH = re.compile(r"`((?:src|tests|docs|bench|microbench|tools|cmake)/[\w./*-]+)`")
 # Pages that must name only paths that are there; notes tell of what was, too.
 EXACT_PAGES = ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/glossary.md"]
+FILE = re.compile(r"`([\w./-]+\.(?:h|cc|cu|cuh|py|cmake))`")
 MIGRATE = "docs/guide/migrate.md"
 
 
@@ -66,6 +67,18 @@ class Links(unittest.TestCase):
                 self.assertTrue(glob.glob(os.path.join(pages.SOURCE, path)), f"{page}: {path}")
                 count += 1
         self.assertGreater(count, 10)
+
+    def test_files_in_backticks_are_there(self):
+        """`core.h` is any file of that name, `engine/core.h` one in such a folder."""
+        ends = {path[at:] for path in pages.files() for at in [0, *(i + 1 for i, c in enumerate(path) if c == "/")]}
+        count = 0
+        for page in pages.all_pages():
+            if page.startswith("tests/data/"):
+                continue
+            for name in FILE.findall(pages.without_blocks(page)):
+                self.assertIn(name, ends, page)
+                count += 1
+        self.assertGreater(count, 100)
 
     def test_the_index_names_every_guide(self):
         index = pages.read("docs/guide/index.md")

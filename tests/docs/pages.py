@@ -27,13 +27,17 @@ def guides():
     return ["README.md"] + sorted(os.path.relpath(path, SOURCE) for path in paths)
 
 
-def all_pages():
-    """Every Markdown file of the project; what a build left lying about is none of it."""
-    pages = []
-    for folder, folders, files in os.walk(SOURCE):
+def files():
+    """Every file of the project; what a build left lying about is none of it."""
+    found = []
+    for folder, folders, names in os.walk(SOURCE):
         folders[:] = [f for f in folders if not f.startswith((".", "build")) and f not in ("shared", "carry")]
-        pages += [os.path.relpath(os.path.join(folder, f), SOURCE) for f in files if f.endswith(".md")]
-    return sorted(pages)
+        found += [os.path.relpath(os.path.join(folder, name), SOURCE) for name in names]
+    return sorted(found)
+
+
+def all_pages():
+    return [path for path in files() if path.endswith(".md")]
 
 
 def blocks(page):
