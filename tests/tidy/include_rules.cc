@@ -35,7 +35,7 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
         "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h", "kv/ids.h",
         "kv/explanation.h", "kv/miss_counters.h", "kv/cache_snapshot.h", "kv/retention.h",
-        "kv/event.h", "kv/curve.h"}},
+        "kv/curve.h"}},
       {"cli/",
        {"base/", "device/", "engine/", "events/", "gguf/", "kernels/", "kv/", "model/", "sched/",
         "server/", "store/", "text/"}},
