@@ -44,7 +44,7 @@ class ConfigReader {
     return value;
   }
 
-  // A number, or one number per layer, which must then all be equal.
+  // Reads a number, or one number per layer, which must then all be equal.
   Result<std::uint32_t> count_for_all_layers(std::string_view name, std::uint64_t fallback,
                                              std::uint64_t max) const {
     const gguf::MetadataValue* const value = metadata_.find(key(name));
@@ -77,7 +77,7 @@ class ConfigReader {
   std::string architecture_;
 };
 
-// Far above any model of today, low enough that no product of two overflows.
+// The limits are far above any current model, and so low that no product of two overflows.
 constexpr std::uint64_t kLayersMax = 4096;
 constexpr std::uint64_t kWidthMax = 1 << 20;
 constexpr std::uint64_t kHeadsMax = 4096;
@@ -122,8 +122,8 @@ Status read_rope(const ConfigReader& reader, Config& config) {
   return read_rope_scaling(reader, rope);
 }
 
-// Layer i keeps everything when (i + 1) % pattern == 0, else the window; pattern 1 or no window:
-// all layers keep everything.
+// Layer i sees all keys when (i + 1) % pattern == 0, else the window; with pattern 1 or without a
+// window all layers see all keys.
 Status read_reach(const ConfigReader& reader, Config& config) {
   config.attention.assign(config.layers, {});
   if (!reader.metadata().contains(reader.key("attention.sliding_window"))) return ok_status();

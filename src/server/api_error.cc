@@ -13,7 +13,8 @@ std::string_view type_of(int status) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// "top_p is 2, expected …" and "prompt[3]: token id …" are about top_p and prompt[3].
+// Returns the field that a message begins with: "top_p is 2, expected …" and "prompt[3]: token id
+// …" name top_p and prompt[3].
 std::string leading_field(std::string_view message) {
   constexpr std::string_view kFieldLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.[]";

@@ -12,13 +12,13 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kNodesMax = 10'000;
-// The line that drawings stand in; no client has this name.
+// Snapshots queue under this client name at TextWorkers; no real client has it.
 constexpr const char* kWorkLine = "the tree";
 
 using Give = DeferredReply::Give;
 using Make = DeferredReply::Make;
 
-// Tokens of a private node are its tenant's.
+// Tokens of a private node belong to its tenant and are left out.
 Json node_json(const kv::NodeSnapshot& node) {
   Json json = {{"depth", node.depth},          {"name", node.name},         {"whole", node.whole},
                {"public", node.is_public},     {"children", node.children}, {"pages", node.pages},
@@ -49,7 +49,8 @@ Make written(const kv::CacheSnapshot& picture) {
   return [body] { return HttpReply{.body = *body}; };
 }
 
-// Everyone is given something: a function without a state, which takes no memory, at worst.
+// Every waiting request gets a reply: where memory runs out, a function without state, which needs
+// none.
 void give_all(const std::vector<Give>& askers, const Make& make) {
   for (const Give& give : askers) {
     try {
@@ -68,20 +69,21 @@ struct TreeBoard::Shared : std::enable_shared_from_this<TreeBoard::Shared> {
     std::vector<Give> askers;
   };
 
-  void begin(engine::Engine& engine);  // under mutex
+  void begin(engine::Engine& engine);  // with mutex held
   void draw(engine::Engine& engine, const kv::Cache& cache);
   void write(engine::Engine& engine, Drawing& drawing);
   void go_on(engine::Engine& engine);
 
   std::mutex mutex;
-  TextWorkers* workers = nullptr;  // under mutex; none once the board is gone
-  std::vector<Give> waiting;       // for a drawing that has not begun; under mutex
-  bool is_busy = false;            // one was asked for and is not given yet; under mutex
+  TextWorkers* workers = nullptr;  // guarded by mutex; nullptr once the board is destroyed
+  std::vector<Give> waiting;       // requests for a snapshot that has not begun; guarded by mutex
+  bool is_busy = false;  // a snapshot was requested and has not been given yet; guarded by mutex
 };
 
 void TreeBoard::Shared::begin(engine::Engine& engine) {
   engine.post([self = shared_from_this(), &engine](auto& cache) { self->draw(engine, cache); });
-  is_busy = true;  // behind what may throw; the engine's thread waits for the lock
+  // After the calls that may throw, because the engine's thread waits for this lock.
+  is_busy = true;
 }
 
 void TreeBoard::Shared::draw(engine::Engine& engine, const kv::Cache& cache) {

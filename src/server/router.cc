@@ -23,7 +23,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::size_t kShownHostBytesMax = 260;  // names have up to 253
+constexpr std::size_t kShownHostBytesMax = 260;  // host names have up to 253 bytes
 constexpr std::string_view kModelPath = "/v1/models/";
 constexpr std::string_view kTenantPath = "/cache/tenant/";
 
@@ -33,7 +33,7 @@ struct Endpoint {
   std::string_view method;
   std::string_view path;
   Handler handler;
-  bool always;  // answers in every phase; others need a model that takes requests
+  bool always;  // answers in every phase; other endpoints need a model that takes requests
   Access level = Access::kKey;
 };
 
@@ -47,9 +47,9 @@ bool is_json_type(std::string_view type) {
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-// What a body becomes while it is read, for as long as that takes. Where it may not take long it is
-// little, and of as many at once as there are threads of connections: that is not counted, so that
-// small requests are read whatever others take.
+// Counts the memory that parsing a body takes, while it is parsed. On a connection's thread bodies
+// are small and at most one per thread is parsed, so that they are not counted and small requests
+// are read however much memory others hold.
 class ReadingMemory final : public text::MemoryAccount {
  public:
   ReadingMemory(const HttpRequest& request, const ServerState& state) {
@@ -68,7 +68,7 @@ Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemo
   return body;
 }
 
-// What follows the endpoint's own part of a path; names may hold slashes, plain or as %2F.
+// Returns the path after the endpoint's own part; names may hold slashes, plain or as %2F.
 std::string name_in_path(const HttpRequest& request, std::string_view path) {
   std::optional<std::string> name =
       percent_decoded(std::string_view(request.path).substr(path.size()));
@@ -122,7 +122,7 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
-// Its memory is counted before the choices are made.
+// The request's memory is counted before its choices are made.
 Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
   bind_to_caller(asked, request.caller);
   asked.memory = ByteBudget::Hold(state.request_memory());
@@ -151,7 +151,7 @@ Routed completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_text_request(read_body(request, model, memory), model), request, state);
 }
 
-// What a completion of the same body would find in the cache; nothing is computed.
+// Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory(request, state);
@@ -213,8 +213,8 @@ Routed page(const HttpRequest& request, const ServerState& /*state*/) {
   return page_reply(request.path);
 }
 
-// A row that does not say who may ask it needs a key. A path that ends with a slash, but the first,
-// stands for all that begin with it.
+// An endpoint whose row does not name an access level needs a key. A path that ends with a slash,
+// other than "/", stands for all paths that begin with it.
 constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/health", health, true, Access::kAnyone},
     {"GET", "/ready", ready, true, Access::kAnyone},
@@ -248,8 +248,8 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
   return endpoint.method == method || (endpoint.method == "GET" && method == "HEAD");
 }
 
-// The endpoint that is asked for, once it is known that its caller may. What there is not is told
-// to those with a key alone.
+// Returns the endpoint, once its caller may use it. Only callers with a key learn that a path does
+// not exist.
 const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   const std::size_t found = endpoint_of(request.path);
   const bool exists = found < kEndpoints.size();
@@ -280,7 +280,7 @@ void check_origin(const HttpRequest& request, const ServerState& state) {
                  {}, "origin_not_allowed");
 }
 
-// Whoever has no key must not be able to fill the memory that bodies may take.
+// A caller without a key must not be able to fill the memory for bodies.
 ApiError takes_no_body(const std::string& path) {
   return ApiError(413, fmt::format("{}: takes no body", path), {}, "no_body_expected");
 }

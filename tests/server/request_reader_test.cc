@@ -1,4 +1,5 @@
-// Bytes to requests: the same however they are cut, and never two ways to understand them.
+// Bytes to requests: the result does not depend on how they are cut, and ambiguous requests are
+// refused.
 #include "server/request_reader.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ using State = RequestReader::State;
 
 struct Outcome {
   State state;
-  int status = 0;            // of kFailed
-  HttpRequest request = {};  // of kDone
+  int status = 0;            // valid in kFailed
+  HttpRequest request = {};  // valid in kDone
   std::size_t taken = 0;
 };
 

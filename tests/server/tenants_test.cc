@@ -1,4 +1,4 @@
-// Tenants through the API: what one has computed is nobody else's, unless it was published.
+// Tenants through the API: a tenant cannot use what another computed, unless it was published.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -108,7 +108,7 @@ TEST(TextJob, NeverBeginsOnceItIsWithdrawnOrDropped) {
   EXPECT_EQ(runs, 0);
 }
 
-// Its work may use what belongs to the asker.
+// The work may use objects of the job's owner.
 TEST(TextJob, IsWaitedForWhereItRuns) {
   std::promise<void> begun;
   std::promise<void> end;

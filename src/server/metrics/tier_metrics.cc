@@ -1,4 +1,5 @@
-// What the tiers outside memory keep, give and lose. Where there is none, nothing is told.
+// Metrics of the tiers outside the pool: what they hold, load, store and lose. Without tiers there
+// are none.
 #include <numeric>
 
 #include "server/metrics/metrics.h"
