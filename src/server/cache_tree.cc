@@ -156,8 +156,7 @@ void TreeBoard::ask(engine::Engine& engine, Give give) {
 
 std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, TreeBoard& board) {
   if (!model.shows_tree) {
-    throw ApiError(404, "/cache/tree: needs --kv-events-config, which tells as much", {},
-                   "not_found");
+    throw ApiError(404, "/cache/tree: needs the server option kv_events_config", {}, "not_found");
   }
   return std::make_unique<DeferredReply>(
       [&served = model.engine, &board](Give give) { board.ask(served, std::move(give)); });

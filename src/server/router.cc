@@ -267,17 +267,19 @@ void check_host(const HttpRequest& request, const ServerState& state) {
   const std::string name = host_of(host).value_or("");
   throw ApiError(
       403,
-      fmt::format("Host: \"{}\" is no name of this server; start it with --allowed-hosts {}", host,
-                  name.empty() ? "NAME" : name),
+      fmt::format(
+          "Host: \"{}\" is no name of this server; the server option allowed_hosts={} allows it",
+          host, name.empty() ? "NAME" : name),
       {}, "host_not_allowed");
 }
 
 void check_origin(const HttpRequest& request, const ServerState& state) {
   if (may_ask(request, state.access().cors_origins)) return;
-  throw ApiError(403,
-                 fmt::format("pages of {} may not ask here; start the server with --cors-origin {}",
-                             request.origin, request.origin),
-                 {}, "origin_not_allowed");
+  throw ApiError(
+      403,
+      fmt::format("pages of {} may not ask here; the server option cors_origin={} allows them",
+                  request.origin, request.origin),
+      {}, "origin_not_allowed");
 }
 
 // A caller without a key must not be able to fill the memory for bodies.

@@ -257,7 +257,7 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
         request.origin = origin;
         const Json error = error_of(fixture().send(request), 403);
         EXPECT_EQ(error["code"], "host_not_allowed");
-        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("--allowed-hosts evil.example"));
+        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("allowed_hosts=evil.example"));
         EXPECT_TRUE(refuse_early(request, fixture().state()).has_value());
       }
       request.origin = "";

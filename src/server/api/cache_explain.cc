@@ -108,7 +108,7 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
     case MissReason::kTooShort:
       return "a prompt of one token is always computed";
     case MissReason::kSharingOff:
-      return "prefix caching is off: start the server without --no-enable-prefix-caching";
+      return "prefix caching is off: turn on the server option enable_prefix_caching";
     case MissReason::kPromptLogprobs:
       return fmt::format(
           "log-probabilities of the prompt need all of it computed: without them {} tokens would "

@@ -116,8 +116,8 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   const text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
-                   fmt::format("messages: the model \"{}\" has no chat template; start the server "
-                               "with --chat-template FILE, or use /v1/completions",
+                   fmt::format("messages: the model \"{}\" has no chat template; give the server "
+                               "option chat_template, or use /v1/completions",
                                model.name()),
                    "messages", "no_chat_template");
   }
