@@ -124,7 +124,7 @@ Status read_rope(const ConfigReader& reader, Config& config) {
 
 // Layer i sees all keys when (i + 1) % pattern == 0, else the window; with pattern 1 or without a
 // window all layers see all keys.
-Status read_reach(const ConfigReader& reader, Config& config) {
+Status read_attention_windows(const ConfigReader& reader, Config& config) {
   config.attention.assign(config.layers, {});
   if (!reader.metadata().contains(reader.key("attention.sliding_window"))) return ok_status();
   ASSIGN_OR_RETURN(const std::uint32_t window,
@@ -197,7 +197,7 @@ Result<Config> read_config(const gguf::File& file) {
                    reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   RETURN_IF_ERROR(read_rope(reader, config));
-  RETURN_IF_ERROR(read_reach(reader, config));
+  RETURN_IF_ERROR(read_attention_windows(reader, config));
   return config;
 }
 

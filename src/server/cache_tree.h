@@ -13,24 +13,24 @@
 
 namespace pagoda::server {
 
-class TreeBoard {
+class CacheTreeReader {
  public:
-  // The workers must outlive the board.
-  explicit TreeBoard(TextWorkers& workers);
-  ~TreeBoard();
-  TreeBoard(const TreeBoard&) = delete;
-  TreeBoard& operator=(const TreeBoard&) = delete;
+  // The workers must outlive the reader.
+  explicit CacheTreeReader(TextWorkers& workers);
+  ~CacheTreeReader();
+  CacheTreeReader(const CacheTreeReader&) = delete;
+  CacheTreeReader& operator=(const CacheTreeReader&) = delete;
 
   // Any thread may call this. `give` is never called when the engine is destroyed first.
   void ask(engine::Engine& engine, DeferredReply::Give give);
 
  private:
   struct Shared;
-  // The state is shared because the engine may take a snapshot after the board is destroyed.
+  // The state is shared because the engine may take a snapshot after the reader is destroyed.
   std::shared_ptr<Shared> shared_;
 };
 
 // Throws ApiError (404) unless the server publishes cache events.
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, TreeBoard& board);
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader);
 
 }  // namespace pagoda::server

@@ -79,7 +79,7 @@ void Completion::submit(std::uint32_t prompt) {
   if (request_.public_upto) {
     asked.public_tokens = upto_tokens(*request_.public_upto, request_.prompts[prompt]);
   }
-  if (request_.retain) asked.retain = retain_wish(*request_.retain, request_.prompts[prompt]);
+  if (request_.retain) asked.retain = retain_params(*request_.retain, request_.prompts[prompt]);
   const Result<engine::RequestId> id =
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
   if (!id.ok()) throw api_error(id.error());

@@ -53,7 +53,7 @@ constexpr std::array kOnce = {http::field::host, http::field::transfer_encoding,
                               http::field::authorization, http::field::content_type,
                               http::field::origin};
 
-std::optional<ApiError> riddle(const http::request_header<>& header) {
+std::optional<ApiError> ambiguity(const http::request_header<>& header) {
   for (const http::field name : kOnce) {
     if (header.count(name) > 1) {
       return bad_http(fmt::format("{} comes twice", view(http::to_string(name))));
@@ -193,7 +193,7 @@ std::size_t RequestReader::find_header_end(std::string_view bytes) {
 void RequestReader::read_head() {
   const auto& message = parser_->get();
   request_.id = request_id_of(view(message["X-Request-Id"]));
-  if (std::optional<ApiError> refused = riddle(message)) return fail(std::move(*refused));
+  if (std::optional<ApiError> refused = ambiguity(message)) return fail(std::move(*refused));
   std::optional<RequestTarget> target =
       read_target(view(message.method_string()), view(message.target()));
   if (!target) return fail(bad_http("the target is neither a path nor a URL"));

@@ -183,7 +183,7 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
-  return show_tree(state.model(), state.tree_board());
+  return show_tree(state.model(), state.cache_tree_reader());
 }
 
 Routed reset_cache(const HttpRequest& request, const ServerState& state) {

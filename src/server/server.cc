@@ -36,7 +36,7 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 // The pause between two accept() calls when the system has no socket left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Connections get this long for their last bytes when the server stops.
-constexpr std::chrono::milliseconds kStopPatience{2'000};
+constexpr std::chrono::milliseconds kStopTimeout{2'000};
 
 // Descriptors that are not connections: the model file, the terminal, the event loops.
 constexpr rlim_t kOtherDescriptors = 64;
@@ -360,7 +360,7 @@ void Server::stop() {
   state_->for_each_connection([](Connection& connection) { connection.stop(); });
   {
     std::unique_lock lock(state_->mutex);
-    state_->all_closed.wait_for(lock, kStopPatience, [&] { return state_->connections.empty(); });
+    state_->all_closed.wait_for(lock, kStopTimeout, [&] { return state_->connections.empty(); });
   }
   state_->for_each_connection([](Connection& connection) { connection.close(); });
   for (std::thread& thread : state_->threads) thread.join();

@@ -45,7 +45,7 @@ class ServerState {
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
   CacheMapReader& cache_map_reader() const { return cache_map_reader_; }
-  TreeBoard& tree_board() const { return tree_board_; }
+  CacheTreeReader& cache_tree_reader() const { return cache_tree_reader_; }
   TextWorkers& workers() const { return workers_; }
   // body_memory() counts a body from its first byte until it is parsed, request_memory() a request
   // from then to its end.
@@ -80,7 +80,7 @@ class ServerState {
   mutable RequestLog log_;
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
-  mutable TreeBoard tree_board_{workers_};
+  mutable CacheTreeReader cache_tree_reader_{workers_};
   mutable ByteBudget body_memory_{kBodyMemoryMax};
   mutable ByteBudget request_memory_{kRequestsMemoryMax};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it

@@ -107,7 +107,7 @@ TEST(Pressure, AClientThatOnlyEndsItsSideIsAnswered) {
 }
 
 // Returns the bytes that the engine's thread allocates for this many waiting requests.
-std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
+std::uint64_t bytes_to_show_tree(std::size_t requests, StoryFixture& fixture) {
   const ServedModel shown = {.names = {"stories"},
                              .tokenizer = fixture.tokenizer(),
                              .chat_template = std::nullopt,
@@ -123,7 +123,7 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
   fixture.engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   std::vector<std::unique_ptr<DeferredReply>> replies;
   std::atomic<std::size_t> given = 0;
-  for (std::size_t i = 0; i < askers; ++i) {
+  for (std::size_t i = 0; i < requests; ++i) {
     Routed routed = route(request, state);
     replies.push_back(std::get<std::unique_ptr<DeferredReply>>(std::move(routed)));
     replies.back()->start([&given] { ++given; });
@@ -131,11 +131,11 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
   const std::uint64_t before = bytes_allocated_so_far();
   go_on.set_value();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
-  while (given < askers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_EQ(given, askers);
+  while (given < requests && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(given, requests);
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
   const std::string first = replies.front()->take()().body;
-  for (std::size_t i = 1; i < askers; ++i) EXPECT_EQ(replies[i]->take()().body, first);
+  for (std::size_t i = 1; i < requests; ++i) EXPECT_EQ(replies[i]->take()().body, first);
   EXPECT_THAT(first, HasSubstr("\"tree\":[{"));
   return bytes;
 }

@@ -86,7 +86,7 @@ TEST(RequestReader, ReadsTheSameHoweverBytesAreCut) {
 }
 
 TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
-  const std::vector<std::string> riddles = {
+  const std::vector<std::string> ambiguous = {
       post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
       post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
       post("Content-Length: 5, 5, 6\r\n", "hello!"),
@@ -148,7 +148,7 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
       "GET /health HTTP/1.1\r\nHost: a@b\r\n\r\n",
       "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
       "GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"};
-  for (const std::string& riddle : riddles) EXPECT_EQ(refused_with(riddle), 400) << riddle;
+  for (const std::string& request : ambiguous) EXPECT_EQ(refused_with(request), 400) << request;
 }
 
 TEST(RequestReader, HoldsHeaderAndBodyAgainstTheirLimits) {

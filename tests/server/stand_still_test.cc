@@ -120,16 +120,16 @@ TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
 TEST_F(StandStill, ACancellationNeedsNoMemory) {
   std::promise<void> go_on;
   fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
-  const FailedAllocation failed("asker", 0, true);
-  std::thread asker([&] {
-    pthread_setname_np(pthread_self(), "asker");
+  const FailedAllocation failed("client", 0, true);
+  std::thread client([&] {
+    pthread_setname_np(pthread_self(), "client");
     for (std::uint64_t i = 0; i < 10'000; ++i)
       fixture().engine().cancel(engine::RequestId(1 << 30));
   });
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (!failed.happened() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   go_on.set_value();
-  asker.join();
+  client.join();
   EXPECT_TRUE(failed.happened());
   expect_all_well();
 }

@@ -99,8 +99,8 @@ class StoryServer {
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
-    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval timeout = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
       send(client, request.data(), request.size(), MSG_NOSIGNAL);
       return client;

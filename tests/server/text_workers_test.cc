@@ -39,16 +39,16 @@ TEST(TextWorkers, OneThreadWorksInTheOrderOfAsking) {
 TEST(TextWorkers, TakeWorkFromManyThreadsAndEndTwice) {
   std::atomic<int> done = 0;
   TextWorkers workers(3);
-  std::vector<std::thread> askers;
+  std::vector<std::thread> clients;
   for (int i = 0; i < 4; ++i) {
-    askers.emplace_back([&] {
+    clients.emplace_back([&] {
       for (int j = 0; j < 500; ++j) {
         workers.run("a", [&] { ++done; });
         workers.trim_heap_later();
       }
     });
   }
-  for (std::thread& asker : askers) asker.join();
+  for (std::thread& client : clients) client.join();
   workers.finish();
   workers.finish();
   EXPECT_EQ(done, 2000);

@@ -16,7 +16,7 @@ std::optional<RetainField> read_retain(const Fields& fields, bool is_chat);
 
 // Returns the parameters for one prompt: a number beyond its length means all of it. Returns
 // nothing where the prompt has no system message.
-std::optional<engine::RetainParams> retain_wish(const RetainField& field, const Prompt& prompt);
+std::optional<engine::RetainParams> retain_params(const RetainField& field, const Prompt& prompt);
 
 // {"granted": true, "tokens": 64, "blocks": 4, "seconds": 600.0, "priority": 50}, or
 // {"granted": false, "reason": "..."}
