@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/field_flags.h"
+
 namespace pagoda::cli {
 namespace {
 
@@ -19,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLette
 
 // Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
 // `inspect --kernels` lists the sets.
-bool has_twin(const CLI::Option& option) {
+bool has_environment_variable(const CLI::Option& option) {
   if (option.get_lnames().empty()) return false;
   const std::string& name = option.get_lnames().front();
   return name != "help" && name != "kernels";
@@ -37,7 +39,8 @@ std::string environment_name(const std::string& long_flag) {
 
 void add_environment_variables(CLI::App& command) {
   for (CLI::Option* const option : command.get_options()) {
-    if (has_twin(*option)) option->envname(environment_name(option->get_lnames().front()));
+    if (has_environment_variable(*option))
+      option->envname(environment_name(option->get_lnames().front()));
   }
   for (CLI::App* const below : command.get_subcommands({})) add_environment_variables(*below);
 }
@@ -58,7 +61,11 @@ std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
   return words;
 }
 
-void print_error(const std::string& message) { fmt::print(stderr, "error: {}\n", message); }
-void print_warning(const std::string& message) { fmt::print(stderr, "warning: {}\n", message); }
+void print_error(const std::string& message) {
+  fmt::print(stderr, "error: {}\n", with_flags(message));
+}
+void print_warning(const std::string& message) {
+  fmt::print(stderr, "warning: {}\n", with_flags(message));
+}
 
 }  // namespace pagoda::cli

@@ -21,7 +21,7 @@ void add_model_option(CLI::App& command, std::string& model);
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
 
-// Prints "error: message" on stderr.
+// Prints "error: message" on stderr, with the flags of the fields that the message names.
 void print_error(const std::string& message);
 void print_warning(const std::string& message);
 

@@ -1,5 +1,5 @@
-// Reads a GGUF header front to back. Nothing is read before it is known to be there; every
-// failure names the source, the offset, what was wanted and what is left.
+// Reads a GGUF header front to back. Every read is checked against the bytes that are left; every
+// error names the source, the offset, the item and the bytes that are left.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ namespace pagoda::gguf {
 static_assert(std::endian::native == std::endian::little,
               "GGUF numbers are little-endian and read in place");
 
-// A number at `at`, which need not be aligned.
+// Loads a number at `at`, which need not be aligned.
 template <class T>
 T load(const std::byte* at) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -29,7 +29,7 @@ T load(const std::byte* at) {
 
 class ByteReader {
  public:
-  // `bytes` and `source` outlive the reader.
+  // `bytes` and `source` must outlive the reader.
   ByteReader(std::span<const std::byte> bytes, const std::string& source)
       : bytes_(bytes), source_(source) {}
 
@@ -39,7 +39,7 @@ class ByteReader {
     return bytes_.subspan(offset, offset_ - offset);
   }
 
-  // `what` names the thing in messages: "the tensor count".
+  // `what` names the item in messages: "the tensor count".
   Result<std::span<const std::byte>> take(std::uint64_t size, std::string_view what);
 
   template <class T>
@@ -48,11 +48,11 @@ class ByteReader {
     return load<T>(bytes.data());
   }
 
-  // A u64 length, then that many bytes; at most `bytes_max` of them.
+  // Reads a u64 length, then that many bytes, at most `bytes_max`.
   Result<std::string_view> text(std::uint64_t bytes_max, std::string_view what);
 
-  // A count of things that take at least `item_bytes` each, refused when they cannot fit in what
-  // is left. `count` was read just before, at `offset`.
+  // Checks a count of items that take at least `item_bytes` each against the bytes that are left.
+  // `count` was read just before, at `offset`.
   Status check_count(std::uint64_t count, std::uint64_t item_bytes, std::uint64_t offset,
                      std::string_view what) const;
 

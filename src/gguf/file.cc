@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kSplitPartsMax = 65535;  // split.count is a u16
 
-// What a part says about the set it belongs to.
+// A part's metadata about its split set.
 struct SplitInfo {
   std::uint64_t index;  // split.no, from 0
   std::uint64_t count;  // split.count; 0 or 1 for a model in one file
@@ -40,7 +40,7 @@ std::string part_suffix(SplitInfo info) {
   return fmt::format("-{:05}-of-{:05}.gguf", info.index + 1, info.count);
 }
 
-// "models/big" for "models/big-00002-of-00003.gguf".
+// Returns "models/big" for "models/big-00002-of-00003.gguf".
 Result<std::string> split_prefix(const std::string& path, SplitInfo info) {
   const std::string suffix = part_suffix(info);
   if (!path.ends_with(suffix)) {
@@ -66,7 +66,7 @@ Result<OpenPart> open_part(const std::string& path) {
   return OpenPart{path, std::move(mapping), std::move(part), split};
 }
 
-// All parts of the set in order; `opened` is one of them.
+// Opens all parts of the set in order; `opened` is one of them.
 Result<std::vector<OpenPart>> open_set(OpenPart opened) {
   ASSIGN_OR_RETURN(const std::string prefix, split_prefix(opened.path, opened.split));
   const SplitInfo known = opened.split;

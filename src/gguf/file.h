@@ -31,7 +31,7 @@ struct Tensor {
   TensorType type;
   std::uint32_t dimensions;              // 1 to 4
   std::array<std::uint64_t, 4> extents;  // extents[0] is the row length; unused ones are 1
-  std::span<const std::byte> bytes;      // in a File that was opened: at least 8-byte aligned
+  std::span<const std::byte> bytes;      // in an opened File at least 8-byte aligned
 
   std::uint64_t elements() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
   std::uint64_t rows() const { return extents[1] * extents[2] * extents[3]; }
@@ -39,26 +39,26 @@ struct Tensor {
 
 class File {
  public:
-  // Opens `path`; when it is part of a split set (name-00001-of-0000N.gguf), all parts beside it.
+  // Opens `path`; for a part of a split set (name-00001-of-0000N.gguf), all parts beside it.
   static Result<File> open(const std::string& path);
-  // The same checks over bytes already in memory, which must outlive the File. `source` names
-  // them in messages. A part of a split set is refused: it is not a model alone.
+  // Makes the same checks over bytes in memory, which must outlive the File. `source` names them in
+  // messages. A part of a split set is refused, because it is no whole model.
   static Result<File> parse(std::span<const std::byte> bytes, const std::string& source);
 
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
   ~File();
 
-  // Its files, open for as long as it lives, with their states before anything was read; none of
-  // bytes in memory.
+  // Returns the model's files, open for as long as the File lives, with their states before any
+  // byte was read; empty for bytes in memory.
   std::vector<OpenedPart> opened_parts() const;
   const std::string& path() const { return metadata_.source(); }
   std::uint32_t version() const { return version_; }
-  std::uint64_t bytes() const { return bytes_; }  // of all parts
+  std::uint64_t bytes() const { return bytes_; }  // over all parts
   const Metadata& metadata() const { return metadata_; }
   std::span<const Tensor> tensors() const { return tensors_; }
   const Tensor* find_tensor(std::string_view name) const;
-  // Gives the memory of all tensors back to the system; they stay readable, from the file.
+  // Returns the memory of all tensors to the system; they stay readable from the file.
   void release_pages() const;
 
  private:

@@ -12,9 +12,9 @@
 namespace pagoda::gguf {
 namespace {
 
-constexpr std::int64_t kTickNs = 2'000'000'000;  // the longest of any file system, FAT's
+constexpr std::int64_t kTickNs = 2'000'000'000;  // the coarsest clock of any file system, FAT's
 
-// As in linux/magic.h, whose list depends on the kernel that the headers came with.
+// The numbers of linux/magic.h, whose list depends on the version of the kernel headers.
 constexpr auto kLocalFilesystems = std::to_array<std::uint64_t>({
     0xEF53,      // ext2, ext3, ext4
     0x58465342,  // XFS

@@ -29,7 +29,7 @@ Status check_unchanged(std::span<const OpenedPart> parts, const FingerprintOptio
   return ok_status();
 }
 
-// The states of the parts, as a memory has them.
+// Returns the parts' states as the memory file has them.
 std::string states_text(std::span<const OpenedPart> parts) {
   std::string text = "v2";
   for (const auto& [path, descriptor, state] : parts) {
@@ -70,7 +70,7 @@ Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool
   }
 }
 
-// Of all bytes, which were the same from the opening of the parts until now.
+// Hashes all bytes; an error when a part changed since it was opened.
 Result<std::string> digest_of(std::span<const OpenedPart> parts, const FingerprintOptions& options,
                               const std::atomic<bool>& stop) {
   RETURN_IF_ERROR(check_unchanged(parts, options));
@@ -86,7 +86,7 @@ Result<std::string> digest_of(std::span<const OpenedPart> parts, const Fingerpri
   return hex;
 }
 
-// A line: digest, a space, states.
+// A line has the digest, a space and the states.
 constexpr std::size_t kDigestDigits = 64;
 
 std::vector<std::string> remembered_lines(const std::string& memory_path) {
@@ -102,8 +102,8 @@ bool is_of(const std::string& line, const std::string& states) {
   return line.compare(kDigestDigits + 1, std::string::npos, states) == 0;
 }
 
-// The newest first; without a digest what was remembered of these states is forgotten. What cannot
-// be written is not remembered.
+// Writes the newest entry first; without a digest the entry of these states is removed. An error of
+// writing only means that nothing is remembered.
 void remember(const std::string& memory_path, const std::string& states,
               const std::string& digest) {
   std::vector<std::string> lines = remembered_lines(memory_path);
@@ -127,7 +127,7 @@ void remember(const std::string& memory_path, const std::string& states,
 Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
                                 const FingerprintOptions& options, const std::atomic<bool>& stop) {
   RETURN_IF_ERROR(check_unchanged(parts, options));
-  // Before the bytes are read: whatever is written into them from here on changes a state.
+  // Decided before the bytes are read: any later write changes a state.
   const bool can_be_remembered = !options.memory_path.empty() && tell_changes(parts, options);
   const std::string states = states_text(parts);
   if (can_be_remembered) {

@@ -1,12 +1,11 @@
-// What makes two model files the same model: the SHA-256 of all their bytes, metadata, tensor table
-// and tensors.
+// A model's identity: the SHA-256 of all bytes of its files, metadata, tensor table and tensors.
 //
 // Reading gigabytes takes seconds, so that a small text file remembers digests by the states of the
-// files (file_state.h). Only states that tell every later change are remembered, and what was
-// remembered is a claim that confirm_fingerprint() checks by reading.
+// files (file_state.h). Only states that reveal every later change are remembered, and a remembered
+// digest is a claim that confirm_fingerprint() checks by reading.
 //
-// A digest names what was computed with the bytes. Those may have been read at any time since the
-// files were opened: a model has a fingerprint only while all its files are as they were then.
+// A digest identifies results computed from the bytes, which may have been read at any time since
+// the files were opened: a model has a fingerprint only while all its files are as they were then.
 #pragma once
 
 #include <atomic>
@@ -21,11 +20,11 @@
 
 namespace pagoda::gguf {
 
-// An open file of a model: what is hashed is what is open, whatever has its path by now.
+// An open file of a model. The open file is hashed, whatever its path names by now.
 struct OpenedPart {
   std::string path;  // for messages
   int descriptor = -1;
-  FileState state = {};  // before anything of it was read
+  FileState state = {};  // before any byte was read
 };
 
 struct Fingerprint {
@@ -35,19 +34,20 @@ struct Fingerprint {
 
 struct FingerprintOptions {
   std::string memory_path;  // empty: nothing is remembered
-  // What the system says; tests say otherwise.
+  // Reads the state from the system; tests replace it.
   std::function<Result<FileState>(const OpenedPart&)> state_of = [](const OpenedPart& part) {
     return file_state(part.descriptor, part.path);
   };
-  std::function<std::int64_t()> now_ns = {};  // since 1970; empty: the system's
+  std::function<std::int64_t()> now_ns = {};  // Unix time; empty: the system's
 };
 
-// From memory where that can be trusted, else by reading. An error when a part's state is not, or
-// does not stay, that of its opening, and when `stop` becomes true.
+// Returns the digest from memory where that can be trusted, else by reading. An error when a part's
+// state differs from that at its opening, or when `stop` becomes true.
 Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
                                 const FingerprintOptions& options, const std::atomic<bool>& stop);
 
-// Reads every byte. False: `digest` is not theirs, and is remembered no more. Errors as above.
+// Reads every byte. Returns false, and forgets the digest, when it is not that of the files. Errors
+// are those of fingerprint().
 Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
                                  const FingerprintOptions& options, const std::atomic<bool>& stop);
 

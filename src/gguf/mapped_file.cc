@@ -37,7 +37,7 @@ Error system_error(const std::string& path, std::string_view action, int code) {
 }  // namespace
 
 Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
-  // Without O_NONBLOCK opening a FIFO would wait for a writer.
+  // Without O_NONBLOCK, opening a FIFO would wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) return system_error(path, "open", errno);
   struct stat kind {};
@@ -58,7 +58,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
       std::span(static_cast<const std::byte*>(memory), size), file.release(), state));
 }
 
-// A refusal costs memory, nothing else.
+// A failure costs memory and nothing else, so that it is ignored.
 void MappedFile::release_pages() const {
   static_cast<void>(::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED));
 }

@@ -1,7 +1,7 @@
 // A regular file mapped read-only for as long as the object lives.
 //
 // The size is taken once. A file that someone truncates while it is mapped ends the process with
-// SIGBUS on the next touch, as with every mmap, and one that is written over has other bytes;
+// SIGBUS on the next touch, as with every mmap, and a file that is overwritten has other bytes;
 // replacing it by rename is safe.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pagoda::gguf {
 
 class MappedFile {
  public:
-  // Fails on what is missing, unreadable, empty or not a regular file.
+  // Fails for a file that is missing, unreadable, empty or not a regular file.
   static Result<std::unique_ptr<MappedFile>> open(const std::string& path);
 
   ~MappedFile();
@@ -25,11 +25,11 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Open for reading: the same file, whatever has its path by now.
+  // The descriptor stays open for reading the same file, whatever its path names by now.
   int descriptor() const { return descriptor_; }
-  // Before any of its bytes were read.
+  // The state before any byte was read.
   const FileState& state() const { return state_; }
-  // Memory goes back to the system; what is touched again is read from the file again.
+  // Returns the memory to the system; pages are read from the file again when touched.
   void release_pages() const;
 
  private:

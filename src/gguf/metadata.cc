@@ -40,8 +40,8 @@ bool is_integer(ValueType type) {
 
 bool is_float(ValueType type) { return type == ValueType::kF32 || type == ValueType::kF64; }
 
-// Calls visit(const MetadataValue&) for the first elements, at most `limit`. One MetadataValue at a
-// time: it is 48 times the size of a u8.
+// Calls visit(const MetadataValue&) for the first elements, at most `limit`, with one MetadataValue
+// at a time, which is 48 times the size of a u8.
 template <class Visit>
 void for_each_element(const Array& array, std::uint64_t limit, Visit visit) {
   const std::uint64_t count = std::min(array.count, limit);

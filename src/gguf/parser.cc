@@ -38,10 +38,10 @@ struct Prelude {
 };
 
 struct TensorInfo {
-  Tensor tensor;            // without its bytes
+  Tensor tensor;            // its bytes are not set yet
   std::uint64_t offset;     // from the start of tensor data
   std::uint64_t size;       // in bytes
-  std::uint64_t header_at;  // where in the file this info starts, for messages
+  std::uint64_t header_at;  // offset of this info in the file, for messages
 };
 
 std::string quoted(std::string_view text) {
@@ -295,7 +295,7 @@ Result<Part> parse_part(std::span<const std::byte> bytes, const std::string& sou
   ASSIGN_OR_RETURN(const std::uint64_t alignment, alignment_of(part.metadata));
   ASSIGN_OR_RETURN(std::vector<TensorInfo> infos, read_tensor_infos(reader, prelude.tensors));
 
-  // No overflow: the offset is at most the size of the address space's half, alignment 2^31.
+  // This cannot overflow: the offset is at most half the address space, alignment 2^31.
   const std::uint64_t data_start = (reader.offset() + alignment - 1) / alignment * alignment;
   const auto data = data_start < bytes.size() ? bytes.subspan(data_start) : bytes.last(0);
   RETURN_IF_ERROR(place_tensors(reader, data, alignment, infos));

@@ -1,4 +1,5 @@
-// One GGUF file, header checked and tensors placed: what File is made of.
+// Parses one GGUF file: its header is checked and its tensors have their bytes. A File is made of
+// these parts.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,8 @@ std::uint8_t byte_at(std::string_view text, std::size_t at) {
   return static_cast<std::uint8_t>(text[at]);
 }
 
-// Bytes of the well-formed UTF-8 character at the front of `text`; 0 when there is none.
+// Returns the bytes of the well-formed UTF-8 character at the front of `text`; 0 when there is
+// none.
 std::size_t character_bytes(std::string_view text) {
   const std::uint8_t lead = byte_at(text, 0);
   if (lead < 0x80) return 1;

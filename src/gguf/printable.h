@@ -1,4 +1,4 @@
-// Text from a file, made fit for a message or a terminal.
+// Escapes text from a file for a message or a terminal.
 #pragma once
 
 #include <cstddef>

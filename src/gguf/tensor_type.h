@@ -1,4 +1,4 @@
-// The element types a GGUF tensor may have: ids, names and block sizes.
+// The element types of GGUF tensors: ids, names and block sizes.
 //
 // A quantised row is a sequence of blocks of `block_elements` values in `block_bytes` bytes; how
 // the bytes of a block are laid out is written where they are read, in kernels/ref/dequantise_*.cc.
@@ -55,7 +55,7 @@ struct TensorTypeInfo {
   bool readable;  // false: the codebook types IQ1, IQ2, IQ3, known by name and size only
 };
 
-// Nothing for ids that are unknown, retired or run-time only.
+// Returns nothing for ids that are unknown, retired or run-time only.
 std::optional<TensorTypeInfo> find_tensor_type(std::uint32_t id);
 const TensorTypeInfo& tensor_type_info(TensorType type);
 

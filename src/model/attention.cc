@@ -9,7 +9,7 @@
 namespace pagoda::model {
 namespace {
 
-constexpr std::size_t kItemsPerThread = 8;  // of attention, that keep threads evenly busy
+constexpr std::size_t kItemsPerThread = 8;  // attention items per thread that balance the load
 constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 
 }  // namespace
@@ -82,7 +82,7 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
   const kernels::Attention job = {.heads = config_.heads,
                                   .window = config_.attention[layer].window,
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
-  // Few rows with long pasts keep all threads busy only when their keys are divided. Both ways
+  // Few rows with long contexts keep all threads busy only when their keys are split. Both ways
   // compute the same partials and merge them in the same order.
   if (batch_tokens_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
     attend_by_split(job);
@@ -91,8 +91,8 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
   }
 }
 
-// As many consecutive tokens of a sequence as the kernels take at once, unless threads would be
-// left without any.
+// Returns how many consecutive tokens of a sequence attend together: as many as the kernels take at
+// once, unless threads would be left idle.
 std::uint32_t Decoder::rows_together() const {
   constexpr std::size_t kQueriesWorthACall = 16;
   const std::size_t share =
@@ -119,9 +119,9 @@ void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view)
   }
 }
 
-// Merges the partials of one split into the totals of the rows that see it; for the first split a
-// row sees, they become its total. Later rows begin and end no earlier than those before them: rows
-// that have seen a split before stand together.
+// Merges the partials of one split into the totals of the rows that see it; for the first split
+// that a row sees, they become its total. Later rows begin and end no earlier than those before
+// them, so that rows which have seen a split before are adjacent.
 void Decoder::merge_split(const kernels::Attention& job, const AttentionTile& tile,
                           std::uint64_t split, const float* partials, float* totals) const {
   const std::size_t floats = kernels::partial_floats(config_.group(), config_.value_dim);
@@ -155,7 +155,7 @@ void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, cons
   }
 }
 
-// What all heads attended to, as activations of the output projection.
+// Packs the attention output of all heads as activations of the output projection.
 void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
   for_rows(batch_tokens_.size(), [&](WorkRange range) {
@@ -197,7 +197,7 @@ void Decoder::attend_by_tile(const kernels::Attention& job) {
   });
 }
 
-// Fills split_items_ and makes room for their partials.
+// Fills split_items_ and allocates their partials.
 void Decoder::list_splits(const kernels::Attention& job) {
   split_items_.clear();
   std::size_t floats = 0;
@@ -206,7 +206,7 @@ void Decoder::list_splits(const kernels::Attention& job) {
     const std::uint64_t first =
         kernels::visible_splits(rows.first_position, job.window, kernels_.attention_split).first;
     const std::uint64_t last = (rows.first_position + rows.rows - 1) / kernels_.attention_split;
-    // All heads of a split, then the next: they stand together in their pages.
+    // All heads of a split come before the next split, because they are adjacent in their pages.
     for (std::uint64_t split = first; split <= last; ++split) {
       for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {
         split_items_.push_back({index, {kv_head, split}, floats});
@@ -240,7 +240,7 @@ void Decoder::attend_by_split(const kernels::Attention& job) {
   }
 }
 
-// Merges what one tile got, split by split.
+// Merges the partials of one tile, split by split.
 void Decoder::merge_tile(const kernels::Attention& job, std::span<const SplitItem> items) {
   const AttentionTile& tile = attention_tiles_[items.front().tile];
   for (std::uint32_t kv_head = 0; kv_head < config_.kv_heads; ++kv_head) {

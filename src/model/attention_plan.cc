@@ -36,28 +36,30 @@ TileSplits splits_of(const BatchSequence& sequence, std::uint32_t tile, std::uin
       std::min(tile_rows, sequence.rows * group - tile * tile_rows)};
 }
 
-// The tiles of the sequences that `takes` says.
+// Visits the tiles of the sequences for which `takes` is true.
 template <class Takes, class Visit>
 void for_tiles(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                std::uint32_t tile_rows, Takes&& takes, Visit&& visit) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
   for (std::uint32_t s = 0; s < sequences.size(); ++s) {
     if (!takes(sequences[s])) continue;
-    // The last tiles see the most: they begin first.
+    // The last tiles see the most keys, so that they begin first.
     for (std::uint32_t tile = query_tiles(sequences[s].rows, group, tile_rows); tile-- > 0;) {
       visit(s, tile, splits_of(sequences[s], tile, tile_rows, shape));
     }
   }
 }
 
-// A decoding row is no wide tile, however many heads it has: its step may be a graph.
+// A decoding sequence never uses wide tiles, however many heads it has, because its step may be a
+// CUDA graph.
 bool has_many_rows(const BatchSequence& sequence, const AttentionShape& shape,
                    const AttentionLimits& limits) {
   return sequence.rows > 1 && sequence.rows * (shape.heads / shape.kv_heads) >= limits.wide_rows;
 }
 
-// How many splits in a row one block takes at most: few enough that all blocks of the chip have
-// something to do, and so many that they are not busy beginning, which takes as long as a split.
+// Returns how many consecutive splits one thread block takes at most: few enough that all blocks of
+// the GPU have work, and so many that the blocks' start-up, which takes as long as a split, does
+// not dominate.
 template <class Takes>
 std::uint32_t best_run(std::span<const BatchSequence> sequences, const AttentionShape& shape,
                        const AttentionLimits& limits, Takes&& takes) {
@@ -81,7 +83,7 @@ std::uint32_t best_run(std::span<const BatchSequence> sequences, const Attention
     });
     const bool fits =
         items <= limits.items && merges <= limits.merges && partial_rows <= limits.partial_rows;
-    if (!fits) break;  // nor would shorter runs
+    if (!fits) break;  // nor would shorter runs fit
     const std::uint64_t rounds = (items * shape.kv_heads + limits.blocks - 1) / limits.blocks;
     const std::uint64_t cost = rounds * (std::min(run, longest) + 1);
     if (cost >= best_cost) continue;

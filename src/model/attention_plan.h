@@ -1,9 +1,10 @@
-// Who attends to what on a GPU, and in how many pieces: a pure function of shapes and positions.
+// Plans attention on a GPU: which thread block computes which query rows and keys. The plan is a
+// pure function of shapes and positions.
 //
-// A tile is kQueryRows query rows of a sequence. With enough tiles for the whole chip a block takes
-// a tile through all its splits; with few, runs of splits are shared out, leave partial results and
-// are merged in order. Sequences with many rows are cut into wide tiles instead, where there are
-// enough of them. Every way gives the same bits: the choice is one of speed.
+// A tile is kQueryRows query rows of a sequence. With enough tiles for the whole GPU a thread block
+// takes a tile through all its splits; with few, runs of splits are distributed, leave partial
+// results and are merged in order. Sequences with many rows are cut into wide tiles instead, where
+// there are enough of them. Every plan gives the same bits and differs in speed alone.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +25,21 @@ struct AttentionShape {
 inline constexpr std::uint32_t kNoWideTiles = ~0u;
 
 struct AttentionLimits {
-  std::uint32_t blocks = 132 * 2;         // at once on the chip
-  std::uint32_t items = 1u << 16;         // room for items
-  std::uint32_t merges = 1u << 10;        // room for tiles whose splits are shared out
-  std::uint32_t partial_rows = 1u << 19;  // room for partial results, in query rows
-  std::uint32_t wide_rows = 64;           // query rows of a sequence worth a wide tile
-  // Wide tiles of all KV heads: with fewer, narrow ones are done sooner. kNoWideTiles: there are
-  // none.
+  std::uint32_t blocks = 132 * 2;         // thread blocks that run at once on the GPU
+  std::uint32_t items = 1u << 16;         // capacity in items
+  std::uint32_t merges = 1u << 10;        // capacity in tiles whose splits are distributed
+  std::uint32_t partial_rows = 1u << 19;  // capacity in partial results, in query rows
+  std::uint32_t wide_rows = 64;           // a sequence with this many query rows may use wide tiles
+  // With fewer wide tiles than this over all KV heads, narrow ones are faster. kNoWideTiles: there
+  // are none.
   std::uint32_t wide_blocks = 30;
 };
 
-// Memory is taken once; fill() replaces what was there.
+// Memory is allocated once; fill() replaces the former plan.
 struct AttentionPlan {
   std::vector<kernels::cuda::AttentionItem> items;
   std::vector<kernels::cuda::AttentionItem> merges;
-  std::vector<kernels::cuda::AttentionItem> wide;  // in wide tiles, the longest first
+  std::vector<kernels::cuda::AttentionItem> wide;  // items of wide tiles, the longest first
 
   void fill(std::span<const kernels::cuda::BatchSequence> sequences, const AttentionShape& shape,
             const AttentionLimits& limits);
@@ -48,7 +49,7 @@ struct AttentionPlan {
                  const AttentionShape& shape, const AttentionLimits& limits);
 };
 
-// Tiles of a sequence with that many rows.
+// Returns the number of tiles of a sequence with this many rows.
 constexpr std::uint32_t query_tiles(std::uint32_t rows, std::uint32_t group,
                                     std::uint32_t tile_rows = kernels::cuda::kQueryRows) {
   return (rows * group + tile_rows - 1) / tile_rows;

@@ -20,7 +20,7 @@ struct SequenceRows {
 struct Batch {
   std::span<const TokenId> tokens;            // [rows], sequence after sequence
   std::span<const SequenceRows> sequences;    // their rows add up to tokens.size()
-  std::span<const std::uint32_t> logit_rows;  // rows whose logits are wanted
+  std::span<const std::uint32_t> logit_rows;  // rows whose logits are computed
 };
 
 }  // namespace pagoda::model

@@ -44,7 +44,7 @@ class ConfigReader {
     return value;
   }
 
-  // A number, or one number per layer, which must then all be equal.
+  // Reads a number, or one number per layer, which must then all be equal.
   Result<std::uint32_t> count_for_all_layers(std::string_view name, std::uint64_t fallback,
                                              std::uint64_t max) const {
     const gguf::MetadataValue* const value = metadata_.find(key(name));
@@ -77,7 +77,7 @@ class ConfigReader {
   std::string architecture_;
 };
 
-// Far above any model of today, low enough that no product of two overflows.
+// The limits are far above any current model, and so low that no product of two overflows.
 constexpr std::uint64_t kLayersMax = 4096;
 constexpr std::uint64_t kWidthMax = 1 << 20;
 constexpr std::uint64_t kHeadsMax = 4096;
@@ -122,9 +122,9 @@ Status read_rope(const ConfigReader& reader, Config& config) {
   return read_rope_scaling(reader, rope);
 }
 
-// Layer i keeps everything when (i + 1) % pattern == 0, else the window; pattern 1 or no window:
-// all layers keep everything.
-Status read_reach(const ConfigReader& reader, Config& config) {
+// Layer i sees all keys when (i + 1) % pattern == 0, else the window; with pattern 1 or without a
+// window all layers see all keys.
+Status read_attention_windows(const ConfigReader& reader, Config& config) {
   config.attention.assign(config.layers, {});
   if (!reader.metadata().contains(reader.key("attention.sliding_window"))) return ok_status();
   ASSIGN_OR_RETURN(const std::uint32_t window,
@@ -197,7 +197,7 @@ Result<Config> read_config(const gguf::File& file) {
                    reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   RETURN_IF_ERROR(read_rope(reader, config));
-  RETURN_IF_ERROR(read_reach(reader, config));
+  RETURN_IF_ERROR(read_attention_windows(reader, config));
   return config;
 }
 

@@ -1,5 +1,5 @@
-// What a model of the llama or qwen3 architecture is made of, read from its metadata and checked:
-// every number is within its stated limits and they fit each other.
+// The configuration of a llama or qwen3 model, read from its metadata and checked: every number is
+// within its stated limits, and the numbers fit each other.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace pagoda::model {
 enum class RopeScaling : std::uint8_t { kNone, kLinear, kYarn };
 
 struct RopeConfig {
-  std::uint32_t dims = 0;  // of each head that rotate, even
+  std::uint32_t dims = 0;  // rotating dimensions of each head, even
   double base = 10000.0;
   kernels::RopePairing pairing = kernels::RopePairing::kAdjacent;
   RopeScaling scaling = RopeScaling::kNone;
@@ -37,9 +37,9 @@ struct Config {
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
-  bool qk_norm = false;  // each head of queries and keys is normalised before it rotates (qwen3)
+  bool qk_norm = false;  // RMS norm of each query and key head before RoPE (qwen3)
   RopeConfig rope;
-  std::vector<kv::memory::AttentionSpec> attention;  // of each layer
+  std::vector<kv::memory::AttentionSpec> attention;  // by layer: which keys it sees
 
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
 };

@@ -7,8 +7,8 @@
 namespace pagoda::model {
 namespace {
 
-// Bytes of one thread: what the kernels want, or a row of floats, and on top of attention's the
-// partials of one tile, twice.
+// Returns the scratch bytes of one thread: the kernels' own or a row of floats, and for attention
+// also the partials of one tile, twice.
 std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
   const std::size_t mixed = std::size_t{config.heads} * config.value_dim;
   const std::size_t columns = std::max<std::size_t>({config.width, config.hidden_width, mixed});
@@ -18,15 +18,15 @@ std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernel
       kernels.attention_scratch(config.key_dim, config.value_dim) + partials * sizeof(float);
   const std::size_t bytes =
       std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
-  // Whole lines and one between: threads never share one.
+  // Padded to whole cache lines with one between, so that threads never share a line.
   return (bytes + 2 * kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
 }
 
-// All layers have rows of one shape and differ in their windows alone, so all groups have one
+// All layers have rows of one shape and differ in their windows alone, so that all groups have one
 // layout.
 kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::KernelSet& kernels,
                                            const DecoderOptions& options) {
-  // Columns are pairs of dimensions.
+  // A column is a pair of dimensions.
   const bool paired = config.key_dim % 2 == 0;
   const kv::memory::PageLayout one_layer = {
       .element = options.kv_element.value_or(kernels.kv_element),
@@ -47,7 +47,7 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::
 Status check_kv_element(std::optional<kv::memory::Element> element) {
   if (element != kv::memory::Element::kE4M3) return ok_status();
   return Error{ErrorCode::kUnsupported,
-               "--kv-cache-dtype: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
+               "kv_cache_dtype: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
 }
 
 Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
@@ -126,13 +126,14 @@ void Decoder::feed_forward_block(const LayerWeights& layer) {
   project({&down, 1}, hidden_.data(), rows);
 }
 
-// A thread computes the same outputs of both projections and what they give together; rows become
-// activations when they are whole.
+// A thread computes the same outputs of both projections and their SwiGLU; a row is packed as
+// activations once it is complete.
 void Decoder::gate_and_up(const LayerWeights& layer) {
   const std::size_t rows = batch_tokens_.size();
   const std::size_t width = config_.hidden_width;
   const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
-  // With many rows, few outputs at a time: they stay in the cache until they are used.
+  // With many rows, each thread computes few outputs at a time, which stay in the CPU cache until
+  // they are used.
   const std::size_t panels_together = rows > 16 ? 2 : panels;
   const auto compute = [&](WorkRange part) {
     project_range(to_rows(layer.gate, gate_, false), normed_.data(), rows, part);
@@ -168,7 +169,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   project({&output, 1}, normed_.data(), rows.size());
 }
 
-// Every row of the residual stream, into normed_.
+// Normalises every row of the residual stream into normed_.
 void Decoder::normalise(const std::vector<float>& weight) {
   for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
@@ -184,7 +185,8 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
   kernels_.pack_activations(floats, config_.width, normed_.data(), to);
 }
 
-// Several projections of the same rows: their panels are divided as if they were one matrix.
+// Computes several projections of the same rows: their panels are divided over threads as if they
+// were one matrix.
 void Decoder::project(std::span<const Output> outputs, const std::byte* x, std::size_t rows) {
   const auto panels_of = [](const Output& output) {
     return (output.projection->weight.rows + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;

@@ -1,8 +1,8 @@
-// Tokens and a KV view in, logits out: the llama forward pass.
+// The llama forward pass on a CPU: tokens and a KV view in, logits out.
 //
-// forward() writes the keys and values of the batch's rows into their pages and computes logits
-// for the rows asked for. A row's logits are a function of the tokens up to it and the weights:
-// not of the batch, the chunking, the thread count or which pages hold its past.
+// forward() writes the keys and values of the batch's rows into their pages and computes logits for
+// the requested rows. A row's logits are a function of the tokens up to it and the weights, not of
+// the batch, the chunking, the thread count or which pages hold its past.
 //
 // Thread rule: one forward() at a time; it uses the pool given at construction.
 #pragma once
@@ -27,13 +27,13 @@
 namespace pagoda::model {
 
 struct DecoderOptions {
-  std::uint32_t rows_max = 512;                        // of one forward pass: sizes the activations
-  std::optional<kv::memory::Element> kv_element = {};  // unset: what the kernel set likes best
+  std::uint32_t rows_max = 512;  // rows of one forward pass, which size the activations
+  std::optional<kv::memory::Element> kv_element = {};  // unset: the kernel set's default
   std::uint32_t block_tokens = 16;
   PackProgress on_pack = {};
 };
 
-// An error names an element that only GPUs keep.
+// Refuses an element that only GPUs support; the error names it.
 Status check_kv_element(std::optional<kv::memory::Element> element);
 
 class Decoder {
@@ -46,21 +46,22 @@ class Decoder {
   const Config& config() const { return config_; }
   const kernels::KernelSet& kernel_set() const { return kernels_; }
   std::uint32_t rows_max() const { return options_.rows_max; }
-  // How pages must be laid out and which group holds which layer.
+  // The layout that pages must have, and the group of each layer.
   const kv::memory::PageLayout& page_layout() const { return page_layout_; }
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
 
   // out: [batch.logit_rows.size(), vocabulary]
   void forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out);
-  // The logits of any rows of the last forward(): [rows.size(), vocabulary]. For those who want
-  // more rows than they have memory for at once.
+  // Computes the logits of any rows of the last forward(): [rows.size(), vocabulary]. Callers use
+  // this for more rows than they have memory for at once.
   void logits(std::span<const std::uint32_t> rows, float* out);
-  // Of each row of the last forward(): 1 where a query, key or value was not finite (kernels/ops.h,
-  // first_infinite). Such rows, and those that see them, have no logits that are numbers.
+  // For each row of the last forward(): 1 where a query, key or value was not finite
+  // (kernels/ops.h, first_infinite). The logits of such rows, and of rows that see them, are not
+  // numbers.
   std::span<const std::uint8_t> nonfinite_rows() const { return nonfinite_rows_; }
 
  private:
-  // Where a batch row stands.
+  // The sequence and position of a batch row.
   struct BatchToken {
     const SequenceRows* sequence;
     std::uint64_t position;
@@ -70,13 +71,13 @@ class Decoder {
     kernels::AttentionRows rows;
     std::size_t first_row;  // in the batch
   };
-  // One split of the keys of one tile for one KV head: what a thread attends to at a time.
+  // One split of the keys of one tile for one KV head: a thread's unit of work.
   struct SplitItem {
     std::uint32_t tile;
     kernels::KeySplit keys;
     std::size_t first_partial;  // in partials_
   };
-  // A projection and where its outputs go: [rows, stride].
+  // A projection and its output: [rows, stride].
   struct Output {
     const Projection* projection;
     float* y;
@@ -92,7 +93,8 @@ class Decoder {
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
   void feed_forward_block(const LayerWeights& layer);
 
-  // task(WorkRange) over rows; few of them cost less than waking the other threads.
+  // Runs task(WorkRange) over rows; for few rows on this thread alone, which costs less than waking
+  // the others.
   template <class Task>
   void for_rows(std::size_t rows, Task&& task) {
     constexpr std::size_t kRowsWorthSharing = 8;
@@ -136,7 +138,7 @@ class Decoder {
   kv::memory::PageLayout page_layout_;
   RopeTable rope_;
 
-  // Activations, [rows_max, …] each; taken once.
+  // Activations, [rows_max, …] each, allocated once.
   FloatRows residual_;          // [width]
   LargeArray<float> query_;     // [heads * key_dim]
   LargeArray<float> key_;       // [kv_heads * key_dim]
@@ -148,15 +150,15 @@ class Decoder {
   std::vector<float> sines_;    // [rope pairs]
   std::vector<BatchToken> batch_tokens_;
   std::vector<std::uint8_t> nonfinite_rows_;
-  // Operands of the products, [rows_max] each.
-  LargeArray<std::byte> normed_;  // of width
-  LargeArray<std::byte> mixed_;   // of heads * value_dim
-  LargeArray<std::byte> hidden_;  // of hidden_width
+  // Packed activations, [rows_max] rows each.
+  LargeArray<std::byte> normed_;  // rows of width
+  LargeArray<std::byte> mixed_;   // rows of heads * value_dim
+  LargeArray<std::byte> hidden_;  // rows of hidden_width
   std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
-  LargeArray<float> partials_;     // of the split items; grows with the longest context seen
+  LargeArray<float> partials_;  // partials of the split items; grows with the longest context seen
   LargeArray<std::byte> scratch_;  // [threads]
-  std::size_t scratch_stride_;     // bytes
+  std::size_t scratch_stride_;     // in bytes
 };
 
 }  // namespace pagoda::model

@@ -1,7 +1,7 @@
 // Rows of floats an odd number of cache lines apart.
 //
-// Products are written column by column: 16 outputs of one row after the other. With rows a power
-// of two apart, as widths like to be, all of a column would have to share a few sets of each cache.
+// GEMMs write column by column: 16 outputs of one row, then of the next. With rows a power of two
+// apart, as is usual for widths, a whole column would map to a few sets of each cache.
 #pragma once
 
 #include <cstddef>

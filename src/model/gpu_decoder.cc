@@ -34,17 +34,17 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
     return Error{
         ErrorCode::kUnsupported,
         fmt::format("the GPU runs heads of 64, 128 or 256 dimensions; this model's have {} "
-                    "key and {} value dimensions: use --device cpu",
+                    "key and {} value dimensions: use device=cpu",
                     dim, config.value_dim)};
   }
   const std::uint32_t block = options.block_tokens;
   if (!std::has_single_bit(block) || block < 16 || block > 128) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("--block-size: is {}, but the GPU takes 16, 32, 64 or 128", block)};
+                 fmt::format("block_size: is {}, but the GPU takes 16, 32, 64 or 128", block)};
   }
   if (options.kv_element == kv::memory::Element::kF32) {
     return Error{ErrorCode::kUnsupported,
-                 "--kv-cache-dtype: the GPU keeps keys and values as bf16, fp16 or fp8"};
+                 "kv_cache_dtype: the GPU keeps keys and values as bf16, fp16 or fp8"};
   }
   return ok_status();
 }
@@ -54,7 +54,8 @@ constexpr std::uint32_t kStepsWithoutGraphs = 256;
 constexpr std::size_t kSamplingParamsWords =
     sizeof(cuda::GpuSamplingParams) / sizeof(std::uint32_t);
 
-// Rows that a decode step of `rows` rows is launched with: few different ones, so few graphs.
+// Returns the rows that a decode step of `rows` rows is launched with: a few sizes, so that there
+// are few graphs.
 std::uint32_t bucket_of(std::uint32_t rows) {
   if (rows <= 8) return std::bit_ceil(rows);
   if (rows <= 256) return (rows + 7) / 8 * 8;
@@ -71,7 +72,7 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       options_(options),
       group_plan_(cache_groups_of(config, options)),
       page_layout_(group_plan_.layouts.front()) {
-  // Wide tiles are copied to the tensor core as they are.
+  // Wide tiles are copied to the tensor cores as they are, so that they need 2-byte elements.
   if (kv::memory::element_bytes(options.kv_element) != 2) limits_.wide_blocks = kNoWideTiles;
 }
 
@@ -160,7 +161,7 @@ Status GpuDecoder::fill_rope(std::span<const float> divisors) {
   return send(sines_, sines);
 }
 
-// Tokens, positions and tables of a step, into its memory.
+// Writes tokens, positions and tables of a step into its memory.
 void GpuDecoder::write_rows(std::span<const GpuRows> sequences, std::uint32_t* words) {
   auto* const batch_tokens = reinterpret_cast<cuda::BatchToken*>(words + layout_.batch_tokens);
   sequences_.clear();
@@ -229,7 +230,7 @@ GpuDecoder::StepShape GpuDecoder::write_step(std::span<const GpuRows> sequences,
     std::memcpy(items, plan.items.data(), plan.items.size() * sizeof(cuda::AttentionItem));
     std::memcpy(items + plan.items.size() * 5, plan.wide.data(),
                 plan.wide.size() * sizeof(cuda::AttentionItem));
-    // Graphs are for few shapes: launches are rounded up, and what is too much returns at once.
+    // Graphs are made for few shapes: launches are rounded up, and surplus blocks return at once.
     const auto rounded = [&](std::uint32_t count) {
       return decodes && count > 0 ? std::bit_ceil(count) : count;
     };
@@ -257,7 +258,7 @@ Status GpuDecoder::send_step(const std::uint32_t* words, const StepShape& shape)
   return ok_status();
 }
 
-// How many are launched: what is too much samples nothing.
+// Returns how many samples are launched; surplus ones sample nothing.
 std::uint32_t GpuDecoder::write_samples(std::span<const cuda::GpuSamplingParams> samples,
                                         bool decodes, std::uint32_t* words) {
   const auto count = static_cast<std::uint32_t>(samples.size());
@@ -285,8 +286,8 @@ Status GpuDecoder::forward(std::span<const GpuRows> sequences,
   return options_.graphs && decodes ? launch_as_graph(shape) : launch_step(shape);
 }
 
-// Steps go without graphs for a while after one could not be made: those that are kept hold memory
-// that may be what it lacked.
+// After a graph could not be made, steps run without graphs for a while, because the kept graphs
+// hold memory that may have been missing.
 Status GpuDecoder::launch_as_graph(const StepShape& shape) {
   const device::Graph* graph = graphs_.find(shape);
   if (graph == nullptr && steps_without_graphs_ == 0) {
@@ -424,7 +425,8 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                               .rows = shape.rows,
                               .partials = partials_.as<float>(),
                               .activations = mixed_.as<cuda::Bf16>()};
-  if (shape.wide[place.group] > 0) {  // in no graph: the items before them are as many as launched
+  // Never in a graph, because the item count before them is the launched one.
+  if (shape.wide[place.group] > 0) {
     cuda::PagedAttention wide = job;
     wide.items += shape.items[place.group];
     wide.item_count = step_at(items + 2);

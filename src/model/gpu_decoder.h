@@ -1,11 +1,11 @@
-// Tokens and pages on a GPU in, sampled tokens and logits out: the llama forward pass, launched.
+// The llama forward pass on a GPU: tokens and pages in, sampled tokens and logits out.
 //
-// forward() and logits() put work on the decoder's stream and return. A row's logits are a function
-// of the tokens up to it and the weights; the numerics is the one kernels/cuda/ops.h defines.
-// All memory is taken by create().
+// forward() and logits() launch work on the decoder's stream and return. A row's logits are a
+// function of the tokens up to it and the weights; kernels/cuda/ops.h defines the numerics.
+// create() allocates all memory.
 //
-// Thread rule: one thread. What a step reads from the host is copied out of the given spans before
-// forward() returns; the buffers it travels in are two, so at most two steps may be under way.
+// Thread rule: one thread. Host data of a step is copied out of the given spans before forward()
+// returns, through one of two buffers, so that at most two steps may be in flight.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +27,25 @@
 
 namespace pagoda::model {
 
-// CUDA graphs kept at a time, each some MB of device memory for a model of 32 layers.
+// The number of CUDA graphs kept, each some MB of device memory for a model of 32 layers.
 inline constexpr std::size_t kGraphsMax = 256;
 
 struct GpuDecoderOptions {
-  std::uint32_t rows_max = 2048;     // of one step
-  std::uint32_t sequences_max = 64;  // of one step
+  std::uint32_t rows_max = 2048;     // per step
+  std::uint32_t sequences_max = 64;  // per step
   std::uint64_t context_tokens = 0;
   kv::memory::Element kv_element = kv::memory::Element::kBF16;
   std::uint32_t block_tokens = 16;
-  bool graphs = true;  // decode steps are launched as one
+  bool graphs = true;  // decode steps are launched as a CUDA graph
 };
 
 // Consecutive rows of one sequence.
 struct GpuRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
-  std::span<const TokenId> tokens;  // [rows], or one less
-  // The last token where `tokens` lacks it: the token sampled as number `sampled_index` of the step
-  // before, or, when there is none, `last_token`.
+  std::span<const TokenId> tokens;  // [rows], or [rows - 1]
+  // The last token where `tokens` lacks it: the token that sample `sampled_index` of the step
+  // before gave, or, when that is kNotSampled, `last_token`.
   std::uint32_t sampled_index = kernels::cuda::kNotSampled;
   TokenId last_token = TokenId(0);
   std::span<const kv::memory::BlockTable> tables;  // one per group
@@ -53,8 +53,8 @@ struct GpuRows {
 
 class GpuDecoder {
  public:
-  // The device must be open. An error names what the GPU does not run (head sizes, block sizes, KV
-  // elements) or which memory was not there.
+  // The device must be open. An error names a setting that the GPU does not support (head sizes,
+  // block sizes, KV elements) or the allocation that failed.
   static Result<std::unique_ptr<GpuDecoder>> create(const Config& config, GpuWeights weights,
                                                     std::span<const float> rope_divisors,
                                                     const GpuDecoderOptions& options);
@@ -67,38 +67,39 @@ class GpuDecoder {
   std::uint32_t logit_rows_max() const { return options_.sequences_max; }
   device::Stream& stream() { return stream_; }
 
-  // Whether weights and rotary tables lie in device memory as they were uploaded, and a digest of
-  // them that is the same at every start.
+  // Checks that weights and rotary tables in device memory are as uploaded; their digest is the
+  // same at every start.
   Status check_uploads();
   std::uint64_t uploads_digest() const { return weights_.uploads().digest(); }
   std::size_t graphs_kept() const { return graphs_.size(); }
 
-  // Where pages are; before the first forward().
+  // Sets the address of the pages, before the first forward().
   void set_pages(std::byte* pages) { pages_ = pages; }
 
   // Computes the rows of a step, then the logits of `logit_rows` (at most logit_rows_max,
-  // ascending), and what is sampled from them (at most logit_rows_max; GpuSamplingParams::row is
-  // one of those).
+  // ascending), and samples tokens from them (at most logit_rows_max; GpuSamplingParams::row is one
+  // of logit_rows).
   Status forward(std::span<const GpuRows> sequences, std::span<const std::uint32_t> logit_rows,
                  std::span<const kernels::cuda::GpuSamplingParams> samples = {});
-  // Logits of other rows of the last forward(). The stream must have been waited for.
+  // Computes the logits of other rows of the last forward(). The stream must have been
+  // synchronised.
   Status logits(std::span<const std::uint32_t> rows);
 
-  // [logit_rows_max, vocabulary], of the last logits, and a token for each of the last samples.
+  // [logit_rows_max, vocabulary] of the last logits, and a token for each of the last samples.
   const float* logits_data() const { return logits_.as<float>(); }
   const std::uint32_t* sampled_tokens() const { return sampled_tokens_.as<std::uint32_t>(); }
-  // Of each sequence of the last forward(), until the next: 1 where a query, key or value was not
+  // For each sequence of the last forward(), until the next: 1 where a query, key or value was not
   // finite (kernels/cuda/ops.h, RopeAndStoreKv).
   const std::uint32_t* nonfinite() const { return step_at(layout_.nonfinite); }
 
  private:
-  // Numbers of words (uint32) and where arrays begin in the step's memory.
+  // Counts in words (uint32), and offsets of the arrays in the step's memory.
   struct StepLayout {
     std::size_t batch_tokens = 0;
     std::size_t sequences = 0;
     std::size_t logit_rows = 0;
     std::size_t samples = 0;
-    std::size_t nonfinite = 0;  // sent as zeros, written by the step
+    std::size_t nonfinite = 0;  // uploaded as zeros, written by the step
     std::size_t items = 0;      // per group: three counts, merges, items, wide items
     std::size_t group_items = 0;
     std::size_t merges_max = 0;
@@ -107,7 +108,7 @@ class GpuDecoder {
     std::size_t table_words = 0;
     std::size_t words = 0;
   };
-  // What the launches of a step depend on besides the step's memory: the key of a graph.
+  // The launch parameters of a step besides its memory: the key of a CUDA graph.
   struct StepShape {
     std::uint32_t rows = 0;
     std::uint32_t logit_rows = 0;

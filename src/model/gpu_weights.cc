@@ -15,8 +15,7 @@ using kernels::cuda::WeightFormat;
 
 namespace {
 
-// Rows of zeros after the last gate and up make up whole chunks of what they leave
-// (Epilogue::kSwiGlu).
+// Rows of zeros after the last gate and up fill the last chunk of outputs (Epilogue::kSwiGlu).
 std::size_t gate_up_rows(std::size_t hidden_width) {
   return std::size_t{2} * kernels::cuda::chunks_of(hidden_width) * kernels::cuda::kChunkColumns;
 }
@@ -46,7 +45,7 @@ class GpuWeights::Uploader {
     return reinterpret_cast<const float*>(place);
   }
 
-  // Rows of several matrices, in the order that `row_of(row)` says.
+  // Collects rows of several matrices in the order of `row_of(row)`.
   template <class RowOf>
   Result<PackedMatrix> matrix(WeightFormat format, std::size_t rows, std::size_t columns,
                               RowOf&& row_of) {
@@ -102,7 +101,7 @@ class GpuWeights::Uploader {
       for (std::size_t r = 0; r < part->weight.rows; ++r) rows.push_back({&part->weight, r});
       bias.insert(bias.end(), part->bias.begin(), part->bias.end());
     }
-    // A model has biases for all three or for none; where some lack one it is zero.
+    // Either all three have biases or none does; a missing one among them is zero.
     if (!bias.empty() && bias.size() != rows.size()) {
       bias.clear();
       for (const Projection* const part : parts) {
@@ -125,7 +124,7 @@ class GpuWeights::Uploader {
     const WeightMatrix& up = layer.up.weight;
     if (!layer.gate.bias.empty() || !layer.up.bias.empty()) {
       return Error{ErrorCode::kUnsupported,
-                   "the GPU runs no feed-forward gate with a bias; use --device cpu"};
+                   "the GPU runs no feed-forward gate with a bias; use device=cpu"};
     }
     const WeightFormat format =
         gate.type == up.type ? kernels::cuda::weight_format_of(gate.type) : WeightFormat::kBf16;

@@ -20,7 +20,7 @@ namespace pagoda::model {
 struct GpuProjection {
   kernels::cuda::PackedMatrix weight;
   const float* bias = nullptr;
-  std::uint32_t column = 0;  // where its outputs begin in a row
+  std::uint32_t column = 0;  // the column at which its outputs begin in a row
 };
 
 struct GpuLayer {
@@ -36,10 +36,10 @@ struct GpuLayer {
 
 class GpuWeights {
  public:
-  // An error names the tensor that the GPU cannot hold or compute with.
+  // An error names a tensor that the GPU cannot hold or compute with.
   static Result<GpuWeights> upload(const Weights& weights, ThreadPool& pool,
                                    const PackProgress& progress);
-  // Seeded values of the variance that keeps activations of one size, made on the GPU.
+  // Makes seeded random weights on the GPU, with the variance that keeps the size of activations.
   static Result<GpuWeights> random(const Config& config, kernels::cuda::WeightFormat format,
                                    std::uint64_t seed);
 

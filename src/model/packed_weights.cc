@@ -6,7 +6,7 @@
 namespace pagoda::model {
 namespace {
 
-// The matrices that are multiplied with.
+// Returns the weight matrices that GEMMs use.
 std::vector<kernels::WeightMatrix*> matrices_of(Weights& weights) {
   std::vector<kernels::WeightMatrix*> matrices;
   for (LayerWeights& layer : weights.layers) {

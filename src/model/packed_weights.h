@@ -1,4 +1,4 @@
-// A model's weights as a kernel set likes to read them.
+// A model's weights in the layout that a kernel set reads.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,9 @@ using PackProgress = std::function<void(std::size_t bytes_done, std::size_t byte
 
 class PackedWeights {
  public:
-  // Packs every matrix the set wants packed. What the set reads as it is stays in the file: the
-  // file must outlive this either way (the embedding is always read from it).
+  // Packs every matrix for which the set has a packed layout. Matrices that the set reads unpacked
+  // stay in the file, which must outlive the object in any case (the embedding is always read from
+  // it).
   PackedWeights(const Weights& weights, const kernels::KernelSet& kernels, ThreadPool& pool,
                 const PackProgress& progress);
 

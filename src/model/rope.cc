@@ -10,7 +10,7 @@
 namespace pagoda::model {
 namespace {
 
-// The pair (as a real number) that turns `rotations` times over the original context.
+// Returns the pair (as a real number) that turns `rotations` times over the original context.
 double pair_of_rotations(const RopeConfig& config, double rotations) {
   return config.dims * natural_log(config.original_context / (rotations * 2 * std::numbers::pi)) /
          (2 * natural_log(config.base));

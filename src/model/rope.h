@@ -1,4 +1,4 @@
-// Rotary position embedding: the angle of every pair at every position.
+// Rotary position embedding (RoPE): the angle of every pair at every position.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class RopeTable {
   RopeTable(const RopeConfig& config, std::span<const float> divisors);
 
   std::size_t pairs() const { return frequencies_.size(); }
-  // Cosines and sines of one position, [pairs] each.
+  // Writes the cosines and sines of one position, [pairs] each.
   void fill(std::uint64_t position, float* cosines, float* sines) const;
 
  private:

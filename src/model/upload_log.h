@@ -1,5 +1,6 @@
-// What was put into device memory once and must stay as it was: weights and rotary tables, each
-// with the digest of its bytes. A start checks device memory against it before the first request.
+// Records what was uploaded to device memory once and must not change: weights and rotary tables,
+// each with the digest of its bytes. A start checks device memory against the log before the first
+// request.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,13 @@ class UploadLog {
   // Copies host bytes to `to` (device memory), waits, and records their digest.
   Status upload(device::Stream& stream, std::span<const std::byte> from, std::byte* to,
                 std::string what, ThreadPool* pool = nullptr);
-  // Records bytes that were made on the device, by the digest they have now. Waits.
+  // Records bytes that were made on the device, by their current digest, and waits for it.
   Status record(device::Stream& stream, const std::byte* data, std::uint64_t bytes,
                 std::string what);
 
-  // Reads all of it on the device. An error names the first upload whose bytes are not those that
-  // were sent.
+  // Reads all uploads on the device. An error names the first whose bytes differ from those sent.
   Status check(device::Stream& stream) const;
-  // Over all entries in order: the same weights have the same digest at every start.
+  // A digest over all entries in order: the same weights have the same digest at every start.
   std::uint64_t digest() const;
 
  private:

@@ -47,7 +47,7 @@ class TensorReader {
     return values;
   }
 
-  // `name`.weight, and `name`.bias where the file has it
+  // Finds `name`.weight, and `name`.bias where the file has it.
   Result<Projection> projection(std::string_view name, std::uint64_t rows,
                                 std::uint64_t columns) const {
     Projection projection;

@@ -1,6 +1,5 @@
-// The tensors of a model, found, checked for shape and type, and left where
-// they are: matrices stay in the mapped file, norms and biases (a few KB) become floats.
-// A Weights must not outlive its gguf::File.
+// The tensors of a model, found and checked for shape and type: matrices stay in the mapped file,
+// norms and biases (a few KB) become floats. A Weights must not outlive its gguf::File.
 #pragma once
 
 #include <vector>
@@ -23,8 +22,8 @@ struct LayerWeights {
   Projection query;                   // [heads * key_dim, width]
   Projection key;                     // [kv_heads * key_dim, width]
   Projection value;                   // [kv_heads * value_dim, width]
-  std::vector<float> query_norm;      // [key_dim], of every head; or empty
-  std::vector<float> key_norm;        // [key_dim], of every head; or empty
+  std::vector<float> query_norm;      // [key_dim] for every head, or empty
+  std::vector<float> key_norm;        // [key_dim] for every head, or empty
   Projection attention_output;        // [width, heads * value_dim]
   std::vector<float> feed_forward_norm;
   Projection gate;  // [hidden_width, width]

@@ -15,7 +15,8 @@ std::string_view type_of(int status) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// "top_p is 2, expected …" and "prompt[3]: token id …" are about top_p and prompt[3].
+// Returns the field that a message begins with: "top_p is 2, expected …" and "prompt[3]: token id
+// …" name top_p and prompt[3].
 std::string leading_field(std::string_view message) {
   constexpr std::string_view kFieldLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.[]";
@@ -27,8 +28,8 @@ std::string leading_field(std::string_view message) {
 }
 
 struct MemoryUse {
-  std::string_view need;  // the beginning of a sentence
-  std::string_view flag;  // that sets the budget
+  std::string_view need;    // the beginning of a sentence
+  std::string_view option;  // the server option that sets the budget
   int too_large_status;
   std::string code;
 };
@@ -36,14 +37,15 @@ struct MemoryUse {
 ApiError out_of_memory(const ByteBudget& budget, std::uint64_t needed, const MemoryUse& use) {
   if (needed > budget.bytes_max()) {
     return {use.too_large_status,
-            fmt::format("{} {} bytes of memory, and all requests together may take {} ({})",
-                        use.need, needed, budget.bytes_max(), use.flag),
+            fmt::format(
+                "{} {} bytes of memory, and all requests together may take {} (server option {})",
+                use.need, needed, budget.bytes_max(), use.option),
             {},
             "request_too_large"};
   }
   return {503,
-          fmt::format("{} {} bytes of memory, and requests hold {} of {} ({})", use.need, needed,
-                      budget.bytes_held(), budget.bytes_max(), use.flag),
+          fmt::format("{} {} bytes of memory, and requests hold {} of {} (server option {})",
+                      use.need, needed, budget.bytes_held(), budget.bytes_max(), use.option),
           {},
           use.code};
 }
@@ -65,12 +67,12 @@ ApiError api_error(const Error& error) {
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed) {
   return out_of_memory(
       budget, needed,
-      {"this request needs", "--max-request-memory-bytes", 400, "out_of_request_memory"});
+      {"this request needs", "max_request_memory_bytes", 400, "out_of_request_memory"});
 }
 
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
   return out_of_memory(budget, needed,
-                       {"this body needs", "--max-total-body-bytes", 413, "out_of_body_memory"});
+                       {"this body needs", "max_total_body_bytes", 413, "out_of_body_memory"});
 }
 
 Json error_json(const ApiError& error) {

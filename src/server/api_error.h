@@ -1,4 +1,4 @@
-// What a client is told when its request cannot be answered, in OpenAI's shape.
+// An ApiError is what a client is told when its request cannot be answered, in OpenAI's shape.
 //
 // Inside src/server an ApiError is thrown where a field is read and caught where requests enter
 // (server/router.h): reading a request is a plain sequence of reads, and no error passes unseen.
@@ -18,7 +18,7 @@
 
 namespace pagoda::server {
 
-// What replies repeat of a request is bounded.
+// These limits bound how much of a request its error replies repeat.
 inline constexpr std::size_t kMessageBytesMax = 1024;
 inline constexpr std::size_t kParamBytesMax = 256;
 
@@ -32,18 +32,19 @@ struct ApiError : std::exception {
 
   const char* what() const noexcept override { return message.c_str(); }
 
-  int status;           // of HTTP
+  int status;           // the HTTP status code
   std::string message;  // for people; at most kMessageBytesMax
-  std::string param;    // the field's path; empty when it is about no field; at most kParamBytesMax
-  std::string code;     // for programs; empty when the status says it all
+  // The field's path, at most kParamBytesMax bytes; empty when no field is at fault.
+  std::string param;
+  std::string code;  // for programs; empty when the status is enough
 };
 
-// An error of the engine or of a template about the request. Messages there begin with the field.
+// Converts an error of the engine or of a chat template. Messages there begin with the field.
 ApiError api_error(const Error& error);
 
-// A request has not got the `needed` bytes in all of what requests may take together: 503 while
-// others hold the rest, 400 (of a body 413) when no wait would help, for it is more than the whole
-// budget.
+// The error of a request that did not get `needed` bytes of a memory budget: 503 while other requests
+// hold the rest; 400 (413 for a body) when `needed` is more than the whole budget, for then no retry
+// helps.
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 

@@ -1,4 +1,5 @@
-// Memory that requests have together is counted before it is had, and bounded. Any thread.
+// A budget of bytes that requests share: a request reserves memory here before it allocates it.
+// Every function may be called by any thread.
 #pragma once
 
 #include <atomic>
@@ -9,10 +10,11 @@ namespace pagoda::server {
 
 class ByteBudget {
  public:
-  // A part of the budget, given back when dropped. The budget must outlive it.
+  // A Hold is a reserved part of the budget and releases it when destroyed. The budget must outlive
+  // it.
   class Hold {
    public:
-    Hold() = default;  // of nothing
+    Hold() = default;  // holds no bytes
     explicit Hold(ByteBudget& budget) : budget_(&budget) {}
     Hold(Hold&& other) noexcept
         : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -25,7 +27,7 @@ class ByteBudget {
     }
     ~Hold() { give_back(); }
 
-    // False when the budget does not have that much: the part is then what it was.
+    // Returns false, and leaves the hold as it was, when the budget does not have that many bytes.
     bool resize(std::uint64_t bytes) {
       if (budget_ == nullptr) return true;
       if (bytes > bytes_ && !budget_->take(bytes - bytes_)) return false;
@@ -48,7 +50,7 @@ class ByteBudget {
 
   explicit ByteBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Before anyone holds a part of it.
+  // Call this before the first hold exists.
   void set_max(std::uint64_t bytes_max) { bytes_max_ = bytes_max; }
   std::uint64_t bytes_max() const { return bytes_max_; }
   std::uint64_t bytes_held() const { return bytes_held_.load(std::memory_order_relaxed); }

@@ -5,7 +5,7 @@
 namespace pagoda::server {
 namespace {
 
-// Fewer than a tool that looks once would want: the engine waits meanwhile.
+// The limits are lower than a one-time tool would want, because the engine waits for the snapshot.
 constexpr kv::MapLimits kLimits = {.blocks_max = 8192, .nodes_max = 8192};
 
 Json cell_json(const kv::BlockCell& cell) {
@@ -35,7 +35,8 @@ std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Eng
       shared->snapshot.swap(next);
       shared->asked = false;
     });
-    shared_->asked = true;  // behind what may throw; the engine's thread waits for the lock
+    // After the calls that may throw, because the engine's thread waits for this lock.
+    shared_->asked = true;
   }
   return last;
 }

@@ -1,8 +1,8 @@
 // GET /cache/map: the pool's blocks and the tree's largest branches, for people.
 //
-// A reader gets the map that was drawn last and asks the engine's thread for the next one, which it
-// draws between two steps, at bounded cost (kv/cache_snapshot.h), and at most every kRefreshNs:
-// nobody waits for it, and it costs nothing when nobody looks.
+// read() returns the last snapshot of the map and asks the engine's thread for the next one. That
+// thread takes it between two steps, at bounded cost (kv/cache_snapshot.h) and at most every
+// kRefreshNs: no caller waits for a snapshot, and none is taken when nobody reads.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ class CacheMapReader {
 
   struct Snapshot {
     kv::CacheMap map;
-    std::int64_t at_ns = 0;  // by the engine's clock
+    std::int64_t at_ns = 0;  // the engine's clock
   };
 
-  // The last map, if there is one. Any thread.
+  // Returns the last map, or nullptr before there is one. Any thread may call this.
   std::shared_ptr<const Snapshot> read(engine::Engine& engine);
 
  private:
   struct Shared {
     std::mutex mutex;
-    std::shared_ptr<const Snapshot> snapshot;  // under mutex
-    bool asked = false;                        // under mutex
+    std::shared_ptr<const Snapshot> snapshot;  // guarded by mutex
+    bool asked = false;                        // guarded by mutex
   };
-  // The engine may draw after the reader is gone.
+  // The state is shared because the engine may take a snapshot after this reader is destroyed.
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 

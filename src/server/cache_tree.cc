@@ -12,13 +12,13 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kNodesMax = 10'000;
-// The line that drawings stand in; no client has this name.
+// Snapshots queue under this client name at TextWorkers; no real client has it.
 constexpr const char* kWorkLine = "the tree";
 
 using Give = DeferredReply::Give;
 using Make = DeferredReply::Make;
 
-// Tokens of a private node are its tenant's.
+// Tokens of a private node belong to its tenant and are left out.
 Json node_json(const kv::NodeSnapshot& node) {
   Json json = {{"depth", node.depth},          {"name", node.hash},         {"whole", node.whole},
                {"public", node.is_public},     {"children", node.children}, {"pages", node.pages},
@@ -44,14 +44,15 @@ HttpReply no_memory() {
   return error_reply(ApiError(503, "there is no memory to draw the tree", {}, "out_of_memory"));
 }
 
-Make written(const kv::CacheSnapshot& picture) {
-  const auto body = std::make_shared<const std::string>(dump_json(tree_json(picture)));
+Make written(const kv::CacheSnapshot& snapshot) {
+  const auto body = std::make_shared<const std::string>(dump_json(tree_json(snapshot)));
   return [body] { return HttpReply{.body = *body}; };
 }
 
-// Everyone is given something: a function without a state, which takes no memory, at worst.
-void give_all(const std::vector<Give>& askers, const Make& make) {
-  for (const Give& give : askers) {
+// Every waiting request gets a reply: where memory runs out, a function without state, which needs
+// none.
+void give_all(const std::vector<Give>& waiting_now, const Make& make) {
+  for (const Give& give : waiting_now) {
     try {
       give(make);
     } catch (...) {
@@ -62,62 +63,64 @@ void give_all(const std::vector<Give>& askers, const Make& make) {
 
 }  // namespace
 
-struct TreeBoard::Shared : std::enable_shared_from_this<TreeBoard::Shared> {
-  struct Drawing {
-    std::optional<kv::CacheSnapshot> picture;
-    std::vector<Give> askers;
+struct CacheTreeReader::Shared : std::enable_shared_from_this<CacheTreeReader::Shared> {
+  struct SnapshotJob {
+    std::optional<kv::CacheSnapshot> snapshot;
+    std::vector<Give> waiting_now;
   };
 
-  void begin(engine::Engine& engine);  // under mutex
-  void draw(engine::Engine& engine, const kv::Cache& cache);
-  void write(engine::Engine& engine, Drawing& drawing);
-  void go_on(engine::Engine& engine);
+  void begin(engine::Engine& engine);  // with mutex held
+  void take_snapshot(engine::Engine& engine, const kv::Cache& cache);
+  void write(engine::Engine& engine, SnapshotJob& job);
+  void begin_next(engine::Engine& engine);
 
   std::mutex mutex;
-  TextWorkers* workers = nullptr;  // under mutex; none once the board is gone
-  std::vector<Give> waiting;       // for a drawing that has not begun; under mutex
-  bool is_busy = false;            // one was asked for and is not given yet; under mutex
+  TextWorkers* workers = nullptr;  // guarded by mutex; nullptr once the reader is destroyed
+  std::vector<Give> waiting;       // requests for a snapshot that has not begun; guarded by mutex
+  bool is_busy = false;  // a snapshot was requested and has not been given yet; guarded by mutex
 };
 
-void TreeBoard::Shared::begin(engine::Engine& engine) {
-  engine.post([self = shared_from_this(), &engine](auto& cache) { self->draw(engine, cache); });
-  is_busy = true;  // behind what may throw; the engine's thread waits for the lock
+void CacheTreeReader::Shared::begin(engine::Engine& engine) {
+  engine.post(
+      [self = shared_from_this(), &engine](auto& cache) { self->take_snapshot(engine, cache); });
+  // After the calls that may throw, because the engine's thread waits for this lock.
+  is_busy = true;
 }
 
-void TreeBoard::Shared::draw(engine::Engine& engine, const kv::Cache& cache) {
-  std::vector<Give> askers;
+void CacheTreeReader::Shared::take_snapshot(engine::Engine& engine, const kv::Cache& cache) {
+  std::vector<Give> waiting_now;
   {
     const std::lock_guard lock(mutex);
-    askers.swap(waiting);
+    waiting_now.swap(waiting);
   }
   try {
-    const auto drawing = std::make_shared<Drawing>();
-    drawing->picture = cache.snapshot(kNodesMax);
-    drawing->askers = askers;
+    const auto job = std::make_shared<SnapshotJob>();
+    job->snapshot = cache.snapshot(kNodesMax);
+    job->waiting_now = waiting_now;
     const std::lock_guard lock(mutex);
     if (workers == nullptr) return;
     workers->run(kWorkLine,
-                 [self = shared_from_this(), &engine, drawing] { self->write(engine, *drawing); });
+                 [self = shared_from_this(), &engine, job] { self->write(engine, *job); });
     return;
   } catch (...) {
   }
-  give_all(askers, no_memory);
-  go_on(engine);
+  give_all(waiting_now, no_memory);
+  begin_next(engine);
 }
 
-void TreeBoard::Shared::write(engine::Engine& engine, Drawing& drawing) {
+void CacheTreeReader::Shared::write(engine::Engine& engine, SnapshotJob& job) {
   Make make = no_memory;
   try {
-    make = written(*drawing.picture);
+    make = written(*job.snapshot);
   } catch (...) {
   }
-  drawing.picture.reset();
-  give_all(drawing.askers, make);
-  go_on(engine);
+  job.snapshot.reset();
+  give_all(job.waiting_now, make);
+  begin_next(engine);
 }
 
-void TreeBoard::Shared::go_on(engine::Engine& engine) {
-  std::vector<Give> askers;
+void CacheTreeReader::Shared::begin_next(engine::Engine& engine) {
+  std::vector<Give> waiting_now;
   {
     const std::lock_guard lock(mutex);
     is_busy = false;
@@ -125,22 +128,22 @@ void TreeBoard::Shared::go_on(engine::Engine& engine) {
     try {
       return begin(engine);
     } catch (...) {
-      askers.swap(waiting);
+      waiting_now.swap(waiting);
     }
   }
-  give_all(askers, no_memory);
+  give_all(waiting_now, no_memory);
 }
 
-TreeBoard::TreeBoard(TextWorkers& workers) : shared_(std::make_shared<Shared>()) {
+CacheTreeReader::CacheTreeReader(TextWorkers& workers) : shared_(std::make_shared<Shared>()) {
   shared_->workers = &workers;
 }
 
-TreeBoard::~TreeBoard() {
+CacheTreeReader::~CacheTreeReader() {
   const std::lock_guard lock(shared_->mutex);
   shared_->workers = nullptr;
 }
 
-void TreeBoard::ask(engine::Engine& engine, Give give) {
+void CacheTreeReader::ask(engine::Engine& engine, Give give) {
   const std::lock_guard lock(shared_->mutex);
   shared_->waiting.push_back(std::move(give));
   if (shared_->is_busy) return;
@@ -152,13 +155,12 @@ void TreeBoard::ask(engine::Engine& engine, Give give) {
   }
 }
 
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, TreeBoard& board) {
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader) {
   if (!model.shows_tree) {
-    throw ApiError(404, "/cache/tree: needs --kv-events-config, which tells as much", {},
-                   "not_found");
+    throw ApiError(404, "/cache/tree: needs the server option kv_events_config", {}, "not_found");
   }
   return std::make_unique<DeferredReply>(
-      [&served = model.engine, &board](Give give) { board.ask(served, std::move(give)); });
+      [&served = model.engine, &reader](Give give) { reader.ask(served, std::move(give)); });
 }
 
 }  // namespace pagoda::server

@@ -1,8 +1,8 @@
 // GET /cache/tree: the prefix tree, depth first, its first 10,000 nodes.
 //
-// One drawing serves all who wait for it: the engine's thread draws between two steps, a thread for
-// long work writes the JSON, and whoever asks meanwhile waits for the next drawing. So at most one
-// is in memory however many ask, and everyone gets one that was begun after the asking.
+// One snapshot serves every request that waits for it: the engine's thread takes it between two
+// steps, a text worker writes its JSON, and requests that arrive meanwhile wait for the next one.
+// So at most one snapshot is in memory, and every request gets one that was begun after it arrived.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,24 @@
 
 namespace pagoda::server {
 
-class TreeBoard {
+class CacheTreeReader {
  public:
-  // The workers must outlive it.
-  explicit TreeBoard(TextWorkers& workers);
-  ~TreeBoard();
-  TreeBoard(const TreeBoard&) = delete;
-  TreeBoard& operator=(const TreeBoard&) = delete;
+  // The workers must outlive the reader.
+  explicit CacheTreeReader(TextWorkers& workers);
+  ~CacheTreeReader();
+  CacheTreeReader(const CacheTreeReader&) = delete;
+  CacheTreeReader& operator=(const CacheTreeReader&) = delete;
 
-  // Any thread. The engine may be dropped before it has drawn: nothing is given then.
+  // Any thread may call this. `give` is never called when the engine is destroyed first.
   void ask(engine::Engine& engine, DeferredReply::Give give);
 
  private:
   struct Shared;
-  // The engine may draw after the board is gone.
+  // The state is shared because the engine may take a snapshot after the reader is destroyed.
   std::shared_ptr<Shared> shared_;
 };
 
-// Throws ApiError: 404 unless the server tells events.
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, TreeBoard& board);
+// Throws ApiError (404) unless the server publishes cache events.
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader);
 
 }  // namespace pagoda::server

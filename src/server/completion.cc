@@ -79,7 +79,7 @@ void Completion::submit(std::uint32_t prompt) {
   if (request_.public_upto) {
     asked.public_tokens = upto_tokens(*request_.public_upto, request_.prompts[prompt]);
   }
-  if (request_.retain) asked.retain = retain_wish(*request_.retain, request_.prompts[prompt]);
+  if (request_.retain) asked.retain = retain_params(*request_.retain, request_.prompts[prompt]);
   const Result<engine::RequestId> id =
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
   if (!id.ok()) throw api_error(id.error());
@@ -126,7 +126,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
       return;
     }
     send(choice, next_piece(choice, event), out);
-    // A stop string ended it, and nobody waits for the rest of what the engine computes.
+    // A stop string ended this choice, so the rest of its sequence is not needed.
     if (choice.text.ended() && --submitted.choices_open == 0 && submitted.choices_running > 0) {
       model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
     }
@@ -163,7 +163,7 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
   began_ = true;
 }
 
-// Until the whole reply can be sent. Counted as the JSON that it becomes.
+// Keeps a piece until the whole reply can be sent. Its memory is counted as the JSON it becomes.
 void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   std::uint64_t bytes = 2 * piece.text.size() + piece.tokens.size() * kTokenIdBytes;
   for (const OptionalScore& score : piece.scores) {
@@ -175,7 +175,7 @@ void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   out += abort(out_of_request_memory(budget, request_.memory.bytes() + bytes));
 }
 
-// Nearly every piece is only text in the middle of a choice.
+// Takes the short way for the usual piece: nothing but text in the middle of a choice.
 bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out) const {
   const OutputOptions& asked = request_.output;
   if (!choice.state.opened || !piece.finish_reason.empty() || asked.logprobs ||
@@ -251,7 +251,7 @@ Usage Completion::usage() const {
   return usage;
 }
 
-// One value; of several prompts an array.
+// Returns one value for one prompt and an array for several.
 Json Completion::retained() const {
   Json all = Json::array();
   for (const Submitted& submitted : submitted_) {

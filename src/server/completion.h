@@ -1,11 +1,11 @@
 // One completion from its submission to its last byte: the connection's side of the engine's
-// replies. It knows tokens, text and JSON, and no socket.
+// replies. A completion knows tokens, text and JSON, and no socket.
 //
-//   start(wake)   hands every prompt to the engine
-//   take()        after each wake: what a stream sends next
-//   reply()       once finished, without a stream: the whole reply
+//   start(wake)   submits every prompt to the engine
+//   take()        after each wake: returns the bytes that a stream sends next
+//   reply()       once finished, without a stream: returns the whole reply
 //
-// One thread at a time. Destroying it cancels what still runs.
+// One thread at a time may use a completion. Its destructor cancels the sequences that still run.
 #pragma once
 
 #include <cstdint>
@@ -29,47 +29,47 @@ namespace pagoda::server {
 
 class Completion {
  public:
-  // The model must outlive it.
+  // The model must outlive the completion.
   Completion(const ServedModel& model, CompletionRequest request);
   ~Completion();
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  // `wake` is called on the engine's thread whenever there is something to take. Throws ApiError
-  // when the engine refuses; nothing runs then.
+  // `wake` is called on the engine's thread whenever take() has something. Throws ApiError when the
+  // engine refuses a prompt; no sequence runs then.
   void start(std::function<void()> wake);
 
   bool streams() const { return request_.output.stream; }
-  // What came since the last call, as server-sent events. Empty without a stream.
+  // Returns the tokens since the last call as server-sent events; empty without a stream.
   std::string take();
-  // For a stream that would be silent for too long: a comment, which clients skip.
+  // Returns an SSE comment, which clients skip, for a stream that would be silent for too long.
   std::string keep_alive();
   bool finished() const { return finished_; }
-  // Why it ended early. A stream that began has been told already.
+  // Holds the reason when the completion ended early. A stream that began has already sent it.
   const std::optional<ApiError>& error() const { return error_; }
-  // What still runs computes for nobody from now on.
+  // Cancels the sequences that still run.
   void cancel() noexcept;
-  // Ends it early; the last words of a stream that began.
+  // Ends the completion early and returns the last bytes of a stream that began.
   std::string abort(const ApiError& error);
 
-  // Finished and without an error.
+  // Call this once the completion has finished without an error.
   HttpReply reply() const;
 
-  // Memory that it takes, about.
+  // An estimate of the completion's memory in bytes.
   std::uint64_t memory_bytes() const { return request_.memory.bytes(); }
 
-  // What it cost so far; cached tokens are known when it has finished.
+  // Returns the token counts so far; cached tokens are known when the completion has finished.
   Usage usage() const;
-  // What is known of it, for the log. Prompts only where asked for.
+  // Returns the completion's line for the log, with its prompts only when `with_prompts`.
   LogEntry log_entry(bool with_prompts) const;
 
  private:
   struct Choice {
     ChoiceState state;
     ChoiceText text;
-    Piece whole;  // without a stream
+    Piece whole;  // the whole output, without a stream
     std::string_view finish_reason = {};
-    std::optional<SseTemplate> sse_template = {};  // for pieces of nothing but text
+    std::optional<SseTemplate> sse_template = {};  // for pieces that hold nothing but text
   };
   struct Submitted {
     engine::RequestId id;
@@ -78,8 +78,8 @@ class Completion {
     engine::LoadRecord load;
     std::optional<engine::RetainOutcome> retain;
     std::optional<kv::Explanation> explanation;
-    std::uint32_t choices_open = 0;     // whose text goes on
-    std::uint32_t choices_running = 0;  // in the engine
+    std::uint32_t choices_open = 0;     // choices that no stop string has ended
+    std::uint32_t choices_running = 0;  // sequences that run in the engine
     std::vector<engine::TokenScore> scores;
   };
 
@@ -107,11 +107,11 @@ class Completion {
   std::vector<Submitted> submitted_;  // [prompt]
   std::vector<Choice> choices_;       // [choice]
   std::optional<ApiError> error_;
-  std::uint64_t choices_running_ = 0;  // in the engine
+  std::uint64_t choices_running_ = 0;  // sequences that run in the engine
   std::int64_t begun_ns_;
   std::int64_t first_token_ns_ = 0;
   std::int64_t finished_ns_ = 0;
-  bool began_ = false;  // a stream that has sent something
+  bool began_ = false;  // the stream has sent bytes
   bool finished_ = false;
 };
 

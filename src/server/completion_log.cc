@@ -15,7 +15,7 @@ void log_completion(const HttpRequest& request, const Completion& completion,
   state.log().write(entry);
 }
 
-// The message is for the client alone: it may repeat what the client wrote.
+// The log leaves the error's message out, because it may repeat text of the client.
 void log_refusal(const HttpRequest& request, const HttpReply& reply, const ServerState& state) {
   if (!state.log().is_on() || reply.status < 400 || !is_completion_path(request.path)) return;
   LogEntry entry;

@@ -1,5 +1,5 @@
-// What is written down when a request for a completion has ended: its line in the log, and its
-// prompt tokens by who wrote them.
+// Records a completion that has ended: its line in the log, and its prompt tokens by who wrote
+// them.
 #pragma once
 
 #include <string_view>
@@ -12,12 +12,12 @@ namespace pagoda::server {
 
 bool is_completion_path(std::string_view path);
 
-// Finished, or given up by its client.
+// Logs a completion that finished or whose client left.
 void log_completion(const HttpRequest& request, const Completion& completion,
                     const ServerState& state);
-// A reply that came instead of a completion; of other endpoints nothing is written.
+// Logs an error reply that came instead of a completion; replies of other endpoints are not logged.
 void log_refusal(const HttpRequest& request, const HttpReply& reply, const ServerState& state);
-// The client left before it was known what it asked for.
+// Logs a client that left before its request was understood.
 void log_client_gone(const HttpRequest& request, const ServerState& state);
 
 }  // namespace pagoda::server

@@ -25,9 +25,10 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
-// A body's first bytes are not counted: who asks little is served whatever others send.
+// The first bytes of a body are not counted against body_memory, so that small requests are served
+// however much others send.
 constexpr std::size_t kBodyBytesFree = 64 << 10;
-// After a refusal: time for the client to read it before the connection is torn down.
+// After a refusal the client gets this long to read it before the socket is closed.
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
 
@@ -65,8 +66,8 @@ awaitable<void> Connection::run() {
   transport_->socket().close(ignored);
 }
 
-// Whatever is thrown on the way, the client is told, or sees the connection end where a reply had
-// begun. What the request had is given back before.
+// Whatever a handler throws, the client gets an error reply, or sees the connection close where a
+// reply had begun. The request's memory is released before.
 awaitable<Connection::Next> Connection::serve_request() {
   Incoming incoming;
   reply_begun_ = false;
@@ -101,8 +102,8 @@ awaitable<Connection::Next> Connection::read_and_answer(Incoming& incoming) {
   co_return flooded_ || !keeps_alive(incoming) ? Next::kEnd : Next::kRequest;
 }
 
-// A timer beside the operation, not a coroutine beside it: this is on every request's way, and an
-// idle connection waits in it.
+// The limit is a timer beside the operation and not a second coroutine, because every request
+// passes here and every idle connection waits here.
 awaitable<std::optional<Outcome>> Connection::within(Clock::duration limit,
                                                      awaitable<Outcome> operation) {
   const std::uint64_t number = ++operations_;
@@ -122,11 +123,11 @@ awaitable<std::optional<Outcome>> Connection::within(Clock::duration limit,
   co_return outcome;
 }
 
-// False when the client has nothing more to say, or says nothing for too long.
+// Returns false when the client closed its side or stayed silent for too long.
 awaitable<bool> Connection::wait_for_bytes() {
   if (buffer_.size() > 0) co_return true;
   if (gone_) co_return false;
-  buffer_.shrink_to_fit();  // an idle connection costs little
+  buffer_.shrink_to_fit();  // so that an idle connection holds little memory
   idle_ = true;
   const std::optional<Outcome> outcome =
       co_await within(options_.idle_timeout, transport_->read_some(buffer_.prepare(kReadBytes)));
@@ -147,13 +148,13 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
     if (reader.state() == State::kFailed) co_return refusal_of(reader, incoming);
     if (reader.body_bytes_come() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
       incoming = incoming_of(reader.head(), reader);
-      incoming.keep_alive = false;  // its body is still to come
+      incoming.keep_alive = false;  // the request's body is still to come
       co_return Refused{error_reply(out_of_body_memory(state_.body_memory(), reader.body_bytes()))};
     }
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
       incoming = incoming_of(reader.head(), reader);
-      incoming.keep_alive = false;  // until its body has come
+      incoming.keep_alive = false;  // until the body has come
       std::optional<HttpReply> refusal = co_await take_head(incoming, reader);
       if (refusal) co_return Refused{std::move(refusal)};
     }
@@ -162,7 +163,7 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
         co_await within(deadline - Clock::now(), transport_->read_some(room));
     const auto [error, count] = outcome.value_or(Outcome());
     buffer_.commit(count);
-    // The connection is broken: nobody listens.
+    // The connection is broken, so no error can be sent.
     if (error && error != asio::error::eof) co_return Refused{};
     if (!outcome) reader.give_up();
     if (error == asio::error::eof) reader.end();
@@ -173,14 +174,14 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
   co_return std::nullopt;
 }
 
-// Nothing is said to who sent nothing but empty lines.
+// A client that sent nothing but empty lines gets no reply.
 Connection::Refused Connection::refusal_of(const RequestReader& reader, Incoming& incoming) {
   if (!reader.has_begun()) return {};
   incoming = {.request = reader.head()};
   return {error_reply(reader.error())};
 }
 
-// Whoever may not ask is told before its body comes.
+// A caller without access is refused before its body is read.
 awaitable<std::optional<HttpReply>> Connection::take_head(const Incoming& incoming,
                                                           const RequestReader& reader) {
   std::optional<HttpReply> refusal = refuse_early(incoming.request, state_);
@@ -195,15 +196,15 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
   return incoming;
 }
 
-// A client that does not read waits alone, and not for long.
+// A client that does not read blocks its own connection only, and for at most write_timeout.
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
-  const asio::const_buffer rest = all + transport_->write_now(all);  // mostly nothing
+  const asio::const_buffer rest = all + transport_->write_now(all);  // usually nothing is left
   if (rest.size() == 0) co_return true;
   co_return went_well(co_await within(options_.write_timeout, transport_->write(rest)));
 }
 
-// Closing a socket with unread bytes resets it, and the client may never see what was sent.
+// Closing a socket with unread bytes resets it, and the client might never see the reply.
 awaitable<void> Connection::linger() {
   error_code ignored;
   transport_->socket().shutdown(Transport::Socket::shutdown_send, ignored);
@@ -218,7 +219,7 @@ awaitable<void> Connection::linger() {
   }
 }
 
-// Where there is no memory to call it, the connection looks by itself, after options_.keep_alive.
+// When there is no memory to call the waker, the connection polls after options_.keep_alive.
 std::function<void()> Connection::waker() {
   return [weak = weak_from_this(), executor = executor()] {
     try {

@@ -1,5 +1,5 @@
-// One client's connection: reads requests one after another, answers each, notices when the client
-// goes away. A coroutine on a strand of its own.
+// One client's connection: it reads requests one after another, replies to each, and notices when
+// the client leaves. It is a coroutine on a strand of its own.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -25,56 +25,56 @@ namespace pagoda::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is the strand. `client` is the address that it came from. All others
-  // must outlive the connection.
+  // The socket's executor is the strand, `client` is the peer's address. All other arguments must
+  // outlive the connection.
   Connection(std::unique_ptr<Transport> transport, std::string client, const ServerState& state,
              const ConnectionOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Until the client leaves, breaks a rule, or the server stops.
+  // Runs until the client leaves, the client breaks the protocol, or the server stops.
   boost::asio::awaitable<void> run();
 
-  // The server stops: an idle connection closes, a completion is told. Any thread.
+  // Closes an idle connection and aborts a running completion. Any thread may call this.
   void stop();
-  // At once. Any thread.
+  // Closes the socket at once. Any thread may call this.
   void close();
 
  private:
-  // A request and what its reply needs to know of it.
+  // A request, with the facts that its reply depends on.
   struct Incoming {
     HttpRequest request;
     unsigned version = 11;
     bool keep_alive = false;
     ByteBudget::Hold body_memory = {};
   };
-  // What came instead of a request: an error to send before closing, or nothing to say.
+  // An error to send before closing, instead of a request; empty when nothing is sent.
   struct Refused {
     std::optional<HttpReply> reply;
   };
-  // After a request and its reply: another one may come, the connection ends in good order, or it
-  // is of no more use.
+  // What follows a request and its reply: another request, an orderly close, or a broken
+  // connection.
   enum class Next : std::uint8_t { kRequest, kEnd, kBroken };
-  // How far a completion got: a stream was sent to its end, a whole reply is still to be sent, or
-  // the connection broke.
+  // How far a completion got: its stream was sent to the end, its whole reply is still to be sent,
+  // or the connection broke.
   enum class Produced : std::uint8_t { kStream, kWhole, kBroken };
 
-  // The operation's outcome; nothing when it takes longer than `limit` and was cancelled. One at a
-  // time.
+  // Returns the operation's outcome, or nothing when it took longer than `limit` and was cancelled.
+  // One operation at a time.
   boost::asio::awaitable<std::optional<Transport::Outcome>> within(
       std::chrono::steady_clock::duration limit,
       boost::asio::awaitable<Transport::Outcome> operation);
   boost::asio::awaitable<bool> wait_for_bytes();
   boost::asio::awaitable<Next> serve_request();
   boost::asio::awaitable<Next> read_and_answer(Incoming& incoming);
-  // `incoming` is what is known of the request so far, also when this throws.
+  // `incoming` holds the parts of the request that are known so far, also when this throws.
   boost::asio::awaitable<std::optional<Refused>> read_request(Incoming& incoming);
   boost::asio::awaitable<std::optional<HttpReply>> take_head(const Incoming& incoming,
                                                              const RequestReader& reader);
   template <class Work>
   boost::asio::awaitable<std::invoke_result_t<Work>> on_worker(const Incoming& incoming, Work work);
-  // As on_worker; nothing when the client leaves before.
+  // Runs `work` like on_worker; returns nothing when the client leaves before it ends.
   template <class Work>
   boost::asio::awaitable<std::optional<std::invoke_result_t<Work>>> on_worker_while_client_stays(
       const Incoming& incoming, Work work);
@@ -89,7 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer_later(const Incoming& incoming, DeferredReply& deferred);
   boost::asio::awaitable<DeferredReply::Make> await_reply(DeferredReply& deferred);
   boost::asio::awaitable<bool> wait_for_wake();
-  // What `work` returns or throws; nothing when `leaving` ends before.
+  // Returns or throws the result of `work`; returns nothing when `leaving` ends first.
   template <class Outcome>
   static boost::asio::awaitable<std::optional<Outcome>> unless(
       boost::asio::awaitable<bool> leaving, boost::asio::awaitable<Outcome> work);
@@ -116,15 +116,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const ServerState& state_;
   const ConnectionOptions& options_;
   boost::beast::flat_buffer buffer_;    // bytes read and not yet parsed
-  boost::asio::steady_timer deadline_;  // of the operation that is within()
-  std::uint64_t operations_ = 0;        // begun and ended: the deadline of one is not another's
-  bool late_ = false;                   // the deadline has passed
-  boost::asio::steady_timer alarm_;     // waits for wake()
+  boost::asio::steady_timer deadline_;  // limits the operation that is within()
+  // Counts operations, so that the deadline of one cannot cancel another.
+  std::uint64_t operations_ = 0;
+  bool late_ = false;                // the deadline has passed
+  boost::asio::steady_timer alarm_;  // waits for wake()
   bool woken_ = false;
   bool idle_ = false;         // between requests
-  bool reply_begun_ = false;  // bytes of it may have been sent
-  bool gone_ = false;         // the client has ended its side, as was seen while it was answered
-  bool flooded_ = false;      // more was sent ahead than is kept
+  bool reply_begun_ = false;  // bytes of the reply may have been sent
+  bool gone_ = false;         // the client closed its side while its request was answered
+  bool flooded_ = false;      // the client sent more ahead than ahead_bytes_max
 };
 
 }  // namespace pagoda::server

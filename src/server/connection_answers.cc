@@ -1,5 +1,5 @@
-// How a request is answered: what takes long is left to other threads, and a client that leaves
-// meanwhile is noticed.
+// How a request is answered: long work runs on other threads, and the connection notices meanwhile
+// when its client leaves.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -26,17 +26,18 @@ using asio::experimental::awaitable_operators::operator||;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kAheadReadBytes = 4 << 10;
 constexpr std::size_t kFloodReadBytes = 64 << 10;
-// Bodies up to this are read where they come: some milliseconds.
+// Bodies up to this size are parsed on the connection's thread, which takes some milliseconds.
 constexpr std::size_t kShortBodyBytes = 64 << 10;
-// Requests that take as much are started and ended elsewhere; after them, and after bodies of that
-// size, the heap is given back to the system.
+// Requests with at least this much memory start and end on a text worker; after them, and after
+// bodies of this size, the heap is trimmed.
 constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
-// Whole replies up to this are made where their connection runs: some milliseconds.
+// Whole replies up to this size are made on the connection's thread, which takes some milliseconds.
 constexpr std::uint64_t kShortReplyBytes = 1 << 20;
-// Between two reads of what is thrown away: a client that floods costs little, and is seen leaving.
+// The pause between two reads of discarded bytes: a client that floods costs little, and its
+// leaving is still noticed.
 constexpr std::chrono::milliseconds kFloodPause{20};
 
-// What `work` returns, or nothing and what it threw.
+// Returns the result of `work`, or nothing with its exception in `thrown`.
 template <class Outcome>
 awaitable<std::optional<Outcome>> caught(awaitable<Outcome> work, std::exception_ptr& thrown) {
   try {
@@ -49,14 +50,15 @@ awaitable<std::optional<Outcome>> caught(awaitable<Outcome> work, std::exception
 
 }  // namespace
 
-// Who takes turns at the threads for long work: a tenant, or an address where there are no keys.
+// Returns the client whose work queues together at the text workers: a tenant, or an address where
+// there are no keys.
 std::string Connection::worker_line(const Incoming& incoming) const {
   const Caller& caller = incoming.request.caller;
   return caller.keys ? "tenant " + caller.tenant_name : "address " + client_;
 }
 
-// What `work` returns, or throws, on a thread for long work. Cancelled before the work begins, it
-// never does; later, the work is waited for, since it uses what belongs to who called this.
+// Runs `work` on a text worker and returns or throws its result. Cancelled before the work begins,
+// it never begins; later, the coroutine waits for the work, which uses objects of the caller.
 template <class Work>
 awaitable<std::invoke_result_t<Work>> Connection::on_worker(const Incoming& incoming, Work work) {
   co_await asio::this_coro::throw_if_cancelled(false);
@@ -78,13 +80,13 @@ awaitable<std::invoke_result_t<Work>> Connection::on_worker(const Incoming& inco
     }
     co_await wait_for_wake();
   }
-  woken_ = true;  // perhaps somebody else called, too
+  woken_ = true;  // another caller may have set it, too
   if (thrown) std::rethrow_exception(thrown);
   co_return std::move(*outcome);
 }
 
-// A completion has nobody to tell when the client ends its side; other replies are still read by
-// one that only has nothing more to say.
+// A completion ends when the client closes its side; other replies are still sent, because the
+// client may only have finished sending.
 template <class Work>
 awaitable<std::optional<std::invoke_result_t<Work>>> Connection::on_worker_while_client_stays(
     const Incoming& incoming, Work work) {
@@ -94,7 +96,7 @@ awaitable<std::optional<std::invoke_result_t<Work>>> Connection::on_worker_while
   co_return co_await unless(std::move(leaving), std::move(working));
 }
 
-// A completion that the engine refuses has ended with an error.
+// A completion that the engine refuses ends with an error.
 void Connection::start(Completion& completion) {
   try {
     completion.start(waker());
@@ -103,12 +105,12 @@ void Connection::start(Completion& completion) {
   }
 }
 
-// A reply, or a completion that was started. What takes long is done on other threads; nothing when
-// the client leaves meanwhile.
+// Returns a reply or a started completion; nothing when the client leaves meanwhile. Long work runs
+// on other threads.
 awaitable<std::optional<Routed>> Connection::begin(Incoming& incoming) {
   const std::size_t body_bytes = incoming.request.body.size();
   std::optional<Routed> routed = co_await route_and_start(incoming);
-  std::string().swap(incoming.request.body);  // gives its memory back
+  std::string().swap(incoming.request.body);  // frees the body's memory
   incoming.body_memory = {};
   if (body_bytes >= kLargeRequestBytes) state_.workers().trim_heap_later();
   co_return routed;
@@ -141,7 +143,7 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
   co_return routed;
 }
 
-// All reply: false when the connection is of no more use.
+// Sends any kind of reply. Returns false when the connection cannot be used any more.
 awaitable<bool> Connection::answer(Incoming& incoming) {
   std::optional<Routed> routed = co_await begin(incoming);
   if (!routed) {
@@ -159,15 +161,14 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
   const bool usable = co_await answer_completion(incoming, *completion);
   log_completion(incoming.request, *completion, state_);
   if (completion->memory_bytes() >= kLargeRequestBytes) {
-    completion->cancel();  // now, whenever its memory goes
+    completion->cancel();  // cancels now, although its memory may be freed later
     state_.workers().run(worker_line(incoming), [ended = std::move(completion)] {});
     state_.workers().trim_heap_later();
   }
   co_return usable;
 }
 
-// A client that goes away meanwhile has no more wishes: its completion is destroyed, and with that
-// cancelled.
+// When the client leaves meanwhile, the completion is destroyed, which cancels its sequences.
 awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
   const std::optional<Produced> produced =
       co_await unless(client_ends(), produce(incoming, completion));
@@ -191,7 +192,8 @@ awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completi
   bool streaming = false;
   while (!completion.finished()) {
     const bool woken = co_await wait_for_wake();
-    // Asked first: what a drained engine left is taken before the rest is given up.
+    // The phase is read first, so that the output of a drained engine is taken before the rest is
+    // aborted.
     const bool stopping = state_.phase() == Phase::kStopping;
     std::string bytes = completion.take();
     if (stopping) {
@@ -213,7 +215,7 @@ awaitable<bool> Connection::answer_later(const Incoming& incoming, DeferredReply
       co_await unless(connection_breaks(), await_reply(deferred));
   if (!make) co_return false;
   HttpReply reply = (*make)();
-  make.reset();  // what it was made of goes before the client has read it
+  make.reset();  // frees the reply's source before the client has read the reply
   co_return co_await send_reply(incoming, std::move(reply));
 }
 
@@ -228,7 +230,7 @@ awaitable<DeferredReply::Make> Connection::await_reply(DeferredReply& deferred) 
   }
 }
 
-// False when nothing came for as long as a stream may be silent.
+// Returns false when no wake came for as long as a stream may be silent.
 awaitable<bool> Connection::wait_for_wake() {
   if (!woken_) {
     alarm_.expires_after(options_.keep_alive);
@@ -237,8 +239,8 @@ awaitable<bool> Connection::wait_for_wake() {
   co_return std::exchange(woken_, false);
 }
 
-// Exceptions are carried past operator ||, which would go on to wait for the other side: of one
-// that waits for the client, for ever. What the side that is cancelled throws for it means nothing.
+// Carries exceptions past operator ||, which would go on to wait for the other side: for ever,
+// where that side waits for the client. Exceptions of the cancelled side are dropped.
 template <class Outcome>
 awaitable<std::optional<Outcome>> Connection::unless(awaitable<bool> leaving,
                                                      awaitable<Outcome> work) {
@@ -251,21 +253,22 @@ awaitable<std::optional<Outcome>> Connection::unless(awaitable<bool> leaving,
   co_return std::move(std::get<0>(first));
 }
 
-// For an answer that is also read by who has nothing more to say. What it sends meanwhile waits.
+// Waits until the connection breaks, for a reply that a client which closed its side still reads.
+// Bytes that the client sends meanwhile stay in the socket.
 awaitable<bool> Connection::connection_breaks() {
   co_await transport_->socket().async_wait(Transport::Socket::wait_error, kTuple);
   co_return true;
 }
 
-// True when the client is gone. What it sends meanwhile is kept: it may be the next request. Of
-// more than is kept nothing is: it is read slowly and thrown away, since the client's end is behind
-// it, and the connection ends with this reply.
+// Returns true when the client has left. Bytes that it sends meanwhile are kept, because they may
+// be the next request. Beyond ahead_bytes_max they are read slowly and discarded, since the
+// client's end comes after them, and the connection closes after this reply.
 awaitable<bool> Connection::client_ends() {
   asio::steady_timer pause(executor());
   for (;;) {
     const auto room = buffer_.prepare(flooded_ ? kFloodReadBytes : kAheadReadBytes);
     const auto [error, bytes] = co_await transport_->read_some(room);
-    // An end that was read once is not told again: the next read would wait for it for ever.
+    // The end of the stream is reported once: another read would wait for ever.
     gone_ = error && error != asio::error::operation_aborted;
     if (error) co_return true;
     buffer_.commit(bytes);

@@ -1,4 +1,4 @@
-// How replies are put on the wire.
+// How replies are written to the socket.
 #include <fmt/format.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -15,9 +15,10 @@ namespace {
 namespace http = boost::beast::http;
 using boost::asio::awaitable;
 
-// Replies up to this are not counted: who asks little is answered whatever others take.
+// Replies up to this size are not counted, so that small requests are answered however much memory
+// others hold.
 constexpr std::size_t kReplyBytesFree = 64 << 10;
-// Bodies up to this are sent with their header; longer ones are not copied.
+// Bodies up to this size are sent in one write with their header; longer ones are not copied.
 constexpr std::size_t kBodyBytesCopied = 16 << 10;
 
 }  // namespace
@@ -26,7 +27,7 @@ bool Connection::keeps_alive(const Incoming& incoming) const {
   return incoming.keep_alive && state_.phase() < Phase::kDraining;
 }
 
-// `framing` says how the body's end is found.
+// `framing` is the header that tells how the body ends.
 std::string Connection::header_text(const Incoming& incoming, const HttpReply& reply,
                                     const std::string& framing, bool keep_alive) const {
   const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
@@ -43,7 +44,7 @@ std::string Connection::header_text(const Incoming& incoming, const HttpReply& r
   return text + framing + "\r\n";
 }
 
-// A client that does not read keeps a reply in memory for as long as a write may take.
+// A client that does not read holds a reply in memory for at most write_timeout.
 awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply) {
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());
@@ -73,7 +74,7 @@ awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
   const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
                             .headers = {{"Cache-Control", "no-cache"}}};
   const bool chunked = incoming.version >= 11;
-  if (!chunked) incoming.keep_alive = false;  // the connection's end is the stream's
+  if (!chunked) incoming.keep_alive = false;  // the stream ends where the connection ends
   const std::string header = header_text(
       incoming, stream, chunked ? "Transfer-Encoding: chunked\r\n" : "", keeps_alive(incoming));
   reply_begun_ = true;

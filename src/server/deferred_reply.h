@@ -1,5 +1,5 @@
-// A reply that somebody else gives, when it is ready: its connection waits for it without keeping a
-// thread, and makes it of what it was given.
+// A reply that another thread provides when it is ready. The connection waits for it without
+// occupying a thread, and builds the reply from the function that it was given.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@ namespace pagoda::server {
 
 class DeferredReply {
  public:
-  // What is given is called where the connection runs: whoever gives, mostly the engine's thread,
-  // writes no JSON. It must not take long, and may throw.
+  // Builds the reply on the connection's thread, so that the provider, mostly the engine's thread,
+  // writes no JSON. It must be quick and may throw.
   using Make = std::function<HttpReply()>;
   using Give = std::function<void(Make)>;
 
-  // `begin` starts what the reply depends on; what it is given may be called once, by any thread,
-  // also when nobody waits any more.
+  // `begin` starts the work that the reply depends on. The function that it receives may be called
+  // once, by any thread, also when nobody waits any more.
   explicit DeferredReply(std::function<void(Give)> begin) : begin_(std::move(begin)) {}
 
-  // `wake` is called when take() has the reply. It must not throw.
+  // `wake` is called once take() has the reply. It must not throw.
   void start(std::function<void()> wake) {
     begin_([state = state_, wake = std::move(wake)](Make make) {
       {
@@ -32,7 +32,7 @@ class DeferredReply {
       wake();
     });
   }
-  // Empty until then.
+  // Returns an empty function until the reply is ready.
   Make take() {
     const std::lock_guard lock(state_->mutex);
     return std::exchange(state_->make, nullptr);

@@ -1,4 +1,4 @@
-// The members of a JSON object, read with their types and ranges. Errors carry the field's path:
+// Reads the members of a JSON object with their types and ranges. Errors carry the field's path:
 // "messages[2].content[0].type". A member that is null counts as absent, as in OpenAI's API.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace pagoda::server {
 
 std::string element_path(std::string_view array, std::size_t index);
 
-// Everything throws ApiError (400) where the client is wrong.
+// Every function throws ApiError (400) for a wrong type or range.
 class Fields {
  public:
-  // `path` is empty for a body. The object must outlive this.
+  // `path` is empty for a body. The object must outlive the Fields.
   explicit Fields(const Json& object, std::string path = {});
 
   const Json* find(std::string_view name) const;  // nullptr when absent
@@ -29,7 +29,7 @@ class Fields {
   std::optional<double> number(std::string_view name, double low, double high) const;
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t low,
                                       std::int64_t high) const;
-  std::optional<std::string_view> text(std::string_view name) const;  // into the object
+  std::optional<std::string_view> text(std::string_view name) const;  // a view into the object
   const Json* array(std::string_view name) const;
   const Json* object(std::string_view name) const;
 
@@ -44,7 +44,7 @@ class Fields {
 double read_number(const Json& value, const std::string& path, double low, double high);
 std::int64_t read_integer(const Json& value, const std::string& path, std::int64_t low,
                           std::int64_t high);
-// At most `tokens_max` of them.
+// Reads an array of at most `tokens_max` token ids.
 std::vector<TokenId> read_tokens(const Json& array, const std::string& path,
                                  std::size_t tokens_max);
 

@@ -18,11 +18,11 @@ struct HttpRequest {
   std::string accept = {};
   std::string body = {};
   std::string authorization = {};
-  std::optional<std::string> host = {};  // Host, or the authority of a URL that is asked for
-  std::string origin = {};               // of the page that asks, where a browser does
-  std::string id = {};                   // X-Request-Id, the client's or made here
+  std::optional<std::string> host = {};  // the Host header, or the authority of an absolute URL
+  std::string origin = {};               // the Origin header of a browser's request
+  std::string id = {};                   // X-Request-Id, the client's or a fresh one
   Caller caller = {};
-  bool may_take_long = true;  // it is read on a thread that nobody else waits for
+  bool may_take_long = true;  // the request is parsed on a text worker
 };
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;

@@ -1,4 +1,4 @@
-// JSON from clients, read strictly, and JSON for them.
+// Strict parsing of clients' JSON, and serialisation of replies.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace pagoda::server {
 
-// Keys stay in the order they were sent: chat templates print them.
+// Keys keep the order in which they were sent, because chat templates print them.
 using Json = nlohmann::ordered_json;
 
 using text::kJsonDepthMax;
@@ -17,11 +17,11 @@ using text::kJsonValuesMax;
 
 class ReadingMemory;
 
-// Throws ApiError: 400 for what text::parse_strict_json refuses, and what `memory` says where there
-// is none left.
+// Throws ApiError: 400 for text that text::parse_strict_json refuses, and the refusal of `memory`
+// when the budget has no room for the values.
 Json parse_json(std::string_view text, ReadingMemory* memory = nullptr);
 
-// Bytes that are no UTF-8 become U+FFFD: a token may be half a character.
+// Bytes that are not UTF-8 become U+FFFD: a token may be half a character.
 std::string dump_json(const Json& value);
 
 }  // namespace pagoda::server

@@ -1,4 +1,4 @@
-// A string as JSON, without a value in between.
+// Serialises a string as JSON without a Json value in between.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace pagoda::server {
 
-// Appends what dump_json makes of a string.
+// Appends the same bytes that dump_json gives for a string.
 void append_json_string(std::string_view text, std::string& out);
 
 }  // namespace pagoda::server

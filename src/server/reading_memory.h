@@ -1,4 +1,4 @@
-// What a body becomes while it is read, counted for as long as that takes.
+// Counts the memory that parsing a body takes, while it is parsed.
 #pragma once
 
 #include <cstdint>

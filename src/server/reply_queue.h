@@ -1,5 +1,5 @@
-// From the engine's thread to a connection's: events are gathered under a lock, and the connection
-// is woken once per step of the engine, however many events the step had for it.
+// Carries replies from the engine's thread to a connection's: events are collected under a lock,
+// and the connection is woken once per engine step, however many events the step had for it.
 //
 //   engine's thread   on_token, on_finish -> queue, notifier | after the step: notify -> wake
 //   connection                                               | wake -> take
@@ -31,7 +31,7 @@ struct FinishInfo {
   std::string message;
 };
 
-// A token, the end of a choice, or its last token with its end.
+// A token, the end of a choice, or the last token together with the end.
 struct ReplyEvent {
   std::uint32_t choice = 0;
   std::optional<SentToken> token = {};
@@ -45,37 +45,37 @@ struct PromptScores {
 
 class ReplyQueue;
 
-// Which queues got something in the step that runs. The engine's thread alone uses it.
+// Holds the queues that got events in the current step. Only the engine's thread uses it.
 class StepNotifier {
  public:
   void note(std::shared_ptr<ReplyQueue> queue) { noted_.push_back(std::move(queue)); }
-  // After a step.
+  // Wakes these queues; called after each step.
   void notify();
 
  private:
   std::vector<std::shared_ptr<ReplyQueue>> noted_;
 };
 
-// The events of one API request, whatever number of prompts it has.
+// Holds the events of one API request, over all its prompts.
 class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
  public:
-  // Events that wait to be taken; beyond these the request gets no tokens until they are.
+  // At this many unread events the request gets no further tokens until take().
   static constexpr std::size_t kEventsMax = 256;
 
   struct Batch {
     std::vector<ReplyEvent> events;
     std::vector<PromptScores> scores;
-    bool was_full = false;  // the engine waits to be told that it was taken
+    bool was_full = false;  // the queue was full, and the engine waits to be told that it was read
   };
 
   // `wake` is called on the engine's thread and must not block. The notifier outlives the engine.
   ReplyQueue(StepNotifier& step_notifier, std::function<void()> wake)
       : step_notifier_(step_notifier), wake_(std::move(wake)) {}
 
-  // The sink of prompt number `prompt`, whose sequences are choices `first_choice` and on.
+  // Returns the sink of prompt `prompt`, whose sequences are choices `first_choice` and following.
   std::shared_ptr<engine::ReplySink> sink(std::uint32_t prompt, std::uint32_t first_choice);
 
-  // Everything since the last call, in order. Any thread.
+  // Returns all events since the last call, in order. Any thread may call this.
   Batch take();
 
  private:
@@ -88,10 +88,10 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
 
   StepNotifier& step_notifier_;
   std::function<void()> wake_;
-  bool noted_ = false;  // of the engine's thread
+  bool noted_ = false;  // used by the engine's thread alone
   std::mutex mutex_;
-  Batch batch_;                    // under mutex_
-  std::atomic<bool> full_{false};  // changes under mutex_
+  Batch batch_;                    // guarded by mutex_
+  std::atomic<bool> full_{false};  // written with mutex_ held
 };
 
 }  // namespace pagoda::server

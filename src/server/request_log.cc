@@ -21,7 +21,7 @@ std::string time_now() {
 
 double microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
-// All that is known, in the order of the line.
+// Lists the known members in the order of the line.
 Json members(const LogEntry& entry) {
   Json all = Json::object();
   const auto add_text = [&](const char* name, const std::string& text) {
@@ -50,7 +50,7 @@ Json members(const LogEntry& entry) {
   return all;
 }
 
-// Words stand as they are; what would break a line or a word is quoted as in JSON.
+// Prints a plain word as it is and quotes, as in JSON, text that would break a line or a word.
 std::string text_value(const Json& value) {
   if (!value.is_string()) return dump_json(value);
   const auto& text = value.get_ref<const std::string&>();
@@ -92,7 +92,7 @@ void RequestLog::write(const LogEntry& entry) {
   write_line(format_entry(entry, options_.format, time_now()));
 }
 
-// Where memory is too short even for that, nothing is said.
+// When memory is too short even for the message, nothing is logged.
 void RequestLog::write(const Failure& failure) noexcept {
   try {
     write_line(format_failure(failure, options_.format, time_now()));

@@ -1,5 +1,5 @@
-// One line per request for a completion, when it has ended: what it asked, what it cost, how it
-// ended. Prompts are part of it only where the operator asked for them.
+// Writes one line per completion request when it has ended: its parameters, its token counts and
+// how it ended. Prompts are logged only with the operator's consent.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct LogOptions {
   bool prompts = false;
 };
 
-// What is not known is left out of the line.
+// Members that are not known are left out of the line.
 struct LogEntry {
-  std::string id;  // of the completion; empty when it was refused before it had one
+  std::string id;  // the completion's id; empty when it was refused before it had one
   std::string path;
   std::string tenant;
   std::string model;
@@ -38,27 +38,27 @@ struct LogEntry {
   std::optional<std::uint64_t> output_tokens;
   std::optional<double> first_token_s;
   std::optional<double> total_s;
-  std::string finish;  // of the first choice: "stop"; or "cancelled", "error"
-  int status = 0;      // of HTTP; kClientGone
+  std::string finish;  // the first choice's finish reason ("stop"), or "cancelled", "error"
+  int status = 0;      // the HTTP status, or kClientGone
   std::string error;
   std::vector<std::string> prompts;
 
-  // nginx' word for a client that closed the connection before it was answered.
+  // nginx's status for a client that closed the connection before the reply.
   static constexpr int kClientGone = 499;
 };
 
-// The line without its end. `time` is "2026-01-31T23:59:59.123Z".
+// Returns the line without its line end. `time` is "2026-01-31T23:59:59.123Z".
 std::string format_entry(const LogEntry& entry, LogFormat format, std::string_view time);
 
-// What went wrong on the server's side, and where: the operator reads it, clients do not.
+// An error on the server's side and where it happened, for the operator; clients do not see it.
 struct Failure {
-  std::string_view request_id = {};  // empty when it was about no request
+  std::string_view request_id = {};  // empty when no request is concerned
   std::string_view where;
   std::string_view what;
 };
 std::string format_failure(const Failure& failure, LogFormat format, std::string_view time);
 
-// Any thread.
+// Any thread may use a RequestLog.
 class RequestLog {
  public:
   explicit RequestLog(const LogOptions& options, std::FILE* file = stderr)
@@ -67,7 +67,7 @@ class RequestLog {
   bool is_on() const { return options_.format != LogFormat::kNone; }
   bool wants_prompts() const { return is_on() && options_.prompts; }
   void write(const LogEntry& entry);
-  // Also where requests are not written down.
+  // Failures are logged also where requests are not.
   void write(const Failure& failure) noexcept;
   void write_thrown(std::string_view request_id, std::string_view where,
                     const std::exception_ptr& thrown) noexcept;
@@ -77,7 +77,7 @@ class RequestLog {
 
   LogOptions options_;
   std::FILE* file_;
-  std::mutex mutex_;  // lines stay whole
+  std::mutex mutex_;  // keeps lines whole
 };
 
 }  // namespace pagoda::server

@@ -17,8 +17,8 @@ namespace {
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// The parser gets this much at a time. The line that tells a chunk's size, with its extensions, is
-// taken whole, and so are trailers: what does not fit is too long, however its bytes arrive.
+// The parser gets this many bytes at a time. A chunk's size line with its extensions must fit, and
+// so must the trailers: longer ones are refused, however their bytes arrive.
 constexpr std::size_t kWindowBytes = 4 << 10;
 constexpr std::size_t kRequestIdBytesMax = 128;
 
@@ -46,13 +46,14 @@ ApiError parse_failure(const error_code& error, const ConnectionOptions& limits)
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-// Fields that decide where a request ends, whom it is for or from: given twice, they are a riddle.
-// Lengths may be, where all are the same (RFC 9112, 6.3): the parser sees to that.
+// These fields decide where a request ends, its host or its caller: a request that repeats one is
+// ambiguous and refused. Content-Length may repeat with equal values (RFC 9112, 6.3), which the
+// parser checks.
 constexpr std::array kOnce = {http::field::host, http::field::transfer_encoding,
                               http::field::authorization, http::field::content_type,
                               http::field::origin};
 
-std::optional<ApiError> riddle(const http::request_header<>& header) {
+std::optional<ApiError> ambiguity(const http::request_header<>& header) {
   for (const http::field name : kOnce) {
     if (header.count(name) > 1) {
       return bad_http(fmt::format("{} comes twice", view(http::to_string(name))));
@@ -75,10 +76,10 @@ std::optional<ApiError> riddle(const http::request_header<>& header) {
   return std::nullopt;
 }
 
-// What a client of HTTP/1.1 expects; one of HTTP/1.0 expects nothing.
+// The values of Expect in an HTTP/1.1 request; HTTP/1.0 has none.
 struct Expectations {
-  bool continues = false;  // to be asked for its body
-  bool others = false;     // what nobody here knows
+  bool continues = false;  // "100-continue": the client waits before it sends the body
+  bool others = false;     // any other expectation
 };
 
 Expectations expectations_of(const http::request_header<>& header) {
@@ -102,7 +103,7 @@ Expectations expectations_of(const http::request_header<>& header) {
   return found;
 }
 
-// The client's, where it can stand in a header and in a log.
+// Returns the client's id where it is safe in a header and in a log, else an empty string.
 std::string request_id_of(std::string_view given) {
   const bool good =
       !given.empty() && given.size() <= kRequestIdBytesMax &&
@@ -134,7 +135,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
     taken += length;
     error_code error;
     parser_->put(boost::asio::buffer(header.data(), length), error);
-    // A length that is too large is told when all fields have been read.
+    // A length that is too large is reported once all fields have been read.
     const bool too_large = error == http::error::body_limit;
     if (error && error != http::error::need_more && !too_large) {
       fail(parse_failure(error, limits_));
@@ -149,7 +150,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
   return taken;
 }
 
-// Some clients end a body with a line too many (RFC 9112, 2.2).
+// Some clients send an empty line after a body (RFC 9112, 2.2).
 std::size_t RequestReader::skip_empty_lines(std::string_view bytes) {
   std::size_t skipped = 0;
   while (!begun_ && state_ == State::kHeader && bytes.substr(skipped).starts_with("\r\n")) {
@@ -160,10 +161,10 @@ std::size_t RequestReader::skip_empty_lines(std::string_view bytes) {
   return skipped;
 }
 
-// How long the header is; 0 when its end is not there yet, or it is none.
+// Returns the header's length; 0 when its end has not come yet or the bytes are no header.
 std::size_t RequestReader::find_header_end(std::string_view bytes) {
   if (state_ == State::kFailed || bytes.empty()) return 0;
-  if (!begun_ && bytes == "\r") return 0;  // perhaps an empty line
+  if (!begun_ && bytes == "\r") return 0;  // may be half of an empty line
   begun_ = true;
   for (; scanned_ < bytes.size(); ++scanned_) {
     if (scanned_ >= limits_.header_bytes_max) {
@@ -192,7 +193,7 @@ std::size_t RequestReader::find_header_end(std::string_view bytes) {
 void RequestReader::read_head() {
   const auto& message = parser_->get();
   request_.id = request_id_of(view(message["X-Request-Id"]));
-  if (std::optional<ApiError> refused = riddle(message)) return fail(std::move(*refused));
+  if (std::optional<ApiError> refused = ambiguity(message)) return fail(std::move(*refused));
   std::optional<RequestTarget> target =
       read_target(view(message.method_string()), view(message.target()));
   if (!target) return fail(bad_http("the target is neither a path nor a URL"));
@@ -201,7 +202,7 @@ void RequestReader::read_head() {
   request_.content_type = std::string(message[http::field::content_type]);
   request_.accept = std::string(message[http::field::accept]);
   request_.authorization = std::string(message[http::field::authorization]);
-  request_.host = std::move(target->authority);  // where it has one, Host says nothing
+  request_.host = std::move(target->authority);  // an absolute URL takes precedence over Host
   if (!request_.host && message.count(http::field::host) > 0) {
     request_.host = std::string(message[http::field::host]);
   }

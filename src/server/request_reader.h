@@ -1,5 +1,5 @@
-// Bytes to one HTTP request, by the letter of RFC 9112: what two readers could understand in two
-// ways is refused, so that nothing can be hidden from a proxy in front. Knows no socket.
+// Parses bytes into one HTTP request by RFC 9112. A request that two parsers could read in two ways
+// is refused, so that nothing can be smuggled past a proxy in front. The reader knows no socket.
 //
 //   kHeader -> kBody -> kDone
 //        `--------`----> kFailed
@@ -17,43 +17,44 @@
 
 namespace pagoda::server {
 
-// 16 hexadecimal digits: X-Request-Id of a request that came without.
+// Returns 16 hexadecimal digits, the X-Request-Id of a request that came without one.
 std::string fresh_request_id();
 
 class RequestReader {
  public:
   enum class State : std::uint8_t { kHeader, kBody, kDone, kFailed };
 
-  // The limits must outlive it.
+  // The limits must outlive the reader.
   explicit RequestReader(const ConnectionOptions& limits);
   ~RequestReader();
 
-  // Takes what belongs to the request from the front of `bytes`; how many. What it leaves is given
-  // again, with more behind it, until it is done or has failed.
+  // Consumes the bytes of this request from the front of `bytes` and returns how many. The caller
+  // passes the rest again, with more bytes behind it, until the reader is done or has failed.
   std::size_t put(std::string_view bytes);
-  // No more will come, or it took too long: what is not done has failed.
+  // Ends the input: no more bytes will come, or the request took too long. A reader that is not
+  // done has failed.
   void end();
   void give_up();
 
   State state() const { return state_; }
-  // Something of a request has come, not only empty lines before it.
+  // True once a byte of the request has come, besides empty lines before it.
   bool has_begun() const { return begun_; }
-  // Of kFailed.
+  // Valid in kFailed.
   const ApiError& error() const { return *error_; }
 
-  // From kBody on.
+  // Valid from kBody on.
   unsigned version() const;  // 11: HTTP/1.1
   bool keep_alive() const;
   bool expects_continue() const;
-  // Of the body that have come.
+  // Returns how many bytes of the body have come.
   std::size_t body_bytes_come() const;
-  // Of memory that the body takes. One whose length is told has a buffer of that length, of which
-  // only what has come is touched; one in chunks has a buffer that doubles, and touches no more
-  // than its capacity while it does.
+  // Returns the memory that the body takes. A body with a Content-Length has a buffer of that
+  // length, of which only the bytes that have come are touched; a chunked body has a buffer that
+  // doubles, and touches no more than its capacity while it does.
   std::size_t body_bytes() const;
-  // Without its body. Of kFailed what is known of it: its id at least.
+  // Returns the request without its body. In kFailed it holds what was parsed, at least the id.
   const HttpRequest& head() const { return request_; }
-  // Of kDone.
+  // Valid in kDone.
   HttpRequest take();
 
  private:
@@ -69,8 +70,8 @@ class RequestReader {
   std::unique_ptr<Parser> parser_;
   State state_ = State::kHeader;
   bool begun_ = false;
-  std::size_t skipped_ = 0;  // bytes of empty lines before it
-  std::size_t scanned_ = 0;  // bytes of the header that were looked at
+  std::size_t skipped_ = 0;  // bytes of empty lines before the request
+  std::size_t scanned_ = 0;  // bytes of the header that were searched for its end
   HttpRequest request_;
   std::optional<ApiError> error_;
 };

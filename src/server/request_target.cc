@@ -24,7 +24,7 @@ bool is_hexadecimal(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// reg-name of RFC 3986.
+// Is `c` a character of RFC 3986's reg-name?
 bool is_name_character(char c) {
   constexpr std::string_view kOthers = "-._~%!$&'()*+,;=";
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

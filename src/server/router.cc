@@ -23,7 +23,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::size_t kShownHostBytesMax = 260;  // names have up to 253
+constexpr std::size_t kShownHostBytesMax = 260;  // host names have up to 253 bytes
 constexpr std::string_view kModelPath = "/v1/models/";
 constexpr std::string_view kTenantPath = "/cache/tenant/";
 
@@ -33,7 +33,7 @@ struct Endpoint {
   std::string_view method;
   std::string_view path;
   Handler handler;
-  bool always;  // answers in every phase; others need a model that takes requests
+  bool always;  // answers in every phase; other endpoints need a model that takes requests
   Access level = Access::kKey;
 };
 
@@ -47,8 +47,8 @@ bool is_json_type(std::string_view type) {
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-// Where reading may not take long it is of little, and of as many at once as there are threads of
-// connections: that is not counted, so that small requests are read whatever others take.
+// On a connection's thread bodies are small and at most one per thread is parsed: they are not
+// counted, so that small requests are read however much memory others hold.
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
   return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr);
 }
@@ -60,7 +60,7 @@ Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemo
   return body;
 }
 
-// What follows the endpoint's own part of a path; names may hold slashes, plain or as %2F.
+// Returns the path after the endpoint's own part; names may hold slashes, plain or as %2F.
 std::string name_in_path(const HttpRequest& request, std::string_view path) {
   std::optional<std::string> name =
       percent_decoded(std::string_view(request.path).substr(path.size()));
@@ -114,7 +114,7 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
-// Its memory is counted before the choices are made.
+// The request's memory is counted before its choices are made.
 Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
   bind_to_caller(asked, request.caller);
   asked.memory = ByteBudget::Hold(state.request_memory());
@@ -138,7 +138,7 @@ Routed completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_text_request(read_body(request, model, memory), model), request, state);
 }
 
-// What a completion of the same body would find in the cache; nothing is computed.
+// Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
@@ -170,7 +170,7 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
-  return show_tree(state.model(), state.tree_board());
+  return show_tree(state.model(), state.cache_tree_reader());
 }
 
 Routed reset_cache(const HttpRequest& request, const ServerState& state) {
@@ -200,8 +200,8 @@ Routed page(const HttpRequest& request, const ServerState& /*state*/) {
   return page_reply(request.path);
 }
 
-// A row that does not say who may ask it needs a key. A path that ends with a slash, but the first,
-// stands for all that begin with it.
+// An endpoint whose row does not name an access level needs a key. A path that ends with a slash,
+// other than "/", stands for all paths that begin with it.
 constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/health", health, true, Access::kAnyone},
     {"GET", "/ready", ready, true, Access::kAnyone},
@@ -235,8 +235,8 @@ bool takes_method(const Endpoint& endpoint, std::string_view method) {
   return endpoint.method == method || (endpoint.method == "GET" && method == "HEAD");
 }
 
-// The endpoint that is asked for, once it is known that its caller may. What there is not is told
-// to those with a key alone.
+// Returns the endpoint, once its caller may use it. Only callers with a key learn that a path does
+// not exist.
 const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   const std::size_t found = endpoint_of(request.path);
   const bool exists = found < kEndpoints.size();
@@ -254,20 +254,22 @@ void check_host(const HttpRequest& request, const ServerState& state) {
   const std::string name = host_of(host).value_or("");
   throw ApiError(
       403,
-      fmt::format("Host: \"{}\" is no name of this server; start it with --allowed-hosts {}", host,
-                  name.empty() ? "NAME" : name),
+      fmt::format(
+          "Host: \"{}\" is no name of this server; the server option allowed_hosts={} allows it",
+          host, name.empty() ? "NAME" : name),
       {}, "host_not_allowed");
 }
 
 void check_origin(const HttpRequest& request, const ServerState& state) {
   if (may_ask(request, state.access().cors_origins)) return;
-  throw ApiError(403,
-                 fmt::format("pages of {} may not ask here; start the server with --cors-origin {}",
-                             request.origin, request.origin),
-                 {}, "origin_not_allowed");
+  throw ApiError(
+      403,
+      fmt::format("pages of {} may not ask here; the server option cors_origin={} allows them",
+                  request.origin, request.origin),
+      {}, "origin_not_allowed");
 }
 
-// Whoever has no key must not be able to fill the memory that bodies may take.
+// A caller without a key must not be able to fill the memory for bodies.
 ApiError takes_no_body(const std::string& path) {
   return ApiError(413, fmt::format("{}: takes no body", path), {}, "no_body_expected");
 }

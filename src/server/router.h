@@ -1,4 +1,4 @@
-// From an HTTP request to its reply: which endpoint it is, and every error in OpenAI's shape.
+// Routes an HTTP request to its endpoint, and turns every error into OpenAI's shape.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,23 @@
 
 namespace pagoda::server {
 
-// A whole reply, a completion that is to be started, or a reply that takes its time. Errors of the
-// client are replies; TakesLong (api/chat_prompt.h) is thrown where a request that may not take
-// long does: it is to be routed again elsewhere.
+// A whole reply, a completion that is to be started, or a deferred reply. Errors of the client are
+// replies. TakesLong (api/chat_prompt.h) is thrown when a request that must be quick is not: route
+// it again on a text worker.
 using Routed = std::variant<HttpReply, std::unique_ptr<Completion>, std::unique_ptr<DeferredReply>>;
 Routed route(const HttpRequest& request, const ServerState& state);
 
-// Endpoints by number, for those who count; endpoint_count() stands for paths that do not exist.
+// Endpoints are numbered for counters; endpoint_count() stands for paths that do not exist.
 std::size_t endpoint_count();
 std::size_t endpoint_of(std::string_view path);
 std::string_view endpoint_path(std::size_t endpoint);
 std::string_view endpoint_method(std::size_t endpoint);
 
-// What can be refused before the body has come: another host's, a page or a caller that may
-// not ask.
+// Refuses a request before its body has come: it is for another host, or its page or caller has no
+// access.
 std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState& state);
 
-// What every reply to the request carries besides its own headers.
+// Returns the headers that every reply to this request carries besides its own.
 HeaderList reply_headers(const HttpRequest& request, const ServerState& state);
 
 }  // namespace pagoda::server

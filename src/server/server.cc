@@ -33,15 +33,15 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// Between tries when the system has no socket to give.
+// The pause between two accept() calls when the system has no socket left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-// For last words, when the server stops.
-constexpr std::chrono::milliseconds kStopPatience{2'000};
+// Connections get this long for their last bytes when the server stops.
+constexpr std::chrono::milliseconds kStopTimeout{2'000};
 
-// Besides connections: the model, the terminal, the loops.
+// Descriptors that are not connections: the model file, the terminal, the event loops.
 constexpr rlim_t kOtherDescriptors = 64;
 
-// Connections are descriptors, and most systems give a program fewer than it may have.
+// Every connection is a descriptor, and most systems start a process below its hard limit.
 void raise_descriptor_limit(std::uint32_t connections) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -51,8 +51,8 @@ void raise_descriptor_limit(std::uint32_t connections) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Whose connections are counted together: an address of IPv4, a network of IPv6 (its first 64
-// bits), whose owner has as many addresses as it likes.
+// Returns the client that a connection counts for: an IPv4 address, or the /64 network of an IPv6
+// address, whose owner has as many addresses as it likes.
 asio::ip::address client_of(const asio::ip::address& address) {
   if (!address.is_v6()) return address;
   asio::ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
@@ -61,7 +61,7 @@ asio::ip::address client_of(const asio::ip::address& address) {
   return asio::ip::address_v6(bytes);
 }
 
-// For a client with too many connections. It may not arrive.
+// Refuses a client with too many connections. The reply may not arrive.
 void turn_away(tcp::socket& socket) {
   const std::string reply = fmt::format(
       "HTTP/1.1 429 Too Many Requests\r\nX-Request-Id: {}\r\nContent-Length: 0\r\n"
@@ -73,7 +73,7 @@ void turn_away(tcp::socket& socket) {
   socket.shutdown(tcp::socket::shutdown_both, ignored);
 }
 
-// True while this lives.
+// Keeps a flag true while it lives.
 class Marked {
  public:
   explicit Marked(std::atomic<bool>& mark) : mark_(mark) { mark_ = true; }
@@ -106,7 +106,7 @@ struct Server::State {
 
   Status bind();
   void start();
-  void start_loops();  // those that do not run; on the acceptor's strand
+  void start_loops();  // restarts loops that have ended; on the acceptor's strand
   void run_handlers();
   asio::awaitable<void> accept_connections();
   asio::awaitable<bool> accept_one();
@@ -125,17 +125,18 @@ struct Server::State {
   std::atomic<bool> accepts = false;
   std::atomic<bool> hears_signals = false;
   asio::io_context io;
-  asio::basic_socket_acceptor<tcp> acceptor;  // its strand is that of room and signals
-  asio::steady_timer room;                    // for one more connection
+  asio::basic_socket_acceptor<tcp> acceptor;  // its strand also runs `room` and the signals
+  asio::steady_timer room;                    // wakes the acceptor when a connection ends
   asio::signal_set signals;
   std::function<void(int)> on_signal;
   std::vector<std::thread> threads;
 
   std::mutex mutex;
   std::condition_variable all_closed;
-  std::unordered_set<std::shared_ptr<Connection>> connections;  // under mutex
-  std::map<asio::ip::address, std::uint32_t> clients;           // connections of each, under mutex
-  std::shared_ptr<TlsIdentity> identity;                        // under mutex
+  std::unordered_set<std::shared_ptr<Connection>> connections;  // guarded by mutex
+  // Number of connections by client; guarded by mutex.
+  std::map<asio::ip::address, std::uint32_t> clients;
+  std::shared_ptr<TlsIdentity> identity;  // guarded by mutex
 };
 
 Status Server::State::bind() {
@@ -158,7 +159,7 @@ void Server::State::start() {
   start_loops();
   for (std::uint32_t i = 0; i < options.threads; ++i) {
     threads.emplace_back([this] { run_handlers(); });
-    pthread_setname_np(threads.back().native_handle(), "http");  // for top and perf
+    pthread_setname_np(threads.back().native_handle(), "http");  // the name that top and perf show
   }
 }
 
@@ -168,8 +169,8 @@ void Server::State::start_loops() {
   if (!hears_signals) asio::co_spawn(executor, await_signals(), asio::detached);
 }
 
-// What a handler throws, which has no request to answer, ends neither the thread nor the server. A
-// loop whose handler it was is gone, and begins again.
+// An exception from a handler without a request ends neither the thread nor the server. A loop
+// whose handler threw is restarted.
 void Server::State::run_handlers() {
   for (bool has_thrown = false;;) {
     try {
@@ -203,7 +204,7 @@ asio::awaitable<void> Server::State::accept_connections() {
   }
 }
 
-// False when the system has no socket to give.
+// Returns false when the system has no socket left.
 asio::awaitable<bool> Server::State::accept_one() {
   if (is_full()) {
     room.expires_after(std::chrono::seconds(1));
@@ -225,7 +226,7 @@ asio::awaitable<void> Server::State::await_signals() {
         pause.expires_after(kAcceptPause);
         co_await pause.async_wait(kTuple);
       }
-      pauses = true;  // unless all goes well
+      pauses = true;  // cleared once the signal was handled
       const auto [error, signal] = co_await signals.async_wait(kTuple);
       if (error) co_return;
       on_signal(signal);
@@ -236,7 +237,7 @@ asio::awaitable<void> Server::State::await_signals() {
   }
 }
 
-// A client's connection among those that are counted, from enter() until it is dropped.
+// A connection's entry in the counts, from enter() until it is destroyed.
 struct Server::State::Slot {
   State& state;
   asio::ip::address client;
@@ -251,7 +252,7 @@ struct Server::State::Slot {
 void Server::State::serve(tcp::socket socket) {
   error_code error;
   const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
-  if (error) return;  // it is gone
+  if (error) return;  // the client has left
   const std::shared_ptr<Slot> slot = enter(client);
   if (!slot) return turn_away(socket);
   const asio::any_io_executor strand = socket.get_executor();
@@ -266,7 +267,7 @@ void Server::State::serve(tcp::socket socket) {
   });
 }
 
-// Nothing when the client has as many connections as it may.
+// Returns nullptr when the client has as many connections as it may.
 std::shared_ptr<Server::State::Slot> Server::State::enter(const asio::ip::address& client) {
   {
     const std::lock_guard lock(mutex);
@@ -293,7 +294,7 @@ void Server::State::forget(const std::shared_ptr<Connection>& connection,
   if (!was_full) return;
   try {
     asio::post(acceptor.get_executor(), [this] { room.cancel(); });
-  } catch (...) {  // who waits for room looks for itself, too
+  } catch (...) {  // the acceptor also polls for room
   }
 }
 
@@ -359,7 +360,7 @@ void Server::stop() {
   state_->for_each_connection([](Connection& connection) { connection.stop(); });
   {
     std::unique_lock lock(state_->mutex);
-    state_->all_closed.wait_for(lock, kStopPatience, [&] { return state_->connections.empty(); });
+    state_->all_closed.wait_for(lock, kStopTimeout, [&] { return state_->connections.empty(); });
   }
   state_->for_each_connection([](Connection& connection) { connection.close(); });
   for (std::thread& thread : state_->threads) thread.join();

@@ -1,7 +1,8 @@
 // The server: a listening socket, threads, and the connections they serve.
 //
-// It answers from the moment it listens: 503 until open() gives it a model. The model must outlive
-// stop(), and the server must outlive the engine: wake-ups of the last step end in its queues.
+// The server replies from the moment it listens: with 503 until open() gives it a model. The model
+// must outlive stop(), and the server must outlive the engine, whose last step still wakes
+// connections.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,23 @@ namespace pagoda::server {
 class Server {
  public:
   // `on_signal` is called for every SIGINT, SIGTERM and SIGHUP, on a thread of the server. An error
-  // names the address that cannot be had, or the file of the certificate.
+  // names the address that cannot be bound, or the certificate file.
   static Result<std::unique_ptr<Server>> listen(const ServerOptions& options,
                                                 std::function<void(int)> on_signal);
   ~Server();
 
   std::string address() const;  // "http://127.0.0.1:8000"
 
-  // Who may ask from now on. None: everyone.
+  // Sets the keys that are valid from now on. nullptr: no key is needed.
   void set_keys(std::shared_ptr<const KeyRing> keys);
-  // For connections from now on; after an error the old one stays. Nothing to do without TLS.
+  // Reads the certificate again for new connections; after an error the old one stays. Does nothing
+  // without TLS.
   Status reload_certificate();
 
   void open(const ServedModel& model);
-  // What runs may end; everything new is 503.
+  // Lets running requests end and answers 503 to new ones.
   void drain();
-  // Tells what still runs that it ends, and closes all connections. No request is touched after.
+  // Aborts running requests and closes all connections. No request is touched afterwards.
   void stop();
 
  private:

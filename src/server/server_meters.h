@@ -1,5 +1,5 @@
-// What connections count: themselves, replies by endpoint, prompt tokens by who wrote them. Any
-// thread adds and reads; memory is fixed.
+// Counters that connections keep: connections, replies by endpoint, prompt tokens by who wrote
+// them. Any thread adds and reads; the memory is fixed.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class ServerMeters {
   }
   Usage::Share source(text::Source source) const {
     const Shares& shares = sources_[static_cast<std::size_t>(source)];
-    // In this order a reading never has more cached tokens than tokens.
+    // Reading in this order never yields more cached tokens than tokens.
     const std::uint64_t cached = shares.cached.load(std::memory_order_acquire);
     return {.tokens = shares.tokens.load(std::memory_order_relaxed), .cached = cached};
   }

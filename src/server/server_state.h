@@ -1,4 +1,4 @@
-// What all connections share: is there a model to ask yet, and still? And who may ask.
+// The state that all connections share: the phase, the model, and the keys.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ namespace pagoda::server {
 
 //   kLoading -> kReady -> kDraining -> kStopping
 enum class Phase : std::uint8_t {
-  kLoading,   // bound, no model yet
+  kLoading,   // the socket is bound, the model is not loaded yet
   kReady,     // requests are served
-  kDraining,  // what runs may end; nothing new is taken
-  kStopping,  // what runs is told so and ended
+  kDraining,  // running requests may end; new ones are refused
+  kStopping,  // running requests are told and aborted
 };
 
 class ServerState {
@@ -38,22 +38,23 @@ class ServerState {
         workers_(text_threads) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  // From kReady on.
+  // Valid from kReady on.
   const ServedModel& model() const { return *model_; }
   const std::string& version() const { return version_; }
-  // Connections use these; all take any thread.
+  // Connections use the following from any thread.
   ServerMeters& meters() const { return meters_; }
   RequestLog& log() const { return log_; }
   CacheMapReader& cache_map_reader() const { return cache_map_reader_; }
-  TreeBoard& tree_board() const { return tree_board_; }
+  CacheTreeReader& cache_tree_reader() const { return cache_tree_reader_; }
   TextWorkers& workers() const { return workers_; }
-  // Of bodies from their first byte until they are understood; of requests from then to their end.
+  // body_memory() counts a body from its first byte until it is parsed, request_memory() a request
+  // from then to its end.
   ByteBudget& body_memory() const { return body_memory_; }
   ByteBudget& request_memory() const { return request_memory_; }
 
   const AccessRules& access() const { return access_; }
 
-  // None: everyone may ask.
+  // Returns nullptr when no key is needed.
   std::shared_ptr<const KeyRing> keys() const {
     const std::lock_guard lock(keys_mutex_);
     return keys_;
@@ -74,12 +75,12 @@ class ServerState {
   std::string version_;
   AccessRules access_;
   mutable std::mutex keys_mutex_;
-  std::shared_ptr<const KeyRing> keys_;  // under keys_mutex_
+  std::shared_ptr<const KeyRing> keys_;  // guarded by keys_mutex_
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
-  mutable TreeBoard tree_board_{workers_};
+  mutable CacheTreeReader cache_tree_reader_{workers_};
   mutable ByteBudget body_memory_{kBodyMemoryMax};
   mutable ByteBudget request_memory_{kRequestsMemoryMax};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it

@@ -1,5 +1,5 @@
-// Most events of a stream differ in their text alone. What stands around it is written once, as
-// JSON like any other, and kept as two strings: an event is then three of them put together.
+// Most events of a stream differ in their text alone. A template keeps the JSON before and after
+// the text as two strings, and render() puts the text between them.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,14 @@ namespace pagoda::server {
 
 class SseTemplate {
  public:
-  // The text to render an event with, for from_event().
+  // Render an event with this text to make a template of it by from_event().
   static constexpr std::string_view kPlaceholder = "\x01\x02";
 
-  // From an event whose text is kPlaceholder; none when that stands in it elsewhere too.
+  // Makes a template of an event whose text is kPlaceholder. Returns nothing when the placeholder
+  // also occurs elsewhere in the event.
   static std::optional<SseTemplate> from_event(const std::string& event);
 
-  // Appends the same event with this text.
+  // Appends the event with this text.
   void render(std::string_view text, std::string& out) const;
 
  private:

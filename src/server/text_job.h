@@ -1,5 +1,6 @@
-// Work that one who waits for it leaves to TextWorkers. It may use what belongs to the asker: when
-// the job is dropped, work that has not begun never does, and work that runs is waited for.
+// A piece of work for TextWorkers that its owner waits for and that may use the owner's objects:
+// when the job is destroyed, work that has not begun never begins, and work that runs is waited
+// for.
 //
 //   kWaiting -> kRunning -> kEnded
 //        `----> kWithdrawn
@@ -20,7 +21,7 @@ namespace pagoda::server {
 class TextJob {
  public:
   // Neither `work` nor `on_end` may throw. `on_end` is called on the worker's thread when the work
-  // has ended, perhaps after the job was dropped.
+  // has ended, perhaps after the job was destroyed.
   TextJob(TextWorkers& workers, const std::string& client, std::function<void()> work,
           std::function<void()> on_end) {
     workers.run(client, [state = state_, work = std::move(work), on_end = std::move(on_end)] {
@@ -37,7 +38,7 @@ class TextJob {
   TextJob& operator=(const TextJob&) = delete;
 
   bool has_ended() const { return state_->is(Phase::kEnded); }
-  // True when the work will never begin.
+  // Returns true when the work will never begin.
   bool withdraw() {
     return state_->advance(Phase::kWaiting, Phase::kWithdrawn) || state_->is(Phase::kWithdrawn);
   }
@@ -68,7 +69,7 @@ class TextJob {
    private:
     std::mutex mutex_;
     std::condition_variable ended_;
-    Phase phase_ = Phase::kWaiting;  // under mutex_
+    Phase phase_ = Phase::kWaiting;  // guarded by mutex_
   };
 
   std::shared_ptr<State> state_ = std::make_shared<State>();

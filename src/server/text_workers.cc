@@ -9,9 +9,10 @@
 namespace pagoda::server {
 namespace {
 
-// A burst has mostly ended by then; what it freed is given back once, not once a request.
+// A burst of requests has usually ended by then, so that the heap is trimmed once and not per
+// request.
 constexpr std::chrono::milliseconds kTrimDelay{1'000};
-// Where cores are few, connections and the engine go first.
+// On few cores, connections and the engine take precedence.
 constexpr int kNice = 5;
 
 }  // namespace
@@ -19,7 +20,7 @@ constexpr int kNice = 5;
 TextWorkers::TextWorkers(std::uint32_t threads) {
   for (std::uint32_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { serve(); });
-    pthread_setname_np(threads_.back().native_handle(), "text");  // for top and perf
+    pthread_setname_np(threads_.back().native_handle(), "text");  // the name that top and perf show
   }
 }
 
@@ -41,7 +42,7 @@ void TextWorkers::run(const std::string& client, std::function<void()> work) {
     if (found != line_of_.end()) {
       found->second->waiting.push_back(std::move(work));
     } else {
-      std::list<Line> line;  // joins the others when all of it stands
+      std::list<Line> line;  // spliced into lines_ once it is complete
       line.emplace_back(Line{client, {}}).waiting.push_back(std::move(work));
       line_of_.emplace(client, &line.front());
       lines_.splice(lines_.end(), line);
@@ -73,14 +74,14 @@ void TextWorkers::trim_heap_later() {
 }
 
 void TextWorkers::serve() {
-  setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
+  setpriority(PRIO_PROCESS, 0, kNice);  // changes this thread alone, on Linux
   std::unique_lock lock(mutex_);
   for (;;) {
     if (!lines_.empty()) {
       std::function<void()> work = take_next();
       lock.unlock();
       work();
-      work = nullptr;  // what it held goes while nobody waits for the lock
+      work = nullptr;  // destroys the work's captures while the lock is free
       lock.lock();
     } else if (stopping_) {
       return;

@@ -1,4 +1,4 @@
-// Threads for what takes a request long to read or to answer: connections go on meanwhile.
+// Threads for requests that take long to parse or to answer, so that connections are not held up.
 #pragma once
 
 #include <chrono>
@@ -23,12 +23,13 @@ class TextWorkers {
   TextWorkers(const TextWorkers&) = delete;
   TextWorkers& operator=(const TextWorkers&) = delete;
 
-  // Soon, on one of the threads: clients take turns, and what one client asks for begins in the
-  // order of asking. It must not throw. Any thread.
+  // Runs `work` soon on one of the threads. Clients take turns, and the work of one client begins
+  // in the order of the calls. `work` must not throw. Any thread may call this.
   void run(const std::string& client, std::function<void()> work);
-  // Much memory was freed: the system gets it back within seconds. Any thread.
+  // Call this when much memory was freed: it goes back to the system within seconds. Any thread may
+  // call this.
   void trim_heap_later();
-  // Does what was asked for so far, and ends the threads: what is asked for later is never done.
+  // Finishes the work submitted so far and ends the threads; later submissions never run.
   void finish();
 
  private:
@@ -39,14 +40,14 @@ class TextWorkers {
   };
 
   void serve();
-  std::function<void()> take_next();  // under mutex_; there is one
+  std::function<void()> take_next();  // with mutex_ held; some work must wait
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Line> lines_;                           // whose turn is next stands first; under mutex_
-  std::unordered_map<std::string, Line*> line_of_;  // [client], under mutex_
-  std::optional<Clock::time_point> trim_at_;        // under mutex_
-  bool stopping_ = false;                           // under mutex_
+  std::list<Line> lines_;  // the client whose turn is next stands first; guarded by mutex_
+  std::unordered_map<std::string, Line*> line_of_;  // by client; guarded by mutex_
+  std::optional<Clock::time_point> trim_at_;        // guarded by mutex_
+  bool stopping_ = false;                           // guarded by mutex_
   std::vector<std::thread> threads_;
 };
 

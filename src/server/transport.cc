@@ -25,15 +25,15 @@ class TlsIdentity {
 namespace {
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// Of TLS 1.2: keys that are forgotten after the connection, and ciphers that check what they
-// decrypt. Static RSA has not the first, CBC not the second. TLS 1.3 has nothing else.
+// The ciphers of TLS 1.2 have forward secrecy, which static RSA lacks, and authenticated
+// encryption, which CBC lacks. TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 class TcpTransport final : public Transport {
  public:
   explicit TcpTransport(Socket socket) : socket_(std::move(socket)) {
     error_code ignored;
-    socket_.non_blocking(true, ignored);  // for write_now
+    socket_.non_blocking(true, ignored);  // write_now() needs it
   }
 
   awaitable<Outcome> open() override { co_return Outcome(); }
@@ -70,7 +70,7 @@ class TlsTransport final : public Transport {
   awaitable<Outcome> read_some(asio::mutable_buffer room) override {
     co_return co_await stream_.async_read_some(room, kTuple);
   }
-  // A record of TLS that was begun must be finished: none is begun here.
+  // A TLS record that was begun must be finished, so that this begins none.
   std::size_t write_now(asio::const_buffer /*bytes*/) override { return 0; }
   awaitable<Outcome> write(asio::const_buffer bytes) override {
     co_return co_await asio::async_write(stream_, bytes, kTuple);
@@ -82,7 +82,7 @@ class TlsTransport final : public Transport {
   Socket& socket() override { return stream_.next_layer(); }
 
  private:
-  std::shared_ptr<TlsIdentity> identity_;  // a new one serves new connections
+  std::shared_ptr<TlsIdentity> identity_;  // new connections may use another identity
   ssl::stream<Socket> stream_;
 };
 

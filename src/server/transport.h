@@ -1,4 +1,4 @@
-// How bytes travel: over TCP as they are, or within TLS.
+// A connection's byte stream: plain TCP, or TLS over TCP.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,27 +19,27 @@ class Transport {
 
   virtual ~Transport() = default;
 
-  // Before anything else: TLS agrees on keys.
+  // Call this first: TLS makes its handshake here.
   virtual boost::asio::awaitable<Outcome> open() = 0;
   virtual boost::asio::awaitable<Outcome> read_some(boost::asio::mutable_buffer room) = 0;
-  // As many from the front as can go at once, without waiting; how many. That may be none: write()
-  // takes the rest, and tells what is wrong.
+  // Writes as many bytes from the front as can go without waiting, and returns how many. That may
+  // be none: write() takes the rest and reports errors.
   virtual std::size_t write_now(boost::asio::const_buffer bytes) = 0;
-  // All of them.
+  // Writes all bytes.
   virtual boost::asio::awaitable<Outcome> write(boost::asio::const_buffer bytes) = 0;
-  // After the last bytes: the client learns that they were the last.
+  // Call this after the last bytes: the client learns that the stream is complete.
   virtual boost::asio::awaitable<Outcome> finish() = 0;
 
   virtual Socket& socket() = 0;
 };
 
-// A certificate and its key. Immutable: files that are read again make another.
+// A certificate and its key. Immutable: reading the files again makes another one.
 class TlsIdentity;
 
 // An error names the file.
 Result<std::shared_ptr<TlsIdentity>> load_tls_identity(const TlsFiles& files);
 
-// TLS where there is an identity.
+// Returns a TLS transport when there is an identity, else plain TCP.
 std::unique_ptr<Transport> make_transport(Transport::Socket socket,
                                           std::shared_ptr<TlsIdentity> identity);
 

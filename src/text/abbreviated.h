@@ -1,4 +1,4 @@
-// As much of a text as a message has room for.
+// Shortens a text to the room that a message has.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace pagoda::text {
 
-// At most `bytes_max` bytes of it. The middle of a longer one is left out, so that both what it
-// names and what it says of it stay. Characters are not cut.
+// Returns at most `bytes_max` bytes of the text. A longer text loses its middle, so that both its
+// subject and its statement stay. Characters are not cut.
 inline std::string abbreviated(std::string_view text, std::size_t bytes_max) {
   constexpr std::string_view kGap = " … ";
   if (text.size() <= bytes_max) return std::string(text);

@@ -15,7 +15,7 @@ constexpr bool stands_for_itself(unsigned byte) {
 
 constexpr std::size_t kLetters = 0x100 + 68;
 
-// Code point to byte; -1 for code points that are no letters.
+// Maps a code point to its byte; -1 for code points outside the alphabet.
 constexpr std::array<std::int16_t, kLetters> make_byte_of_letter() {
   std::array<std::int16_t, kLetters> byte_of_letter{};
   byte_of_letter.fill(-1);

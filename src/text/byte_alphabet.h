@@ -7,8 +7,8 @@
 
 namespace pagoda::text {
 
-// Appends the bytes that `letters` stands for. False, and nothing appended, when a character is
-// not of the alphabet.
+// Appends the bytes that `letters` stands for. Returns false, and appends nothing, when a character
+// is not of the alphabet.
 bool append_alphabet_bytes(std::string_view letters, std::string& bytes);
 
 }  // namespace pagoda::text

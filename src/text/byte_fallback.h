@@ -1,5 +1,5 @@
-// Bytes that are no token's text become tokens one by one; a byte the vocabulary cannot write
-// becomes the unknown token, or nothing where there is none.
+// Bytes that no token's text covers become tokens one by one. A byte that the vocabulary cannot
+// write becomes the unknown token, or is dropped where there is none.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ Result<std::unique_ptr<BytePairEncoder>> BytePairEncoder::load(const gguf::Metad
   std::unique_ptr<BytePairEncoder> encoder(
       new BytePairEncoder(vocabulary, std::move(pretokenizer), family.whole_words_first));
   encoder->read_pieces();
-  // Kimi's vocabulary is in the order of its merges and comes without a list of them.
+  // Kimi's vocabulary is in the order of its merges, and the file has no list of them.
   if (!metadata.contains(kMerges) && vocabulary.pretokenizer == "kimi-k2") {
     encoder->derive_merges();
   } else {

@@ -39,7 +39,7 @@ class BytePairEncoder final : public FragmentEncoder {
   void read_pieces();
   Status read_merges(const gguf::Metadata& metadata);
   void derive_merges();
-  // The symbol of `piece`, made if there is none.
+  // Returns the symbol of `piece`, and makes it if there is none.
   std::uint32_t symbol_of(std::string_view piece);
   bool plain() const { return vocabulary_.family == TokenizerFamily::kBytePairPlain; }
   bool is_token(std::uint32_t symbol) const { return symbol < vocabulary_.size(); }

@@ -70,7 +70,7 @@ class MessageImporter {
     fields.set(heap_.text(std::string(key)), value, heap_);
   }
 
-  // The texts of typed parts, a line each; a string is itself.
+  // Joins the texts of typed parts, one line each; a string is returned as it is.
   Value joined_parts(const Value& content) {
     if (!content.is_list()) return content;
     TextBuilder joined(heap_);
@@ -105,7 +105,7 @@ class MessageImporter {
     return heap_.list({part});
   }
 
-  // Clients send arguments as JSON text; most templates want the object.
+  // Clients send arguments as JSON text, and most templates want the object.
   void fit_tool_calls(const Dict& fields) {
     const Value* const calls = fields.find("tool_calls");
     if (calls == nullptr || !calls->is_list()) return;
@@ -128,7 +128,7 @@ class MessageImporter {
     }
   }
 
-  // Templates read a message's reasoning under either of two names; clients send three.
+  // Templates read a message's reasoning under one of two names; clients send three.
   void name_reasoning(Dict& fields) {
     for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
       const Value* const found = fields.find(name);
@@ -151,8 +151,8 @@ bool is_system(const Value& message) {
   return role == "system" || role == "developer";
 }
 
-// Puts what system messages say before the user message that follows, or into one of its own at
-// the end. There is always a message left.
+// Moves the text of system messages to the start of the following user message, or into a user
+// message of its own at the end. At least one message remains.
 std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImporter& importer,
                                Heap& heap) {
   std::vector<Value> folded;

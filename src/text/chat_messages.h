@@ -1,5 +1,5 @@
-// A conversation as values a template sees: every string knows which message it is from, and the
-// messages have the form the template takes.
+// Converts a conversation to the values that a template sees: every string knows its message, and
+// the messages have the form that the template accepts.
 #pragma once
 
 #include <string_view>
@@ -10,15 +10,15 @@
 
 namespace pagoda::text {
 
-// Stands behind the text to go on from, so that its end is found in the prompt. The tag is the one
-// transformers uses: templates that look at the text do the same with it.
+// This tag stands behind the text that generation continues from, so that its end is found in the
+// prompt. transformers uses the same tag, so that templates which look at the text treat it alike.
 inline constexpr std::string_view kContinuationTag = "CONTINUE_FINAL_MESSAGE_TAG ";
 inline constexpr Origin kContinuationMark{Source::kAssistant, Origin::kNoMessage - 1};
 
-// Throw jinja::Fault naming the message that is wrong.
+// Both throw jinja::Fault, which names the wrong message.
 jinja::Value import_messages(const Conversation& conversation, const TemplateTraits& traits,
                              jinja::Heap& heap);
-// All but the messages: tools, documents, keyword arguments.
+// Binds everything except the messages: tools, documents, keyword arguments.
 void bind_extras(const Conversation& conversation, jinja::Heap& heap, jinja::Scope& scope);
 
 }  // namespace pagoda::text

@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
-// Templates of today take a few hundred steps for conversations as small as those they are probed
-// with.
+// Current templates take a few hundred steps for conversations as small as the probes.
 constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .bytes = 16U << 20};
 
-// Words no template contains.
+// No template contains this word.
 constexpr const char* kNeedle = "nEEdLe";
 constexpr const char* kSystemNeedle = "sYsTEm-nEEdLe";
 constexpr const char* kCallId = "call00001";
@@ -30,7 +29,7 @@ ChatJson text_part(const char* text) {
   return ChatJson::array({{{"type", "text"}, {"text", text}}});
 }
 
-// A tool call as clients send it. Mistral's templates want ids of nine letters and digits.
+// Returns a tool call as clients send it. Mistral's templates want ids of nine letters and digits.
 ChatJson tool_call_message(const ChatJson& content, const ChatJson& arguments) {
   ChatJson call = message("assistant", content);
   call["tool_calls"] =
@@ -44,8 +43,8 @@ bool has(const std::optional<std::string>& prompt, std::string_view text) {
   return prompt && prompt->find(text) != std::string::npos;
 }
 
-// Cuts the prompt where the text to go on from ends. Where the template took white space off that
-// text's end, it is taken off before the mark too.
+// Cuts the prompt where the text that generation continues from ends. Where the template stripped
+// white space from that text's end, the space before the mark is stripped too.
 Status cut_at_mark(OriginText& prompt) {
   std::size_t run = prompt.runs().size();
   while (run > 0 && prompt.runs()[run - 1].origin != kContinuationMark) --run;
@@ -60,8 +59,8 @@ Status cut_at_mark(OriginText& prompt) {
   return ok_status();
 }
 
-// Where it comes from is told of a template that cannot be read. What it later says of a
-// conversation is read by whoever sent that, who need not know the paths of this machine.
+// The error of a template that cannot be parsed names its source. Errors about a conversation do
+// not, because the client that reads them need not know the paths of this machine.
 Result<ChatTemplate> parse_of(const std::string& where, std::string_view source,
                               const Tokenizer& tokenizer) {
   Result<ChatTemplate> parsed =
@@ -100,7 +99,7 @@ Result<ChatTemplate> ChatTemplate::load(const gguf::Metadata& metadata,
 
 Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Tokenizer& tokenizer) {
   std::ifstream stream(path, std::ios::binary);
-  // One byte more than is allowed, so that parsing refuses longer files.
+  // The buffer has one byte more than allowed, so that parsing refuses longer files.
   std::string source(jinja::Template::kSourceBytesMax + 1, '\0');
   stream.read(source.data(), static_cast<std::streamsize>(source.size()));
   source.resize(static_cast<std::size_t>(stream.gcount()));
@@ -115,7 +114,7 @@ std::optional<std::string> ChatTemplate::probe(const ChatJson& messages) const {
   conversation.messages = messages;
   auto prompt = render(conversation, kProbeLimits);
   if (!prompt.ok()) {
-    // Some templates for tool use cannot do without a list of tools.
+    // Some templates for tool use need a list of tools.
     conversation.tools = ChatJson::array();
     prompt = render(conversation, kProbeLimits);
   }
@@ -132,7 +131,7 @@ ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
     return probe(ChatJson::array({user, tool_call_message(content, arguments), answer}));
   };
   const std::string key(kSystemNeedle);
-  // Templates differ in what they expect beside a tool call.
+  // Templates differ in the content that they expect beside a tool call.
   for (const ChatJson& content : {ChatJson(nullptr), ChatJson("")}) {
     const auto as_object = call({{key, 1}}, content);
     if (has(as_object, key) && !has(as_object, "'" + key + "'")) return ToolArguments::kObject;
@@ -142,7 +141,7 @@ ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
 }
 
 bool ChatTemplate::takes_null_content(const ChatJson& user) const {
-  // Arguments as an object or as text: one of the two is what the template wants.
+  // The template wants the arguments either as an object or as text.
   for (const ChatJson& arguments : {ChatJson::object(), ChatJson("{}")}) {
     if (probe(ChatJson::array({user, tool_call_message(nullptr, arguments)}))) return true;
   }
@@ -150,11 +149,11 @@ bool ChatTemplate::takes_null_content(const ChatJson& user) const {
 }
 
 void ChatTemplate::find_traits() {
-  // Nothing is rewritten while the template shows what it takes.
+  // While the template is probed, nothing is rewritten.
   traits_ = {.part_content = true, .tool_arguments = ToolArguments::kAsSent};
   const auto text = probe(ChatJson::array({message("user", kNeedle)}));
   const auto parts = probe(ChatJson::array({message("user", text_part(kNeedle))}));
-  // A list that is printed as it stands shows the names of its fields.
+  // A template that prints the list itself shows the names of its fields.
   const bool printed = has(parts, "'type'") || has(parts, "\"type\"");
   TemplateTraits found;
   found.part_content = has(parts, kNeedle) && !printed;

@@ -1,8 +1,9 @@
-// A conversation to the prompt its model was trained on.
+// Renders a conversation to the prompt format that its model was trained on.
 //
-// The template is the model's own (tokenizer.chat_template in its file) or one from a file. Where
-// a template cannot take what clients send, the conversation is put in the form it takes: that is
-// found out once, by rendering small conversations when the template is loaded.
+// The template is the model's own (tokenizer.chat_template in its file) or one from a file. Where a
+// template does not accept what clients send, the conversation is rewritten to a form that it
+// accepts. Which forms it accepts is probed once, by rendering small conversations when the
+// template is loaded.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +23,22 @@
 
 namespace pagoda::text {
 
-// Keys stay in the order they were sent: templates print them.
+// Keys keep the order in which they were sent, because templates print them.
 using ChatJson = nlohmann::ordered_json;
 
-// The fields of a chat request that templates see, as the API has them.
+// The fields of a chat request that templates see, as the API names them.
 struct Conversation {
   ChatJson messages = ChatJson::array();
   ChatJson tools;                        // an array, or null
   ChatJson documents;                    // an array, or null
   ChatJson kwargs = ChatJson::object();  // chat_template_kwargs
   bool add_generation_prompt = true;
-  // The last message is the beginning of the reply: nothing follows its text.
+  // The last message is the beginning of the reply, so that nothing follows its text.
   bool continue_final_message = false;
-  std::optional<std::time_t> now;  // what strftime_now tells; the clock when absent
+  std::optional<std::time_t> now;  // the time for strftime_now; the clock when absent
 };
 
-// The texts of special tokens that templates name.
+// The texts of the special tokens that templates name.
 struct SpecialTexts {
   std::optional<std::string> bos;
   std::optional<std::string> eos;
@@ -46,12 +47,12 @@ struct SpecialTexts {
 // Clients send a tool call's arguments as JSON text.
 enum class ToolArguments : std::uint8_t { kAsSent, kObject, kText };
 
-// What a template takes. Clients may send everything; the rest is rewritten.
+// The forms that a template accepts. Clients may send every form; the others are rewritten.
 struct TemplateTraits {
   bool text_content = true;   // a message's content as a string
-  bool part_content = false;  // as a list of typed parts
-  bool null_content = true;   // as null, beside tool calls
-  bool system_role = true;    // else system messages begin the next user message
+  bool part_content = false;  // a message's content as a list of typed parts
+  bool null_content = true;   // null content beside tool calls
+  bool system_role = true;    // false: system messages are put before the next user message
   ToolArguments tool_arguments = ToolArguments::kObject;
 };
 
@@ -60,12 +61,12 @@ class ChatTemplate {
   // `name` begins every error message.
   static Result<ChatTemplate> parse(std::string name, std::string_view source,
                                     SpecialTexts specials);
-  // The template in a model's file; kNotFound when it has none.
+  // Loads the template of a model's file; kNotFound when it has none.
   static Result<ChatTemplate> load(const gguf::Metadata& metadata, const Tokenizer& tokenizer);
-  // The template in a text file of its own.
+  // Loads the template from a text file.
   static Result<ChatTemplate> load_file(const std::string& path, const Tokenizer& tokenizer);
 
-  // kInvalidArgument: a conversation the template refuses, or that is none.
+  // Returns kInvalidArgument for an invalid conversation and for one that the template refuses.
   Result<OriginText> render(const Conversation& conversation,
                             const jinja::RenderLimits& limits = {}) const;
 
@@ -76,9 +77,9 @@ class ChatTemplate {
       : template_(std::move(parsed)), specials_(std::move(specials)) {}
 
   void find_traits();
-  // The prompt for `messages` as they are; nothing when the template fails.
+  // Renders `messages` as they are; returns nothing when the template fails.
   std::optional<std::string> probe(const ChatJson& messages) const;
-  // In a tool call between the message `user` and a tool's `result`.
+  // Probes with a tool call between the message `user` and a tool's `result`.
   ToolArguments find_tool_arguments(const ChatJson& user, const ChatJson& result) const;
   bool takes_null_content(const ChatJson& user) const;
 

@@ -1,7 +1,7 @@
-// Tokens to text as they come, never half a character.
+// Turns tokens into text incrementally, never half a character.
 //
-// What push() and finish() return, one after another, is what Tokenizer::decode() gives for all
-// the tokens at once. One thread.
+// The results of push() and finish(), one after another, equal Tokenizer::decode() of all the
+// tokens at once. One thread may use a detokenizer at a time.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@
 namespace pagoda::text {
 
 struct DetokenizerOptions {
-  bool special = false;  // show control tokens as their text
-  // The tokens go on from text shown before, whose end their leading space belongs to.
+  bool special = false;  // control tokens appear as their text
+  // The tokens continue a text shown before, so that their leading space is kept.
   bool continues = false;
 };
 
 class Detokenizer {
  public:
-  // `tokenizer` must outlive it.
+  // `tokenizer` must outlive the detokenizer.
   explicit Detokenizer(const Tokenizer& tokenizer, DetokenizerOptions options = {});
 
-  // The text that is complete now. Ids outside the vocabulary stand for nothing: a model may have
+  // Returns the text that is complete now. Ids outside the vocabulary add nothing: a model may have
   // more logits than its file has tokens.
   std::string push(TokenId id);
-  // What is left, a cut-off character included. The next push starts a new text.
+  // Returns the rest, including an incomplete character. The next push starts a new text.
   std::string finish();
 
  private:

@@ -9,7 +9,7 @@
 namespace pagoda::text {
 namespace {
 
-// Besides EOS, which the vocabulary has read.
+// The keys besides EOS, which the vocabulary has read.
 constexpr std::array<std::string_view, 5> kKeys = {
     "tokenizer.ggml.eot_token_id",     "tokenizer.ggml.eom_token_id",
     "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",

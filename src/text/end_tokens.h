@@ -1,4 +1,5 @@
-// Which tokens end a generation. Files name few of them by key, so the rest go by their text.
+// Finds the tokens that end a generation (EOG). Files name few of them by key; the others are
+// recognised by their text.
 #pragma once
 
 #include <vector>
@@ -10,9 +11,9 @@
 
 namespace pagoda::text {
 
-// Ascending ids. Those known by their text but not marked as control tokens become such, with a
-// warning: their text must not be shown, nor be typed by a user. Those named by a key keep their
-// type: a base model may well end on a newline.
+// Returns ascending ids. A token that is known by its text but not marked as a control token
+// becomes one, with a warning, because its text must neither be shown nor be typed by a user. A
+// token named by a key keeps its type: a base model may well end on a newline.
 Result<std::vector<TokenId>> find_end_tokens(const gguf::Metadata& metadata,
                                              Vocabulary& vocabulary);
 

@@ -1,4 +1,4 @@
-// Text without special tokens to ids: what the families of tokenizers do differently.
+// Encodes text without special tokens; each tokenizer family implements this interface.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@
 
 namespace pagoda::text {
 
-// What encoding needs while it runs, kept between texts so that words allocate nothing. One
-// encoder's only: the word cache holds its tokens.
+// Buffers for encoding, kept between texts so that words allocate nothing. A workspace belongs to
+// one encoder, because the word cache holds its tokens.
 struct EncodeWorkspace {
   WordCache words;
   MergeList merges;
   SplitWorkspace split;
   std::vector<std::uint32_t> ends;
   std::string marked;
-  // Sentence-piece: for each unused token a merge led to, the bytes of its left part.
+  // For sentence-piece: the bytes of the left part, for each unused token that a merge led to.
   std::unordered_map<std::uint32_t, std::uint32_t> unused_left_bytes;
 
-  // Gives back what one very long text made grow.
+  // Frees memory beyond the usual size, after a very long text.
   void release_excess() {
     constexpr std::size_t kKeptElements = std::size_t{1} << 16;
     merges.release_over(kKeptElements);
@@ -39,7 +39,7 @@ struct EncodeWorkspace {
   }
 };
 
-// `encode_word(word)` appends to `tokens`; it is asked only for words the cache does not hold.
+// `encode_word(word)` appends to `tokens`; it is called only for words that the cache lacks.
 template <class EncodeWord>
 void encode_cached(std::string_view word, WordCache& words, std::vector<TokenId>& tokens,
                    const EncodeWord& encode_word) {
@@ -60,13 +60,13 @@ void encode_cached(std::string_view word, WordCache& words, std::vector<TokenId>
 
 class FragmentEncoder {
  public:
-  // Longer fragments are cut here: places in a text are 32-bit numbers, and a space may take
-  // three bytes.
+  // Longer fragments are cut at this length: offsets in a text are 32-bit numbers, and a space may
+  // take three bytes.
   static constexpr std::size_t kFragmentBytesMax = std::size_t{1} << 30;
 
   virtual ~FragmentEncoder() = default;
-  // `after_break`: the fragment is the first of its text or follows a special token. Words after
-  // the one with which `tokens` has more than `tokens_max` are left out.
+  // `after_break` means that the fragment is the first of its text or follows a special token.
+  // Encoding stops after the word with which `tokens` exceeds `tokens_max`.
   virtual void encode(std::string_view fragment, bool after_break, EncodeWorkspace& workspace,
                       std::size_t tokens_max, std::vector<TokenId>& tokens) const = 0;
 };

@@ -1,4 +1,4 @@
-// Who counts memory that text takes while it is read, and may say that there is no more.
+// Counts the memory that parsing takes, and may refuse more.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@ namespace pagoda::text {
 
 class MemoryAccount {
  public:
-  // Asked before the bytes are taken; false when there are not that many. What was taken stays
-  // taken for as long as the account counts it.
+  // Call this before allocating; returns false when that many bytes are not left. Taken bytes stay
+  // taken for as long as the account counts them.
   virtual bool take(std::uint64_t bytes) = 0;
 
  protected:
   ~MemoryAccount() = default;
 };
 
-// Takes from an account in steps that are worth asking for. Without an account there is no bound.
+// Takes bytes from an account in large steps. Without an account there is no limit.
 class CountedBytes {
  public:
   explicit CountedBytes(MemoryAccount* account) : account_(account) {}

@@ -1,8 +1,8 @@
-// Symbols in a row of which neighbours are merged, best pair first, ties leftmost, until no pair
-// merges. Both byte-pair and sentence-piece encoding are this; they differ in what a pair becomes.
+// Merges neighbouring symbols, best pair first, ties leftmost, until no pair merges. Byte-pair and
+// sentence-piece encoding both do this; they differ in which pairs merge.
 //
-// O(n log n): a heap of (rank, place) over a linked list; entries that went stale are recognised
-// by the rank their place has now. Rows of a word's length skip the heap and scan for the best.
+// O(n log n): a heap of (rank, node) over a linked list; a stale entry is recognised by the rank
+// that its node has now. Lists of a word's length skip the heap and scan for the best pair.
 #pragma once
 
 #include <algorithm>
@@ -13,35 +13,35 @@
 
 namespace pagoda::text {
 
-// What a pair of symbols becomes. A lower rank merges earlier.
+// The symbol that a pair merges into. A lower rank merges earlier.
 struct Merge {
   static constexpr std::uint32_t kNever = UINT32_MAX;
   std::uint32_t rank = kNever;
   std::uint32_t symbol = 0;
 };
 
-// Reused between texts, so that merging a word allocates nothing.
+// A MergeList is reused between texts, so that merging a word allocates nothing.
 class MergeList {
  public:
   struct Span {
-    std::uint32_t begin;  // bytes of the text
+    std::uint32_t begin;  // offset in the text, in bytes
     std::uint32_t end;
     std::uint32_t symbol;
   };
 
   void clear() { nodes_.clear(); }
-  // Frees the memory of rows longer than `symbols`.
+  // Frees the memory of lists longer than `symbols`.
   void release_over(std::size_t symbols) {
     if (nodes_.capacity() > symbols) nodes_ = {};
     if (heap_.capacity() > symbols) heap_ = {};
   }
-  // Symbols come in order and without gaps; the last ends where the text does.
+  // Symbols are appended in order and without gaps; the last one ends with the text.
   void append(std::uint32_t begin, std::uint32_t symbol) {
     const auto place = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({begin, symbol, place - 1, place + 1, {}});
   }
 
-  // merge_of(Span left, Span right) -> Merge. It may be asked more than once for a pair.
+  // `merge_of(Span left, Span right)` returns a Merge and may be called more than once for a pair.
   template <class MergeOf>
   void merge(std::uint32_t text_bytes, const MergeOf& merge_of) {
     text_bytes_ = text_bytes;
@@ -55,7 +55,7 @@ class MergeList {
     }
   }
 
-  // visit(Span) for each symbol that is left, in order.
+  // Calls visit(Span) for each remaining symbol, in order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     if (nodes_.empty()) return;
@@ -69,7 +69,7 @@ class MergeList {
   struct Node {
     std::uint32_t begin;
     std::uint32_t symbol;
-    std::uint32_t previous;  // kEnd for the first, which place - 1 wraps to
+    std::uint32_t previous;  // kEnd for the first node, which index - 1 wraps to
     std::uint32_t next;
     Merge with_next;  // kNever also once this node was merged into the one before it
   };

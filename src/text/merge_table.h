@@ -1,4 +1,4 @@
-// From a pair of symbols to what it becomes: a flat hash table, filled once, then only read.
+// Maps a pair of symbols to its merge: a flat hash table, filled once, then only read.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class MergeTable {
     return std::uint64_t{left} << 32 | right;
   }
 
-  // Of the slot that holds `key`, or of the free one where it would go.
+  // Returns the slot that holds `key`, or the free slot where it would go.
   std::size_t place_of(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
     std::uint64_t hash = key * 0x9E3779B97F4A7C15u;

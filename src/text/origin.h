@@ -1,4 +1,4 @@
-// Who wrote a byte of a prompt.
+// The author of a byte of a prompt.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace pagoda::text {
 
-// Special tokens are recognised in template text only; everything else came from a client.
+// Special tokens are recognised in template text only; all other text came from a client.
 enum class Source : std::uint8_t { kTemplate, kSystem, kUser, kAssistant, kTool };
 
 inline constexpr std::size_t kSourceCount = 5;
@@ -23,7 +23,7 @@ struct Origin {
   static constexpr std::uint32_t kNoMessage = UINT32_MAX;
 
   Source source = Source::kTemplate;
-  std::uint32_t message = kNoMessage;  // its index in the conversation
+  std::uint32_t message = kNoMessage;  // the message's index in the conversation
 
   bool operator==(const Origin&) const = default;
 };

@@ -31,7 +31,7 @@ class OriginText {
   std::span<const Run> runs() const { return runs_; }
   std::size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // `at` is a byte of the text.
+  // `at` is the offset of a byte of the text.
   Origin origin_at(std::size_t at) const;
 
   void append(std::string_view bytes, Origin origin);

@@ -1,4 +1,4 @@
-// From the bytes of a piece to its number: a flat hash table, filled once, then only read.
+// Maps the bytes of a piece to its number: a flat hash table, filled once, then only read.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class PieceIndex {
     return hash ^ (hash >> 32);
   }
 
-  // Of the slot that holds `piece`, or of the free one where it would go.
+  // Returns the slot that holds `piece`, or the free slot where it would go.
   std::size_t place_of(std::string_view piece, std::uint32_t hash) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t place = hash & mask;

@@ -5,23 +5,23 @@
 
 #include "text/utf8.h"
 
-// The patterns as the models' own tokenizer files give them, with three liberties that change no
-// piece: `\s+` is added where it was missing, so that white space is matched rather than left
-// between matches; steps are fused where one pattern can say both; quantifiers are possessive
-// where backing up could cost more than linear time.
+// The patterns follow the models' own tokenizer files, with three differences that change no piece:
+// `\s+` is added where it was missing, so that white space is matched rather than left between
+// matches; steps are fused where one pattern can express both; quantifiers are possessive where
+// backtracking could cost more than linear time.
 
 namespace pagoda::text {
 namespace {
 
 #define PAGODA_CONTRACTIONS R"((?i:'s|'t|'re|'ve|'m|'ll|'d))"
 #define PAGODA_SPACES R"(\s*[\r\n]+|\s+(?!\S)|\s+)"
-// Words that end in lower case, then words that do not.
+// Matches words that end in lower case, then words that do not.
 #define PAGODA_TITLE_LETTERS R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
 #define PAGODA_LOWER_LETTERS R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
 #define PAGODA_CASED_WORDS(title, lower, suffix)                                              \
   R"([^\r\n\p{L}\p{N}]?)" title "*" lower "+" suffix R"(|[^\r\n\p{L}\p{N}]?)" title "+" lower \
   "*" suffix
-// The same without ideographs: a class cannot be intersected, so what it lacks is listed.
+// The same classes without ideographs: PCRE2 cannot intersect classes, so that the rest is listed.
 #define PAGODA_TITLE_NOT_HAN R"([^\p{sc:Han}\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}])"
 #define PAGODA_LOWER_NOT_HAN R"([^\p{sc:Han}\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}])"
 #define PAGODA_CJK_AND_BELOW R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)"
@@ -36,7 +36,7 @@ constexpr std::string_view kNewlineRuns = R"([^\n]+|\n+)";
 constexpr std::string_view kQwen2Pattern = PAGODA_CONTRACTIONS
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" PAGODA_SPACES;
 
-// Cased letters of the Latin, Greek, Cyrillic, Armenian, Georgian, Cherokee and other scripts.
+// The cased letters of the Latin, Greek, Cyrillic, Armenian, Georgian, Cherokee and other scripts.
 constexpr std::string_view kDeepseekLetters =
     R"(\s?[)"
     R"(A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293})"
@@ -74,7 +74,7 @@ constexpr std::array<std::string_view, 1> kGpt4o = {PAGODA_CASED_WORDS(
 constexpr std::array<std::string_view, 1> kKimiK2 = {R"(\p{sc:Han}+|)" PAGODA_CASED_WORDS(
     PAGODA_TITLE_NOT_HAN, PAGODA_LOWER_NOT_HAN,
     PAGODA_CONTRACTIONS "?") R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" PAGODA_SPACES};
-// \p{N}, then gpt-2's, as one: white space before a digit is before the end of a piece.
+// Fuses \p{N} with gpt-2's pattern: white space before a digit is before the end of a piece.
 constexpr std::array<std::string_view, 1> kStarcoder = {
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)"};
 constexpr std::array<std::string_view, 3> kFalcon = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern,
@@ -186,7 +186,7 @@ constexpr PretokenizerFamily kFamilies[] = {
 #undef PAGODA_CJK_AND_KANA
 #undef PAGODA_SENTENCE_PARTS
 
-// Bytes at the start of `text` of which no character begins.
+// Returns how many bytes at the start of `text` begin no character.
 std::size_t malformed_prefix(std::string_view text) {
   std::size_t bytes = 0;
   while (bytes < text.size() && utf8_char_bytes(text.substr(bytes)) == 0) ++bytes;

@@ -1,4 +1,4 @@
-// How a family of models cuts text into the pieces within which tokens may merge.
+// Pre-tokenizers: how a family of models cuts text into the pieces within which tokens may merge.
 //
 // A family is one or more patterns; the second works on the pieces of the first, and so on. Bytes
 // that are not UTF-8 are pieces of their own.
@@ -16,29 +16,30 @@
 namespace pagoda::text {
 
 struct PretokenizerFamily {
-  std::span<const std::string_view> names;  // as tokenizer.ggml.pre gives them
+  std::span<const std::string_view> names;  // the values of tokenizer.ggml.pre
   std::span<const std::string_view> patterns;
-  bool whole_words_first = false;  // a piece that is a token becomes it, whatever the merges say
-  bool add_bos = false;            // where the file does not say
+  // A piece that is a token becomes that token, whatever the merges say.
+  bool whole_words_first = false;
+  bool add_bos = false;  // the default where the file does not say
 };
 
-// Null when no family has that name.
+// Returns nullptr when no family has this name.
 const PretokenizerFamily* find_pretokenizer_family(std::string_view name);
 std::span<const PretokenizerFamily> pretokenizer_families();
 
-// What splitting needs while it runs; one thread at a time.
+// Buffers for splitting; one thread at a time may use them.
 struct SplitWorkspace {
   MatchState match;
   std::vector<std::uint32_t> ends_before;
-  std::size_t bytes_longest = 0;  // of the texts that were split
+  std::size_t bytes_longest = 0;  // the longest text that was split
 };
 
 class Pretokenizer {
  public:
   static Result<Pretokenizer> compile(const PretokenizerFamily& family);
 
-  // Sets `ends` to where each piece of `text` ends: ascending, the last is the text's size.
-  // `text` has less than 4 GiB.
+  // Sets `ends` to the end of each piece of `text`: ascending, the last is the text's size. `text`
+  // has less than 4 GiB.
   void split(std::string_view text, SplitWorkspace& workspace,
              std::vector<std::uint32_t>& ends) const;
 

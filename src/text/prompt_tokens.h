@@ -1,4 +1,4 @@
-// A rendered prompt to tokens, each with the origin of its text.
+// Tokenises a rendered prompt; each token carries the origin of its text.
 #pragma once
 
 #include <array>
@@ -15,18 +15,19 @@ namespace pagoda::text {
 
 struct PromptTokens {
   std::vector<TokenId> ids;
-  std::vector<Origin> origins;      // one per token: of its first byte
-  std::vector<std::size_t> begins;  // of each token, in bytes of the prompt
+  std::vector<Origin> origins;      // one per token: the origin of its first byte
+  std::vector<std::size_t> begins;  // the byte of the prompt at which each token begins
 
-  std::array<std::size_t, kSourceCount> count_by_source() const;  // by Source
+  std::array<std::size_t, kSourceCount> count_by_source() const;  // indexed by Source
 };
 
-// Control tokens are recognised in template text alone: a client who writes "<|im_end|>" gets the
-// tokens of its letters. Between special tokens, text is tokenised whole whoever wrote it, so that
-// the ids are those of the plain text wherever clients wrote no special token. The template itself
-// says where BOS belongs; none is added.
+// Control tokens are recognised in template text alone: a client that writes "<|im_end|>" gets the
+// tokens of its letters. Between special tokens, text is tokenised as a whole whoever wrote it, so
+// that the ids equal those of the plain text wherever clients wrote no special token. No BOS is
+// added, because the template itself says where it belongs.
 PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenizer);
-// The same; nothing when there are more than `tokens_max` tokens, which costs little to find out.
+// Does the same, but returns nothing when there are more than `tokens_max` tokens, which costs
+// little to find out.
 std::optional<PromptTokens> tokenise_prompt_within(const OriginText& prompt,
                                                    const Tokenizer& tokenizer,
                                                    std::size_t tokens_max);

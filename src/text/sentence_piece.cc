@@ -70,7 +70,7 @@ void SentencePieceEncoder::encode_word(std::string_view word, EncodeWorkspace& w
 
 void SentencePieceEncoder::append_tokens(std::string_view piece, const EncodeWorkspace& workspace,
                                          std::vector<TokenId>& tokens) const {
-  std::vector<std::string_view> undone;  // last first
+  std::vector<std::string_view> undone;  // the last comes first
   while (true) {
     const std::uint32_t token = index_.find(piece);
     const auto unused = workspace.unused_left_bytes.find(token);

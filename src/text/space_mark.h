@@ -1,4 +1,4 @@
-// Texts in which U+2581 stands for a space, and the words such texts fall into.
+// Texts in which U+2581 stands for a space, and their words.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,16 @@ inline void append_with_marks(std::string_view text, std::string& marked) {
   }
 }
 
-// Where the word that begins at `from` ends: before the next mark that follows something else.
+// Returns the end of the word that begins at `from`: before the next mark that follows something
+// else.
 inline std::size_t marked_word_end(std::string_view text, std::size_t from) {
   while (text.substr(from).starts_with(kSpaceMark)) from += kSpaceMark.size();
   const std::size_t mark = text.find(kSpaceMark, from);
   return mark == std::string_view::npos ? text.size() : mark;
 }
 
-// Whether a piece goes over the end of a word. When none in a vocabulary does, words can be
-// encoded one by one with the same outcome.
+// Returns whether a piece crosses the end of a word. When no piece of a vocabulary does, words can
+// be encoded one by one with the same result.
 inline bool spans_marked_words(std::string_view piece) {
   return marked_word_end(piece, 0) != piece.size();
 }

@@ -8,7 +8,7 @@ namespace {
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Phi-3's tags swallow the white space after them; these do not.
+// Phi-3's tags strip the white space after them; these do not.
 bool keeps_space_after(std::string_view text) {
   return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
 }

@@ -1,7 +1,7 @@
-// Tokens that are cut out of a text before anything else looks at it.
+// Special tokens are cut out of a text before it is encoded.
 //
-// Leftmost first, at one place the longest. User-defined tokens are cut always, control and
-// unknown tokens only within the ranges that allow it. Immutable after construction.
+// The leftmost match wins, and the longest of several at one offset. User-defined tokens are always
+// cut, control and unknown tokens only within the allowed ranges. Immutable after construction.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 
 namespace pagoda::text {
 
-// A part of a text.
+// A range of a text, in bytes.
 struct ByteRange {
   std::size_t begin;
   std::size_t end;
 };
 
-// A set of texts, each with a token. Looking for the next one costs one table access a byte, plus
-// at most the longest text's bytes where a first byte fits.
+// A set of texts, each with a token. The search for the next one costs one table access per byte,
+// plus at most the longest text's bytes where a first byte fits.
 class TokenTrie {
  public:
   void insert(std::string_view text, TokenId id);  // the first of equal texts stays
@@ -34,7 +34,7 @@ class TokenTrie {
     std::size_t end;
     TokenId id;
   };
-  // The first match from `from` on of which `accept(match)` is true.
+  // Returns the first match at or after `from` for which `accept(match)` is true.
   template <class Accept>
   std::optional<Match> find_next(std::string_view text, std::size_t from,
                                  const Accept& accept) const {
@@ -85,19 +85,19 @@ class SpecialTokens {
   explicit SpecialTokens(const Vocabulary& vocabulary);
 
   struct Cut {
-    std::string_view before;  // text with no special token in it; may be empty
+    std::string_view before;  // text without a special token; may be empty
     std::optional<TokenId> token;
-    std::size_t next;  // where to go on; the size of the text when done
+    std::size_t next;  // the offset to continue at; the size of the text when done
   };
-  // The text from `from` to the next special token, and that token. Control tokens count where
-  // all their bytes are in one of `allowed`, which are ascending and do not touch.
+  // Returns the text from `from` to the next special token, and that token. Control tokens match
+  // where all their bytes are in one of `allowed`, which are ascending and do not touch.
   Cut cut(std::string_view text, std::size_t from, std::span<const ByteRange> allowed) const;
 
  private:
-  TokenTrie always_;  // user-defined
+  TokenTrie always_;  // user-defined tokens
   TokenTrie all_;
   std::vector<bool> user_defined_;  // by token
-  std::vector<bool> strips_after_;  // by token; empty when none does
+  std::vector<bool> strips_after_;  // by token; empty when no token strips
 };
 
 }  // namespace pagoda::text

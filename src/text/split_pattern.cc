@@ -13,12 +13,12 @@
 namespace pagoda::text {
 namespace {
 
-// White_Space. PCRE2's own \s has U+180E besides, which left the property in Unicode 6.3.
+// The White_Space property. PCRE2's own \s also has U+180E, which left the property in Unicode 6.3.
 constexpr std::string_view kSpaces =
     "\\x09-\\x0D\\x20\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}"
     "\\x{205F}\\x{3000}";
 
-// Writes \s and \S out as explicit classes.
+// Replaces \s and \S by explicit classes.
 std::string with_spaces_spelled_out(std::string_view pattern) {
   std::string spelled;
   bool in_class = false;
@@ -65,7 +65,7 @@ void MatchState::reset() {
   data_->match.reset(pcre2_match_data_create(1, nullptr));
   data_->context.reset(pcre2_match_context_create(nullptr));
   ASSERT(data_->match != nullptr && data_->context != nullptr, "out of memory");
-  // The patterns are linear in the text; the limits are made for patterns that are not.
+  // The limits are lifted, because they are made for patterns that are not linear in the text.
   pcre2_set_match_limit(data_->context.get(), UINT32_MAX);
   pcre2_set_heap_limit(data_->context.get(), UINT32_MAX);
 }
@@ -96,7 +96,7 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
                  fmt::format("pattern '{}' does not compile: {} at {}", spelled,
                              reinterpret_cast<const char*>(message.data()), error_at)};
   }
-  // Where the system forbids run-time code the interpreter gives the same pieces, slower.
+  // Where the system forbids run-time code, the interpreter gives the same pieces more slowly.
   code->compiled_to_machine_code = pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   return SplitPattern(std::move(code));
 }
@@ -124,7 +124,7 @@ void SplitPattern::split(std::string_view text, std::uint32_t base, MatchState& 
   while (at < text.size() && match_at(at)) {
     const std::size_t begin = found[0];
     const std::size_t end = found[1];
-    if (end == begin) {  // no pattern of ours does this; it must not hang all the same
+    if (end == begin) {  // none of our patterns matches nothing, but such a match must not hang
       at = end + std::max<std::size_t>(1, utf8_char_bytes(text.substr(end)));
       continue;
     }

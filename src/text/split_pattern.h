@@ -1,4 +1,4 @@
-// One regular expression that cuts a text into pieces: its matches, and what lies between them.
+// A regular expression that cuts a text into pieces: its matches, and the text between them.
 //
 // Unicode throughout: \s is the White_Space property, \p{..} are general categories. Immutable
 // after compilation; any number of threads may split at once, each with its own MatchState.
@@ -13,7 +13,7 @@
 
 namespace pagoda::text {
 
-// What the matcher needs while it runs. Owned by one thread at a time.
+// Buffers of the matcher, owned by one thread at a time.
 class MatchState {
  public:
   MatchState();
@@ -21,7 +21,7 @@ class MatchState {
   MatchState(const MatchState&) = delete;
   MatchState& operator=(const MatchState&) = delete;
 
-  // Gives back what a long text made it grow by.
+  // Frees the memory that a long text needed.
   void reset();
 
  private:
@@ -37,7 +37,7 @@ class SplitPattern {
   SplitPattern& operator=(SplitPattern&&) noexcept;
   ~SplitPattern();
 
-  // Appends where each piece of `text` ends, plus `base`. `text` must be well-formed UTF-8 of less
+  // Appends the end of each piece of `text`, plus `base`. `text` must be well-formed UTF-8 of less
   // than 4 GiB.
   void split(std::string_view text, std::uint32_t base, MatchState& state,
              std::vector<std::uint32_t>& ends) const;

@@ -1,8 +1,9 @@
-// Strings at which a generation ends, looked for while its text comes in pieces.
+// Searches for the strings that end a generation, while its text comes in pieces.
 //
-// The first string to be complete stops the text; of several complete at once, the one that began
-// first. How the text is cut into pieces changes nothing. Text that could still turn out to be the
-// beginning of a stop string is held back, and so is a character that is not whole. One thread.
+// The first string to be complete stops the text; of several that are complete at once, the one
+// that began first. The result does not depend on how the text is cut into pieces. Text that could
+// still turn out to be the beginning of a stop string is held back, and so is an incomplete
+// character. One thread may use an object at a time.
 //
 // Copies share the strings and their tables: each of many sequences has a copy of one set.
 #pragma once
@@ -31,42 +32,43 @@ class StopStrings {
 
   struct Match {
     std::size_t string;  // its index in the list
-    std::size_t begin;   // bytes of the whole text
+    std::size_t begin;   // offset in the whole text, in bytes
     std::size_t end;
     bool operator==(const Match&) const = default;
   };
 
-  StopStrings() = default;  // no strings: everything passes
-  // An empty string, too many or too long ones are errors.
+  StopStrings() = default;  // without strings everything passes
+  // Refuses an empty string, and too many or too long ones.
   static Result<StopStrings> make(std::vector<std::string> strings, StopStringOptions options = {});
 
-  // The text that is safe to send now; nothing once a stop matched.
+  // Returns the text that is safe to send now; empty once a stop string matched.
   std::string push(std::string_view piece);
-  // The text held back, for a generation that ended otherwise. The next push starts a new text.
+  // Returns the text held back, for a generation that ended otherwise. The next push starts a new
+  // text.
   std::string finish();
-  // Set by the push that completed a stop string, until finish().
+  // The push that completes a stop string sets this, until finish().
   const std::optional<Match>& match() const { return match_; }
   const std::string& string(std::size_t index) const { return patterns_[index].text; }
 
  private:
-  // Knuth, Morris, Pratt: after each byte, how much of the string the text ends in.
+  // Knuth-Morris-Pratt: tracks, after each byte, how much of the string the text ends in.
   struct Pattern {
     std::string text;
-    std::vector<std::uint32_t> fallback;  // by bytes matched: the longest shorter match
+    std::vector<std::uint32_t> fallback;  // by bytes matched: the next shorter match
 
-    // How much is matched after one more byte.
+    // Returns how much is matched after one more byte.
     std::uint32_t advance(std::uint32_t matched, char byte) const;
   };
 
   static Pattern compile(std::string text);
   StopStrings(std::vector<Pattern> patterns, StopStringOptions options)
       : patterns_(std::move(patterns)), options_(options), matched_(patterns_.size()) {}
-  // The best of the strings that end at `end`.
+  // Chooses among the strings that end at `end`.
   void note_match(std::size_t end);
 
   SharedList<Pattern> patterns_;
   StopStringOptions options_;
-  std::vector<std::uint32_t> matched_;  // of each pattern
+  std::vector<std::uint32_t> matched_;  // for each pattern
   std::string held_;
   std::size_t sent_bytes_ = 0;
   std::optional<Match> match_;

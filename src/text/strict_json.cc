@@ -14,14 +14,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An ordered object is a vector, whose own insertion looks for the key in all others.
+// An ordered object is a vector, whose own insertion compares the key with all others.
 using Members = Json::object_t::Container;
 
-// What an allocation takes besides its bytes, at most.
+// An upper bound of an allocation's overhead in bytes.
 constexpr std::size_t kBlockBytes = 16;
-// The parser keeps the token it reads as it was sent and as it is read, which may be all of the
-// text; both buffers double, and the second becomes a value, counted then. So three times the text
-// are never too few.
+// The parser keeps its current token as sent and as decoded, which may be all of the text; both
+// buffers double, and the second becomes a value, counted then. So three times the text is enough.
 constexpr std::size_t kParserCopies = 3;
 
 struct Refusal {
@@ -33,7 +32,7 @@ struct Refusal {
   throw Refusal{ErrorCode::kInvalidArgument, std::move(reason)};
 }
 
-// By sorting: there is no hash for a client to find collisions of.
+// Sorts the keys, because a client could find collisions of a hash.
 void check_keys_differ(const Members& members) {
   std::vector<std::string_view> keys;
   keys.reserve(members.size());
@@ -116,8 +115,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
       throw Refusal{ErrorCode::kExhausted, "there is no memory for so many values"};
     }
   }
-  // A vector that is full doubles, and has the old elements beside the new ones meanwhile: nothing
-  // is taken off for those.
+  // A full vector doubles and holds the old elements beside the new ones meanwhile; the count keeps
+  // both.
   template <class Vector>
   void take_place_in(const Vector& vector) {
     if (vector.size() < vector.capacity()) return;
@@ -138,7 +137,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Pointers stay good: a container grows only while no other is open within it.
+  // Pointers stay valid, because a container grows only while no other is open within it.
   Json* place(Json value) {
     if (++values_ > kJsonValuesMax) {
       refuse(fmt::format("it holds more than {} values", kJsonValuesMax));

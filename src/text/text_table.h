@@ -18,7 +18,7 @@ class TextTable {
   }
 
   std::size_t size() const { return ends_.size(); }
-  // Valid until the next append.
+  // The view is valid until the next append.
   std::string_view operator[](std::size_t number) const {
     const std::size_t begin = number == 0 ? 0 : ends_[number - 1];
     return {characters_.data() + begin, ends_[number] - begin};

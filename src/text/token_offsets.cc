@@ -42,8 +42,8 @@ bool TokenOffsets::is_left_out() const {
   return !vocabulary_.unknown && !vocabulary_.byte_tokens[static_cast<std::uint8_t>(byte_at(at_))];
 }
 
-// The search of Knuth, Morris and Pratt: it never looks back, however much of the spelling is
-// repeated. Its table is made when the spelling is not where at_ is, which is rare.
+// Knuth-Morris-Pratt search, which never looks back, however repetitive the spelling is. Its table
+// is made only when the spelling is not at at_, which is rare.
 std::optional<TokenOffsets::Cursor> TokenOffsets::find(std::string_view spelling) {
   Cursor end = at_;
   borders_.clear();

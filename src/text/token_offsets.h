@@ -1,7 +1,8 @@
-// Where the tokens of a fragment begin in its text, in time linear in the text.
+// Finds the offsets at which the tokens of a fragment begin in its text, in time linear in the
+// text.
 //
-// Encoders cover a fragment from left to right. All but those of byte-level vocabularies put U+2581
-// for its spaces first and, where the vocabulary asks for it, one more before it. Then
+// Encoders cover a fragment from left to right. All except those of byte-level vocabularies first
+// replace spaces by U+2581 and, where the vocabulary asks for it, put one more in front. Then
 //
 //   a byte token      covers one byte, which may be one of the three of a U+2581;
 //   the unknown token covers one byte;
@@ -24,25 +25,25 @@ namespace pagoda::text {
 
 class TokenOffsets {
  public:
-  // Fragment and after_break as the encoder got them. What is referred to must outlive this.
+  // Fragment and after_break are those that the encoder got. The arguments must outlive the object.
   TokenOffsets(const Vocabulary& vocabulary, std::string_view fragment, bool after_break)
       : vocabulary_(vocabulary), fragment_(fragment) {
     at_.before_fragment = after_break && vocabulary.add_space_prefix;
   }
 
-  // Of the fragment's tokens, in order: where this one begins. One that does not follow in the text
-  // covers nothing.
+  // Returns where the fragment's next token begins; call this for every token in order. A token
+  // that does not follow in the text covers nothing.
   std::size_t next(TokenId id);
 
-  // Bytes that next() looked at so far.
+  // Counts the bytes that next() has looked at.
   std::size_t bytes_read() const { return bytes_read_; }
 
  private:
-  // A byte of the fragment with its marks.
+  // A byte of the fragment with its space marks.
   struct Cursor {
-    bool before_fragment = false;  // in the mark that was put there
-    std::size_t offset = 0;        // in the fragment
-    std::size_t into_mark = 0;     // of the byte, in the mark for the space at `offset`
+    bool before_fragment = false;  // inside the mark that was put before the fragment
+    std::size_t offset = 0;        // in the fragment, in bytes
+    std::size_t into_mark = 0;     // the byte's index in the mark for the space at `offset`
   };
 
   bool is_end(const Cursor& at) const {
@@ -52,11 +53,11 @@ class TokenOffsets {
   char byte_at(const Cursor& at) const;
   void step(Cursor& at) const;
 
-  // What the token covers, the unknown token left aside.
+  // Returns the bytes that the token covers; not for the unknown token.
   std::string_view spelling(TokenId id) const;
-  // Whether the byte at_ has no token when it is alone.
+  // Returns whether the byte at at_ has no token of its own.
   bool is_left_out() const;
-  // Moves at_ to where the spelling begins, over bytes that are left out, and tells where it ends.
+  // Moves at_ to where the spelling begins, over dropped bytes, and returns where it ends.
   std::optional<Cursor> find(std::string_view spelling);
   void find_borders(std::string_view spelling);
 
@@ -64,8 +65,8 @@ class TokenOffsets {
   std::string_view fragment_;
   Cursor at_;
   std::size_t bytes_read_ = 0;
-  // Of the spelling that is looked for: how long its longest beginning is that ends at byte i, but
-  // for all of it.
+  // The Knuth-Morris-Pratt table of the spelling: for byte i, the length of its longest proper
+  // prefix that ends there.
   std::vector<std::uint32_t> borders_;
 };
 

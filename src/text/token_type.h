@@ -1,4 +1,4 @@
-// What kind of token an id is. The numbers are those in the file.
+// The type of a token. The numbers are those in the file.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace pagoda::text {
 
 enum class TokenType : std::uint8_t {
   kNormal = 1,
-  kUnknown = 2,      // stands for what the vocabulary cannot say
+  kUnknown = 2,      // stands for text that the vocabulary lacks
   kControl = 3,      // structure, never text: "<|im_start|>"
   kUserDefined = 4,  // text that is one token wherever it occurs
   kUnused = 5,

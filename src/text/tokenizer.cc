@@ -30,7 +30,8 @@ struct Tokenizer::State {
 
 namespace {
 
-// The family the file names; with a warning the default one, when it names none we know.
+// Returns the family that the file names, or, with a warning, the default family when that name is
+// unknown.
 const PretokenizerFamily& choose_family(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   if (vocabulary.family == TokenizerFamily::kBytePairPlain) {
     return *find_pretokenizer_family("gemma4");
@@ -49,7 +50,7 @@ const PretokenizerFamily& choose_family(const gguf::Metadata& metadata, Vocabula
 }
 
 std::size_t find_token_bytes_max(const Vocabulary& vocabulary) {
-  // With marks a text may hold the mark itself, which a reader sees as one space.
+  // With space marks a text may hold the mark itself, which a reader sees as one space.
   const bool has_marks = vocabulary.family != TokenizerFamily::kBytePair;
   std::size_t most = 1;
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
@@ -95,8 +96,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
-// on_fragment(fragment, after_break) and on_special(id, place), in the order of the text; both say
-// whether to go on.
+// Calls on_fragment(fragment, after_break) and on_special(id, offset) in the order of the text;
+// both return whether to continue.
 template <class OnFragment, class OnSpecial>
 bool Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> special,
                              const OnFragment& on_fragment, const OnSpecial& on_special) const {
@@ -119,14 +120,14 @@ bool Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> s
   return true;
 }
 
-// Whether a fragment may fit behind `tokens` others, by its bytes.
+// Returns whether a fragment may fit behind `tokens` others, judging by its bytes.
 bool Tokenizer::may_fit(std::string_view fragment, std::size_t tokens,
                         std::size_t tokens_max) const {
   if (tokens > tokens_max) return false;
   const std::size_t bytes_max = state_->token_bytes_max;
   const std::size_t room = tokens_max - tokens;
   if (fragment.size() / bytes_max <= room) return true;
-  // A byte that no token stands for may be left out of the text.
+  // A byte without a token may be dropped from the text.
   const Vocabulary& vocabulary = state_->vocabulary;
   const auto spelt = std::count_if(fragment.begin(), fragment.end(), [&](char byte) {
     return vocabulary.unknown || vocabulary.byte_tokens[static_cast<std::uint8_t>(byte)];

@@ -1,8 +1,8 @@
-// Text to token ids and back, as the model's file defines it.
+// Encodes text to token ids and decodes them, as the model's file defines it.
 //
-// One class for all families: what differs (how text is cut, how pieces merge) is chosen at load.
-// Thread rule: a loaded Tokenizer is immutable apart from caches it guards itself; any number of
-// threads may encode and decode at once.
+// One class serves all families: how text is cut and how pieces merge is chosen at load. Thread
+// rule: a loaded Tokenizer is immutable apart from caches it guards itself; any number of threads
+// may encode and decode at once.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@
 namespace pagoda::text {
 
 struct EncodeOptions {
-  // Recognise the text of control tokens ("<|im_start|>") as those tokens. User-defined tokens
-  // are recognised always.
+  // Recognises the text of control tokens ("<|im_start|>") as those tokens. User-defined tokens are
+  // always recognised.
   bool special = false;
-  // Add BOS and EOS where the model's file asks for them.
+  // Adds BOS and EOS where the model's file asks for them.
   bool add_bos_eos = false;
 };
 
-// Tokens and where each begins in the text they were made of.
+// Tokens, with the offset in the text at which each begins.
 struct TokensWithOffsets {
   std::vector<TokenId> ids;
   std::vector<std::size_t> begins;  // in bytes, ascending
@@ -37,41 +37,42 @@ struct TokensWithOffsets {
 
 class Tokenizer {
  public:
-  // The strings of the vocabulary are copied: the file may be closed afterwards.
+  // The vocabulary's strings are copied, so that the file may be closed afterwards.
   static Result<std::unique_ptr<Tokenizer>> load(const gguf::Metadata& metadata);
   ~Tokenizer();
 
-  // Any bytes are a text. Time is O(n log n) in its length, whatever it holds.
+  // Any bytes are a valid text. Takes O(n log n) in its length, whatever it holds.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
 
-  // As encode(); nothing when the text has more than `tokens_max` tokens. How much too long it is
-  // costs little: a part that cannot fit by its bytes is not encoded, nor is what follows the last
-  // token that fits.
+  // Encodes like encode(), but returns nothing when the text has more than `tokens_max` tokens. A
+  // much longer text costs little: a part that cannot fit by its bytes is not encoded, nor is the
+  // text after the last token that fits.
   std::optional<std::vector<TokenId>> encode_within(std::string_view text, EncodeOptions options,
                                                     std::size_t tokens_max) const;
 
-  // As encode_within(), with control tokens recognised within `special` alone (ascending ranges
-  // that do not touch) and no BOS or EOS added. Text around a range's edge is tokenised as if there
-  // were none.
+  // Encodes like encode_within(), but recognises control tokens within `special` alone (ascending
+  // ranges that do not touch) and adds no BOS or EOS. Text around a range's edge is tokenised as if
+  // there were no edge.
   std::optional<TokensWithOffsets> encode_with_offsets_within(std::string_view text,
                                                               std::span<const ByteRange> special,
                                                               std::size_t tokens_max) const;
 
-  // The bytes of the tokens one after another; control tokens show as their text when `special`,
-  // else as nothing. Where encoding puts a space before a text, the text's first space is that
-  // one and is left out. Ids outside the vocabulary are an error.
+  // Returns the tokens' bytes one after another; control tokens appear as their text when
+  // `special`, else not at all. Where encoding puts a space before a text, the text's first space
+  // is that one and is left out. Ids outside the vocabulary are an error.
   Result<std::string> decode(std::span<const TokenId> ids, bool special) const;
 
-  // What one token stands for, byte for byte, as decode() would give it in the middle of a text.
-  // Empty for ids outside the vocabulary.
+  // Returns one token's bytes as decode() would give them in the middle of a text; empty for ids
+  // outside the vocabulary.
   std::string_view bytes_of(TokenId id) const;
-  // What decode() adds for `id`. `at_start` says that nothing visible came before and is kept up
-  // to date by the call.
+  // Returns the bytes that decode() adds for `id`. `at_start` says that nothing visible came
+  // before; the call updates it.
   std::string_view visible_bytes(TokenId id, bool special, bool& at_start) const;
-  // The text in the model's file: "Ġthe", "▁the", "<0x0A>". Empty outside the vocabulary.
+  // Returns the token's text in the model's file: "Ġthe", "▁the", "<0x0A>"; empty outside the
+  // vocabulary.
   std::string_view text_of(TokenId id) const;
 
-  // Of a text, the most bytes that one token stands for.
+  // The largest number of bytes of a text that one token covers.
   std::size_t token_bytes_max() const;
 
   std::size_t size() const;
@@ -79,20 +80,20 @@ class Tokenizer {
   // The id must be in the vocabulary.
   TokenType type_of(TokenId id) const;
   bool is_control(TokenId id) const;
-  // Tokens after which a model has said all it wants to.
+  // Returns whether the token ends a generation (EOG).
   bool ends_generation(TokenId id) const;
-  std::span<const TokenId> end_tokens() const;  // all of those, ascending
+  std::span<const TokenId> end_tokens() const;  // all of these tokens, ascending
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   bool add_bos() const;
   bool add_eos() const;
-  // What the user should know about the file: an unknown pre-tokenizer, for instance.
+  // Warnings about the file, such as an unknown pre-tokenizer.
   std::span<const std::string> warnings() const;
 
  private:
   struct State;
-  // Fragments and special tokens of `text`, one after another, while they go on: false when one of
-  // them said that it is enough.
+  // Visits fragments and special tokens of `text` in order while the visitors return true. Returns
+  // false when one of them stopped the walk.
   template <class OnFragment, class OnSpecial>
   bool encode_parts(std::string_view text, std::span<const ByteRange> special,
                     const OnFragment& on_fragment, const OnSpecial& on_special) const;

@@ -1,4 +1,4 @@
-// UTF-8, one character at a time. Well-formed means what Unicode says: no overlong forms, no
+// UTF-8, one character at a time. Well-formed means Unicode's definition: no overlong forms, no
 // surrogates, nothing above U+10FFFF.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace pagoda::text {
 
-// Bytes a character that starts with `lead` should have; 0 when no character starts so.
+// Returns how many bytes a character that starts with `lead` has; 0 when no character starts so.
 constexpr std::size_t utf8_expected_bytes(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xC2) return 0;
@@ -18,7 +18,7 @@ constexpr std::size_t utf8_expected_bytes(unsigned char lead) {
   return lead < 0xF5 ? 4 : 0;
 }
 
-// Whether `second` may follow `lead` in a character of two or more bytes.
+// Returns whether `second` may follow `lead` in a character of two or more bytes.
 constexpr bool utf8_second_fits(unsigned char lead, unsigned char second) {
   if (lead == 0xE0) return second >= 0xA0 && second <= 0xBF;
   if (lead == 0xED) return second >= 0x80 && second <= 0x9F;
@@ -27,7 +27,7 @@ constexpr bool utf8_second_fits(unsigned char lead, unsigned char second) {
   return second >= 0x80 && second <= 0xBF;
 }
 
-// Bytes of the well-formed character that `text` begins with; 0 when there is none.
+// Returns the bytes of the well-formed character that `text` begins with; 0 when there is none.
 constexpr std::size_t utf8_char_bytes(std::string_view text) {
   if (text.empty()) return 0;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
@@ -40,7 +40,7 @@ constexpr std::size_t utf8_char_bytes(std::string_view text) {
   return bytes;
 }
 
-// The code point of the well-formed character of `bytes` bytes that `text` begins with.
+// Returns the code point of the well-formed character of `bytes` bytes that `text` begins with.
 constexpr char32_t utf8_code_point(std::string_view text, std::size_t bytes) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   if (bytes == 1) return byte(0);
@@ -49,7 +49,7 @@ constexpr char32_t utf8_code_point(std::string_view text, std::size_t bytes) {
   return code;
 }
 
-// Bytes of the longest well-formed prefix.
+// Returns the bytes of the longest well-formed prefix.
 inline std::size_t utf8_valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -67,7 +67,7 @@ inline std::size_t utf8_valid_prefix(std::string_view text) {
   return at;
 }
 
-// Bytes at the end of `text` that begin a character whose other bytes may still come: 0 to 3.
+// Returns how many bytes at the end of `text` begin a character that is not complete: 0 to 3.
 constexpr std::size_t utf8_incomplete_tail(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   for (std::size_t tail = 1; tail <= 3 && tail <= text.size(); ++tail) {

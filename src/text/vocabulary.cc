@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::size_t kShownBytesMax = 60;  // of a text from the file in a message
+constexpr std::size_t kShownBytesMax = 60;  // the bytes of a text that a message shows
 
 Result<TokenizerFamily> read_family(const gguf::Metadata& metadata) {
   ASSIGN_OR_RETURN(const std::string_view model, metadata.text("tokenizer.ggml.model"));
@@ -72,7 +72,7 @@ Status read_scores(const gguf::Metadata& metadata, std::size_t tokens, Vocabular
   return ok_status();
 }
 
-// The byte that "<0xAB>" stands for.
+// Returns the byte that "<0xAB>" stands for.
 std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text.back() != '>') return std::nullopt;
   std::uint8_t byte = 0;
@@ -92,7 +92,8 @@ void append_without_marks(std::string_view text, std::string& bytes) {
   }
 }
 
-// As a reader sees it. Special texts are not written in the byte alphabet, nor with space marks.
+// Appends a token's text as a reader sees it. The texts of special tokens use neither the byte
+// alphabet nor space marks.
 void append_bytes(const Vocabulary& vocabulary, TokenType type, std::string_view text,
                   std::string& bytes) {
   if (type == TokenType::kControl || type == TokenType::kUnknown ||
@@ -139,7 +140,8 @@ void read_texts(const gguf::Metadata& metadata, const std::vector<std::string_vi
   }
 }
 
-// Single-byte tokens of byte-level vocabularies; in the others they stand in for missing <0xXX>.
+// Records the single-byte tokens of byte-level vocabularies; in other families they replace missing
+// <0xXX>.
 void note_single_bytes(Vocabulary& vocabulary) {
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id(static_cast<std::uint32_t>(i));
@@ -150,7 +152,8 @@ void note_single_bytes(Vocabulary& vocabulary) {
   }
 }
 
-// Vocabularies often lack bytes that no text has; lacking what a keyboard types is another matter.
+// Vocabularies often lack bytes that no text has; a missing byte that a keyboard types is worth a
+// warning.
 void warn_of_gaps(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   std::size_t missing = vocabulary.byte_tokens['\n'].has_value() ? 0 : 1;
   for (unsigned char byte = 0x20; byte < 0x7F; ++byte) {
@@ -194,7 +197,7 @@ Status read_special_ids(const gguf::Metadata& metadata, Vocabulary& vocabulary) 
     fall_back("tokenizer.ggml.bos_token_id", vocabulary.bos, 1);
     fall_back("tokenizer.ggml.eos_token_id", vocabulary.eos, 2);
   }
-  // Some files name a control token here. Text that a user typed must not turn into one.
+  // Some files name a control token here, and text that a user typed must not turn into one.
   if (vocabulary.unknown && vocabulary.type(*vocabulary.unknown) != TokenType::kUnknown) {
     vocabulary.unknown.reset();
   }

@@ -1,5 +1,5 @@
-// What a model's file says about its tokens: texts, kinds, scores, special ids and flags. Read and
-// checked once; the rest of this folder works on it and never sees the file.
+// The tokens of a model's file: texts, types, scores, special ids and flags. The file is read and
+// checked once; the rest of this folder never sees it.
 #pragma once
 
 #include <array>
@@ -39,21 +39,21 @@ struct Vocabulary {
 
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;
-  std::optional<TokenId> unknown;  // of type kUnknown, or none
-  // Absent: the file leaves it to the family.
+  std::optional<TokenId> unknown;  // of type kUnknown, if there is one
+  // Absent when the file leaves it to the family.
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   bool add_space_prefix = false;
-  // Special tokens swallow the white space after them (Phi-3).
+  // Special tokens strip the white space after them (Phi-3).
   bool strips_after_special = false;
 
   std::vector<std::string> warnings;
 
   std::size_t size() const { return types.size(); }
   TokenType type(TokenId id) const { return types[id.value()]; }
-  // Whether text may become this token by merging. Control tokens are never reached so: text that
-  // a user typed must not turn into them. User-defined tokens are cut out before; where texts have
-  // space marks, those made of spaces are reached by merging all the same.
+  // Returns whether text may become this token by merging. Control tokens are excluded, because
+  // text that a user typed must not turn into them. User-defined tokens are cut out before; where
+  // texts have space marks, those made of spaces are still reached by merging.
   bool mergeable(TokenId id) const {
     const TokenType type = types[id.value()];
     return type == TokenType::kNormal || type == TokenType::kUnused ||
@@ -63,8 +63,8 @@ struct Vocabulary {
 
 Result<Vocabulary> load_vocabulary(const gguf::Metadata& metadata);
 
-// A special id named by `key`: nothing when the key is absent, or, with a warning, when it is
-// outside the vocabulary.
+// Returns the special id named by `key`: nothing when the key is absent, or, with a warning, when
+// the id is outside the vocabulary.
 Result<std::optional<TokenId>> special_id(const gguf::Metadata& metadata, std::string_view key,
                                           Vocabulary& vocabulary);
 

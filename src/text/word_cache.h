@@ -1,5 +1,5 @@
-// The tokens of words seen before. A fixed number of slots, one cache line each; a word replaces
-// whichever held its slot. Words that are too long, or have too many tokens, are never kept.
+// Caches the tokens of words. It has a fixed number of slots, one cache line each; a word replaces
+// the former word of its slot. Words that are too long, or have too many tokens, are not cached.
 //
 // Not thread-safe: each thread that encodes borrows one (see workspace_pool.h).
 #pragma once
@@ -23,7 +23,7 @@ class WordCache {
   static constexpr std::size_t kTokensMax = 7;
 
   // A word as four overlapping loads that together hold all its bytes: two words of one size are
-  // equal if and only if these are.
+  // equal if and only if their loads are.
   struct Key {
     std::array<std::uint64_t, 4> loads{};
     std::uint8_t bytes = 0;
@@ -54,7 +54,7 @@ class WordCache {
     return key;
   }
 
-  // Nothing when the word is not held; a word may have no tokens.
+  // Returns nothing when the word is not cached; a cached word may have no tokens.
   std::optional<std::span<const TokenId>> find(const Key& key) const {
     const Slot& slot = slots_[place_of(key)];
     if (slot.word_bytes != key.bytes || slot.loads != key.loads) return std::nullopt;

@@ -1,5 +1,5 @@
-// Workspaces for threads that encode. Each call borrows one, so that nothing on the way locks;
-// at most kIdleMax wait for the next call, about 2 MiB each.
+// Workspaces for threads that encode. Each call borrows one, so that encoding takes no lock; at
+// most kIdleMax are kept for the next call, about 2 MiB each.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace pagoda::text {
 
 class WorkspacePool {
  public:
-  // Gives the workspace back when dropped.
+  // Returns the workspace to the pool when destroyed.
   class Lease {
    public:
     Lease(WorkspacePool& pool, std::unique_ptr<EncodeWorkspace> workspace)

@@ -91,9 +91,9 @@ TEST_F(Fingerprints, AreRememberedWhileTheFileIsLeftAlone) {
   EXPECT_FALSE(is_remembered(model));
   EXPECT_TRUE(is_remembered(model));
   EXPECT_EQ(digest(model), kFirst);
-  // A twin has the same bytes and another inode.
-  fs::copy_file(model, path("twin"));
-  EXPECT_FALSE(is_remembered(path("twin")));
+  // The copy has the same bytes and another inode.
+  fs::copy_file(model, path("copy"));
+  EXPECT_FALSE(is_remembered(path("copy")));
   EXPECT_TRUE(is_remembered(model)) << "both are remembered";
 }
 

@@ -45,10 +45,11 @@ std::uint16_t bits_of(Element element, float value) {
 
 // Sequences with rows of queries over pages: tables are shuffled, rows of no token are NaN, and
 // what left the window is nowhere.
-class WideDesk {
+class WideAttentionFixture {
  public:
   // With `nan_keys` those of the second split are not numbers.
-  WideDesk(const Case& tested, std::vector<BatchSequence> sequences, bool nan_keys = false)
+  WideAttentionFixture(const Case& tested, std::vector<BatchSequence> sequences,
+                       bool nan_keys = false)
       : case_(tested), sequences_(std::move(sequences)), nan_keys_(nan_keys) {
     layout_ = {.element = case_.element,
                .block_tokens = case_.block_tokens,
@@ -165,7 +166,7 @@ class WideDesk {
 
 class WideAttention : public testing::TestWithParam<Case> {};
 
-void expect_bits_of_narrow_tiles(WideDesk& gpu, const Case& tested) {
+void expect_bits_of_narrow_tiles(WideAttentionFixture& gpu, const Case& tested) {
   const auto narrow = gpu.attend(model::kNoWideTiles);
   const auto wide = gpu.attend(0);
   ASSERT_EQ(narrow.size(), wide.size());
@@ -180,14 +181,15 @@ void expect_bits_of_narrow_tiles(WideDesk& gpu, const Case& tested) {
 // Chunks that begin at multiples of nothing, whole sequences, and two rows.
 TEST_P(WideAttention, HasTheBitsOfNarrowTiles) {
   REQUIRE_GPU();
-  WideDesk gpu(GetParam(), {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
+  WideAttentionFixture gpu(GetParam(),
+                           {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
   expect_bits_of_narrow_tiles(gpu, GetParam());
 }
 
 // Rows before, within and after a split whose scores are all NaN: it is seen, not skipped.
 TEST_P(WideAttention, ASplitOfNanKeysIsNoEmptySplit) {
   REQUIRE_GPU();
-  WideDesk gpu(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
+  WideAttentionFixture gpu(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
   expect_bits_of_narrow_tiles(gpu, GetParam());
   const auto wide = gpu.attend(0);
   EXPECT_TRUE(std::isfinite(float_from_bf16(wide[cuda::activation_index(155, 0, gpu.rows())])));
@@ -198,7 +200,7 @@ TEST_P(WideAttention, ASplitOfNanKeysIsNoEmptySplit) {
 TEST_P(WideAttention, IsThatOfItsReferenceWithinTheRoundingOfItsResult) {
   REQUIRE_GPU();
   const Case& tested = GetParam();
-  WideDesk gpu(tested, {{0, 203, 611, 0}});
+  WideAttentionFixture gpu(tested, {{0, 203, 611, 0}});
   const auto got = gpu.attend(0);
   const BatchSequence sequence = gpu.sequences().front();
   for (const std::uint32_t row : {0u, 1u, 97u, 128u, 202u}) {

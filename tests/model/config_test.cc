@@ -1,4 +1,4 @@
-// Reading a model's configuration and weights: what is refused, and with which words.
+// Tests reading a model's configuration and weights: what is refused, and with which words.
 #include "model/config.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ void add_zeros(GgufWriter& writer, const std::string& name, std::int64_t columns
                            std::vector<float>(static_cast<std::size_t>(columns * rows)));
 }
 
-// All tensors of a one-layer model but the one called `without`.
+// Adds all tensors of a one-layer model except the one called `without`.
 void add_tensors(GgufWriter& writer, const std::string& without = "") {
   const auto add = [&](const std::string& name, std::int64_t columns, std::int64_t rows) {
     if (name != without) add_zeros(writer, name, columns, rows);
@@ -82,7 +82,7 @@ Result<Config> config_of(const Keys& keys) {
   return read_config(loaded.file.value());
 }
 
-// The message of the error, or "fine".
+// Returns the message of the error, or "fine".
 template <class T>
 std::string message_of(const Result<T>& result) {
   return result.ok() ? "fine" : result.error().message;

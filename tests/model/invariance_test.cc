@@ -30,7 +30,7 @@ bool all_finite(const Logits& logits) {
   return true;
 }
 
-// The sequence alone, at once, on one thread, in order: what everything is compared with.
+// Runs the sequence alone, at once, on one thread, in order: the reference for all other runs.
 Logits plain_run(const ModelParts& model, const Conditions& conditions, const Tokens& tokens) {
   return run_sequences(model, {.kernels = conditions.kernels, .element = conditions.element},
                        {tokens})
@@ -43,7 +43,7 @@ struct Way {
   std::uint32_t chunk;  // 0: all at once
 };
 constexpr Way kWays[] = {{1, 1}, {1, 64}, {2, 16}, {2, 0}, {3, 64}, {5, 0}, {8, 64}};
-// Long sequences once more, and short ones.
+// Conditions for long sequences, and for short ones.
 constexpr Way kLongWays[] = {{3, 64}, {8, 0}};
 constexpr Way kFewWays[] = {{1, 7}, {2, 0}, {3, 16}, {5, 1}, {8, 0}};
 
@@ -85,7 +85,7 @@ void expect_neighbours_change_nothing(const ModelParts& model, const Conditions&
   }
 }
 
-// Every set but the int8_bf16 reference, which is plain and slow and whose bits another set has.
+// Returns every set except the int8_bf16 reference, which is slow and whose bits another set has.
 std::vector<const kernels::KernelSet*> varied_sets() {
   std::vector<const kernels::KernelSet*> sets;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
@@ -101,7 +101,7 @@ class Invariance : public testing::TestWithParam<ModelCase> {
 };
 
 TEST_P(Invariance, ChunksThreadsAndBlockIdsChangeNothing) {
-  // Long enough to cross a split boundary and many windows.
+  // The sequence is long enough to cross a split boundary and many windows.
   const Tokens tokens = random_tokens(model_.config, kernels::kFp32SplitKeys + 70, 1);
   for (const kernels::KernelSet* const set : varied_sets()) {
     for (const Element element : kElements) {
@@ -129,7 +129,7 @@ TEST_P(Invariance, TheBlockSizeChangesNothing) {
 TEST_P(Invariance, TheOrderOfAPageChangesNothing) {
   const Tokens tokens = random_tokens(model_.config, 101, 7);
   for (const kernels::KernelSet* const set : varied_sets()) {
-    // Each order the other way round.
+    // Reverses each order.
     kernels::KernelSet turned = *set;
     turned.value_order = set->value_order == kv::memory::ValueOrder::kRows
                              ? kv::memory::ValueOrder::kTokenPairs
@@ -175,8 +175,8 @@ TEST_P(Invariance, TheCacheChangesNothing) {
   }
 }
 
-// What is merged wrongly is merged wrongly under all conditions. But the two numerics divide
-// keys at different places: they agree, as far as bf16 does, only if no key is lost between splits.
+// An error of merging would be the same under all conditions. But the two numerics split keys at
+// different positions: they agree, within bf16, only if no key is lost between splits.
 TEST_P(Invariance, NumericsWithDifferentSplitsAgree) {
   const Tokens tokens = random_tokens(model_.config, kernels::kFp32SplitKeys + 70, 8);
   const auto last_row = [&](kernels::Numerics numerics) {
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                                          ModelCase{"qwen3", small_shape(TensorType::kBF16, true)}),
                          kNameOfCase);
 
-// Weights as files hold them, of every kind that is multiplied in a way of its own.
+// Weights as files hold them, of every type that has a GEMM of its own.
 class WeightInvariance : public Invariance {};
 
 TEST_P(WeightInvariance, OnEverySetWithEveryElementNothingChangesTheLogits) {

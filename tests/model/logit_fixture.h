@@ -19,20 +19,20 @@ struct FullLogits {
 struct LogitDigest {
   struct Position {
     std::vector<std::uint32_t> top;      // ids by falling probability
-    std::vector<float> log_probability;  // of those
-    std::vector<float> tail;             // probability of the others, by id % buckets
+    std::vector<float> log_probability;  // of these ids
+    std::vector<float> tail;             // probability of the other ids, by id % buckets
   };
   std::vector<std::vector<TokenId>> windows;
-  std::vector<std::vector<Position>> positions;  // of each window
+  std::vector<std::vector<Position>> positions;  // for each window
 };
 
-// Stop the program with a message when the file is not as described.
+// These stop the program with a message when the file is not as described.
 FullLogits read_full_logits(const std::string& name);
 LogitDigest read_logit_digest(const std::string& name);
 
 struct Agreement {
   bool same_top;
-  double kl;  // nats, of the oracle's distribution from ours, by the README's estimate
+  double kl;  // nats, from the oracle's distribution to ours, by the README's estimate
 };
 Agreement compare(const LogitDigest::Position& oracle, const float* logits, std::size_t vocabulary);
 

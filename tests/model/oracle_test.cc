@@ -1,4 +1,4 @@
-// Our logits against those of transformers, which shares no code with us.
+// Compares our logits with those of transformers, which shares no code with us.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,8 @@ TEST_P(TinyModel, GivesTheOraclesLogits) {
       worst = std::max(worst, std::abs(double{logits[i]} - oracle.logits[i]));
     }
     // The oracle itself rounds angles, norms and softmax to float32: it is within 2.2e-5 of a
-    // float64 pass. Missing a model's speciality is off by more than 7; factors of 8 bits by 0.2.
+    // float64 pass. A missing feature of a model is off by more than 7; 8-bit factors are off by
+    // 0.2.
     const bool pairs = set->numerics == kernels::Numerics::kInt8Bf16;
     EXPECT_LT(worst, pairs ? 0.5 : 1e-4) << set->name;
   }
@@ -73,12 +74,12 @@ void expect_agreement(const kernels::KernelSet& set, const Bound& bound, std::si
   EXPECT_LE(mean, bound.kl_mean_max);
 }
 
-// In fp32; the bounds of bf16 KV are twice what the oracle shows when it rounds K and V so.
+// The bounds of fp32; those of bf16 KV are twice what the oracle shows when it rounds K and V so.
 constexpr Bound kF32 = {Element::kF32, 0.995, 1e-4};
 constexpr Bound kF16 = {Element::kF16, 0.995, 1e-4};
 constexpr Bound kBF16 = {Element::kBF16, 0.99, 1e-4};
 
-// In int8_bf16, whatever the cache holds: what a fast set may cost.
+// The bound of int8_bf16, whatever the cache's element type.
 constexpr Bound kInt8Bf16 = {Element::kBF16, 0.985, 5e-4};
 
 TEST(DefaultModel, AgreesWithTheOracleOnRealText) {

@@ -1,4 +1,4 @@
-// Weights packed for a kernel set: every matrix has its own place, and progress reaches the end.
+// Weights packed for a kernel set: no two matrices overlap, and progress reaches the end.
 #include "model/packed_weights.h"
 
 #include <gtest/gtest.h>

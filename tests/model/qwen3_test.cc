@@ -1,5 +1,5 @@
-// A file of the qwen3 architecture against the arithmetic of its definition, in double and without
-// a cache: norms of every head of queries and keys before they rotate, halves of a head as pairs.
+// Compares a qwen3 model with its definition, computed in double and without a cache: QK norm of
+// every head before RoPE, halves of a head as pairs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ class Qwen3 : public testing::Test {
     }
     return y;
   }
-  // Every head: its norm, then its rotation by the position.
+  // Normalises every head, then rotates it by the position.
   Row heads(const Row& x, const std::string& norm_name, std::size_t position) const {
     Row y;
     for (std::size_t begin = 0; begin < x.size(); begin += kHeadDim) {
@@ -131,7 +131,7 @@ class Qwen3 : public testing::Test {
     }
     return mixed;
   }
-  // The logits of every position.
+  // Returns the logits of every position.
   std::vector<Row> reference(const Tokens& tokens) const {
     std::vector<std::vector<Row>> keys(kLayers);
     std::vector<std::vector<Row>> values(kLayers);

@@ -20,7 +20,7 @@ inline float uniform(std::uint64_t seed, std::uint64_t index, float bound) {
   return static_cast<float>((2 * random_unit(seed, 7, index) - 1) * bound);
 }
 
-// Random codes; scales such that values keep within about `bound`.
+// Fills a block with random codes and scales such that values stay within about `bound`.
 inline void fill_block(gguf::TensorType type, std::byte* block, std::uint64_t seed, float bound) {
   using gguf::TensorType;
   const gguf::TensorTypeInfo& info = gguf::tensor_type_info(type);

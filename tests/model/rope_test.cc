@@ -52,12 +52,12 @@ TEST(Rope, DivisorsSlowThePairTheyBelongTo) {
 
 TEST(Rope, FarPositionsKeepFullPrecision) {
   const Angles angles = angles_at(RopeTable({.dims = 2}, {}), 10'000'019);
-  // Base 10000, pair 0: the angle is the position itself.
+  // With base 10000 the angle of pair 0 is the position itself.
   EXPECT_FLOAT_EQ(angles.cosines[0], static_cast<float>(std::cos(10'000'019.0L)));
   EXPECT_FLOAT_EQ(angles.sines[0], static_cast<float>(std::sin(10'000'019.0L)));
 }
 
-// A host that computes other bits must not share keys and values with those that compute these.
+// A host that computes other bits must not share keys and values with hosts that compute these.
 class BitsOfTables : public testing::Test {
  protected:
   static double double_of(std::istream& line) {

@@ -1,5 +1,5 @@
-// A seeded model that no file holds: any shape, matrices of one type, norms of heads or none. And
-// a model that is either such a one or read from a file.
+// A seeded model without a file: any shape, matrices of one type, with or without QK norm. A
+// ModelCase is such a model or one read from a file.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace pagoda::model {
 
-// A token whose rows are not finite in a poisoned model.
+// The rows of this token are not finite in a poisoned model.
 inline constexpr TokenId kPoison = TokenId(5);
 
 struct ModelShape {
@@ -26,13 +26,13 @@ struct ModelShape {
   std::uint32_t kv_heads = 2;
   std::uint32_t head_dim = 64;
   std::uint32_t vocabulary = 512;
-  std::uint32_t window = 0;  // of every other layer
+  std::uint32_t window = 0;  // for every other layer
   bool qk_norm = false;
-  bool poisoned = false;  // the embedding of kPoison is infinite; of bf16 weights
+  bool poisoned = false;  // the embedding of kPoison is infinite; needs bf16 weights
   gguf::TensorType type = gguf::TensorType::kBF16;
 };
 
-// Does not move: the weights point into it.
+// A SeededModel does not move, because the weights point into it.
 class SeededModel {
  public:
   explicit SeededModel(const ModelShape& shape);
@@ -52,9 +52,9 @@ class SeededModel {
   Weights weights_;
 };
 
-// Two layers that are quick to compute; with norms of heads as qwen3 has them, else with a window.
+// Two layers that are quick to compute: with QK norm as in qwen3, else with a window.
 inline ModelShape small_shape(gguf::TensorType type, bool qk_norm) {
-  return {.width = 256,  // what blocks of codes are long
+  return {.width = 256,  // the length of a block of quantised weights
           .hidden_width = 256,
           .heads = 4,
           .kv_heads = 2,

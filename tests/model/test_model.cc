@@ -21,7 +21,7 @@ T value_or_exit(Result<T> result) {
   return std::move(result).value();
 }
 
-// Block tables for some sequences over one pool, block ids dealt out in shuffled order.
+// Block tables for some sequences over one pool, with shuffled block ids.
 class Tables {
  public:
   Tables(const Decoder& decoder, const std::vector<Tokens>& sequences, std::uint64_t seed)

@@ -1,5 +1,5 @@
-// A model for tests, and a way to run sequences through it under every condition that must not
-// matter: chunk sizes, threads, block ids, neighbours, KV element types.
+// A model for tests, and a function that runs sequences through it under every condition that must
+// not matter: chunk sizes, threads, block ids, neighbours, KV element types.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace pagoda::model {
 
-// What every test model has; those it is made of outlive it.
+// The parts of every test model, which must outlive the struct.
 struct ModelParts {
   const Config& config;
   const Weights& weights;
@@ -38,7 +38,7 @@ class TestModel {
   Weights weights_;
 };
 
-// A file below tests/data/models.
+// Returns the path of a file below tests/data/models.
 std::string test_model_path(const std::string& name);
 
 struct Conditions {
@@ -47,7 +47,7 @@ struct Conditions {
   std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
   kv::memory::Element element = kv::memory::Element::kF16;
   std::uint32_t block_tokens = 16;
-  std::uint64_t shuffle_seed = 0;  // of the block ids
+  std::uint64_t shuffle_seed = 0;  // shuffles the block ids
 };
 
 using Tokens = std::vector<TokenId>;
@@ -56,13 +56,13 @@ using Logits = std::vector<float>;  // [tokens, vocabulary]
 // Seeded token ids below the vocabulary's size.
 Tokens random_tokens(const Config& config, std::size_t count, std::uint64_t seed);
 
-// The logits of every position of every sequence. All sequences advance together, each by `chunk`
-// tokens a step, until each has ended. Every page starts as NaN; half of them stay free.
+// Returns the logits of every position of every sequence. All sequences advance together, each by
+// `chunk` tokens a step, until each has ended. Every page starts as NaN; half of them stay free.
 std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& conditions,
                                   const std::vector<Tokens>& sequences);
 
-// The same for one sequence, without any cache: position p is computed by feeding tokens 0 to p
-// anew.
+// Does the same for one sequence without any cache: position p is computed by feeding tokens 0 to p
+// again.
 Logits run_without_cache(const ModelParts& model, const Conditions& conditions,
                          const Tokens& tokens);
 

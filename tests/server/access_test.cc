@@ -1,4 +1,4 @@
-// Keys, salts, secrets, and whose pages may ask: pure functions of what they are given.
+// Tests keys, salts, secrets and origins, which are pure functions of their arguments.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Of the four bytes "test", as sha256sum prints it.
+// The SHA-256 of the four bytes "test", as sha256sum prints it.
 constexpr const char* kHashOfTest =
     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -95,7 +95,8 @@ TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
   EXPECT_THAT(error_of("tenant a answers_running=4294967296\n"),
               HasSubstr("takes 1 to 4294967295"));
   EXPECT_THAT(error_of("tenant a/b\n"), StartsWith("keys:1: word 2: is no tenant's name"));
-  EXPECT_THAT(error_of("tenant default\n"), HasSubstr("is the tenant of --api-key"));
+  EXPECT_THAT(error_of("tenant default\n"),
+              HasSubstr("is the tenant of the server option api_key"));
   EXPECT_THAT(error_of(good + "key j a root\n"),
               StartsWith("keys:3: word 4: is no right of a key"));
   EXPECT_THAT(error_of(good + "key sha256:12 a\n"), HasSubstr("64 hexadecimal digits"));
@@ -105,7 +106,7 @@ TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
   EXPECT_THAT(read_key_file("/nowhere/keys").error().message, StartsWith("/nowhere/keys: "));
 }
 
-// Whatever stands in whichever place may be a key: each word of a line that is wrong, whole or in
+// Any word of the file may be a key, so that no error may show a word of a wrong line, whole or in
 // part.
 TEST(KeyFile, ErrorsNeverShowAWordOfIt) {
   const std::string secret = "sk-8f3aQ";
@@ -212,7 +213,7 @@ TEST(TenantSalt, IsAnotherForEveryPairAndSecret) {
   EXPECT_EQ(seen.size(), 2 * parts.size() * parts.size());
 }
 
-// As Python's hmac and struct modules compute it.
+// Python's hmac and struct modules computed the expected value.
 TEST(TenantSalt, IsTheHmacOfItsCountedParts) {
   EXPECT_EQ(tenant_salt("0123456789abcdef", "acme", "project 7"),
             "7df57f035514195eac372670033c2a46c7e6509c6facee71dbe2eee8b60cd7fd");
@@ -326,8 +327,8 @@ TEST(Origin, OnlyOwnAndListedPagesMayAsk) {
 
 struct HostCase {
   std::string host;
-  bool plain;  // without keys and without a flag
-  bool named;  // where the names are ours.example and gpu1
+  bool plain;  // without keys and without an option
+  bool named;  // with the names ours.example and gpu1
 };
 
 TEST(Host, WithoutKeysIsAnAddressLocalhostOrAGivenName) {

@@ -1,4 +1,4 @@
-// What a request costs follows its size, whatever it holds, and so does what it is told.
+// A request's time, memory and error replies are bounded by its size, whatever it holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ HttpRequest posted(std::string body) {
   return request;
 }
 
-// Of this thread alone: other programs do not count.
+// Counts this thread alone, so that other programs do not matter.
 double cpu_seconds() {
   timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -44,7 +44,7 @@ double cpu_seconds() {
 
 Json error_of(const HttpReply& reply) { return Json::parse(reply.body)["error"]; }
 
-// Where each key is looked for among all others this takes minutes.
+// Comparing each key with all others would take minutes here.
 TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
   std::string biases;
   for (int i = 0; i < 400'000; ++i) {
@@ -69,7 +69,7 @@ TEST(Bounds, ATokenHasOneNameAmongBiases) {
       {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{"0", 1}, {"10", 1}}}});
 }
 
-// Bytes asked of the allocator between the body and a completion that could start.
+// Returns the bytes allocated between the body and a completion that could start.
 std::uint64_t bytes_to_route(const Json& body, int status = 0) {
   const HttpRequest request = posted(body.dump());
   const std::uint64_t before = bytes_allocated_so_far();
@@ -131,7 +131,8 @@ TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
   const std::string spaces(16 * kMiB, ' ');
   for (const Json& prompt : {Json(spaces), Json({"Once", spaces})}) {
     const Json body = {{"prompt", prompt}, {"max_tokens", 1}};
-    // The body as JSON, which grows by doubling; merging all of it would take four times as much.
+    // The bound is the body as JSON, which grows by doubling; merging all of it would take four
+    // times as much.
     EXPECT_LT(bytes_to_route(body, 400), 256 * kMiB);
     EXPECT_EQ(error_of(fixture().post(kPath, body))["code"], "context_length_exceeded");
   }
@@ -154,7 +155,7 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   const auto* const refused = std::get_if<HttpReply>(&more.back());
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
-  EXPECT_THAT(refused->body, HasSubstr("--max-request-memory-bytes"));
+  EXPECT_THAT(refused->body, HasSubstr("max_request_memory_bytes"));
   EXPECT_LE(memory.bytes_held(), 2 * kMiB);
   more.clear();
   EXPECT_EQ(fixture().post(kPath, body).status, 200);
@@ -291,7 +292,7 @@ std::string many_keys(std::size_t count) {
   return all;
 }
 
-// Values take up to twenty times as much memory as the text that they were.
+// Values take up to twenty times as much memory as their text.
 TEST(Bounds, WhatJsonTakesIsCountedFromAboveAndNotFarFromIt) {
   const std::string texts[] = {
       "[" + repeated("[],", 100'000) + "1]",

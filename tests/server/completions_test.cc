@@ -30,7 +30,7 @@ Json greedy(Json more = Json::object()) {
 std::string text_of(const Json& reply) { return reply["choices"][0]["text"]; }
 
 TEST(Completions, TheStoryIsTheOneThatIsKnown) {
-  // What llama2.c's own program tells with this model at temperature 0.
+  // llama2.c's own program generates this text with the model at temperature 0.
   EXPECT_THAT(text_of(fixture().complete(greedy())),
               testing::StartsWith(", there was a little girl named Lily."));
 }
@@ -286,7 +286,7 @@ TEST(Completions, WhatNobodyWaitsForIsCancelled) {
   std::get<std::unique_ptr<Completion>>(routed)->start([] {});
   std::get<std::unique_ptr<Completion>>(routed).reset();
   EXPECT_TRUE(fixture().engine().snapshot().requests_finished <= before + 1);
-  fixture().complete(greedy({{"max_tokens", 1}}));  // its turn comes after the cancellation
+  fixture().complete(greedy({{"max_tokens", 1}}));  // runs after the cancellation
   EXPECT_EQ(fixture().engine().snapshot().requests_finished, before + 2);
 }
 

@@ -14,7 +14,7 @@ constexpr const char* kPrompt =
 
 Json curve_of(StoryFixture& fixture) { return Json::parse(fixture.get("/cache/curve").body); }
 
-// Published when the engine has nothing to do, and once a second.
+// The curve is published when the engine is idle, and once a second.
 Json curve_after(StoryFixture& fixture, std::uint64_t blocks_asked) {
   Json curve = curve_of(fixture);
   while (curve["blocks_asked"] != blocks_asked) curve = curve_of(fixture);
@@ -58,7 +58,7 @@ TEST(CacheCurve, SaysWhatSizesAndPoliciesWouldHaveGiven) {
     EXPECT_EQ(row["points"][1]["blocks"], curve["blocks"]);
     EXPECT_EQ(row["points"][2]["blocks"], curve["blocks"].get<std::uint64_t>() * 2);
     for (const Json& point : row["points"]) {
-      // Of s3fifo nothing is known where not all blocks are followed.
+      // s3fifo's hit rate is not known where not all blocks are tracked.
       if (row["policy"] == "s3fifo" && point["hit_rate"].is_null()) continue;
       EXPECT_EQ(point["hit_rate"], 0.5) << row["policy"];
     }

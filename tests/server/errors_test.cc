@@ -19,7 +19,7 @@ StoryFixture& fixture() {
 }
 
 struct Wrong {
-  const char* field;  // and its value, put into a request that is right
+  const char* field;  // the field with its value, put into a valid request
   const char* value;
   const char* param;
 };
@@ -109,7 +109,7 @@ TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
 }
 
-// The limit is one, however far beyond it a request is.
+// The limit is the same, however far a request exceeds it.
 TEST(Errors, RangesAgreeWhereverTheyAreChecked) {
   const auto told = [](const char* field, const char* value) {
     const Json body = {{"prompt", "Once"}, {"max_tokens", 2}, {field, Json::parse(value)}};
@@ -247,7 +247,7 @@ TEST(Errors, AModelIsFoundByItsIdWhateverItHolds) {
   EXPECT_EQ(fixture().post("/v1/models/stories", Json::object()).status, 405);
 }
 
-// Whoever owns a name can make it point here, and have a browser ask by it.
+// The owner of a name can make it resolve to this server and have a browser use it.
 TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
   for (const char* const path :
        {"/health", "/cache/map", "/v1/models", "/metrics", "/", "/nowhere"}) {
@@ -257,7 +257,7 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
         request.origin = origin;
         const Json error = error_of(fixture().send(request), 403);
         EXPECT_EQ(error["code"], "host_not_allowed");
-        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("--allowed-hosts evil.example"));
+        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("allowed_hosts=evil.example"));
         EXPECT_TRUE(refuse_early(request, fixture().state()).has_value());
       }
       request.origin = "";
@@ -267,7 +267,7 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
   }
 }
 
-// refuse_early() is asked when a body is about to come, of anyone who could connect.
+// refuse_early() is called before a body comes, for anyone who can connect.
 TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
   const auto refused = [](const char* method, const char* path, const char* origin = "") {
     const HttpRequest head = {.method = method,
@@ -288,7 +288,7 @@ TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
   EXPECT_EQ(refused("POST", "/tokenize"), 200);
 }
 
-// What a template says of a conversation is for its sender, who has no business with our paths.
+// A template's error goes to the client, which must not see paths of the server.
 TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
   const std::string path = testing::TempDir() + "pagoda_refusing.jinja";
   std::ofstream(path) << "{{ raise_exception('no such talk') }}";

@@ -1,4 +1,4 @@
-// Strict JSON: what is refused, and why.
+// Strict JSON: the refusals and their reasons.
 #include "server/json.h"
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ TEST(Json, ValuesAreBounded) {
   EXPECT_THAT(refusal(text + "]"), HasSubstr("values"));
 }
 
-// The object's own insertion would compare each key with all before it: hours, here.
+// The object's own insertion compares each key with all before it, which would take hours here.
 TEST(Json, ManyKeysTakeLinearTime) {
   std::string text = "{\"k\":0";
   for (int i = 0; i < 300'000; ++i) text += ",\"k" + std::to_string(i) + "\":0";
@@ -104,7 +104,7 @@ std::vector<std::string> colliding_keys(std::size_t count) {
   return keys;
 }
 
-// Of this thread alone.
+// Counts this thread alone.
 double cpu_seconds_to_parse(const std::vector<std::string>& keys) {
   std::string text;
   for (const std::string& key : keys) text += (text.empty() ? "{\"" : ",\"") + key + "\":1";

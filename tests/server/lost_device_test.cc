@@ -1,4 +1,4 @@
-// What a client sees of a server whose device is lost.
+// Tests what a client sees of a server whose device is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(LostDevice, IsA503WithItsReasonAndTheServerIsNotHealthy) {
   EXPECT_EQ(fixture.post("/v1/completions", body).status, 200);
   EXPECT_EQ(fixture.get("/health").status, 200);
   losing->lose_at(losing->launches() + 5);
-  for (int i = 0; i < 3; ++i) {  // the one that runs, and those that come later
+  for (int i = 0; i < 3; ++i) {  // the running request, and later ones
     const HttpReply reply = fixture.post("/v1/completions", body);
     EXPECT_EQ(reply.status, 503);
     const Json error = Json::parse(reply.body)["error"];

@@ -119,7 +119,7 @@ TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
   EXPECT_THAT(page, HasSubstr("\nllamacpp:prompt_tokens_total " + std::to_string(prompt + 1)));
 }
 
-// The engine computes on after a stop string until it is told; the answer ended by itself.
+// After a stop string the engine computes on until it is cancelled, but the choice ended by itself.
 TEST_F(MetricsTest, AStopStringIsAStopNotAnAbort) {
   const Json reply = fixture_.complete(
       {{"prompt", "Once upon a time"}, {"max_tokens", 60}, {"temperature", 0}, {"stop", " "}});
@@ -139,7 +139,7 @@ TEST_F(MetricsTest, ReadingThemTakesNoStepOfTheEngine) {
   fixture_.complete({{"prompt", "Once"}, {"max_tokens", 1}});
   std::promise<void> go_on;
   fixture_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
-  for (int i = 0; i < 100; ++i) read();  // the engine's thread stands still
+  for (int i = 0; i < 100; ++i) read();  // while the engine's thread is blocked
   go_on.set_value();
 }
 

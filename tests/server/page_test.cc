@@ -1,4 +1,4 @@
-// The page's files and what it draws, without a browser; wire/page_test.py has one.
+// Tests the page's files and data without a browser; wire/page_test.py uses one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@ TEST(Page, ItIsThereBeforeTheModelIs) {
   }
 }
 
-// Nothing inline, so that the policy need not allow it, and nothing from elsewhere.
+// The page has nothing inline, so that its policy need not allow it, and loads nothing from other
+// hosts.
 TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
   const ServerState state("1.2.3");
   const auto body = [&](const char* path) {
@@ -46,7 +47,7 @@ class CacheMapTest : public testing::Test {
     EXPECT_EQ(reply.status, 200);
     return Json::parse(reply.body);
   }
-  // A map that was drawn after this was called.
+  // Returns a map that was taken after this call.
   Json fresh_look() {
     std::this_thread::sleep_for(std::chrono::nanoseconds(CacheMapReader::kRefreshNs));
     look();

@@ -1,5 +1,4 @@
-// What many ask for together, and what little they are told for it: nobody is served worse because
-// of others than must be.
+// Many clients at once: none is served worse because of others than necessary.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +28,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return all;
 }
 
-// Whatever others take: here no byte of either budget is to be had.
+// Here no byte of either budget is free.
 TEST(Pressure, SmallRequestsThatRunNothingNeedNoMemoryOfAll) {
   ServerOptions options = small_server();
   options.request_memory_max = 1;
@@ -93,13 +92,13 @@ TEST(Pressure, RepliesOfEverySizeArriveWhole) {
   }
 }
 
-// printf 'GET …' | nc -N: it has no more to say, and listens.
+// Like printf 'GET …' | nc -N: the client closes its side and reads.
 TEST(Pressure, AClientThatOnlyEndsItsSideIsAnswered) {
   StoryServer server;
   std::promise<void> go_on;
   server.fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   auto tree = std::async(std::launch::async, [&] { return server.ask(got("/cache/tree"), true); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its end has most likely arrived
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the end has most likely arrived
   go_on.set_value();
   EXPECT_EQ(status_of(tree.get()), "200");
   const std::string text(100'000, 'a');
@@ -107,8 +106,8 @@ TEST(Pressure, AClientThatOnlyEndsItsSideIsAnswered) {
             "200");
 }
 
-// What the engine's thread makes for so many who wait at once, in bytes.
-std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
+// Returns the bytes that the engine's thread allocates for this many waiting requests.
+std::uint64_t bytes_to_show_tree(std::size_t requests, StoryFixture& fixture) {
   const ServedModel shown = {.names = {"stories"},
                              .tokenizer = fixture.tokenizer(),
                              .chat_template = std::nullopt,
@@ -124,7 +123,7 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
   fixture.engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
   std::vector<std::unique_ptr<DeferredReply>> replies;
   std::atomic<std::size_t> given = 0;
-  for (std::size_t i = 0; i < askers; ++i) {
+  for (std::size_t i = 0; i < requests; ++i) {
     Routed routed = route(request, state);
     replies.push_back(std::get<std::unique_ptr<DeferredReply>>(std::move(routed)));
     replies.back()->start([&given] { ++given; });
@@ -132,11 +131,11 @@ std::uint64_t bytes_to_show_tree(std::size_t askers, StoryFixture& fixture) {
   const std::uint64_t before = bytes_allocated_so_far();
   go_on.set_value();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
-  while (given < askers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_EQ(given, askers);
+  while (given < requests && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(given, requests);
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
   const std::string first = replies.front()->take()().body;
-  for (std::size_t i = 1; i < askers; ++i) EXPECT_EQ(replies[i]->take()().body, first);
+  for (std::size_t i = 1; i < requests; ++i) EXPECT_EQ(replies[i]->take()().body, first);
   EXPECT_THAT(first, HasSubstr("\"tree\":[{"));
   return bytes;
 }
@@ -150,7 +149,7 @@ TEST(Pressure, OneDrawingOfTheTreeServesAllWhoWaitForIt) {
   EXPECT_LT(bytes_to_show_tree(200, fixture), 20 * alone);
 }
 
-// A template that takes its time, in a line of clients of whom all but the last have left.
+// A slow template, queued for many clients of which all but the last have left.
 TEST(Pressure, NothingIsReadForClientsThatLeft) {
   ServerOptions options = small_server();
   options.connections_per_client_max = 100;

@@ -1,4 +1,5 @@
-// Bytes to requests: the same however they are cut, and never two ways to understand them.
+// Bytes to requests: the result does not depend on how they are cut, and ambiguous requests are
+// refused.
 #include "server/request_reader.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ using State = RequestReader::State;
 
 struct Outcome {
   State state;
-  int status = 0;            // of kFailed
-  HttpRequest request = {};  // of kDone
+  int status = 0;            // valid in kFailed
+  HttpRequest request = {};  // valid in kDone
   std::size_t taken = 0;
 };
 
@@ -85,7 +86,7 @@ TEST(RequestReader, ReadsTheSameHoweverBytesAreCut) {
 }
 
 TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
-  const std::vector<std::string> riddles = {
+  const std::vector<std::string> ambiguous = {
       post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
       post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
       post("Content-Length: 5, 5, 6\r\n", "hello!"),
@@ -147,7 +148,7 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
       "GET /health HTTP/1.1\r\nHost: a@b\r\n\r\n",
       "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
       "GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"};
-  for (const std::string& riddle : riddles) EXPECT_EQ(refused_with(riddle), 400) << riddle;
+  for (const std::string& request : ambiguous) EXPECT_EQ(refused_with(request), 400) << request;
 }
 
 TEST(RequestReader, HoldsHeaderAndBodyAgainstTheirLimits) {

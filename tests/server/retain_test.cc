@@ -1,4 +1,4 @@
-// "retain" in requests, and what is told of it.
+// Tests "retain" in requests and in replies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
-// Nothing that goes wrong inside the server makes a client, or the server, wait for ever: the
-// client is told, or sees its connection end; what the request had is given back; others are
-// served.
+// No error inside the server makes a client, or the server, wait for ever: the client gets an error
+// or sees its connection close, the request's memory is released, and other requests are served.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +25,7 @@ using testing::StartsWith;
 
 class StandStill : public testing::Test, protected StoryServer {
  protected:
-  // Others are served, nothing runs, and all of both budgets is there.
+  // Other requests are served, nothing runs, and both budgets are free.
   void expect_all_well() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
     const auto is_busy = [&] {
@@ -63,8 +62,8 @@ std::vector<Asked> every_kind() {
           {"metrics", got("/metrics")}};
 }
 
-// Memory that is not to be had is as good an exception as any, and every place can throw it: each
-// allocation fails once, in the accept loop, in reading, routing, producing and sending.
+// Out of memory is an exception that any allocation can throw: each one fails once, in the accept
+// loop, in reading, routing, producing and sending.
 TEST_F(StandStill, NoAllocationThatFailsLeavesAnyoneWaiting) {
   for (const Asked& asked : every_kind()) {
     for (const char* const thread : {"http", "text"}) {
@@ -117,25 +116,25 @@ TEST_F(StandStill, AHandlerOfSignalsThatThrowsIsAskedAgain) {
   expect_all_well();
 }
 
-// Requests are cancelled where nothing may be thrown: by what is destroyed.
+// Destructors cancel requests, and they must not throw.
 TEST_F(StandStill, ACancellationNeedsNoMemory) {
   std::promise<void> go_on;
   fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
-  const FailedAllocation failed("asker", 0, true);
-  std::thread asker([&] {
-    pthread_setname_np(pthread_self(), "asker");
+  const FailedAllocation failed("client", 0, true);
+  std::thread client([&] {
+    pthread_setname_np(pthread_self(), "client");
     for (std::uint64_t i = 0; i < 10'000; ++i)
       fixture().engine().cancel(engine::RequestId(1 << 30));
   });
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   while (!failed.happened() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   go_on.set_value();
-  asker.join();
+  client.join();
   EXPECT_TRUE(failed.happened());
   expect_all_well();
 }
 
-// Memory is given back later, on another thread; the engine is free now.
+// The memory is freed later, on another thread; the engine is free at once.
 TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
   ServerState& state = fixture().state();
   HttpRequest request = {
@@ -155,13 +154,14 @@ TEST_F(StandStill, ACancelledCompletionRunsNoMore) {
   expect_all_well();
 }
 
-// One thread serves connections: what waits for the engine must not wait on it.
+// One thread serves connections, so that a request which waits for the engine must not block it.
 TEST_F(StandStill, AnEngineThatIsBusyHoldsNoThreadOfConnections) {
   for (const std::string& request : {got("/cache/tree"), posted("/reset_prefix_cache", "{}")}) {
     std::promise<void> go_on;
     fixture().engine().post([held = go_on.get_future().share()](kv::Cache&) { held.wait(); });
     auto asked = std::async(std::launch::async, [&] { return ask(request); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has most likely arrived
+    // The request has most likely arrived.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     auto other = std::async(std::launch::async, [&] { return ask(got("/version")); });
     EXPECT_EQ(other.wait_for(std::chrono::seconds(5)), std::future_status::ready) << request;
     go_on.set_value();

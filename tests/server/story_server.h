@@ -1,4 +1,4 @@
-// The server over stories260K on a port of loopback, and clients that ask it.
+// A fixture: the server over stories260K on a loopback port, and clients that send requests.
 #pragma once
 
 #include <arpa/inet.h>
@@ -28,7 +28,8 @@ inline ServerOptions small_server() {
   options.port = 0;
   options.threads = 1;
   options.text_threads = 1;
-  options.connections_per_client_max = 2;  // one that is not given back is missed soon
+  // So that a connection which is not released is soon missed.
+  options.connections_per_client_max = 2;
   options.body_memory_max = 1 << 20;
   options.request_memory_max = 64 << 20;
   options.connection.body_bytes_max = 1 << 20;
@@ -83,7 +84,7 @@ class StoryServer {
   StoryServer& operator=(const StoryServer&) = delete;
 
   StoryFixture& fixture() { return fixture_; }
-  // Before it is asked for the first time.
+  // Call this before the first request.
   void set_template(const std::string& source) {
     model_.chat_template =
         text::ChatTemplate::parse("test", source, text::special_texts(fixture_.tokenizer()))
@@ -91,15 +92,15 @@ class StoryServer {
   }
   void set_signal_handler(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
 
-  // A client that has sent this; -1 when it cannot. The caller closes it.
+  // Connects a client and sends the request; -1 when it cannot. The caller closes the socket.
   int connected(const std::string& request) const {
     const int client = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
-    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval timeout = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
       send(client, request.data(), request.size(), MSG_NOSIGNAL);
       return client;
@@ -107,7 +108,7 @@ class StoryServer {
     close(client);
     return -1;
   }
-  // Until the server closes the connection; nothing when it does not.
+  // Reads until the server closes the connection; returns nothing when it does not.
   static std::optional<std::string> read_all(int client) {
     std::string answer;
     char bytes[4096];
@@ -118,7 +119,7 @@ class StoryServer {
     if (count < 0 && errno == EAGAIN) return std::nullopt;
     return answer;
   }
-  // `half_closes`: the client says that it sends nothing more, and reads.
+  // With `half_closes` the client closes its sending side, and reads.
   std::optional<std::string> ask(const std::string& request, bool half_closes = false) const {
     const int client = connected(request);
     if (client < 0) return std::nullopt;
@@ -136,7 +137,7 @@ class StoryServer {
   std::uint16_t port_ = 0;
 };
 
-// Seconds of processor time that threads of this name have had.
+// Returns the processor time in seconds of all threads of this name.
 inline double cpu_seconds_of(const std::string& name) {
   double seconds = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -1,4 +1,4 @@
-// Tenants through the API: what one has computed is nobody else's, unless it was published.
+// Tenants through the API: a tenant cannot use what another computed, unless it was published.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -218,9 +218,9 @@ TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {
 }
 
 TEST_F(Tenants, LimitsArePerTenant) {
-  const Json wish = {{"prompt", "Once"}, {"max_tokens", 41}};
-  EXPECT_EQ(post("anna-key", "/v1/completions", wish).status, 400);
-  EXPECT_EQ(post("bert-key", "/v1/completions", wish).status, 200);
+  const Json body = {{"prompt", "Once"}, {"max_tokens", 41}};
+  EXPECT_EQ(post("anna-key", "/v1/completions", body).status, 400);
+  EXPECT_EQ(post("bert-key", "/v1/completions", body).status, 200);
 }
 
 TEST(BindToCaller, NobodyIsMoreUrgentThanItsTenantMayBe) {

@@ -39,16 +39,16 @@ TEST(TextWorkers, OneThreadWorksInTheOrderOfAsking) {
 TEST(TextWorkers, TakeWorkFromManyThreadsAndEndTwice) {
   std::atomic<int> done = 0;
   TextWorkers workers(3);
-  std::vector<std::thread> askers;
+  std::vector<std::thread> clients;
   for (int i = 0; i < 4; ++i) {
-    askers.emplace_back([&] {
+    clients.emplace_back([&] {
       for (int j = 0; j < 500; ++j) {
         workers.run("a", [&] { ++done; });
         workers.trim_heap_later();
       }
     });
   }
-  for (std::thread& asker : askers) asker.join();
+  for (std::thread& client : clients) client.join();
   workers.finish();
   workers.finish();
   EXPECT_EQ(done, 2000);
@@ -108,7 +108,7 @@ TEST(TextJob, NeverBeginsOnceItIsWithdrawnOrDropped) {
   EXPECT_EQ(runs, 0);
 }
 
-// Its work may use what belongs to the asker.
+// The work may use objects of the job's owner.
 TEST(TextJob, IsWaitedForWhereItRuns) {
   std::promise<void> begun;
   std::promise<void> end;

@@ -15,7 +15,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Byte-pair encoding by its definition: look at all pairs, merge the best, begin again.
+// Byte-pair encoding by its definition: compares all pairs, merges the best, starts again.
 Texts merge_slowly(const std::string& word, const Texts& merges) {
   std::map<std::pair<std::string, std::string>, std::size_t> ranks;
   for (std::size_t i = 0; i < merges.size(); ++i) {
@@ -39,7 +39,7 @@ Texts merge_slowly(const std::string& word, const Texts& merges) {
   }
 }
 
-// The letters a to d and `count` random merges of what is there.
+// Makes the letters a to d and `count` random merges of the existing symbols.
 MadeVocabulary random_vocabulary(std::mt19937& random, std::size_t count) {
   MadeVocabulary made;
   made.tokens = {"a", "b", "c", "d"};

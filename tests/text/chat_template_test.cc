@@ -40,7 +40,7 @@ ChatJson say(const char* role, ChatJson content) {
   return {{"role", role}, {"content", std::move(content)}};
 }
 
-// "template:…|user#1:…": the runs of a prompt.
+// Returns the runs of a prompt as "template:…|user#1:…".
 std::string runs_of(const OriginText& prompt) {
   std::string shown;
   std::size_t begin = 0;
@@ -63,7 +63,7 @@ TEST(ChatTemplate, EveryByteKnowsWhoWroteIt) {
   const auto prompt = chat.render(talk({say("system", "S"), say("user", "U"), say("assistant", "A"),
                                         say("tool", "T"), say("critic", "C")}));
   ASSERT_TRUE(prompt.ok());
-  // A role that is not a known word is the client's, and no part of a special token.
+  // An unknown role is the client's text, and no part of a special token.
   EXPECT_EQ(runs_of(prompt.value()),
             "template:<system>|system#0:S|template:<user>|user#1:U|template:<assistant>|"
             "assistant#2:A|template:<tool>|tool#3:T|template:<|user#4:critic|template:>|user#4:C");
@@ -203,7 +203,8 @@ constexpr const char* kArguments =
     "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
     "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
 
-// An ordered object's own insertion compares each key with all before it: minutes, here.
+// An ordered object's own insertion compares each key with all before it, which would take minutes
+// here.
 TEST(ChatTemplate, ManyToolArgumentsTakeTheirLengthInTime) {
   std::string arguments = "{\"k\": 0";
   for (int i = 0; i < 200'000; ++i) arguments += ", \"k" + std::to_string(i) + "\": 0";
@@ -227,7 +228,7 @@ TEST(ChatTemplate, ToolArgumentsThatAreNoAcceptableJsonStayText) {
   }
 }
 
-// In steps that the account is asked for, up to what the conversation needs.
+// Tries account sizes in the steps by which memory is taken, up to what the conversation needs.
 void expect_right_or_exhausted(const ChatTemplate& chat, const Conversation& conversation,
                                std::string_view expected) {
   constexpr std::uint64_t kStepBytes = 4 << 10;

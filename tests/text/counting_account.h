@@ -1,4 +1,4 @@
-// An account of memory for tests: gives so much and counts what was taken.
+// A memory account for tests: it grants a fixed number of bytes and counts those taken.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@
 namespace pagoda::text {
 namespace {
 
-// Whether a character of `text` has bytes on both sides of `place`. A byte that belongs to none
-// stands alone.
+// Returns whether a character of `text` has bytes on both sides of `place`. A byte that belongs to
+// no character stands alone.
 bool cuts_a_character(std::string_view text, std::size_t place) {
   std::size_t at = 0;
   while (at < place) at += std::max<std::size_t>(1, utf8_char_bytes(text.substr(at)));
@@ -77,7 +77,7 @@ TEST(Detokenizer, ACharacterIsHeldBackUntilItIsWhole) {
   EXPECT_EQ(detokenizer.push(byte(0xE2)), "");
   EXPECT_EQ(detokenizer.push(byte('A')),
             "\xE2"
-            "A");  // never to be completed
+            "A");  // never completed
   EXPECT_EQ(detokenizer.push(byte(0xC3)), "");
   EXPECT_EQ(detokenizer.finish(), "\xC3");
   EXPECT_EQ(detokenizer.push(byte(0xA9)), "\xA9");

@@ -1,4 +1,4 @@
-// A bound on tokens changes no token, and what is beyond it costs nothing.
+// A limit on tokens changes no token, and text beyond the limit costs nothing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,7 +19,7 @@ class EncodeWithin : public testing::TestWithParam<const char*> {
     ASSERT_NE(tokenizer_, nullptr);
   }
 
-  // With every bound around the text's own number of tokens.
+  // Tries every limit around the text's own number of tokens.
   void expect_exact(const std::string& text) {
     for (const bool adds : {false, true}) {
       const EncodeOptions options = {.special = true, .add_bos_eos = adds};
@@ -45,7 +45,7 @@ class EncodeWithin : public testing::TestWithParam<const char*> {
     }
   }
 
-  // The token that stands for the most bytes of a text.
+  // Returns the text of the token that covers the most bytes.
   std::string longest_text() const {
     std::string longest;
     for (std::uint32_t i = 0; i < tokenizer_->size(); ++i) {

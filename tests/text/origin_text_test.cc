@@ -12,7 +12,7 @@ namespace {
 constexpr Origin kTemplate{};
 constexpr Origin kUser{Source::kUser, 3};
 
-// One origin per byte: what runs stand for.
+// Expands runs to one origin per byte.
 std::vector<Origin> by_byte(const OriginText& text) {
   std::vector<Origin> origins;
   for (const OriginText::Run& run : text.runs()) origins.resize(run.end, run.origin);

@@ -35,7 +35,7 @@ std::vector<std::string> pieces(std::string_view text, const std::vector<std::ui
   return result;
 }
 
-// tests/data/make_pretokenizer_fixtures.py has made them with another regex engine.
+// tests/data/make_pretokenizer_fixtures.py made the fixtures with another regex engine.
 TEST(Pretokenizer, CutsAsThePublishedTokenizersDo) {
   const auto fixture =
       nlohmann::json::parse(read_file(std::string(PAGODA_TEST_DATA) + "/pretokenizer/splits.json"));

@@ -29,7 +29,7 @@ std::vector<std::string> control_texts(const Tokenizer& tokenizer) {
   return texts;
 }
 
-// Text with control tokens in it, and who wrote which byte.
+// Makes text with control tokens in it, and the author of each byte.
 OriginText random_prompt(std::mt19937& random, const std::vector<std::string>& controls,
                          bool client_writes_controls) {
   OriginText prompt;
@@ -87,7 +87,7 @@ TEST(PromptTokens, AControlTokenThatTwoWroteTogetherIsText) {
   prompt.append("bc", kUser);
   EXPECT_EQ(numbers(tokenise_prompt(prompt, *tokenizer).ids),
             (std::vector<std::uint32_t>{0, 1, 2}));
-  // What cannot be the control token may still be another one.
+  // Text that cannot be the control token may still be another token.
   prompt.append("de", kTemplate);
   EXPECT_EQ(numbers(tokenise_prompt(prompt, *tokenizer).ids),
             (std::vector<std::uint32_t>{0, 6, 4}));

@@ -27,7 +27,7 @@ inline void append_utf8(std::string& text, char32_t code) {
   }
 }
 
-// Well-formed, without U+2581, which some vocabularies cannot tell from a space.
+// Makes well-formed text without U+2581, which some vocabularies cannot tell from a space.
 inline std::string random_unicode(std::mt19937& random, std::size_t characters) {
   constexpr std::u32string_view kFavourites =
       U" \t\n\r\u00A0\u3000\u180E\u200B'sStTdm.,!?<>|_0123456789aAeE\u00E9\u0301\u0915\u093F"

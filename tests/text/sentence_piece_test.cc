@@ -23,7 +23,8 @@ MadeVocabulary small_vocabulary() {
   return made;
 }
 
-// By the definition: the pair whose text has the best score merges, the leftmost of equals first.
+// Follows the definition: the pair whose text has the best score merges, the leftmost of equals
+// first.
 Texts merge_slowly(const Texts& characters, const std::map<std::string, float>& scores) {
   Texts symbols = characters;
   while (true) {
@@ -51,11 +52,11 @@ TEST(SentencePiece, MergesAsTheDefinitionSays) {
     for (const std::string& text : known) made.add(text, kNormal, -100);
     while (known.size() < 40) {
       const std::string text = known[random() % known.size()] + known[random() % known.size()];
-      // Half of the vocabularies have tokens that go over the end of a word.
+      // Half of the vocabularies have tokens that cross the end of a word.
       const std::size_t mark = text.find(kMark, text.find_first_not_of(kMark));
       if (text.size() > 16 || (vocabulary % 2 == 0 && mark != std::string::npos)) continue;
       known.push_back(text);
-      const float score = -static_cast<float>(random() % 12);  // few, so that many are equal
+      const float score = -static_cast<float>(random() % 12);  // few values, so that many are equal
       if (scores.emplace(text, score).second) made.add(text, kNormal, score);
     }
     const auto tokenizer = made.load_or_fail();

@@ -19,7 +19,7 @@ StopStrings make(std::vector<std::string> strings, bool include = false) {
   return std::move(made).value();
 }
 
-// The definition, on the whole text: the smallest end, then the smallest begin.
+// Follows the definition on the whole text: the smallest end, then the smallest begin.
 std::optional<StopStrings::Match> find_naively(const std::string& text,
                                                const std::vector<std::string>& strings) {
   std::optional<StopStrings::Match> best;
@@ -82,7 +82,7 @@ TEST(StopStrings, CharactersStayWhole) {
 TEST(StopStrings, HowTheTextIsCutChangesNothing) {
   std::mt19937 random(11);
   for (int round = 0; round < 3000; ++round) {
-    // Few letters, so that strings overlap with themselves, each other and the text.
+    // The texts have few letters, so that strings overlap with themselves, each other and the text.
     const auto letters = [&](std::size_t most) {
       std::string text;
       for (std::size_t i = 1 + random() % most; i > 0; --i) {

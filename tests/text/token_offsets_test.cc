@@ -27,7 +27,7 @@ MadeVocabulary sentence_piece(bool add_space_prefix) {
   return made;
 }
 
-// Letters, and no mark: a space becomes the bytes E2 96 81.
+// Makes a vocabulary of letters without a space mark, so that a space becomes the bytes E2 96 81.
 MadeVocabulary without_marks(const std::string& model, bool add_space_prefix) {
   MadeVocabulary made = sentence_piece(add_space_prefix);
   made.model = model;
@@ -65,7 +65,7 @@ TEST(TokenOffsets, TheUnknownTokenTakesOneByteAlsoWhereItsTextStands) {
 TEST(TokenOffsets, BytesThatNoTokenStandsForArePassedOver) {
   MadeVocabulary made;
   made.add("a");
-  made.add("ddx");  // of a piece "dx" that is no token
+  made.add("ddx");  // part of "dx", which is no token
   made.merges = {"d x", "d dx"};
   EXPECT_EQ(places_of(made, "ddddxaqqa"), (Places{2, 5, 8}));
   EXPECT_EQ(places_of(made, "qaq"), (Places{1}));
@@ -82,7 +82,7 @@ Vocabulary vocabulary_of(const MadeVocabulary& made) {
   return load_vocabulary(file.value().metadata()).value();
 }
 
-// The tokens of a text, as an encoder gives them, and what finding them took.
+// The tokens of a text, as an encoder gives them, and the cost of finding them.
 struct Found {
   std::vector<TokenId> ids;
   Places places;
@@ -99,13 +99,14 @@ Found find_all(const MadeVocabulary& made, const Vocabulary& vocabulary, const s
   return found;
 }
 
-// Whether the tokens, put where they were found, cover the text with its marks from one end to the
-// other, but for bytes that no token stands for.
+// Returns whether the tokens, at their offsets, cover the text with its marks from one end to the
+// other, except for bytes without a token.
 testing::AssertionResult cover(const Found& found, const Vocabulary& vocabulary,
                                const std::string& text) {
   const bool has_marks = vocabulary.family != TokenizerFamily::kBytePair;
   std::string marked = vocabulary.add_space_prefix && !text.empty() ? std::string(kSpaceMark) : "";
-  Places starts = {0};  // of the text's bytes, in `marked`; what is put before belongs to the first
+  // For each byte of the text, its offset in `marked`; a mark in front belongs to the first.
+  Places starts = {0};
   for (const char byte : text) {
     marked += has_marks && byte == ' ' ? kSpaceMark : std::string_view(&byte, 1);
     starts.push_back(marked.size());
@@ -127,7 +128,7 @@ testing::AssertionResult cover(const Found& found, const Vocabulary& vocabulary,
     const bool one_byte = found.ids[i] == vocabulary.unknown;
     const bool as_read = !has_marks || vocabulary.types[id] == TokenType::kByte;
     const std::string_view bytes = as_read ? vocabulary.bytes[id] : vocabulary.texts[id];
-    // Bytes of a mark may have been left out on the way to it.
+    // Bytes of a mark may have been dropped before it.
     while (!one_byte && marked.compare(at, bytes.size(), bytes) != 0 &&
            at + 1 < starts[place + 1] && skip_to(at + 1)) {
     }
@@ -140,7 +141,7 @@ testing::AssertionResult cover(const Found& found, const Vocabulary& vocabulary,
   return testing::AssertionFailure() << "nothing covers byte " << at << " of the marked text";
 }
 
-// Pieces of few letters, so that many are alike; some letters, bytes and marks have no token.
+// The pieces have few letters, so that many are alike; some letters, bytes and marks have no token.
 MadeVocabulary random_vocabulary(std::mt19937& random, const std::string& model) {
   const std::vector<std::string> letters = {"a", "b", "d", "x", "\xC3\xA9"};
   const auto has = [&] { return random() % 2 == 0; };
@@ -202,7 +203,7 @@ std::string repeated(const std::string& text, std::size_t times) {
   return all;
 }
 
-// Each would take the square of the text if every token were looked for in all that is left of it.
+// Each case would take quadratic time if every token were searched in the whole rest of the text.
 TEST(TokenOffsets, AreFoundInTimeLinearInTheText) {
   constexpr std::size_t kTimes = 20'000;
   struct Case {
@@ -223,7 +224,7 @@ TEST(TokenOffsets, AreFoundInTimeLinearInTheText) {
   dropped.add("a");
   cases.push_back(
       {"a token at the end of bytes that have none", dropped, std::string(kTimes, 'q') + "a", 1});
-  // The token is one in which a mismatch is found late, again and again.
+  // With this token a mismatch is found late, again and again.
   MadeVocabulary late;
   late.add(std::string(512, 'd') + "x");
   std::string run = "d";

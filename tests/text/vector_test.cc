@@ -1,4 +1,4 @@
-// The texts and ids that llama.cpp publishes beside its vocabularies.
+// Compares with the texts and ids that llama.cpp publishes beside its vocabularies.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -54,7 +54,7 @@ TEST(Vectors, AllPublishedIdsAreReproduced) {
   };
   check_folder(std::string(PAGODA_TEST_DATA) + "/vocab");
   EXPECT_EQ(vocabularies, 4U);
-  // A folder of more vocabularies, such as llama.cpp's models/, for those who have them.
+  // PAGODA_MORE_VOCABULARIES names a folder of further vocabularies, such as llama.cpp's models/.
   if (const char* const more = std::getenv("PAGODA_MORE_VOCABULARIES")) check_folder(more);
 }
 

@@ -1,4 +1,4 @@
-// Vocabularies for tests: those in tests/data/vocab, and small ones made up on the spot.
+// Vocabularies for tests: those in tests/data/vocab, and small ones made in a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ inline std::vector<TokenId> ids(const std::vector<std::uint32_t>& values) {
   return tokens;
 }
 
-// The text of each token as the file writes it.
+// Returns the text of each token as the file writes it.
 inline std::vector<std::string> texts(const Tokenizer& tokenizer,
                                       const std::vector<TokenId>& tokens) {
   std::vector<std::string> result;
@@ -63,7 +63,7 @@ inline std::vector<std::string> texts(const Tokenizer& tokenizer,
   return result;
 }
 
-// A vocabulary written down in a test. Arrays left empty are left out of the file.
+// A vocabulary made in a test. Empty arrays are left out of the file.
 struct MadeVocabulary {
   std::string model = "gpt2";
   std::string pretokenizer = "gpt-2";

@@ -1,4 +1,4 @@
-// What a model's file may say about its tokens, right and wrong.
+// Tests a model's token metadata, right and wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -244,7 +244,7 @@ TEST(Vocabulary, TokensThatEndAGenerationAreKnownByKey) {
   EXPECT_TRUE(tokenizer->ends_generation(TokenId(0)));
   EXPECT_TRUE(tokenizer->ends_generation(TokenId(1)));
   EXPECT_FALSE(tokenizer->ends_generation(TokenId(2)));
-  // A base model may end on a letter; it stays one.
+  // A base model may end on a letter, which stays a normal token.
   EXPECT_EQ(numbers(tokenizer->encode("b", {})), (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(tokenizer->decode(ids({0}), false).value(), "a");
 }

@@ -24,7 +24,7 @@ TEST(WordCache, WordsOfEverySizeHaveTheirOwnKeys) {
   }
 }
 
-// Far more words than slots, alike at both ends: each lookup meets another word's slot.
+// There are far more words than slots, alike at both ends: each lookup finds another word's slot.
 TEST(WordCache, AWordNeverGetsAnothersTokens) {
   std::mt19937 random(11);
   WordCache cache;

@@ -41,7 +41,8 @@ TEST(CheckingTestsTest, ACheckMayBeInAFunctionOfTheFileAlsoFarther) {
 }
 
 TEST(CheckingTestsTest, OtherFunctionsNeedNoCheck) {
-  EXPECT_THAT(found("void f() { go(); }\nclass Desk {\n  void SetUp() { go(); }\n};\n"), IsEmpty());
+  EXPECT_THAT(found("void f() { go(); }\nclass Fixture {\n  void SetUp() { go(); }\n};\n"),
+              IsEmpty());
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Who may include whom: the arrows of ARCHITECTURE.md, and what a .cu must never reach.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,11 @@ std::vector<Include> list_includes(const SourceText& source);
 // that is in no folder the table knows. Files under tests/ and bench/ may include what they need.
 Findings wrong_arrows(const SourceText& source);
 
+// Permissions of the table that no file of src/ uses: a folder or header that `from` may include
+// and never does.
+std::vector<std::string> unused_arrows(const Sources& sources);
+
 // Host libraries that a .cu reaches through our own headers. `sources` holds every file by path.
-Findings host_libraries_in_cuda(const SourceText& source,
-                                const std::map<std::string, SourceText>& sources);
+Findings host_libraries_in_cuda(const SourceText& source, const Sources& sources);
 
 }  // namespace pagoda::tidy

@@ -6,7 +6,9 @@
 namespace pagoda::tidy {
 namespace {
 
+using ::testing::Contains;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Findings arrows(const std::string& path, const std::string& include) {
   return wrong_arrows(read_source(path, "#include \"" + include + "\"\n"));
@@ -66,8 +68,24 @@ TEST(IncludeRulesTest, FilesAreInAKnownFolder) {
   EXPECT_THAT(wrong_arrows(read_source("src/store/a.cc", "")), IsEmpty());
 }
 
+TEST(IncludeRulesTest, APermissionThatNobodyUsesIsFound) {
+  Sources sources;
+  const auto add = [&](const std::string& path, const std::string& text) {
+    sources[path] = read_source(path, text);
+  };
+  add("src/kernels/a.cc", "#include \"gguf/tensor_type.h\"\n#include <device/device.h>\n");
+  add("tests/gguf/a.cc", "#include \"base/result.h\"\n");
+  add("src/kv/memory/a.cc", "#include \"base/result.h\"\n#include \"kv/ids.h\"\n");
+  const std::vector<std::string> unused = unused_arrows(sources);
+  EXPECT_THAT(unused, Not(Contains("kernels/ -> gguf/tensor_type.h")));
+  EXPECT_THAT(unused, Not(Contains("kv/memory/ -> kv/ids.h")));
+  EXPECT_THAT(unused, Contains("kernels/ -> device/"));
+  EXPECT_THAT(unused, Contains("gguf/ -> base/"));
+  EXPECT_THAT(unused, Contains("kv/ -> base/"));
+}
+
 TEST(IncludeRulesTest, CudaFilesReachNoHostLibrary) {
-  std::map<std::string, SourceText> sources;
+  Sources sources;
   const auto add = [&](const std::string& path, const std::string& text) {
     sources[path] = read_source(path, text);
   };

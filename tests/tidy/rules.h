@@ -29,8 +29,8 @@ Findings empty_names(const SourceText& source);
 Findings legacy_stream_work(const SourceText& source);
 
 // Functions of the C library whose last bits differ from one host to the next (std::sin, std::pow),
-// where answers are computed: engine, kernels, kv, model. The CUDA kernels' twin, which tests
-// compare within bounds, passes.
+// where answers are computed: engine, kernels, kv, model. The CUDA kernels' reference, which
+// tests compare within bounds, passes.
 Findings library_mathematics(const SourceText& source);
 
 // A // line that reads like a statement, and #if 0. Told from prose by its shape (an assignment, a

@@ -140,4 +140,9 @@ std::string_view extension(std::string_view path) {
 
 bool is_header(std::string_view path) { return extension(path) == "h" || extension(path) == "cuh"; }
 
+std::string_view folder_of(std::string_view path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
 }  // namespace pagoda::tidy

@@ -5,6 +5,7 @@
 // understand trigraphs, nor a // comment continued by a backslash.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,16 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+// Every file by its path, and findings of rules that look at all files together.
+using Sources = std::map<std::string, SourceText>;
+struct PlacedFinding {
+  std::string path;
+  Finding finding;
+
+  bool operator==(const PlacedFinding&) const = default;
+};
+using PlacedFindings = std::vector<PlacedFinding>;
+
 // Without line ends; a last line without one counts.
 std::vector<std::string_view> split_lines(std::string_view text);
 int line_of(std::string_view text, std::size_t offset);
@@ -38,5 +49,7 @@ bool is_word(char c);  // part of an identifier or number
 // "h" of "src/base/result.h", empty without one.
 std::string_view extension(std::string_view path);
 bool is_header(std::string_view path);
+// "src/base" of "src/base/result.h".
+std::string_view folder_of(std::string_view path);
 
 }  // namespace pagoda::tidy

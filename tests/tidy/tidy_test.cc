@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <sstream>
 #include <string>
 
@@ -12,6 +11,8 @@
 #include "tidy/function_length.h"
 #include "tidy/include_rules.h"
 #include "tidy/rules.h"
+#include "tidy/type_rules.h"
+#include "tidy/word_rules.h"
 
 namespace pagoda::tidy {
 namespace {
@@ -32,8 +33,8 @@ bool is_source(const std::string& path) {
   return end == "h" || end == "cc" || end == "cu" || end == "cuh" || end == "cpp" || end == "hpp";
 }
 
-std::map<std::string, SourceText> read_tree() {
-  std::map<std::string, SourceText> sources;
+Sources read_tree() {
+  Sources sources;
   for (auto at = fs::recursive_directory_iterator(kRoot); at != fs::recursive_directory_iterator();
        ++at) {
     const std::string path = at->path().lexically_relative(kRoot).generic_string();
@@ -46,8 +47,8 @@ std::map<std::string, SourceText> read_tree() {
   return sources;
 }
 
-const std::map<std::string, SourceText>& tree() {
-  static const std::map<std::string, SourceText> kTree = read_tree();
+const Sources& tree() {
+  static const Sources kTree = read_tree();
   return kTree;
 }
 
@@ -59,6 +60,12 @@ void expect_none(const std::function<Findings(const SourceText&)>& rule) {
   }
 }
 
+void expect_none(const PlacedFindings& findings) {
+  for (const auto& [path, finding] : findings) {
+    ADD_FAILURE_AT((kRoot / path).c_str(), finding.line) << finding.message;
+  }
+}
+
 TEST(TidyTest, TheWalkFindsTheTree) {
   EXPECT_TRUE(tree().contains("src/base/result.h"));
   EXPECT_TRUE(tree().contains("tests/tidy/tidy_test.cc"));
@@ -66,6 +73,12 @@ TEST(TidyTest, TheWalkFindsTheTree) {
 }
 
 TEST(TidyTest, IncludesFollowTheArrows) { expect_none(wrong_arrows); }
+
+TEST(TidyTest, EveryArrowIsUsed) {
+  for (const std::string& arrow : unused_arrows(tree())) {
+    ADD_FAILURE() << "nobody uses the permission " << arrow;
+  }
+}
 
 TEST(TidyTest, CudaReachesNoHostLibrary) {
   expect_none([](const SourceText& source) { return host_libraries_in_cuda(source, tree()); });
@@ -82,6 +95,14 @@ TEST(TidyTest, NoStrayBlanks) { expect_none(stray_blanks); }
 TEST(TidyTest, HeadersBeginOnce) { expect_none(missing_pragma_once); }
 
 TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
+
+TEST(TidyTest, WordsArePlain) { expect_none(metaphors); }
+
+TEST(TidyTest, FlagsAreNamedInTheCommandLineAlone) { expect_none(flags_below_the_command_line); }
+
+TEST(TidyTest, ATypeNameIsInOneFolder) { expect_none(types_in_two_folders(tree())); }
+
+TEST(TidyTest, ClassesAreSmall) { expect_none(classes_too_long(tree())); }
 
 TEST(TidyTest, NothingRunsOnTheLegacyStream) { expect_none(legacy_stream_work); }
 

@@ -1,4 +1,4 @@
-// What the flags of a server say of who may ask it, besides keys.
+// The server options that decide who has access, besides keys.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace pagoda::server {
 
 struct AccessRules {
-  std::vector<std::string> cors_origins = {};  // "https://chat.example.com"; "*": all
-  // What may stand in Host besides addresses and localhost; "*": all.
+  std::vector<std::string> cors_origins = {};  // "https://chat.example.com"; "*" allows all
+  // Names that Host may carry besides addresses and localhost; "*" allows all.
   std::vector<std::string> own_names = {};
-  bool checks_host_with_keys = false;  // without keys it is always checked
+  bool checks_host_with_keys = false;  // without keys Host is always checked
   bool metrics_need_admin = false;
 };
 

@@ -1,4 +1,4 @@
-// Who sent a request, and what it may do.
+// The sender of a request, and its rights.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@ namespace pagoda::server {
 class KeyRing;
 
 struct Caller {
-  bool is_known = false;  // else nobody: without a key where one is needed
+  bool is_known = false;  // false: it has no valid key where one is needed
   bool is_admin = false;
   bool may_publish = false;
   engine::TenantId tenant = {};
   std::string tenant_name = {};
-  std::int32_t priority_min = INT32_MIN;     // the most urgent that it may ask for
-  std::shared_ptr<const KeyRing> keys = {};  // that it was found in; none where all may ask
+  std::int32_t priority_min = INT32_MIN;  // the most urgent priority that its requests may have
+  // The key ring that it was found in; nullptr when no key is needed.
+  std::shared_ptr<const KeyRing> keys = {};
 
-  // What its blocks are kept under. Without keys that is cache_salt itself; with them it depends on
-  // the tenant too, so that no cache_salt joins two tenants.
+  // Returns the salt of its blocks. Without keys that is cache_salt itself; with keys the salt also
+  // depends on the tenant, so that no cache_salt lets two tenants share blocks.
   std::string salt(std::string_view cache_salt) const;
 };
 

@@ -13,7 +13,7 @@ using Digest = std::array<std::uint8_t, 32>;
 Digest sha256(std::string_view bytes);
 Digest hmac_sha256(std::string_view key, std::string_view bytes);
 
-// Takes the same time wherever they differ.
+// The time does not depend on where the digests differ.
 bool equal_in_constant_time(const Digest& a, const Digest& b);
 
 std::string to_hex(const Digest& digest);

@@ -1,8 +1,8 @@
-// By which name a server was asked.
+// Checks the name by which a client reached the server, against DNS rebinding.
 //
-// Whoever owns a name can make it point here, and the browser then takes the pages of that name for
-// ours: they may read every reply. Keys protect against that; without them a request must name an
-// address, localhost, or a name that the operator gave.
+// The owner of a name can make it resolve to this server, and a browser then lets pages of that
+// name read every reply. Keys protect against this; without keys a request must name an address,
+// localhost, or a name that the operator allowed.
 #pragma once
 
 #include "server/access/access_rules.h"
@@ -10,7 +10,7 @@
 
 namespace pagoda::server {
 
-// A request that names no host at all comes from no browser.
+// A request without any host does not come from a browser and passes.
 bool is_for_us(const HttpRequest& request, const AccessRules& rules, bool has_keys);
 
 }  // namespace pagoda::server

@@ -26,7 +26,7 @@ struct LimitName {
   std::uint32_t engine::TenantLimits::*narrow = nullptr;
 };
 
-// The names of engine::TenantLimits, but for the weight.
+// The limits of engine::TenantLimits except the weight.
 constexpr std::array<LimitName, 7> kLimits = {{
     {.name = "answers_running", .narrow = &engine::TenantLimits::sequences_running},
     {.name = "requests_queued", .narrow = &engine::TenantLimits::requests_queued},
@@ -71,7 +71,7 @@ Status check_name(std::string_view name) {
         fmt::format("is no tenant's name, expected up to {} of a-z A-Z 0-9 _ - .", kNameBytesMax));
   }
   if (name == kDefaultTenant) {
-    return refusal(fmt::format("{} is the tenant of --api-key", kDefaultTenant));
+    return refusal(fmt::format("{} is the tenant of the server option api_key", kDefaultTenant));
   }
   return ok_status();
 }
@@ -99,12 +99,12 @@ class Parser {
     if (words.front() == "key") return take_key(words);
     return refusal("begins no line, expected tenant or key");
   }
-  // Where the last line was refused: "3: word 2".
+  // Names where the last line was refused: "3: word 2".
   std::string place() const { return fmt::format("{}: word {}", line_, word_ + 1); }
   KeyList take() { return std::move(list_); }
 
  private:
-  // The word of the line that is read from now on; one behind its end is missing.
+  // Reads word `index` of the line; a word behind the line's end is missing.
   std::string_view word(const std::vector<std::string_view>& words, std::size_t index) {
     word_ = index;
     return index < words.size() ? words[index] : std::string_view();
@@ -185,7 +185,7 @@ class Parser {
   }
 
   int line_ = 0;
-  std::size_t word_ = 0;  // counted from 0
+  std::size_t word_ = 0;  // counts from 0
   KeyList list_;
   std::map<std::string, int> tenant_lines_;
   std::map<Digest, int> key_lines_;

@@ -1,4 +1,4 @@
-// The file that says who may ask: tenants with their limits, and the keys that speak for them.
+// The key file: tenants with their limits, and the keys of each.
 //
 //   # what follows a # is a comment
 //   tenant acme  weight=2 answers_running=16 tokens_per_minute=60000
@@ -27,28 +27,28 @@ inline constexpr std::size_t kTenantsMax = 4096;
 struct ListedTenant {
   std::string name;
   engine::TenantLimits limits = {};
-  std::int32_t priority_min = 0;  // the most urgent that its requests may ask for
+  std::int32_t priority_min = 0;  // the most urgent priority that its requests may have
 };
 
 struct ListedKey {
   Digest digest;
   std::string tenant;
-  bool may_publish = false;  // parts of its prompts for everyone
+  bool may_publish = false;  // may share parts of its prompts with everyone
   bool is_admin = false;
 };
 
 struct KeyList {
   std::vector<ListedTenant> tenants;
   std::vector<ListedKey> keys;
-  bool shows_keys = false;         // one of them stands there itself, not as its hash
-  bool is_open_to_others = false;  // the file, not to its owner alone
+  bool shows_keys = false;         // a key is in the file itself, not as its hash
+  bool is_open_to_others = false;  // others than the owner may read the file
 };
 
-// Up to 512 visible ASCII characters: what can stand in a file and in a header.
+// A key has up to 512 visible ASCII characters, so that it fits a line of the file and a header.
 Status check_key(std::string_view key);
 
-// Errors name line and word, "keys.txt:3: word 2: …", and show no word of the text: whatever stands
-// in the wrong place may be a key.
+// Errors name line and word, "keys.txt:3: word 2: …", and repeat no word of the text, because a
+// misplaced word may be a key.
 Result<KeyList> parse_keys(std::string_view text, const std::string& name);
 Result<KeyList> read_key_file(const std::string& path);
 

@@ -8,7 +8,7 @@
 namespace pagoda::server {
 namespace {
 
-// The token of "Bearer TOKEN"; schemes are compared without regard to case.
+// Returns the token of "Bearer TOKEN"; schemes are compared without regard to case.
 std::string_view bearer_token(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   const bool is_bearer =

@@ -1,4 +1,4 @@
-// The keys that are good at one moment. Immutable: a file that is read again makes another.
+// The keys that are valid at one moment. Immutable: reading the key file again makes another ring.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,15 @@
 
 namespace pagoda::server {
 
-// The tenant of --api-key, and of everyone where there are no keys: engine tenant 0.
+// The tenant of the server option api_key, and of every caller where there are no keys: engine
+// tenant 0.
 inline constexpr std::string_view kDefaultTenant = "default";
 
-// Every tenant that was ever named, by the number that the engine knows it by.
+// Registers every tenant that was ever named, by its number in the engine.
 class TenantRegistry {
  public:
   engine::TenantId register_tenant(const ListedTenant& tenant);
-  // What Engine's options and set_tenants() take: tenants 1, 2, …
+  // Returns tenants 1, 2, …, as EngineOptions and set_tenants() take them.
   const std::vector<engine::NamedTenant>& tenants() const { return tenants_; }
 
  private:
@@ -28,11 +29,11 @@ class TenantRegistry {
 
 class KeyRing : public std::enable_shared_from_this<KeyRing> {
  public:
-  // `tenants` gets those of the list; `secret` is what salts are made with.
+  // Adds the list's tenants to `tenants`; `secret` is the key of the salts.
   static std::shared_ptr<const KeyRing> make(const KeyList& list, TenantRegistry& tenants,
                                              std::string secret);
 
-  // Nobody when the key is not good. The time it takes does not depend on the key.
+  // Returns an unknown caller when the key is not valid. The time does not depend on the key.
   Caller find(std::string_view key) const;
   const std::string& secret() const { return secret_; }
   const std::vector<ListedTenant>& tenants() const { return tenants_; }
@@ -49,11 +50,11 @@ class KeyRing : public std::enable_shared_from_this<KeyRing> {
   std::string secret_;
 };
 
-// A key that was given by itself: of the default tenant, for everything.
+// Makes a key of the default tenant with every right, for a key that was given without a file.
 ListedKey key_for_everything(std::string_view key);
 
-// From the value of an Authorization header. `keys` is none where all may ask: everyone is then the
-// default tenant and may do everything.
+// Identifies a caller by its Authorization header. `keys` is nullptr when no key is needed: every
+// caller is then the default tenant with every right.
 Caller identify(std::string_view authorization, const std::shared_ptr<const KeyRing>& keys);
 
 }  // namespace pagoda::server

@@ -1,7 +1,7 @@
-// Requests that a browser sends for a page: whose pages may ask.
+// Checks which pages may send requests through a browser (CORS).
 //
-// A browser names the page's origin. Pages of the server itself may ask, pages of others where
-// --cors-origin names them. Which names are the server's own is decided before (access/host.h).
+// A browser names the page's origin. Pages of the server itself may ask, and pages of the origins
+// in AccessRules::cors_origins. access/host.h has already decided which names are the server's own.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace pagoda::server {
 
-// `allowed`: "https://chat.example.com"; "*": all.
+// `allowed` holds origins such as "https://chat.example.com"; "*" allows all.
 bool may_ask(const HttpRequest& request, const std::vector<std::string>& allowed);
 
-// What tells the browser that the page may read the reply; nothing for other clients.
+// Returns the headers by which the browser lets the page read the reply; none for other clients.
 HeaderList origin_headers(const HttpRequest& request, const std::vector<std::string>& allowed);
 
-// Before some requests a browser asks whether it may: the reply, for an origin that may.
+// A preflight request asks whether the real one may follow; the reply allows it.
 bool is_preflight(const HttpRequest& request);
 HttpReply preflight_reply();
 

@@ -1,4 +1,5 @@
-// What an endpoint asks of who calls it. The table of endpoints (router.cc) has one for each.
+// The access level that an endpoint requires of its caller. The table of endpoints (router.cc)
+// names one for each.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,13 @@
 namespace pagoda::server {
 
 enum class Access : std::uint8_t {
-  kAnyone,   // says nothing that an outsider may not know
-  kKey,      // shows and changes the caller's own alone
-  kAdmin,    // shows or changes more than that
-  kMetrics,  // as kAnyone, or as kAdmin where the server was told so
+  kAnyone,   // shows nothing that an outsider may not know
+  kKey,      // shows and changes the caller's own data alone
+  kAdmin,    // shows or changes data of others
+  kMetrics,  // kAnyone, or kAdmin where metrics_need_admin
 };
 
-// Throws ApiError: 401 for nobody, 403 for who may not.
+// Throws ApiError: 401 for an unknown caller, 403 for a caller without this right.
 void require(Access level, const Caller& caller, bool metrics_need_admin);
 
 }  // namespace pagoda::server

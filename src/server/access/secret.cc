@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBytesMin = 16;
 constexpr std::size_t kBytesMax = 4096;
-constexpr std::size_t kFileBytesMax = 2 * kBytesMax;  // with ends of lines
+constexpr std::size_t kFileBytesMax = 2 * kBytesMax;  // allows for line ends
 
 Error io_error(const std::string& path, const char* what) {
   return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
@@ -32,7 +32,7 @@ Result<std::string> fresh_secret() {
   return to_hex(bytes);
 }
 
-// The whole file appears at once or not at all; one that came meanwhile stays.
+// Creates the whole file atomically; a file that another process created meanwhile stays.
 Status make_file(const std::string& path, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);

@@ -1,4 +1,4 @@
-// The server's secret: what salts are made with. Servers that share a store of blocks share it.
+// The server's secret, the HMAC key of salts. Servers that share a store share the secret.
 #pragma once
 
 #include <string>
@@ -7,12 +7,11 @@
 
 namespace pagoda::server {
 
-// The bytes of a file but for the line's end; 16 to 4096 of them. A file that others may read is
-// refused.
+// Reads 16 to 4096 bytes from a file, without the line end. A file that others may read is refused.
 Result<std::string> read_secret(const std::string& path);
 
-// The same, and where there is no such file one is made, readable by its owner alone: of several
-// servers that start at once all get the same.
+// Reads the file, or creates one that its owner alone can read: servers that start at the same time
+// all get the same secret.
 Result<std::string> read_or_make_secret(const std::string& path);
 
 }  // namespace pagoda::server

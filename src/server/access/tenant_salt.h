@@ -1,5 +1,5 @@
-// The salt that a tenant's blocks get. Neither the tenant's name nor its own cache_salt can be read
-// from it without the server's secret, and no two pairs of them have the same.
+// Derives the salt of a tenant's blocks. Without the server's secret neither the tenant's name nor
+// its cache_salt can be read from the salt, and no two pairs of them share one.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace pagoda::server {
 std::string tenant_salt(std::string_view secret, std::string_view tenant,
                         std::string_view cache_salt);
 
-// 8 bytes that stand for a tenant in stores outside, by which its pages are removed.
+// Returns 8 bytes that stand for a tenant in stores; its pages are removed by them.
 std::string tenant_tag(std::string_view secret, std::string_view tenant);
 
 }  // namespace pagoda::server

@@ -14,7 +14,8 @@ using kv::EvictionCause;
 using kv::Explanation;
 using kv::MissReason;
 
-constexpr std::uint64_t kContextTokens = 16;  // before the change, to see whole words
+// Tokens shown before the change, so that words are whole.
+constexpr std::uint64_t kContextTokens = 16;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -28,12 +29,12 @@ Json token_json(TokenId token, const text::Tokenizer& tokenizer) {
   return {{"id", token.value()}, {"text", tokenizer.bytes_of(token)}};
 }
 
-// Both texts around the place where the match stopped, and where they part.
+// Both texts around the token where the match stopped, and where they differ.
 struct Parting {
   std::string asked;
   std::string stored;
-  std::size_t at = 0;     // in both
-  std::size_t bytes = 0;  // of it in the token at which the match stopped
+  std::size_t at = 0;     // the byte where they differ, in both texts
+  std::size_t bytes = 0;  // its offset in the token at which the match stopped
 };
 
 Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer) {
@@ -107,7 +108,7 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
     case MissReason::kTooShort:
       return "a prompt of one token is always computed";
     case MissReason::kSharingOff:
-      return "prefix caching is off: start the server without --no-enable-prefix-caching";
+      return "prefix caching is off: turn on the server option enable_prefix_caching";
     case MissReason::kPromptLogprobs:
       return fmt::format(
           "log-probabilities of the prompt need all of it computed: without them {} tokens would "

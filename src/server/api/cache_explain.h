@@ -1,5 +1,5 @@
-// "cache_explain": true: what of a prompt the cache had, where the match ended and why, and what
-// would make it longer.
+// "cache_explain": true adds how much of a prompt the cache had, where the match ended and why, and
+// a change that would make the match longer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a request may ask for depends on who sends it.
+// Applies the caller's rights to a request.
 #pragma once
 
 #include "server/access/caller.h"
@@ -6,8 +6,8 @@
 
 namespace pagoda::server {
 
-// The request becomes its caller's: tenant, the salt its blocks are kept under, and no more urgent
-// than its tenant may be. Throws ApiError (403) where it would publish and may not.
+// Gives the request its caller's tenant and salt, and limits its priority to the tenant's. Throws
+// ApiError (403) when the request would publish and its caller may not.
 void bind_to_caller(CompletionRequest& request, const Caller& caller);
 
 }  // namespace pagoda::server

@@ -20,7 +20,7 @@ std::string lower(std::string_view text) {
   return lowered;
 }
 
-// Up to the spaces around byte `at`.
+// Returns the word around byte `at`, delimited by spaces.
 std::string_view word_at(std::string_view text, std::size_t at) {
   std::size_t begin = std::min(at, text.size());
   while (begin > 0 && !is_space(text[begin - 1]) && at - begin < kWordBytesMax) --begin;
@@ -29,7 +29,7 @@ std::string_view word_at(std::string_view text, std::size_t at) {
   return text.substr(begin, end - begin);
 }
 
-// The words on both sides of one that is a view into the text, with itself.
+// Returns the word, which is a view into the text, with its neighbours on both sides.
 std::string_view with_neighbours(std::string_view text, std::string_view word) {
   auto begin = static_cast<std::size_t>(word.data() - text.data());
   std::size_t end = begin + word.size();
@@ -42,7 +42,7 @@ std::string_view with_neighbours(std::string_view text, std::string_view word) {
   return text.substr(begin, end - begin);
 }
 
-// Digits become 9, letters a.
+// Returns the word with digits as 9 and letters as a.
 std::string shape_of(std::string_view word) {
   std::string shape;
   for (const char c : word) shape += is_digit(c) ? '9' : is_letter(c) ? 'a' : c;
@@ -68,7 +68,7 @@ bool is_number(std::string_view word) {
          std::none_of(word.begin(), word.end(), is_letter);
 }
 
-// Long, and digits among letters.
+// An id is long and has digits among its letters.
 bool is_id(std::string_view word) {
   return word.size() >= 8 && std::any_of(word.begin(), word.end(), is_digit) &&
          std::any_of(word.begin(), word.end(), is_letter);

@@ -1,5 +1,5 @@
-// What kind of text it is that differs between a prompt and what the cache has: dates, times,
-// counters and ids near a prompt's beginning are what most often keeps it from being found.
+// Classifies the text that differs between a prompt and the cache: dates, times, counters and ids
+// near a prompt's start are the most common reasons for a miss.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 namespace pagoda::server {
 
 struct ChangingText {
-  std::string_view asked;   // the word in which the texts part, as asked
-  std::string_view stored;  // and as the cache has it
+  std::string_view asked;   // the differing word of the prompt
+  std::string_view stored;  // the differing word of the cached text
   std::string_view kind;    // "a date", "a time", "a number", "an id", or empty
 };
 
-// Two texts that part at byte `at`. Views into them.
+// Compares two texts that differ from byte `at` on; the result holds views into them.
 ChangingText changing_text(std::string_view asked, std::string_view stored, std::size_t at);
 
 }  // namespace pagoda::server

@@ -10,8 +10,8 @@
 namespace pagoda::server {
 namespace {
 
-// What a thread that others wait for may do: some milliseconds, which is enough for conversations
-// of 64 KiB in the templates of today.
+// The limit for a connection's thread: some milliseconds, which is enough for conversations of 64
+// KiB in current templates.
 constexpr text::jinja::RenderLimits kShort = {.steps = 50'000, .bytes = 16U << 20};
 
 void check_part(const Json& part, const std::string& path) {
@@ -28,8 +28,7 @@ void check_part(const Json& part, const std::string& path) {
   fields.text("text");
 }
 
-// What templates and their readers take for granted of an element of `tools`, `documents` and the
-// like: it is an object.
+// Reads an array of objects, as templates expect of `tools`, `documents` and the like.
 const Json* read_objects(const Fields& fields, std::string_view name) {
   const Json* const array = fields.array(name);
   for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
@@ -78,7 +77,7 @@ void read_messages(const Fields& fields) {
   }
 }
 
-// A body may be large: nothing of it is copied.
+// Moves a member out of the body, which may be large, without a copy.
 Json take_member(Json& body, const char* name) {
   const auto found = body.find(name);
   return found == body.end() ? Json(nullptr) : std::exchange(*found, nullptr);
@@ -95,7 +94,7 @@ text::Conversation read_conversation(Json& body) {
   conversation.tools = take_member(body, "tools");
   conversation.documents = take_member(body, "documents");
   if (has_kwargs) conversation.kwargs = take_member(body, "chat_template_kwargs");
-  // Templates of models that reason read it under this name.
+  // Templates of reasoning models read the effort under this name.
   const std::optional<std::string_view> effort = fields.text("reasoning_effort");
   if (effort && !conversation.kwargs.contains("reasoning_effort")) {
     conversation.kwargs["reasoning_effort"] = *effort;
@@ -117,8 +116,8 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   const text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
-                   fmt::format("messages: the model \"{}\" has no chat template; start the server "
-                               "with --chat-template FILE, or use /v1/completions",
+                   fmt::format("messages: the model \"{}\" has no chat template; give the server "
+                               "option chat_template, or use /v1/completions",
                                model.name()),
                    "messages", "no_chat_template");
   }

@@ -1,4 +1,4 @@
-// Messages to a prompt: what /v1/chat/completions, /render and /tokenize do alike.
+// Renders messages to a prompt, for /v1/chat/completions, /render and /tokenize alike.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct ChatPrompt {
   text::PromptTokens tokens;
 };
 
-// On what terms a body is read.
+// The limits under which a body is read.
 struct ReadingTerms {
-  ReadingMemory& memory;      // of what is made on the way
-  bool may_take_long = true;  // else a template that takes its time throws TakesLong
+  ReadingMemory& memory;      // counts the memory of intermediate values
+  bool may_take_long = true;  // false: a template beyond the limit throws TakesLong
 };
 
-// Thrown by a reading that goes on for longer than it may where it runs. It left nothing behind:
-// the same can be read again elsewhere.
+// Thrown when reading takes longer than this thread allows. Nothing has changed: the same body can
+// be read again on a text worker.
 struct TakesLong {};
 
-// Takes messages, tools, documents and the template's options out of a body. Nothing when the
-// prompt has more than `tokens_max` tokens. Throws ApiError, TakesLong.
+// Takes messages, tools, documents and the template's options out of a body. Returns nothing when
+// the prompt has more than `tokens_max` tokens. Throws ApiError and TakesLong.
 std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                            const ReadingTerms& terms, std::uint64_t tokens_max);
 

@@ -48,7 +48,7 @@ Piece ChoiceText::push(const SentToken& sent) {
     return piece;
   }
   std::string text = detokenizer_.push(sent.token);
-  // As in vLLM, text of the first min_tokens is no part of a stop.
+  // As in vLLM, the text of the first min_tokens tokens cannot be part of a stop string.
   piece.text = tokens_ <= tokens_min_ ? std::move(text) : stops_.push(text);
   if (stops_.match()) {
     ended_ = true;

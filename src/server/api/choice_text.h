@@ -1,5 +1,5 @@
-// One choice's tokens as the client gets them: text that is whole characters and cannot turn out
-// to belong to a stop string, with the tokens and scores it is made of.
+// Turns one choice's tokens into text for the client: whole characters that can no longer turn out
+// to belong to a stop string, with their tokens and scores.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,31 @@ namespace pagoda::server {
 
 using OptionalScore = std::optional<engine::TokenScore>;
 
-// A part of a choice; parts appended in order are the whole.
+// A part of a choice; parts appended in order make the whole.
 struct Piece {
   std::string text;
   std::vector<TokenId> tokens;
-  std::vector<OptionalScore> scores;  // one per token where asked for; a prompt's first has none
-  std::string_view finish_reason;     // empty while the choice goes on
-  Json stop_reason;                   // the stop string or stop token id that ended it, or null
+  // One per token where requested; a prompt's first token has none.
+  std::vector<OptionalScore> scores;
+  std::string_view finish_reason;  // empty while the choice goes on
+  Json stop_reason;                // the stop string or stop token id that ended it, or null
 
   void append(Piece next);
 };
 
-// Whether anything of the prompt shows: else the output's first space is the one that tokenizers
-// put before a text.
+// Returns whether the prompt shows any text. If not, the output's first space is the one that
+// tokenizers put before a text.
 bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bool special);
 
 class ChoiceText {
  public:
-  // `continues`: something of the prompt shows (has_visible_text). The tokenizer must outlive this.
+  // `continues` is has_visible_text() of the prompt. The tokenizer must outlive the ChoiceText.
   ChoiceText(const text::Tokenizer& tokenizer, const CompletionRequest& request, bool continues);
 
   Piece push(const SentToken& sent);
-  // The engine's end of the sequence: what was held back.
+  // Ends the choice when its sequence has ended, and returns the text that was held back.
   Piece finish(engine::FinishReason reason);
-  // After a stop string or finish(). What the engine computed meanwhile is not part of the choice.
+  // True after a stop string or finish(). Tokens that the engine computed meanwhile are dropped.
   bool ended() const { return ended_; }
   std::uint64_t tokens() const { return tokens_; }
 

@@ -20,7 +20,7 @@ void assign(Target& target, const std::optional<Value>& value) {
   if (value) target = static_cast<Target>(*value);
 }
 
-// {"50256": -100}
+// Reads {"50256": -100}.
 void read_logit_bias(const Fields& fields, engine::SamplingParams& sampling) {
   const Json* const biases = fields.object("logit_bias");
   if (biases == nullptr) return;
@@ -29,7 +29,8 @@ void read_logit_bias(const Fields& fields, engine::SamplingParams& sampling) {
   for (const auto& [key, value] : biases->items()) {
     std::uint32_t token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    const bool is_plain = key == "0" || !key.starts_with('0');  // a token has one name
+    // "007" is refused, so that a token has one name.
+    const bool is_plain = key == "0" || !key.starts_with('0');
     if (error != std::errc() || end != key.data() + key.size() || !is_plain) {
       throw ApiError(400, fmt::format("{}: \"{}\" is not a token id", path, key), path);
     }
@@ -45,7 +46,7 @@ void read_sampling(const Fields& fields, std::uint32_t sequences_max,
   constexpr double kNumberMax = std::numeric_limits<float>::max();
   sampling.temperature = 1.0f;  // OpenAI's default
   assign(sampling.temperature, fields.number("temperature", 0, 100));
-  // Above 0: the engine holds them against that, and says so.
+  // The lower limit is below the engine's, whose error says what is allowed.
   assign(sampling.top_p, fields.number("top_p", -kNumberMax, kNumberMax));
   assign(sampling.min_p, fields.number("min_p", 0, 1));
   assign(sampling.repetition_penalty, fields.number("repetition_penalty", -kNumberMax, kNumberMax));

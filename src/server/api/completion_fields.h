@@ -12,28 +12,29 @@ namespace pagoda::server {
 
 inline constexpr std::int64_t kLogprobsMax = 20;
 
-// Sampling, ends, priority, salt, streaming. What differs (prompts, lengths, log-probabilities) is
-// read by the caller. `sequences_max` is what `n` is held against.
+// Reads sampling, stop conditions, priority, salt and streaming. The caller reads what differs:
+// prompts, lengths and log-probabilities. `n` may be at most `sequences_max`.
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request);
 
-// Where the output's length stands in the body, for errors: "max_tokens".
+// The body's field for the output length, for errors: "max_tokens".
 struct OutputLength {
   std::optional<std::uint32_t> tokens;
   std::string field;
 };
 
-// The choices asked for against what the engine computes at once: before anything is made for each.
+// Checks the number of choices against the engine's limit, before anything is allocated for them.
 void check_choices(const CompletionRequest& request, const ServedModel& model);
 
-// A prompt that the context does not hold; its exact length is nobody's business to find out.
+// Refuses a prompt that exceeds the context, without its exact length, which would cost time to
+// compute.
 [[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context);
 
-// Holds every prompt and the length asked for against the context; `prompt_field` is for errors.
+// Checks every prompt and the requested length against the context; errors name `prompt_field`.
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const OutputLength& length);
 
-// Throws for fields that would change the output and are not supported. `choices` is the request's
+// Throws ApiError for unsupported fields that would change the output. `choices` is the request's
 // n.
 void refuse_unsupported(const Fields& fields, std::uint32_t choices);
 

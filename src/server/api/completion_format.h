@@ -1,4 +1,4 @@
-// How chat completions and text completions put choices into JSON.
+// Formats choices as JSON for chat completions and text completions.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace pagoda::server {
 
-// One choice among those of a request.
+// The state of one of a request's choices.
 struct ChoiceState {
   std::uint32_t index = 0;
   const Prompt* prompt = nullptr;
-  std::span<const engine::TokenScore> prompt_scores = {};  // where asked for
+  std::span<const engine::TokenScore> prompt_scores = {};  // where requested
   std::uint64_t seed = 0;
   bool opened = false;           // its stream has begun
-  std::uint64_t characters = 0;  // of its tokens that were put already, for text_offset
+  std::uint64_t characters = 0;  // characters of its tokens that were sent, for text_offset
 };
 
 class CompletionFormat {
@@ -29,22 +29,22 @@ class CompletionFormat {
   virtual std::string_view object() const = 0;
   virtual std::string_view chunk_object() const = 0;
 
-  // The choice of the chunk that begins a choice's stream; null when there is none.
+  // Returns the chunk that begins a choice's stream; null when there is none.
   virtual Json opening(ChoiceState& state) const = 0;
   virtual Json chunk(ChoiceState& state, const Piece& piece) const = 0;
   virtual Json whole(ChoiceState& state, const Piece& piece) const = 0;
-  // Members beside `choices` of a whole reply, or of a stream's first chunk.
+  // Returns the members beside `choices` of a whole reply or of a stream's first chunk.
   virtual Json extras(const ChoiceState& state) const = 0;
 };
 
-// Request and tokenizer must outlive it.
+// Request and tokenizer must outlive the format.
 std::unique_ptr<CompletionFormat> make_chat_format(const CompletionRequest& request,
                                                    const text::Tokenizer& tokenizer);
 std::unique_ptr<CompletionFormat> make_text_format(const CompletionRequest& request,
                                                    const text::Tokenizer& tokenizer);
 
 Json tokens_json(std::span<const TokenId> tokens);
-// Members that choices of both have once a choice ended: finish_reason, stop_reason, seed.
+// Adds the members of an ended choice in both APIs: finish_reason, stop_reason, seed.
 void add_ending(Json& choice, const ChoiceState& state, const Piece& piece);
 
 }  // namespace pagoda::server

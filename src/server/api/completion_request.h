@@ -1,4 +1,4 @@
-// A chat or text completion, understood: what the engine is asked, and how its outputs are put.
+// A parsed chat or text completion: the engine's request, and how its outputs are formatted.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,26 @@ namespace pagoda::server {
 struct Prompt {
   std::vector<TokenId> tokens;
   std::vector<text::Source> sources;  // one per token
-  std::string text;                   // what `echo` repeats; empty without it
-  text::OriginText rendered;          // of a chat: its text,
-  std::vector<std::size_t> begins;    // and where in it each token begins, in bytes
+  std::string text;                   // the text that `echo` repeats; empty without it
+  text::OriginText rendered;          // the rendered text of a chat
+  std::vector<std::size_t> begins;    // the byte in it at which each token begins
 };
 
-// How outputs are put into words.
+// How outputs become text.
 struct OutputOptions {
-  text::StopStrings stops;  // each choice looks for them with a copy of its own
+  text::StopStrings stops;  // each choice searches with its own copy
   bool show_special_tokens = false;
   bool return_token_ids = false;
   bool echo = false;
-  bool prompt_only = false;                      // echo without an output: max_tokens is 0
-  std::optional<std::uint32_t> logprobs;         // this many beside the chosen token
-  std::optional<std::uint32_t> prompt_logprobs;  // the same, as vLLM reports them
+  bool prompt_only = false;                      // echo without output: max_tokens is 0
+  std::optional<std::uint32_t> logprobs;         // number of alternatives beside the sampled token
+  std::optional<std::uint32_t> prompt_logprobs;  // the same for prompt tokens, as vLLM reports them
 
   bool stream = false;
-  bool include_usage = false;  // a last chunk with it
+  bool include_usage = false;  // a stream ends with a chunk of token counts
 };
 
-// "retain" of a body: how much of each prompt is to stay in the cache.
+// The "retain" field of a body: how much of each prompt stays in the cache.
 struct RetainField {
   double seconds = 0;
   std::uint32_t priority = 0;
@@ -50,20 +50,20 @@ struct RetainField {
 struct CompletionRequest {
   bool is_chat = false;
   std::vector<Prompt> prompts;  // at least one
-  engine::Request engine;       // what is asked for each, but its prompt and seed
+  engine::Request engine;       // the request for each prompt, without its prompt and seed
   std::optional<std::uint64_t> seed;
   OutputOptions output;
   std::optional<RetainField> retain;
-  std::optional<Upto> public_upto;  // "cache_public_upto": shared with everyone
-  std::uint64_t memory_bytes = 0;   // that it takes, about (request_memory.h)
-  ByteBudget::Hold memory = {};     // of them, once it was admitted
+  std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
+  std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
+  ByteBudget::Hold memory = {};     // holds memory_bytes once the request is admitted
 
   std::uint32_t choices_per_prompt() const { return engine.sampling.n; }
 };
 
 struct ReadingTerms;
 
-// Both throw ApiError, that of a chat TakesLong too (chat_prompt.h).
+// Both throw ApiError; read_chat_request also throws TakesLong (chat_prompt.h).
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
 CompletionRequest read_text_request(const Json& body, const ServedModel& model);
 

@@ -6,7 +6,7 @@
 namespace pagoda::server {
 namespace {
 
-// null: it cannot be known.
+// A hit rate that cannot be known is null.
 Json point(std::uint64_t blocks, std::optional<double> hit_rate, const ServedModel& model) {
   return {{"blocks", blocks},
           {"bytes", blocks * model.block_bytes},

@@ -1,4 +1,4 @@
-// The endpoints that compute nothing. All throw ApiError.
+// Endpoints that compute no tokens. All throw ApiError.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@ namespace pagoda::server {
 struct ReadingTerms;  // chat_prompt.h
 
 Json list_models(const ServedModel& model);
-// One of them; 404 when none has this id.
+// Describes one of the model's names; 404 for any other id.
 Json describe_model(const ServedModel& model, const std::string& id);
 // `version` is the program's.
 Json describe_server(const ServedModel& model, const std::string& version);
 Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms);
 Json detokenize(Json body, const ServedModel& model, const ReadingTerms& terms);
 Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms);
-// What requests had retained: their budget, and every grant that runs, without whose it is.
+// Lists the retention budget and every active grant, without its owner.
 Json list_retained(const ServedModel& model);
-// What share of the blocks asked for other sizes and policies would have found.
+// Reports the share of requested blocks that other cache sizes and policies would have hit.
 Json describe_curve(const ServedModel& model);
-// Requests that are sent after the reply find an empty cache, but for what running ones hold: an
-// admin's reset clears everything, another's what is private to its tenant.
+// Clears the cache for requests that are sent after the reply, except blocks that running requests
+// hold: all of it for an admin, the private blocks of its tenant for another caller.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
-// Everything private of a tenant leaves memory and every tier; says what went, what requests that
-// run still hold, and which tier could not be reached: why is written to `log` alone, since it
-// names files and hosts. 404 when there is no such tenant.
+// Removes a tenant's private blocks from memory and from every tier. The reply says what was
+// removed, what running requests still hold, and which tier failed; the reason of a failure goes to
+// `log` alone, because it names files and hosts. 404 when there is no such tenant.
 std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name,
                                              RequestLog& log);
 // A block of the pool has the size of all its pages together.
 HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
                        engine::TenantRemoval removal, RequestLog& log);
-// Who has keys, and the limits that were given to them. `keys` may be nullptr.
+// Lists the tenants that have keys, with their limits. `keys` may be nullptr.
 Json list_tenants(const KeyRing* keys, const std::vector<engine::TenantStats>& now);
 
 }  // namespace pagoda::server

@@ -18,7 +18,7 @@ std::string_view token_bytes(const text::Tokenizer& tokenizer, TokenId token) {
   return tokenizer.visible_bytes(token, true, at_start);
 }
 
-// JSON has no infinity; vLLM's stand-in for a token that cannot come.
+// JSON has no infinity: vLLM writes -9999 for a token of probability 0.
 double finite(float logprob) { return std::max<double>(logprob, -9999.0); }
 
 Json chat_entry(const engine::TokenLogprob& scored, const text::Tokenizer& tokenizer) {
@@ -37,7 +37,7 @@ std::uint64_t characters(std::string_view text) {
   }));
 }
 
-// The best tokens by their text; the chosen one is always among them.
+// Maps the best tokens' texts to log-probabilities; the sampled token is always among them.
 Json text_top(const engine::TokenScore& score, std::uint32_t count,
               const text::Tokenizer& tokenizer) {
   Json top = Json::object();

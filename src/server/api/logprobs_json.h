@@ -1,4 +1,4 @@
-// Log-probabilities as the two APIs put them.
+// Log-probabilities as JSON of the two APIs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace pagoda::server {
 
-// What a token stands for, control tokens as their text; "bytes:\xe2\x82", as in OpenAI's API,
-// where that is no whole character.
+// Returns a token's text, also of control tokens; "bytes:\xe2\x82", as in OpenAI's API, where the
+// token is no whole character.
 std::string token_text(const text::Tokenizer& tokenizer, TokenId token);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs": […]}]}
@@ -23,7 +23,8 @@ Json chat_logprobs(const Piece& piece, std::uint32_t count, const text::Tokenize
 Json text_logprobs(const Piece& piece, std::uint32_t count, const text::Tokenizer& tokenizer,
                    std::uint64_t& offset);
 
-// vLLM's: null for the first token, then {"ID": {"logprob", "rank", "decoded_token"}} for each.
+// Follows vLLM: null for the first token, then {"ID": {"logprob", "rank", "decoded_token"}} for
+// each.
 Json prompt_logprobs(std::span<const engine::TokenScore> scores, std::uint32_t count,
                      const text::Tokenizer& tokenizer);
 

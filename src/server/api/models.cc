@@ -5,7 +5,7 @@
 namespace pagoda::server {
 namespace {
 
-// Requests by what ended their match, and the tokens of their prompts that were computed.
+// Counts requests by the reason that ended their match, with the prompt tokens computed for them.
 Json misses_json(const kv::MissCounters& misses) {
   Json reasons = Json::object();
   for (std::size_t i = 0; i < kv::kMissReasons; ++i) {

@@ -15,7 +15,7 @@ std::uint64_t count_characters(std::string_view text) {
 PromptPosition position_in_chat(const text::OriginText& rendered, std::size_t byte) {
   const std::size_t at = std::min(byte, rendered.size() - 1);
   const text::Origin origin = rendered.origin_at(at);
-  std::size_t begin = 0;  // of the run
+  std::size_t begin = 0;  // the first token of the run
   for (const text::OriginText::Run& run : rendered.runs()) {
     if (run.end > at) break;
     begin = run.end;
@@ -33,7 +33,7 @@ PromptPosition position_of(const Prompt& prompt, std::uint64_t token, std::uint6
   if (!prompt.begins.empty() && !prompt.rendered.empty()) {
     return position_in_chat(prompt.rendered, prompt.begins[token] + bytes);
   }
-  // The text before it, without BOS, which nobody wrote.
+  // The text before the token, without BOS, which nobody wrote.
   std::string before;
   bool at_start = true;
   for (std::uint64_t i = 0; i <= token; ++i) {

@@ -1,4 +1,4 @@
-// Where in a request a token of its prompt was written.
+// Maps a token of a prompt to the position in the request where it was written.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace pagoda::server {
 
 struct PromptPosition {
   text::Source source = text::Source::kUser;
-  std::optional<std::uint32_t> message;  // of a chat, where the text is a message's
-  // From the beginning of the message's text as the template puts it, or of the prompt: counted in
-  // characters from 0.
+  // The message's index, in a chat whose message holds the text.
+  std::optional<std::uint32_t> message;
+  // In characters from 0: from the start of the message's text as the template renders it, or of
+  // the prompt.
   std::uint64_t character = 0;
 };
 
-// The position of byte `bytes` from the beginning of token `token`, which is one of the prompt's.
+// Returns the position of byte `bytes` of token `token`, which must be one of the prompt's.
 PromptPosition position_of(const Prompt& prompt, std::uint64_t token, std::uint64_t bytes,
                            const text::Tokenizer& tokenizer);
 

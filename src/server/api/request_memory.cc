@@ -7,10 +7,11 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::uint64_t kPromptBytes = 4 << 10;  // of a prompt without its tokens
-constexpr std::uint64_t kChoiceBytes = 4 << 10;  // of a choice here and in the engine
-constexpr std::uint64_t kOptionBytes = 16;  // of a bias or a stop token: each prompt's are checked
-constexpr std::uint64_t kTokenBytes = 32;   // here, in the engine, and its block's name
+constexpr std::uint64_t kPromptBytes = 4 << 10;  // a prompt without its tokens
+constexpr std::uint64_t kChoiceBytes = 4 << 10;  // a choice, here and in the engine
+// A logit bias or a stop token, which each prompt checks.
+constexpr std::uint64_t kOptionBytes = 16;
+constexpr std::uint64_t kTokenBytes = 32;  // here and in the engine, and its part of a block hash
 
 }  // namespace
 
@@ -19,7 +20,7 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
     : request_(request), field_(std::move(field)), prompts_(prompts) {
   const engine::Request& asked = request.engine;
   const std::uint64_t options = asked.sampling.logit_bias.size() + asked.end.stop_token_ids.size();
-  // No factor is so large that the product could not be.
+  // Every factor is small enough that the product cannot overflow.
   take(prompts *
        (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
 }
@@ -29,11 +30,11 @@ void RequestMemory::add(const Prompt& prompt) {
        request_.choices_per_prompt() * repeated_bytes(prompt));
 }
 
-// What each choice of the reply says of the prompt.
+// Returns the bytes of the prompt that each choice of the reply repeats.
 std::uint64_t RequestMemory::repeated_bytes(const Prompt& prompt) const {
   const OutputOptions& output = request_.output;
   const std::uint64_t tokens = prompt.tokens.size();
-  std::uint64_t bytes = 2 * prompt.text.size();  // and its JSON
+  std::uint64_t bytes = 2 * prompt.text.size();  // the text, and its JSON
   if (output.return_token_ids) bytes += tokens * kTokenIdBytes;
   if (output.echo && output.logprobs) bytes += tokens * (*output.logprobs + 2) * kLogprobBytes;
   if (output.prompt_logprobs) bytes += tokens * (*output.prompt_logprobs + 2) * kLogprobBytes;

@@ -1,7 +1,7 @@
-// What a completion takes besides its body, counted while it is read: prompts are tokens, every
-// choice has a state of its own, and some fields repeat the prompt in every choice of the reply. An
-// estimate from above, which follows sizes and not counts: many short prompts are as good as a few
-// long ones.
+// Counts the memory of a completion besides its body, while the request is read: prompts become
+// tokens, every choice has a state, and some fields repeat the prompt in every choice of the reply.
+// The count is an upper estimate that follows sizes and not numbers: many short prompts may take as
+// much as a few long ones.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace pagoda::server {
 
-// Of one request.
+// The limit for one request, in bytes.
 inline constexpr std::uint64_t kRequestMemoryMax = 256 << 20;
 inline constexpr std::uint64_t kTokenIdBytes = 32;   // as JSON, value and text
 inline constexpr std::uint64_t kLogprobBytes = 256;  // as JSON, value and text
 
 class RequestMemory {
  public:
-  // Counts the choices of `prompts` prompts, none of which need have been read; of the request its
-  // options are read here and later. Beyond kRequestMemoryMax this and add() throw ApiError (400)
-  // about `field`.
+  // Counts the choices of `prompts` prompts, which need not have been read yet; the request's
+  // options are read here and later. Beyond kRequestMemoryMax the constructor and add() throw
+  // ApiError (400) about `field`.
   RequestMemory(const CompletionRequest& request, std::size_t prompts, std::string field);
 
   void add(const Prompt& prompt);

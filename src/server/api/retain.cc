@@ -26,7 +26,7 @@ std::optional<RetainField> read_retain(const Fields& fields, bool is_chat) {
   return field;
 }
 
-std::optional<engine::RetainParams> retain_wish(const RetainField& field, const Prompt& prompt) {
+std::optional<engine::RetainParams> retain_params(const RetainField& field, const Prompt& prompt) {
   const std::uint64_t tokens = upto_tokens(field.upto, prompt);
   if (tokens == 0) return std::nullopt;
   return engine::RetainParams{.tokens = tokens,

@@ -1,5 +1,5 @@
-// "retain": {"seconds": 600, "priority": 50, "upto": "system"}: what of a prompt is to stay in the
-// cache, and what became of the wish.
+// "retain": {"seconds": 600, "priority": 50, "upto": "system"}: reads how much of a prompt is to
+// stay in the cache, and reports what was granted.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,9 @@ namespace pagoda::server {
 // Throws ApiError.
 std::optional<RetainField> read_retain(const Fields& fields, bool is_chat);
 
-// For one prompt: a number beyond it means all of it; nothing where it has no system message.
-std::optional<engine::RetainParams> retain_wish(const RetainField& field, const Prompt& prompt);
+// Returns the parameters for one prompt: a number beyond its length means all of it. Returns
+// nothing where the prompt has no system message.
+std::optional<engine::RetainParams> retain_params(const RetainField& field, const Prompt& prompt);
 
 // {"granted": true, "tokens": 64, "blocks": 4, "seconds": 600.0, "priority": 50}, or
 // {"granted": false, "reason": "..."}

@@ -5,12 +5,12 @@
 namespace pagoda::server {
 namespace {
 
-// 0 is no limit, and limits that are not there are left out.
+// A limit of 0 means no limit and is left out.
 void add_limit(Json& tenant, const char* name, std::uint64_t limit) {
   if (limit > 0) tenant[name] = limit;
 }
 
-// What it has now, at most 0.1 s ago.
+// Adds the tenant's current use, at most 0.1 s old.
 void add_use(Json& tenant, const std::vector<engine::TenantStats>& now) {
   const auto& name = tenant["name"].get_ref<const std::string&>();
   const auto same = [&](const engine::TenantStats& one) { return one.name == name; };

@@ -9,7 +9,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::uint32_t kOutputTokensDefault = 16;  // OpenAI's, and vLLM's
+constexpr std::uint32_t kOutputTokensDefault = 16;  // the default of OpenAI and vLLM
 
 [[noreturn]] void refuse_empty(const std::string& path) {
   throw ApiError(400, path + ": is empty", path);
@@ -61,7 +61,7 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
   return prompt;
 }
 
-// A text, token ids, or a batch of either.
+// Reads a text, token ids, or a batch of either.
 void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
   const bool special = fields.boolean("add_special_tokens").value_or(true);
   const Json& prompt = fields.require("prompt");
@@ -90,7 +90,7 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
 OutputLength read_length(const Fields& fields, OutputOptions& output) {
   const auto tokens = fields.integer("max_tokens", output.echo ? 0 : 1, INT32_MAX);
   if (!tokens) return {};
-  // The engine generates one token at least: it is left out.
+  // The engine generates at least one token, which is dropped here.
   output.prompt_only = *tokens == 0;
   return {static_cast<std::uint32_t>(std::max<std::int64_t>(*tokens, 1)), "max_tokens"};
 }

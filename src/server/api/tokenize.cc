@@ -12,11 +12,11 @@
 namespace pagoda::server {
 namespace {
 
-// Texts are counted also where they are longer than the context; there is an end to it.
+// Texts longer than the context are counted too, up to this limit.
 std::uint64_t tokens_max(const ServedModel& model) {
   return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
 }
-constexpr std::size_t kTextBytesMax = 16 << 20;  // of a reply
+constexpr std::size_t kTextBytesMax = 16 << 20;  // the text of a reply
 
 [[noreturn]] void refuse_tokens(const std::string& field, const ServedModel& model) {
   throw ApiError(400, fmt::format("{}: has more than {} tokens", field, tokens_max(model)), field,
@@ -41,7 +41,7 @@ std::vector<TokenId> read_prompt_tokens(Json& body, const ServedModel& model,
   return *std::move(tokens);
 }
 
-// Who wrote which tokens: runs of one source and message.
+// Lists runs of tokens that share a source and a message.
 Json runs_json(std::span<const text::Origin> origins) {
   Json runs = Json::array();
   for (std::size_t begin = 0; begin < origins.size();) {

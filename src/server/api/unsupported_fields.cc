@@ -1,4 +1,5 @@
-// Known fields that would change the output and are not supported: silence would be a wrong output.
+// Refuses known fields that would change the output and are not supported: ignoring them would give
+// a wrong output.
 #include <fmt/format.h>
 
 #include <array>
@@ -10,7 +11,7 @@
 namespace pagoda::server {
 namespace {
 
-// Refused whatever they hold; null, false and what is empty ask for nothing.
+// These are refused with any value except null, false and empty ones, which ask for nothing.
 constexpr std::array<std::string_view, 31> kUnsupported = {
     "audio",
     "functions",
@@ -45,7 +46,7 @@ constexpr std::array<std::string_view, 31> kUnsupported = {
     "multi_modal_data",
 };
 
-// The same, but 1 asks for nothing.
+// These are refused likewise, except for 1, which asks for nothing.
 constexpr std::array<std::string_view, 4> kUnsupportedFactors = {"repeat_penalty", "typical_p",
                                                                  "tfs_z", "length_penalty"};
 

@@ -1,4 +1,4 @@
-// "upto": how much of a prompt is meant, from its first token.
+// "upto": the length of a prompt's prefix that a field means.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@ struct Upto {
   enum class Kind : std::uint8_t { kSystem, kPrompt, kTokens };
 
   Kind kind = Kind::kPrompt;
-  std::uint64_t tokens = 0;  // of kTokens
+  std::uint64_t tokens = 0;  // valid with kTokens
 };
 
-// "system" (of a chat), "prompt" where the field takes it, or a number of tokens. Throws ApiError.
+// Reads "system" (in a chat), "prompt" where the field allows it, or a number of tokens. Throws
+// ApiError.
 Upto read_upto(const Json& value, const std::string& path, bool is_chat, bool takes_prompt);
 
-// Of one prompt: a number beyond it means all of it; 0 where it has no system message.
+// Returns the prefix of one prompt in tokens: a number beyond its length means all of it, and
+// "system" is 0 where it has no system message.
 std::uint64_t upto_tokens(const Upto& upto, const Prompt& prompt);
 
 }  // namespace pagoda::server

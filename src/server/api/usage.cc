@@ -28,7 +28,7 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
   }
   Json details = {{"cached_tokens", cached_tokens_}, {"by_source", std::move(by_source)}};
   if (!tiers.empty()) {
-    // A block that came and was not used in the end is no cached token.
+    // A block that was loaded and not used in the end is no cached token.
     const std::uint64_t loaded = std::min(loaded_.tokens_loaded(), cached_tokens_);
     Json by_tier = {{"memory", cached_tokens_ - loaded}};
     for (std::size_t i = 0; i < tiers.size(); ++i) by_tier[tiers[i]] = loaded_.tokens[i];

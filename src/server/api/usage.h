@@ -1,4 +1,4 @@
-// What a request cost, in tokens, and what the cache spared it.
+// Counts a request's tokens, and those that came from the cache.
 #pragma once
 
 #include <array>
@@ -20,9 +20,10 @@ class Usage {
     std::uint64_t cached = 0;
   };
 
-  // A prompt counts once, whatever number of choices it gets; its first `cached` tokens were there.
+  // Adds a prompt once, whatever its number of choices; its first `cached` tokens were in the
+  // cache.
   void add_prompt(const Prompt& prompt, std::uint64_t cached);
-  // Of a prompt's cached tokens, those that came from tiers outside memory.
+  // Adds the part of a prompt's cached tokens that came from tiers outside the pool.
   void add_loaded(const engine::LoadRecord& load);
   void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
 
@@ -31,12 +32,12 @@ class Usage {
   std::uint64_t completion_tokens() const { return completion_tokens_; }
   std::span<const Share, text::kSourceCount> by_source() const { return by_source_; }
 
-  // `tiers` are named nearest first; with none nothing is said of them.
+  // `tiers` are named nearest first; without tiers the JSON does not mention them.
   Json to_json(std::span<const std::string> tiers = {}) const;
 
  private:
   std::array<Share, text::kSourceCount> by_source_;
-  engine::LoadRecord loaded_;  // of all prompts
+  engine::LoadRecord loaded_;  // over all prompts
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t completion_tokens_ = 0;

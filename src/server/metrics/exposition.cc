@@ -31,7 +31,7 @@ void add_label(std::string& out, const Exposition::Label& label) {
   out += '"';
 }
 
-// "1.0", not "1": bounds are labels, and labels are compared as text.
+// Prints "1.0", not "1": bounds are labels, and labels are compared as text.
 std::string bound_text(double bound) {
   std::string text = fmt::format("{}", bound);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -40,7 +40,7 @@ std::string bound_text(double bound) {
 
 }  // namespace
 
-// Clients that read both list OpenMetrics with the plain text behind it: naming it is enough.
+// Clients that read both formats list OpenMetrics before plain text, so that naming it is enough.
 ExpositionFormat wanted_format(std::string_view accept) {
   return accept.find(kOpenMetricsType) == std::string_view::npos ? ExpositionFormat::kText
                                                                  : ExpositionFormat::kOpenMetrics;

@@ -1,4 +1,5 @@
-// Metrics as text: Prometheus' own format (0.0.4), or OpenMetrics 1.0 for those who ask for it.
+// Prints metrics as text: Prometheus' own format (0.0.4), or OpenMetrics 1.0 where the client asks
+// for it.
 //
 //   page.begin(Kind::kGauge, "vllm:num_requests_waiting_by_reason", "Requests that wait, …");
 //   page.sample(3, {{"reason", "capacity"}});
@@ -19,7 +20,7 @@ namespace pagoda::server {
 
 enum class ExpositionFormat : std::uint8_t { kText, kOpenMetrics };
 
-// What the Accept header of a request wants; plain text where it does not say.
+// Returns the format that an Accept header asks for; plain text by default.
 ExpositionFormat wanted_format(std::string_view accept);
 std::string_view content_type_of(ExpositionFormat format);
 
@@ -31,20 +32,20 @@ class Exposition {
 
   explicit Exposition(ExpositionFormat format) : format_(format) {}
 
-  // Labels of every sample that follows.
+  // Sets the labels of every following sample.
   void set_shared_labels(Labels labels);
 
-  // Begins a family, which the samples that follow belong to.
+  // Begins a family for the samples that follow.
   void begin(Kind kind, std::string_view name, std::string_view help);
   void sample(double value, Labels labels = {});
   void sample(std::integral auto value, Labels labels = {}) {
     add_sample(suffix(), labels, {}, std::to_string(value));
   }
-  // Bounds above `bound_max` are left out, for values that never get there.
+  // Leaves out bounds above `bound_max`, for values that never get there.
   void sample(const Histogram::Reading& reading, Labels labels = {},
               double bound_max = kNoBoundMax);
 
-  // Families of one sample.
+  // These write a family of one sample.
   void counter(std::string_view name, std::string_view help, auto value) {
     begin(Kind::kCounter, name, help);
     sample(value);
@@ -59,7 +60,7 @@ class Exposition {
     sample(histogram.read(), {}, bound_max);
   }
 
-  // The whole text; nothing is added afterwards.
+  // Returns the whole text; nothing may be added afterwards.
   std::string finish();
 
  private:

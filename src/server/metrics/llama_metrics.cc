@@ -1,5 +1,5 @@
-// The names that tools for llama.cpp read, which have no labels. Rates are means since the start:
-// there, reading them sets them back.
+// The metrics that tools for llama.cpp read, which have no labels. Rates are means since the start,
+// whereas reading them resets them in llama.cpp.
 #include "server/metrics/metrics.h"
 
 namespace pagoda::server {

@@ -1,4 +1,4 @@
-// GET /metrics: everything operators' tools read, from snapshots and counters that are there
+// GET /metrics: everything that operators' tools read, from snapshots and counters that exist
 // anyway. The engine's thread takes no part in it.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pagoda::server {
 
-// One look at the server.
+// The values of one scrape.
 struct Readings {
   const ServerState& state;
   const ServedModel& model;
@@ -23,10 +23,10 @@ struct Readings {
   std::vector<engine::TenantStats> tenants;
 };
 
-// A model must be open.
+// Needs an open model.
 HttpReply metrics_reply(const ServerState& state, std::string_view accept);
 
-// Each writes families of its own prefix.
+// Each function writes the families of its own prefix.
 void write_vllm_metrics(Exposition& page, const Readings& readings);
 void write_llama_metrics(Exposition& page, const Readings& readings);
 void write_pagoda_metrics(Exposition& page, const Readings& readings);
@@ -34,7 +34,7 @@ void write_process_metrics(Exposition& page);
 
 void write_tier_metrics(Exposition& page, const Readings& readings);
 
-// A fact of the server as a label: "lru". Empty when it is not known.
+// Returns a fact of the server as a label, such as "lru"; empty when it is not known.
 std::string fact_text(const ServedModel& model, std::string_view name);
 
 }  // namespace pagoda::server

@@ -1,4 +1,4 @@
-// What only this server tells: what its cache did and why requests wait.
+// Metrics of Pagoda's own: what the cache did, and why requests wait.
 #include "server/metrics/metrics.h"
 #include "server/router.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Kind = Exposition::Kind;
 
-// Everything about hits and misses.
+// Writes hits and misses.
 void write_lookups(Exposition& page, const Readings& readings) {
   const engine::LookupCounts& lookups = readings.now.lookups;
   page.begin(Kind::kCounter, "pagoda:prefix_lookups",
@@ -125,7 +125,7 @@ void write_tenants(Exposition& page, const Readings& readings) {
         [](const Tenant& tenant) { return tenant.use.output_tokens; });
 }
 
-// As Python's web servers name them. Paths that do not exist are one.
+// The names follow Python's web servers. All paths that do not exist share one label.
 void write_http(Exposition& page, const ServerMeters& meters) {
   page.begin(Kind::kCounter, "http_requests", "Replies by endpoint and status.");
   for (std::size_t endpoint = 0; endpoint <= endpoint_count(); ++endpoint) {

@@ -1,4 +1,4 @@
-// What every process tells, under the names that Prometheus' own clients use.
+// Process metrics under the names that Prometheus' client libraries use.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-// 0 where the system does not say.
+// Returns 0 where the system does not say.
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t pages_all = 0;
@@ -33,10 +33,10 @@ std::uint64_t open_files() {
   std::uint64_t entries = 0;
   while (readdir(folder) != nullptr) ++entries;
   closedir(folder);
-  return entries < 3 ? 0 : entries - 3;  // itself, and the folder's two
+  return entries < 3 ? 0 : entries - 3;  // without this descriptor, "." and ".."
 }
 
-// Since the epoch: when the system started, and how long after it this process did.
+// Returns Unix time in seconds: the system's start plus the process's start after it.
 double start_time() {
   std::ifstream file("/proc/self/stat");
   std::string text;

@@ -1,4 +1,5 @@
-// What the tiers outside memory keep, give and lose. Where there is none, nothing is told.
+// Metrics of the tiers outside the pool: what they hold, load, store and lose. Without tiers there
+// are none.
 #include <numeric>
 
 #include "server/metrics/metrics.h"
@@ -7,10 +8,10 @@ namespace pagoda::server {
 namespace {
 
 using Kind = Exposition::Kind;
-using Pictures = std::vector<engine::TierStats>;
+using TierStatsList = std::vector<engine::TierStats>;
 
 template <class Value>  // value(TierStats, index)
-void write_each(Exposition& page, const Pictures& tiers, Kind kind, std::string_view name,
+void write_each(Exposition& page, const TierStatsList& tiers, Kind kind, std::string_view name,
                 std::string_view help, Value&& value) {
   page.begin(kind, name, help);
   for (std::size_t i = 0; i < tiers.size(); ++i) {
@@ -18,7 +19,7 @@ void write_each(Exposition& page, const Pictures& tiers, Kind kind, std::string_
   }
 }
 
-void write_traffic(Exposition& page, const Pictures& tiers, const engine::Snapshot& now) {
+void write_traffic(Exposition& page, const TierStatsList& tiers, const engine::Snapshot& now) {
   using Tier = engine::TierStats;
   write_each(page, tiers, Kind::kCounter, "pagoda:tier_pages_read", "Pages that came from a tier.",
              [](const Tier& tier, std::size_t) { return tier.stats.pages_read; });
@@ -39,7 +40,7 @@ void write_traffic(Exposition& page, const Pictures& tiers, const engine::Snapsh
              [&](const Tier&, std::size_t i) { return now.tiers[i].tokens_loaded; });
 }
 
-void write_room(Exposition& page, const Pictures& tiers) {
+void write_room(Exposition& page, const TierStatsList& tiers) {
   using Tier = engine::TierStats;
   write_each(page, tiers, Kind::kGauge, "pagoda:tier_bytes", "Bytes that a tier holds.",
              [](const Tier& tier, std::size_t) { return tier.stats.bytes_used; });
@@ -65,7 +66,7 @@ void write_room(Exposition& page, const Pictures& tiers) {
 }  // namespace
 
 void write_tier_metrics(Exposition& page, const Readings& readings) {
-  const Pictures tiers = readings.model.engine.tiers();
+  const TierStatsList tiers = readings.model.engine.tiers();
   if (tiers.empty()) return;
   const engine::Snapshot& now = readings.now;
   write_traffic(page, tiers, now);

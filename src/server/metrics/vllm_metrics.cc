@@ -1,4 +1,4 @@
-// The names that dashboards and gateways for vLLM read, with its labels and meanings.
+// The metrics that dashboards and gateways for vLLM read, with vLLM's labels and meanings.
 #include <ctime>
 
 #include "server/metrics/metrics.h"

@@ -1,4 +1,4 @@
-// The page at "/": files of this folder, put into the program when it is built.
+// The page at "/": the files of this folder, embedded at build time.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace pagoda::server {
 
-// "/", "/page.css" or "/page.js". It loads nothing from elsewhere, and its headers see to that.
+// `path` is "/", "/page.css" or "/page.js". The page loads nothing from other hosts, and its
+// headers forbid it.
 HttpReply page_reply(std::string_view path);
 
 }  // namespace pagoda::server

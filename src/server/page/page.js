@@ -1,4 +1,4 @@
-// The page's own program: a chat over the public API, and two looks at the server that repeat.
+// The page: a chat over the public API, and two periodic views of the server.
 "use strict";
 
 const LOOK_EVERY_MS = 1000;
@@ -21,7 +21,7 @@ const seconds = (ms) => (ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFi
 
 // ---- The strip: /metrics, the names that any dashboard reads.
 
-// Sums of samples by name: {"vllm:num_requests_running": 2, …}
+// Sums samples by name: {"vllm:num_requests_running": 2, …}
 function readMetrics(text) {
   const sums = new Map();
   for (const line of text.split("\n")) {
@@ -142,7 +142,7 @@ function sourcesText(bySource) {
     .join(", ");
 }
 
-// What became of the request: how fast its output came and what the cache had for it.
+// Shows how fast the output of a request came and what the cache had for it.
 function showFacts(entry, times, usage, why) {
   const pairs = [];
   if (times.first !== null) pairs.push(["TTFT", seconds(times.first - times.begin)]);
@@ -162,7 +162,7 @@ function showFacts(entry, times, usage, why) {
   if (words) entry.append(make("p", "why", `${why.matched_tokens} of ${why.prompt_tokens} prompt tokens were in the cache: ${words}`));
 }
 
-// The data of a stream's events, as they come.
+// Yields the data of a stream's events as they arrive.
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

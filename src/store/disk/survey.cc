@@ -89,7 +89,7 @@ Result<StoreSurvey> survey_store(const SurveyOptions& options) {
   if (survey.is_in_use && options.verify) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("{}: another process uses this store and changes it meanwhile; stop "
-                             "it first, or leave out --verify",
+                             "it first, or inspect it without verification",
                              options.path)};
   }
   const std::vector<FileSize> files = layer.list();

@@ -77,7 +77,7 @@ void RemoteLoop::run() {
       mailbox_.turn_on();
       give_up(serve(*connection.value()));
       connection.value()->lose();
-      // One that greets and hangs up is no better than one that is not there.
+      // A server that closes the connection after the handshake counts as unreachable.
       const bool lasted = now_ns() - begin_ns > options_.retry_last_ns;
       if (lasted || pipeline_.replies() != replies) pause_ns = options_.retry_first_ns;
     } else {

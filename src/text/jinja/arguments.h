@@ -1,4 +1,4 @@
-// What a call was given, and how it fits what the callee takes.
+// The arguments of a call, and how they match the callee's parameters.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ namespace pagoda::text::jinja {
 
 struct Arguments {
   std::vector<Value> positional;
-  std::vector<std::pair<std::string_view, Value>> named;  // names of the template's own
+  std::vector<std::pair<std::string_view, Value>> named;  // names in the template's source
 };
 
-// Parameters in order; those not given are undefined. Throws on arguments that fit none.
+// Parameters in order; those not given are undefined. Throws on arguments that match no parameter.
 class BoundArguments {
  public:
   BoundArguments(std::string_view callee, const Arguments& arguments,
@@ -25,7 +25,7 @@ class BoundArguments {
   bool has(std::size_t parameter) const { return given_[parameter]; }
   const Value& operator[](std::size_t parameter) const { return values_[parameter]; }
 
-  // Throw when the argument is missing or of another kind.
+  // These throw when the argument is missing or of another type.
   const OriginText& text(std::size_t parameter) const;
   bool flag_or(std::size_t parameter, bool otherwise) const;
   std::int64_t integer_or(std::size_t parameter, std::int64_t otherwise) const;

@@ -1,4 +1,4 @@
-// + - * / // % ** ~ and the signs before a number.
+// Implements + - * / // % ** ~ and the signs before a number.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ std::int64_t floor_quotient(std::int64_t left, std::int64_t right) {
   return left / right - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
 }
 
-// With the sign of the divisor.
+// The remainder has the sign of the divisor.
 std::int64_t floor_rest(std::int64_t left, std::int64_t right) {
   const std::int64_t rest = right == -1 ? 0 : left % right;
   return rest != 0 && (rest < 0) != (right < 0) ? rest + right : rest;
@@ -94,7 +94,7 @@ double floor_rest(double left, double right) {
   return (rest < 0) != (right < 0) ? rest + right : rest;
 }
 
-// From the exact rest, so that 1 // 0.1 is 9 although 1 / 0.1 rounds to 10.
+// Computed from the exact remainder, so that 1 // 0.1 is 9 although 1 / 0.1 rounds to 10.
 double floor_quotient(double left, double right) {
   const double quotient = (left - floor_rest(left, right)) / right;
   if (quotient == 0) return std::copysign(0.0, left / right);
@@ -131,7 +131,7 @@ Value combine_reals(Operation operation, double left, double right) {
   }
 }
 
-// Whether it is the same as a float.
+// Returns whether a float represents the integer exactly.
 bool is_exact(std::int64_t integer) {
   constexpr std::int64_t kExactMax = std::int64_t{1} << 53;
   return integer >= -kExactMax && integer <= kExactMax;

@@ -1,4 +1,4 @@
-// A dict of a template.
+// A template's dict.
 #pragma once
 
 #include <compare>
@@ -14,20 +14,20 @@ namespace pagoda::text::jinja {
 
 class Heap;
 
-// Entries in the order they came. Keys are texts, numbers, truth values or none, and live as long
-// as the heap does. They are looked up by their order: there is no hash for a client to find
-// collisions of, and no copy of a key.
+// Entries keep their insertion order. Keys are texts, numbers, booleans or none, and live as long
+// as the heap. They are looked up in a sorted order, because a client could find collisions of a
+// hash; no key is copied.
 class Dict {
  public:
   struct Entry {
     Value key;
     Value value;
   };
-  static constexpr std::size_t kEntryBytes = 160;  // with its place in the order
+  static constexpr std::size_t kEntryBytes = 160;  // with its entry in the sorted order
 
-  // Null when there is no such key. The heap counts what comparing keys takes.
+  // Returns nullptr when there is no such key. The heap counts the work of comparing keys.
   const Value* find(const Value& key, Heap& heap) const;
-  // Of a short name.
+  // Finds a short name.
   const Value* find(std::string_view name) const;
   void set(const Value& key, const Value& value, Heap& heap);
   bool erase(const Value& key, Heap& heap);
@@ -35,12 +35,12 @@ class Dict {
   std::size_t size() const { return entries_.size(); }
 
  private:
-  // Equal for equal keys: 1, 1.0 and true are one, as in Python.
+  // Equal keys have equal Keys: 1, 1.0 and true are one, as in Python.
   struct Key {
     enum class Rank : std::uint8_t { kNone, kInteger, kReal, kText };
 
     Rank rank = Rank::kNone;
-    std::int64_t number = 0;  // of a real that is no integer, its bits
+    std::int64_t number = 0;  // the bits of a float that is no integer
     std::string_view text;
 
     auto operator<=>(const Key&) const = default;

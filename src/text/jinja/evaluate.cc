@@ -1,4 +1,4 @@
-// Expressions to values.
+// Evaluates expressions.
 #include <fmt/format.h>
 
 #include <utility>

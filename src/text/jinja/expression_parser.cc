@@ -284,7 +284,7 @@ ExpressionPointer ExpressionParser::parse_number() {
   return node;
 }
 
-// Strings side by side are one.
+// Adjacent string literals are concatenated.
 ExpressionPointer ExpressionParser::parse_string() {
   Token token = tokens_.take();
   ExpressionPointer node = make(Operation::kLiteral, token.place);

@@ -1,5 +1,6 @@
-// How parsing and rendering give up: a Fault is thrown where the trouble is, takes the place of the
-// innermost template code around it, and becomes an Error at this folder's edge (template.h).
+// The error of parsing and rendering: a Fault is thrown where the error is found, gets the position
+// of the innermost template code around it (SourcePosition), and becomes an Error at this folder's
+// edge (template.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace pagoda::text::jinja {
 
 struct SourcePosition {
   std::uint32_t line = 1;
-  std::uint32_t column = 1;  // in characters
+  std::uint32_t column = 1;  // counts characters
 };
 
 struct Fault {

@@ -26,7 +26,7 @@ std::string_view separator_at(const std::vector<Value>& separators, std::size_t 
   return separators[place].bytes();
 }
 
-// A margin: a text, or so many spaces.
+// Returns a margin: a given text, or that many spaces.
 std::string_view margin_of(const Value& width, std::string_view callee, Heap& heap) {
   if (width.is_text()) return width.bytes();
   if (!width.is_integral()) fail(fmt::format("{}: a margin of {}", callee, width.type_name()));
@@ -60,7 +60,7 @@ Value filter_from_json(const Value& subject, const Arguments& arguments, Heap& h
   const auto parsed = parse_json(subject.bytes(), heap);
   if (!parsed.ok())
     fail(fmt::format("from_json: the string is not JSON: {}", parsed.error().message));
-  // All of it belongs to whoever but the template wrote any of it.
+  // If anyone other than the template wrote part of the result, all of it has that origin.
   Origin origin;
   for (const OriginText::Run& run : subject.as_text().runs()) {
     if (origin.source == Source::kTemplate) origin = run.origin;
@@ -162,7 +162,7 @@ constexpr std::array<std::pair<std::string_view, Filter>, 18> kFilters = {{
     {"int", filter_int},
     {"lower", filter_case<Case::kLower>},
     {"replace", filter_replace},
-    // Nothing is ever escaped here, so that everything is safe.
+    // Nothing is escaped here, so that every text is safe.
     {"safe", filter_string},
     {"string", filter_string},
     {"title", filter_case<Case::kTitleWords>},

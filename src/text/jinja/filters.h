@@ -9,17 +9,19 @@
 
 namespace pagoda::text::jinja {
 
-// Throw when there is none of that name.
+// These throw when there is no filter or test of that name.
 Value apply_filter(std::string_view name, const Value& subject, const Arguments& arguments,
                    Heap& heap);
 bool apply_test(std::string_view name, const Value& subject, const Arguments& arguments,
                 Heap& heap);
 
 using Filter = Value (*)(const Value& subject, const Arguments& arguments, Heap& heap);
-// The filters over lists and dicts (sequence_filters.cc); null when there is none of that name.
+// Finds the filters over lists and dicts (sequence_filters.cc); nullptr when there is none of that
+// name.
 Filter find_sequence_filter(std::string_view name);
 
-// "a.b.0": attributes and indices one after another, as selectattr, map and sort take them.
+// Resolves "a.b.0": attributes and indices one after another, as selectattr, map and sort take
+// them.
 Value attribute_path(const Value& object, std::string_view path, Heap& heap);
 
 }  // namespace pagoda::text::jinja

@@ -20,8 +20,8 @@ Value whole_number(const Value& value) {
   return Value::integer(static_cast<std::int64_t>(value.as_real()), value.origin());
 }
 
-// Which argument a pair of braces stands for: the next, one by number, one by name. Those without
-// a number and those with one do not mix.
+// Resolves the argument of a pair of braces: the next one, one by number, one by name. Automatic
+// and explicit numbers do not mix.
 class Fields {
  public:
   Fields(const Arguments& arguments, Heap& heap) : arguments_(arguments), heap_(heap) {}

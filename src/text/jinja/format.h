@@ -1,4 +1,5 @@
-// "%s of %d" % values and "{} of {}".format(values): what templates use of Python's formatting.
+// Python's string formatting as far as templates use it: "%s of %d" % values and "{} of
+// {}".format(values).
 #pragma once
 
 #include "text/jinja/arguments.h"
@@ -7,9 +8,9 @@
 
 namespace pagoda::text::jinja {
 
-// %s, %d, %i and %%. `values` is a tuple, or one value.
+// Supports %s, %d, %i and %%. `values` is a tuple, or one value.
 Value format_percent(const Value& pattern, const Value& values, Heap& heap);
-// {}, {0}, {name}, {{ and }}.
+// Supports {}, {0}, {name}, {{ and }}.
 Value format_braces(const Value& pattern, const Arguments& arguments, Heap& heap);
 
 }  // namespace pagoda::text::jinja

@@ -34,7 +34,7 @@ Value make_range(const Arguments& arguments, Heap& heap) {
   return heap.list(std::move(items));
 }
 
-// The entries of a dict, or pairs, then arguments with names.
+// Fills the dict with the entries of a dict or of pairs, then with named arguments.
 void fill(const Value& target, std::string_view callee, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound(callee, {arguments.positional, {}}, {"entries"});
   Dict& dict = target.as_dict();

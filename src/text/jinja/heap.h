@@ -1,7 +1,7 @@
-// Where the values of one rendering live, and the limits that keep it bounded.
+// The values of one rendering live here, within limits.
 //
-// Whoever makes something asks for its bytes first; whoever looks at something counts steps, one
-// for about as much work as an expression is. So the limits bound memory and time, whatever runs.
+// Code that makes a value reserves its bytes first; code that reads one counts steps, each about
+// the work of an expression. So the limits bound memory and time, whatever the template does.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@
 namespace pagoda::text::jinja {
 
 struct RenderLimits {
-  std::uint32_t depth = 1000;        // of calls and expressions within each other
-  std::uint64_t steps = 10'000'000;  // expressions evaluated, items made, bytes looked at
-  std::size_t bytes = 256U << 20;    // of everything made on the way; nothing is given back
+  std::uint32_t depth = 1000;        // nested calls and expressions
+  std::uint64_t steps = 10'000'000;  // expressions evaluated, items made, bytes read
+  std::size_t bytes = 256U << 20;    // everything that is made; nothing is freed before the end
   std::size_t output_bytes = 64U << 20;
-  MemoryAccount* account = nullptr;  // of what is made; kExhausted when it has no more
+  MemoryAccount* account = nullptr;  // counts what is made; kExhausted when it has no more
 };
 
 class Heap {
@@ -34,20 +34,20 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   const RenderLimits& limits() const { return limits_; }
-  // Counts work; throws when there was too much.
+  // Counts work; throws beyond the limit.
   void step(std::uint64_t count = 1);
-  // Counts the work of comparing, copying or searching bytes many at a time.
+  // Counts the work of comparing, copying or searching bytes in bulk.
   void read_bytes(std::size_t bytes) { step(bytes / 256); }
-  // Counts the work of looking at characters one by one.
+  // Counts the work of reading characters one by one.
   void read_characters(std::size_t bytes) { step(bytes / 16); }
-  // Counts bytes about to be made; throws when there would be too many.
+  // Counts bytes about to be allocated; throws beyond the limit.
   void reserve(std::size_t bytes);
-  // As step and reserve, for `count` values side by side.
+  // Calls step and reserve for `count` adjacent values.
   void reserve_values(std::size_t count);
 
   Value text(std::string bytes, Origin origin = {});
   Value text(const OriginText& text, std::size_t begin, std::size_t end);
-  // A text whose bytes were counted while it was made (text_builder.h).
+  // Takes a text whose bytes were counted while it was made (text_builder.h).
   Value keep(OriginText text);
   Value list(std::vector<Value> items, ListKind kind = ListKind::kList);
   Value pair(const Value& first, const Value& second);
@@ -61,7 +61,7 @@ class Heap {
   Loop& loop(std::vector<Value> items, std::size_t depth);
   Scope& scope(Scope* parent);
 
-  // One level deeper while it lives.
+  // Counts one level of nesting while it lives.
   class Level {
    public:
     explicit Level(Heap& heap);

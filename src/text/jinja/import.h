@@ -1,4 +1,4 @@
-// JSON to values. Everything in it has one origin.
+// Converts JSON to values that all have one origin.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,11 @@
 
 namespace pagoda::text::jinja {
 
-using JsonInput = nlohmann::ordered_json;  // templates see the keys in the order they were sent
+// Templates see the keys in the order in which they were sent.
+using JsonInput = nlohmann::ordered_json;
 
-// What `text` says, or why it is no JSON that is taken (text/strict_json.h). That depends on the
-// text alone: throws where the limits or the account have no more.
+// Parses `text`, or returns why text/strict_json.h refuses it. The result depends on the text
+// alone: the function throws when the limits or the account have no more.
 Result<JsonInput> parse_json(std::string_view text, Heap& heap);
 
 // Throws on strings that are not UTF-8, integers beyond 64 bits, and nesting beyond the limit.

@@ -108,7 +108,7 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement, Scope& scope,
   return Flow::kNext;
 }
 
-// A body with names of its own, whose text goes to a variable, through filters, or just out.
+// Runs a body with its own scope, whose text goes to a variable, through filters, or to the output.
 Interpreter::Flow Interpreter::run_captured(const Statement& statement, Scope& scope,
                                             TextBuilder& out) {
   const Heap::Level level(heap_);

@@ -1,4 +1,4 @@
-// Runs a parsed template. One rendering, one thread.
+// Runs a parsed template. One object serves one rendering on one thread.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace pagoda::text::jinja {
 
 class Interpreter {
  public:
-  // `now` is what strftime_now tells.
+  // `now` is the time for strftime_now.
   Interpreter(Heap& heap, std::time_t now) : heap_(heap), now_(now) {}
 
   // Throws Fault.
   OriginText run(const Block& block, Scope& scope);
 
  private:
-  // What comes after a statement: the next one, or the end of the loop or of its turn.
+  // What follows a statement: the next one, the end of the loop, or its next iteration.
   enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
 
   Flow run_block(const Block& block, Scope& scope, TextBuilder& out);
@@ -42,7 +42,7 @@ class Interpreter {
   Value evaluate_slice(const Expression& expression, Scope& scope);
   Value evaluate_condition(const Expression& expression, Scope& scope);
   bool evaluate_comparison(const Expression& expression, Scope& scope);
-  // Filters over `subject`, which stands where the innermost one has none.
+  // Applies filters to `subject`, which takes the innermost filter's empty operand.
   Value evaluate_filters(const Expression& filter, const Value& subject, Scope& scope);
   Arguments evaluate_arguments(const Expression& expression, Scope& scope);
 
@@ -55,7 +55,7 @@ class Interpreter {
   std::size_t loop_depth_ = 0;
 };
 
-// Functions that templates may call by name, bound in `scope`.
+// Binds the functions that templates may call by name in `scope`.
 void bind_functions(Scope& scope);
 
 }  // namespace pagoda::text::jinja

@@ -48,7 +48,7 @@ class Lexer {
  private:
   bool looking_at(std::string_view text) const { return source_.substr(at_).starts_with(text); }
 
-  // Goes on from the place asked for last, so that places in ascending order cost one pass.
+  // Continues from the offset of the last call, so that ascending offsets cost one pass.
   SourcePosition place_of(std::size_t offset) {
     if (offset < counted_) {
       counted_ = 0;
@@ -74,8 +74,8 @@ class Lexer {
     if (end > begin) add(TokenKind::kData, std::string(source_.substr(begin, end - begin)), begin);
   }
 
-  // Where the text [begin, tag) ends once the tag has taken white space before it. `sign` is what
-  // follows the tag's opening; prints leave indentation alone.
+  // Returns where the text [begin, tag) ends once the tag has stripped white space before it.
+  // `sign` follows the tag's opening; prints leave indentation alone.
   std::size_t text_end(std::size_t begin, std::size_t tag, char sign, bool is_print) const {
     const std::string_view text = source_.substr(begin, tag - begin);
     if (sign == '-') return tag - trailing_space_bytes(text);
@@ -145,7 +145,7 @@ class Lexer {
     skip_close("#}", true);
   }
 
-  // "{% raw %}" up to "{% endraw %}" is data. False when this tag is another one.
+  // Lexes "{% raw %}" up to "{% endraw %}" as data. Returns false when this tag is another one.
   bool lex_raw(std::size_t tag) {
     const std::size_t inside = at_;
     if (!skip_word("raw") || !skip_close("%}", false)) {
@@ -177,7 +177,7 @@ class Lexer {
 
   void lex_code(std::size_t tag, TokenKind begin, TokenKind end, std::string_view close) {
     add(begin, {}, tag);
-    std::string open;  // brackets that must still come, last first
+    std::string open;  // brackets to be closed, last first
     while (true) {
       skip_space();
       const std::size_t offset = at_;
@@ -278,8 +278,8 @@ class Lexer {
   std::string normalised_;
   std::string_view source_;
   std::size_t at_ = 0;
-  bool line_starting_ = true;  // the text to come is at the beginning of a line
-  std::size_t counted_ = 0;    // bytes that place_ is past
+  bool line_starting_ = true;  // the next text is at the beginning of a line
+  std::size_t counted_ = 0;    // bytes before place_
   SourcePosition place_;
   std::vector<Token> tokens_;
 };

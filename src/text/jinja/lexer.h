@@ -1,5 +1,5 @@
-// Template text to tokens, with white space as Hugging Face sets it: trim_blocks and lstrip_blocks
-// on, one newline at the end dropped, "-" and "+" inside tags.
+// Splits a template into tokens, with Hugging Face's white space settings: trim_blocks and
+// lstrip_blocks on, one newline at the end dropped, "-" and "+" inside tags.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace pagoda::text::jinja {
 
-// Longer ones have no use; so that looking for a name is one step.
+// The limit makes looking up a name one step of work; longer names have no use.
 inline constexpr std::size_t kNameBytesMax = 256;
 
 enum class TokenKind : std::uint8_t {
@@ -22,7 +22,7 @@ enum class TokenKind : std::uint8_t {
   kBlockBegin,
   kBlockEnd,
   kName,
-  kString,  // its value, escapes resolved
+  kString,  // the value, with escapes resolved
   kInteger,
   kFloat,
   kOperator,
@@ -38,7 +38,7 @@ struct Token {
 // `source` is well-formed UTF-8. Throws Fault. The last token is kEnd.
 std::vector<Token> tokenise(std::string_view source);
 
-// For messages: "name 'foo'", "end of statement block".
+// Describes a token for messages: "name 'foo'", "end of statement block".
 std::string describe(const Token& token);
 
 }  // namespace pagoda::text::jinja

@@ -18,7 +18,7 @@
 namespace pagoda::text::jinja {
 namespace {
 
-// All that Python has: a dot finds a method before a key of the same name.
+// The list has all of Python's methods, because a dot finds a method before a key of the same name.
 constexpr std::array<std::string_view, 47> kTextMethods = {
     "capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
     "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
@@ -50,7 +50,7 @@ Value strip_method(const Method& method, const Arguments& arguments, Side side, 
   return strip(method.receiver.as_text(), side, optional_text(bound, 0), heap);
 }
 
-// `matches(affix)` for a text or any of a tuple of texts.
+// Tests `matches(affix)` for a text or for any of a tuple of texts.
 template <class Matches>
 Value affix_method(const Method& method, const Arguments& arguments, Heap& heap,
                    const Matches& matches) {
@@ -106,7 +106,7 @@ Value count_in_text(const Method& method, const Arguments& arguments, Heap& heap
   return Value::integer(count);
 }
 
-// "isdigit" and its kin: true when there are characters and all are of the class.
+// Implements "isdigit" and its kin: true when there are characters and all are of the class.
 template <class Fits>
 Value all_characters(const Method& method, const Arguments& arguments, Heap& heap,
                      const Fits& fits) {

@@ -1,4 +1,4 @@
-// The methods of strings, lists and dicts, and what a loop knows of itself.
+// The methods of strings, lists and dicts, and the attributes of `loop`.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace pagoda::text::jinja {
 
-// The method's name, kept forever; empty when Python's type has none of that name. Some of those
-// that exist cannot be called here.
+// Returns the method's name with static lifetime; empty when Python's type has no such method. Some
+// of the existing methods cannot be called here.
 std::string_view find_method(Kind kind, std::string_view name);
 Value call_method(const Method& method, const Arguments& arguments, Heap& heap);
 

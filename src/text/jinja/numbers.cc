@@ -14,7 +14,8 @@ namespace {
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// In ASCII, without white space around it and underscores within; nothing where that is no number.
+// Converts to ASCII without white space around the number and underscores within; returns nothing
+// for text that is no number.
 std::optional<std::string> plain_number(std::string_view text) {
   text.remove_prefix(leading_space_bytes(text));
   text.remove_suffix(trailing_space_bytes(text));
@@ -38,7 +39,7 @@ std::optional<std::string> plain_number(std::string_view text) {
   return plain;
 }
 
-// Whether it is one of the words that stand for a number.
+// Returns whether the text is a word that stands for a number.
 bool is_number_word(std::string_view text) {
   std::string lower;
   for (const char c : text.substr(0, 9)) append_lower(lower, static_cast<unsigned char>(c));
@@ -74,7 +75,7 @@ std::optional<double> parsed_float(std::string_view text) {
   const char* const end = unsigned_text.data() + unsigned_text.size();
   const auto parsed = std::from_chars(unsigned_text.data(), end, value);
   if (parsed.ec == std::errc::invalid_argument || parsed.ptr != end) return std::nullopt;
-  // Too large is infinite, too small is nothing.
+  // A number too large for a double is infinite, one too small is 0.
   if (parsed.ec != std::errc{}) value = std::strtod(unsigned_text.data(), nullptr);
   return plain->starts_with('-') ? -value : value;
 }

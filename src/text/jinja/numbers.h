@@ -1,4 +1,4 @@
-// Strings to numbers, as Python's int() and float() read them.
+// Parses numbers as Python's int() and float() do.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace pagoda::text::jinja {
 
-// White space around it, a sign, underscores between digits and digits of any script are allowed.
-// Nothing when `text` is no integer; throws when it is one beyond 64 bits.
+// Allows white space around it, a sign, underscores between digits and digits of any script.
+// Returns nothing when `text` is no integer; throws when it is one beyond 64 bits.
 std::optional<std::int64_t> parsed_integer(std::string_view text);
-// Also "inf", "infinity" and "nan" in any case.
+// Also accepts "inf", "infinity" and "nan" in any case.
 std::optional<double> parsed_float(std::string_view text);
-// Without what is behind the point. Throws where that is beyond 64 bits.
+// Drops the fraction. Throws when the result is beyond 64 bits.
 std::int64_t truncated(double number);
 
 }  // namespace pagoda::text::jinja

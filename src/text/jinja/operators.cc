@@ -30,7 +30,8 @@ bool equal_lists(const List& left, const List& right, Heap& heap) {
                     [&](const Value& a, const Value& b) { return equal(a, b, heap); });
 }
 
-// An index from the front; nothing when there is no such item.
+// Converts an index, negative from the end, to one from the front; nothing when there is no such
+// item.
 std::optional<std::size_t> place_of(std::int64_t index, std::size_t size) {
   if (index < 0) index += static_cast<std::int64_t>(size);
   if (index < 0 || index >= static_cast<std::int64_t>(size)) return std::nullopt;
@@ -45,7 +46,7 @@ Value character(const OriginText& text, std::int64_t index, Heap& heap) {
   return heap.text(text, begin, begin + character_at(text.bytes(), begin).bytes);
 }
 
-// The items that a slice takes: `count` of them, `stride` apart.
+// The items of a slice: `count` of them, `stride` apart.
 struct Places {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -102,7 +103,7 @@ Value slice_text(const OriginText& text, const Places& places, Heap& heap) {
   return std::move(out).value();
 }
 
-// An integer beside a float, compared exactly: not every integer is a float.
+// Compares an integer with a float exactly: not every integer is a float.
 std::partial_ordering order_exactly(std::int64_t left, double right) {
   if (std::isnan(right)) return std::partial_ordering::unordered;
   if (right >= 0x1p63) return std::partial_ordering::less;

@@ -1,4 +1,4 @@
-// What operators do to values, as in Python.
+// The operators, as in Python.
 #pragma once
 
 #include <compare>
@@ -14,9 +14,9 @@
 namespace pagoda::text::jinja {
 
 bool equal(const Value& left, const Value& right, Heap& heap);
-// Throws where the two have no order; what is no number is neither before nor behind any.
+// Throws where the two have no order; NaN is unordered.
 std::partial_ordering order(const Value& left, const Value& right, Heap& heap);
-// `left is sameas right`: one value, not two that are equal. Throws where Python leaves it open.
+// Implements `left is sameas right`: identity, not equality. Throws where Python leaves it open.
 bool same(const Value& left, const Value& right);
 bool contains(const Value& container, const Value& item, Heap& heap);
 bool compare(Comparison comparison, const Value& left, const Value& right, Heap& heap);
@@ -26,17 +26,17 @@ Value combine(Operation operation, const Value& left, const Value& right, Heap& 
 Value negate(const Value& value);
 Value affirm(const Value& value);  // the plus sign
 
-// `object.name`: a method, else the entry of that key, else undefined.
+// Evaluates `object.name`: a method, else the entry of that key, else undefined.
 Value attribute(const Value& object, std::string_view name, Heap& heap);
-// `object[key]`: the entry, else what the dot would give, else undefined.
+// Evaluates `object[key]`: the entry, else the result of the dot, else undefined.
 Value subscript(const Value& object, const Value& key, Heap& heap);
-// Absent bounds are undefined values; so is a bound that is none.
+// Absent bounds are undefined values, and so is a bound of none.
 Value slice(const Value& object, const Value& first, const Value& last, const Value& step,
             Heap& heap);
 
-// The items a loop goes through: of a list, the keys of a dict, the characters of a string.
+// Returns the items that a loop visits: of a list, the keys of a dict, the characters of a string.
 std::vector<Value> items_of(const Value& value, Heap& heap);
-// Nothing where the value has no length.
+// Returns nothing where the value has no length.
 std::optional<std::size_t> length_of(const Value& value);
 
 [[noreturn]] void fail_undefined(const Value& value);

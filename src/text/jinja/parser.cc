@@ -75,8 +75,8 @@ class TemplateParser {
  private:
   using Names = std::initializer_list<std::string_view>;
 
-  // Up to the tag that begins with one of `ends`, whose name is left to be read, or to the end of
-  // the template when there are none.
+  // Parses up to the tag that begins with one of `ends`, whose name is left to be read, or to the
+  // end of the template when there are none.
   Block parse_block(Names ends) {
     const Nesting nesting(depth_, tokens_.peek().place);
     Block block;
@@ -207,7 +207,7 @@ class TemplateParser {
       made.parameters.push_back(std::move(parameter));
     }
     tokens_.expect_operator(")");
-    // A loop outside the macro is not one to break out of.
+    // `break` inside a macro does not end a loop around the macro.
     const std::uint32_t loops = std::exchange(loops_, 0);
     made.body = parse_body("endmacro");
     loops_ = loops;

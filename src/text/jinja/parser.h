@@ -1,5 +1,5 @@
-// Tokens to a template. Nesting is bounded, so that neither parsing nor rendering can run out of
-// stack.
+// Parses tokens into a template. Nesting is bounded, so that neither parsing nor rendering can run
+// out of stack.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace pagoda::text::jinja {
 
-inline constexpr std::uint32_t kNestingMax = 200;           // of blocks and of brackets
+inline constexpr std::uint32_t kNestingMax = 200;           // nested blocks or brackets
 inline constexpr std::uint32_t kExpressionHeightMax = 400;  // "a + b + c" is three high
 
-// The tokens one after another, with what both halves of the parser ask of them.
+// The token stream, with the operations that both halves of the parser need.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -54,12 +54,13 @@ class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
-  // With commas a tuple. Without `conditional`, "if" ends the expression: it belongs to a for.
+  // Parses a tuple where there are commas. Without `conditional`, "if" ends the expression, because
+  // it belongs to a for.
   ExpressionPointer parse_tuple(bool conditional = true);
   ExpressionPointer parse_expression() { return parse_condition(); }
-  // Names, and attributes where `attributes`, with commas between them.
+  // Parses names, and attributes where `attributes`, separated by commas.
   ExpressionPointer parse_target(bool attributes);
-  // What follows "filter" or "set x |": filters whose innermost subject is null.
+  // Parses the filters after "filter" or "set x |"; their innermost subject is null.
   ExpressionPointer parse_filters();
 
  private:

@@ -1,4 +1,4 @@
-// The names a piece of template code sees: its own, then those of the code around it.
+// The names that template code sees: its own, then those of the enclosing code.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ class Scope {
   explicit Scope(Scope* parent)
       : parent_(parent), depth_(parent == nullptr ? 0 : parent->depth_ + 1) {}
 
-  // The name outlives the scope. True when it takes more memory than the scope ever had.
+  // The name must outlive the scope. Returns true when the scope takes more memory than ever
+  // before.
   bool set(std::string_view name, const Value& value) {
     values_.insert_or_assign(name, value);
     const bool grows = values_.size() > most_;
@@ -26,7 +27,7 @@ class Scope {
   }
   void clear() { values_.clear(); }
 
-  // Null when the name is nowhere.
+  // Returns nullptr when no scope has the name.
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
       const auto found = scope->values_.find(name);
@@ -34,13 +35,13 @@ class Scope {
     }
     return nullptr;
   }
-  // How many scopes are around it.
+  // The number of enclosing scopes.
   std::size_t depth() const { return depth_; }
 
  private:
   Scope* parent_;
   std::size_t depth_;
-  std::size_t most_ = 0;  // names at once so far
+  std::size_t most_ = 0;  // the largest number of names so far
   std::map<std::string_view, Value> values_;
 };
 

@@ -21,7 +21,7 @@ std::size_t Search::next(std::string_view text) const {
   const std::size_t size = needle_.size();
   if (size == 0) return direction_ == Direction::kForward ? 0 : text.size();
   std::size_t seen = text.size();
-  std::size_t compared = 0;  // of those seen, the ones that were not jumped over
+  std::size_t compared = 0;  // those of the seen bytes that were not skipped
   std::size_t matched = 0;
   std::size_t found = std::string_view::npos;
   for (std::size_t i = 0; i < text.size(); ++i) {

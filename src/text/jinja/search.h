@@ -1,4 +1,4 @@
-// One text within another, in time linear in both whatever they hold.
+// Finds one text within another, in time linear in both.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@ namespace pagoda::text::jinja {
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
-// The search of Knuth, Morris and Pratt: after a mismatch it goes on with the longest part of the
-// needle that ends there, and never looks back.
+// Knuth-Morris-Pratt search: after a mismatch it continues with the longest part of the needle that
+// ends there, and never looks back.
 class Search {
  public:
-  // `needle` outlives the search. The heap counts what is looked at, here and in next().
+  // `needle` must outlive the search. The heap counts the bytes that are read, here and in next().
   Search(std::string_view needle, Direction direction, Heap& heap);
 
-  // Where the needle first begins in `text` or, backward, where it last does; npos when nowhere.
+  // Returns where the needle first begins in `text` or, backward, where it last begins; npos when
+  // nowhere.
   std::size_t next(std::string_view text) const;
 
  private:
   char needle_at(std::size_t i) const { return at(needle_, i); }
-  // Character i in the search's direction.
+  // Returns character i in the search's direction.
   char at(std::string_view text, std::size_t i) const {
     return direction_ == Direction::kForward ? text[i] : text[text.size() - 1 - i];
   }
@@ -32,7 +33,7 @@ class Search {
   std::string_view needle_;
   Direction direction_;
   Heap& heap_;
-  // How long the longest beginning of the needle is that ends at byte i, but for the whole.
+  // For byte i, the length of the needle's longest proper prefix that ends there.
   std::vector<std::uint32_t> borders_;
 };
 

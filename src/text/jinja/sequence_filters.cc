@@ -28,7 +28,7 @@ Value filter_list(const Value& subject, const Arguments& arguments, Heap& heap) 
   return heap.list(items_of(subject, heap));
 }
 
-// The item at one end; -1 is the last.
+// Returns the item at one end; -1 is the last.
 template <int kIndex>
 Value filter_end(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound(kIndex == 0 ? "first" : "last", arguments, {});
@@ -77,7 +77,7 @@ Value filter_items(const Value& subject, const Arguments& arguments, Heap& heap)
   return heap.list(std::move(items), ListKind::kIterator);
 }
 
-// Texts compare as their lower case unless asked otherwise.
+// Texts compare in lower case unless `case_sensitive`.
 Value folded(const Value& value, bool case_sensitive, Heap& heap) {
   return value.is_text() && !case_sensitive ? change_case(value.as_text(), Case::kLower, heap)
                                             : value;
@@ -89,7 +89,7 @@ struct Keyed {
 };
 
 std::vector<Value> sorted(std::vector<Keyed> keyed, bool reverse, Heap& heap) {
-  // A thrown fault leaves the vector valid, which is all that is asked of it then.
+  // An exception leaves the vector valid but unordered, which is enough.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
     return reverse ? order(b.key, a.key, heap) < 0 : order(a.key, b.key, heap) < 0;
   });
@@ -111,8 +111,8 @@ Value filter_dictsort(const Value& subject, const Arguments& arguments, Heap& he
   return heap.list(sorted(std::move(keyed), bound.flag_or(2, false), heap));
 }
 
-// What an item is sorted by: the attributes that `paths` names, with commas between them, or
-// itself. As items of a list they may be equal without having an order.
+// Returns an item's sort key: the attributes in `paths`, separated by commas, or the item itself.
+// List items may be equal without having an order.
 Value sort_key(const Value& item, std::optional<std::string_view> paths, bool case_sensitive,
                Heap& heap) {
   std::vector<Value> keys;
@@ -184,7 +184,7 @@ Value filter_sum(const Value& subject, const Arguments& arguments, Heap& heap) {
   return sum;
 }
 
-// The arguments after the first `taken`, which are a filter's or a test's own.
+// Returns the arguments after the first `taken`, which belong to the inner filter or test.
 Arguments rest_of(const Arguments& arguments, std::size_t taken, Heap& heap) {
   heap.step(arguments.positional.size() + arguments.named.size());
   Arguments rest;
@@ -203,7 +203,7 @@ std::string_view text_argument(const Arguments& arguments, std::size_t place,
   return arguments.positional[place].bytes();
 }
 
-// What map and select go through: nothing is nothing, also where it is no list.
+// Returns the items for map and select; an empty value gives none, even when it is no list.
 std::vector<Value> items_or_none(const Value& value, Heap& heap) {
   return value.truthy() ? items_of(value, heap) : std::vector<Value>();
 }
@@ -228,7 +228,8 @@ Value filter_map(const Value& subject, const Arguments& arguments, Heap& heap) {
   return heap.list(std::move(items), ListKind::kIterator);
 }
 
-// select, reject, selectattr, rejectattr: items for which the test says `kWanted`.
+// Implements select, reject, selectattr, rejectattr: keeps items for which the test returns
+// `kWanted`.
 template <bool kWanted, bool kByAttribute>
 Value filter_select(const Value& subject, const Arguments& arguments, Heap& heap) {
   constexpr std::string_view kCallee = kByAttribute ? "selectattr" : "select";

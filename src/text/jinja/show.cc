@@ -37,7 +37,7 @@ std::string python_escape(const Character& character, char quote) {
   return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
-// `escape(Character)` gives what stands for a character, or nothing for the character itself.
+// `escape(Character)` returns the character's escape, or nothing when it stands for itself.
 template <class Escape>
 void append_escaped(const OriginText& text, TextBuilder& out, const Escape& escape) {
   const std::string_view bytes = text.bytes();
@@ -173,7 +173,7 @@ class JsonWriter {
     }
   }
 
-  // Apart from append(), so that its temporaries take no stack at every level of nesting.
+  // A function of its own, so that its temporaries take no stack at every level of nesting.
   [[gnu::noinline]] void append_scalar(const Value& value) {
     switch (value.kind()) {
       case Kind::kNone:
@@ -211,7 +211,7 @@ class JsonWriter {
     for (std::size_t i = 0; i < nesting_; ++i) out_.append(style_.indent, kTemplate);
   }
 
-  // `items` of them, each written by `append_item(i)`.
+  // Writes `items` items, each by `append_item(i)`.
   template <class AppendItem>
   void append_all(std::size_t items, std::string_view brackets, const AppendItem& append_item) {
     out_.append(brackets.substr(0, 1), kTemplate);
@@ -275,7 +275,7 @@ std::string python_float(double value) {
   int exponent = 0;
   const char* const sign = text.data() + mark + 1;
   std::from_chars(sign + (*sign == '+' ? 1 : 0), text.data() + text.size(), exponent);
-  // Python goes over to an exponent where the shortest digits would need more zeros.
+  // Python switches to an exponent where the shortest digits would need more zeros.
   if (exponent < -4 || exponent >= 16) {
     return fmt::format("{}e{}{:02d}", text.substr(0, mark), exponent < 0 ? '-' : '+',
                        std::abs(exponent));

@@ -1,4 +1,4 @@
-// Values as text: as {{ }} prints them (Python's str), as they look inside lists (repr), and as
+// Prints values: as {{ }} prints them (Python's str), as they look inside lists (repr), and as
 // JSON. Bytes keep their origins; the quotes, commas and escapes around them are the template's,
 // except that an escape belongs to whoever wrote the character.
 #pragma once
@@ -13,21 +13,21 @@
 namespace pagoda::text::jinja {
 
 void append_shown(const Value& value, TextBuilder& out);
-// The value itself when it is a text, else as append_shown.
+// Returns a text as it is, other values as append_shown prints them.
 Value shown(const Value& value, Heap& heap);
 
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
   bool has_indent = false;
-  std::string_view indent;  // of one level
+  std::string_view indent;  // for one level
   std::string_view item_separator = ", ";
   std::string_view key_separator = ": ";
 };
 
 Value as_json(const Value& value, const JsonStyle& style, Heap& heap);
 
-// Python's repr of a float: "1.0", "0.1", "1e+16", "nan".
+// Returns Python's repr of a float: "1.0", "0.1", "1e+16", "nan".
 std::string python_float(double value);
 
 }  // namespace pagoda::text::jinja

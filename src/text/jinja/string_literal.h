@@ -1,4 +1,4 @@
-// The escapes of string literals: \n, \', \x41, \u2581, … as in Python.
+// Resolves the escapes of string literals: \n, \', \x41, \u2581, … as in Python.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace pagoda::text::jinja {
 
-// `body` is what stands between the quotes; `place` is where the literal begins. Unknown escapes
-// keep their backslash.
+// `body` is the text between the quotes; `place` is the position where the literal begins. Unknown
+// escapes keep their backslash.
 std::string resolve_escapes(std::string_view body, SourcePosition place);
 
 }  // namespace pagoda::text::jinja

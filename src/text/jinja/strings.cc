@@ -10,7 +10,7 @@
 namespace pagoda::text::jinja {
 namespace {
 
-// Characters by their code, in order.
+// Returns the sorted code points of `characters`.
 std::vector<char32_t> character_set(std::string_view characters, Heap& heap) {
   heap.read_characters(characters.size());
   heap.reserve(characters.size() * sizeof(char32_t));
@@ -24,7 +24,7 @@ std::vector<char32_t> character_set(std::string_view characters, Heap& heap) {
   return codes;
 }
 
-// What is left of `bytes` without the characters at `side` that `goes` says go.
+// Strips the characters for which `goes` is true from `side` of `bytes`.
 template <class Goes>
 std::string_view stripped(std::string_view bytes, Side side, const Goes& goes) {
   while (side != Side::kRight && !bytes.empty()) {
@@ -80,8 +80,8 @@ std::vector<Value> split_at_space_from_right(const OriginText& text, std::int64_
   return parts;
 }
 
-// Whether the capital sigma at byte `at` ends a word: a letter with a case before it and none
-// behind it, whatever accents and apostrophes stand between.
+// Returns whether the capital sigma at byte `at` ends a word: a cased letter precedes it and none
+// follows, ignoring accents and apostrophes in between.
 bool is_final_sigma(std::string_view bytes, std::size_t at) {
   std::size_t begin = at;
   while (begin > 0 && is_case_ignorable(character_before(bytes, begin).code)) {
@@ -110,7 +110,7 @@ bool parts_words(char32_t code) {
   return is_space(code) || code == '-' || code == '(' || code == '{' || code == '[' || code == '<';
 }
 
-// The character at byte `at` as it is in upper case, in a title, …
+// Appends the character at byte `at` in upper case, title case, …
 void append_changed(std::string& changed, std::string_view bytes, std::size_t at, Case to) {
   const char32_t code = character_at(bytes, at).code;
   const bool begins =
@@ -120,7 +120,7 @@ void append_changed(std::string& changed, std::string_view bytes, std::size_t at
   } else if (to != Case::kLower && begins) {
     append_title(changed, code);
   } else if (to == Case::kTitleWords) {
-    // The first character has been set apart.
+    // The first character has been handled before.
     const std::size_t first = character_at(bytes, 0).bytes;
     append_lower_at(changed, bytes.substr(first), at - first);
   } else {
@@ -231,7 +231,7 @@ Value change_case(const OriginText& text, Case to, Heap& heap) {
   TextBuilder out(heap);
   std::string changed;
   for (std::size_t begin = 0; begin < bytes.size();) {
-    // Words and what parts them are changed each on its own where the filter `title` asks for it.
+    // The filter `title` changes words and separators one by one.
     std::size_t end = to == Case::kTitleWords ? begin : bytes.size();
     const bool parts = parts_words(character_at(bytes, begin).code);
     while (end < bytes.size() && parts_words(character_at(bytes, end).code) == parts) {
@@ -250,8 +250,8 @@ Value change_case(const OriginText& text, Case to, Heap& heap) {
 
 Value indent(const OriginText& text, std::string_view margin, bool first, bool blank, Heap& heap) {
   std::vector<Value> lines = split_lines(text, false, heap);
-  // Jinja splits the text with a newline behind it: where a line ended there already, an empty one
-  // follows, but a carriage return and that newline are one end.
+  // Jinja splits the text with a newline appended: where a line already ended there, an empty line
+  // follows, but a carriage return and that newline are one line end.
   if (!text.empty()) {
     const char32_t last = character_before(text.bytes(), text.size()).code;
     if (ends_line(last) && last != '\r') lines.push_back(heap.text(std::string()));

@@ -16,18 +16,18 @@ enum class Side : std::uint8_t { kBoth, kLeft, kRight };
 enum class Case : std::uint8_t {
   kUpper,
   kLower,
-  kCapitalised,  // the first character as in titles, the rest lower
-  kTitle,        // str.title(): words begin behind anything without a case
-  kTitleWords,   // the filter: words begin behind white space, dashes and brackets
+  kCapitalised,  // the first character in title case, the rest in lower case
+  kTitle,        // str.title(): words begin after any uncased character
+  kTitleWords,   // the filter: words begin after white space, dashes and brackets
 };
 
-// `characters`: which to take away; white space when it is not given.
+// Strips `characters`; white space when they are not given.
 Value strip(const OriginText& text, Side side, std::optional<std::string_view> characters,
             Heap& heap);
-// A negative `most` is no limit.
+// A negative `most` means no limit.
 Value replace(const OriginText& text, const OriginText& from, const OriginText& to,
               std::int64_t most, Heap& heap);
-// At white space when there is no separator. With a limit, what is left stays whole.
+// Splits at white space when there is no separator. With a limit, the rest stays whole.
 std::vector<Value> split(const OriginText& text, std::optional<std::string_view> separator,
                          std::int64_t most, Heap& heap);
 std::vector<Value> split_from_right(const OriginText& text,

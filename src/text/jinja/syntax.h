@@ -1,4 +1,5 @@
-// A parsed template: statements that hold expressions. Built by the parser, never changed after.
+// A parsed template: statements that hold expressions. The parser builds it, and nothing changes it
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct Expression;
 using ExpressionPointer = std::unique_ptr<Expression>;
 
 enum class Operation : std::uint8_t {
-  // What `operands`, `name` and `arguments` hold is said behind each.
+  // Each comment says what `operands`, `name` and `arguments` hold.
   kLiteral,    // `literal`
   kName,       // name
   kList,       // items
@@ -59,14 +60,14 @@ enum class Comparison : std::uint8_t {
 using Literal = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
 
 struct Argument {
-  std::string name;  // empty: by position
+  std::string name;  // empty for a positional argument
   ExpressionPointer value;
 };
 
 struct Expression {
   Operation operation;
   SourcePosition place;
-  std::uint32_t height = 1;  // of the tree below; bounded, because evaluation recurses
+  std::uint32_t height = 1;  // the height of its tree; bounded, because evaluation recurses
   Literal literal;
   std::string name;
   std::vector<ExpressionPointer> operands;

@@ -1,7 +1,8 @@
-// A Jinja template: text that knows where its values go.
+// A Jinja template.
 //
-// The dialect is what chat templates use of Jinja2, set up as Hugging Face transformers does; see
-// docs/guide/chat_templates.md. Immutable after parse(): any number of threads may render at once.
+// The dialect is the part of Jinja2 that chat templates use, configured as in Hugging Face
+// transformers; see docs/guide/chat_templates.md. Immutable after parse(): any number of threads
+// may render at once.
 #pragma once
 
 #include <ctime>
@@ -24,12 +25,12 @@ class Template {
   // Errors read "NAME:LINE:COLUMN: what is wrong".
   static Result<Template> parse(std::string name, std::string_view source);
 
-  // Sets the names that the template sees; it may throw Fault.
+  // Binds the names that the template sees; it may throw Fault.
   using Bind = std::function<void(Heap&, Scope&)>;
 
-  // kInvalidArgument: the template fails for these values, or raised an exception about them.
-  // kOutOfRange: it went over a limit. kExhausted: the account has no more memory. `now` is what
-  // strftime_now tells.
+  // Returns kInvalidArgument when the template fails for these values or raises an exception,
+  // kOutOfRange beyond a limit, kExhausted when the account has no more memory. `now` is the time
+  // for strftime_now.
   Result<OriginText> render(const Bind& bind, std::time_t now,
                             const RenderLimits& limits = {}) const;
 

@@ -1,4 +1,4 @@
-// What may stand behind "is".
+// The tests that may follow "is".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ bool is_sequence(const Value& value) {
   return value.is_text() || value.is_list() || value.is_dict() || value.is_undefined();
 }
 
-// What is left of `value` by `divisor`.
+// Returns whether `value` modulo `divisor` is `rest`.
 bool leaves(const Value& value, const Value& divisor, std::int64_t rest, Heap& heap) {
   return equal(combine(Operation::kRemainder, value, divisor, heap), Value::integer(rest), heap);
 }
 
-// Whatever has a case has the right one, and something has.
+// Returns whether there are cased characters and all have the right case.
 template <class Right>
 bool has_case(const Value& value, const Right& right, Heap& heap) {
   const Value text = shown(value, heap);

@@ -1,4 +1,4 @@
-// A text in the making: its bytes are counted before they are there.
+// Builds a text and counts its bytes before they are allocated.
 #pragma once
 
 #include <cstddef>

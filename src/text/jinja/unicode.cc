@@ -9,13 +9,13 @@
 namespace pagoda::text::jinja {
 namespace {
 
-// `borders` is where a class begins and ends by turns.
+// `borders` alternates between the first character of a range and the first behind it.
 bool is_within(std::span<const char32_t> borders, char32_t code) {
   const auto behind = std::upper_bound(borders.begin(), borders.end(), code);
   return (behind - borders.begin()) % 2 != 0;
 }
 
-// In `longer` where the character becomes several, else in `runs`, else as it is.
+// Looks in `longer`, where the character becomes several, then in `runs`; else the character stays.
 void append_case(std::string& text, char32_t code, std::span<const CaseRun> runs,
                  std::span<const LongCase> longer) {
   const auto several =
@@ -120,7 +120,8 @@ void append_utf8(std::string& text, char32_t code) {
 Character character_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const std::size_t bytes = utf8_char_bytes(rest);
-  // A byte that begins no character stands for itself: whoever walks a text gets on.
+  // A byte that begins no character stands for itself, so that a walk over the text always
+  // advances.
   if (bytes == 0) return {0xFFFD, 1};
   return {utf8_code_point(rest, bytes), bytes};
 }

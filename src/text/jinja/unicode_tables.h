@@ -6,7 +6,7 @@
 
 namespace pagoda::text::jinja {
 
-// Every second character from `first` to `last` where `stride` is 2.
+// With `stride` 2 only every second character from `first` to `last` is meant.
 struct CaseRun {
   char32_t first;
   char32_t last;
@@ -14,13 +14,13 @@ struct CaseRun {
   std::int32_t delta;
 };
 
-// A character whose other case is two or three; a zero stands for none.
+// A character whose other case is two or three characters; 0 stands for none.
 struct LongCase {
   char32_t code;
   std::array<char32_t, 3> to;
 };
 
-// Classes of characters are the places where they begin and end by turns.
+// A class lists in turn where its ranges begin and end.
 extern const std::array<char32_t, 1296> kLetters;
 extern const std::array<char32_t, 162> kDigits;
 extern const std::array<char32_t, 1400> kPrintable;

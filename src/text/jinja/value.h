@@ -1,4 +1,4 @@
-// What template expressions are about.
+// The values of template expressions.
 //
 // A Value is small and copied freely; texts, lists and dicts belong to the Heap of their rendering
 // and live until it ends. References are not counted and nothing is freed in between, so that
@@ -45,7 +45,7 @@ enum class Function : std::uint8_t { kDict, kNamespace, kRaiseException, kRange,
 
 class Value {
  public:
-  // Undefined; `name` outlives the rendering's values.
+  // An undefined value; `name` must outlive the rendering's values.
   Value() = default;
   static Value undefined(const std::string* name) { return Value(Kind::kUndefined, name); }
   static Value none(Origin origin = {}) { return Value(Kind::kNone, nullptr, origin); }
@@ -67,7 +67,7 @@ class Value {
   bool is_text() const { return is(Kind::kText); }
   bool is_list() const { return is(Kind::kList); }
   bool is_dict() const { return is(Kind::kDict); }
-  // bool counts, as it does in Python.
+  // A bool counts as an integer, as in Python.
   bool is_integral() const { return is(Kind::kInteger) || is(Kind::kBool); }
   bool is_number() const { return is_integral() || is(Kind::kFloat); }
 
@@ -83,13 +83,13 @@ class Value {
   const Loop& as_loop() const { return *get<const Loop>(Kind::kLoop); }
   Function as_function() const { return static_cast<Function>(integer_); }
   const std::string* undefined_name() const { return static_cast<const std::string*>(pointer_); }
-  // What a value that is neither number nor truth value points to.
+  // Returns what a value points to that is neither a number nor a boolean.
   const void* address() const { return pointer_; }
-  // Who wrote a number, a truth value or a none; texts know it by byte.
+  // Returns who wrote a number, a boolean or a none; texts record it by byte.
   Origin origin() const { return origin_; }
 
   bool truthy() const;
-  // "string", "list", …, for messages.
+  // Returns "string", "list", …, for messages.
   std::string_view type_name() const;
 
  private:
@@ -114,7 +114,7 @@ class Value {
 enum class ListKind : std::uint8_t {
   kList,
   kTuple,
-  kIterator,  // what filters like selectattr give: true even when empty, not indexed
+  kIterator,  // the result of filters like selectattr: true even when empty, not indexable
 };
 
 struct List {

@@ -183,7 +183,7 @@ class Hosts(Doors):
     def status(self, server, host, path="/cache/map", **headers):
         reply, text = server.request("GET", path, None, {"Host": host, **headers})
         if reply.status == 403:
-            self.assertIn("--allowed-hosts", text)
+            self.assertIn("server option allowed_hosts=", text)
         return reply.status
 
     def test_without_keys_only_names_of_ours_are_answered(self):

@@ -1,4 +1,4 @@
-// A broken template is an error that says where.
+// The error of a broken template names its position.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 struct Broken {
   std::string source;
   std::string place;  // line:column
-  std::string part;   // of the message
+  std::string part;   // a part of the message
 };
 
 void expect_broken(const std::vector<Broken>& table, ErrorCode code) {

@@ -1,5 +1,5 @@
-// Every filter, method, test and operator pays for what it does: with operands of a million bytes
-// or twenty thousand items, a hundred uses end at the limit, and nothing is allocated beyond it.
+// Every filter, method, test and operator counts its work: with operands of a million bytes or
+// twenty thousand items, a hundred uses end at the limit, and nothing is allocated beyond it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr RenderLimits kLimits = {.steps = 300'000, .bytes = 16U << 20};
 
-// A hundred uses of what works at 256 bytes a step come to 390,000 steps; a loop without any comes
-// to a few hundred.
+// A hundred uses of an operation that counts 256 bytes a step come to 390,000 steps; a loop without
+// any comes to a few hundred.
 std::string hundred_times(std::string_view before, std::string_view expression) {
   return std::string(before) + "{% for i in range(100) %}{% set r = " + std::string(expression) +
          " %}{% endfor %}";
@@ -26,7 +26,7 @@ std::string repeated(std::string_view text, std::size_t times) {
   return all;
 }
 
-// `allocated_max` bounds all that was asked for, also what was given back at once.
+// `allocated_max` bounds all allocations, also those freed at once.
 void expect_limit(std::string_view what, std::string_view source, std::uint64_t allocated_max) {
   const JsonInput values = {{"t", std::string(1'000'000, 'x')},
                             {"w", std::string(1'000'000, 'x')},
@@ -247,7 +247,7 @@ constexpr std::string_view kDictUses[] = {
     "d.pop(i) + d.pop(i + 100)",
 };
 
-// Long keys and names are neither copied nor looked at where nothing is there to compare with.
+// Long keys and names are neither copied nor read where there is nothing to compare them with.
 TEST(JinjaHostile, LongKeysAreNotCopied) {
   const JsonInput values = {{"t", std::string(1'000'000, 'x')}};
   for (const std::string_view use :

@@ -1,4 +1,4 @@
-// Values keep the origin of every byte through whatever templates do to them.
+// Values keep the origin of every byte through all operations of templates.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace pagoda::text::jinja {
 namespace {
 
-// 't' for bytes of the template, 'c' for the client's.
+// Returns 't' for bytes of the template, 'c' for the client's.
 std::string letters(std::string_view source, const JsonInput& values) {
   const auto text = render(source, values);
   if (!text.ok()) return text.error().message;

@@ -1,5 +1,5 @@
-// Filters, methods, tests and operators beside Jinja2 (tests/data/make_jinja_fixtures.py): the text
-// is Jinja2's, or there is a refusal; what Jinja2 refuses is refused.
+// Compares filters, methods, tests and operators with Jinja2 (tests/data/make_jinja_fixtures.py):
+// the text is Jinja2's, or the template is refused; templates that Jinja2 refuses are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace pagoda::text::jinja {
 namespace {
 
-// What the dialect leaves out, by the words that say so (docs/guide/chat_templates.md).
+// The errors of features that the dialect leaves out (docs/guide/chat_templates.md).
 constexpr std::array<std::string_view, 7> kLeftOut = {"not supported",
                                                       "are supported",
                                                       "beyond 64 bits",

@@ -1,4 +1,4 @@
-// Rendering made short for tests.
+// Short functions for tests that render templates.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ inline Result<OriginText> render(std::string_view source,
       0, limits);
 }
 
-// The output, or "error: …".
+// Returns the output, or "error: …".
 inline std::string shown_or_error(std::string_view source,
                                   const JsonInput& values = JsonInput::object(),
                                   const RenderLimits& limits = {}) {

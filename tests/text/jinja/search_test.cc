@@ -1,4 +1,4 @@
-// Searching beside the standard library's, over words that nearly match everywhere.
+// Compares searches with the standard library's, over words that nearly match everywhere.
 #include "text/jinja/search.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(JinjaSearch, FindsWhatTheStandardLibraryFinds) {
   }
 }
 
-// Comparing at every place would take 250 thousand million comparisons, and here it is counted.
+// Comparing at every offset would take 250 thousand million comparisons; the test counts them.
 TEST(JinjaSearch, TakesStepsByTheSumOfBothLengths) {
   const std::string text(1'000'000, 'a');
   const std::string needle = std::string(500'000, 'a') + 'b';

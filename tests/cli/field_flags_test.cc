@@ -1,0 +1,31 @@
+#include "cli/field_flags.h"
+
+#include <gtest/gtest.h>
+
+namespace pagoda::cli {
+namespace {
+
+TEST(FieldFlags, AFieldBecomesItsFlag) {
+  EXPECT_EQ(with_flags("block_size: is 8, but"), "--block-size: is 8, but");
+  EXPECT_EQ(with_flags("KV is off: kv_cache_memory_bytes: 1 MiB hold no block"),
+            "KV is off: --kv-cache-memory-bytes: 1 MiB hold no block");
+  EXPECT_EQ(with_flags("the model has no chat template; give the server option chat_template, or"),
+            "the model has no chat template; give the server option --chat-template, or");
+}
+
+TEST(FieldFlags, AValueFollowsItsFlag) {
+  EXPECT_EQ(with_flags("no such heads: use device=cpu"), "no such heads: use --device cpu");
+  EXPECT_EQ(with_flags("option allowed_hosts=a.example allows"),
+            "option --allowed-hosts a.example allows");
+}
+
+TEST(FieldFlags, OtherWordsStay) {
+  for (const char* const message :
+       {"", "the device is lost", "models/block_size: no such file", "tokenizer.chat_template: 3",
+        "my_block_size: 3", "block_sizes", "--block-size: is 8"}) {
+    EXPECT_EQ(with_flags(message), message);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cli

@@ -1,0 +1,18 @@
+// Rules about words: plain ones in names and comments, and flags in the command line alone.
+#pragma once
+
+#include "tidy/source_text.h"
+
+namespace pagoda::tidy {
+
+// Metaphors in the path, in identifiers and in comments of src/ and tests/: words that a reader of
+// other inference servers would not search for. A word is a part of snake_case or CamelCase, also
+// in the plural; string literals, #include lines and names after std:: pass.
+Findings metaphors(const SourceText& source);
+
+// String literals of src/ outside src/cli/ that name a flag: one that begins with "--" and a
+// letter, or holds such a word. Errors name fields ("block_size"), and src/cli/field_flags.h maps
+// them to flags.
+Findings flags_below_the_command_line(const SourceText& source);
+
+}  // namespace pagoda::tidy
