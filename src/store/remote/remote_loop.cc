@@ -14,7 +14,7 @@
 namespace pagoda::store {
 namespace {
 
-// How long a key that was seen counts as being there.
+// A key that was seen counts as being there for at most so long.
 constexpr std::int64_t kKnownForMaxNs = 600'000'000'000;
 
 std::int64_t known_for_ns(const RemoteOptions& options) {
@@ -77,7 +77,7 @@ void RemoteLoop::run() {
       mailbox_.turn_on();
       give_up(serve(*connection.value()));
       connection.value()->lose();
-      // One that greets and hangs up is no better than one that is not there.
+      // A server that greets and hangs up is no better than one that is not there.
       const bool lasted = now_ns() - begin_ns > options_.retry_last_ns;
       if (lasted || pipeline_.replies() != replies) pause_ns = options_.retry_first_ns;
     } else {
@@ -97,7 +97,7 @@ Result<std::unique_ptr<RemoteConnection>> RemoteLoop::connect() {
   const std::int64_t deadline_ns = now_ns() + options_.connect_timeout_ns;
   Error error = {ErrorCode::kIo, "it has no address"};
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    // One that swallows packets leaves the others their share.
+    // An address that swallows packets leaves the others their share of the time.
     const auto left = static_cast<std::int64_t>(addresses.size() - i);
     const std::int64_t share_ns = (deadline_ns - now_ns()) / left;
     Result<std::unique_ptr<RemoteConnection>> connection =
@@ -133,7 +133,7 @@ Status RemoteLoop::handshake(RemoteConnection& connection, std::int64_t deadline
   while (true) {
     Status moved = connection.move();
     if (!connection.handshake_status().ok())
-      return connection.handshake_status();  // says more than a lost connection
+      return connection.handshake_status();  // its error says more than a lost connection
     if (!moved.ok()) return moved;
     if (connection.commands_in_flight() == 0) return ok_status();
     if (now_ns() >= deadline_ns || mailbox_.is_stopping()) {
@@ -156,7 +156,7 @@ std::string RemoteLoop::serve(RemoteConnection& connection) {
     pipeline_.launch(connection);
     begin_jobs(connection);
     if (!connection.has_more()) {
-      mailbox_.notify_if_due();  // what ended as soon as it was launched
+      mailbox_.notify_if_due();  // requests may have ended as soon as they were launched
       wait(connection.descriptor(), connection.events(), pipeline_.next_deadline_ns());
     }
   }
