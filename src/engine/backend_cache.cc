@@ -10,7 +10,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Evictions that are remembered: as many as there are blocks, in 147 KB to 9.4 MB.
+// The cache remembers as many evictions as it has blocks, in 147 KB to 9.4 MB.
 std::uint32_t eviction_records_for(std::uint64_t blocks) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 4096, 1u << 18));
 }

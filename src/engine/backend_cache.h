@@ -1,4 +1,5 @@
-// The cache of a backend: how a number of blocks becomes one, and which context fits it.
+// Makes the cache of a backend: turns a number of blocks into a cache and finds the context that
+// fits.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace pagoda::engine {
 kv::CacheOptions cache_options(const CpuBackendOptions& options, std::uint32_t blocks,
                                const std::vector<kv::memory::AttentionSpec>& groups);
 
-// The longest context up to `asked` whose request alone fits into `blocks`. An error when not even
-// two tokens do: one to read, one to write.
+// Returns the longest context up to `asked` whose request alone fits into `blocks`. An error when
+// not even two tokens do: one to read, one to write.
 Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uint64_t asked,
                                       std::uint32_t blocks, std::uint64_t kv_bytes);
 

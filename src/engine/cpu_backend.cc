@@ -77,7 +77,7 @@ Status CpuBackend::take_pages(const CpuBackendOptions& options) {
   return ok_status();
 }
 
-// Whoever asked is told; dev builds compare by themselves.
+// Tests may compare the pages of a duplicate; dev builds compare them anyway.
 std::function<void(kv::BlockId, kv::BlockId)> CpuBackend::duplicate_check(
     const CpuBackendOptions& options) {
   auto on_deduplicate = options.on_deduplicate;
@@ -95,7 +95,7 @@ std::function<void(kv::BlockId, kv::BlockId)> CpuBackend::duplicate_check(
   };
 }
 
-// A request alone must always fit.
+// Shortens the context until a request alone always fits.
 Status CpuBackend::fit_context(const CpuBackendOptions& options) {
   const sched::BlockDemand demand = {.groups = decoder_.group_plan().groups,
                                      .block_tokens = options.block_tokens,

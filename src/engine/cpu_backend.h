@@ -1,5 +1,5 @@
-// A model made ready to serve on this machine's cores: decoder, pages, cache and runner, sized to
-// each other.
+// CpuBackend is a model made ready to generate on this host's cores: decoder, pages, cache and
+// runner, sized to each other.
 #pragma once
 
 #include <cstddef>
@@ -27,29 +27,30 @@ struct CpuBackendOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::uint32_t block_tokens = 16;
   std::optional<std::uint64_t> kv_bytes;  // unset: kKvMemoryShare of free memory
-  std::uint64_t context_tokens = 0;       // 0: as the model says
+  std::uint64_t context_tokens = 0;       // 0: the model's own
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
-  bool live_curve = false;  // say what other sizes and policies would have given
+  bool live_curve = false;  // measures what other cache sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
-  double retain_share = 0;             // that one tenant's requests may have retained
+  double retain_share = 0;             // that one tenant's requests may retain
   double quota_share = 0;              // beyond which a tenant loses blocks first
-  double quota_share_public = 0;       // beyond which what is public does
-  kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: nobody is told
-  bool hash_blocks = false;            // for tiers outside the pool
+  double quota_share_public = 0;       // beyond which public blocks are lost first
+  kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: no events are recorded
+  bool hash_blocks = false;            // blocks get hashes, for tiers outside the pool
   sched::SchedulerOptions scheduler;
-  std::string model_name;           // of the namespace
-  std::vector<TokenId> end_tokens;  // of the model
+  std::string model_name;           // part of the namespace
+  std::vector<TokenId> end_tokens;  // end tokens of the model
   model::PackProgress on_pack = {};
-  // For tests: is told of pages that hold the same tokens, both computed, of which one will do.
+  // For tests: receives two pages that hold the same tokens, both computed, of which the cache
+  // keeps one.
   std::function<void(std::span<const std::byte> mine, std::span<const std::byte> existing)>
       on_deduplicate = {};
 };
 
 class CpuBackend final : public Backend {
  public:
-  // Config, weights and the kernel set must outlive the backend. An error when not even the
-  // smallest context fits, with both numbers.
+  // Config, weights and the kernel set must outlive the backend. An error names both numbers when
+  // not even the smallest context fits.
   static Result<std::unique_ptr<CpuBackend>> create(const model::Config& config,
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,

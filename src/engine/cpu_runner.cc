@@ -9,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// The list of the best moves out of the scratch, which serves the next row.
+// Copies the best tokens out of the scratch, which serves the next row.
 TokenScore keep(const Logprobs& logprobs) {
   return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
 }
@@ -23,7 +23,7 @@ Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSampl
   return choice;
 }
 
-// Logits that are not finite give NaN: the request ends when its own token is chosen.
+// Logits that are not finite give NaN: the request ends when its own token is sampled.
 TokenScore look_up(std::span<const float> logits, const LaunchScore& job, SamplerScratch& scratch) {
   const auto found = find_logprobs(logits, job.token, job.top, scratch, 0);
   if (found.ok()) return keep(found.value());
@@ -31,7 +31,7 @@ TokenScore look_up(std::span<const float> logits, const LaunchScore& job, Sample
 }
 
 #ifdef PAGODA_DEV_CHECKS
-// Blocks that a launch begins hold nothing yet: whoever reads a row before it is written gets NaN.
+// Fills the blocks that a launch begins with NaN: a read of a token before it is written shows.
 void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages) {
   const std::uint64_t block_tokens = pages.layout().block_tokens;
   for (const LaunchRows& rows : launch.rows) {
@@ -105,7 +105,7 @@ void CpuRunner::list_logit_rows(const Launch& launch) {
   logit_rows_.erase(std::unique(logit_rows_.begin(), logit_rows_.end()), logit_rows_.end());
 }
 
-// Samples and scores whose rows are among `rows`, whose logits were just computed.
+// Computes the samples and scores whose rows are among `rows`, whose logits were just computed.
 void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> rows) {
   const std::size_t vocabulary = decoder_.config().vocabulary;
   const auto logits_of = [&](std::uint32_t row) -> std::span<const float> {

@@ -1,4 +1,5 @@
-// Computes launches on this machine's cores, at once: copies rows, runs the decoder, samples.
+// CpuRunner computes launches on this host's cores, at once: copies blocks, runs the decoder,
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,15 @@ namespace pagoda::engine {
 
 class CpuRunner final : public Runner {
  public:
-  // All must outlive the runner; the pool is the decoder's.
+  // All arguments must outlive the runner; the pool is the decoder's.
   CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool);
 
   void launch(const Launch& launch) override;
   Collected collect() override;
 
  private:
-  // Rows whose logits are computed together: bounds their memory, [kLogitRowsMax, vocabulary].
+  // At most so many rows of logits are computed together: this bounds their memory, [kLogitRowsMax,
+  // vocabulary].
   static constexpr std::size_t kLogitRowsMax = 64;
 
   void forward(const Launch& launch);

@@ -117,7 +117,7 @@ class GpuBackend final : public Backend {
     return decoder_->check_uploads();
   }
 
-  // A page whose launch was collected.
+  // Returns the bytes of a page whose launch was collected.
   std::vector<std::byte> bytes_of(kv::BlockId block) {
     const std::uint64_t page_bytes = decoder_->page_layout().page_bytes();
     std::vector<std::byte> bytes(page_bytes);
@@ -135,7 +135,7 @@ class GpuBackend final : public Backend {
   std::unique_ptr<GpuRunner> runner_;
   CoreOptions core_options_;
   std::optional<std::uint64_t> context_asked_;
-  std::optional<device::Stream> join_stream_;  // for tests
+  std::optional<device::Stream> join_stream_;  // for tests that compare duplicates
 };
 
 }  // namespace

@@ -35,11 +35,11 @@ Status GpuPageCopier::order() {
   return ok_status();
 }
 
-// An event that was recorded again since order() stands for a later launch: waiting for that one is
-// right, too.
+// An event that was recorded again since order() stands for a later launch: waiting for the later
+// launch is right, too.
 Status GpuPageCopier::copy(std::span<const kv::PageCopy> moves) {
   const Status moved = move_all(moves);
-  // Copies that were given before the one that failed still run.
+  // Copies that were given before the failed one still run.
   if (!moved.ok()) static_cast<void>(stream_.wait());
   return moved;
 }

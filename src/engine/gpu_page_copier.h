@@ -1,5 +1,5 @@
-// Pages between a GPU's memory and pinned memory of the host: each in one copy, on a stream of its
-// own beside the one that computes.
+// GpuPageCopier copies pages between a GPU's memory and pinned memory of the host: each in one
+// copy, on a stream of its own beside the computing stream.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class GpuPageCopier final : public kv::PageCopier {
   static Result<std::unique_ptr<kv::PageCopier>> create(GpuRunner& runner);
 
   Result<kv::HostMemory> take_memory(std::uint64_t bytes) override;
-  // Launches that the runner was given come first. Those that follow run beside the copies.
+  // Copies wait for the launches that the runner was given so far. Later launches run beside the
+  // copies.
   Status order() override;
   Status copy(std::span<const kv::PageCopy> moves) override;
 
@@ -30,8 +31,8 @@ class GpuPageCopier final : public kv::PageCopier {
   GpuRunner& runner_;
   device::Stream stream_;
   std::mutex mutex_;
-  device::GpuEvent launched_;         // under mutex_: the last launch that moves wait for
-  std::uint64_t launches_known_ = 0;  // the cache's thread: of the runner's
+  device::GpuEvent launched_;         // under mutex_: the last launch that copies wait for
+  std::uint64_t launches_known_ = 0;  // the cache's thread: launches of the runner so far
   device::GpuEvent moved_;
 };
 

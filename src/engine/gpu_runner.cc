@@ -16,8 +16,9 @@ TokenScore keep(const Logprobs& logprobs) {
 
 constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
 
-// Does the row decide as it is? What is forbidden or counted changes it first. While a launch is
-// not collected its token is not counted yet: then more is forbidden than need be, never less.
+// True: the row of logits decides the token as it is. Forbidden and counted tokens change the row
+// first. While a launch is not collected its token is not counted yet: then more is forbidden than
+// need be, never less.
 bool row_decides(const SamplingState& state) {
   const SamplingParams& options = state.options();
   return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
@@ -88,7 +89,7 @@ void GpuRunner::launch(const Launch& launch) {
   pending.scored.assign(launch.scores.size(), TokenScore{});
   pending.nonfinite.assign(launch.rows.size(), 0);
   pending.finished = false;
-  // The host has one place for logits.
+  // The host has one buffer for logits.
   if (before != nullptr && before->needs_logits) finish(*before);
   if (failure_) return fail(pending, *failure_);
   const Status started = start(launch, before, pending);
@@ -114,15 +115,15 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   return pending.done->record(stream);
 }
 
-// Which of the rows were nonfinite: known when what is on the stream now is done.
+// Fetches which tokens were nonfinite: known when the stream's work so far is done.
 Status GpuRunner::fetch_nonfinite(Pending& pending) {
   return decoder_.stream().copy_to_host(pending.nonfinite_words.data(),
                                         reinterpret_cast<const std::byte*>(decoder_.nonfinite()),
                                         pending.nonfinite.size() * sizeof(std::uint32_t));
 }
 
-// The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
-// without waiting for the launch before it, begins after that.
+// The step's inputs are copied to the device afterwards: attention, which reads keys and values of
+// earlier steps without waiting for the launch before it, begins after that copy.
 Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
   if (copies.empty()) return ok_status();
   copies_.clear();
@@ -148,8 +149,8 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
   }
 }
 
-// What the launch before chose for `from.handle`. Answers keep their order from launch to launch,
-// so the search goes on where the last one ended.
+// Finds the token that the launch before sampled for `from.handle`. Sequences keep their order from
+// launch to launch, so that the search goes on where the last one ended.
 void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows) {
   ASSERT(before != nullptr, "an unknown token is one that the launch before chooses");
   const std::size_t count = before->samples.size();
@@ -185,7 +186,7 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   list_draws(pending);
 }
 
-// Who chooses: the GPU where it can.
+// Decides where each sample is computed: on the GPU where it can be.
 void GpuRunner::list_draws(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
   pending.device_samples.clear();
@@ -205,7 +206,8 @@ void GpuRunner::list_draws(Pending& pending) {
       !pending.scores.empty() || pending.device_samples.size() < pending.samples.size();
 }
 
-// More rows of logits than there is memory for: computed and used some at a time, at once.
+// The launch has more rows of logits than there is memory for: they are computed and used in
+// groups, at once.
 Status GpuRunner::compute_in_groups(Pending& pending) {
   RETURN_IF_ERROR(decoder_.forward(rows_, {}));
   RETURN_IF_ERROR(fetch_nonfinite(pending));
@@ -225,7 +227,7 @@ Status GpuRunner::compute_in_groups(Pending& pending) {
   return ok_status();
 }
 
-// Chooses and looks up by logit_rows [begin, begin + count), which the host has.
+// Samples and scores by logit_rows [begin, begin + count), which the host has.
 void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count) {
   const std::size_t vocabulary = decoder_.config().vocabulary;
   const auto logits_of = [&](std::uint32_t place) -> std::span<const float> {

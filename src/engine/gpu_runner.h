@@ -1,12 +1,13 @@
-// Computes launches on a GPU, one ahead: while a step runs the next is planned and handed over.
+// GpuRunner computes launches on a GPU, one ahead: while a step runs the next is planned and handed
+// over.
 //
-// Tokens are chosen on the GPU, greedily or drawn, and one number comes back for each. Whoever asks
-// for what changes or reports logits (penalties, bias, log-probabilities, forbidden tokens) has its
-// row copied to the host and sampled there, by the code of the CPU, which gives the same tokens. A
-// row that is fed a token which the launch before chose takes it on the GPU; where the host
-// chooses, the next launch waits for it.
+// Tokens are sampled on the GPU, greedily or at random, and one number comes back for each. A
+// request that changes or reports logits (penalties, bias, log-probabilities, forbidden tokens) has
+// its row copied to the host and sampled there, by the code of the CPU, which gives the same
+// tokens. An input token that the launch before sampled is taken on the GPU; where the host samples
+// it, the next launch waits for the host.
 //
-// When the GPU fails it is lost: nothing is launched any more, and whatever is collected says so.
+// When the GPU fails it is lost: nothing is launched any more, and every collect() says so.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@ namespace pagoda::engine {
 
 class GpuRunner final : public Runner {
  public:
-  // All must outlive the runner. `kernels` samples on the host.
+  // All arguments must outlive the runner. `kernels` samples on the host.
   static Result<std::unique_ptr<GpuRunner>> create(model::GpuDecoder& decoder, std::byte* pages,
                                                    ThreadPool& pool,
                                                    const kernels::KernelSet& kernels);
@@ -33,26 +34,25 @@ class GpuRunner final : public Runner {
   void launch(const Launch& launch) override;
   Collected collect() override;
 
-  // So far, and where they run: for whoever must come after them.
+  // The launches so far and the stream they run on: for work that must come after them.
   std::uint64_t launches() const { return launched_; }
   const device::Stream& stream() const { return decoder_.stream(); }
 
  private:
-  // A launch until it is collected. Two of them take turns.
+  // Pending is a launch until it is collected. Two of them alternate.
   struct Pending {
     std::vector<LaunchSample> samples;
     std::vector<LaunchScore> scores;
     std::vector<std::uint32_t> logit_rows;    // ascending
-    std::vector<std::uint32_t> sample_logit;  // of each sample: which of logit_rows
+    std::vector<std::uint32_t> sample_logit;  // [sample], index into logit_rows
     std::vector<std::uint32_t> score_logit;
     std::vector<kernels::cuda::GpuSamplingParams> device_samples;
-    std::vector<std::uint32_t>
-        device_sample;  // of each sample: which of device_samples; kOnHost: none
+    std::vector<std::uint32_t> device_sample;  // [sample], index into device_samples; kOnHost: none
     bool needs_logits = false;
-    bool finished = false;  // samples are chosen
+    bool finished = false;  // all samples are known
     std::optional<device::GpuEvent> done;
     device::PinnedBuffer sampled_tokens;
-    device::PinnedBuffer nonfinite_words;  // of the launch's rows, as the GPU wrote them
+    device::PinnedBuffer nonfinite_words;  // [token of the launch], as the GPU wrote them
     std::vector<std::uint8_t> nonfinite;
     std::vector<Result<SampledToken>> chosen;
     std::vector<TokenScore> scored;
@@ -80,7 +80,7 @@ class GpuRunner final : public Runner {
   std::array<Pending, 2> pendings_;
   std::uint64_t launched_ = 0;
   std::uint64_t collected_ = 0;
-  std::optional<Error> failure_;  // the GPU is lost
+  std::optional<Error> failure_;  // set: the GPU is lost
 
   std::vector<model::GpuRows> rows_;
   std::vector<kernels::cuda::BlockCopy> copies_;

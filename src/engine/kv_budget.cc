@@ -11,7 +11,7 @@
 namespace pagoda::engine {
 namespace {
 
-// The whole number a file holds; none when it is missing or says "max".
+// Returns the whole number a file holds; none when the file is missing or says "max".
 std::optional<std::uint64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -22,7 +22,7 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   return number;
 }
 
-// "NAME: 123 kB" of /proc/meminfo, or "NAME 123" of memory.stat.
+// Reads "NAME: 123 kB" of /proc/meminfo, or "NAME 123" of memory.stat.
 std::optional<std::uint64_t> field_of(const std::string& path, std::string_view name) {
   std::ifstream file(path);
   std::string line;
@@ -35,7 +35,8 @@ std::optional<std::uint64_t> field_of(const std::string& path, std::string_view 
   return std::nullopt;
 }
 
-// What one cgroup leaves: its limit less what it uses, page cache that can be dropped not counted.
+// Returns what one cgroup leaves: its limit less its use, page cache that can be dropped not
+// counted.
 std::optional<std::uint64_t> left_in_group(const std::string& folder, const char* limit_file,
                                            const char* use_file, const char* cache_field) {
   const auto limit = number_in(folder + limit_file);
@@ -66,7 +67,7 @@ Result<std::uint64_t> memory_available(const std::string& root) {
     if (!unified && ("," + controllers + ",").find(",memory,") == std::string::npos) continue;
     std::string path = line.substr(second + 1);
     const std::string mount = root + (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    for (;;) {  // limits of all groups above hold too; inside a container only the top is there
+    for (;;) {  // limits of all groups above hold too; a container shows the top alone
       std::string folder = mount;
       folder += path;
       if (!folder.ends_with('/')) folder += '/';

@@ -1,4 +1,4 @@
-// How much memory the cache takes when nobody says: a share of what is free, within what the
+// Computes how much memory the cache takes by default: a share of the free memory, within what the
 // process may have (cgroup limits respected).
 #pragma once
 
@@ -9,11 +9,12 @@
 
 namespace pagoda::engine {
 
-// Of free memory, after the model's weights are counted.
+// Share of the free memory, after the model's weights are counted.
 inline constexpr double kKvMemoryShare = 0.5;
 
-// Bytes this process could still take without making the machine swap: the least of what the
-// system calls available and what each memory cgroup above us leaves. `root` is "/" but in tests.
+// Returns the bytes this process could still take without making the host swap: the least of what
+// the system calls available and what each memory cgroup above us leaves. `root` is "/" but in
+// tests.
 Result<std::uint64_t> memory_available(const std::string& root = "/");
 
 }  // namespace pagoda::engine

@@ -1,4 +1,4 @@
-// What gpu_backend.h is in a build without CUDA.
+// Implements gpu_backend.h in a build without CUDA.
 #include "engine/gpu_backend.h"
 
 namespace pagoda::engine {

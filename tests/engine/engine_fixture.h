@@ -1,4 +1,4 @@
-// A real model behind a core that tests drive by hand, and what its requests got.
+// The fixture has a real model behind a core that tests drive by hand, and keeps the replies.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace pagoda::engine {
 
-// Keeps everything an answer reported.
+// TestSink keeps everything a sequence reported.
 class TestSink final : public ReplySink {
  public:
   struct Given {
@@ -48,10 +48,10 @@ class TestSink final : public ReplySink {
   std::vector<TokenScore> prompt_scores;
 };
 
-// Equal to the last bit.
+// True: the scores are equal to the last bit.
 bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>& b);
 
-// stories260K, read once.
+// Returns stories260K, read once.
 const model::TestModel& stories();
 
 class EngineFixture {
