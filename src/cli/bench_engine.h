@@ -12,7 +12,7 @@
 #include "base/token_id.h"
 #include "cli/bench_run.h"
 #include "cli/recording_sink.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 
 namespace pagoda::cli {

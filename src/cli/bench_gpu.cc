@@ -10,7 +10,7 @@
 #include "cli/kv_element.h"
 #include "cli/progress_bar.h"
 #include "cli/random_shapes.h"
-#include "engine/gpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 
 namespace pagoda::cli {
 namespace {

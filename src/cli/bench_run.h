@@ -15,7 +15,7 @@
 #include "cli/device_choice.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kernels/ops.h"
 #include "kv/evict/policy.h"
 

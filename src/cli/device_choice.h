@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "base/result.h"
-#include "engine/backend.h"
-#include "engine/cpu_backend.h"
-#include "engine/gpu_backend.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 #include "model/config.h"
 #include "model/weights.h"
 

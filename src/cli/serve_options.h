@@ -12,7 +12,7 @@
 #include "cli/random_model.h"
 #include "cli/serve_access.h"
 #include "cli/serve_tiers.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
 

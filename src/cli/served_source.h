@@ -10,7 +10,7 @@
 #include "cli/device_choice.h"
 #include "cli/loaded_model.h"
 #include "cli/random_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "text/chat_template.h"
 
 namespace pagoda::cli {

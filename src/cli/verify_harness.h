@@ -14,7 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
 #include "cli/verify_output.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 
 namespace pagoda::cli {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/toy_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kernels/select.h"
 
 namespace pagoda::cli {

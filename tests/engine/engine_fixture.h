@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/backends/cpu_backend.h"
 #include "engine/core.h"
-#include "engine/cpu_backend.h"
 #include "model/test_model.h"
 
 namespace pagoda::engine {

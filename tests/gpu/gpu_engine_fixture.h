@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/backends/gpu_backend.h"
 #include "engine/core.h"
 #include "engine/engine_fixture.h"
-#include "engine/gpu_backend.h"
 #include "engine/tiers/tiers.h"
 #include "gpu/gpu_model.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "cli/loaded_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/router.h"

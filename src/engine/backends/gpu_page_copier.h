@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "device/device.h"
-#include "engine/gpu_runner.h"
+#include "engine/backends/gpu_runner.h"
 #include "kv/tiers/page_copier.h"
 
 namespace pagoda::engine {

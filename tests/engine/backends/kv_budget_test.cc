@@ -1,4 +1,4 @@
-#include "engine/kv_budget.h"
+#include "engine/backends/kv_budget.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "engine/gpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "device/device.h"
-#include "engine/backend_cache.h"
-#include "engine/gpu_budget.h"
-#include "engine/gpu_page_copier.h"
-#include "engine/gpu_runner.h"
+#include "engine/backends/backend_cache.h"
+#include "engine/backends/gpu_budget.h"
+#include "engine/backends/gpu_page_copier.h"
+#include "engine/backends/gpu_runner.h"
 #include "kernels/cuda/ops.h"
 #include "model/gpu_decoder.h"
 

@@ -1,5 +1,5 @@
 // What gpu_backend.h is in a build without CUDA.
-#include "engine/gpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 
 namespace pagoda::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/gpu_page_copier.h"
+#include "engine/backends/gpu_page_copier.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "engine/gpu_runner.h"
+#include "engine/backends/gpu_runner.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/gpu_budget.h"
+#include "engine/backends/gpu_budget.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/byte_size.h"
-#include "engine/backend_cache.h"
-#include "engine/kv_budget.h"
+#include "engine/backends/backend_cache.h"
+#include "engine/backends/kv_budget.h"
 
 namespace pagoda::engine {
 namespace {

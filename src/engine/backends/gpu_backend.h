@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/backend.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "model/config.h"
 #include "model/weights.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "engine/backend.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu_runner.h"
 #include "engine/core.h"
-#include "engine/cpu_runner.h"
 #include "kv/cache.h"
 #include "kv/memory/page_buffer.h"
 #include "model/decoder.h"

@@ -1,4 +1,4 @@
-#include "engine/cpu_runner.h"
+#include "engine/backends/cpu_runner.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "engine/backend_cache.h"
+#include "engine/backends/backend_cache.h"
 
 #include <fmt/format.h>
 
