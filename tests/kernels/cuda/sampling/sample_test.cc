@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "engine/sampler.h"
-#include "gpu/open_gpu.h"
+#include "kernels/cuda/open_gpu.h"
 #include "kernels/cuda/reference.h"
 #include "kernels/select.h"
 

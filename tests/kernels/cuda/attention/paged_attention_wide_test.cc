@@ -8,9 +8,9 @@
 #include <ostream>
 #include <vector>
 
-#include "gpu/device_fixture.h"
-#include "gpu/open_gpu.h"
-#include "gpu/random_matrix.h"
+#include "device/device_fixture.h"
+#include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 #include "model/attention_plan.h"
 

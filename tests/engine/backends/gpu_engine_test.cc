@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "gpu/gpu_engine_fixture.h"
-#include "gpu/open_gpu.h"
+#include "engine/backends/gpu_engine_fixture.h"
+#include "kernels/cuda/open_gpu.h"
 
 namespace pagoda::gpu_test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "gpu/gpu_engine_fixture.h"
-#include "gpu/open_gpu.h"
+#include "engine/backends/gpu_engine_fixture.h"
+#include "kernels/cuda/open_gpu.h"
 #include "store/disk/disk_store.h"
 #include "store/host/host_store.h"
 #include "store/staged/staged_store.h"

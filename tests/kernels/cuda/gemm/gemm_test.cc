@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "gpu/device_fixture.h"
-#include "gpu/open_gpu.h"
-#include "gpu/random_matrix.h"
+#include "device/device_fixture.h"
+#include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 
 namespace pagoda::gpu_test {

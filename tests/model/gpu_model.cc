@@ -1,4 +1,4 @@
-#include "gpu/gpu_model.h"
+#include "model/gpu_model.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -16,7 +16,7 @@
 #include "engine/core.h"
 #include "engine/engine_fixture.h"
 #include "engine/tiers/tiers.h"
-#include "gpu/gpu_model.h"
+#include "model/gpu_model.h"
 
 namespace pagoda::gpu_test {
 

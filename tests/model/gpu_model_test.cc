@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "default_model.h"
-#include "gpu/gpu_model.h"
-#include "gpu/open_gpu.h"
+#include "kernels/cuda/open_gpu.h"
+#include "model/gpu_model.h"
 
 namespace pagoda::gpu_test {
 namespace {

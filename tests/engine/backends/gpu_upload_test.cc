@@ -5,12 +5,12 @@
 #include <numeric>
 #include <set>
 
-#include "gpu/blocked_legacy_stream.h"
-#include "gpu/device_fixture.h"
-#include "gpu/gpu_engine_fixture.h"
-#include "gpu/gpu_model.h"
-#include "gpu/open_gpu.h"
+#include "device/blocked_legacy_stream.h"
+#include "device/device_fixture.h"
+#include "engine/backends/gpu_engine_fixture.h"
 #include "kernels/cuda/digest.h"
+#include "kernels/cuda/open_gpu.h"
+#include "model/gpu_model.h"
 #include "model/upload_log.h"
 
 namespace pagoda::gpu_test {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "gpu/device_fixture.h"
-#include "gpu/open_gpu.h"
+#include "device/device_fixture.h"
+#include "kernels/cuda/open_gpu.h"
 #include "kernels/cuda/ops.h"
 
 namespace pagoda::gpu_test {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "gpu/open_gpu.h"
-#include "gpu/random_matrix.h"
+#include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 
 namespace pagoda::gpu_test {

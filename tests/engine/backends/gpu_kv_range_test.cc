@@ -4,9 +4,9 @@
 
 #include <tuple>
 
+#include "engine/backends/gpu_engine_fixture.h"
 #include "engine/marked_model.h"
-#include "gpu/gpu_engine_fixture.h"
-#include "gpu/open_gpu.h"
+#include "kernels/cuda/open_gpu.h"
 
 namespace pagoda::gpu_test {
 namespace {

@@ -7,9 +7,9 @@
 #include <ostream>
 
 #include "base/half.h"
-#include "gpu/device_fixture.h"
-#include "gpu/open_gpu.h"
-#include "gpu/random_matrix.h"
+#include "device/device_fixture.h"
+#include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 #include "kernels/ops.h"
 #include "kv/memory/codec.h"

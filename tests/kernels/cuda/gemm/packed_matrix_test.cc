@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
-#include "gpu/random_matrix.h"
 #include "kernels/cuda/gemm/packed_matrix.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 #include "kernels/select.h"
 #include "model/attention_plan.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/random_matrix.h"
+#include "kernels/cuda/random_matrix.h"
 #include "model/gpu_decoder.h"
 #include "model/seeded_model.h"
 #include "model/test_model.h"
