@@ -35,7 +35,7 @@ Result<std::unique_ptr<engine::Backend>> make_backend(const GpuOptions& options,
                                                       const model::Config& config) {
   std::uint32_t largest = 1;
   for (const std::uint32_t size : options.batch_sizes) largest = std::max(largest, size);
-  ASSIGN_OR_RETURN(engine::CpuBackendOptions shared, run.backend_options(largest));
+  ASSIGN_OR_RETURN(engine::BackendOptions shared, run.backend_options(largest));
   shared.model_name = options.shape;
   shared.block_tokens = 16;
   std::uint32_t context = options.prompt_tokens + options.new_tokens;

@@ -21,14 +21,14 @@ constexpr bool kBuiltForGpus = false;
 Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
                                                 const model::Weights& weights,
                                                 const kernels::KernelSet& kernels,
-                                                const engine::CpuBackendOptions& options) {
+                                                const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuBackend> backend,
                    engine::CpuBackend::create(config, weights, kernels, options));
   return std::unique_ptr<engine::Backend>(std::move(backend));
 }
 
 engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
-                                      const engine::CpuBackendOptions& options) {
+                                      const engine::BackendOptions& options) {
   return {.shared = options,
           .memory_utilization = device.gpu_memory_utilization,
           .blocks = device.gpu_blocks};
@@ -59,9 +59,11 @@ bool shows_nvidia_gpu(const std::filesystem::path& root) {
          std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
 }
 
-Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
-    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options) {
   const bool may_fall_back = device.kind == DeviceKind::kAuto;
   if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
     return std::unique_ptr<engine::Backend>();
@@ -80,7 +82,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuBackendOptions& options) {
+                                                        const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    create_gpu_backend(device, config, weights, kernels, options));
   if (backend) return backend;
@@ -89,7 +91,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
 
 Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
   if (device.kind == DeviceKind::kCpu) {
     return Error{ErrorCode::kUnsupported,
                  "--random-weights: weights are made on a GPU; for the CPU "

@@ -37,16 +37,18 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuBackendOptions& options);
+                                                        const engine::BackendOptions& options);
 
 // The same, but nothing where it would be the CPU.
-Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
-    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options);
 
 // The same with weights that no file holds, on a GPU alone.
 Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options);
 
 }  // namespace pagoda::cli

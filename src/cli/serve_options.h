@@ -70,6 +70,6 @@ void add_serve_options(CLI::App& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);
-Result<engine::CpuBackendOptions> backend_options(const ServeOptions& options);
+Result<engine::BackendOptions> backend_options(const ServeOptions& options);
 
 }  // namespace pagoda::cli

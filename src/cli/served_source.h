@@ -32,7 +32,7 @@ class ServedSource {
 
   // The source must outlive the backend.
   Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
-                                                          engine::CpuBackendOptions options) const;
+                                                          engine::BackendOptions options) const;
 
  private:
   ServedSource(const kernels::KernelSet& kernels, std::string path)

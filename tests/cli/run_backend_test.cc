@@ -20,7 +20,7 @@ class RunBackend : public testing::Test {
     return asked;
   }
   std::unique_ptr<engine::CpuBackend> backend(std::uint64_t context = 256) const {
-    engine::CpuBackendOptions sizes;
+    engine::BackendOptions sizes;
     sizes.threads = 1;
     sizes.kv_bytes = 1 << 20;
     sizes.context_tokens = context;

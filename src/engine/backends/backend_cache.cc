@@ -17,7 +17,7 @@ std::uint32_t eviction_records_for(std::uint64_t blocks) {
 
 }  // namespace
 
-kv::CacheOptions cache_options(const CpuBackendOptions& options, std::uint32_t blocks,
+kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t blocks,
                                const std::vector<kv::memory::AttentionSpec>& groups) {
   const auto blocks_of = [&](double share) {
     return static_cast<std::uint64_t>(share * static_cast<double>(blocks));

@@ -11,7 +11,7 @@
 
 namespace pagoda::engine {
 
-kv::CacheOptions cache_options(const CpuBackendOptions& options, std::uint32_t blocks,
+kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t blocks,
                                const std::vector<kv::memory::AttentionSpec>& groups);
 
 // The longest context up to `asked` whose request alone fits into `blocks`. An error when not even

@@ -21,7 +21,7 @@ std::string rows_id_of(const model::Decoder& decoder) {
 }  // namespace
 
 CpuBackend::CpuBackend(const model::Config& config, const model::Weights& weights,
-                       const kernels::KernelSet& kernels, const CpuBackendOptions& options)
+                       const kernels::KernelSet& kernels, const BackendOptions& options)
     : pool_(options.threads > 0 ? options.threads : usable_cores()),
       decoder_(config, weights, kernels, pool_,
                {.rows_max = options.scheduler.batched_tokens_max,
@@ -32,7 +32,7 @@ CpuBackend::CpuBackend(const model::Config& config, const model::Weights& weight
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const model::Config& config,
                                                        const model::Weights& weights,
                                                        const kernels::KernelSet& kernels,
-                                                       const CpuBackendOptions& options) {
+                                                       const BackendOptions& options) {
   RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   std::unique_ptr<CpuBackend> backend(new CpuBackend(config, weights, kernels, options));
   RETURN_IF_ERROR(backend->take_pages(options));
@@ -50,7 +50,7 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const model::Config& conf
   return backend;
 }
 
-Status CpuBackend::take_pages(const CpuBackendOptions& options) {
+Status CpuBackend::take_pages(const BackendOptions& options) {
   const kv::memory::PageLayout& layout = decoder_.page_layout();
   std::uint64_t bytes = 0;
   if (options.kv_bytes) {
@@ -79,7 +79,7 @@ Status CpuBackend::take_pages(const CpuBackendOptions& options) {
 
 // Whoever asked is told; dev builds compare by themselves.
 std::function<void(kv::BlockId, kv::BlockId)> CpuBackend::duplicate_check(
-    const CpuBackendOptions& options) {
+    const BackendOptions& options) {
   auto on_deduplicate = options.on_deduplicate;
 #ifdef PAGODA_DEV_CHECKS
   if (!on_deduplicate) {
@@ -96,7 +96,7 @@ std::function<void(kv::BlockId, kv::BlockId)> CpuBackend::duplicate_check(
 }
 
 // A request alone must always fit.
-Status CpuBackend::fit_context(const CpuBackendOptions& options) {
+Status CpuBackend::fit_context(const BackendOptions& options) {
   const sched::BlockDemand demand = {.groups = decoder_.group_plan().groups,
                                      .block_tokens = options.block_tokens,
                                      .chunk_tokens_max = options.scheduler.batched_tokens_max};

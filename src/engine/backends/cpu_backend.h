@@ -22,7 +22,7 @@
 
 namespace pagoda::engine {
 
-struct CpuBackendOptions {
+struct BackendOptions {
   std::size_t threads = 0;                        // 0: every core this process may use
   std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::uint32_t block_tokens = 16;
@@ -53,7 +53,7 @@ class CpuBackend final : public Backend {
   static Result<std::unique_ptr<CpuBackend>> create(const model::Config& config,
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,
-                                                    const CpuBackendOptions& options);
+                                                    const BackendOptions& options);
 
   void use_tiers(const TierOptions& tiers) override;
   Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
@@ -72,10 +72,10 @@ class CpuBackend final : public Backend {
 
  private:
   CpuBackend(const model::Config& config, const model::Weights& weights,
-             const kernels::KernelSet& kernels, const CpuBackendOptions& options);
-  Status take_pages(const CpuBackendOptions& options);
-  Status fit_context(const CpuBackendOptions& options);
-  std::function<void(kv::BlockId, kv::BlockId)> duplicate_check(const CpuBackendOptions& options);
+             const kernels::KernelSet& kernels, const BackendOptions& options);
+  Status take_pages(const BackendOptions& options);
+  Status fit_context(const BackendOptions& options);
+  std::function<void(kv::BlockId, kv::BlockId)> duplicate_check(const BackendOptions& options);
 
   ThreadPool pool_;
   model::Decoder decoder_;

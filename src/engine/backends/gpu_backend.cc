@@ -67,7 +67,7 @@ class GpuBackend final : public Backend {
   Status open(const model::Config& config, model::GpuWeights weights,
               std::span<const float> rope_divisors, const kernels::KernelSet& kernels,
               const GpuBackendOptions& options) {
-    const CpuBackendOptions& shared = options.shared;
+    const BackendOptions& shared = options.shared;
     const std::uint64_t context =
         shared.context_tokens > 0 ? shared.context_tokens : config.context;
     ASSIGN_OR_RETURN(decoder_,

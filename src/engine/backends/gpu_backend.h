@@ -17,7 +17,7 @@
 namespace pagoda::engine {
 
 struct GpuBackendOptions {
-  CpuBackendOptions shared;             // of these, threads sample on the host
+  BackendOptions shared;                // of these, threads sample on the host
   double memory_utilization = 0.92;     // share of the GPU's memory that all of this may take
   std::optional<std::uint32_t> blocks;  // of the cache, whatever the memory says
   bool graphs = true;

@@ -35,7 +35,7 @@ struct FixtureOptions {
 class GpuEngineFixture {
  public:
   GpuEngineFixture(const model::ModelParts& model, const FixtureOptions& options) {
-    engine::CpuBackendOptions shared;
+    engine::BackendOptions shared;
     shared.kv_element = options.element;
     shared.on_deduplicate = options.on_deduplicate;
     shared.context_tokens = 2048;
