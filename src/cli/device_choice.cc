@@ -27,11 +27,8 @@ Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
   return std::unique_ptr<engine::Backend>(std::move(backend));
 }
 
-engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
-                                      const engine::BackendOptions& options) {
-  return {.shared = options,
-          .memory_utilization = device.gpu_memory_utilization,
-          .blocks = device.gpu_blocks};
+engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
+  return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
 }
 
 }  // namespace
@@ -68,7 +65,7 @@ Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions&
   if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
     return std::unique_ptr<engine::Backend>();
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
                                          backend.error().code == ErrorCode::kUnsupported);
   if (!lacking || !may_fall_back) return backend;
@@ -97,7 +94,7 @@ Result<std::unique_ptr<engine::Backend>> create_random_backend(
                  "--random-weights: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   if (backend.ok()) return backend;
   return Error{backend.error().code, fmt::format("--random-weights: {}", backend.error().message)};
 }

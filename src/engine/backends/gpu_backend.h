@@ -10,17 +10,17 @@
 
 #include "base/result.h"
 #include "engine/backends/backend.h"
-#include "engine/backends/cpu_backend.h"
+#include "engine/backends/backend_options.h"
 #include "model/config.h"
 #include "model/weights.h"
 
 namespace pagoda::engine {
 
+// What only a GPU is asked for, beside BackendOptions.
 struct GpuBackendOptions {
-  BackendOptions shared;                // of these, threads sample on the host
   double memory_utilization = 0.92;     // share of the GPU's memory that all of this may take
   std::optional<std::uint32_t> blocks;  // of the cache, whatever the memory says
-  bool graphs = true;
+  bool graphs = true;                   // decode steps run as CUDA graphs
 };
 
 // Weights that no file holds, seeded: for measuring a shape. The type is that of the matrices.
@@ -36,10 +36,12 @@ Result<std::string> find_gpu();
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,
-                                                    const GpuBackendOptions& options);
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu);
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
                                                     const RandomWeights& weights,
                                                     const kernels::KernelSet& kernels,
-                                                    const GpuBackendOptions& options);
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu);
 
 }  // namespace pagoda::engine

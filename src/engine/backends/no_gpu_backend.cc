@@ -1,4 +1,4 @@
-// What gpu_backend.h is in a build without CUDA.
+// The functions of gpu_backend.h in a build without CUDA.
 #include "engine/backends/gpu_backend.h"
 
 namespace pagoda::engine {
@@ -14,12 +14,14 @@ Result<std::string> find_gpu() { return not_built(); }
 
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config&, const model::Weights&,
                                                     const kernels::KernelSet&,
+                                                    const BackendOptions&,
                                                     const GpuBackendOptions&) {
   return not_built();
 }
 
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config&, const RandomWeights&,
                                                     const kernels::KernelSet&,
+                                                    const BackendOptions&,
                                                     const GpuBackendOptions&) {
   return not_built();
 }

@@ -35,20 +35,20 @@ struct FixtureOptions {
 class GpuEngineFixture {
  public:
   GpuEngineFixture(const model::ModelParts& model, const FixtureOptions& options) {
-    engine::BackendOptions shared;
-    shared.kv_element = options.element;
-    shared.on_deduplicate = options.on_deduplicate;
-    shared.context_tokens = 2048;
-    shared.scheduler.sequences_max = 16;
-    shared.scheduler.batched_tokens_max = options.batched_tokens;
-    shared.hash_blocks = options.open_store != nullptr;
-    const engine::GpuBackendOptions backend = {
-        .shared = shared, .blocks = options.blocks, .graphs = options.graphs};
+    engine::BackendOptions backend;
+    backend.kv_element = options.element;
+    backend.on_deduplicate = options.on_deduplicate;
+    backend.context_tokens = 2048;
+    backend.scheduler.sequences_max = 16;
+    backend.scheduler.batched_tokens_max = options.batched_tokens;
+    backend.hash_blocks = options.open_store != nullptr;
+    const engine::GpuBackendOptions gpu = {.blocks = options.blocks, .graphs = options.graphs};
     const kernels::KernelSet& kernels = kernels::ref_set();
     auto made =
         options.random_weights
-            ? engine::create_gpu_backend(model.config, engine::RandomWeights{}, kernels, backend)
-            : engine::create_gpu_backend(model.config, model.weights, kernels, backend);
+            ? engine::create_gpu_backend(model.config, engine::RandomWeights{}, kernels, backend,
+                                         gpu)
+            : engine::create_gpu_backend(model.config, model.weights, kernels, backend, gpu);
     EXPECT_TRUE(made.ok()) << made.error().message;
     if (!made.ok()) std::abort();
     backend_ = std::move(made).value();
