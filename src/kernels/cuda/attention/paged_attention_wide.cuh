@@ -24,6 +24,7 @@ template <int kDim, bool kBrain>
 struct WideConsumer {
   using Shape = WideShape<kDim>;
   static constexpr int kOut = Shape::kOut;
+  static constexpr WgmmaType kType = kBrain ? WgmmaType::kBf16 : WgmmaType::kFp16;
 
   WideShared<kDim>& shared;
   WideTotals<kOut> totals;
@@ -47,11 +48,11 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t key = swizzled_descriptor(shared.keys.tile(n));
     wgmma_fence();
-    wgmma_qk<kBrain, 0>(score, query, key);
+    wgmma<kType>(score, query, key, false);
 #pragma unroll
     for (int s = 1; s < kDim / 16; ++s) {
       const int at = (s / 4 * 8192 + s % 4 * 32) >> 4;
-      wgmma_qk<kBrain, 1>(score, query + at, key + at);
+      wgmma<kType>(score, query + at, key + at, true);
     }
     wgmma_commit();
   }
@@ -59,10 +60,10 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t value = swizzled_descriptor(shared.values.tile(n) + values_offset);
     wgmma_fence();
-    wgmma_pv<kBrain, 0>(values, weights[0], value);
+    wgmma<kType, MajorB::kN>(values, weights[0], value, false);
 #pragma unroll
     for (int k = 1; k < int{kKeyTile} / 16; ++k) {
-      wgmma_pv<kBrain, 1>(values, weights[k], value + (k * 2048 >> 4));
+      wgmma<kType, MajorB::kN>(values, weights[k], value + (k * 2048 >> 4), true);
     }
     wgmma_commit();
   }

@@ -5,7 +5,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/warp_specialization.cuh"
-#include "kernels/cuda/ptx/wgmma_attention.cuh"
+#include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 

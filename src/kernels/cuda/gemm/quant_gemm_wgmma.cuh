@@ -10,7 +10,7 @@
 #include "kernels/cuda/gemm/quantised_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx/warp_specialization.cuh"
-#include "kernels/cuda/ptx/wgmma_rs.cuh"
+#include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 
