@@ -44,21 +44,24 @@ if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   set(PAGODA_CUDA_OPTIONS -D__float80=double)
 endif()
 
-# pagoda_cuda_objects(variable a.cu …): objects of this folder's .cu files, for a target's sources.
-# Multiply-adds are fused where the source says so and nowhere else.
+# pagoda_cuda_objects(variable a.cu …): objects of .cu files, of this folder or generated ones in
+# its binary folder, for a target's sources. Multiply-adds are fused where the source says so and
+# nowhere else.
 function(pagoda_cuda_objects variable)
   set(objects)
   foreach(source IN LISTS ARGN)
-    set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+    get_filename_component(path ${source} ABSOLUTE)
+    string(REPLACE ${CMAKE_CURRENT_BINARY_DIR}/ "" name ${source})
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     get_filename_component(folder ${object} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${object}
-      COMMAND ${PAGODA_NVCC} -ccbin ${CMAKE_CXX_COMPILER} ${PAGODA_CUDA_OPTIONS} -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
-              -gencode=arch=compute_90a,code=sm_90a -I${CMAKE_SOURCE_DIR}/src
-              -I${PAGODA_CUDA_INCLUDE} -MD -MF ${object}.d
-              -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
-      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${object}.d
-      COMMENT "CUDA ${source}" VERBATIM)
+      COMMAND ${PAGODA_NVCC} -ccbin ${CMAKE_CXX_COMPILER} ${PAGODA_CUDA_OPTIONS} -std=c++20 -O3
+              -fmad=false --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a
+              -I${CMAKE_SOURCE_DIR}/src -I${PAGODA_CUDA_INCLUDE} -MD -MF ${object}.d
+              -c ${path} -o ${object}
+      DEPENDS ${path} DEPFILE ${object}.d
+      COMMENT "CUDA ${name}" VERBATIM)
     list(APPEND objects ${object})
   endforeach()
   set(${variable} ${objects} PARENT_SCOPE)

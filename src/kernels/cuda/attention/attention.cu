@@ -1,6 +1,7 @@
+#include <type_traits>
+
 #include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/softmax_state.cuh"
-#include "kernels/cuda/gemm/gemm_kernels.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -115,51 +116,46 @@ void launch_merge_splits_of(const PagedAttention& job, StreamHandle stream) {
 }
 
 template <int kDim>
-cudaError_t prepare_merge_of() {
-  return allow_dynamic_smem(merge<kDim>, kMergeBytes);
+cudaError_t prepare_of() {
+  for (const cudaError_t code :
+       {prepare_paged_attention_of<kDim>(), prepare_paged_attention_wide_of<kDim>(),
+        allow_dynamic_smem(merge<kDim>, kMergeBytes)}) {
+    if (code != cudaSuccess) return code;
+  }
+  return cudaSuccess;
+}
+
+// Calls `launch` with the size of the job's heads as a constant.
+template <class Launch>
+void with_head_dim(const PagedAttention& job, Launch launch) {
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return launch(std::integral_constant<int, 64>());
+    case 128:
+      return launch(std::integral_constant<int, 128>());
+    default:
+      return launch(std::integral_constant<int, 256>());
+  }
 }
 
 }  // namespace
 
 void launch_paged_attention(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return paged_attention_64(job, stream);
-    case 128:
-      return paged_attention_128(job, stream);
-    default:
-      return paged_attention_256(job, stream);
-  }
+  with_head_dim(job,
+                [&](auto dim) { launch_paged_attention_of<decltype(dim)::value>(job, stream); });
 }
 
 void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return paged_attention_wide_64(job, stream);
-    case 128:
-      return paged_attention_wide_128(job, stream);
-    default:
-      return paged_attention_wide_256(job, stream);
-  }
+  with_head_dim(
+      job, [&](auto dim) { launch_paged_attention_wide_of<decltype(dim)::value>(job, stream); });
 }
 
 void launch_merge_splits(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return launch_merge_splits_of<64>(job, stream);
-    case 128:
-      return launch_merge_splits_of<128>(job, stream);
-    default:
-      return launch_merge_splits_of<256>(job, stream);
-  }
+  with_head_dim(job, [&](auto dim) { launch_merge_splits_of<decltype(dim)::value>(job, stream); });
 }
 
 cudaError_t prepare_attention() {
-  for (const cudaError_t code :
-       {prepare_paged_attention_64(), prepare_paged_attention_128(), prepare_paged_attention_256(),
-        prepare_paged_attention_wide_64(), prepare_paged_attention_wide_128(),
-        prepare_paged_attention_wide_256(), prepare_merge_of<64>(), prepare_merge_of<128>(),
-        prepare_merge_of<256>()}) {
+  for (const cudaError_t code : {prepare_of<64>(), prepare_of<128>(), prepare_of<256>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

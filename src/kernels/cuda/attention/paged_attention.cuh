@@ -6,6 +6,7 @@
 // would have met it, to the same bits.
 #pragma once
 
+#include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/cache_rows.cuh"
 #include "kernels/cuda/attention/softmax_state.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -441,15 +442,37 @@ __global__ void __launch_bounds__(kAttentionThreads, 2) paged_attention(PagedAtt
 }
 
 template <Element kElement, int kDim>
-void launch_paged_attention_of(const PagedAttention& job, cudaStream_t stream) {
+void launch_of_element(const PagedAttention& job, StreamHandle stream) {
   launch_kernel(paged_attention<kElement, kDim>, dim3(job.items_max, job.pages.layout.kv_heads),
                 kAttentionThreads, sizeof(AttentionShared<kElement, kDim>), stream, job);
 }
 
+template <int kDim>
+void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream) {
+  switch (job.pages.layout.element) {
+    case Element::kBF16:
+      return launch_of_element<Element::kBF16, kDim>(job, stream);
+    case Element::kE4M3:
+      return launch_of_element<Element::kE4M3, kDim>(job, stream);
+    default:
+      return launch_of_element<Element::kF16, kDim>(job, stream);
+  }
+}
+
 template <Element kElement, int kDim>
-cudaError_t prepare_paged_attention_of() {
+cudaError_t prepare_of_element() {
   return allow_dynamic_smem(paged_attention<kElement, kDim>,
                             sizeof(AttentionShared<kElement, kDim>));
+}
+
+template <int kDim>
+cudaError_t prepare_paged_attention_of() {
+  for (const cudaError_t code :
+       {prepare_of_element<Element::kBF16, kDim>(), prepare_of_element<Element::kE4M3, kDim>(),
+        prepare_of_element<Element::kF16, kDim>()}) {
+    if (code != cudaSuccess) return code;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace pagoda::kernels::cuda

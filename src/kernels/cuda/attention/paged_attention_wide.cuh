@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/wide_softmax.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -267,15 +268,26 @@ __global__ void __launch_bounds__(kWideThreads, 1) paged_attention_wide(PagedAtt
 }
 
 template <int kDim, bool kBrain>
-void launch_paged_attention_wide_of(const PagedAttention& job, cudaStream_t stream) {
+void launch_wide_of_element(const PagedAttention& job, StreamHandle stream) {
   const std::uint32_t works = job.items_max * job.pages.layout.kv_heads;
   launch_kernel(paged_attention_wide<kDim, kBrain>, dim3(std::min(works, kSmCount)), kWideThreads,
                 sizeof(WideShared<kDim>), stream, job);
 }
 
-template <int kDim, bool kBrain>
+template <int kDim>
+void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream) {
+  if (job.pages.layout.element == kv::memory::Element::kBF16) {
+    return launch_wide_of_element<kDim, true>(job, stream);
+  }
+  launch_wide_of_element<kDim, false>(job, stream);
+}
+
+template <int kDim>
 cudaError_t prepare_paged_attention_wide_of() {
-  return allow_dynamic_smem(paged_attention_wide<kDim, kBrain>, sizeof(WideShared<kDim>));
+  const cudaError_t code =
+      allow_dynamic_smem(paged_attention_wide<kDim, true>, sizeof(WideShared<kDim>));
+  if (code != cudaSuccess) return code;
+  return allow_dynamic_smem(paged_attention_wide<kDim, false>, sizeof(WideShared<kDim>));
 }
 
 }  // namespace pagoda::kernels::cuda

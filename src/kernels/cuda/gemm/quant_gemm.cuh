@@ -1,13 +1,14 @@
 // Which kernel multiplies quantised weights: a choice of speed alone, all give the same bits.
 #pragma once
 
+#include "kernels/cuda/gemm/gemm_kernels.cuh"
 #include "kernels/cuda/gemm/quant_gemm_stream.cuh"
 #include "kernels/cuda/gemm/quant_gemm_wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 
 template <WeightFormat kFormat>
-void quant_gemm(const Gemm& job, cudaStream_t stream) {
+void quant_gemm(const Gemm& job, StreamHandle stream) {
   if (job.rows == 1) return launch_quant_gemm_stream<kFormat, 1>(job, stream);
   if (job.rows <= 8) return launch_quant_gemm_stream<kFormat, 8>(job, stream);
   if (job.rows <= 16) return launch_quant_gemm_stream<kFormat, 16>(job, stream);
