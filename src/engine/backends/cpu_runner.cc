@@ -1,36 +1,16 @@
 #include "engine/backends/cpu_runner.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/assert.h"
+#include "engine/backends/sample_row.h"
 #include "engine/nonfinite_rows.h"
 
 namespace pagoda::engine {
-namespace {
-
-// The list of the best moves out of the scratch, which serves the next row.
-TokenScore keep(const Logprobs& logprobs) {
-  return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
-}
-
-Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSample& job,
-                                SamplerScratch& scratch) {
-  ASSIGN_OR_RETURN(const Sampled sampled, sample(logits, *job.sampling, scratch, job.position));
-  job.sampling->accept(sampled.token);
-  SampledToken choice = {.token = sampled.token, .score = std::nullopt};
-  if (sampled.logprobs) choice.score = keep(*sampled.logprobs);
-  return choice;
-}
-
-// Logits that are not finite give NaN: the request ends when its own token is chosen.
-TokenScore look_up(std::span<const float> logits, const LaunchScore& job, SamplerScratch& scratch) {
-  const auto found = find_logprobs(logits, job.token, job.top, scratch, 0);
-  if (found.ok()) return keep(found.value());
-  return {{job.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
-}
 
 #ifdef PAGODA_DEV_CHECKS
+namespace {
+
 // Blocks that a launch begins hold nothing yet: whoever reads a row before it is written gets NaN.
 void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages) {
   const std::uint64_t block_tokens = pages.layout().block_tokens;
@@ -42,9 +22,9 @@ void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages)
     }
   }
 }
-#endif
 
 }  // namespace
+#endif
 
 CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool)
     : decoder_(decoder), pages_(pages), pool_(pool) {
@@ -69,7 +49,7 @@ void CpuRunner::launch(const Launch& launch) {
   forward(launch);
   samples_.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   scores_.assign(launch.scores.size(), TokenScore{});
-  list_logit_rows(launch);
+  list_logit_rows(launch, logit_rows_);
   const std::size_t group = logits_.size() / decoder_.config().vocabulary;
   for (std::size_t begin = 0; begin < logit_rows_.size(); begin += group) {
     const std::size_t count = std::min(group, logit_rows_.size() - begin);
@@ -97,14 +77,6 @@ void CpuRunner::forward(const Launch& launch) {
   }
 }
 
-void CpuRunner::list_logit_rows(const Launch& launch) {
-  logit_rows_.clear();
-  for (const LaunchSample& sample : launch.samples) logit_rows_.push_back(sample.row);
-  for (const LaunchScore& score : launch.scores) logit_rows_.push_back(score.row);
-  std::sort(logit_rows_.begin(), logit_rows_.end());
-  logit_rows_.erase(std::unique(logit_rows_.begin(), logit_rows_.end()), logit_rows_.end());
-}
-
 // Samples and scores whose rows are among `rows`, whose logits were just computed.
 void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> rows) {
   const std::size_t vocabulary = decoder_.config().vocabulary;
@@ -124,7 +96,7 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
       if (samples) {
         samples_[i] = sample_row(logits, launch.samples[i], scratch);
       } else {
-        scores_[score] = look_up(logits, launch.scores[score], scratch);
+        scores_[score] = score_row(logits, launch.scores[score], scratch);
       }
     }
   });

@@ -24,7 +24,6 @@ class CpuRunner final : public Runner {
   static constexpr std::size_t kLogitRowsMax = 64;
 
   void forward(const Launch& launch);
-  void list_logit_rows(const Launch& launch);
   void use_logits(const Launch& launch, std::span<const std::uint32_t> rows);
 
   model::Decoder& decoder_;

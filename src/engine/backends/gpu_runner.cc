@@ -3,16 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/assert.h"
+#include "engine/backends/sample_row.h"
 
 namespace pagoda::engine {
 namespace {
-
-TokenScore keep(const Logprobs& logprobs) {
-  return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
-}
 
 constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
 
@@ -169,11 +165,7 @@ void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::
 
 void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   std::vector<std::uint32_t>& rows = pending.logit_rows;
-  rows.clear();
-  for (const LaunchSample& sample : launch.samples) rows.push_back(sample.row);
-  for (const LaunchScore& score : launch.scores) rows.push_back(score.row);
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  engine::list_logit_rows(launch, rows);
   pending.sample_logit.clear();
   pending.score_logit.clear();
   for (const LaunchSample& sample : launch.samples) {
@@ -182,11 +174,11 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   for (const LaunchScore& score : launch.scores) {
     pending.score_logit.push_back(place_in(rows, score.row));
   }
-  list_draws(pending);
+  list_device_samples(pending);
 }
 
-// Who chooses: the GPU where it can.
-void GpuRunner::list_draws(Pending& pending) {
+// Tokens are sampled on the GPU where the row of logits decides as it is, else on the host.
+void GpuRunner::list_device_samples(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
   pending.device_samples.clear();
   pending.device_sample.clear();
@@ -239,25 +231,12 @@ void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t 
       if (i < samples) {
         const auto logits = logits_of(pending.sample_logit[i]);
         if (logits.empty() || pending.device_sample[i] != kOnHost) continue;
-        const LaunchSample& job = pending.samples[i];
-        const Result<Sampled> sampled = sample(logits, *job.sampling, scratch, job.position);
-        if (!sampled.ok()) {
-          pending.chosen[i] = sampled.error();
-          continue;
-        }
-        SampledToken choice = {.token = sampled.value().token, .score = std::nullopt};
-        if (sampled.value().logprobs) choice.score = keep(*sampled.value().logprobs);
-        job.sampling->accept(choice.token);
-        pending.chosen[i] = std::move(choice);
+        pending.chosen[i] = sample_row(logits, pending.samples[i], scratch);
         continue;
       }
-      const LaunchScore& job = pending.scores[i - samples];
       const auto logits = logits_of(pending.score_logit[i - samples]);
       if (logits.empty()) continue;
-      const auto found = find_logprobs(logits, job.token, job.top, scratch, 0);
-      pending.scored[i - samples] =
-          found.ok() ? keep(found.value())
-                     : TokenScore{{job.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
+      pending.scored[i - samples] = score_row(logits, pending.scores[i - samples], scratch);
     }
   });
 }

@@ -67,7 +67,7 @@ class GpuRunner final : public Runner {
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);
   void list_logit_rows(const Launch& launch, Pending& pending);
-  void list_draws(Pending& pending);
+  void list_device_samples(Pending& pending);
   Status compute_in_groups(Pending& pending);
   void finish(Pending& pending);
   Status wait_and_choose(Pending& pending);
