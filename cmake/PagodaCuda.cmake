@@ -1,9 +1,17 @@
 # Finds CUDA and compiles .cu files by calling nvcc itself: the same way natively and for another
 # architecture of host, where CMake's own CUDA language cannot link its test program.
-#   PAGODA_CUDA     AUTO (where nvcc is), ON (an error without it) or OFF
+#   PAGODA_CUDA     AUTO (where nvcc is), DEVICE (where nvcc and an NVIDIA GPU are: for a program that
+#                   runs where it is built), ON (an error without nvcc) or OFF
 #   PAGODA_CUDART   the static CUDA runtime of the target, where nvcc's own is of another host
 set(PAGODA_CUDA_FOUND OFF)
-if(NOT PAGODA_CUDA STREQUAL OFF)
+set(PAGODA_CUDA_SUMMARY "not built: no nvcc, or PAGODA_CUDA=OFF")
+set(wanted ${PAGODA_CUDA})
+# The signs of a GPU that cli::shows_nvidia_gpu() looks for.
+if(PAGODA_CUDA STREQUAL DEVICE AND NOT EXISTS /dev/nvidia0 AND NOT EXISTS /proc/driver/nvidia)
+  set(wanted OFF)
+  set(PAGODA_CUDA_SUMMARY "not built: no NVIDIA GPU here (PAGODA_CUDA=AUTO needs none)")
+endif()
+if(NOT wanted STREQUAL OFF)
   find_program(PAGODA_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(PAGODA_NVCC)
     get_filename_component(cuda_bin ${PAGODA_NVCC} DIRECTORY)
@@ -33,8 +41,6 @@ if(PAGODA_CUDA_FOUND)
   target_include_directories(pagoda_cudart SYSTEM INTERFACE ${PAGODA_CUDA_INCLUDE})
   target_link_libraries(pagoda_cudart INTERFACE ${PAGODA_CUDART} Threads::Threads dl rt)
   set(PAGODA_CUDA_SUMMARY "${PAGODA_CUDA_VERSION}, sm_90a")
-else()
-  set(PAGODA_CUDA_SUMMARY "not built: no nvcc, or PAGODA_CUDA=OFF")
 endif()
 
 # nvcc's front end knows the types of the host it runs on: 80-bit floats, which libstdc++ for x86-64
