@@ -21,7 +21,8 @@ std::vector<Include> list_includes(const SourceText& source);
 // that is in no folder the table knows. Files under tests/ and bench/ may include what they need.
 Findings wrong_arrows(const SourceText& source);
 
-// Host libraries that a .cu reaches through our own headers. `sources` holds every file by path.
+// Host libraries that a .cu or .cuh reaches through our own headers: generated .cu files include
+// a .cuh each. `sources` holds every file by path.
 Findings host_libraries_in_cuda(const SourceText& source,
                                 const std::map<std::string, SourceText>& sources);
 
