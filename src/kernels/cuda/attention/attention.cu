@@ -7,12 +7,12 @@
 namespace pagoda::kernels::cuda {
 namespace {
 
-constexpr int kMergeBytes = 72 * 1024;  // of partial results at a time
+constexpr int kMergeBytes = 72 * 1024;  // of shared memory for partial results
 
-// A thread for every dimension, and one for the sum of weights.
+// A row is merged by a thread for every dimension and one for the sum of weights.
 constexpr int merge_threads(int dim) { return dim + 32; }
 
-// The largest of all values of lower threads of the warp, and of `first`.
+// The maximum of `first` and of the values of all lower threads of the warp: an exclusive scan.
 __device__ __forceinline__ float largest_before(float first, float own) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -24,8 +24,8 @@ __device__ __forceinline__ float largest_before(float first, float own) {
   return lane > 0 ? fmaxf(first, lower) : first;
 }
 
-// Partial results of one query row in shared memory, split after split. Where there was room stand
-// the factors.
+// Partial results of one query row in shared memory, split after split, with the factors by which
+// they merge in the padding.
 template <int kDim>
 struct RowPartials {
   static constexpr int kFloats = static_cast<int>(partial_floats(kDim));
@@ -33,11 +33,11 @@ struct RowPartials {
   float* data;
 
   __device__ __forceinline__ float* at(int split) const { return data + split * kFloats; }
-  // Of the split, merged with all before it.
+  // The factors that merge this split with all before it.
   __device__ __forceinline__ float2& factors(int split) const {
     return *reinterpret_cast<float2*>(at(split) + kDim + 2);
   }
-  // Of splits that are `stride` floats apart.
+  // Copies `splits` partial results that are `stride` floats apart.
   __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
     for (int split = threadIdx.x / 32; split < splits; split += merge_threads(kDim) / 32) {
       const std::uint32_t to = smem_address(at(split));
@@ -48,7 +48,7 @@ struct RowPartials {
     cp_async_commit();
     cp_async_wait<0>();
   }
-  // One warp. Returns the top of all, after `top`.
+  // Called by one warp. Returns the maximum of `top` and of all splits.
   __device__ __forceinline__ float find_factors(float top, int splits) const {
     for (int begin = 0; begin < splits; begin += 32) {
       const int split = begin + threadIdx.x % 32;
@@ -61,8 +61,8 @@ struct RowPartials {
   }
 };
 
-// One block: one query row of one KV head. All its partial results are on their way at once; what
-// follows from one another is little.
+// A block merges one query row of one KV head. It copies all partial results at once, since memory
+// takes longer than the chain of merges.
 template <int kDim>
 __global__ void __launch_bounds__(merge_threads(kDim)) merge(PagedAttention job) {
   extern __shared__ __align__(16) float raw[];
