@@ -4,8 +4,8 @@
 namespace pagoda::kernels::cuda {
 
 Status prepare_kernels() {
-  // The same division of a processor's memory for all kernels: to change it, it must be empty, and
-  // a launch could not begin before the one before it has ended.
+  // All kernels divide a multiprocessor's memory in the same way: it must be idle to divide it
+  // anew, and then no launch could begin before the one before it has ended.
   static_cast<void>(cudaDeviceSetCacheConfig(cudaFuncCachePreferShared));
   for (const cudaError_t code : {prepare_gemm(), prepare_attention()}) {
     if (code == cudaSuccess) continue;

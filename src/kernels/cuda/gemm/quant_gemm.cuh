@@ -13,7 +13,7 @@ void quant_gemm(const Gemm& job, StreamHandle stream) {
   if (job.rows <= 8) return launch_quant_gemm_stream<kFormat, 8>(job, stream);
   if (job.rows <= 16) return launch_quant_gemm_stream<kFormat, 16>(job, stream);
   if (job.rows <= 32) return launch_quant_gemm_wgmma<kFormat, 1, 4, 32>(job, stream);
-  // 128 weight rows by 128 of the batch, unless that leaves most of the chip idle.
+  // Blocks take 128 weight rows by 128 of the batch, unless that leaves most of the chip idle.
   const std::uint32_t blocks = (job.rows + 127) / 128 * ((job.weight.rows + 127) / 128);
   if (job.rows <= 64 || blocks < 100)
     return launch_quant_gemm_wgmma<kFormat, 1, 4, 64>(job, stream);

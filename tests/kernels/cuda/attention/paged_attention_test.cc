@@ -330,7 +330,7 @@ TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
                                         .scale = step.scale(),
                                         .first = kernels::first_visible_key(position, c.window),
                                         .position = position,
-                                        .brain = c.element == Element::kBF16},
+                                        .bf16_weights = c.element == Element::kBF16},
                                        keys.data(), values.data());
         double error = 0;
         double norm = 0;

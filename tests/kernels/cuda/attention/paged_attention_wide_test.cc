@@ -222,7 +222,7 @@ TEST_P(WideAttention, IsThatOfItsReferenceWithinTheRoundingOfItsResult) {
                                       .scale = gpu.scale(),
                                       .first = first,
                                       .position = position,
-                                      .brain = tested.element == Element::kBF16},
+                                      .bf16_weights = tested.element == Element::kBF16},
                                      keys.data(), values.data());
       for (std::uint32_t d = 0; d < tested.dim; ++d) {
         const std::size_t at = cuda::activation_index(row, head * tested.dim + d, gpu.rows());
