@@ -9,8 +9,8 @@
 namespace pagoda::engine {
 namespace {
 
-CpuBackendOptions small_backend() {
-  CpuBackendOptions options;
+BackendOptions small_backend() {
+  BackendOptions options;
   options.threads = 1;
   options.kv_bytes = 8 << 20;
   options.scheduler.sequences_max = 4;
@@ -76,7 +76,7 @@ TEST_F(CoreTest, ARepeatedPromptIsCachedButForItsLastToken) {
 
 // The cache has few blocks: whatever comes between, retained blocks are found, and only those.
 TEST_F(CoreTest, WhatARequestHadRetainedOutlivesATurnoverOfTheCache) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   options.kv_bytes = 1 << 20;
   options.context_tokens = 128;
   options.retain_share = 0.25;
@@ -212,7 +212,7 @@ TEST_F(CoreTest, TheRecordTellsTheTimesInOrder) {
 }
 
 TEST(CoreLimits, AFullQueueAndATenantsLimitsAreRefusedThroughTheSink) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   options.scheduler.sequences_max = 1;
   EngineFixture fixture(stories(), options, *kernels::available_sets().back());
   const TenantId tenant = fixture.tenants().add("acme", {.requests_queued = 1});
@@ -226,7 +226,7 @@ TEST(CoreLimits, AFullQueueAndATenantsLimitsAreRefusedThroughTheSink) {
 }
 
 TEST(CpuBackend, LowersTheContextToWhatTheCacheHolds) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   const auto whole =
       CpuBackend::create(stories().config(), stories().weights(), kernels::ref_set(), options);
   EXPECT_FALSE(whole.value()->context_asked().has_value());

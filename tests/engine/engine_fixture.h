@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/backends/cpu_backend.h"
 #include "engine/core.h"
-#include "engine/cpu_backend.h"
 #include "model/test_model.h"
 
 namespace pagoda::engine {
@@ -57,8 +57,8 @@ const model::TestModel& stories();
 class EngineFixture {
  public:
   EngineFixture(const model::Config& config, const model::Weights& weights,
-                const CpuBackendOptions& options, const kernels::KernelSet& kernels);
-  EngineFixture(const model::TestModel& model, const CpuBackendOptions& options,
+                const BackendOptions& options, const kernels::KernelSet& kernels);
+  EngineFixture(const model::TestModel& model, const BackendOptions& options,
                 const kernels::KernelSet& kernels)
       : EngineFixture(model.config(), model.weights(), options, kernels) {}
 

@@ -8,8 +8,8 @@ namespace {
 
 using kv::MissReason;
 
-CpuBackendOptions small_backend() {
-  CpuBackendOptions options;
+BackendOptions small_backend() {
+  BackendOptions options;
   options.threads = 1;
   options.kv_bytes = 1 << 20;
   options.context_tokens = 256;

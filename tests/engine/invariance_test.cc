@@ -47,10 +47,9 @@ struct KernelConfig {
   std::optional<kv::memory::Element> element = {};
 };
 
-CpuBackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
-                                  std::uint32_t block_tokens,
-                                  const KernelConfig& kernel_config = {}) {
-  CpuBackendOptions options;
+BackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
+                               std::uint32_t block_tokens, const KernelConfig& kernel_config = {}) {
+  BackendOptions options;
   options.threads = 2;
   options.kv_element = kernel_config.element;
   options.block_tokens = block_tokens;
@@ -65,7 +64,7 @@ CpuBackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelPar
 
 // Returns what each request gets alone: one at a time, nothing cached, whole prompts.
 std::vector<std::shared_ptr<TestSink>> answers_alone(const model::ModelParts& model,
-                                                     CpuBackendOptions options,
+                                                     BackendOptions options,
                                                      const std::vector<Request>& requests,
                                                      const KernelConfig& kernel_config = {}) {
   options.threads = 1;
@@ -121,7 +120,7 @@ struct Joins {
 // Runs all requests at once, in small chunks, by threads of every number; the second round finds
 // the first one cached. Returns the number of preemptions.
 std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>& requests,
-                      CpuBackendOptions options, const KernelConfig& kernel_config = {},
+                      BackendOptions options, const KernelConfig& kernel_config = {},
                       std::span<const Way> ways = kWays) {
   const auto alone = answers_alone(model, options, requests, kernel_config);
   Joins joins;
@@ -220,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, EveryKernelConfig, testing::ValuesIn(all_mixes()
 TEST(EngineInvariance, DefaultModel) {
   REQUIRE_DEFAULT_MODEL();
   const model::TestModel model(default_model_path());
-  CpuBackendOptions options = backend_options(40, model, 16);
+  BackendOptions options = backend_options(40, model, 16);
   options.kv_bytes = 13ull << 20;
   const auto requests = draw_requests(model.config(), 8, 100, 12);
   const auto alone = answers_alone(model, options, requests);
@@ -234,7 +233,7 @@ TEST(EngineInvariance, DefaultModel) {
 // The core with one request gives what generate_single() gives: two implementations agree.
 TEST(EngineInvariance, AloneIsSingleSequence) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
-  const CpuBackendOptions options = backend_options(400, model, 16);
+  const BackendOptions options = backend_options(400, model, 16);
   auto requests = draw_requests(model.config(), 6, 60, 30);
   std::erase_if(requests, [](const Request& request) {
     return request.sampling.n > 1 || request.sampling.repetition_penalty != 1.0f;

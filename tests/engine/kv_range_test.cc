@@ -51,7 +51,7 @@ class KvRange : public testing::TestWithParam<Case> {
  protected:
   EngineFixture fixture() const { return fixture(model_); }
   EngineFixture fixture(const MarkedModel& model) const {
-    CpuBackendOptions options;
+    BackendOptions options;
     options.threads = 2;
     options.block_tokens = 8;
     options.kv_element = GetParam().element;

@@ -14,8 +14,8 @@
 
 namespace pagoda::engine {
 
-inline CpuBackendOptions tier_backend_options(std::uint32_t blocks) {
-  CpuBackendOptions options;
+inline BackendOptions tier_backend_options(std::uint32_t blocks) {
+  BackendOptions options;
   options.threads = 1;
   options.block_tokens = 16;
   options.scheduler.sequences_max = 4;
