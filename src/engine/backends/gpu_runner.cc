@@ -177,7 +177,7 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   list_device_samples(pending);
 }
 
-// Tokens are sampled on the GPU where the row of logits decides as it is, else on the host.
+// Decides where each sample is computed: on the GPU where it can be.
 void GpuRunner::list_device_samples(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
   pending.device_samples.clear();
