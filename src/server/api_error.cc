@@ -42,7 +42,7 @@ ApiError api_error(const Error& error) {
 ApiError out_of_request_memory() {
   return {503,
           "the requests that are read, wait and run take all memory that they may have "
-          "(--max-request-memory-bytes), and this one needs more",
+          "(server option max_request_memory_bytes), and this one needs more",
           {},
           "out_of_request_memory"};
 }

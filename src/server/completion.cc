@@ -25,7 +25,7 @@ std::optional<ApiError> failure(const FinishInfo& ending) {
     case engine::FinishReason::kRefused:
       return ApiError(429, ending.message, {}, "too_many_requests");
     case engine::FinishReason::kDeadline:
-      return ApiError(504, "the request's time is over", {}, "timeout");
+      return ApiError(504, "the request timed out", {}, "timeout");
     case engine::FinishReason::kCancelled:
       return ApiError(503, "the request was cancelled", {}, "cancelled");
     case engine::FinishReason::kError:
@@ -173,7 +173,7 @@ void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   if (request_.memory.grow(bytes)) return;
   out += abort(ApiError(503,
                         "the requests that wait and run take all memory that they may have "
-                        "(--max-request-memory-bytes); a stream needs less",
+                        "(server option max_request_memory_bytes); a stream needs less",
                         {}, "out_of_request_memory"));
 }
 

@@ -35,7 +35,7 @@ constexpr std::size_t kLingerBytesMax = 64 << 20;
 ApiError out_of_body_memory(const ByteBudget& memory) {
   return {503,
           fmt::format("the bodies of other requests take {} of {} bytes of memory "
-                      "(--max-total-body-bytes)",
+                      "(server option max_total_body_bytes)",
                       memory.bytes_held(), memory.bytes_max()),
           {},
           "out_of_body_memory"};
@@ -92,8 +92,8 @@ awaitable<Connection::Next> Connection::serve_request() {
   if (incoming.request.id.empty()) incoming.request.id = fresh_request_id();
   state_.log().write_thrown(incoming.request.id, incoming.request.path, thrown);
   if (reply_begun_) co_return Next::kBroken;
-  const HttpReply reply = error_reply(ApiError(
-      500, "something went wrong in the server, whose log says more", {}, "internal_error"));
+  const HttpReply reply = error_reply(
+      ApiError(500, "internal error; the server's log says more", {}, "internal_error"));
   if (co_await send(incoming, reply)) co_await linger();
   co_return Next::kEnd;
 }

@@ -22,12 +22,14 @@ constexpr std::size_t kReplyBytesFree = 64 << 10;
 constexpr std::size_t kBodyBytesCopied = 16 << 10;
 
 ApiError out_of_reply_memory(const ByteBudget& memory) {
-  return {503,
-          fmt::format("other requests take {} of {} bytes of memory (--max-request-memory-bytes), "
-                      "which leaves none for this reply",
-                      memory.bytes_held(), memory.bytes_max()),
-          {},
-          "out_of_request_memory"};
+  return {
+      503,
+      fmt::format(
+          "other requests take {} of {} bytes of memory (server option max_request_memory_bytes), "
+          "which leaves none for this reply",
+          memory.bytes_held(), memory.bytes_max()),
+      {},
+      "out_of_request_memory"};
 }
 
 }  // namespace

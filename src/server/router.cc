@@ -129,7 +129,7 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
   if (!asked.memory.resize(asked.memory_bytes)) {
     throw ApiError(503,
                    fmt::format("the requests that wait and run take {} of {} bytes of memory "
-                               "(--max-request-memory-bytes), this one needs {}",
+                               "(server option max_request_memory_bytes), this one needs {}",
                                state.request_memory().bytes_held(),
                                state.request_memory().bytes_max(), asked.memory_bytes),
                    {}, "out_of_request_memory");
