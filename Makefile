@@ -4,6 +4,8 @@ JOBS ?= $(shell nproc)
 RUN_TESTS = tools/run_tests $(1) --output-on-failure --parallel $(JOBS)
 # Warnings are errors in our own builds (presets, CI=true), not with a compiler that we have not tried.
 WERROR ?= $(if $(filter true,$(CI)),ON,OFF)
+# CUDA of the tests' build: compiled wherever nvcc is, with a GPU or without (cmake/PagodaCuda.cmake).
+CUDA ?= AUTO
 FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
@@ -13,9 +15,9 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard \
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
 
-# The program alone, without tests and benchmarks: what ./run needs.
+# The program alone, without tests and benchmarks: what ./run needs. CUDA is compiled where a GPU is.
 pagoda:
-	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF -DPAGODA_WERROR=$(WERROR)
+	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF -DPAGODA_CUDA=DEVICE -DPAGODA_WERROR=$(WERROR)
 	cmake --build build --parallel $(JOBS) --target pagoda
 
 # Every way to an answer gives the same bits, on this machine: MODEL=file for another model.
@@ -26,14 +28,14 @@ build/build.ninja:
 	cmake --preset release -DPAGODA_WERROR=$(WERROR)
 
 test:
-	cmake --preset release -DPAGODA_TESTS=ON -DPAGODA_BENCH=ON -DPAGODA_WERROR=$(WERROR)
+	cmake --preset release -DPAGODA_TESTS=ON -DPAGODA_BENCH=ON -DPAGODA_CUDA=$(CUDA) -DPAGODA_WERROR=$(WERROR)
 	cmake --build build --parallel $(JOBS)
 	$(call RUN_TESTS,build) --label-exclude long
 
 test-long: all
 	$(call RUN_TESTS,build)
 
-# On a machine with a GPU: kernels against their twins, whole models against the CPU, invariance.
+# On a machine with a GPU: kernels against their references, whole models against the CPU, invariance.
 test-gpu: all
 	PAGODA_REQUIRE_GPU=1 tools/run_tests build --output-on-failure --label-regex gpu
 

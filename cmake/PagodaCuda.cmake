@@ -1,9 +1,17 @@
 # Finds CUDA and compiles .cu files by calling nvcc itself: the same way natively and for another
 # architecture of host, where CMake's own CUDA language cannot link its test program.
-#   PAGODA_CUDA     AUTO (where nvcc is), ON (an error without it) or OFF
+#   PAGODA_CUDA     AUTO (where nvcc is), DEVICE (where nvcc and an NVIDIA GPU are: for a program that
+#                   runs where it is built), ON (an error without nvcc) or OFF
 #   PAGODA_CUDART   the static CUDA runtime of the target, where nvcc's own is of another host
 set(PAGODA_CUDA_FOUND OFF)
-if(NOT PAGODA_CUDA STREQUAL OFF)
+set(PAGODA_CUDA_SUMMARY "not built: no nvcc, or PAGODA_CUDA=OFF")
+set(wanted ${PAGODA_CUDA})
+# The signs of a GPU that cli::shows_nvidia_gpu() looks for.
+if(PAGODA_CUDA STREQUAL DEVICE AND NOT EXISTS /dev/nvidia0 AND NOT EXISTS /proc/driver/nvidia)
+  set(wanted OFF)
+  set(PAGODA_CUDA_SUMMARY "not built: no NVIDIA GPU here (PAGODA_CUDA=AUTO needs none)")
+endif()
+if(NOT wanted STREQUAL OFF)
   find_program(PAGODA_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(PAGODA_NVCC)
     get_filename_component(cuda_bin ${PAGODA_NVCC} DIRECTORY)
@@ -33,8 +41,6 @@ if(PAGODA_CUDA_FOUND)
   target_include_directories(pagoda_cudart SYSTEM INTERFACE ${PAGODA_CUDA_INCLUDE})
   target_link_libraries(pagoda_cudart INTERFACE ${PAGODA_CUDART} Threads::Threads dl rt)
   set(PAGODA_CUDA_SUMMARY "${PAGODA_CUDA_VERSION}, sm_90a")
-else()
-  set(PAGODA_CUDA_SUMMARY "not built: no nvcc, or PAGODA_CUDA=OFF")
 endif()
 
 # nvcc's front end knows the types of the host it runs on: 80-bit floats, which libstdc++ for x86-64
@@ -44,21 +50,24 @@ if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   set(PAGODA_CUDA_OPTIONS -D__float80=double)
 endif()
 
-# pagoda_cuda_objects(variable a.cu …): objects of this folder's .cu files, for a target's sources.
-# Multiply-adds are fused where the source says so and nowhere else.
+# pagoda_cuda_objects(variable a.cu …): objects of .cu files, of this folder or generated ones in
+# its binary folder, for a target's sources. Multiply-adds are fused where the source says so and
+# nowhere else.
 function(pagoda_cuda_objects variable)
   set(objects)
   foreach(source IN LISTS ARGN)
-    set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+    get_filename_component(path ${source} ABSOLUTE)
+    string(REPLACE ${CMAKE_CURRENT_BINARY_DIR}/ "" name ${source})
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     get_filename_component(folder ${object} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${object}
-      COMMAND ${PAGODA_NVCC} -ccbin ${CMAKE_CXX_COMPILER} ${PAGODA_CUDA_OPTIONS} -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
-              -gencode=arch=compute_90a,code=sm_90a -I${CMAKE_SOURCE_DIR}/src
-              -I${PAGODA_CUDA_INCLUDE} -MD -MF ${object}.d
-              -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
-      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${object}.d
-      COMMENT "CUDA ${source}" VERBATIM)
+      COMMAND ${PAGODA_NVCC} -ccbin ${CMAKE_CXX_COMPILER} ${PAGODA_CUDA_OPTIONS} -std=c++20 -O3
+              -fmad=false --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a
+              -I${CMAKE_SOURCE_DIR}/src -I${PAGODA_CUDA_INCLUDE} -MD -MF ${object}.d
+              -c ${path} -o ${object}
+      DEPENDS ${path} DEPFILE ${object}.d
+      COMMENT "CUDA ${name}" VERBATIM)
     list(APPEND objects ${object})
   endforeach()
   set(${variable} ${objects} PARENT_SCOPE)

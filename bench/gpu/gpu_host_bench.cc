@@ -105,7 +105,7 @@ void bench_draws(device::Stream& stream) {
   }
 }
 
-// As engine/gpu_page_copier.h moves them: 16 copies, then one wait.
+// As engine/backends/gpu_page_copier.h moves them: 16 copies, then one wait.
 void bench_moves(device::Stream& stream) {
   constexpr int kPages = 16;
   for (const std::uint64_t page : {std::uint64_t{368640}, std::uint64_t{2} << 20}) {

@@ -1,5 +1,6 @@
-// ASSERT means "our bug": it is never used on input. It stays on in release builds, prints the
-// condition and the place, and aborts. DEV_ASSERT is for checks too dear for release.
+// ASSERT marks a bug of ours and is never used on input. A failed ASSERT prints the condition and
+// its source line and aborts, in release builds too. DEV_ASSERT holds checks that cost too much for
+// a release build.
 #pragma once
 
 namespace pagoda {

@@ -1,4 +1,4 @@
-// Time as a dependency: programs take a Clock, tests drive a ManualClock.
+// Time is a dependency: programs take a Clock, tests drive a ManualClock.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace pagoda {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Nanoseconds since an arbitrary fixed point; never goes back.
+  // Returns nanoseconds since an arbitrary fixed point; the value never goes back.
   virtual std::int64_t now_ns() const = 0;
 };
 
@@ -17,7 +17,7 @@ class SteadyClock final : public Clock {
   std::int64_t now_ns() const override;
 };
 
-// Stands still until advanced. Not thread-safe: one test thread owns it.
+// A ManualClock stands still until it is advanced. It is not thread-safe: one test thread owns it.
 class ManualClock final : public Clock {
  public:
   std::int64_t now_ns() const override { return now_ns_; }

@@ -1,5 +1,5 @@
-// Numbers that one thread adds to and any thread reads, without a lock and without a step of their
-// own: what is recorded is visible. Adding is a plain load and a plain store.
+// Counters and histograms: one thread adds, any thread reads, without a lock. A recorded value is
+// visible at once, and adding costs a plain load and a plain store.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace pagoda {
 
-// A sum. T is an integer or a double.
+// A Counter holds a sum. T is an integer or a double.
 template <class T>
 class Counter {
  public:
-  // One thread only.
+  // Only one thread may call add().
   void add(T amount) {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
@@ -27,7 +27,7 @@ class Counter {
   std::atomic<T> value_{0};
 };
 
-// How values are distributed over ranges between fixed bounds:
+// A Histogram counts values in ranges between fixed bounds:
 //
 //   range     0            1                      last
 //   value     <= bounds[0] | <= bounds[1] | …  |  more than all bounds
@@ -40,8 +40,8 @@ class Histogram {
     std::array<std::uint64_t, kBoundsMax + 1> counts{};  // [range]
     double sum = 0;
 
-    // The sum of what is in the ranges, so that a reading never contradicts itself; `sum` may lack
-    // a value that is being recorded.
+    // Returns the sum over the ranges, so that a reading never contradicts itself; `sum` may lack a
+    // value that is being recorded.
     std::uint64_t count() const {
       std::uint64_t all = 0;
       for (const std::uint64_t range : counts) all += range;
@@ -49,13 +49,13 @@ class Histogram {
     }
   };
 
-  // Ascending; they must outlive the histogram.
+  // Bounds ascend and must outlive the histogram.
   explicit Histogram(std::span<const double> bounds) : bounds_(bounds) {
     ASSERT(bounds.size() <= kBoundsMax && std::is_sorted(bounds.begin(), bounds.end()),
            "bounds ascend and are few");
   }
 
-  // One thread only.
+  // Only one thread may call observe().
   void observe(double value) {
     const auto range = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
     counts_[static_cast<std::size_t>(range)].add(1);

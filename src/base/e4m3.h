@@ -1,6 +1,7 @@
-// Eight-bit floats (OCP E4M3: one sign, four exponent and three mantissa bits, no infinities)
-// <-> float, one value at a time, rounding to nearest even; what is too large becomes the largest,
-// 448. These define the bits; conversions elsewhere must equal them.
+// Converts eight-bit floats (OCP E4M3: one sign, four exponent and three mantissa bits, no
+// infinities) from and to float, one value at a time, rounding to nearest even; magnitudes above
+// the largest value become 448. These functions define the bits; conversions elsewhere must equal
+// them.
 #pragma once
 
 #include <bit>

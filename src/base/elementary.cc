@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// A sum of two doubles of which the second is at most half an ulp of the first: 106 bits.
+// Wide is a sum of two doubles of which the second is at most half an ulp of the first: 106 bits.
 struct Wide {
   double high;
   double low = 0;
@@ -21,27 +21,27 @@ struct Wide {
 constexpr Wide kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 constexpr Wide kHalfPi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
-// Exact, where |a| >= |b|.
+// The sum is exact where |a| >= |b|.
 Wide sum_of_ordered(double a, double b) {
   const double high = a + b;
   return {high, b - (high - a)};
 }
 
-// Exact.
+// The sum is exact.
 Wide sum(double a, double b) {
   const double high = a + b;
   const double part = high - a;
   return {high, (a - (high - part)) + (b - part)};
 }
 
-// The upper 26 bits of the mantissa, and the others; |a| < 2^996.
+// Splits the mantissa into its upper 26 bits and the others; |a| < 2^996.
 Wide split(double a) {
   const double shifted = a * 0x1.0000002p27;
   const double high = shifted - (shifted - a);
   return {high, a - high};
 }
 
-// Exact: a product of halves has at most 53 bits.
+// The product is exact: a product of halves has at most 53 bits.
 Wide product(double a, double b) {
   const double high = a * b;
   const Wide x = split(a);
@@ -49,7 +49,7 @@ Wide product(double a, double b) {
   return {high, ((x.high * y.high - high) + x.high * y.low + x.low * y.high) + x.low * y.low};
 }
 
-// The operators below are within 2^-102 of what they stand for.
+// The operators below are within 2^-102 of the exact results.
 Wide operator+(Wide a, Wide b) {
   const Wide high = sum(a.high, b.high);
   const Wide low = sum(a.low, b.low);
@@ -78,7 +78,7 @@ double power_of_two(int exponent) {
 
 // log x = e ln 2 + 2 artanh((m - 1) / (m + 1)), x = m 2^e, m from sqrt(1/2) to sqrt(2).
 Wide wide_log(double x) {
-  constexpr int kTerms = 23;  // of s^2 < 0.0295: what follows is below 2^-115
+  constexpr int kTerms = 23;  // of s^2 < 0.0295: the terms left out are below 2^-115
   int exponent = 0;
   if (x < std::numeric_limits<double>::min()) {
     x *= 0x1p54;
@@ -102,7 +102,7 @@ Wide wide_log(double x) {
 
 // e^x = 2^n e^r, n the integer nearest to x / ln 2; e^r by its series.
 double rounded_exp(Wide x) {
-  constexpr int kTerms = 25;  // |r| < 0.347: what follows is below 2^-120
+  constexpr int kTerms = 25;  // |r| < 0.347: the terms left out are below 2^-120
   if (x.high > 710) return std::numeric_limits<double>::infinity();
   if (x.high < -746) return 0;
   const double n = std::floor(x.high / kLn2.high + 0.5);
@@ -111,12 +111,13 @@ double rounded_exp(Wide x) {
   for (int term = kTerms; term > 0; --term) {
     series = Wide{1} + series * r / Wide{static_cast<double>(term)};
   }
-  // In two steps, so that what is subnormal or too large becomes so in the second.
+  // Scaling takes two multiplications, so that a result becomes subnormal or overflows in the
+  // second alone.
   const int half = static_cast<int>(n) / 2;
   return series.high * power_of_two(half) * power_of_two(static_cast<int>(n) - half);
 }
 
-// The bits of 2 / pi behind the point, after a word of zeros.
+// These are the bits of 2 / pi behind the point, after a word of zeros.
 constexpr std::array<std::uint64_t, 20> kTwoOverPi = {
     0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041,
     0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E,
@@ -124,7 +125,7 @@ constexpr std::array<std::uint64_t, 20> kTwoOverPi = {
     0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D,
     0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB};
 
-// 64 bits from bit `first` on.
+// Returns the 64 bits from bit `first` on.
 std::uint64_t bits_of_two_over_pi(std::size_t first) {
   const std::size_t word = first / 64;
   const std::size_t shift = first % 64;
@@ -132,16 +133,16 @@ std::uint64_t bits_of_two_over_pi(std::size_t first) {
   return kTwoOverPi[word] << shift | kTwoOverPi[word + 1] >> (64 - shift);
 }
 
-// quadrant * pi / 2 + rest, |rest| <= pi / 4. Quadrants count modulo 4.
+// The angle is quadrant * pi / 2 + rest with |rest| <= pi / 4. Quadrants count modulo 4.
 struct Reduced {
   std::uint32_t quadrant;
   Wide rest;
 };
 
-// angle = m 2^e with an integer m. What of m 2^e 2 / pi is a multiple of 4 does not matter: the
-// product of m and 192 bits of 2 / pi, of which the first counts 2 once it is multiplied, has two
-// bits before the point and 190 behind, of which m < 2^53 makes some 137 right. No double is nearer
-// than 2^-62 to a multiple of pi / 2, so that 75 bits of the rest are right. angle > pi / 4
+// Here angle > pi / 4 and angle = m 2^e with an integer m. Multiples of 4 in m 2^e 2 / pi do not
+// matter: the product of m and 192 bits of 2 / pi, of which the first counts 2 once it is
+// multiplied, has two bits before the point and 190 behind, of which m < 2^53 makes some 137 right.
+// No double is nearer than 2^-62 to a multiple of pi / 2, so that 75 bits of the rest are right.
 Reduced reduce(double angle) {
   __extension__ using Product = unsigned __int128;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(angle);
@@ -153,7 +154,8 @@ Reduced reduce(double angle) {
       Product{m} * bits_of_two_over_pi(first + 64) + static_cast<std::uint64_t>(low >> 64);
   const std::uint64_t high =
       m * bits_of_two_over_pi(first) + static_cast<std::uint64_t>(middle >> 64);
-  // Two bits of quadrant, then the fraction: from one half on it is that of the next, less one.
+  // The quadrant has two bits, the fraction follows. A fraction from one half on belongs to the
+  // next quadrant and is reduced by one.
   const Product upper = Product{high} << 64 | static_cast<std::uint64_t>(middle);
   const auto lowest = static_cast<std::uint64_t>(low);
   Product fraction = upper << 2 | lowest >> 62;
@@ -164,7 +166,7 @@ Reduced reduce(double angle) {
     fraction = ~fraction + (tail == 0 ? 1 : 0);
     tail = ~tail + 1;
   }
-  // 128 bits from the first that is set.
+  // Takes 128 bits from the first set bit on.
   int zeros = std::countl_zero(static_cast<std::uint64_t>(fraction >> 64));
   if (zeros == 64) zeros += std::countl_zero(static_cast<std::uint64_t>(fraction));
   if (zeros > 0) {
@@ -188,7 +190,7 @@ double polynomial(const std::array<double, kCount>& terms, double x) {
   return value;
 }
 
-// 1 / n! of every second n, from 3 and from 4 on, with changing signs.
+// These are 1 / n! of every second n, from 3 and from 4 on, with alternating signs.
 constexpr std::array<double, 8> kSineTerms = {
     -1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
     -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000};
@@ -201,7 +203,7 @@ SineCosine of_rest(Wide rest) {
   const Wide square = product(x, x);
   const double z = square.high;
   const double sine_tail = x * z * polynomial(kSineTerms, z) + rest.low * (1 - z / 2);
-  const double most = 1 - z / 2;  // of the cosine
+  const double most = 1 - z / 2;  // the leading terms of the cosine
   const double cosine_tail =
       ((1 - most) - z / 2) + (z * z * polynomial(kCosineTerms, z) - square.low / 2 - x * rest.low);
   return {x + sine_tail, most + cosine_tail};
@@ -237,7 +239,7 @@ double power(double base, double exponent) {
   ASSERT(base > 0 && std::isfinite(base) && std::isfinite(exponent), "what power() is defined for");
   const Wide log = wide_log(base);
   const double size = log.high * exponent;
-  // Sizes at which nothing below overflows; a log of 0 is that of 1.
+  // These bounds keep the multiplication below from overflowing; a size of 0 gives 1.
   if (size == 0) return 1;
   if (size > 1000) return std::numeric_limits<double>::infinity();
   if (size < -1000) return 0;

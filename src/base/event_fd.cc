@@ -13,7 +13,7 @@ EventFd::EventFd() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 
 EventFd::~EventFd() { close(descriptor_); }
 
-// Fails only where 2^64 - 2 notifications are pending.
+// The write fails only where 2^64 - 2 notifications are pending.
 void EventFd::notify() { (void)eventfd_write(descriptor_, 1); }
 
 void EventFd::clear() {

@@ -1,4 +1,4 @@
-// Wakes a thread that waits in poll(): any thread notifies, without waiting.
+// An EventFd wakes a thread that waits in poll(): any thread may notify, and notify() never waits.
 #pragma once
 
 namespace pagoda {
@@ -11,7 +11,7 @@ class EventFd {
   EventFd& operator=(const EventFd&) = delete;
 
   void notify();
-  // Takes the notifications so far.
+  // Takes back all notifications so far.
   void clear();
   int descriptor() const { return descriptor_; }  // readable once notified
 

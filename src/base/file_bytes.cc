@@ -18,7 +18,7 @@ constexpr std::size_t kReadBytes = 16 << 10;
 
 class Descriptor {
  public:
-  // A pipe without a writer would be waited for by open() itself.
+  // O_NONBLOCK: open() itself would wait for the writer of a pipe.
   explicit Descriptor(const std::string& path)
       : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   ~Descriptor() {
@@ -32,7 +32,7 @@ class Descriptor {
   int number_;
 };
 
-// As read(), but that what is still to be written is waited for.
+// Reads like read(), but waits for bytes that are still to be written.
 ssize_t read_some(int file, char* to, std::size_t room) {
   for (;;) {
     const ssize_t count = ::read(file, to, room);

@@ -1,5 +1,5 @@
-// A small file as bytes, whatever stands at its path: a folder, a pipe that nobody writes to and a
-// device without end are errors like a file that is not there.
+// Reads a small file as bytes, whatever stands at its path: a folder, a pipe that nobody writes to
+// and a device without end are errors like a file that does not exist.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace pagoda {
 
 struct FileBytes {
   std::string bytes;
-  unsigned mode = 0;  // its permission bits: 0644
+  unsigned mode = 0;  // the file's permission bits: 0644
 
-  // Somebody besides its owner may read or write it.
+  // True: somebody besides the file's owner may read or write the file.
   bool is_open_to_others() const { return (mode & 0077) != 0; }
 };
 
-// An error begins with the path. A pipe may keep it waiting for five seconds.
+// An error begins with the path. A pipe may keep the caller waiting for five seconds.
 Result<FileBytes> read_file_bytes(const std::string& path, std::size_t bytes_max);
 
 }  // namespace pagoda

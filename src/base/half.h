@@ -1,5 +1,5 @@
-// IEEE half precision and bfloat16 <-> float, one value at a time, rounding to nearest even.
-// These define the bits; vectorised conversions elsewhere must equal them.
+// Converts IEEE half precision and bfloat16 from and to float, one value at a time, rounding to
+// nearest even. These functions define the bits; vectorised conversions elsewhere must equal them.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ inline float float_from_bf16(std::uint16_t bits) {
 
 inline std::uint16_t bf16_from_float(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) {  // NaN: keep it one, quiet
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) {  // a NaN stays a NaN and becomes quiet
     return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   }
   const std::uint32_t round = 0x7FFFu + ((bits >> 16) & 1u);
@@ -39,7 +39,7 @@ inline std::uint16_t fp16_from_float(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) {  // NaN: quiet, high mantissa bits kept
+  if (magnitude > 0x7F800000u) {  // a NaN becomes quiet and keeps its high mantissa bits
     return static_cast<std::uint16_t>(sign | 0x7E00u | ((magnitude >> 13) & 0x3FFu));
   }
   if (magnitude >= 0x477FF000u) return static_cast<std::uint16_t>(sign | 0x7C00u);  // overflows

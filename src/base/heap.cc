@@ -1,6 +1,6 @@
 #include "base/heap.h"
 
-#include <cstdlib>  // defines __GLIBC__, where it is
+#include <cstdlib>  // defines __GLIBC__ where the C library is glibc
 
 #ifdef __GLIBC__
 #include <malloc.h>

@@ -13,10 +13,10 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 void* allocate_large(std::size_t bytes) {
   void* const memory = ::operator new(bytes, std::align_val_t(kCacheLineBytes));
 #ifdef MADV_HUGEPAGE
-  if (bytes >= 2 * kHugePageBytes) {  // one of them whole, wherever it starts
+  if (bytes >= 2 * kHugePageBytes) {  // holds one whole huge page, wherever it starts
     const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(memory) % page_bytes;
-    // A hint: where it is refused pages stay small, and nothing else differs.
+    // madvise is a hint: where the kernel refuses, pages stay small and nothing else differs.
     static_cast<void>(
         madvise(static_cast<std::byte*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE));
   }

@@ -1,6 +1,6 @@
-// A vector for tables that are read at random: it starts on a cache line, and once it is large it
-// asks for huge pages. With pages of 4 KiB a random read of a 64 MiB table misses the TLB as well
-// as the caches, which costs about as much again.
+// LargeArray is a vector for tables that are read at random: the memory starts on a cache line, and
+// a large array asks for huge pages. With pages of 4 KiB a random read of a 64 MiB table misses the
+// TLB as well as the caches, which costs about as much again.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace pagoda {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
 
-// Memory for `bytes` bytes, at least aligned to a cache line; throws std::bad_alloc.
+// Returns memory for `bytes` bytes, aligned at least to a cache line; throws std::bad_alloc.
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory) noexcept;
 

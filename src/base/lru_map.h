@@ -1,6 +1,6 @@
-// A map of bounded size: what was used least recently makes room for what is put.
+// LruMap is a map of bounded size: put() drops the least recently used entry where the map is full.
 //
-// find() and put() are logarithmic. References stay good until their entry is dropped.
+// find() and put() are logarithmic. References stay valid until their entry is dropped.
 //
 // Thread rule: one thread.
 #pragma once
@@ -21,7 +21,7 @@ class LruMap {
     ASSERT(entries_max > 0, "a map has room for what is put");
   }
 
-  // nullptr when the key is not there. What is found counts as used.
+  // Returns nullptr when the map lacks the key. A found entry counts as used.
   Value* find(const Key& key) {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
@@ -29,7 +29,7 @@ class LruMap {
     return &found->second->second;
   }
 
-  // The key must not be there.
+  // The map must lack the key.
   Value& put(const Key& key, Value value) {
     ASSERT(!index_.contains(key), "a key is put once");
     if (order_.size() == entries_max_) {

@@ -1,5 +1,5 @@
 // Random numbers by counter: the number at (seed, stream, index) is a pure function of the three,
-// so that who asks first, in which batch and on which thread cannot change it. Constant
+// so that the order of calls, the batch and the thread cannot change it. The functions are constant
 // expressions, so that kernels on a GPU draw by the same code. The generator is Philox4x32-10
 // (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 #pragma once
@@ -24,7 +24,7 @@ constexpr std::uint32_t high_half(std::uint64_t value) {
 
 }  // namespace philox
 
-// Philox4x32-10: 128 random bits for a 128-bit counter and a 64-bit key.
+// Philox4x32-10 gives 128 random bits for a 128-bit counter and a 64-bit key.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key) {
   using namespace philox;
@@ -39,7 +39,7 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
   return counter;
 }
 
-// 64 random bits at (seed, stream, index).
+// Returns 64 random bits at (seed, stream, index).
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   using namespace philox;
   const auto bits =
@@ -48,12 +48,12 @@ constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, st
   return std::uint64_t{bits[0]} << 32 | bits[1];
 }
 
-// Uniform in [0, 1), a multiple of 2^-53.
+// Returns a multiple of 2^-53, uniform in [0, 1).
 constexpr double random_unit(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return static_cast<double>(random_bits(seed, stream, index) >> 11) * 0x1.0p-53;
 }
 
-// A seed that no other process has: from the operating system's entropy.
+// Returns a seed from the operating system's entropy, which no other process has.
 std::uint64_t fresh_seed();
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// Errors as values. Folder edges return Result<T>: a value, or an Error with a code for programs
+// Errors are values. Folder edges return Result<T>: a value, or an Error with a code for programs
 // and a message for people. The message names the input and the limit it broke.
 #pragma once
 
@@ -13,10 +13,10 @@ namespace pagoda {
 enum class ErrorCode {
   kInvalidArgument,  // the caller asked for something that makes no sense
   kNotFound,         // a file, key or tensor does not exist
-  kCorrupt,          // bytes that do not say what they should
-  kUnsupported,      // well-formed, but not something this build can do
-  kOutOfRange,       // a number beyond a stated limit
-  kExhausted,        // a limit is reached for now: the same may work later
+  kCorrupt,          // bytes do not decode to what their format promises
+  kUnsupported,      // the input is well-formed, but this build cannot do it
+  kOutOfRange,       // a number is beyond a stated limit
+  kExhausted,        // a limit is reached for now: the same call may work later
   kIo,               // the operating system refused
 };
 
@@ -55,7 +55,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// The outcome of something that yields nothing but may fail.
+// Status is the outcome of a call that yields no value but may fail.
 using Status = Result<std::monostate>;
 inline Status ok_status() { return std::monostate{}; }
 

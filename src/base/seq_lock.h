@@ -1,5 +1,5 @@
-// A value that one thread writes often and any thread reads whole, without a lock: a sequence lock.
-// The writer never waits; a reader tries again when it met a write.
+// SeqLock holds a value that one thread writes often and any thread reads whole, without a lock.
+// The writer never waits; a reader that met a write tries again.
 #pragma once
 
 #include <array>
@@ -17,13 +17,14 @@ class SeqLock {
  public:
   explicit SeqLock(const T& value = T{}) { write(value); }
 
-  // One thread only.
+  // Only one thread may call write().
   void write(const T& value) {
     std::array<std::uint64_t, kWords> words{};
     std::memcpy(words.data(), &value, sizeof(T));
     const std::uint64_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
-    // Each store is ordered after the odd version, each load below before the second look at it.
+    // Each store is ordered after the odd version, and each load below before the second read of
+    // the version.
     for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
     version_.store(version + 2, std::memory_order_release);
   }

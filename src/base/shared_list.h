@@ -1,5 +1,5 @@
-// A list that never changes once it is made: copies share its elements, so that a copy costs a
-// pointer, whatever the list holds.
+// SharedList never changes once it is made: copies share its elements, so that a copy costs a
+// pointer whatever the list holds.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class SharedList {
   const Element& operator[](std::size_t index) const { return (*elements_)[index]; }
 
  private:
-  std::shared_ptr<const std::vector<Element>> elements_;  // nullptr: none
+  std::shared_ptr<const std::vector<Element>> elements_;  // nullptr: the list is empty
 };
 
 }  // namespace pagoda

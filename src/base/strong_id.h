@@ -1,4 +1,4 @@
-// Ids that cannot be mixed up: StrongId<struct BlockTag> and StrongId<struct TokenTag> are
+// Strong ids cannot be mixed up: StrongId<struct BlockTag> and StrongId<struct TokenTag> are
 // different types with the same cost as their integer.
 #pragma once
 

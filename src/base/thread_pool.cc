@@ -11,7 +11,8 @@
 namespace pagoda {
 namespace {
 
-// 20 to 50 us: longer than the gap between two stages of a step, shorter than anyone notices.
+// Spinning takes 20 to 50 us: longer than the gap between two stages of a step, shorter than anyone
+// notices.
 constexpr int kSpins = 4000;
 
 void pause_briefly() {
@@ -33,14 +34,14 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint
   return value.load(std::memory_order_acquire);
 }
 
-// Few enough that taking one costs nothing beside doing it.
+// A range has few enough pieces that taking one costs nothing beside computing it.
 constexpr std::size_t kPieces = 4;
 
 std::uint32_t pieces_of(WorkRange range) {
   return static_cast<std::uint32_t>(std::min(kPieces, range.end - range.begin));
 }
 
-// The cgroup v2 CPU quota in whole cores, or a large number when there is none.
+// Returns the cgroup v2 CPU quota in whole cores, or a large number when there is none.
 std::size_t cores_by_quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -115,7 +116,8 @@ std::uint32_t ThreadPool::do_pieces(std::size_t thread, std::uint32_t job) {
   return done;
 }
 
-// Pieces that were left of the range, one of which is the caller's now; 0: none.
+// Takes one piece of range `part`. Returns how many pieces were left, the caller's included; 0:
+// none.
 std::uint32_t ThreadPool::take(std::size_t part, std::uint32_t job) {
   std::atomic<std::uint64_t>& claim = claims_[part].left;
   std::uint64_t left = claim.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// A token's number in its vocabulary.
+// A TokenId is a token's number in its vocabulary.
 #pragma once
 
 #include "base/strong_id.h"

@@ -46,7 +46,7 @@ Result<BenchReport> report_of(const BatchOptions& options, const BenchRun& run,
 Result<BenchReport> bench_batch(const BatchOptions& options, const BenchRun& run) {
   const std::uint32_t largest =
       *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
-  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(largest));
+  ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(largest));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));

@@ -77,7 +77,7 @@ Status measure_once(BenchEngine& engine, const ChunkedOptions& options, std::uin
 
 Result<Gaps> measure(const LoadedModel& model, const ChunkedOptions& options, const BenchRun& run,
                      std::uint32_t batched_tokens_max) {
-  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(options.streams + 1));
+  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(options.streams + 1));
   backend.scheduler.batched_tokens_max = batched_tokens_max;
   backend.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,

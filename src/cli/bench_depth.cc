@@ -58,7 +58,7 @@ BenchReport report_of(const DepthOptions& options, const BenchRun& run, const Lo
 }
 
 Result<BenchReport> bench_depth(const DepthOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(1));
+  ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));

@@ -40,9 +40,9 @@ engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tok
 
 Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const LoadedModel& model,
                                                          const BenchRun& run,
-                                                         const engine::CpuBackendOptions& options,
+                                                         const engine::BackendOptions& options,
                                                          StepWatcher watcher, double memory_share) {
-  engine::CpuBackendOptions with_bar = options;
+  engine::BackendOptions with_bar = options;
   with_bar.on_pack = model.pack_progress();
   DeviceOptions device = run.options().device;
   device.gpu_memory_utilization *= memory_share;

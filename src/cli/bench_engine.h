@@ -12,7 +12,7 @@
 #include "base/token_id.h"
 #include "cli/bench_run.h"
 #include "cli/recording_sink.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 
 namespace pagoda::cli {
@@ -37,7 +37,7 @@ class BenchEngine {
   // The model and the run must outlive the engine. Of a GPU's memory it takes `memory_share` of
   // what one may take: for engines that stand side by side.
   static Result<std::unique_ptr<BenchEngine>> create(const LoadedModel& model, const BenchRun& run,
-                                                     const engine::CpuBackendOptions& options,
+                                                     const engine::BackendOptions& options,
                                                      StepWatcher watcher = {},
                                                      double memory_share = 1);
   // Over a backend that is ready; the run must outlive the engine.

@@ -58,7 +58,7 @@ std::vector<engine::Request> make_requests(const PagingOptions& options, std::ui
 
 // All requests at once: the engine runs as many together as its memory holds.
 Result<Side> measure(const LoadedModel& model, const PagingOptions& options, const BenchRun& run,
-                     const engine::CpuBackendOptions& backend, const std::string& label) {
+                     const engine::BackendOptions& backend, const std::string& label) {
   Watched watched;  // by the engine's thread, until the engine is gone
   Side side;
   {
@@ -139,7 +139,7 @@ Result<BenchReport> bench_paging(const PagingOptions& options, const BenchRun& r
                  fmt::format("--prompt-tokens-min: {} is above --prompt-tokens-max {}",
                              options.prompt_tokens_min, options.prompt_tokens_max)};
   }
-  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(options.sequences_max));
+  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(options.sequences_max));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   const model::Config& config = model->config();
   backend.context_tokens = options.context_tokens > 0

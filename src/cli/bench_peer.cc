@@ -248,7 +248,7 @@ Result<BenchReport> bench_peer(const PeerOptions& options, const BenchRun& run) 
   for (const Work& work : compared_works()) {
     sequences_max = std::max(sequences_max, work.sequences);
   }
-  ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(sequences_max));
+  ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(sequences_max));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));

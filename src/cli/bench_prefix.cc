@@ -158,7 +158,7 @@ class PrefixBench {
 };
 
 Result<BenchReport> bench_prefix(const PrefixOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(1));
+  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
   backend.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> off,

@@ -96,14 +96,14 @@ Result<std::unique_ptr<LoadedModel>> BenchRun::load_model() const {
   return LoadedModel::load(options_.model, kernels_);
 }
 
-Result<engine::CpuBackendOptions> BenchRun::backend_options(std::uint32_t sequences_max) const {
+Result<engine::BackendOptions> BenchRun::backend_options(std::uint32_t sequences_max) const {
   if (options_.batched_tokens_max < sequences_max) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--max-num-batched-tokens: {} are fewer than the {} sequences that "
                              "run at once, each of which has a token in a step",
                              options_.batched_tokens_max, sequences_max)};
   }
-  engine::CpuBackendOptions backend;
+  engine::BackendOptions backend;
   backend.threads = options_.threads;
   backend.kv_element = options_.kv_element;
   backend.kv_eviction = options_.kv_eviction;

@@ -15,7 +15,7 @@
 #include "cli/device_choice.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kernels/ops.h"
 #include "kv/evict/policy.h"
 
@@ -64,7 +64,7 @@ class BenchRun {
 
   Result<std::unique_ptr<LoadedModel>> load_model() const;
   // How the model is run. An error when a step has no room for a token of each sequence.
-  Result<engine::CpuBackendOptions> backend_options(std::uint32_t sequences_max) const;
+  Result<engine::BackendOptions> backend_options(std::uint32_t sequences_max) const;
   void add_settings(BenchReport& report) const;
 
  private:

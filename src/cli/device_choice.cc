@@ -21,17 +21,14 @@ constexpr bool kBuiltForGpus = false;
 Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
                                                 const model::Weights& weights,
                                                 const kernels::KernelSet& kernels,
-                                                const engine::CpuBackendOptions& options) {
+                                                const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuBackend> backend,
                    engine::CpuBackend::create(config, weights, kernels, options));
   return std::unique_ptr<engine::Backend>(std::move(backend));
 }
 
-engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
-                                      const engine::CpuBackendOptions& options) {
-  return {.shared = options,
-          .memory_utilization = device.gpu_memory_utilization,
-          .blocks = device.gpu_blocks};
+engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
+  return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
 }
 
 }  // namespace
@@ -59,14 +56,16 @@ bool shows_nvidia_gpu(const std::filesystem::path& root) {
          std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
 }
 
-Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
-    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options) {
   const bool may_fall_back = device.kind == DeviceKind::kAuto;
   if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
     return std::unique_ptr<engine::Backend>();
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
                                          backend.error().code == ErrorCode::kUnsupported);
   if (!lacking || !may_fall_back) return backend;
@@ -80,7 +79,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuBackendOptions& options) {
+                                                        const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    create_gpu_backend(device, config, weights, kernels, options));
   if (backend) return backend;
@@ -89,13 +88,13 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
 
 Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
   if (device.kind == DeviceKind::kCpu) {
     return Error{ErrorCode::kUnsupported,
                  "--random-weights: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   if (backend.ok()) return backend;
   return Error{backend.error().code, fmt::format("--random-weights: {}", backend.error().message)};
 }

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "base/result.h"
-#include "engine/backend.h"
-#include "engine/cpu_backend.h"
-#include "engine/gpu_backend.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 #include "model/config.h"
 #include "model/weights.h"
 
@@ -37,16 +37,18 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const model::Config& config,
                                                         const model::Weights& weights,
                                                         const kernels::KernelSet& kernels,
-                                                        const engine::CpuBackendOptions& options);
+                                                        const engine::BackendOptions& options);
 
 // The same, but nothing where it would be the CPU.
-Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
-    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options);
 
 // The same with weights that no file holds, on a GPU alone.
 Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
-    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options);
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options);
 
 }  // namespace pagoda::cli

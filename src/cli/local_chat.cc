@@ -151,7 +151,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
                    options.chat_template.empty()
                        ? text::ChatTemplate::load(model->file().metadata(), tokenizer)
                        : text::ChatTemplate::load_file(options.chat_template, tokenizer));
-  engine::CpuBackendOptions backend_options;
+  engine::BackendOptions backend_options;
   backend_options.threads = options.threads;
   backend_options.context_tokens = options.max_model_len;
   backend_options.kv_eviction = options.kv_eviction;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/gpu_backend.h"
+#include "engine/backends/gpu_backend.h"
 #include "model/config.h"
 #include "text/tokenizer.h"
 

@@ -76,9 +76,9 @@ void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
 }
 
-engine::CpuBackendOptions backend_options(const RunOptions& options, const LoadedModel& model,
-                                          std::uint64_t context) {
-  engine::CpuBackendOptions made;
+engine::BackendOptions backend_options(const RunOptions& options, const LoadedModel& model,
+                                       std::uint64_t context) {
+  engine::BackendOptions made;
   made.threads = options.threads;
   made.kv_element = options.kv_element;
   made.block_tokens = options.block_size;

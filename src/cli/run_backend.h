@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "engine/backend.h"
+#include "engine/backends/backend.h"
 #include "engine/single_sequence.h"
 
 namespace pagoda::cli {

@@ -209,7 +209,7 @@ void prepare_process() {
 
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
-  ASSIGN_OR_RETURN(engine::CpuBackendOptions sizes, backend_options(options));
+  ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
                    ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();

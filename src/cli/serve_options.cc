@@ -222,8 +222,8 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   return made;
 }
 
-Result<engine::CpuBackendOptions> backend_options(const ServeOptions& options) {
-  engine::CpuBackendOptions made;
+Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
+  engine::BackendOptions made;
   made.threads = options.threads;
   made.block_tokens = options.block_size;
   made.context_tokens = options.max_model_len;

@@ -12,7 +12,7 @@
 #include "cli/random_model.h"
 #include "cli/serve_access.h"
 #include "cli/serve_tiers.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
 
@@ -70,6 +70,6 @@ void add_serve_options(CLI::App& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);
-Result<engine::CpuBackendOptions> backend_options(const ServeOptions& options);
+Result<engine::BackendOptions> backend_options(const ServeOptions& options);
 
 }  // namespace pagoda::cli

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 #include "gguf/fingerprint.h"
 #include "store/disk/disk_store.h"

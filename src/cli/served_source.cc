@@ -42,7 +42,7 @@ std::string ServedSource::name() const {
 }
 
 Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(
-    const DeviceOptions& device, engine::CpuBackendOptions options) const {
+    const DeviceOptions& device, engine::BackendOptions options) const {
   if (random_) {
     return create_random_backend(device, random_->config(), random_->weights(), kernels_, options);
   }

@@ -10,7 +10,7 @@
 #include "cli/device_choice.h"
 #include "cli/loaded_model.h"
 #include "cli/random_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "text/chat_template.h"
 
 namespace pagoda::cli {
@@ -32,7 +32,7 @@ class ServedSource {
 
   // The source must outlive the backend.
   Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
-                                                          engine::CpuBackendOptions options) const;
+                                                          engine::BackendOptions options) const;
 
  private:
   ServedSource(const kernels::KernelSet& kernels, std::string path)

@@ -89,8 +89,8 @@ std::vector<engine::Request> VerifyHarness::questions() const {
   return made;
 }
 
-engine::CpuBackendOptions VerifyHarness::backend_options() const {
-  engine::CpuBackendOptions backend;
+engine::BackendOptions VerifyHarness::backend_options() const {
+  engine::BackendOptions backend;
   backend.threads = options_.threads;
   backend.kv_element = options_.kv_element;
   backend.context_tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
@@ -106,10 +106,10 @@ engine::CpuBackendOptions VerifyHarness::backend_options() const {
 }
 
 Result<std::unique_ptr<engine::Backend>> VerifyHarness::create_backend(
-    std::string_view way, const engine::CpuBackendOptions& options, std::uint64_t block_bytes,
+    std::string_view way, const engine::BackendOptions& options, std::uint64_t block_bytes,
     std::uint32_t blocks) const {
   DeviceOptions device = options_.device;
-  engine::CpuBackendOptions sized = options;
+  engine::BackendOptions sized = options;
   if (blocks > 0) {
     device.gpu_blocks = blocks;
     sized.kv_bytes = blocks * block_bytes;
@@ -132,7 +132,7 @@ std::unique_ptr<VerifyEngine> VerifyHarness::start_over(
 }
 
 Result<std::unique_ptr<VerifyEngine>> VerifyHarness::start(
-    std::string_view way, const engine::CpuBackendOptions& options) const {
+    std::string_view way, const engine::BackendOptions& options) const {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, create_backend(way, options));
   return start_over(std::move(backend));
 }

@@ -14,7 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
 #include "cli/verify_output.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 
 namespace pagoda::cli {
@@ -71,15 +71,15 @@ class VerifyHarness {
   // Prompts of several lengths, two with the same prefix; some outputs are sampled, others greedy.
   std::vector<engine::Request> questions() const;
   // As a question is best answered; ways change what they are about.
-  engine::CpuBackendOptions backend_options() const;
+  engine::BackendOptions backend_options() const;
   // `blocks` are those of the pool; 0: as many as there is memory for.
   Result<std::unique_ptr<engine::Backend>> create_backend(std::string_view way,
-                                                          const engine::CpuBackendOptions& options,
+                                                          const engine::BackendOptions& options,
                                                           std::uint64_t block_bytes = 0,
                                                           std::uint32_t blocks = 0) const;
   // create_backend and an engine over it.
   Result<std::unique_ptr<VerifyEngine>> start(std::string_view way,
-                                              const engine::CpuBackendOptions& options) const;
+                                              const engine::BackendOptions& options) const;
   std::unique_ptr<VerifyEngine> start_over(std::unique_ptr<engine::Backend> backend) const;
 
  private:

@@ -34,7 +34,7 @@ std::uint64_t sum_over(const std::vector<VerifiedOutput>& answers, const Field& 
 }
 
 Result<WayResult> go_cold(const VerifyHarness& harness) {
-  engine::CpuBackendOptions options = harness.backend_options();
+  engine::BackendOptions options = harness.backend_options();
   options.prefix_caching = false;
   ASSIGN_OR_RETURN(const auto engine, harness.start("cold", options));
   ASSIGN_OR_RETURN(std::vector<VerifiedOutput> answers,
@@ -68,7 +68,7 @@ Result<WayResult> go_batched(const VerifyHarness& harness) {
 }
 
 Result<WayResult> go_chunked(const VerifyHarness& harness) {
-  engine::CpuBackendOptions options = harness.backend_options();
+  engine::BackendOptions options = harness.backend_options();
   options.scheduler.sequences_max = kChunkTokens - 1;
   options.scheduler.batched_tokens_max = kChunkTokens;
   ASSIGN_OR_RETURN(const auto engine, harness.start("chunked", options));
@@ -90,7 +90,7 @@ Result<WayResult> go_forked(const VerifyHarness& harness) {
 // A pool that holds all prompts, but not all sequences: it shrinks until one is preempted.
 Result<WayResult> go_preempted(const VerifyHarness& harness) {
   const std::vector<engine::Request> questions = harness.questions();
-  const engine::CpuBackendOptions options = harness.backend_options();
+  const engine::BackendOptions options = harness.backend_options();
   std::uint64_t block_bytes = 0;
   std::uint64_t groups = 0;
   {
@@ -125,7 +125,7 @@ Result<WayResult> go_preempted(const VerifyHarness& harness) {
 
 Result<WayResult> go_with_threads(const VerifyHarness& harness, const std::string& way,
                                   std::uint32_t threads) {
-  engine::CpuBackendOptions options = harness.backend_options();
+  engine::BackendOptions options = harness.backend_options();
   options.threads = threads;
   ASSIGN_OR_RETURN(const auto engine, harness.start(way, options));
   if (engine->backend().threads() != threads) return WayResult{{}, {}, "a GPU computes"};
@@ -174,7 +174,7 @@ Result<WayResult> go_through(const VerifyHarness& harness, const std::string& wa
                              TierFlags flags) {
   std::vector<engine::Request> questions = harness.questions();
   for (engine::Request& question : questions) question.cache_salt = "verify";
-  engine::CpuBackendOptions options = harness.backend_options();
+  engine::BackendOptions options = harness.backend_options();
   options.hash_blocks = true;
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, harness.create_backend(way, options));
   const std::uint64_t page_bytes = backend->page_layout().page_bytes();

@@ -72,7 +72,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   requests_.emplace(id, std::move(open));
 }
 
-// At the door.
+// Refuses a request before any of its sequences becomes a task.
 void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
                   const std::string& message) {
   ++counters_.requests_refused;
@@ -95,7 +95,7 @@ kv::CacheScope Core::scope_of(const Request& request) {
   return scope;
 }
 
-// As if it ran now.
+// Explains the request as if it ran now.
 void Core::explain(const Request& request, ReplySink& sink) {
   const kv::CacheScope scope = scope_of(request);
   SequenceRecord record;
@@ -113,7 +113,7 @@ void Core::explain(const Request& request, ReplySink& sink) {
   }
 }
 
-// Limits that time heals.
+// Checks limits that may hold again later.
 Status Core::admit(const Request& request) {
   if (scheduler_.tasks_waiting() >= options_.requests_queued_max) {
     return Error{ErrorCode::kExhausted,
@@ -123,7 +123,7 @@ Status Core::admit(const Request& request) {
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 
-// Limits that were lowered after check_request().
+// Checks limits that were lowered after check_request().
 Status Core::fits(const Request& request, std::uint64_t tokens_max) {
   if (request.prompt.size() < tokens_max) return ok_status();
   return Error{ErrorCode::kOutOfRange,
@@ -139,7 +139,7 @@ void Core::cancel(RequestId id, FinishReason reason) {
   end_all(request, reason, {});
 }
 
-// Ends every answer that has not ended. Forks that were not born yet end with their leader.
+// Ends every sequence that has not ended. Forks that were not born yet end with their leader.
 void Core::end_all(OpenRequest& request, FinishReason reason, const std::string& message) {
   for (const auto& seq : request.sequences) {
     if (seq->state != sched::TaskState::kFinished) finish(*seq, reason, message);
@@ -162,7 +162,7 @@ void Core::set_space(const kv::SpaceId& space, bool is_sure) {
   if (tiers_) tiers_->set_space(space, is_sure);
 }
 
-// Blocks that a launch or a store still has in use cannot leave yet; under another namespace nobody
+// Blocks that a launch or a store still uses cannot leave yet; under another namespace no request
 // finds them any more.
 void Core::drop_space(const std::string& why) {
   if (!tiers_ || !tiers_->drop_space()) return;
@@ -224,7 +224,7 @@ bool Core::launch() {
   const sched::Plan& plan = scheduler_.plan();
   counters_.preemptions += plan.preempt.size();
   sched::Step* const step = scheduler_.reserve(plan);
-  // What was given room comes while the step is computed.
+  // The pages of loads that were given room come while the step is computed.
   if (tiers_ && !plan.load.empty()) tiers_->poll(began);
   if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
   assemble(*step);
@@ -244,7 +244,7 @@ bool Core::launch() {
   return true;
 }
 
-// A request runs for the first time: what the cache had for it is known.
+// The request runs for the first time: what the cache had for it is known now.
 void Core::note_start(OpenSequence& seq, std::int64_t now_ns) {
   if (seq.started_ns != 0) return;
   seq.started_ns = now_ns;
@@ -262,7 +262,7 @@ void Core::assemble(const sched::Step& step) {
   samples_.clear();
   scores_.clear();
   tables_.clear();
-  // Tables are pointed into while they are collected.
+  // Launches point into tables_ while the tables are gathered, so that the vector must not grow.
   tables_.reserve(step.chunks.size() * cache_.group_specs().size());
   row_count_ = 0;
   for (const sched::ScheduledChunk& rows : step.chunks) assemble_rows(rows);

@@ -1,4 +1,4 @@
-// The loop: does what the scheduler decides.
+// Core is the engine's loop: it executes the scheduler's plan.
 //
 //   launch    take, plan, reserve, assemble, launch
 //   collect   collect, seal, append, emit
@@ -33,62 +33,62 @@ class Tiers;
 struct CoreOptions {
   sched::SchedulerOptions scheduler;
   RequestLimits limits;
-  std::string space;  // the namespace: model, numerics, KV format
+  std::string space;  // the cache's namespace: model, numerics, KV format
   std::uint32_t requests_queued_max = 10000;
-  std::vector<TokenId> end_tokens;  // of the model
-  TierOptions tiers;                // outside the pool
+  std::vector<TokenId> end_tokens;  // end tokens of the model
+  TierOptions tiers;                // stores outside the pool
 };
 
 class Core {
  public:
-  // All must outlive the core.
+  // All arguments must outlive the core.
   Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& tenants, Runner& runner,
        const Clock& clock);
   ~Core();
 
-  // A request that check_request() has passed. A limit that is reached for now is answered through
-  // the sink, as kRefused.
+  // Takes a request that check_request() has passed. A limit that is reached for now is reported
+  // through the sink, as kRefused.
   void submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink);
-  // Ends what is left of a request; unknown ids are ignored: it may have ended on its own. kStop
-  // when the asker has all it wanted, else kCancelled.
+  // Ends what is left of a request; unknown ids are ignored, since a request may have ended on its
+  // own. kStop when the client has all it wanted, else kCancelled.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
 
   // False when there is nothing to do, or nothing before pages have come from another tier.
   bool step();
 
-  // Pages have this address outside from now on; before, tiers are not used. Until it is sure they
-  // are only read.
+  // Gives pages their address outside the pool; tiers are not used before. Until the address is
+  // sure, pages are only read.
   void set_space(const kv::SpaceId& space, bool is_sure = true);
-  // The address is wrong, or not to be had: tiers are not used any more. What they may have given
-  // leaves memory, and requests that are open end with kError.
+  // Says that the address is wrong or cannot be had: tiers are not used any more. Blocks that tiers
+  // may have given leave the pool, and open requests end with kError.
   void drop_space(const std::string& why);
-  // Pages are moved between steps, too, as long as some are on their way; false when none is.
+  // Moves pages between steps, as long as some are on their way; false when none is.
   bool move_pages();
-  // nullptr: there are none outside the pool.
+  // nullptr: there are no tiers outside the pool.
   const Tiers* tiers() const { return tiers_.get(); }
   bool awaits_pages() const;
-  // When move_pages() is due though no store notifies; the end of time: never.
+  // Returns when move_pages() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns() const;
-  // Nothing runs any more: everything that is worth it is to be kept in tiers.
+  // Queues every block that is worth keeping for the tiers. Nothing runs any more.
   void offload_all();
 
-  // An owner's private pages are removed everywhere, in three acts. The pool's leave, and no more
-  // of the owner is written to a tier; returns how many left.
+  // An owner's private pages are removed everywhere, in three acts. The first evicts the pool's
+  // pages and stops writes of the owner's pages to tiers; returns how many pages left the pool.
   std::uint64_t begin_removal(kv::OwnerId owner);
-  // Until then a store copies one of the owner's pages. From then on stores may remove them, on
-  // another thread.
+  // False while a store copies one of the owner's pages. Once true, stores may remove the owner's
+  // pages, on another thread.
   bool removal_may_go_on(kv::OwnerId owner) const;
-  // Stores have none of the owner's any more: what came into the pool meanwhile leaves it, and from
-  // now on the owner is as one who never asked. Returns how many left.
+  // Called once no store has a page of the owner: evicts pages that came into the pool meanwhile,
+  // and allows the owner's writes again. Returns how many pages left the pool.
   std::uint64_t end_removal(kv::OwnerId owner);
 
   const Counters& counters() const { return counters_; }
-  // Any thread reads it.
+  // Any thread may read the distributions.
   const Distributions& distributions() const { return distributions_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
-  // Running sequences that get no rows because nobody takes what they have given.
+  // Counts running sequences that get no tokens of a step because nobody reads their output.
   std::uint64_t sequences_paused() const { return sequences_paused_; }
-  // Nothing is computed any more: every request ends with kLost.
+  // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
   std::size_t requests_open() const { return requests_.size(); }
   // Stops the program when an invariant does not hold. Linear.
@@ -128,7 +128,7 @@ class Core {
   Runner& runner_;
   const Clock& clock_;
   sched::Scheduler scheduler_;
-  std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is all there is
+  std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is the only tier
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t sequences_paused_ = 0;
@@ -136,13 +136,13 @@ class Core {
   Counters counters_;
   Distributions distributions_;
 
-  // Of the launch that is assembled.
+  // The parts of the launch that is being assembled.
   std::vector<LaunchRows> rows_;
   std::vector<LaunchSample> samples_;
   std::vector<LaunchScore> scores_;
   std::vector<kv::memory::BlockTable> tables_;
   std::uint32_t row_count_ = 0;
-  std::int64_t collected_before_ns_ = 0;  // when the launch before was
+  std::int64_t collected_before_ns_ = 0;  // when the previous launch was collected
 };
 
 }  // namespace pagoda::engine

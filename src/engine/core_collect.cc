@@ -1,4 +1,4 @@
-// The second half of a step: what the launch gave.
+// The second half of a step takes the results of a launch.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -41,7 +41,7 @@ void Core::collect() {
   }
 }
 
-// Rows that were not computed are not published.
+// Tokens that were not computed are not published.
 void Core::lose(const Error& error) {
   if (!lost_) lost_ = error;
   while (!requests_.empty()) {
@@ -54,7 +54,7 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
   take_scores(seq, rows, scores);
   if (seq.state == sched::TaskState::kFinished) return;
-  // What these rows hold is not to be trusted: nothing of it is published.
+  // Nothing of these tokens is published: a key, value or query among them is not finite.
   if (!finite) {
     return end_all(*seq.request, FinishReason::kError,
                    nonfinite_rows_error(rows.first, rows.tokens).message);
@@ -69,7 +69,7 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   }
   if (samples.empty()) return;
   retain(seq);
-  // Forks first: the leader may end with this token.
+  // Forks come first: the leader may end with this token.
   for (std::size_t i = 1; i < samples.size(); ++i) {
     OpenSequence& follower = *seq.request->sequences[seq.index + i];
     follower.tokens.assign(seq.tokens.begin(),
@@ -83,7 +83,7 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   }
 }
 
-// Scores that this launch computed for the prompt.
+// Takes the scores that this launch computed for the prompt.
 void Core::take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
                        std::span<const TokenScore>& scores) {
   const std::uint64_t end =
@@ -95,11 +95,11 @@ void Core::take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
   if (!ended) seq.request->sink->on_prompt_logprobs(scores.first(count));
   seq.scores_taken += count;
   scores = scores.subspan(count);
-  // Once all are known, the cache may serve it like any other.
+  // Once all scores are known, the cache may serve the sequence like any other.
   if (seq.scores_taken + 1 == seq.prompt_tokens) seq.compute_whole_prompt = false;
 }
 
-// The prompt is computed, and its sequence open.
+// Called when the prompt is computed and its sequence is open.
 void Core::retain(const OpenSequence& seq) {
   OpenRequest& request = *seq.request;
   if (!request.asked.retain || request.retain) return;
@@ -146,7 +146,7 @@ void Core::note_first_token(const OpenSequence& seq) {
   use.prompt_tokens_cached += seq.tokens_cached;
 }
 
-// Why the sequence ends with the token it just got, if it does.
+// Returns why the sequence ends with the token it just got, if it does.
 std::optional<FinishReason> Core::end_of(const OpenSequence& seq, TokenId token) const {
   const std::uint64_t generated = seq.tokens.size() - seq.prompt_tokens;
   const std::optional<StopReason> end = seq.sampling.stop_criteria().after(token, generated);
@@ -158,7 +158,7 @@ std::optional<FinishReason> Core::end_of(const OpenSequence& seq, TokenId token)
 
 void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& message) {
   OpenRequest& request = *seq.request;
-  if (!seq.tokens.empty()) {  // else a fork that was never born
+  if (!seq.tokens.empty()) {  // else the sequence is a fork that was never born
     scheduler_.finish(seq);
   } else {
     seq.state = sched::TaskState::kFinished;

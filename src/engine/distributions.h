@@ -1,5 +1,5 @@
-// How long things took and how large they were, since the start: what percentiles are derived from.
-// The engine's thread records, any thread reads (base/counter.h); memory is fixed.
+// Distributions are histograms of durations and sizes since the start, from which percentiles are
+// derived. The engine's thread records, any thread reads (base/counter.h); memory is fixed.
 //
 // Bounds are those that dashboards for vLLM know, and finer ones where a small model would
 // otherwise be all in the first range.
@@ -35,12 +35,12 @@ inline constexpr std::array kBatchTokenCounts = {1.,   8.,    16.,   32.,   64.,
                                                  512., 1024., 2048., 4096., 8192., 16384.};
 inline constexpr std::array kSequenceCounts = {1., 2., 5., 10., 20.};
 
-// Where a step's time goes on the engine's thread.
+// StepPhase divides a step's time on the engine's thread.
 enum class StepPhase : std::uint8_t {
   kPlan,    // decide, reserve, assemble
-  kLaunch,  // hand it to the runner; a runner that does not run ahead computes here
-  kWait,    // for the runner's results
-  kEmit,    // publish rows, append tokens, tell sinks
+  kLaunch,  // hand the launch to the runner; a runner that does not run ahead computes here
+  kWait,    // wait for the runner's results
+  kEmit,    // publish blocks, append tokens, tell sinks
 };
 inline constexpr std::size_t kStepPhaseCount = 4;
 
@@ -51,32 +51,33 @@ constexpr std::string_view step_phase_name(StepPhase phase) {
 }
 
 struct Distributions {
-  // Of sequences, in seconds. The first two of all, the others of those that ended by themselves.
-  Histogram first_token_s{kFirstTokenSeconds};  // from arrival
-  Histogram token_gap_s{kTokenGapSeconds};      // between two tokens of a sequence
-  Histogram token_mean_s{kTokenGapSeconds};     // a sequence's mean gap
-  Histogram total_s{kRequestSeconds};           // from arrival to end
+  // Seconds of sequences. The first two count all sequences, the others those that ended by
+  // themselves.
+  Histogram first_token_s{kFirstTokenSeconds};  // TTFT: from arrival to the first token
+  Histogram token_gap_s{kTokenGapSeconds};      // ITL: between two tokens of a sequence
+  Histogram token_mean_s{kTokenGapSeconds};     // TPOT: a sequence's mean gap
+  Histogram total_s{kRequestSeconds};           // E2E latency: from arrival to end
   Histogram queue_s{kRequestSeconds};           // from arrival to the first launch
   Histogram inference_s{kRequestSeconds};       // from the first launch to the end
   Histogram prefill_s{kRequestSeconds};         // from the first launch to the first token
   Histogram decode_s{kRequestSeconds};          // from the first token to the end
 
-  // Of sequences that ended by themselves.
+  // Sequences that ended by themselves.
   Histogram output_tokens{kTokenCounts};
   Histogram prompt_tokens_computed{kTokenCounts};
-  // Of requests.
+  // Requests.
   Histogram prompt_tokens{kTokenCounts};
-  Histogram output_tokens_longest{kTokenCounts};  // of a request's sequences
+  Histogram output_tokens_longest{kTokenCounts};  // of the request's longest sequence
   Histogram tokens_asked{kTokenCounts};           // max_tokens, where given
   Histogram sequences_asked{kSequenceCounts};
 
-  // Of steps.
+  // Steps.
   Histogram step_tokens{kBatchTokenCounts};
   std::array<Histogram, kStepPhaseCount> phase_s{Histogram{kStepSeconds}, Histogram{kStepSeconds},
                                                  Histogram{kStepSeconds}, Histogram{kStepSeconds}};
 
   void observe_phase(StepPhase phase, std::int64_t from_ns, std::int64_t to_ns);
-  // A sequence that ended by itself.
+  // Records a sequence that ended by itself.
   void observe_sequence(const SequenceRecord& record);
 };
 

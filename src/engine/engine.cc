@@ -13,7 +13,7 @@ namespace pagoda::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kPausedLook{50};
-// There is room for so many in an empty inbox.
+// An empty inbox has room for so many messages.
 constexpr std::size_t kInboxMessages = 64;
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
 
@@ -99,8 +99,8 @@ Result<TenantLimits> Engine::limits_of(TenantId tenant) {
                                                         tenant.value(), tenant_limits_.size())};
 }
 
-// Whoever is destroyed cancels, and must not throw. There is room again at the latest when the
-// engine's thread has taken what lies in the inbox.
+// Destructors cancel, so that cancel() must not throw. Memory is free again at the latest when the
+// engine's thread has taken the messages of the inbox.
 void Engine::cancel(RequestId id, FinishReason reason) {
   for (bool is_left = false; !is_left;) {
     try {
@@ -177,7 +177,7 @@ bool Engine::drain(std::chrono::nanoseconds timeout) {
 }
 
 void Engine::run() {
-  bool stood = false;  // in the last round there was nothing to do
+  bool stood = false;  // the last round found nothing to do
   for (;;) {
     if (has_messages_ && !take_messages()) return;
     const bool worked = core_.step();
@@ -194,7 +194,7 @@ void Engine::run() {
       publish_curve();
       sleep();
     }
-    // Who waited for the last page may start now: one more round tells.
+    // A sequence that waited for the last page may start now: one more round tells.
     stood = !worked && !moving;
   }
 }
@@ -206,7 +206,7 @@ bool Engine::take_messages() {
     messages_.swap(inbox_);
     has_messages_ = false;
     idle_ = false;
-    last = stopping_;  // known with the swap: nothing is left behind in the inbox
+    last = stopping_;  // read together with the swap: the inbox keeps no message
   }
   for (Message& message : messages_) handle(message);
   messages_.clear();
@@ -264,7 +264,7 @@ void Engine::publish() {
   }
 }
 
-// Some 100 us where something changed, once in a while.
+// Publishing takes some 100 us where something changed, and happens once in a while.
 void Engine::publish_curve() {
   curve_published_ns_ = cache_.time_ns();
   if (cache_.blocks_asked() == curve_asked_) return;
@@ -305,7 +305,7 @@ std::vector<kv::GrantStats> Engine::retained() const {
   const std::int64_t now_ns = clock_.now_ns();
   std::vector<kv::GrantStats> running;
   const std::lock_guard lock(retained_mutex_);
-  // While the engine sleeps nobody lets go of what has ended.
+  // While the engine sleeps nobody releases grants that have ended.
   std::copy_if(retained_.begin(), retained_.end(), std::back_inserter(running),
                [&](const kv::GrantStats& grant) { return grant.until_ns > now_ns; });
   return running;
@@ -321,7 +321,7 @@ std::string Engine::tenant_name(TenantId id) const {
 void Engine::wait_for_pages() {
   constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(2);
   constexpr std::chrono::nanoseconds kLongest = std::chrono::seconds(1);
-  // While requests are open deadlines pass and readers go on.
+  // While requests are open, deadlines pass and readers go on.
   const std::chrono::nanoseconds longest = core_.requests_open() > 0 ? kPausedLook : kLongest;
   const std::chrono::nanoseconds due(core_.next_look_ns() - clock_.now_ns());
   std::unique_lock lock(waker_->mutex);

@@ -1,8 +1,8 @@
-// The engine's front door: requests from any thread, answers through their sinks.
+// Engine is the front door: requests come from any thread, output goes through their sinks.
 //
-// One thread owns the core, the scheduler and the cache. Others leave messages in an inbox, which
-// it looks into between steps. With nothing to do it sleeps. Dropping the engine cancels what runs;
-// drain() lets it finish first.
+// One thread owns the core, the scheduler and the cache. Other threads leave messages in an inbox,
+// which the engine's thread reads between steps. With nothing to do that thread sleeps. Dropping
+// the engine cancels what runs; drain() lets it finish first.
 #pragma once
 
 #include <atomic>
@@ -30,64 +30,67 @@ struct NamedTenant {
 struct TierStats {
   std::string name;
   kv::StoreStats stats;
-  bool takes_writes = true;  // stats.condition says why not
+  bool takes_writes = true;  // false: stats.condition says why not
 };
 
 struct EngineOptions {
   CoreOptions core;
   std::vector<NamedTenant> tenants;  // TenantId 1, 2, …; 0 has no limits
   // Called on the engine's thread after each round of messages and a step: sinks may have gathered
-  // what they send.
+  // output to send.
   std::function<void()> after_step = {};
 };
 
 class Engine {
  public:
-  // All must outlive the engine. The cache belongs to the engine's thread from here on.
+  // All arguments must outlive the engine. The cache belongs to the engine's thread from here on.
   Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock);
   ~Engine();
 
   // An error names the field that is out of its range; everything else comes through the sink.
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
-  // kStop: the asker has all it wanted. Never throws: where there is no memory it waits for some.
+  // kStop: the client has all it wanted. Never throws: where memory is short, the call waits for
+  // some.
   void cancel(RequestId id, FinishReason reason = FinishReason::kCancelled);
-  // Changes limits and adds tenants for the requests that are submitted after. The list goes on
-  // where that of the options ends: nobody leaves it and nobody changes places.
+  // Changes limits and adds tenants for the requests that are submitted after the call. The list
+  // extends that of the options: no tenant leaves the list or changes its index.
   void set_tenants(std::vector<NamedTenant> tenants);
-  // A sink that wanted no more wants more again (ReplySink::wants_more).
+  // Says that a sink which wanted no more wants more again (ReplySink::wants_more).
   void wake();
-  // Runs on the engine's thread between steps.
+  // Runs the task on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
-  // No more requests are taken; true once none is left, false after `timeout`.
+  // Takes no more requests; true once none is left, false after `timeout`.
   bool drain(std::chrono::nanoseconds timeout);
 
-  // What pages are addressed by outside is known: tiers are read from now on, and written once it
-  // is sure.
+  // Gives pages their address outside the pool: tiers are read from now on, and written once the
+  // address is sure.
   void set_space(const kv::SpaceId& space, bool is_sure = true);
-  // It is wrong, or not to be had (Core::drop_space).
+  // Says that the address is wrong or cannot be had (Core::drop_space).
   void drop_space(const std::string& why);
-  // After drain(): writes what is worth keeping to the tiers, most recently used first. False when
-  // `timeout` was not enough for all of it.
+  // After drain(): writes blocks that are worth keeping to the tiers, most recently used first.
+  // False when `timeout` was not enough for all of them.
   bool offload_all(std::chrono::nanoseconds timeout);
 
-  // The tiers outside the pool, nearest first. Any thread.
+  // Returns the tiers outside the pool, nearest first. Any thread.
   std::vector<TierStats> tiers() const;
-  // Removes what is private to a tenant, from the pool and every tier. `done` is told what went, on
-  // the engine's thread: from then on nothing of it is found or can come back. It is not told when
-  // the engine is dropped before.
+  // Removes a tenant's private pages from the pool and every tier. `done` is called with the
+  // outcome on the engine's thread: from then on none of the pages is found or can come back.
+  // `done` is not called when the engine is dropped before.
   void remove_tenant(TenantId tenant, TenantRemovals::Done done);
 
   // Reading these costs the engine's thread nothing.
   Snapshot snapshot() const { return snapshot_.read(); }
   const Distributions& distributions() const { return core_.distributions(); }
-  // By TenantId; at most kTenantsEveryNs old while something runs.
+  // Returns stats by TenantId; at most kTenantsEveryNs old while something runs.
   std::vector<TenantStats> tenants() const;
   std::string tenant_name(TenantId id) const;
-  // What requests had retained and has not ended, soonest to end first; ends are by now_ns().
+  // Returns the grants of retained blocks that have not ended, soonest to end first; ends are by
+  // now_ns().
   std::vector<kv::GrantStats> retained() const;
   std::uint64_t retain_blocks_max() const { return retain_blocks_max_; }
-  // What other sizes and policies would have given: at most a second old, and of now while idle.
+  // Returns what other cache sizes and policies would have given: at most a second old, and current
+  // while idle.
   kv::CurveStats curve() const { return curve_.read(); }
   std::int64_t now_ns() const { return clock_.now_ns(); }
   const RequestLimits& limits() const { return options_.core.limits; }
@@ -108,9 +111,9 @@ class Engine {
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
   void leave(Message message);
-  void put(Message message);  // under the waker's mutex
+  void put(Message message);  // called under the waker's mutex
   void run();
-  // False when these were the last: the engine is being dropped.
+  // False when these messages were the last: the engine is being dropped.
   bool take_messages();
   void handle(Message& message);
   Result<TenantLimits> limits_of(TenantId tenant);
@@ -118,11 +121,11 @@ class Engine {
   void publish();
   void publish_retained();
   void publish_curve();
-  void publish_tenants();  // under tenants_mutex_
+  void publish_tenants();  // called under tenants_mutex_
   void wait_for_pages();
   void sleep();
 
-  // Wakes the engine's thread. Stores hold it too: they ring also when the engine is gone.
+  // Wakes the engine's thread. Stores share ownership: they may notify after the engine is gone.
   struct Waker {
     std::mutex mutex;
     std::condition_variable wake;
@@ -139,20 +142,21 @@ class Engine {
   std::atomic<std::uint64_t> next_id_{1};
   SeqLock<Snapshot> snapshot_;
 
-  std::uint64_t curve_asked_ = UINT64_MAX;  // Cache::blocks_asked() that is published, and when
+  // Cache::blocks_asked() of the published curve, and when it was published.
+  std::uint64_t curve_asked_ = UINT64_MAX;
   std::int64_t curve_published_ns_ = 0;
   SeqLock<kv::CurveStats> curve_;
 
-  std::uint64_t retained_version_ = 0;    // that is published
+  std::uint64_t retained_version_ = 0;    // version that is published
   mutable std::mutex retained_mutex_;     // taken by the engine's thread when something changed
   std::vector<kv::GrantStats> retained_;  // under retained_mutex_
 
   std::int64_t tenants_published_ns_ = 0;
-  mutable std::mutex tenants_mutex_;       // a step only tries it
+  mutable std::mutex tenants_mutex_;       // a step only tries to take it
   std::vector<TenantStats> tenant_stats_;  // [tenant]; others read it under tenants_mutex_
 
-  // Under the waker's mutex:
-  std::condition_variable finished_;  // for drain()
+  // The waker's mutex guards these:
+  std::condition_variable finished_;  // notifies drain()
   std::vector<Message> inbox_;
   std::vector<TenantLimits> tenant_limits_;  // [tenant]
   bool draining_ = false;
@@ -160,9 +164,9 @@ class Engine {
   bool idle_ = false;
 
   std::atomic<bool> has_messages_{false};  // spares the engine's thread the lock
-  std::vector<Message> messages_;          // taken from the inbox
+  std::vector<Message> messages_;          // messages taken from the inbox
   TenantRemovals removals_;
-  std::thread thread_;  // last: starts when all else stands
+  std::thread thread_;  // the last member: starts when all others exist
 };
 
 }  // namespace pagoda::engine

@@ -1,4 +1,4 @@
-// Why a sequence ended.
+// FinishReason says why a sequence ended.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@ enum class FinishReason : std::uint8_t {
   kStop,       // an end token, or a stop token of the request
   kLength,     // as many tokens as were asked for
   kContext,    // prompt and output fill the context
-  kCancelled,  // by the asker, or because it went away
-  kDeadline,   // its time is over
-  kRefused,    // at the door: a limit is reached for now
-  kError,  // its logits are not numbers, or rows that it was computed from are not to be trusted
-  kLost,   // what computes is lost: nothing more will be computed
+  kCancelled,  // by the client, or because it went away
+  kDeadline,   // the request's time is over
+  kRefused,    // before it began: a limit is reached for now
+  kError,  // its logits are not finite, or it was computed from pages that are not to be trusted
+  kLost,   // the device is lost: nothing more will be computed
 };
 
 inline constexpr std::size_t kFinishReasonCount = 8;
 
-// Did the sequence end by itself, with what was asked for?
+// True: the sequence ended by itself, with what was asked for.
 constexpr bool ended_well(FinishReason reason) {
   return reason == FinishReason::kStop || reason == FinishReason::kLength ||
          reason == FinishReason::kContext;

@@ -52,7 +52,8 @@ void find_top_k(const kernels::KernelSet& kernels, std::span<const float> logits
     const std::size_t size = std::min(kLogitGroup, logits.size() - begin);
     bests.push_back(kernels.finite_max(logits.data() + begin, size));
   }
-  // Where `count` groups have a best of at least the bound, `count` tokens have at least that.
+  // Where `count` groups have a best of at least the bound, at least `count` tokens reach the
+  // bound.
   float bound = std::numeric_limits<float>::lowest();
   if (count <= bests.size()) {
     first.ordered_bests.assign(bests.begin(), bests.end());

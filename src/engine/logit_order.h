@@ -1,5 +1,5 @@
-// The order of a row's tokens: highest logit first, ties to the lowest id. And the questions about
-// it that need no sorting of the vocabulary.
+// Defines the order of a row's tokens (highest logit first, ties to the lowest id) and answers
+// questions about the order that need no sorting of the vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ struct BestLogit {
   std::uint32_t id;
 };
 
-// The first token in order. An error when a logit is not finite; `position`, that of the token
-// these logits are for, goes into its message.
+// Returns the first token in order. An error when a logit is not finite; `position`, that of the
+// token these logits are for, goes into its message.
 Result<BestLogit> find_argmax(const kernels::KernelSet& kernels, std::span<const float> logits,
                               std::uint64_t position);
 
-// The outcome of find_top_k and the memory it works in, taken once.
+// TopKTokens is the outcome of find_top_k and the memory it works in, allocated once.
 struct TopKTokens {
   explicit TopKTokens(std::size_t vocabulary) {
     ids.reserve(vocabulary);
@@ -49,11 +49,11 @@ struct TopKTokens {
   std::vector<float> ordered_bests;
 };
 
-// The first `count` tokens, in no order; all when there are fewer. Logits must be finite.
+// Finds the first `count` tokens, in no order; all when there are fewer. Logits must be finite.
 void find_top_k(const kernels::KernelSet& kernels, std::span<const float> logits, std::size_t count,
                 TopKTokens& first);
 
-// How many tokens come before this one.
+// Counts the tokens before this one.
 std::size_t count_before(std::span<const float> logits, std::uint32_t id);
 
 }  // namespace pagoda::engine

@@ -1,5 +1,5 @@
-// Log-probabilities of tokens, from the logits as the model gave them: before penalties, bias and
-// temperature (vLLM's raw_logprobs). For output tokens and prompt tokens alike.
+// Computes log-probabilities of tokens from the model's raw logits: before penalties, bias and
+// temperature (vLLM's raw_logprobs). Output tokens and prompt tokens are treated alike.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace pagoda::engine {
 
 struct Logprobs {
   TokenLogprob chosen;
-  std::span<const TokenLogprob> top;  // by rank; in the scratch, until its next use
+  std::span<const TokenLogprob> top;  // by rank; lives in the scratch until its next use
 };
 
 // log softmax = logit - best - log(sum): exponentials add up by 8-lane reduction within a block of

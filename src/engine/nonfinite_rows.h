@@ -1,6 +1,6 @@
-// Rows with a query, key or value that is not finite in the KV cache's element type (the rule is in
-// kernels/ops.h). Whoever computes a request, such rows end it with this error: nothing that was
-// computed from them is an output.
+// A query, key or value may be not finite in the KV cache's element type (the rule is in
+// kernels/ops.h). Such a token ends its request with this error on every path: nothing that was
+// computed from it is an output.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace pagoda::engine {
 
-// Of flags as Decoder::nonfinite_rows() gives them: is one set?
+// True: one flag of Decoder::nonfinite_rows() is set.
 bool any_nonfinite(std::span<const std::uint8_t> rows);
 
-// Of a request that has one among `rows` rows from position `first` on, at least one.
+// Makes the error of a request that has at least one such token among `rows` tokens from position
+// `first` on.
 Error nonfinite_rows_error(std::uint64_t first, std::uint64_t rows);
 
 }  // namespace pagoda::engine

@@ -1,4 +1,5 @@
-// A request inside the engine: its sequences as the scheduler's tasks, and what they report to.
+// OpenRequest is a request inside the engine: its sequences as the scheduler's tasks, and the sink
+// they report to.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ struct OpenRequest {
   std::shared_ptr<ReplySink> sink;
   std::int64_t arrived_ns = 0;
   std::vector<std::unique_ptr<OpenSequence>> sequences;
-  std::uint32_t sequences_left = 0;  // not finished
+  std::uint32_t sequences_left = 0;  // sequences that are not finished
   std::optional<RetainOutcome> retain;
 };
 

@@ -1,4 +1,4 @@
-// What comes back: tokens as they are chosen, then one record per sequence.
+// Replies of the engine: tokens as they are sampled, then one record per sequence.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,37 @@
 
 namespace pagoda::engine {
 
-// Times between a sequence's tokens.
+// TokenGaps are the times between a sequence's tokens.
 struct TokenGaps {
   std::uint64_t count = 0;
   std::int64_t sum_ns = 0;
   std::int64_t max_ns = 0;
 };
 
-// What became of a wish to retain: whole blocks of the prompt stay, or there is a reason.
+// RetainOutcome says whether whole blocks of the prompt are retained, or why not.
 struct RetainOutcome {
   std::uint64_t tokens = 0;
   std::uint64_t blocks = 0;
   std::string refused;  // empty: granted
 };
 
-// A sequence's life in numbers. Times are 0 for what was not reached.
+// SequenceRecord describes a sequence's life in numbers. Times of phases that were not reached are
+// 0.
 struct SequenceRecord {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prompt_tokens_cached = 0;    // found in the cache when it first ran
-  std::uint64_t prompt_tokens_computed = 0;  // again, too, after a preemption
+  std::uint64_t prompt_tokens_computed = 0;  // counted again after a preemption
   std::uint64_t output_tokens = 0;
   std::uint32_t preemptions = 0;
-  std::uint64_t seed = 0;  // of its random numbers
+  std::uint64_t seed = 0;  // of the sequence's random numbers
   std::int64_t arrived_ns = 0;
-  std::int64_t started_ns = 0;  // first row launched
+  std::int64_t started_ns = 0;  // when its first token was launched
   std::int64_t first_token_ns = 0;
   std::int64_t finished_ns = 0;
   TokenGaps gaps;
-  LoadRecord load;                             // from other tiers
+  LoadRecord load;                             // tokens from other tiers
   std::optional<RetainOutcome> retain;         // where asked for, once the prompt was computed
-  std::optional<kv::Explanation> explanation;  // where asked for, once it ran
+  std::optional<kv::Explanation> explanation;  // where asked for, once the sequence ran
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }
@@ -57,21 +58,23 @@ struct SequenceRecord {
 
 struct OutputToken {
   TokenId token;
-  bool ends = false;  // an end or stop token: the sequence's last, not part of its text
-  const TokenScore* score = nullptr;  // where asked for
+  bool ends = false;  // true: an end or stop token, the sequence's last and no part of its text
+  const TokenScore* score = nullptr;  // nullptr unless log-probabilities were asked for
 };
 
-// Called on the engine's thread: must not block and must not call back into the engine's step.
+// Sinks are called on the engine's thread: they must not block and must not call back into the
+// engine's step.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
-  // Asked before every step: while it is false the request's answers get no rows. Whoever makes it
-  // true again wakes the engine (Engine::wake).
+  // Asked before every step: while false, the request's sequences get no tokens of the step. The
+  // caller that makes it true again wakes the engine (Engine::wake).
   virtual bool wants_more() const { return true; }
-  // Scores of prompt tokens 1, 2, …, in order and in pieces, before the first output token.
+  // Receives scores of prompt tokens 1, 2, …, in order and in pieces, before the first output
+  // token.
   virtual void on_prompt_logprobs(std::span<const TokenScore> /*scores*/) {}
   virtual void on_token(std::uint32_t sequence, const OutputToken& chosen) = 0;
-  // Once per sequence. `message` says more for kRefused, kError and kLost.
+  // Called once per sequence. `message` says more for kRefused, kError and kLost.
   virtual void on_finish(std::uint32_t sequence, FinishReason reason, const SequenceRecord& record,
                          const std::string& message) = 0;
 };

@@ -12,7 +12,7 @@ namespace {
 
 Error out_of_range(std::string message) { return {ErrorCode::kOutOfRange, std::move(message)}; }
 
-// What prompt and output may fill together.
+// Returns how many tokens prompt and output may have together.
 std::uint64_t context_limit(const RequestLimits& limits, const TenantLimits& tenant) {
   std::uint64_t tokens = limits.context_tokens;
   if (tenant.context_tokens > 0) tokens = std::min(tokens, tenant.context_tokens);

@@ -1,4 +1,5 @@
-// What is asked of the engine: tokens in, and how tokens out are chosen and bounded.
+// Request is what a client asks of the engine: prompt tokens, and how output tokens are sampled and
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -19,46 +20,47 @@ using RequestId = StrongId<struct RequestTag, std::uint64_t>;
 
 inline constexpr std::int64_t kRetainNsMax = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
-// What of a prompt is to stay in the cache, and for how long.
+// RetainParams says how much of a prompt stays in the cache, and for how long.
 struct RetainParams {
-  std::uint64_t tokens = 0;    // of the prompt, from its first
-  std::int64_t time_ns = 0;    // from when the prompt is computed
-  std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; what has less leaves sooner
+  std::uint64_t tokens = 0;    // tokens of the prompt, from its first
+  std::int64_t time_ns = 0;    // counted from when the prompt is computed
+  std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; lower priorities are evicted sooner
 };
 
 struct Request {
   std::vector<TokenId> prompt;
   SamplingParams sampling;  // prompt_logprobs computes the whole prompt
-  // Without max_tokens a sequence gets the tenant's default, or what fits.
+  // Without max_tokens a sequence gets the tenant's default, or as many tokens as fit.
   StopParams end;
 
   TenantId tenant;
   std::int32_t priority = 0;        // lower runs first
   std::string cache_salt;           // empty: public
-  std::uint64_t public_tokens = 0;  // of the prompt, with a salt: shared with everyone
-  // Of the prompt's whole blocks, where blocks have names outside: Engine::submit() computes them.
+  std::uint64_t public_tokens = 0;  // tokens of a salted prompt that are shared with everyone
+  // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
+  // computes them.
   std::vector<kv::BlockHash> block_hashes;
   std::int64_t timeout_ns = 0;  // from submission; 0: none
   std::optional<RetainParams> retain;
   bool explain = false;       // the record says why not more of the prompt was cached
-  bool explain_only = false;  // ... and nothing is computed
+  bool explain_only = false;  // true: explain, and compute nothing
 };
 
-// What requests are held against, whoever asks.
+// RequestLimits bound the requests of every tenant.
 struct RequestLimits {
   std::uint32_t vocabulary = 0;
   std::uint64_t context_tokens = 0;  // --max-model-len
   std::uint32_t sequences_max = 1;   // --max-num-seqs
 };
 
-// Sequences that one prompt may be given: what `n` is held against.
+// Returns how many sequences one prompt may be given: the limit of `n`.
 std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant = {});
 
-// Names the first field that is out of its range.
+// The error names the first field that is out of its range.
 Status check_request(const Request& request, const RequestLimits& limits,
                      const TenantLimits& tenant);
 
-// The longest that prompt and output get together.
+// Returns the most tokens that prompt and output get together.
 std::uint64_t context_of(const Request& request, const RequestLimits& limits,
                          const TenantLimits& tenant);
 

@@ -1,4 +1,4 @@
-// A token with its log-probability, as it travels from the runner to whoever asked.
+// A token with its log-probability travels from the runner to the reply.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace pagoda::engine {
 
-// A token and, where asked for, the best ones of its row.
+// TokenScore is a token and, where asked for, the best tokens of its row.
 struct TokenScore {
   TokenLogprob chosen;
   std::vector<TokenLogprob> top;  // by rank

@@ -13,10 +13,10 @@
 namespace pagoda::engine {
 namespace {
 
-// A token that may not come keeps the lowest logit there is: rows stay finite.
+// A forbidden token keeps the lowest logit there is: rows stay finite.
 constexpr float kForbidden = std::numeric_limits<float>::lowest();
 
-// Answers longer than this are rare, and different tokens in them rarer.
+// Outputs longer than this are rare, and distinct tokens in them rarer.
 constexpr std::size_t kSeenReserveMax = 8192;
 
 float finite(float logit) {
@@ -36,7 +36,7 @@ bool adjusts_logits(const SamplingState& state) {
          !state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
-// Steps 1 to 3, into the scratch.
+// Applies steps 1 to 3, into the scratch.
 std::span<const float> adjusted(std::span<const float> logits, const SamplingState& state,
                                 SamplerScratch& scratch) {
   const std::span<float> row(scratch.logits.data(), logits.size());
@@ -54,7 +54,7 @@ std::span<const float> adjusted(std::span<const float> logits, const SamplingSta
   return row;
 }
 
-// Steps 4 to 8 above temperature 0.
+// Applies steps 4 to 8 above temperature 0.
 std::uint32_t draw(std::span<const float> logits, float best, const SamplingState& state,
                    SamplerScratch& scratch, std::uint64_t position) {
   const SamplingParams& options = state.options();
@@ -66,8 +66,8 @@ std::uint32_t draw(std::span<const float> logits, float best, const SamplingStat
   if (options.top_k == 0 || options.top_k >= logits.size()) {
     return sample_top_p(logits, shape, key, scratch);
   }
-  // A row of the first k tokens alone, by ascending id: no write overtakes a read when `logits` is
-  // the scratch's own row.
+  // Gathers a row of the first k tokens alone, by ascending id: no write overtakes a read when
+  // `logits` is the scratch's own row.
   find_top_k(scratch.kernels, logits, options.top_k, scratch.first);
   std::vector<std::uint32_t>& ids = scratch.first.ids;
   std::sort(ids.begin(), ids.end());

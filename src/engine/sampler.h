@@ -1,19 +1,20 @@
-// Logits to a token, for one request among many.
+// Samples a token from logits, for one request among many.
 //
 // In this order, each step working on what the one before left:
 //   1. the bias of each token that has one is added
 //   2. penalties: over tokens of prompt and output, a positive logit is divided by
 //      repetition_penalty, any other multiplied; then, over tokens of the output,
 //      frequency_penalty * count and presence_penalty are taken away
-//   3. tokens that the end rule forbids (min_tokens) go
+//   3. tokens that the stop criteria forbid (min_tokens) are dropped
 //   4. temperature: below kGreedyBelow the first token in order is taken (logit_order.h: the
 //      highest logit, ties to the lowest id); else weights are exp((logit - best) / temperature)
-//   5. min_p: tokens below this share of the best one's probability go
-//   6. top_k: all but the first k tokens in order go
-//   7. top_p: all but the shortest head of the order that reaches this share of the mass go
+//   5. min_p: tokens below this share of the best one's probability are dropped
+//   6. top_k: all but the first k tokens in order are dropped
+//   7. top_p: all but the shortest head of the order that reaches this share of the mass are
+//      dropped
 //   8. a token is drawn by weight (top_p_sampler.h)
 // This is vLLM's order. The token is a function of the row, the request's options and tokens, the
-// answer's seed and the position: a batch cannot change it.
+// sequence's seed and the position: a batch cannot change it.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +31,18 @@
 
 namespace pagoda::engine {
 
-// What a request's next token depends on besides its logits. Made anew from prompt and output (one
-// accept() per token) it is the same again.
+// SamplingState is what a request's next token depends on besides its logits. Made anew from prompt
+// and output (one accept() per token) the state is the same again.
 class SamplingState {
  public:
   // Options must have passed check_sampling.
   SamplingState(SamplingParams options, std::span<const TokenId> prompt, StopCriteria end = {});
 
-  // Of the state that a request begins with: that of its sequence number `sequence`, 0 being the
-  // first. Its options hold the seed of that sequence (seed_of_sequence).
+  // Call on the state that a request begins with: returns the state of sequence number `sequence`,
+  // 0 being the first, whose options hold that sequence's seed (seed_of_sequence).
   SamplingState fork(std::uint32_t sequence) const;
 
-  // A token was added to the output.
+  // Records a token that was added to the output.
   void accept(TokenId token);
 
   const SamplingParams& options() const { return options_; }
@@ -58,11 +59,12 @@ class SamplingState {
 
 struct Sampled {
   TokenId token;
-  std::optional<Logprobs> logprobs;  // when options.logprobs asks; its list is in the scratch
+  std::optional<Logprobs> logprobs;  // set when options.logprobs asks; its list is in the scratch
 };
 
-// The token for absolute position `position`. An error when a logit is not finite, or when bias and
-// end rule leave no token. Allocates nothing once the scratch has served as many logprobs.
+// Returns the token for absolute position `position`. An error when a logit is not finite, or when
+// bias and stop criteria leave no token. Allocates nothing once the scratch has served as many
+// logprobs.
 Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
                        SamplerScratch& scratch, std::uint64_t position);
 

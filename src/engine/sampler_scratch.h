@@ -1,6 +1,6 @@
-// The memory of one sampling thread: buffers of vocabulary size, taken once and shared by all
-// requests that the thread samples for. Nothing in it outlives a call but a reply's top logprobs,
-// which stand until the next one.
+// SamplerScratch is the memory of one sampling thread: buffers of vocabulary size, allocated once
+// and shared by all requests that the thread samples for. Nothing in the scratch outlives a call
+// but a reply's top logprobs, which stand until the next call.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct SamplerScratch {
   std::vector<std::uint32_t> weights;       // [vocabulary]
   std::vector<std::uint64_t> block_masses;  // [blocks of kLogitBlock tokens]
   TopKTokens first;
-  std::vector<TokenLogprob> top;  // as many as were asked for
+  std::vector<TokenLogprob> top;  // as many entries as were asked for
 };
 
 }  // namespace pagoda::engine

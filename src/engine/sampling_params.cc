@@ -11,7 +11,8 @@
 namespace pagoda::engine {
 namespace {
 
-// Draws use streams whose low half is zero (top_p_sampler.h): seeds come from others.
+// Draws use streams whose low half is zero (top_p_sampler.h): sequence seeds come from other
+// streams.
 constexpr std::uint64_t kSequenceStream = 1;
 constexpr std::uint64_t kFoldStream = 2;
 constexpr int kSeedSpareBits = 11;  // 64 - 53

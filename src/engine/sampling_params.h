@@ -1,4 +1,4 @@
-// What a request may ask of the sampler, and the ranges.
+// SamplingParams holds what a request may ask of the sampler, and check_sampling the ranges.
 //
 // Meanings and defaults follow vLLM where it defines them. Sequence i of n is drawn with a seed of
 // its own, seed_of_sequence(seed, i): asked for alone with that seed, it is the same sequence.
@@ -29,20 +29,19 @@ struct SamplingParams {
   SharedList<LogitBias> logit_bias = {};
   std::uint64_t seed = 0;
   std::uint32_t n = 1;  // sequences of one prompt, 1 to kSequencesPerRequestMax
-  std::optional<std::uint32_t> logprobs = {};  // this many best tokens besides the chosen one
+  std::optional<std::uint32_t> logprobs = {};  // this many best tokens besides the sampled one
   std::optional<std::uint32_t> prompt_logprobs = {};  // the same for the prompt's tokens
 };
 
 inline constexpr float kGreedyBelow = 1e-5f;
 inline constexpr std::uint32_t kSequencesPerRequestMax = 128;
 
-// Seeds that answers report are at most this: programs whose numbers are 64-bit floats read them
-// back exactly.
+// Reported seeds are at most this: programs whose numbers are 64-bit floats read them back exactly.
 inline constexpr std::uint64_t kSeedMax = (std::uint64_t{1} << 53) - 1;
 
-// Of the first sequence the seed itself, of others one derived from both, 0 to kSeedMax.
+// Returns the seed itself for the first sequence, for others one derived from both, 0 to kSeedMax.
 std::uint64_t seed_of_sequence(std::uint64_t seed, std::uint32_t sequence);
-// The seed itself up to kSeedMax, else one derived from it, 0 to kSeedMax.
+// Returns the seed itself up to kSeedMax, else one derived from it, 0 to kSeedMax.
 std::uint64_t reportable_seed(std::uint64_t seed);
 
 inline bool is_greedy(const SamplingParams& options) { return options.temperature < kGreedyBelow; }
@@ -51,7 +50,7 @@ inline bool has_penalties(const SamplingParams& options) {
          options.frequency_penalty != 0.0f;
 }
 
-// Names the option that is out of its range, its value and the range.
+// The error names the option that is out of its range, its value and the range.
 Status check_sampling(const SamplingParams& options, std::uint32_t vocabulary);
 
 }  // namespace pagoda::engine

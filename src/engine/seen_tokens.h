@@ -1,5 +1,5 @@
-// The tokens of one request, each once, with how often it occurs in the output: what penalties
-// need. Memory goes with the different tokens seen, not with the vocabulary.
+// SeenTokens lists the tokens of one request, each once, with their counts in the output, for
+// penalties. Memory goes with the distinct tokens seen, not with the vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ class SeenTokens {
  public:
   struct Entry {
     TokenId token;
-    std::uint32_t output_count;  // 0: in the prompt only
+    std::uint32_t output_count;  // 0: the token is in the prompt only
   };
 
   SeenTokens() = default;
-  // Room for `output_tokens` more is taken here; beyond it the list grows as vectors do.
+  // Reserves room for `output_tokens` more; beyond that the list grows as vectors do.
   SeenTokens(std::span<const TokenId> prompt, std::size_t output_tokens);
 
   void add_output_token(TokenId token);
 
-  // By ascending id.
+  // Entries are ordered by ascending id.
   std::span<const Entry> entries() const { return entries_; }
 
  private:

@@ -10,7 +10,7 @@
 namespace pagoda::engine {
 namespace {
 
-// A sequence with pages of its own, enough for `tokens_max` tokens.
+// SingleSequence has pages of its own, enough for `tokens_max` tokens.
 class SingleSequence {
  public:
   static Result<SingleSequence> create(model::Decoder& decoder, std::uint64_t tokens_max) {
@@ -27,8 +27,8 @@ class SingleSequence {
     return SingleSequence(decoder, std::move(buffer), blocks);
   }
 
-  // Feeds tokens at positions [begin, end) of `tokens`; logits of the last one. Fails by nonfinite
-  // rows.
+  // Feeds tokens at positions [begin, end) of `tokens`; fills the logits of the last one. Fails by
+  // nonfinite tokens.
   Status feed(std::span<const TokenId> tokens, std::uint64_t begin, std::uint64_t end,
               std::span<float> logits) {
     const auto rows = static_cast<std::uint32_t>(end - begin);

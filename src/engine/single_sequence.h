@@ -1,4 +1,4 @@
-// One request alone, from prompt to last token: the plainest way to use a decoder, and the
+// Runs one request alone, from prompt to last token: the plainest way to use a decoder, and the
 // yardstick for every other way. With the KV cache each step feeds one token; without it each step
 // computes the whole sequence again. Both give the same tokens, bit for bit.
 #pragma once
@@ -23,8 +23,8 @@ struct SingleRequest {
   std::uint64_t context_max = 0;  // prompt and output together
   bool kv_cache = true;
   SamplingParams sampling;
-  std::function<bool(TokenId)> stops;     // after which tokens the sequence ends
-  std::function<void(TokenId)> on_token;  // each output token, the stopping one left out
+  std::function<bool(TokenId)> stops;     // true: the sequence ends after this token
+  std::function<void(TokenId)> on_token;  // called for each output token but the stopping one
   std::function<void(std::uint64_t, std::uint64_t)> on_prefill;  // prompt tokens done, of all
   std::function<bool()> cancelled;                               // asked between steps
 };
@@ -38,7 +38,7 @@ struct SingleOutput {
 };
 
 // Fails when the prompt does not fit the context, naming both numbers, when a token id is not in
-// the vocabulary, and, as in the engine, when logits are not finite or rows are nonfinite
+// the vocabulary, and, as in the engine, when logits, queries, keys or values are not finite
 // (nonfinite_rows.h).
 Result<SingleOutput> generate_single(model::Decoder& decoder, const SingleRequest& request,
                                      const Clock& clock);

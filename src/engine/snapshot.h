@@ -1,4 +1,4 @@
-// The engine at one moment, for everyone who is not its thread.
+// Snapshot shows the engine at one moment to every other thread.
 #pragma once
 
 #include <array>
@@ -12,58 +12,58 @@
 
 namespace pagoda::engine {
 
-// What looking for a prompt's beginning gave, when its request first ran.
+// LookupCounts count the prefix lookups of requests when they first ran.
 struct LookupCounts {
-  std::uint64_t whole = 0;  // requests: all but the last token was there
+  std::uint64_t whole = 0;  // requests that had all but their last token cached
   std::uint64_t part = 0;
   std::uint64_t none = 0;
   std::uint64_t tokens_asked = 0;
   std::uint64_t tokens_found = 0;
 };
 
-// Since the start.
+// Counters count since the start.
 struct Counters {
   std::uint64_t steps = 0;
   std::uint64_t tokens_computed = 0;
-  std::uint64_t sequences_stepped = 0;  // sequences that got rows, added up over steps
-  std::uint64_t prompt_tokens = 0;      // of prompts that were computed
+  std::uint64_t sequences_stepped = 0;  // sequences that got tokens of a step, added up over steps
+  std::uint64_t prompt_tokens = 0;      // tokens of prompts that were computed
   std::uint64_t prompt_tokens_cached = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t context_tokens_longest = 0;  // prompt and output together
   std::uint64_t preemptions = 0;
   std::uint64_t requests_finished = 0;
   std::uint64_t requests_refused = 0;
-  kv::MissCounters misses;                                             // of requests that ran
+  kv::MissCounters misses;  // misses of requests that ran
   std::array<std::uint64_t, kFinishReasonCount> sequences_finished{};  // [reason]
   LookupCounts lookups;
   std::array<std::uint64_t, kTiersMax> prompt_tokens_loaded{};  // [tier]
-  double load_seconds_waited = 0;                               // by requests, added up
-  double load_seconds_saved = 0;                                // an estimate
+  double load_seconds_waited = 0;  // seconds that requests waited, added up
+  double load_seconds_saved = 0;   // an estimate
 };
 
-// What came from a tier.
+// TierTraffic describes the pages that came from a tier.
 struct TierTraffic {
-  std::uint64_t tokens_loaded = 0;  // of prompts
-  double seconds_reading = 0;       // in which any page was on its way
-  double bytes_per_second = 0;      // of late; 0: unknown
+  std::uint64_t tokens_loaded = 0;  // tokens of prompts
+  double seconds_reading = 0;       // time in which any page was on its way
+  double bytes_per_second = 0;      // recent rate; 0: unknown
 };
 
 struct Snapshot : Counters {
   std::uint64_t sequences_running = 0;
-  std::uint64_t sequences_paused = 0;  // of them: their readers do not keep up
+  std::uint64_t sequences_paused = 0;  // running sequences whose readers do not keep up
   std::uint64_t requests_waiting = 0;
   sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;
   std::uint64_t blocks_free = 0;
-  std::uint64_t blocks_idle = 0;  // cached, and nobody's: reusable until evicted
+  std::uint64_t blocks_idle = 0;  // cached blocks that no sequence holds: reusable until evicted
   std::uint64_t blocks_retained = 0;
   std::uint64_t blocks_evicted = 0;  // since the start
   kv::EvictionCounts blocks_evicted_by_cause{};
   std::uint64_t blocks_deduplicated = 0;       // since the start
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
-  double prompt_tokens_per_second = 0;         // that the model computes, of late; 0: unknown
-  std::uint64_t tier_blocks_skipped = 0;       // not written: too many waited
-  bool is_lost = false;                        // what computes is lost: everything is refused
+  double prompt_tokens_per_second = 0;         // recent rate of the model; 0: unknown
+  std::uint64_t tier_blocks_skipped = 0;       // blocks that were not written: too many waited
+  bool is_lost = false;  // true: the device is lost, and everything is refused
 
   std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }
 };

@@ -9,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Each once.
+// Sorts the tokens and drops repetitions.
 std::vector<TokenId> ascending(std::vector<TokenId> sorted) {
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());

@@ -1,12 +1,12 @@
-// Removals of what tenants have, from the pool and from every tier.
+// TenantRemovals removes tenants' pages from the pool and from every tier.
 //
 //   engine's thread     begin: the pool's blocks leave, nothing more of the tenant is written
-//                       wait: what stores were copying out has ended
-//   a thread of theirs  every store removes what it has; takes its time
-//   engine's thread     end: what came meanwhile leaves the pool, the asker is told
+//                       wait: copies out to stores have ended
+//   removals' thread    every store removes its pages, which may take long
+//   engine's thread     end: pages that came meanwhile leave the pool, the caller is told
 //
-// Neither the engine nor whoever asked waits: after its end nothing that was there before is found,
-// in memory or in a tier, and nothing of it is written again.
+// Neither the engine nor the caller waits: after the end no page that was there before is found, in
+// the pool or in a tier, and none is written again.
 //
 // Thread rule: the engine's thread, but for the constructor and the destructor.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace pagoda::engine {
 
-// What became of a tenant's pages in a tier.
+// TierRemoval says what became of a tenant's pages in a tier.
 struct TierRemoval {
   std::string tier;  // "pool" for the first
   Result<kv::Removal> outcome;
@@ -34,8 +34,8 @@ struct TierRemoval {
 
 struct TenantRemoval {
   std::vector<TierRemoval> tiers;
-  // Pages of the pool that requests which were running still hold. Nobody else finds them, they are
-  // written nowhere, and they go when those requests end.
+  // Pages of the pool that running requests still hold. No other request finds them, they are
+  // written nowhere, and they leave when those requests end.
   std::uint64_t pages_held = 0;
 };
 
@@ -44,21 +44,22 @@ class TenantRemovals {
   // Called on the engine's thread; never, where the engine is dropped before.
   using Done = std::function<void(TenantRemoval)>;
 
-  // All must outlive it. `wake` is called when poll() has something to do, by another thread.
+  // All arguments must outlive the removals. `wake` is called by another thread when poll() has
+  // something to do.
   TenantRemovals(const TierOptions& tiers, Core& core, kv::Cache& cache,
                  std::function<void()> wake);
   // Waits for a store that is removing.
   ~TenantRemovals();
 
   void begin(kv::OwnerId owner, Done done);
-  // Goes on where something has ended.
+  // Continues the removals whose current act has ended.
   void poll();
 
  private:
   struct Removal {
     kv::OwnerId owner;
     Done done;
-    std::uint64_t pages_left = 0;  // the pool
+    std::uint64_t pages_left = 0;  // pages that left the pool
     std::vector<TierRemoval> stores = {};
   };
 
@@ -69,15 +70,15 @@ class TenantRemovals {
   Core& core_;
   kv::Cache& cache_;
   std::function<void()> wake_;
-  std::deque<Removal> waiting_;  // for stores that copy a page out
-  std::size_t removing_ = 0;     // given to the thread, and not taken back
+  std::deque<Removal> waiting_;  // removals that wait for stores that copy a page out
+  std::size_t removing_ = 0;     // removals given to the thread and not taken back
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Removal> queue_;   // under mutex_
   std::vector<Removal> ended_;  // under mutex_
   bool stopping_ = false;       // under mutex_
-  std::thread thread_;          // since the first removal that stores take part in
+  std::thread thread_;          // runs since the first removal that stores take part in
 };
 
 }  // namespace pagoda::engine

@@ -1,4 +1,4 @@
-// A token's log-probability and its rank in its row.
+// TokenLogprob is a token's log-probability and its rank in its row.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// The tokens before one token in the row's order.
+// A Field holds the tokens before one token in the row's order.
 struct Field {
   float logit;
   std::uint32_t id;
@@ -46,7 +46,8 @@ class WeightedRow {
 
   std::uint64_t field_mass() const { return field_mass_; }
 
-  // The token of the field at which the weights, added up by id, pass `target` < field_mass().
+  // Returns the token of the field at which the weights, added up by id, pass `target` <
+  // field_mass().
   std::uint32_t find(std::uint64_t target) const {
     std::size_t block = 0;
     for (; target >= masses_[block]; ++block) target -= masses_[block];
@@ -58,12 +59,13 @@ class WeightedRow {
     }
   }
 
-  // Does less than `head_mass` come before the token? If not, the field becomes what does.
+  // True: less than `head_mass` comes before the token. If not, the field shrinks to the tokens
+  // before it.
   bool is_in_head(std::uint32_t id, double head_mass) {
     if (static_cast<double>(field_mass_ - weights_[id]) < head_mass) return true;
     const Field before = {logits_[id], id};
-    std::uint64_t mass = 0;            // of what comes before, in the blocks gone through
-    std::uint64_t left = field_mass_;  // of the field, in the other blocks
+    std::uint64_t mass = 0;            // mass before the token, in the blocks walked
+    std::uint64_t left = field_mass_;  // mass of the field, in the other blocks
     for (std::size_t block = 0; block < masses_.size(); ++block) {
       if (static_cast<double>(mass + left) < head_mass) return true;
       left -= masses_[block];
@@ -94,7 +96,7 @@ class WeightedRow {
   std::span<const float> logits_;
   const kernels::KernelSet& kernels_;
   std::span<std::uint32_t> weights_;
-  std::span<std::uint64_t> masses_;  // of the field, in each block
+  std::span<std::uint64_t> masses_;  // [block], mass of the field in each
   Field field_;
   std::uint64_t field_mass_ = 0;
 };

@@ -5,7 +5,7 @@
 namespace pagoda::events {
 namespace {
 
-// Where the model computes, whatever it computes on: the word that routers know.
+// Routers know "GPU" as the medium on which the model computes, whatever the device is.
 constexpr std::string_view kMedium = "GPU";
 
 }  // namespace
@@ -50,7 +50,7 @@ void BatchEncoder::end_runs() {
   for (Run& run : runs_) end_run(run);
 }
 
-// The fields, in vLLM's order; a map leaves out what is null after lora_name, an array cannot.
+// Fields are in vLLM's order; a map leaves out null fields after lora_name, an array cannot.
 void BatchEncoder::write_stored(const Run& run) {
   const bool is_array = options_.encoding == Encoding::kArrays;
   const kv::CacheEvent& first = run.first;

@@ -1,12 +1,12 @@
-// Events as vLLM writes them:
+// Encodes events as vLLM writes them:
 //
 //   batch        [seconds since 1970, [event, ...], rank]   and the incarnation where it is wanted
 //   BlockStored  a run of blocks, each the child of the one before, in one group
 //   BlockRemoved, AllBlocksCleared
 //
-// A group is one of vLLM's KV cache groups. Present pages are told as stored ones: to a
-// reader they are. A private block is told by its hash alone, as vLLM tells blocks outside the
-// GPU: without tokens, with a block size of 0.
+// A group is one of vLLM's KV cache groups. Pages that a snapshot lists are encoded as stored ones:
+// a reader treats both alike. A private block is told by its hash alone, as vLLM tells blocks
+// outside the GPU: without tokens, with a block size of 0.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace pagoda::events {
 struct EncoderOptions {
   Encoding encoding = Encoding::kMaps;
   bool int_block_hashes = true;
-  std::string incarnation = {};  // empty: not told
+  std::string incarnation = {};  // empty: batches do not carry it
   std::vector<kv::memory::AttentionSpec> groups = {{}};
   std::uint32_t block_tokens = 16;
 };
@@ -34,16 +34,16 @@ class BatchEncoder {
  public:
   explicit BatchEncoder(const EncoderOptions& options);
 
-  // Any event about a page, and kCleared.
+  // Adds any event about a page, or kCleared.
   void add(const kv::CacheEvent& event, std::span<const TokenId> tokens);
   bool empty() const { return events_ == 0; }
   std::size_t events() const { return events_; }
-  // The batch of what was added since the last time.
+  // Returns the batch of the events added since the last call.
   std::string finish(double time_s);
 
  private:
   struct Run {
-    std::vector<kv::BlockHash> names;  // empty: there is none
+    std::vector<kv::BlockHash> names;  // hashes of the run's blocks; empty: there is no run
     kv::CacheEvent first = {};
     std::vector<TokenId> tokens = {};
   };
@@ -63,7 +63,7 @@ class BatchEncoder {
   std::vector<Run> runs_;  // [group]
   MsgpackWriter body_;     // the events so far
   std::size_t written_ = 0;
-  std::size_t events_ = 0;  // added
+  std::size_t events_ = 0;  // events added since the last batch
 };
 
 }  // namespace pagoda::events

@@ -43,7 +43,7 @@ Status read_endpoint(const std::string& field, const Json& value, std::string& e
   return wrong(field, value, "a port of 0 to 65535, or *, behind the last colon");
 }
 
-// ZeroMQ takes 0 for "no limit", which is what nothing here has.
+// ZeroMQ takes 0 for "no limit"; nothing here is unlimited.
 template <class Number>
 Status read_number(const std::string& field, const Json& value, std::uint64_t least,
                    std::uint64_t most, Number& number) {

@@ -1,4 +1,5 @@
-// What --kv-events-config says: vLLM's fields under vLLM's names, and three of our own.
+// EventsConfig holds the fields of --kv-events-config: vLLM's under vLLM's names, and three of our
+// own.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace pagoda::events {
 
-// How an event is written: a map since vLLM 0.24, before that an array of its fields.
+// An event is a map since vLLM 0.24; before that it was an array of its fields.
 enum class Encoding : std::uint8_t { kMaps, kArrays };
 
 struct EventsConfig {
@@ -22,11 +23,11 @@ struct EventsConfig {
   std::string topic = {};
 
   Encoding encoding = Encoding::kMaps;  // "map" or "array"
-  bool int_block_hashes = true;         // false: all 32 bytes of a name
-  bool incarnation = false;             // a fourth item of every batch
+  bool int_block_hashes = true;         // false: all 32 bytes of a block hash
+  bool incarnation = false;             // true: a fourth item of every batch
 };
 
-// An error names the field and what it takes.
+// An error names the field and the values it takes.
 Result<EventsConfig> parse_events_config(std::string_view json);
 
 }  // namespace pagoda::events

@@ -40,7 +40,7 @@ void MsgpackWriter::text(std::string_view text) {
 }
 
 void MsgpackWriter::bytes(std::span<const std::byte> bytes) {
-  // Strings of bytes have no one-byte head.
+  // Byte strings have no one-byte head.
   if (bytes.size() <= UINT8_MAX) {
     byte(0xC4);
     big_endian(bytes.size(), 1);

@@ -1,4 +1,4 @@
-// MessagePack, as much of it as batches of events need: each item in its shortest form.
+// Writes the part of MessagePack that batches of events need: each item in its shortest form.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ class MsgpackWriter {
   void number(double value);
   void text(std::string_view text);
   void bytes(std::span<const std::byte> bytes);
-  // So many items, or pairs of key and value, follow.
+  // Announces how many items, or pairs of key and value, follow.
   void array(std::size_t items);
   void map(std::size_t pairs);
-  // Items that another writer wrote.
+  // Appends items that another writer wrote.
   void append(const MsgpackWriter& items) { written_ += items.written_; }
 
   const std::string& written() const { return written_; }
@@ -29,11 +29,12 @@ class MsgpackWriter {
   void clear() { written_.clear(); }
 
  private:
-  // A head of one byte: the format's, or both in one where `small` is the most that fits it.
+  // Formats hold the first byte of an item's head by the width of its count; one byte holds both
+  // where the count is at most `small_max`.
   struct Formats {
     std::uint8_t small;
     std::uint64_t small_max;
-    std::uint8_t bits8;  // 0: there is none
+    std::uint8_t bits8;  // 0: the format has none
     std::uint8_t bits16;
     std::uint8_t bits32;
   };

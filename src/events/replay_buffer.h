@@ -1,4 +1,4 @@
-// The last batches, for subscribers who missed some.
+// ReplayBuffer keeps the last batches for subscribers that missed some.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ class ReplayBuffer {
     std::uint64_t sequence;
     std::string payload;
   };
-  // Sequences only rise; the oldest make room.
+  // Sequence numbers only rise; the oldest batches make room.
   void push(std::uint64_t sequence, std::string payload);
 
-  // Calls visit(const Batch&) for those from `sequence` on, in order, while it returns true.
+  // Calls visit(const Batch&) for the batches from `sequence` on, in order, while visit returns
+  // true.
   template <class Visit>
   void for_each_from(std::uint64_t sequence, Visit&& visit) const {
     for (const Batch& batch : batches_) {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<ZmqPublisher>> ZmqPublisher::bind(const EventsConfig& con
   return publisher;
 }
 
-// A client of the ROUTER socket may be sent all that is kept for replay.
+// The ROUTER socket's queue holds a whole replay for one client.
 ZmqPublisher::ZmqPublisher(const EventsConfig& config, kv::EventRing& ring)
     : config_(config),
       ring_(ring),
@@ -64,7 +64,7 @@ void ZmqPublisher::stop() {
 }
 
 void ZmqPublisher::run() {
-  // What subscribers know of an earlier incarnation is not here.
+  // Subscribers must forget what an earlier incarnation told them.
   batch_->add({.kind = kv::CacheEventKind::kCleared}, {});
   send_batch();
   while (!stopping_) {
@@ -97,7 +97,7 @@ void ZmqPublisher::take(const kv::CacheEvent& event, std::span<const TokenId> to
   switch (event.kind) {
     case kv::CacheEventKind::kLost:
       send_batch();
-      ++sequence_;  // the hole that tells subscribers
+      ++sequence_;  // the hole in the numbers tells subscribers
       return abandon_snapshot();
     case kv::CacheEventKind::kSnapshotBegin:
       return begin_snapshot();
@@ -126,7 +126,8 @@ void ZmqPublisher::answer_requests() {
   while (const auto request = replies_.receive()) answer(*request);
 }
 
-// [client, "", what], as REQ and DEALER sockets send it. Anything else is no request.
+// A request is [client, "", payload], as REQ and DEALER sockets send it. Anything else is no
+// request.
 void ZmqPublisher::answer(const std::vector<std::string>& request) {
   if (request.size() != 3 || !request[1].empty()) return;
   const std::string& client = request[0];

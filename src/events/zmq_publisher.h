@@ -1,4 +1,4 @@
-// The publisher over ZeroMQ: batches on a PUB socket, replays and snapshots on a ROUTER socket.
+// Publishes over ZeroMQ: batches on a PUB socket, replays and snapshots on a ROUTER socket.
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,7 @@ class ZmqPublisher final : public Publisher {
   void run();
   void wait();
 
-  // Events
-  // False when all that was handed over is read.
+  // Events. Returns false when all events that were handed over are read.
   bool read_ring();
   void take(const kv::CacheEvent& event, std::span<const TokenId> tokens);
   void send_batch();
@@ -52,10 +51,10 @@ class ZmqPublisher final : public Publisher {
     return replies_.send({client, "", kind, sequence_frame(sequence), payload});
   }
   static std::string sequence_frame(std::uint64_t sequence);
-  static double now_s();  // since 1970
+  static double now_s();  // seconds since 1970
   std::string description() const;
 
-  // Snapshots: one at a time, for all who asked before it began.
+  // Snapshots run one at a time, each for all clients that asked before it began.
   void continue_snapshot();
   void begin_snapshot();
   void send_part();
@@ -72,14 +71,14 @@ class ZmqPublisher final : public Publisher {
   EventFd wakeup_;
   AskForPart ask_;
 
-  std::uint64_t sequence_ = 0;  // of the next batch
+  std::uint64_t sequence_ = 0;  // number of the next batch
   std::optional<BatchEncoder> batch_;
   ReplayBuffer buffer_;
 
   std::vector<std::string> waiting_;  // clients whose snapshot has not begun
-  std::vector<std::string> served_;   // those whose snapshot runs
-  std::optional<BatchEncoder> part_;  // of that snapshot: from its begin on, in order
-  bool begun_ = false;                // its begin was read
+  std::vector<std::string> served_;   // clients whose snapshot runs
+  std::optional<BatchEncoder> part_;  // the running snapshot, from its first event on, in order
+  bool begun_ = false;                // the snapshot's first event was read
   bool part_asked_ = false;
   std::uint32_t restarts_ = 0;
 

@@ -1,5 +1,5 @@
-// Snapshots: the cache tells one into the ring, part by part, and those who asked get it, with
-// the events between its parts, in the order of the ring.
+// Snapshots: the cache writes one into the ring, part by part, and the clients that asked get it,
+// with the events between its parts, in the order of the ring.
 #include <utility>
 
 #include "events/zmq_publisher.h"
@@ -11,7 +11,7 @@ constexpr std::uint32_t kRestartsMax = 16;
 
 }  // namespace
 
-// One slice is asked for at a time: the next when this one was read.
+// One part is asked for at a time: the next when this one was read.
 void ZmqPublisher::continue_snapshot() {
   if (served_.empty()) {
     served_ = std::exchange(waiting_, {});
@@ -25,7 +25,7 @@ void ZmqPublisher::continue_snapshot() {
 
 void ZmqPublisher::begin_snapshot() {
   begun_ = true;
-  (void)part_->finish(0);  // of a beginning that was given up
+  (void)part_->finish(0);  // drops events of a snapshot that was abandoned
   reply_to_served("snapshot-begin", sequence_ - 1, description());
 }
 
@@ -36,16 +36,16 @@ void ZmqPublisher::send_part() {
 
 void ZmqPublisher::end_snapshot() {
   part_asked_ = false;
-  if (!begun_) return;  // of one that was given up
+  if (!begun_) return;  // the end of a snapshot that was abandoned
   send_part();
-  send_batch();  // the last that it holds
+  send_batch();  // the last batch of the snapshot
   reply_to_served("snapshot-end", sequence_ - 1, description());
   served_.clear();
   begun_ = false;
 }
 
-// Events were lost: what was sent so far leads nowhere. What is still told of it is not listened
-// to, and it begins anew.
+// Events were lost, so that the batches sent so far lead nowhere. The rest of the running snapshot
+// is skipped, and the snapshot begins anew.
 void ZmqPublisher::abandon_snapshot() {
   begun_ = false;
   part_asked_ = false;
@@ -54,7 +54,7 @@ void ZmqPublisher::abandon_snapshot() {
   served_.clear();
 }
 
-// Who does not listen is given up.
+// A client that cannot be reached is dropped.
 void ZmqPublisher::reply_to_served(std::string_view kind, std::uint64_t sequence,
                                    std::string_view payload) {
   std::erase_if(served_,

@@ -12,7 +12,7 @@
 namespace pagoda::events {
 namespace {
 
-constexpr int kLingerMs = 200;  // for what is still to be sent at the end
+constexpr int kLingerMs = 200;  // for messages that are unsent at the end
 
 Error failed(std::string_view what, const std::string& endpoint) {
   return {ErrorCode::kIo,
@@ -32,7 +32,8 @@ ZmqSocket::ZmqSocket(const ZmqContext& context, SocketKind kind, std::uint32_t m
   ASSERT(socket_ != nullptr, "a process may have more than a thousand sockets");
   set(ZMQ_SNDHWM, static_cast<int>(std::min<std::uint32_t>(messages_max, INT_MAX)));
   set(ZMQ_LINGER, kLingerMs);
-  // A reply that cannot be sent is an error instead of nothing: its client is given up.
+  // A reply that cannot be sent is an error instead of a silent loss, so that its client is
+  // dropped.
   if (kind == SocketKind::kRouter) set(ZMQ_ROUTER_MANDATORY, 1);
 }
 
@@ -65,7 +66,7 @@ bool ZmqSocket::send(std::initializer_list<std::string_view> frames) {
   std::size_t left = frames.size();
   for (const std::string_view frame : frames) {
     const int more = --left > 0 ? ZMQ_SNDMORE : 0;
-    // Whether there is room is asked at the first frame alone.
+    // ZeroMQ asks for room at the first frame alone.
     if (zmq_send(socket_.get(), frame.data(), frame.size(), ZMQ_DONTWAIT | more) < 0) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// A ZeroMQ socket that never waits. One thread at a time.
+// A ZeroMQ socket whose calls never wait. One thread at a time uses it.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,20 @@ enum class SocketKind : std::uint8_t { kPublish, kRouter };
 
 class ZmqSocket {
  public:
-  // `messages_max` wait for one peer; more are not sent to him. `context` outlives the socket.
+  // At most `messages_max` messages wait for one peer; more are not sent to that peer. `context`
+  // outlives the socket.
   ZmqSocket(const ZmqContext& context, SocketKind kind, std::uint32_t messages_max);
 
-  // Binds where `endpoint` stands for this machine ('*', "::", ipc://), else connects, as vLLM
-  // does. The error names the endpoint.
+  // Binds where `endpoint` stands for this host ('*', "::", ipc://), else connects, as vLLM does.
+  // The error names the endpoint.
   Status open(const std::string& endpoint);
   Status bind(const std::string& endpoint);
-  // As bound: with the port's number where any was asked for.
+  // Returns the bound endpoint: with the port's number where any port was asked for.
   const std::string& endpoint() const { return endpoint_; }
 
-  // One message of these frames. False: it was not taken, nothing of it.
+  // Sends one message of these frames. False: the message was not taken, not even in part.
   bool send(std::initializer_list<std::string_view> frames);
-  // The frames of the next message, if one has come.
+  // Returns the frames of the next message, if one has come.
   std::optional<std::vector<std::string>> receive();
 
   void* get() const { return socket_.get(); }

@@ -16,7 +16,7 @@ namespace {
 // Slowest first.
 std::vector<const KernelSet*> list_sets() {
   std::vector<const KernelSet*> sets = {&ref_set(Numerics::kFp32), &ref_set(Numerics::kInt8Bf16)};
-#if defined(PAGODA_HAVE_EMULATED_INT8_BF16)
+#if defined(PAGODA_HAVE_EMULATED_INT8_BF16)  // in builds with tests
   sets.push_back(&emulated::set("tiles", [] { return true; }));
 #endif
 #if defined(PAGODA_HAVE_FP32_SET)

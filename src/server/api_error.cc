@@ -1,5 +1,7 @@
 #include "server/api_error.h"
 
+#include <fmt/format.h>
+
 namespace pagoda::server {
 namespace {
 
@@ -25,6 +27,29 @@ std::string leading_field(std::string_view message) {
   return names_field ? std::string(message.substr(0, end)) : std::string();
 }
 
+struct MemoryUse {
+  std::string_view need;    // the beginning of a sentence
+  std::string_view option;  // the server option that sets the budget
+  int too_large_status;
+  std::string code;
+};
+
+ApiError out_of_memory(const ByteBudget& budget, std::uint64_t needed, const MemoryUse& use) {
+  if (needed > budget.bytes_max()) {
+    return {use.too_large_status,
+            fmt::format(
+                "{} {} bytes of memory, and all requests together may take {} (server option {})",
+                use.need, needed, budget.bytes_max(), use.option),
+            {},
+            "request_too_large"};
+  }
+  return {503,
+          fmt::format("{} {} bytes of memory, and requests hold {} of {} (server option {})",
+                      use.need, needed, budget.bytes_held(), budget.bytes_max(), use.option),
+          {},
+          use.code};
+}
+
 }  // namespace
 
 ApiError api_error(const Error& error) {
@@ -39,12 +64,15 @@ ApiError api_error(const Error& error) {
   }
 }
 
-ApiError out_of_request_memory() {
-  return {503,
-          "the requests that are read, wait and run take all memory that they may have "
-          "(server option max_request_memory_bytes), and this one needs more",
-          {},
-          "out_of_request_memory"};
+ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed) {
+  return out_of_memory(
+      budget, needed,
+      {"this request needs", "max_request_memory_bytes", 400, "out_of_request_memory"});
+}
+
+ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
+  return out_of_memory(budget, needed,
+                       {"this body needs", "max_total_body_bytes", 413, "out_of_body_memory"});
 }
 
 Json error_json(const ApiError& error) {

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "server/byte_budget.h"
 #include "server/http_reply.h"
 #include "server/json.h"
 #include "text/abbreviated.h"
@@ -40,8 +42,11 @@ struct ApiError : std::exception {
 // Converts an error of the engine or of a chat template. Messages there begin with the field.
 ApiError api_error(const Error& error);
 
-// Returns 503: the memory for all requests together is used up, and this request needs more.
-ApiError out_of_request_memory();
+// The error of a request that did not get `needed` bytes of a memory budget: 503 while other requests
+// hold the rest; 400 (413 for a body) when `needed` is more than the whole budget, for then no retry
+// helps.
+ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
+ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 
 Json error_json(const ApiError& error);
 HttpReply error_reply(const ApiError& error);

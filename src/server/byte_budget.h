@@ -37,6 +37,7 @@ class ByteBudget {
     }
     bool grow(std::uint64_t bytes) { return resize(bytes_ + bytes); }
     std::uint64_t bytes() const { return bytes_; }
+    const ByteBudget* budget() const { return budget_; }  // null: of nothing
 
    private:
     void give_back() {

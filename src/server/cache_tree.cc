@@ -20,7 +20,7 @@ using Make = DeferredReply::Make;
 
 // Tokens of a private node belong to its tenant and are left out.
 Json node_json(const kv::NodeSnapshot& node) {
-  Json json = {{"depth", node.depth},          {"name", node.name},         {"whole", node.whole},
+  Json json = {{"depth", node.depth},          {"name", node.hash},         {"whole", node.whole},
                {"public", node.is_public},     {"children", node.children}, {"pages", node.pages},
                {"references", node.references}};
   if (node.is_public) json["tokens"] = node.tokens;

@@ -171,10 +171,8 @@ void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   }
   choice.whole.append(std::move(piece));
   if (request_.memory.grow(bytes)) return;
-  out += abort(ApiError(503,
-                        "the requests that wait and run take all memory that they may have "
-                        "(server option max_request_memory_bytes); a stream needs less",
-                        {}, "out_of_request_memory"));
+  const ByteBudget& budget = *request_.memory.budget();
+  out += abort(out_of_request_memory(budget, request_.memory.bytes() + bytes));
 }
 
 // Takes the short way for the usual piece: nothing but text in the middle of a choice.

@@ -32,15 +32,6 @@ constexpr std::size_t kBodyBytesFree = 64 << 10;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::size_t kLingerBytesMax = 64 << 20;
 
-ApiError out_of_body_memory(const ByteBudget& memory) {
-  return {503,
-          fmt::format("the bodies of other requests take {} of {} bytes of memory "
-                      "(server option max_total_body_bytes)",
-                      memory.bytes_held(), memory.bytes_max()),
-          {},
-          "out_of_body_memory"};
-}
-
 bool went_well(const std::optional<Outcome>& outcome) {
   return outcome && !std::get<error_code>(*outcome);
 }
@@ -158,7 +149,7 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
     if (reader.body_bytes_come() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
       incoming = incoming_of(reader.head(), reader);
       incoming.keep_alive = false;  // the request's body is still to come
-      co_return Refused{error_reply(out_of_body_memory(state_.body_memory()))};
+      co_return Refused{error_reply(out_of_body_memory(state_.body_memory(), reader.body_bytes()))};
     }
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {

@@ -21,17 +21,6 @@ constexpr std::size_t kReplyBytesFree = 64 << 10;
 // Bodies up to this size are sent in one write with their header; longer ones are not copied.
 constexpr std::size_t kBodyBytesCopied = 16 << 10;
 
-ApiError out_of_reply_memory(const ByteBudget& memory) {
-  return {
-      503,
-      fmt::format(
-          "other requests take {} of {} bytes of memory (server option max_request_memory_bytes), "
-          "which leaves none for this reply",
-          memory.bytes_held(), memory.bytes_max()),
-      {},
-      "out_of_request_memory"};
-}
-
 }  // namespace
 
 bool Connection::keeps_alive(const Incoming& incoming) const {
@@ -60,7 +49,7 @@ awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());
   if (reply.body.size() > kReplyBytesFree && !memory.resize(reply.body.capacity())) {
-    reply = error_reply(out_of_reply_memory(state_.request_memory()));
+    reply = error_reply(out_of_request_memory(state_.request_memory(), reply.body.capacity()));
   }
   co_return co_await send(incoming, reply);
 }

@@ -1,13 +1,14 @@
 #include "server/json.h"
 
 #include "server/api_error.h"
+#include "server/reading_memory.h"
 
 namespace pagoda::server {
 
-Json parse_json(std::string_view text, text::MemoryAccount* account) {
-  auto parsed = text::parse_strict_json(text, account);
+Json parse_json(std::string_view text, ReadingMemory* memory) {
+  auto parsed = text::parse_strict_json(text, memory);
   if (!parsed.ok()) {
-    if (parsed.error().code == ErrorCode::kExhausted) throw out_of_request_memory();
+    if (memory != nullptr && parsed.error().code == ErrorCode::kExhausted) throw memory->refusal();
     throw ApiError(400, "the body is not acceptable JSON: " + parsed.error().message, {},
                    "invalid_json");
   }

@@ -15,9 +15,11 @@ using Json = nlohmann::ordered_json;
 using text::kJsonDepthMax;
 using text::kJsonValuesMax;
 
-// Throws ApiError: 400 for text that text::parse_strict_json refuses, 503 where the account has no
-// memory for it.
-Json parse_json(std::string_view text, text::MemoryAccount* account = nullptr);
+class ReadingMemory;
+
+// Throws ApiError: 400 for text that text::parse_strict_json refuses, and the refusal of `memory`
+// when the budget has no room for the values.
+Json parse_json(std::string_view text, ReadingMemory* memory = nullptr);
 
 // Bytes that are not UTF-8 become U+FFFD: a token may be half a character.
 std::string dump_json(const Json& value);

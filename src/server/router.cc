@@ -47,19 +47,11 @@ bool is_json_type(std::string_view type) {
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-// Counts the memory that parsing a body takes, while it is parsed. On a connection's thread bodies
-// are small and at most one per thread is parsed, so that they are not counted and small requests
-// are read however much memory others hold.
-class ReadingMemory final : public text::MemoryAccount {
- public:
-  ReadingMemory(const HttpRequest& request, const ServerState& state) {
-    if (request.may_take_long) hold_ = ByteBudget::Hold(state.request_memory());
-  }
-  bool take(std::uint64_t bytes) override { return hold_.grow(bytes); }
-
- private:
-  ByteBudget::Hold hold_;
-};
+// On a connection's thread bodies are small and at most one per thread is parsed: they are not
+// counted, so that small requests are read however much memory others hold.
+ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
+  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr);
+}
 
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
   if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
@@ -127,19 +119,14 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
   bind_to_caller(asked, request.caller);
   asked.memory = ByteBudget::Hold(state.request_memory());
   if (!asked.memory.resize(asked.memory_bytes)) {
-    throw ApiError(503,
-                   fmt::format("the requests that wait and run take {} of {} bytes of memory "
-                               "(server option max_request_memory_bytes), this one needs {}",
-                               state.request_memory().bytes_held(),
-                               state.request_memory().bytes_max(), asked.memory_bytes),
-                   {}, "out_of_request_memory");
+    throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
   }
   return std::make_unique<Completion>(state.model(), std::move(asked));
 }
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(request, state);
+  ReadingMemory memory = reading_memory(request, state);
   return complete(
       read_chat_request(read_body(request, model, memory), model, {memory, request.may_take_long}),
       request, state);
@@ -147,14 +134,14 @@ Routed chat_completions(const HttpRequest& request, const ServerState& state) {
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(request, state);
+  ReadingMemory memory = reading_memory(request, state);
   return complete(read_text_request(read_body(request, model, memory), model), request, state);
 }
 
 // Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(request, state);
+  ReadingMemory memory = reading_memory(request, state);
   Json body = read_body(request, model, memory);
   const bool is_chat = Fields(body).find("messages") != nullptr;
   CompletionRequest asked =
@@ -169,7 +156,7 @@ Routed explain_cache(const HttpRequest& request, const ServerState& state) {
 template <Json (*Answer)(Json body, const ServedModel& model, const ReadingTerms& terms)>
 Routed answer_json(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
-  ReadingMemory memory(request, state);
+  ReadingMemory memory = reading_memory(request, state);
   return json_reply(
       Answer(read_body(request, model, memory), model, {memory, request.may_take_long}));
 }

@@ -1,5 +1,6 @@
-// When to stop asking a device that fails, and when to try again: after so many failures in a row
-// it is off; after a while it is on again, and the next failure switches it off at once.
+// CircuitBreaker decides when to stop asking a device that fails, and when to try again: after so
+// many failures in a row the device is off; after a while it is on again, and the next failure
+// switches it off at once.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class CircuitBreaker {
   bool is_on(std::int64_t now_ns) const {
     return failures_ < failures_max_ || now_ns >= failed_ns_ + retry_after_ns_;
   }
-  // The last failure, as long as it was not followed by a success.
+  // Returns the last failure, as long as no success followed it.
   const std::string& reason() const { return reason_; }
 
   void succeed() {

@@ -1,4 +1,4 @@
-// The key that stores encrypt with, from a file.
+// Reads the key that stores encrypt with from a file.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace pagoda::store {
 
 using SecretKey = std::array<std::byte, 32>;
 
-// 32 bytes, or 64 hexadecimal digits and perhaps a line's end. A file that others may read is
-// refused.
+// The file holds 32 bytes, or 64 hexadecimal digits and perhaps a line's end. A file that others
+// may read is refused.
 Result<SecretKey> read_key_file(const std::string& path);
 
 }  // namespace pagoda::store

@@ -26,7 +26,7 @@ const unsigned char* chars(const std::byte* bytes) {
 }
 unsigned char* chars(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 
-// OpenSSL counts in int.
+// OpenSSL counts bytes in int.
 constexpr std::size_t kStepBytes = std::size_t{1} << 30;
 
 template <class Update>

@@ -17,7 +17,7 @@ constexpr std::uint32_t kSealed = 1;
 constexpr std::size_t kNonceAt = kRecordHeadBytes;
 constexpr std::size_t kTagAt = kNonceAt + kNonceBytes;
 constexpr std::size_t kLabelAt = kTagAt + kTagBytes;
-constexpr std::size_t kLabelBytes = 16 + 32 + 32 + 4;  // without tokens
+constexpr std::size_t kLabelBytes = 16 + 32 + 32 + 4;  // without token ids
 constexpr std::size_t kChecksumBytes = 8;
 
 std::size_t label_bytes(std::size_t tokens) { return kLabelBytes + 4 * tokens; }
@@ -29,7 +29,7 @@ std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Writes fields one after another into room that is large enough.
+// Writes fields one after another into memory that is large enough.
 class FieldWriter {
  public:
   explicit FieldWriter(std::span<std::byte> room) : at_(room.data()) {}

@@ -1,14 +1,14 @@
-// A page as it lies in a store that keeps values: what it is, its bytes, a checksum over both.
+// A page record is a page as a value of a remote store: its label, its bytes, a checksum over both.
 //
 //   bytes  field (numbers: low byte first)
-//   8      "PAGODA1\n": what this is, and the version of the layout
+//   8      "PAGODA1\n": the magic, and the version of the layout
 //   8      owner                                       } the head: readable without a key,
 //   8      generation of the owner's pages, 0: none    } authenticated when the rest is sealed
 //   4      flags: 1 sealed                             }
 //   4      tokens                                      }
 //   8      bytes of the page                           }
 //   12+16  nonce and tag of AES-256-GCM; zero when not sealed
-//   84     space, name, parent, group                  } the rest: label and page,
+//   84     space, hash, parent, group                  } the rest: label and page,
 //   4 each token ids                                   } sealed where there is a cipher
 //          the page                                    }
 //   8      XXH3-64 over everything before it
@@ -41,21 +41,21 @@ struct RecordHead {
   std::uint64_t page_bytes = 0;
 };
 
-// Bytes of the record of a page.
+// Returns the size of a page's record.
 std::size_t record_bytes(std::size_t tokens, std::size_t page_bytes);
 
-// What the first kRecordHeadBytes say; nothing when they are no head. Unchecked: they may lie.
+// Reads the first kRecordHeadBytes; nothing when they are no head. The fields are unchecked: they
+// may lie.
 std::optional<RecordHead> read_head(std::string_view record);
 
-// Replaces `record`. Sealed where there is a cipher; an error only when the system gives no random
-// bytes for a nonce.
+// Replaces `record`. The record is sealed where there is a cipher; an error only when the system
+// gives no random bytes for a nonce.
 Status write_record(const kv::PageLabel& label, std::uint64_t generation,
                     std::span<const std::byte> page, const PageCipher* cipher, std::string& record);
 
-// kNone: the record is whole, has the label that was asked for and filled `page`. kAbsent: it is of
-// another generation. kForeign: another label, sealed where it should not be or the reverse, or
-// sealed with another key.
-// After a fault the bytes of `page` say nothing.
+// kNone: the record is whole, has the label that was asked for and filled `page`. kAbsent: the
+// record is of another generation. kForeign: it has another label, is sealed where it should not be
+// or the reverse, or is sealed with another key. After a fault the bytes of `page` say nothing.
 kv::StoreFault read_record(std::string_view record, const kv::PageLabel& asked,
                            std::uint64_t generation, const PageCipher* cipher,
                            std::span<std::byte> page);

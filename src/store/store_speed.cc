@@ -16,7 +16,7 @@
 namespace pagoda::store {
 namespace {
 
-// Outlives the trial: the store keeps it for on_report().
+// ReportSignal outlives the trial: the store keeps it for on_report().
 class ReportSignal {
  public:
   void notify() {

@@ -1,4 +1,4 @@
-// How fast pages go into a store and come back.
+// Measures how fast pages go into a store and come back.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace pagoda::store {
 struct SpeedTrial {
   std::size_t pages = 256;
   std::size_t page_bytes = 0;
-  std::size_t pages_in_flight = 64;  // asked for at a time
+  std::size_t pages_in_flight = 64;  // pages asked for at a time
   std::int64_t timeout_ns = 60'000'000'000;
 };
 
@@ -21,9 +21,9 @@ struct StoreSpeed {
   std::size_t page_bytes = 0;
   double write_s = 0;
   double read_s = 0;
-  double write_cpu_s = 0;  // of this process, all its threads
+  double write_cpu_s = 0;  // CPU time of this process, all its threads
   double read_cpu_s = 0;
-  std::size_t pages_failed = 0;  // not written, or not read back as they were
+  std::size_t pages_failed = 0;  // pages not written, or not read back as they were
 
   double write_pages_per_s() const { return static_cast<double>(pages) / write_s; }
   double read_pages_per_s() const { return static_cast<double>(pages) / read_s; }
@@ -32,8 +32,8 @@ struct StoreSpeed {
 };
 
 // Writes pages of a space that no model has, waits until they are durable, reads all of them. The
-// store is the trial's alone meanwhile: its on_report() is set. They stay there until the store
-// lets them go. An error when it takes too long.
+// trial has the store to itself meanwhile: it sets on_report(). The pages stay until the store
+// evicts them. An error when the trial takes too long.
 Result<StoreSpeed> measure_speed(kv::PageStore& store, const SpeedTrial& trial);
 
 }  // namespace pagoda::store

@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// OCP E4M3 from its definition: (-1)^s * 2^(e - 7) * (1 + m / 8), subnormal below 2^-6.
+// Computes OCP E4M3 from its definition: (-1)^s * 2^(e - 7) * (1 + m / 8), subnormal below 2^-6.
 double by_definition(std::uint8_t bits) {
   const double sign = (bits & 0x80) != 0 ? -1 : 1;
   const int exponent = (bits >> 3) & 15;

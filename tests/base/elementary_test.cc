@@ -1,4 +1,4 @@
-// Our own sine, cosine, logarithm and power: against exact values, and against the C library's in
+// Compares our own sine, cosine, logarithm and power with exact values, and with the C library's in
 // long double over all angles that rotary embeddings have.
 #include "base/elementary.h"
 
@@ -17,7 +17,7 @@
 namespace pagoda {
 namespace {
 
-// A line of tests/data/rope/functions.txt: its numbers are the bits of doubles.
+// Reads a line of tests/data/rope/functions.txt: its numbers are the bits of doubles.
 double read_double(std::istream& from) {
   std::uint64_t bits = 0;
   from >> std::hex >> bits;
@@ -30,7 +30,7 @@ double ulp_of(long double exact) {
   return std::ldexp(1.0, std::max(exponent, -1021) - 53);
 }
 
-// In ulps of the exact value, which is the sum of two numbers.
+// Returns the error in ulps of the exact value, which is the sum of two numbers.
 double error_of(double got, long double high, long double low = 0) {
   return static_cast<double>(std::fabs((got - high) - low)) / ulp_of(high);
 }
@@ -76,7 +76,8 @@ TEST(Elementary, SinesAndCosinesOfAllSizesAreWithinTheirBound) {
   EXPECT_GT(lines, 300);
 }
 
-// Every pair of every head size, at positions up to 2^24. Long doubles have 64 bits or more.
+// The test walks every pair of every head size, at positions up to 2^24. Long doubles have 64 bits
+// or more.
 TEST(Elementary, OverAllAnglesOfRotaryTablesTheCLibraryAgrees) {
   static_assert(std::numeric_limits<long double>::digits >= 64);
   double worst_power = 0;
@@ -90,7 +91,7 @@ TEST(Elementary, OverAllAnglesOfRotaryTablesTheCLibraryAgrees) {
         worst_power = std::max(worst_power, error_of(frequency, exact));
         for (std::uint64_t i = 0; i < 40; ++i) {
           const std::uint64_t bits = random_bits(1, static_cast<std::uint64_t>(pair), i);
-          const std::uint64_t position = (bits >> 40) >> (bits % 25);  // many small ones too
+          const std::uint64_t position = (bits >> 40) >> (bits % 25);  // many small positions, too
           const double angle = static_cast<double>(position) * frequency;
           const SineCosine got = sine_cosine(angle);
           worst_angle =

@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-// IEEE 754 binary16 from its definition: (-1)^s * 2^(e - 15) * (1 + m / 1024).
+// Computes IEEE 754 binary16 from its definition: (-1)^s * 2^(e - 15) * (1 + m / 1024).
 double half_by_definition(std::uint16_t bits) {
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
   const int exponent = (bits >> 10) & 31;

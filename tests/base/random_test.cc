@@ -9,7 +9,7 @@ namespace {
 
 using Counter = std::array<std::uint32_t, 4>;
 
-// Known answers published with Random123 (kat_vectors, philox4x32 with 10 rounds).
+// The known answers were published with Random123 (kat_vectors, philox4x32 with 10 rounds).
 TEST(Random, PhiloxGivesThePublishedAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
             (Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

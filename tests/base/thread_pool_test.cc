@@ -51,7 +51,7 @@ TEST(ThreadPool, PiecesAreAFunctionOfTheCountsWhoeverDoesThem) {
   for (int job = 0; job < 500; ++job) {
     std::vector<std::size_t> end_of(16, 0);
     pool.run(16, [&](WorkRange range) { end_of[range.begin] = range.end; });
-    // Ranges of 6, 5 and 5; of four pieces each, the first are the larger ones.
+    // Ranges have 6, 5 and 5 items; of four pieces each, the first are the larger ones.
     ASSERT_EQ(end_of,
               (std::vector<std::size_t>{2, 0, 4, 0, 5, 6, 8, 0, 9, 10, 11, 13, 0, 14, 15, 16}));
   }
@@ -70,7 +70,7 @@ TEST(ThreadPool, NoTwoRangesRunAtOnceUnderOneNumber) {
   EXPECT_FALSE(clash);
 }
 
-// Whether it came true before a time that no busy machine needs.
+// Returns whether the condition came true before a time that no busy host needs.
 template <class Condition>
 bool eventually(Condition&& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -81,8 +81,8 @@ bool eventually(Condition&& condition) {
   return true;
 }
 
-// A thread that is slow or kept away holds up no more than the piece it is at: here one that it
-// begins before any other is done, and does not end before all others are.
+// A slow thread holds up no more than the piece it is at: here a piece that it begins before any
+// other is done, and does not end before all others are.
 TEST(ThreadPool, WhoeverIsFreeDoesWhatOthersHaveNotBegun) {
   for (const std::size_t slow : {0, 1}) {
     ThreadPool pool(2);

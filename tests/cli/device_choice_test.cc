@@ -29,7 +29,7 @@ class DeviceChoice : public testing::Test {
   }
 
   const ToyModel model_{256};
-  engine::CpuBackendOptions sizes_;
+  engine::BackendOptions sizes_;
   std::string missing_;
 };
 

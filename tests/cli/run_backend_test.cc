@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/toy_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "kernels/select.h"
 
 namespace pagoda::cli {
@@ -20,7 +20,7 @@ class RunBackend : public testing::Test {
     return asked;
   }
   std::unique_ptr<engine::CpuBackend> backend(std::uint64_t context = 256) const {
-    engine::CpuBackendOptions sizes;
+    engine::BackendOptions sizes;
     sizes.threads = 1;
     sizes.kv_bytes = 1 << 20;
     sizes.context_tokens = context;

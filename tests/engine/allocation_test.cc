@@ -1,4 +1,4 @@
-// A step that admits nothing allocates nothing: counted through operator new.
+// A step that admits nothing allocates nothing; the test counts calls of operator new.
 #include <gtest/gtest.h>
 
 #include "counted_allocations.h"

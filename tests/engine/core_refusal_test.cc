@@ -1,4 +1,5 @@
-// What ends a request without an answer: a full queue, an overdrawn minute, rows that went wrong.
+// Some requests end without output: by a full queue, an overdrawn minute, tokens that are not
+// finite.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -8,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Chooses token 1, or says that the rows are bad.
+// MoodyRunner samples token 1, or says that tokens are not finite.
 class MoodyRunner final : public Runner {
  public:
   void launch(const Launch& launch) override {
@@ -20,7 +21,7 @@ class MoodyRunner final : public Runner {
   Collected collect() override { return {samples_, {}, nullptr, nonfinite_}; }
 
   bool rows_are_bad = false;
-  int nonfinite_launch = 0;  // counted from 1: its rows are not finite
+  int nonfinite_launch = 0;  // counted from 1: its tokens are not finite
 
  private:
   std::vector<Result<SampledToken>> samples_;
@@ -75,7 +76,7 @@ class CoreRefusal : public testing::Test {
   std::uint64_t next_id_ = 1;
 };
 
-TEST_F(CoreRefusal, RowsThatWentWrongEndTheRequestAndAreNotPublished) {
+TEST_F(CoreRefusal, TokensThatAreNotFiniteEndTheRequestAndAreNotPublished) {
   runner_.rows_are_bad = true;
   const auto nonfinite = submit();
   run();
@@ -88,13 +89,13 @@ TEST_F(CoreRefusal, RowsThatWentWrongEndTheRequestAndAreNotPublished) {
   EXPECT_EQ(next->record.prompt_tokens_cached, 0u);
 }
 
-// A prompt takes three launches.
+// The prompt takes three launches.
 class ChunkedCoreRefusal : public CoreRefusal {
  protected:
   ChunkedCoreRefusal() : CoreRefusal(16) {}
 };
 
-TEST_F(ChunkedCoreRefusal, RowsOfAPromptThatAreNotFiniteEndTheRequestBeforeTheyArePublished) {
+TEST_F(ChunkedCoreRefusal, PromptTokensThatAreNotFiniteEndTheRequestBeforeTheyArePublished) {
   runner_.nonfinite_launch = 2;
   const auto nonfinite = submit();
   run();

@@ -9,8 +9,8 @@
 namespace pagoda::engine {
 namespace {
 
-CpuBackendOptions small_backend() {
-  CpuBackendOptions options;
+BackendOptions small_backend() {
+  BackendOptions options;
   options.threads = 1;
   options.kv_bytes = 8 << 20;
   options.scheduler.sequences_max = 4;
@@ -74,9 +74,9 @@ TEST_F(CoreTest, ARepeatedPromptIsCachedButForItsLastToken) {
   EXPECT_EQ(warm->answers[0].tokens, cold->answers[0].tokens);
 }
 
-// A cache of few blocks: whatever comes between, what is retained is found, and only that.
+// The cache has few blocks: whatever comes between, retained blocks are found, and only those.
 TEST_F(CoreTest, WhatARequestHadRetainedOutlivesATurnoverOfTheCache) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   options.kv_bytes = 1 << 20;
   options.context_tokens = 128;
   options.retain_share = 0.25;
@@ -123,7 +123,7 @@ TEST_F(CoreTest, AnOutputIsAsReusableAsAPrompt) {
   next.prompt.push_back(TokenId(7));
   const auto second = fixture_.submit(next);
   fixture_.run();
-  // The last token of an answer is never fed.
+  // The last token of a sequence is never fed.
   EXPECT_EQ(second->answers[0].record.prompt_tokens_cached, 20u + 29u);
 }
 
@@ -161,7 +161,7 @@ TEST_F(CoreTest, CancellingFreesItsBlocksAtOnceAndDisturbsNobody) {
   fixture_.step();
   EXPECT_EQ(goes->answers[0].reason, FinishReason::kCancelled);
   EXPECT_GE(fixture_.backend().cache().blocks_available(), all - 3);
-  fixture_.cancel(2);  // again, and for one that never was
+  fixture_.cancel(2);  // again, and for an id that never was
   fixture_.cancel(77);
   fixture_.run();
   EXPECT_EQ(stays->answers[0].reason, FinishReason::kLength);
@@ -212,7 +212,7 @@ TEST_F(CoreTest, TheRecordTellsTheTimesInOrder) {
 }
 
 TEST(CoreLimits, AFullQueueAndATenantsLimitsAreRefusedThroughTheSink) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   options.scheduler.sequences_max = 1;
   EngineFixture fixture(stories(), options, *kernels::available_sets().back());
   const TenantId tenant = fixture.tenants().add("acme", {.requests_queued = 1});
@@ -226,7 +226,7 @@ TEST(CoreLimits, AFullQueueAndATenantsLimitsAreRefusedThroughTheSink) {
 }
 
 TEST(CpuBackend, LowersTheContextToWhatTheCacheHolds) {
-  CpuBackendOptions options = small_backend();
+  BackendOptions options = small_backend();
   const auto whole =
       CpuBackend::create(stories().config(), stories().weights(), kernels::ref_set(), options);
   EXPECT_FALSE(whole.value()->context_asked().has_value());

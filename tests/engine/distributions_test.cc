@@ -1,5 +1,4 @@
-// What the engine measures, over a clock that stands still but for the runner: every figure is
-// known.
+// Tests the engine's histograms over a clock that only the runner moves: every figure is known.
 #include "engine/distributions.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +66,7 @@ class DistributionsTest : public testing::Test {
   std::optional<Core> core_;
 };
 
-// 40 tokens are two chunks of at most 32 rows: the first token comes with the second step.
+// 40 tokens are two chunks of at most 32: the first token comes with the second step.
 TEST_F(DistributionsTest, ASequencesTimesAreThoseOfItsSteps) {
   submit(1, 40, 3);
   clock_.advance_ns(5 * kMillisecond);
@@ -120,9 +119,9 @@ TEST_F(DistributionsTest, APromptOfSeveralSequencesCountsOnce) {
 TEST_F(DistributionsTest, LookupsAreCountedOncePerRequest) {
   submit(1, 40, 2);
   run();
-  submit(2, 40, 2);  // all but its last token is there
+  submit(2, 40, 2);  // all but its last token is cached
   run();
-  submit(3, 60, 2);  // 40 of the prompt's tokens are there
+  submit(3, 60, 2);  // 40 of the prompt's tokens are cached
   run();
   const LookupCounts& lookups = core_->counters().lookups;
   EXPECT_EQ(lookups.none, 1u);
@@ -151,12 +150,12 @@ TEST_F(DistributionsTest, EveryEndIsCountedByItsReason) {
   for (std::uint64_t id = 10; id < 20; ++id) submit(id, 10, 2);
   EXPECT_EQ(ended(FinishReason::kRefused), 2u);
   EXPECT_EQ(tenants_[TenantId(0)].use.requests_refused, 2u);
-  // A cancelled answer says nothing about how long answers take.
+  // A cancelled sequence says nothing about E2E latency.
   EXPECT_EQ(core_->distributions().total_s.read().count(), 2u);
 }
 
-// Three of the four places are taken by the first; the others want three as well.
-TEST_F(DistributionsTest, WhoWaitsIsKnownByWhatFor) {
+// The first request takes three of the four slots; the others want three as well.
+TEST_F(DistributionsTest, WaitingSequencesAreCountedByReason) {
   const sched::WaitingQueue& queue = core_->scheduler().waiting();
   const auto waiting = [&](sched::WaitReason reason) {
     return queue.by_reason()[static_cast<std::size_t>(reason)];

@@ -28,7 +28,7 @@ bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>
 }
 
 EngineFixture::EngineFixture(const model::Config& config, const model::Weights& weights,
-                             const CpuBackendOptions& options, const kernels::KernelSet& kernels) {
+                             const BackendOptions& options, const kernels::KernelSet& kernels) {
   auto backend = CpuBackend::create(config, weights, kernels, options);
   ASSERT(backend.ok(), "the backend fits the model");
   backend_ = std::move(backend).value();

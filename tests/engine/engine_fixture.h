@@ -1,17 +1,17 @@
-// A real model behind a core that tests drive by hand, and what its requests got.
+// The fixture has a real model behind a core that tests drive by hand, and keeps the replies.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/backends/cpu_backend.h"
 #include "engine/core.h"
-#include "engine/cpu_backend.h"
 #include "model/test_model.h"
 
 namespace pagoda::engine {
 
-// Keeps everything an answer reported.
+// TestSink keeps everything a sequence reported.
 class TestSink final : public ReplySink {
  public:
   struct Given {
@@ -48,17 +48,17 @@ class TestSink final : public ReplySink {
   std::vector<TokenScore> prompt_scores;
 };
 
-// Equal to the last bit.
+// True: the scores are equal to the last bit.
 bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>& b);
 
-// stories260K, read once.
+// Returns stories260K, read once.
 const model::TestModel& stories();
 
 class EngineFixture {
  public:
   EngineFixture(const model::Config& config, const model::Weights& weights,
-                const CpuBackendOptions& options, const kernels::KernelSet& kernels);
-  EngineFixture(const model::TestModel& model, const CpuBackendOptions& options,
+                const BackendOptions& options, const kernels::KernelSet& kernels);
+  EngineFixture(const model::TestModel& model, const BackendOptions& options,
                 const kernels::KernelSet& kernels)
       : EngineFixture(model.config(), model.weights(), options, kernels) {}
 

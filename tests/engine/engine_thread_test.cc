@@ -1,4 +1,5 @@
-// The engine's own thread: submissions from many, an orderly end, and sleep when idle.
+// Tests the engine's own thread: submissions from many threads, an orderly end, and sleep when
+// idle.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -42,7 +43,7 @@ class Waiter final : public ReplySink {
   int tokens_ = 0;
 };
 
-// Takes no more than so many tokens until it is told to.
+// SlowReader takes no more than so many tokens until it is told to.
 class SlowReader final : public ReplySink {
  public:
   explicit SlowReader(std::uint64_t most) : most_(most) {}
@@ -146,8 +147,8 @@ TEST_F(EngineThread, DroppingItCancelsWhatRuns) {
 }
 
 // The engine's thread is busy with an earlier message while a request arrives and the engine is
-// dropped: the request is answered all the same.
-TEST_F(EngineThread, DroppingItAnswersWhatIsStillInTheInbox) {
+// dropped: the request gets its end all the same.
+TEST_F(EngineThread, DroppingItEndsRequestsThatAreStillInTheInbox) {
   const auto waiter = std::make_shared<Waiter>();
   std::promise<void> busy;
   std::promise<void> dropping;
@@ -194,8 +195,9 @@ struct Lowered {
 
 class LoweredLimit : public EngineThread, public testing::WithParamInterface<Lowered> {};
 
-// What waits was taken under the limits of its time: it runs, alone, and nobody behind it waits for
-// ever. Rounds of the engine's loop are counted: it does not turn while nothing can be done.
+// Waiting requests were taken under the limits of their time: they run, alone, and no request
+// behind them waits for ever. The test counts rounds of the engine's loop: the loop sleeps while
+// nothing can be done.
 TEST_P(LoweredLimit, StopsNeitherWhoWaitsNorWhoComesLater) {
   std::atomic<std::uint64_t> rounds{0};
   options_.tenants = {{"anna", GetParam().before}};
@@ -260,7 +262,7 @@ TEST_F(EngineThread, PostedWorkSeesTheCache) {
   EXPECT_EQ(blocks, 4096u);
 }
 
-TEST_F(EngineThread, WhoDoesNotReadPausesAloneAndGoesOnWhenItReads) {
+TEST_F(EngineThread, ARequestWhoseReaderStopsPausesAloneAndGoesOnWhenItReads) {
   Engine engine(options_, cache_, runner_, clock_);
   const auto slow = std::make_shared<SlowReader>(10);
   ASSERT_TRUE(engine.submit(request(100), slow).ok());

@@ -1,4 +1,4 @@
-// Why a request's prompt was not all cached, as the engine tells it.
+// The engine explains why a request's prompt was not all cached.
 #include <gtest/gtest.h>
 
 #include "engine/engine_fixture.h"
@@ -8,8 +8,8 @@ namespace {
 
 using kv::MissReason;
 
-CpuBackendOptions small_backend() {
-  CpuBackendOptions options;
+BackendOptions small_backend() {
+  BackendOptions options;
   options.threads = 1;
   options.kv_bytes = 1 << 20;
   options.context_tokens = 256;
@@ -124,7 +124,7 @@ TEST_F(EngineExplains, ForWhomItMadeRoom) {
   EXPECT_EQ(misses().requests_evicted_for_others, 1u);
 }
 
-// Tenants may have several salts; one tenant is told of its own alone.
+// Tenants may have several salts; an explanation tells a tenant of its own salts alone.
 TEST_F(EngineExplains, ThatAnotherSaltOfTheTenantHasIt) {
   const sched::TenantId me = fixture_.tenants().add("me", {});
   const sched::TenantId you = fixture_.tenants().add("you", {});

@@ -1,5 +1,5 @@
 // Whatever happens around a request, its tokens and log-probabilities are those it gets alone: on
-// every kernel set, for every type of cached rows, for weights of every kind.
+// every kernel set, for every KV element, for weights of every kind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Requests that share beginnings, sample in every way, fork, and ask for log-probabilities.
+// Draws requests that share prefixes, sample in every way, fork, and ask for log-probabilities.
 std::vector<Request> draw_requests(const model::Config& config, std::size_t count,
                                    std::uint32_t shared_tokens, std::uint32_t new_tokens) {
   const auto text = model::random_tokens(config, shared_tokens, 11);
@@ -41,31 +41,30 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
   return requests;
 }
 
-// What computes a model, and what its rows are kept as.
+// KernelConfig is a kernel set and a KV element.
 struct KernelConfig {
   const kernels::KernelSet* set = kernels::available_sets().back();
   std::optional<kv::memory::Element> element = {};
 };
 
-CpuBackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
-                                  std::uint32_t block_tokens,
-                                  const KernelConfig& kernel_config = {}) {
-  CpuBackendOptions options;
+BackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
+                               std::uint32_t block_tokens, const KernelConfig& kernel_config = {}) {
+  BackendOptions options;
   options.threads = 2;
   options.kv_element = kernel_config.element;
   options.block_tokens = block_tokens;
   options.scheduler.sequences_max = 8;
   options.scheduler.batched_tokens_max = 64;
-  // The page size is the decoder's to know: ask one that has next to nothing.
+  // Only the decoder knows the page size: the test asks one with next to no memory.
   options.kv_bytes = 1 << 20;
   const auto probe = CpuBackend::create(model.config, model.weights, *kernel_config.set, options);
   options.kv_bytes = kv_blocks * probe.value()->page_layout().page_bytes();
   return options;
 }
 
-// What each request gets when it is all there is: one at a time, nothing cached, whole prompts.
+// Returns what each request gets alone: one at a time, nothing cached, whole prompts.
 std::vector<std::shared_ptr<TestSink>> answers_alone(const model::ModelParts& model,
-                                                     CpuBackendOptions options,
+                                                     BackendOptions options,
                                                      const std::vector<Request>& requests,
                                                      const KernelConfig& kernel_config = {}) {
   options.threads = 1;
@@ -104,7 +103,7 @@ std::uint64_t preemptions_of(const std::vector<std::shared_ptr<TestSink>>& answe
   return sum;
 }
 
-// How a mix of requests is computed: threads, and rows of a step.
+// Way says how a mix of requests is computed: threads, and tokens of a step.
 struct Way {
   std::size_t threads;
   std::uint32_t rows;
@@ -112,16 +111,16 @@ struct Way {
 constexpr Way kWays[] = {{1, 9}, {2, 64}, {3, 9}, {5, 64}, {8, 9}};
 constexpr Way kFewWays[] = {{3, 64}, {8, 9}};
 
-// Blocks of the same tokens that were computed twice.
+// Joins counts blocks of the same tokens that were computed twice.
 struct Joins {
   std::uint64_t count = 0;
   std::uint64_t different = 0;
 };
 
-// All at once, in small chunks, by threads of every number; the second round finds the first one
-// cached. How often somebody was preempted.
+// Runs all requests at once, in small chunks, by threads of every number; the second round finds
+// the first one cached. Returns the number of preemptions.
 std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>& requests,
-                      CpuBackendOptions options, const KernelConfig& kernel_config = {},
+                      BackendOptions options, const KernelConfig& kernel_config = {},
                       std::span<const Way> ways = kWays) {
   const auto alone = answers_alone(model, options, requests, kernel_config);
   Joins joins;
@@ -138,7 +137,7 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
     for (int round = 0; round < 2; ++round) {
       std::vector<std::shared_ptr<TestSink>> got;
       for (const Request& request : requests) got.push_back(fixture.submit(request));
-      // One that nobody waits for: it comes and goes among them.
+      // This request is cancelled: it comes and goes among the others.
       const auto gone = fixture.submit(requests.front());
       for (int i = 0; i < 4; ++i) fixture.step();
       fixture.cancel(requests.size() * (static_cast<std::uint64_t>(round) + 1) +
@@ -191,7 +190,7 @@ std::vector<MixCase> all_mixes() {
   };
   std::vector<MixCase> mixes;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    // Plain and slow; its bits are those of the other sets of its numerics.
+    // The set is plain and slow; its bits are those of the other sets of its numerics.
     if (set == &kernels::ref_set(kernels::Numerics::kInt8Bf16)) continue;
     for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
       mixes.push_back({{"stories260K"}, {set, element}});
@@ -207,7 +206,7 @@ std::vector<MixCase> all_mixes() {
 
 class EveryKernelConfig : public testing::TestWithParam<MixCase> {};
 
-// Little memory: some are preempted.
+// Memory is short: some requests are preempted.
 TEST_P(EveryKernelConfig, NothingChangesAnOutput) {
   const model::AnyModel model(GetParam().model);
   const KernelConfig& kernel_config = GetParam().kernel_config;
@@ -220,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, EveryKernelConfig, testing::ValuesIn(all_mixes()
 TEST(EngineInvariance, DefaultModel) {
   REQUIRE_DEFAULT_MODEL();
   const model::TestModel model(default_model_path());
-  CpuBackendOptions options = backend_options(40, model, 16);
+  BackendOptions options = backend_options(40, model, 16);
   options.kv_bytes = 13ull << 20;
   const auto requests = draw_requests(model.config(), 8, 100, 12);
   const auto alone = answers_alone(model, options, requests);
@@ -231,10 +230,10 @@ TEST(EngineInvariance, DefaultModel) {
   expect_same(got, alone);
 }
 
-// The core with one request is generate_single(): two implementations of one request agree.
+// The core with one request gives what generate_single() gives: two implementations agree.
 TEST(EngineInvariance, AloneIsSingleSequence) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
-  const CpuBackendOptions options = backend_options(400, model, 16);
+  const BackendOptions options = backend_options(400, model, 16);
   auto requests = draw_requests(model.config(), 6, 60, 30);
   std::erase_if(requests, [](const Request& request) {
     return request.sampling.n > 1 || request.sampling.repetition_penalty != 1.0f;

@@ -1,6 +1,6 @@
-// Queries, keys and values that the cache's element has no number for end their request with an
-// error: nothing of them is published, nobody beside them notices, and nothing is left out in
-// silence. On every kernel set and for every element.
+// Queries, keys and values that are out of range of the cache's element end their request with an
+// error: none of them is published, no request beside them notices, and none is left out in
+// silence. The tests run on every kernel set and for every element.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -45,13 +45,13 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-constexpr std::uint32_t kChunk = 12;  // the marked token is not in a prompt's last one
+constexpr std::uint32_t kChunk = 12;  // the marked token is not in a prompt's last chunk
 
 class KvRange : public testing::TestWithParam<Case> {
  protected:
   EngineFixture fixture() const { return fixture(model_); }
   EngineFixture fixture(const MarkedModel& model) const {
-    CpuBackendOptions options;
+    BackendOptions options;
     options.threads = 2;
     options.block_tokens = 8;
     options.kv_element = GetParam().element;
@@ -74,7 +74,7 @@ class KvRange : public testing::TestWithParam<Case> {
     request.sampling = same.sampling;
     return generate_single(decoder, request, clock_);
   }
-  // Whether the element has no number for what is marked.
+  // True: the marked value is out of range of the element.
   static bool is_out_of_range() {
     return GetParam().beyond_all || GetParam().element == Element::kF16;
   }
@@ -113,8 +113,8 @@ TEST_P(KvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyElse)
   }
 }
 
-// In a model of one layer nobody but the marked token itself sees its query: all logits that an
-// answer is chosen by are finite.
+// In a model of one layer only the marked token itself sees its query: all logits that tokens are
+// sampled by are finite.
 TEST_P(KvRange, ARequestAloneEndsAsTheEngineEndsIt) {
   const model::SeededModel one_layer({.layers = 1, .vocabulary = 96});
   const MarkedModel shallow(one_layer, GetParam().part, excess_);

@@ -1,4 +1,5 @@
-// Computes like another runner until launch number `loses_at`, which a device does not survive.
+// LosingRunner computes like another runner until launch number `loses_at`, which the device does
+// not survive.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ class LosingRunner final : public Runner {
     return inner_.collect();
   }
 
-  // Counted from 1.
+  // Launches count from 1.
   void lose_at(std::uint64_t launch) { loses_at_ = launch; }
   std::uint64_t launches() const { return launches_; }
 
@@ -36,7 +37,7 @@ class LosingRunner final : public Runner {
   std::atomic<std::uint64_t> loses_at_{UINT64_MAX};
 };
 
-// Chooses token 1, one launch ahead, as a device does.
+// AheadRunner samples token 1, one launch ahead, as a device does.
 class AheadRunner final : public Runner {
  public:
   std::uint32_t launches_ahead() const override { return 1; }

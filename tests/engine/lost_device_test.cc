@@ -1,4 +1,4 @@
-// What computes is lost: requests end at once and say why, nobody hangs, nothing is published.
+// The device is lost: requests end at once and say why, none hangs, nothing is published.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -43,14 +43,14 @@ struct Fixture {
   std::uint64_t requests = 0;
 };
 
-// Every launch of three requests' life may be the one.
+// The device is lost at each launch of three requests' life in turn.
 template <class Computing>
 void lose_at_every_launch() {
   std::uint64_t launches = 0;
   for (std::uint64_t at = 1; at == 1 || at <= launches; ++at) {
     Computing computing;
     Fixture fixture(computing);
-    if (at == 1) {  // the whole way, once
+    if (at == 1) {  // all launches, once
       Computing other;
       Fixture whole(other);
       whole.submit(0);
@@ -88,7 +88,7 @@ void lose_at_every_launch() {
 TEST(LostDevice, EveryRequestEndsWhicheverLaunchItIs) { lose_at_every_launch<NullRunner>(); }
 TEST(LostDevice, EveryRequestEndsAlsoOneLaunchAhead) { lose_at_every_launch<AheadRunner>(); }
 
-TEST(LostDevice, RowsOfALaunchThatWasLostAreNotPublished) {
+TEST(LostDevice, TokensOfALostLaunchAreNotPublished) {
   NullRunner computing;
   Fixture fixture(computing);
   fixture.losing.lose_at(1);

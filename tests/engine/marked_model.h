@@ -1,4 +1,4 @@
-// A model of which one token has a query, key or value that a cache's element has no number for.
+// In a MarkedModel one token has a query, key or value that is out of range of a cache's element.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace pagoda::engine {
 
 inline constexpr std::uint32_t kMarkedToken = 50;
-inline constexpr std::size_t kMarkedAt = 20;  // in the prompt that has it
+inline constexpr std::size_t kMarkedAt = 20;  // position in the prompt that has it
 
 enum class Part { kQuery, kKey, kValue };
 
-// Factors whose product goes beyond fp16 alone, or beyond all.
+// Excess holds factors whose product goes beyond fp16 alone, or beyond every element.
 struct Excess {
   float norm;
   float weight;
@@ -25,9 +25,9 @@ struct Excess {
 inline constexpr Excess kBeyondFp16 = {1e3f, 1e3f};
 inline constexpr Excess kBeyondAll = {1e30f, 1e10f};
 
-// The given model, with one column of the embedding that only the marked token has, and which
-// reaches nothing but one dimension of the last head of the first layer's queries, keys or values.
-// Does not move: the weights point into it.
+// MarkedModel is the given model with one column of the embedding that only the marked token has,
+// and which reaches nothing but one dimension of the last head of the first layer's queries, keys
+// or values. It does not move: the weights point into it.
 class MarkedModel {
  public:
   MarkedModel(const model::ModelParts& of, Part part, Excess excess)
@@ -54,7 +54,7 @@ class MarkedModel {
   operator model::ModelParts() const { return {config_, weights_}; }
 
  private:
-  // The matrix becomes floats of our own.
+  // Converts the matrix to floats of our own.
   float* copy(kernels::WeightMatrix& matrix) {
     std::vector<float>& values = matrices_.emplace_back(matrix.rows * matrix.columns);
     for (std::size_t row = 0; row < matrix.rows; ++row) {
@@ -73,7 +73,7 @@ class MarkedModel {
   std::deque<std::vector<float>> matrices_;
 };
 
-// A prompt with the marked token, or the same without.
+// Makes a prompt with the marked token, or the same without.
 inline Request marked_request(const model::Config& config, bool marked) {
   Request request;
   request.prompt = model::random_tokens(config, 48, 3);

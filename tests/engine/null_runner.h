@@ -1,4 +1,4 @@
-// Computes nothing and always chooses the same token: what is left is the engine itself.
+// NullRunner computes nothing and always samples the same token: what is left is the engine itself.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ class NullRunner final : public Runner {
   std::uint64_t launches_ = 0;
 };
 
-// A sink that does not listen.
+// DeafSink ignores its replies.
 class DeafSink final : public ReplySink {
  public:
   void on_token(std::uint32_t, const OutputToken&) override { ++tokens_; }

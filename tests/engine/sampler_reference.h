@@ -1,5 +1,5 @@
-// The sampler once more, as plainly as it can be said: every token in a list, sorted; sums by loops
-// over all of it. No kernel set, no blocks, no shortcuts.
+// The reference is the sampler as plain as possible: every token in a list, sorted; sums by loops
+// over the whole list. It has no kernel set, no blocks, no shortcuts.
 #pragma once
 
 #include <algorithm>

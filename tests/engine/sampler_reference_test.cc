@@ -1,4 +1,4 @@
-// The sampler against its plain reference, token for token, with every kernel set.
+// Compares the sampler with its plain reference, token for token, with every kernel set.
 #include "engine/sampler_reference.h"
 
 #include <gtest/gtest.h>

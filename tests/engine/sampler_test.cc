@@ -26,7 +26,7 @@ TokenId sample_one(const SamplingState& state, const std::vector<float>& logits,
   return sample(logits, state, scratch, position).value().token;
 }
 
-// How often each token is drawn over many positions.
+// Counts how often each token is drawn over many positions.
 std::map<std::uint32_t, int> draw(const SamplingParams& options, const std::vector<float>& logits,
                                   int draws = 20000) {
   const SamplingState state(options, {});
@@ -84,8 +84,8 @@ TEST(Sampler, MinPDropsWhatIsFarBelowTheBest) {
   EXPECT_EQ(draw({.temperature = 1.0f, .min_p = 1.0f}, kLogits, 2000).size(), 1u);
 }
 
-// Pearson's statistic of the draws against the probabilities of the tokens that may come, in
-// double. With d degrees of freedom it has mean d and variance 2 d.
+// Computes Pearson's statistic of the draws against the probabilities of the allowed tokens, in
+// double. With d degrees of freedom the statistic has mean d and variance 2 d.
 double chi_square(const std::map<std::uint32_t, int>& counts, const std::map<int, double>& odds,
                   int draws) {
   double total = 0;
@@ -198,7 +198,7 @@ TEST(Sampler, TheRequestsSampledBeforeWithTheSameScratchChangeNothing) {
 }
 
 TEST(Sampler, PenaltiesMoveLogitsAsWorkedByHand) {
-  // Tokens 0 and 1 are in the prompt, 1 twice and 2 once in the answer. With repetition 2,
+  // Tokens 0 and 1 are in the prompt, 1 twice and 2 once in the output. With repetition 2,
   // frequency 0.5 and presence 0.25:
   //   0: 3 / 2 = 1.5             1: -1 * 2 - 2 * 0.5 - 0.25 = -3.25
   //   2: 4 / 2 - 0.5 - 0.25 = 1.25                3: 1.4
@@ -211,7 +211,7 @@ TEST(Sampler, PenaltiesMoveLogitsAsWorkedByHand) {
   EXPECT_EQ(sample_one(state, {2.7f, -1, 4, 1.4f}), TokenId(3)) << "1.35 is below 1.4";
   EXPECT_EQ(sample_one(state, {2.7f, -1, 4, 1.2f}), TokenId(0)) << "1.35 is above 1.25";
   EXPECT_EQ(sample_one(state, {2.7f, -1, 4.5f, 1.2f}), TokenId(2)) << "1.5 is above 1.35";
-  // Token 1 alone: -3.25 must beat what is put beside it.
+  // Token 1 is checked alone: -3.25 must beat the logits beside it.
   EXPECT_EQ(sample_one(state, {-1.7f, -1, -2, -3.3f}), TokenId(1));  // -3.4 -3.25 -4.75 -3.3
   EXPECT_EQ(sample_one(state, {-1.7f, -1, -2, -3.2f}), TokenId(3));
 }

@@ -1,4 +1,4 @@
-// Batches are decoded by nlohmann's MessagePack and held against vLLM's schema.
+// The test decodes batches by nlohmann's MessagePack and compares them with vLLM's schema.
 #include "events/batch_encoder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Names whose number in events is known: all bytes are zero but the last.
+// Makes a hash whose number in events is known: all bytes are zero but the last.
 kv::BlockHash name_of(std::uint8_t number) {
   kv::BlockHash name = {};
   name.digest.back() = std::byte{number};
@@ -143,7 +143,7 @@ TEST(BatchEncoder, ArraysHaveEveryFieldInOrder) {
       ["AllBlocksCleared"]], 0, "0123456789abcdef"])"));
 }
 
-TEST(BatchEncoder, HashesMayBeWholeNames) {
+TEST(BatchEncoder, HashesMayHaveAllTheirBytes) {
   EncoderOptions options;
   options.int_block_hashes = false;
   Encoded encoded(options);

@@ -20,7 +20,7 @@ std::string written(Write&& write) {
 }
 
 TEST(MsgpackWriter, WritesTheSpecificationsExample) {
-  // {"compact": true, "schema": 0}
+  // The example is {"compact": true, "schema": 0}.
   const std::string bytes = written([](MsgpackWriter& writer) {
     writer.map(2);
     writer.text("compact");

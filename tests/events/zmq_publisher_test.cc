@@ -1,5 +1,6 @@
-// The publisher between a ring and real sockets. What it says to subscribers that keep up is
-// tested against the server (tests/server/wire/events_test.py); here is what seldom happens.
+// Runs the publisher between a ring and real sockets. Its messages to subscribers that keep up are
+// tested against the server (tests/server/wire/events_test.py); these tests cover what seldom
+// happens.
 #include <gtest/gtest.h>
 #include <zmq.h>
 
@@ -21,12 +22,12 @@ namespace {
 using Json = nlohmann::json;
 
 struct Message {
-  std::string kind;  // or the topic
+  std::string kind;  // kind of message, or the topic
   std::uint64_t sequence;
   Json payload;
 };
 
-// A client's socket; frames before the kind are left out.
+// Client is a client's socket; frames before the kind are left out.
 class Client {
  public:
   Client(int type, const std::string& endpoint)
@@ -80,7 +81,7 @@ kv::CacheEvent stored(std::uint8_t number) {
   return event;
 }
 
-// The test's thread is the owner of the ring.
+// The test's thread owns the ring.
 class PublisherTest : public testing::Test {
  protected:
   void start(std::uint64_t ring_events) {
@@ -122,7 +123,7 @@ TEST_F(PublisherTest, ALossIsAHoleInTheNumbersOfBatches) {
   start(4);
   for (std::uint8_t i = 0; i < 9; ++i) ring_->push(stored(i));
   publish();
-  // Until the loss was read.
+  // Waits until the publisher has read the loss.
   wait_until([&] { return ring_->room() == 4; });
   ring_->push(stored(100));
   publish();
@@ -147,7 +148,8 @@ TEST_F(PublisherTest, ASnapshotBeginsAnewWhenEventsWereLost) {
   EXPECT_EQ(client.receive().kind, "snapshot-begin");
   wait_for_asks(1, 1);
   for (std::uint8_t i = 0; i < 9; ++i) ring_->push(stored(i));
-  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});  // of the old one, and lost like others
+  ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});  // the end of the old snapshot, lost
+                                                            // like the other events
   publish();
   wait_for_asks(2, 1);
   ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
@@ -173,7 +175,7 @@ TEST_F(PublisherTest, WhatChangesDuringASnapshotIsInItAndInTheBatchesBeforeItsEn
   ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
   ring_->push(stored(1));
   ring_->push({.kind = kv::CacheEventKind::kSnapshotEnd});
-  ring_->push(stored(2));  // after it
+  ring_->push(stored(2));  // an event after the snapshot
   publish();
   EXPECT_EQ(client.receive().kind, "snapshot-begin");
   const Message part = client.receive();
@@ -199,7 +201,7 @@ TEST_F(PublisherTest, AClientThatGoesAwayDoesNotHinderTheNext) {
   Client client(ZMQ_DEALER, publisher_->replay_endpoint());
   client.ask("get-snapshot");
   ring_->push({.kind = kv::CacheEventKind::kSnapshotBegin});
-  // A snapshot without an end, until it is noticed that nobody listens.
+  // The snapshot has no end, until the publisher notices that nobody listens.
   kv::CacheEvent present = stored(1);
   present.kind = kv::CacheEventKind::kPresent;
   for (std::uint64_t slices = 0; firsts_ < 2 && slices < 50; ++slices) {
@@ -218,11 +220,11 @@ TEST_F(PublisherTest, AClientThatGoesAwayDoesNotHinderTheNext) {
 TEST_F(PublisherTest, TheEndSendsWhatWasHandedOver) {
   start(16);
   Client client(ZMQ_SUB, publisher_->endpoint());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until it is known
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the client is known then
   ring_->push(stored(1));
-  ring_->publish();  // nobody is woken
+  ring_->publish();  // the publisher is not woken
   publisher_->stop();
-  // The publisher's first word, that all was cleared, may have come after the client was known.
+  // The publisher's first message, that all was cleared, may have come after the client was known.
   Message message = client.receive();
   if (message.sequence == 0) message = client.receive();
   EXPECT_EQ(message.sequence, 1u);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes corpus/page_record (a byte of flags, then a record) and corpus/dialect (a byte for kind and
+"""Writes corpus/page_record (a byte of flags, then a record) and corpus/protocol (a byte for kind and
 pieces, then replies).
 
     tests/fuzz/make_store_corpus.py
@@ -59,5 +59,5 @@ def write(folder, inputs):
 
 
 write("page_record", RECORDS)
-write("dialect", [bytes([4 * i % 128]) + data for i, data in enumerate(REDIS)]
+write("protocol", [bytes([4 * i % 128]) + data for i, data in enumerate(REDIS)]
       + [bytes([4 * i % 128 + 1]) + data for i, data in enumerate(MEMCACHED)])

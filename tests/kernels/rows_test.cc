@@ -249,9 +249,9 @@ TEST(StoreKv, TheFirstThatIsNotFiniteRoundsToInfinityAndTheOneBeforeDoesNot) {
     const float half = first_infinite(numerics, Element::kF16);
     EXPECT_EQ(float_from_fp16(fp16_from_float(half)), infinity);
     EXPECT_EQ(float_from_fp16(fp16_from_float(std::nextafter(half, 0.0f))), 65504.0f);
-    const float brain = first_infinite(numerics, Element::kBF16);
-    EXPECT_EQ(float_from_bf16(bf16_from_float(brain)), infinity);
-    EXPECT_TRUE(std::isfinite(float_from_bf16(bf16_from_float(std::nextafter(brain, 0.0f)))));
+    const float overflows = first_infinite(numerics, Element::kBF16);
+    EXPECT_EQ(float_from_bf16(bf16_from_float(overflows)), infinity);
+    EXPECT_TRUE(std::isfinite(float_from_bf16(bf16_from_float(std::nextafter(overflows, 0.0f)))));
     EXPECT_EQ(std::nextafter(first_infinite(numerics, Element::kE4M3), 0.0f), 448.0f * 128);
   }
   EXPECT_EQ(first_infinite(Numerics::kInt8Bf16, Element::kF32),

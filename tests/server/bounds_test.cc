@@ -155,7 +155,7 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   const auto* const refused = std::get_if<HttpReply>(&more.back());
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
-  EXPECT_THAT(refused->body, HasSubstr("--max-request-memory-bytes"));
+  EXPECT_THAT(refused->body, HasSubstr("max_request_memory_bytes"));
   EXPECT_LE(memory.bytes_held(), 2 * kMiB);
   more.clear();
   EXPECT_EQ(fixture().post(kPath, body).status, 200);
@@ -169,8 +169,19 @@ TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
   const std::uint64_t most = memory.bytes_max();
   Json body = {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}, {"logprobs", 5}};
   memory.set_max(16 << 10);
-  EXPECT_EQ(fixture().post(kPath, body).status, 503);
+  const HttpReply alone = fixture().post(kPath, body);
+  EXPECT_EQ(alone.status, 400) << "no wait would help";
+  EXPECT_EQ(error_of(alone)["code"], "request_too_large");
   EXPECT_EQ(memory.bytes_held(), 0u);
+  memory.set_max(most);
+  {
+    ByteBudget::Hold others(memory);
+    ASSERT_TRUE(others.resize(most - (16 << 10)));
+    const HttpReply beside = fixture().post(kPath, body);
+    EXPECT_EQ(beside.status, 503) << "others may end";
+    EXPECT_EQ(error_of(beside)["code"], "out_of_request_memory");
+  }
+  memory.set_max(16 << 10);
   fixture().stream(kPath, body);
   memory.set_max(most);
   EXPECT_EQ(fixture().post(kPath, body).status, 200);
@@ -341,10 +352,19 @@ TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
       {"/cache/explain", R"({"prompt":"Once","padding":[)" + values + "]}"}};
   for (const auto& [path, body] : bodies) {
     const HttpReply reply = fixture().post_text(path, body);
-    EXPECT_EQ(reply.status, 503) << path << body.substr(0, 90);
-    EXPECT_THAT(reply.body, HasSubstr("out_of_request_memory")) << path;
+    EXPECT_EQ(reply.status, 400) << path << body.substr(0, 90);
+    EXPECT_THAT(reply.body, HasSubstr("request_too_large")) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
   }
+  memory.set_max(most);
+  for (const auto& [path, body] : bodies) {
+    ByteBudget::Hold others(memory);
+    ASSERT_TRUE(others.resize(most - 2 * kMiB));
+    const HttpReply reply = fixture().post_text(path, body);
+    EXPECT_EQ(reply.status, 503) << path << body.substr(0, 90);
+    EXPECT_THAT(reply.body, HasSubstr("out_of_request_memory")) << path;
+  }
+  memory.set_max(2 * kMiB);
   EXPECT_EQ(fixture().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status, 200);
   memory.set_max(most);
   for (const auto& [path, body] : bodies) {

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "cli/loaded_model.h"
-#include "engine/cpu_backend.h"
+#include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/router.h"
@@ -40,7 +40,7 @@ class StoryFixture {
     model_ =
         cli::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
             .value();
-    engine::CpuBackendOptions sizes;
+    engine::BackendOptions sizes;
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;
     sizes.retain_share = 0.25;

@@ -21,7 +21,7 @@ std::string text_of(std::span<const TokenId> tokens) {
   return text;
 }
 
-// Gathers what a request gets and holds it against the truth.
+// Witness gathers the replies of a request and compares them with the expected ones.
 class Witness final : public engine::ReplySink {
  public:
   Witness(const engine::Request& request, std::uint64_t number, std::uint64_t tokens_max,
@@ -182,7 +182,7 @@ class Simulation {
         space_known_ = true;
         core_->set_space({});
       }
-      // What is idle goes, as in a restart: only tiers have it then.
+      // Idle blocks are evicted, as in a restart: then only tiers have them.
       if (!stores_.empty() && dice_.one_in(6)) cache_.clear();
       const bool worked = core_->step();
       const bool moving = core_->awaits_pages();
@@ -216,7 +216,7 @@ class Simulation {
                       text_of(request.prompt), request.sampling.n, request.tenant.value(),
                       request.priority, checked.ok() ? "" : " — " + checked.error().message));
     if (!checked.ok()) return;
-    // Who was removed and stays away leaves nothing.
+    // A tenant that was removed and stays away leaves nothing.
     if (removal_ == Removal::kEnded && request.tenant == kRemoved) return;
     const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
     auto witness = std::make_shared<Witness>(request, index, context, setup_.model);
@@ -243,7 +243,7 @@ class Simulation {
 
   bool is_removing() const { return removal_ == Removal::kBegun || removal_ == Removal::kGone; }
 
-  // Each act in a step of its own: much happens between them.
+  // Each act of the removal has a step of its own: much happens between the acts.
   void remove_tenant_due(SimOutcome& outcome) {
     const kv::OwnerId owner(kRemoved.value());
     if (removal_ == Removal::kNone) {
@@ -264,7 +264,7 @@ class Simulation {
     }
   }
 
-  // What a tenant that was removed still has that others than its running requests could find.
+  // Describes what is left of a removed tenant that others than its running requests could find.
   std::string left_of_removed() const {
     if (removal_ != Removal::kEnded) return {};
     const kv::OwnerId owner(kRemoved.value());
@@ -282,7 +282,7 @@ class Simulation {
     return {};
   }
 
-  // A stop writes everything that is worth it.
+  // A clean stop writes everything that is worth it.
   std::string failure_after_a_stop() {
     if (removal_ != Removal::kEnded) return {};
     if (cache_.blocks_retired(kv::OwnerId(kRemoved.value())) > 0) {
@@ -293,7 +293,7 @@ class Simulation {
     return left_of_removed();
   }
 
-  // What nobody owns may be overwritten at any moment.
+  // Blocks that nobody owns may be overwritten at any moment.
   void spoil_free_blocks() {
     for (std::uint32_t i = 0; i < cache_.pool().blocks(); ++i) {
       const kv::BlockId block(i);
@@ -312,13 +312,13 @@ class Simulation {
       if (!witness->failure().empty()) return witness->failure();
     }
     if (const std::string left = left_of_removed(); !left.empty()) return left;
-    // A broken row is to be seen in an answer: sabotage shows what those tell alone.
+    // A broken page is to be seen in a sequence: under sabotage the sequences alone must tell.
     const bool sabotaged =
         options_.sabotage != Sabotage::kNone || options_.store_sabotage != StoreSabotage::kNone;
     return sabotaged ? std::string() : wrong_page(cache_, runner_);
   }
 
-  // Long after the last request: every grant has ended.
+  // The check comes long after the last request: every grant has ended.
   std::string failure_at_the_end() {
     clock_.advance_ns(setup_.retain_ns_max);
     for (std::uint32_t i = 0; i <= setup_.cache.blocks / 64; ++i) core_->step();
@@ -326,7 +326,7 @@ class Simulation {
     return curve_failure();
   }
 
-  // Every request that ran asked for its prompt once, however often it was preempted.
+  // Every request that ran looked its prompt up once, however often it was preempted.
   std::string curve_failure() const {
     if (!setup_.cache.live_curve || !setup_.cache.share) return "";
     std::uint64_t asked = 0;
@@ -405,7 +405,7 @@ class Simulation {
   std::vector<std::unique_ptr<SimStore>> stores_;
   bool space_known_ = false;
   Removal removal_ = Removal::kNone;
-  std::size_t next_change_ = 0;  // of the limits that change
+  std::size_t next_change_ = 0;  // index of the next limit change
   std::map<std::size_t, std::shared_ptr<Witness>> witnesses_;
   std::optional<engine::Core> core_;
 };

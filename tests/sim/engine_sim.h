@@ -1,6 +1,7 @@
-// A whole engine in one seed: core, scheduler and cache over the toy model and a virtual clock.
-// Requests arrive, share prefixes, fork, are cancelled, run out of time and out of blocks; every
-// answer must equal that of its request alone, and every invariant hold after every step.
+// Simulates a whole engine from one seed: core, scheduler and cache over the toy model and a
+// virtual clock. Requests arrive, share prefixes, fork, are cancelled, run out of time and out of
+// blocks; every sequence must equal that of its request alone, and every invariant must hold after
+// every step.
 #pragma once
 
 #include <array>
@@ -22,28 +23,28 @@ struct SimOptions {
   std::uint64_t seed = 0;
   Sabotage sabotage = Sabotage::kNone;
   StoreSabotage store_sabotage = StoreSabotage::kNone;
-  std::ostream* trace = nullptr;  // what happens, step by step
+  std::ostream* trace = nullptr;  // receives what happens, step by step
 };
 
 struct SimOutcome {
-  std::string failure;  // empty: all was well
+  std::string failure;  // empty: every check passed
   std::uint64_t steps = 0;
   std::uint64_t answers = 0;
-  std::uint64_t answers_whole = 0;  // ended on their own
+  std::uint64_t answers_whole = 0;  // sequences that ended on their own
   std::uint64_t preemptions = 0;
   std::uint64_t tokens_cached = 0;
   std::uint64_t forks = 0;
-  std::uint64_t pauses = 0;    // answers whose reader did not keep up, added up over steps
-  std::uint64_t retained = 0;  // requests whose wish was granted
+  std::uint64_t pauses = 0;    // sequences whose reader did not keep up, added up over steps
+  std::uint64_t retained = 0;  // requests whose retention was granted
   std::uint64_t retain_refused = 0;
-  std::array<std::uint64_t, kv::kMissReasons> reasons = {};  // answers explained, by reason
-  std::uint64_t tokens_loaded = 0;                           // from tiers
-  std::uint64_t pages_read = 0;                              // from tiers
+  std::array<std::uint64_t, kv::kMissReasons> reasons = {};  // sequences explained, by reason
+  std::uint64_t tokens_loaded = 0;                           // loaded from tiers
+  std::uint64_t pages_read = 0;                              // read from tiers
   std::uint64_t pages_written = 0;
   std::uint64_t tier_faults = 0;
-  std::uint64_t removals = 0;       // of a tenant
-  std::uint64_t pages_removed = 0;  // from tiers
-  std::uint64_t removals_late = 0;  // that waited for a page to be written
+  std::uint64_t removals = 0;       // removals of a tenant
+  std::uint64_t pages_removed = 0;  // removed from tiers
+  std::uint64_t removals_late = 0;  // removals that waited for a page to be written
   bool sabotaged = false;
 };
 

@@ -1,4 +1,4 @@
-// Seeds of the engine simulation. `sim_test --seed=N` replays one with a trace of every step.
+// Runs seeds of the engine simulation. `sim_test --seed=N` replays one with a trace of every step.
 #include "sim/engine_sim.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::uint64_t seeds() {
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6000;
 }
 
-TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
+TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   SimOutcome all;
   for (std::uint64_t seed = 0; seed < seeds(); ++seed) {
     const SimOutcome outcome = simulate({.seed = seed});
@@ -39,7 +39,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
     all.retain_refused += outcome.retain_refused;
     for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
   }
-  // The seeds must reach what they are there for.
+  // The seeds must reach the cases they are there for.
   EXPECT_GT(all.answers_whole, all.answers / 2);
   EXPECT_GT(all.preemptions, seeds() / 10);
   EXPECT_GT(all.tokens_cached, seeds());
@@ -64,7 +64,7 @@ TEST(EngineSim, EveryAnswerIsThatOfItsRequestAlone) {
 
 class SabotageShows : public testing::TestWithParam<Sabotage> {};
 
-// Not every broken row is read again, so one seed proves nothing; most must turn red.
+// Not every broken page is read again, so that one seed proves nothing; most must turn red.
 TEST_P(SabotageShows, InMostSeedsWhereItHappened) {
   std::uint64_t happened = 0;
   std::uint64_t seen = 0;

@@ -8,7 +8,7 @@
 namespace pagoda::sim {
 namespace {
 
-// Digests of the node's tokens, below those of all before them.
+// Returns digests of the node's tokens, below those of all tokens before them.
 std::vector<Digest> rows_of(const kv::PrefixTree& tree, kv::NodeId node) {
   std::vector<kv::NodeId> chain;
   for (kv::NodeId at = node; !tree.is_root(at); at = tree.parent(at)) chain.push_back(at);

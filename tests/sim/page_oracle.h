@@ -1,4 +1,4 @@
-// What pages must hold: the rows of the tokens that the tree says they have, all of them.
+// The oracle knows what pages must hold: all rows of the tokens that the tree says they have.
 #pragma once
 
 #include <string>

@@ -70,7 +70,7 @@ void draw_tiers(Dice& dice, SimSetup& setup) {
   if (dice.one_in(3)) setup.space_known_ns = static_cast<std::int64_t>(dice.between(1, 20000));
   setup.crossed = dice.one_in(3);
   if (!setup.crossed) return;
-  // Loads begin, and then their answers compute: pages come late or not at all.
+  // Loads begin, and then their tasks compute: pages come late or not at all.
   for (SimStoreOptions& store : setup.stores) {
     store.one_fails_in = static_cast<std::uint32_t>(dice.between(2, 6));
     store.latency_ns_max = 100000;
@@ -110,7 +110,7 @@ void draw_tenants(Dice& dice, SimSetup& setup) {
   }
 }
 
-// The longest context that fits the pool alone, beside a block that is being copied.
+// Returns the longest context that fits the pool alone, beside a block that is being copied.
 std::uint64_t context_that_fits(const SimSetup& setup) {
   const sched::BlockDemand demand = {
       .groups = setup.model.groups,
@@ -123,8 +123,8 @@ std::uint64_t context_that_fits(const SimSetup& setup) {
   return tokens;
 }
 
-// Whose the prompt's blocks are. `crossed`: the same tokens are public, salted, and public up to
-// somewhere, all at once.
+// Draws the owner of the prompt's blocks. `crossed`: the same tokens are public, salted, and public
+// up to somewhere, all at once.
 void draw_region(Dice& dice, bool crossed, engine::Request& request) {
   if (!crossed) {
     if (dice.one_in(4)) request.cache_salt = dice.one_in(2) ? "a" : "b";
@@ -157,7 +157,7 @@ engine::Request draw_request(Dice& dice, const SimSetup& setup,
   if (dice.one_in(8)) request.timeout_ns = static_cast<std::int64_t>(dice.between(1, 40000));
   if (dice.one_in(10)) request.sampling.prompt_logprobs = 0;
   request.explain = !dice.one_in(4);
-  if (dice.one_in(3)) {  // as much and as long as it may, now and then
+  if (dice.one_in(3)) {  // as much and as long as allowed, now and then
     request.retain = {.tokens = dice.between(1, request.prompt.size()),
                       .time_ns = static_cast<std::int64_t>(
                           dice.between(1, static_cast<std::uint64_t>(setup.retain_ns_max))),

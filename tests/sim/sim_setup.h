@@ -1,4 +1,4 @@
-// What a seed stands for: the machine and the requests that will come.
+// SimSetup is what a seed stands for: an engine's options and the requests that will come.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace pagoda::sim {
 
-// Numbers drawn one after another from a seed.
+// Dice draw numbers one after another from a seed.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
-  // Uniform in [low, high].
+  // Draws a number uniform in [low, high].
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + random_bits(seed_, 7, count_++) % (high - low + 1);
   }
@@ -29,11 +29,11 @@ class Dice {
   std::uint64_t count_ = 0;
 };
 
-// A tier (sim_store.h).
+// SimStoreOptions set up a tier (sim_store.h).
 struct SimStoreOptions {
   std::uint64_t pages_max = 100;
   std::int64_t latency_ns_max = 5000;
-  bool asks = false;                // questions take their time as well
+  bool asks = false;                // lookups take time as well
   std::uint32_t one_fails_in = 20;  // 0: none
   std::uint32_t operations_max = 64;
 };
@@ -55,16 +55,16 @@ struct SimSetup {
   ToyModel model;
   kv::CacheOptions cache;
   engine::CoreOptions core;
-  std::vector<sched::TenantLimits> tenants;  // beside tenant 0
-  std::vector<LimitChange> limit_changes;    // by time
+  std::vector<sched::TenantLimits> tenants;  // the tenants beside tenant 0
+  std::vector<LimitChange> limit_changes;    // ordered by time
   std::uint32_t launches_ahead = 0;
   std::vector<SimStoreOptions> stores;  // tiers outside the pool
-  std::int64_t space_known_ns = 0;      // before that pages have no address outside
+  std::int64_t space_known_ns = 0;      // pages have no address outside before this time
   bool crossed = false;                 // requests ask for the same tokens in several regions
   std::int64_t removal_ns = 0;          // when tenant 1 is removed everywhere; 0: never
   std::int64_t step_ns_max = 1000;
   std::int64_t retain_ns_max = 100'000;
-  std::vector<PlannedRequest> requests;  // by arrival
+  std::vector<PlannedRequest> requests;  // ordered by arrival
 };
 
 SimSetup draw_setup(std::uint64_t seed);

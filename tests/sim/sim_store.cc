@@ -53,7 +53,7 @@ kv::StoreReport SimStore::give(const kv::PageRead& read) {
     return {.ticket = read.ticket, .fault = kv::StoreFault::kForeign};
   }
   if (fails()) {
-    // As a device does: some of the bytes arrived.
+    // Some of the bytes have arrived, as a device may leave it.
     std::copy_n(found->second.bytes.begin(), read.page.size() / 2, read.page.begin());
     ++faults_;
     return {.ticket = read.ticket, .fault = kv::StoreFault::kDamaged};
@@ -92,7 +92,7 @@ kv::StoreReport SimStore::keep(const kv::PageWrite& write) {
 void SimStore::cancel(std::span<const kv::StoreTicket> tickets) {
   for (Operation& operation : running_) {
     const bool asked = std::find(tickets.begin(), tickets.end(), operation.ticket) != tickets.end();
-    if (!asked || !operation.is_read || dice_.one_in(3)) continue;  // some have begun
+    if (!asked || !operation.is_read || dice_.one_in(3)) continue;  // the read has begun
     operation.end = [ticket = operation.ticket] {
       return kv::StoreReport{.ticket = ticket, .fault = kv::StoreFault::kCancelled};
     };
@@ -101,7 +101,7 @@ void SimStore::cancel(std::span<const kv::StoreTicket> tickets) {
 }
 
 void SimStore::poll(std::vector<kv::StoreReport>& reports) {
-  // A report may be followed by others' operations: those that are due now, and no others.
+  // A report may be followed by operations of others: only those that are due now are taken.
   std::vector<Operation> due;
   const auto is_due = [&](const Operation& operation) {
     return operation.due_ns <= clock_.now_ns();

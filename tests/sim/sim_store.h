@@ -1,6 +1,6 @@
-// A tier of the simulation: keeps pages by name within a number of bytes, answers late and out of
-// order, loses, damages and refuses, all by seed. Bytes are copied when an operation ends, so that
-// whoever gives a page up too early is seen.
+// SimStore is a tier of the simulation: it keeps pages by key within a number of bytes, reports
+// late and out of order, loses, damages and refuses, all by seed. Bytes are copied when an
+// operation ends, so that a page which is released too early shows.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace pagoda::sim {
 
-// A broken promise, to see that it shows.
+// StoreSabotage is a broken promise; tests see that it shows.
 enum class StoreSabotage : std::uint8_t {
   kNone,
   kForeignPage,  // gives another page than the one asked for
@@ -42,7 +42,7 @@ class SimStore final : public kv::PageStore {
   Status flush(std::int64_t /*timeout_ns*/) override { return ok_status(); }
   kv::StoreStats stats() const override;
 
-  // The end of the world: what runs ends at once.
+  // Ends every running operation at once, for the end of the simulation.
   void hurry();
 
   void sabotage(StoreSabotage kind) { sabotage_ = kind; }

@@ -1,8 +1,8 @@
-// A model of a few lines whose answers depend on every row it reads.
+// ToyModel is a model of a few lines whose outputs depend on every row it reads.
 //
 // The row of a position holds a digest of the tokens up to it. The next token is computed from the
 // rows of the whole past (in a window group: of the window), read one by one through the block
-// table, so that one row that is stale, foreign, shifted or gone changes the answer.
+// table, so that one row that is stale, foreign, shifted or gone changes the output.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct ToyModel {
 
   static Digest row(Digest before, TokenId token) { return mix(before, token.value()); }
 
-  // What position `position` sees: `rows(group, p)` is the row of position p.
+  // Returns what position `position` sees: `rows(group, p)` is the row of position p.
   template <class Rows>
   Digest look(std::uint64_t position, Rows&& rows) const {
     Digest seen = position;
@@ -48,8 +48,8 @@ struct ToyModel {
     return TokenId(static_cast<std::uint32_t>(mix(seen, sample) % vocabulary));
   }
 
-  // The answer as it is without a cache, a batch or a scheduler. At most `tokens_max` tokens in
-  // all; an end token ends it.
+  // Generates the output without a cache, a batch or a scheduler. The sequence has at most
+  // `tokens_max` tokens; an end token ends it.
   std::vector<TokenId> generate_single(std::span<const TokenId> prompt, std::uint64_t sample,
                                        std::uint64_t tokens_max) const;
 };

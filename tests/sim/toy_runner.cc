@@ -110,7 +110,7 @@ void ToyRunner::break_something(Pending& pending) {
       pending.copies.pop_back();
       break;
     case Sabotage::kForeignBlock: {
-      // Two answers that read something: one gets the other's first block.
+      // Two sequences have read something: one gets the other's first block.
       Rows* first = nullptr;
       for (Rows& rows : pending.rows) {
         const bool reads = rows.first_position > 0 && model_.groups.front().window == 0;

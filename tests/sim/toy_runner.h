@@ -1,5 +1,5 @@
-// Computes the toy model over pages, as late as it may: a launch is worked off when it is
-// collected, so that whatever is given up too early is seen.
+// ToyRunner computes the toy model over pages, as late as allowed: a launch is computed when it is
+// collected, so that a block which is released too early shows.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace pagoda::sim {
 
-// A broken promise, to see that it shows.
+// Sabotage is a broken promise; tests see that it shows.
 enum class Sabotage : std::uint8_t {
   kNone,
   kStaleBlock,     // a copy is not done
-  kForeignBlock,   // a table names somebody else's block
+  kForeignBlock,   // a table names another sequence's block
   kShiftedRows,    // a copy is off by one row
   kFreedTooEarly,  // a block that a launch reads is overwritten
 };
@@ -31,12 +31,12 @@ class ToyRunner final : public engine::Runner {
   void launch(const engine::Launch& launch) override;
   engine::Collected collect() override;
 
-  // The bytes of a block's rows.
+  // Returns the bytes of a block's rows.
   std::span<std::byte> page(kv::BlockId block) {
     return std::as_writable_bytes(
         std::span(pages_).subspan(std::size_t{block.value()} * block_tokens_, block_tokens_));
   }
-  // [block]: does a launch that is not collected read or write it?
+  // [block]: true where a launch that is not collected reads or writes the block.
   std::vector<bool> blocks_touched() const;
   // Nobody owns the block: its rows become garbage at once.
   void spoil(kv::BlockId block);

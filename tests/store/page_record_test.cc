@@ -120,7 +120,7 @@ TEST_P(EveryRecord, SaysInItsHeadWhoseItIsAndHowLarge) {
   EXPECT_FALSE(read_head(std::string(kRecordHeadBytes, 'x')).has_value());
 }
 
-// The layout is what other servers read: these bytes were put together by hand from its drawing.
+// Other servers read this layout: these bytes were put together by hand from its drawing.
 TEST(OpenRecord, LiesAsDrawn) {
   kv::PageLabel label;
   label.owner.bytes.fill(std::byte{0xAA});
@@ -165,7 +165,7 @@ TEST(SealedRecord, IsForeignToEveryoneWithoutItsKeyAndAnOpenOneToWhoeverHasAKey)
   EXPECT_EQ(read_back(record_of(label, page), label, 100, &cipher), StoreFault::kForeign);
 }
 
-// What a record's drawing and that of a page's key say, done with nothing of ours.
+// Opens a record as its drawing and that of a page's key say, without our own code.
 bool opens(const std::string& record, const SecretKey& file_key, const kv::PageKey& page,
            std::size_t sealed_bytes) {
   std::string text = "pagoda page key 1";
@@ -192,7 +192,7 @@ bool opens(const std::string& record, const SecretKey& file_key, const kv::PageK
   return is_whole;
 }
 
-// So that the bound of 2^32 nonces a key is one of the times that a single page is written.
+// A key of its own bounds the nonces of a key, at most 2^32, by the writes of a single page.
 TEST(SealedRecord, HasAKeyOfItsPagesOwn) {
   SecretKey file_key;
   file_key.fill(std::byte{7});

@@ -1,4 +1,4 @@
-// Labels and pages by number, for tests.
+// Makes labels and pages by number, for tests.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A copier that tests hold up, let fail and count.
+// TestPageCopier is a copier that tests hold up, let fail and count.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ namespace pagoda::store {
 
 struct CopierControl {
   std::atomic<std::uint64_t> orders{0};
-  std::atomic<std::uint64_t> pages{0};       // moved
-  std::atomic<std::uint64_t> unordered{0};   // pages moved for which order() was not called
+  std::atomic<std::uint64_t> pages{0};       // pages copied
+  std::atomic<std::uint64_t> unordered{0};   // pages copied without a call of order()
   std::atomic<std::uint64_t> fail_calls{0};  // so many calls of copy() fail from now on
   std::atomic<bool> refuse_order{false};
   std::mutex mutex;
   std::condition_variable changed;
-  bool held = false;  // moves wait
+  bool held = false;  // true: copies wait
 
   void hold(bool on) {
     {

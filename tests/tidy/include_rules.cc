@@ -21,14 +21,16 @@ const std::vector<Arrows>& arrow_table() {
       {"gguf/", {"base/"}},
       {"device/", {"base/"}},
       {"store/", {"base/", "kv/"}},
-      {"kernels/", {"base/", "device/", "kv/memory/", "gguf/tensor_type.h"}},
+      {"kernels/", {"base/", "kv/memory/", "gguf/tensor_type.h"}},
+      {"kernels/cuda/", {"base/", "device/", "kernels/", "kv/memory/", "gguf/tensor_type.h"}},
       {"model/",
        {"base/", "device/", "gguf/", "kernels/ops.h", "kernels/cuda/ops.h", "kernels/cuda/digest.h",
         "kv/memory/"}},
       {"text/", {"base/", "gguf/"}},
       {"sched/", {"base/", "kv/"}},
-      {"engine/",
-       {"base/", "device/", "kernels/ops.h", "kernels/cuda/ops.h", "kv/", "model/", "sched/"}},
+      {"engine/", {"base/", "kernels/ops.h", "kv/", "model/decoder.h", "sched/"}},
+      {"engine/backends/",
+       {"base/", "device/", "engine/", "kernels/cuda/ops.h", "kv/", "model/", "sched/"}},
       {"events/", {"base/", "kv/events/", "kv/memory/cache_groups.h"}},
       {"server/",
        {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
@@ -168,7 +170,8 @@ std::vector<std::string> unused_arrows(const Sources& sources) {
 }
 
 Findings host_libraries_in_cuda(const SourceText& source, const Sources& sources) {
-  if (extension(source.path) != "cu") return {};
+  const std::string_view end = extension(source.path);
+  if (end != "cu" && end != "cuh") return {};
   Reach reach(sources);
   reach.follow(source, 0, source.path);
   return reach.take();

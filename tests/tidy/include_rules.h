@@ -24,7 +24,8 @@ Findings wrong_arrows(const SourceText& source);
 // and never does.
 std::vector<std::string> unused_arrows(const Sources& sources);
 
-// Host libraries that a .cu reaches through our own headers. `sources` holds every file by path.
+// Host libraries that a .cu or .cuh reaches through our own headers: generated .cu files include
+// a .cuh each. `sources` holds every file by path.
 Findings host_libraries_in_cuda(const SourceText& source, const Sources& sources);
 
 }  // namespace pagoda::tidy

@@ -36,6 +36,7 @@ TEST(IncludeRulesTest, ArrowsOfTheTablePass) {
   EXPECT_THAT(arrows("src/kv/memory/a.cc", "kv/memory/view.h"), IsEmpty());
   EXPECT_THAT(arrows("src/kernels/ref/a.cc", "gguf/tensor_type.h"), IsEmpty());
   EXPECT_THAT(arrows("src/model/a.cc", "kernels/ops.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/engine/backends/a.cc", "device/device.h"), IsEmpty());
   EXPECT_THAT(arrows("src/server/a.cc", "engine/reply.h"), IsEmpty());
   EXPECT_THAT(arrows("src/cli/size.cc", "gguf/file.h"), IsEmpty());
   EXPECT_THAT(arrows("src/cli/replay.cc", "cli/commands.h"), IsEmpty());
@@ -49,7 +50,9 @@ TEST(IncludeRulesTest, OtherArrowsFail) {
   EXPECT_EQ(arrows("src/kv/prefix/a.cc", "store/slab.h").size(), 1U);
   EXPECT_EQ(arrows("src/kernels/a.cc", "gguf/file.h").size(), 1U);
   EXPECT_EQ(arrows("src/kernels/a.cc", "kv/ids.h").size(), 1U);
+  EXPECT_EQ(arrows("src/kernels/ref/a.cc", "device/device.h").size(), 1U);
   EXPECT_EQ(arrows("src/model/a.cc", "kernels/select.h").size(), 1U);
+  EXPECT_EQ(arrows("src/engine/a.cc", "device/device.h").size(), 1U);
   EXPECT_EQ(arrows("src/sched/a.cc", "engine/engine.h").size(), 1U);
   EXPECT_EQ(arrows("src/server/a.cc", "engine/batch.h").size(), 1U);
   EXPECT_EQ(arrows("src/cli/replay.cc", "model/decoder.h").size(), 1U);
@@ -99,6 +102,7 @@ TEST(IncludeRulesTest, CudaFilesReachNoHostLibrary) {
   const std::string text = "#include \"base/plain.h\"\n#include \"base/printing.h\"\n";
   EXPECT_EQ(host_libraries_in_cuda(read_source("src/kernels/a.cu", text), sources),
             (Findings{{2, "src/kernels/a.cu -> base/printing.h -> base/fancy.h -> fmt/format.h"}}));
+  EXPECT_EQ(host_libraries_in_cuda(read_source("src/kernels/a.cuh", text), sources).size(), 1U);
   EXPECT_THAT(host_libraries_in_cuda(read_source("src/kernels/a.cc", text), sources), IsEmpty());
   EXPECT_EQ(host_libraries_in_cuda(read_source("src/kernels/b.cu", "#include <boost/asio.hpp>\n"),
                                    sources)

@@ -1,8 +1,8 @@
-// Pages of one waiting prompt on their way into the pool.
+// A Load brings the pages of one waiting prompt into the pool.
 //
-// A load is a kv::Sequence like that of a running task, but its rows come from stores: opened at
-// what the cache has, reserved, read into, committed block by block. What it commits is found by
-// everyone, and it holds it all until its sequence has opened it or has ended.
+// A load is a kv::Sequence like that of a running task, but stores fill its blocks: it is opened at
+// what the cache has, reserved, read into and committed block by block. Every request finds what a
+// load commits, and the load holds those blocks until its task has opened them or has ended.
 //
 //   blocks   0 … first        first … end                       end …
 //            the pool has     stores have what is seen of it    nobody has
@@ -10,8 +10,8 @@
 //   Lookup -> Reading -> Held
 //      \-> Rested: stores had no more than the pool has
 //
-// From the front while its sequence waits. Once the sequence computes by itself, from the back:
-// block after block until the two meet.
+// Pages come from the front while the task waits. Once the task computes by itself, they come from
+// the back: block after block until the two meet.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ enum class LoadStage : std::uint8_t {
   kNew,     // waits for the space's id, for room, or for another load of the same blocks
   kLookup,  // a store was asked what it has
   kReading,
-  kHeld,    // all that comes has come
+  kHeld,    // every page that comes has come
   kRested,  // nothing was to come; stores are asked again if the pool has less when its turn comes
 };
 
@@ -44,34 +44,34 @@ enum class BlockStage : std::uint8_t {
 struct LoadBlock {
   BlockStage stage = BlockStage::kWanted;
   std::uint16_t pages_running = 0;
-  bool failed = false;     // one of its pages did not come
-  bool cancelled = false;  // ... because nobody waited for it any more
+  bool failed = false;     // a page of the block did not come
+  bool cancelled = false;  // the read was cancelled: nobody waited for the page any more
 };
 
 struct Load {
-  sched::SequenceTask* task = nullptr;  // nullptr: its sequence needs it no more
+  sched::SequenceTask* task = nullptr;  // nullptr: its task needs it no more
   LoadStage stage = LoadStage::kNew;
-  std::vector<kv::BlockHash> hashes;  // of the sequence's whole blocks, its last token's left out
+  std::vector<kv::BlockHash> hashes;  // of the task's whole blocks, its last token's left out
   std::optional<kv::Sequence> sequence;
   std::uint64_t first = 0;
-  std::uint64_t end = 0;          // what comes after it does not come, or is of no use
-  std::uint64_t committed = 0;    // blocks that everyone finds
+  std::uint64_t end = 0;          // blocks from here on do not come, or are of no use
+  std::uint64_t committed = 0;    // blocks that every request finds
   std::vector<LoadBlock> blocks;  // [block - first], some beyond `end`
-  bool from_back = false;         // its sequence computes
-  bool was_refused = false;       // there was no room: its sequence waits for it no more
-  bool has_turn = false;          // its sequence could start, and leaves it its room
-  std::uint32_t turns_lost = 0;   // ... which did not suffice
+  bool from_back = false;         // true: its task computes
+  bool was_refused = false;       // there was no room: its task waits for it no more
+  bool has_turn = false;          // its task could start, and leaves the load its room
+  std::uint32_t turns_lost = 0;   // turns that did not suffice
   std::uint64_t next = 0;         // block to be read; from the back, the one after it
   std::uint64_t pages_running = 0;
-  std::uint64_t blocks_here = 0;  // of [first, end)
+  std::uint64_t blocks_here = 0;  // blocks of [first, end) that have come
 
-  std::optional<PageSearch> search;  // of this load's hashes; since kLookup
-  bool was_cut = false;              // there was no room for all that it found
-  kv::StoreTicket lookup = 0;        // that a store has not answered
+  std::optional<PageSearch> search;  // over this load's hashes; since kLookup
+  bool was_cut = false;              // there was no room for all blocks that the search found
+  kv::StoreTicket lookup = 0;        // a lookup that a store has not answered; 0: none
 
   std::int64_t arrived_ns = 0;
-  std::int64_t last_page_ns = 0;    // when it began, or its last page came
-  std::int64_t waits_since_ns = 0;  // that its sequence could have run; 0: it could not
+  std::int64_t last_page_ns = 0;    // when the load began, or its last page came
+  std::int64_t waits_since_ns = 0;  // since when its task could have run; 0: it could not
   LoadRecord record;
 
   LoadBlock& at(std::uint64_t block) { return blocks[block - first]; }

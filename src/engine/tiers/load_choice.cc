@@ -5,8 +5,9 @@
 namespace pagoda::engine {
 namespace {
 
-// A tier that says nothing may be slow, or gone: so much of the time that computing would take is
-// spent on finding out, at least this long, beyond what the pages on their way should need.
+// A silent tier may be slow, or gone: a load waits for this share of the time that computing would
+// take, but at least kPatienceSecondsMin, beyond kLatenessMax times what the pages on their way
+// should need.
 constexpr double kPatienceShare = 0.02;
 constexpr double kPatienceSecondsMin = 0.005;
 constexpr double kLatenessMax = 4;
@@ -18,7 +19,7 @@ LoadDecision load_or_recompute(LoadMode mode, const LoadEstimate& estimate) {
   const double compute_s =
       knows_model ? static_cast<double>(estimate.tokens_left) / *estimate.tokens_per_second : 0;
   if (mode == LoadMode::kAlways) return {LoadChoice::kWait, compute_s};
-  // A request that computes its first chunk tells how fast the model is.
+  // A request that computes its first chunk shows how fast the model is.
   if (!knows_model) return {LoadChoice::kCompute, 0};
   double patience_s = std::max(kPatienceSecondsMin, kPatienceShare * compute_s);
   if (!estimate.bytes_per_second) {

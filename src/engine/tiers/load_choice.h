@@ -1,4 +1,4 @@
-// Load or recompute: a pure function of what is measured.
+// Chooses between loading and computing: a pure function of measured speeds.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 namespace pagoda::engine {
 
 enum class LoadMode : std::uint8_t {
-  kAuto,    // whatever ends first
-  kAlways,  // what a tier has is loaded
+  kAuto,    // whichever ends first
+  kAlways,  // pages that a tier has are always loaded
 };
 
-// What is left of a load, and how fast it and the model are.
+// LoadEstimate says what is left of a load, and how fast the load and the model are.
 struct LoadEstimate {
-  std::uint64_t tokens_left = 0;  // that have not come yet
+  std::uint64_t tokens_left = 0;  // tokens that have not come yet
   std::uint64_t bytes_left = 0;
-  std::uint64_t bytes_running = 0;               // of them: asked for, and on their way
-  double silent_s = 0;                           // since it began or its last page came
-  std::optional<double> bytes_per_second = {};   // of the tier; unknown before its first page
-  std::optional<double> tokens_per_second = {};  // that the model computes
+  std::uint64_t bytes_running = 0;               // bytes that were asked for and are on their way
+  double silent_s = 0;                           // since the load began or its last page came
+  std::optional<double> bytes_per_second = {};   // rate of the tier; unknown before its first page
+  std::optional<double> tokens_per_second = {};  // rate of the model
 };
 
 enum class LoadChoice : std::uint8_t {
@@ -29,9 +29,9 @@ enum class LoadChoice : std::uint8_t {
 
 struct LoadDecision {
   LoadChoice choice = LoadChoice::kWait;
-  // What computing the tokens left would take beyond loading them; 0 where unknown.
+  // Seconds that computing the tokens left would take beyond loading them; 0 where unknown.
   double seconds_saved = 0;
-  // So long the choice holds if nothing comes.
+  // The choice holds for so long if nothing comes.
   double holds_s = std::numeric_limits<double>::infinity();
 };
 

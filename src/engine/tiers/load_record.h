@@ -1,4 +1,4 @@
-// What tiers gave to one sequence.
+// LoadRecord says what tiers gave to one sequence.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@ namespace pagoda::engine {
 inline constexpr std::size_t kTiersMax = 4;
 
 struct LoadRecord {
-  std::array<std::uint64_t, kTiersMax> tokens = {};  // of its prompt, by store
-  std::uint64_t tokens_offered = 0;                  // that the tiers had and the pool had not
-  double waited_s = 0;                               // in the queue, for pages on their way
-  double saved_s = 0;  // what computing those tokens would have taken beyond that; an estimate
+  std::array<std::uint64_t, kTiersMax> tokens = {};  // [store], tokens of its prompt
+  std::uint64_t tokens_offered = 0;  // tokens that the tiers had and the pool had not
+  double waited_s = 0;               // seconds in the queue, for pages on their way
+  double saved_s = 0;  // an estimate: what computing those tokens would have taken beyond that
 
   std::uint64_t tokens_loaded() const {
     std::uint64_t all = 0;

@@ -1,4 +1,4 @@
-// Which pages of a prompt come from where.
+// Finding: decides which pages of a prompt come from which store.
 #include "engine/tiers/loader.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   load.first = cache_.match_blocks(*load.task->scope, load.task->tokens).nodes.size();
   load.committed = load.end = load.first;
   load.stage = LoadStage::kNew;
-  if (load.first == load.hashes.size()) return rest(load);  // the pool has it all
+  if (load.first == load.hashes.size()) return rest(load);  // the pool has every block
   if (bringing_the_same(load) != nullptr) return;
   load.stage = LoadStage::kLookup;
   load.last_page_ns = now_ns;
@@ -55,7 +55,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   ask_on(load, now_ns);
 }
 
-// Prompts are named by those who submit them; answers so far, here.
+// Prompts are hashed by the thread that submits them; output tokens of a preempted task, here.
 void Loader::hash_blocks(Load& load) {
   const sched::SequenceTask& task = *load.task;
   const std::uint64_t blocks = (task.tokens.size() - 1) / block_tokens();
@@ -72,7 +72,7 @@ void Loader::hash_blocks(Load& load) {
   ASSERT(named.ok(), "the scope's salt and the block size are within the hasher's limits");
 }
 
-// Another load that is about to bring this one's first block: nothing is read twice.
+// Returns another load that is about to bring this one's first block: no page is read twice.
 const Load* Loader::bringing_the_same(const Load& load) const {
   for (const auto& other : loads_) {
     if (other.get() == &load || other->task == nullptr) continue;
@@ -139,14 +139,14 @@ std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
   return search.end() * block_tokens();
 }
 
-// Takes room for what will come.
+// Reserves blocks for the pages that will come.
 void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered =
       std::max(load.record.tokens_offered, (load.end - load.first) * block_tokens());
   if (load.end == load.first) return rest(load);
   const kv::Match match = cache_.match_blocks(*load.task->scope, load.task->tokens);
   if (!load.has_turn && scheduler_.lacks_blocks()) return refuse(load);
-  if (match.nodes.size() != load.first) return refuse(load);  // changed while a store was asked
+  if (match.nodes.size() != load.first) return refuse(load);  // changed during the lookup
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
   const std::uint64_t spare = blocks_spare(load.has_turn);
   const std::uint64_t room = spare > woken ? spare - woken : 0;
@@ -157,7 +157,7 @@ void Loader::open(Load& load, std::int64_t now_ns) {
     load.end = end;
   }
   kv::CacheScope& scope = *load.task->scope;
-  const bool asks = std::exchange(scope.counts_lookup, false);  // its sequence will ask
+  const bool asks = std::exchange(scope.counts_lookup, false);  // its task will ask
   auto opened = cache_.open(scope, match, load.task->tokens, load.hashes);
   scope.counts_lookup = asks;
   if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return refuse(load);
@@ -172,33 +172,33 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   load.next = load.from_back ? load.end : load.first;
 }
 
-// There is room up to this block alone: there windows need other pages.
+// There is room up to this block alone: with a shorter end, windows need other pages.
 void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
   load.was_cut = true;
   load.search.emplace(inputs(), std::span<const kv::BlockHash>(load.hashes).first(end), load.first);
   ask_on(load, now_ns);
 }
 
-// The pool has what there is. Until its sequence's turn that may leave.
+// The pool has as much as the stores. Its blocks may leave before the task's turn.
 void Loader::rest(Load& load) {
   if (load.task->state != sched::TaskState::kWaiting) return abandon(load);
   load.stage = LoadStage::kRested;
   if (loses_turn(load)) abandon(load);
 }
 
-// A turn that brings nothing is lost. True when that was one too many.
+// Counts a turn that brought nothing. True when that was one too many.
 bool Loader::loses_turn(Load& load) {
   return std::exchange(load.has_turn, false) && ++load.turns_lost == kTurnsMax;
 }
 
-// It may try again; its sequence does not wait for that.
+// The load may try again; its task does not wait for it.
 void Loader::refuse(Load& load) {
   load.stage = LoadStage::kNew;
   load.was_refused = true;
   if (loses_turn(load)) abandon(load);
 }
 
-// Those that run keep room to go on, and who loads ahead of its turn leaves some to others.
+// Running tasks keep room to go on, and a load ahead of its turn leaves some to others.
 std::uint64_t Loader::blocks_spare(bool has_turn) const {
   const std::uint64_t running = scheduler_.running().size();
   if (running == 0) return cache_.blocks_available();

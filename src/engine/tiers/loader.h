@@ -1,4 +1,4 @@
-// Brings what tiers have of waiting prompts into the pool, before their turn.
+// Loader brings pages that tiers have of waiting prompts into the pool, before their turn.
 //
 // Thread rule: the engine's thread.
 #pragma once
@@ -20,37 +20,38 @@ namespace pagoda::engine {
 
 class Loader {
  public:
-  // All must outlive the loader. Tickets are drawn from a number that others draw from, too.
+  // All arguments must outlive the loader. Tickets are drawn from a counter that others draw from,
+  // too.
   Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
          kv::StoreTicket& tickets);
 
-  // From now on pages have an address outside.
+  // Gives pages their address outside from now on.
   void set_space(const kv::SpaceId& space) { space_ = space; }
-  // They have none, and will have none: nothing more is loaded.
+  // Pages have no address and will have none: nothing more is loaded.
   void drop_space();
 
-  // The task waits in the queue: what it needs is looked for.
+  // The task waits in the queue: its pages are looked for.
   void consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
-  // It runs: its load ends, or goes on from the back.
+  // The task runs: its load ends, or goes on from the back.
   void started(sched::SequenceTask& task, std::int64_t now_ns);
-  // It has ended: what was loaded for it.
+  // The task has ended: returns what was loaded for it.
   LoadRecord ended(const sched::SequenceTask& task);
 
   // False: the report is not of a read or a lookup of this loader.
   bool take(const kv::StoreReport& report, std::int64_t now_ns);
-  // Starts what can start, and says of each task whether it waits (SequenceTask::awaits_load).
+  // Starts loads that can start, and sets SequenceTask::awaits_load of each task.
   void poll(std::int64_t now_ns);
 
-  // How far, in whole blocks, a prompt is known to the stores that answer at once, of which memory
-  // has `tokens_matched`.
+  // Returns how far, in whole blocks, a prompt is known to the stores that answer at once; the pool
+  // has `tokens_matched` of it.
   std::uint64_t tokens_at_hand(std::span<const TokenId> prompt,
                                std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
-  // Does the prompt's last whole block end there, its last token left out?
+  // True: the prompt's last whole block ends there, its last token left out.
   bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
     return tokens + block_tokens() > prompt.size() - 1;
   }
 
-  // Rows were computed: the model's speed.
+  // A step computed so many tokens: measures the model's speed.
   void note_step(std::uint64_t rows, double seconds);
   std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
   std::optional<double> bytes_per_second(std::size_t store) const {
@@ -60,13 +61,14 @@ class Loader {
   std::size_t stores() const { return store_rates_.size(); }
   double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
 
-  // Is nothing on its way, nor about to be?
+  // True: no page is on its way, nor about to be.
   bool is_idle() const;
-  // When poll() has something to decide though no store reports anything; the end of time: never.
+  // Returns when poll() has something to decide though no store reports anything; the end of time:
+  // never.
   std::int64_t next_look_ns(std::int64_t now_ns) const;
 
  private:
-  // A load whose turn came so often and did not suffice is given up: its sequence computes.
+  // A load whose turn came so often and did not suffice is given up: its task computes.
   static constexpr std::uint32_t kTurnsMax = 4;
 
   struct PendingRead {
@@ -111,11 +113,11 @@ class Loader {
   void abandon(Load& load);
   bool make_way(std::int64_t now_ns);
   bool room_will_come() const;
-  // Does it neither hold nor ask for anything?
+  // True: the load neither holds nor asks for anything.
   static bool can_begin(const Load& load) {
     return load.stage == LoadStage::kNew || load.stage == LoadStage::kRested;
   }
-  // Where sequences wait for room, only a load whose turn has come takes any.
+  // Where tasks wait for room, only a load whose turn has come takes any.
   bool may_begin(const Load& load) const {
     if (load.task->load_has_room) return true;
     return load.stage == LoadStage::kNew && (!load.was_refused || !scheduler_.lacks_blocks());
@@ -131,14 +133,14 @@ class Loader {
   kv::StoreTicket& tickets_;
   kv::BlockHasher hasher_;
   std::optional<kv::SpaceId> space_;
-  bool has_changed_ = false;                  // by the last poll(): others may go on
-  bool expects_space_ = true;                 // false: it was dropped, or is not to be had
+  bool has_changed_ = false;                  // set by the last poll(): tasks may go on
+  bool expects_space_ = true;                 // false: the space's id was dropped, or cannot be had
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::SequenceTask*, Load*> load_of_;
-  std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of loads that have ended
+  std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of ended loads
   std::unordered_map<kv::StoreTicket, PendingRead> reads_;
   std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
-  RateMeter model_rate_;                                // tokens
+  RateMeter model_rate_;                                // tokens of prompts
   std::vector<RateMeter> store_rates_;                  // [store], bytes
 };
 

@@ -1,4 +1,4 @@
-// Pages on their way, and whether it is worth waiting for them.
+// Reading: follows pages on their way, and decides whether waiting for them is worth it.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -45,7 +45,7 @@ void Loader::read_on(Load& load, std::int64_t now_ns) {
   }
 }
 
-// From the front in order; from the back down to where the sequence computes.
+// Blocks come from the front in order, or from the back down to where the task computes.
 std::optional<std::uint64_t> Loader::next_block(Load& load) const {
   if (load.from_back) {
     const std::uint64_t computing = load.task->tokens_launched / block_tokens() + 1;
@@ -79,7 +79,7 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
                    .tokens = {tokens.begin(), tokens.end()}},
          .page = options_.page_at(load.sequence->table(group)[block])});
   }
-  if (state.pages_running == 0) settle_block(load, block);  // nobody sees it
+  if (state.pages_running == 0) settle_block(load, block);  // no group sees the block
 }
 
 bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
@@ -114,7 +114,7 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   return true;
 }
 
-// Where the block comes from; of windows alone, where its last pages do.
+// Returns the store of the block's pages; where only windows see it, that of its last pages.
 std::size_t Loader::store_of(const Load& load, std::uint64_t block) const {
   for (std::uint32_t group = 0; group < groups(); ++group) {
     if (cache_.group_specs()[group].window == 0) return load.search->store_of(block, group);
@@ -131,8 +131,9 @@ void Loader::settle_block(Load& load, std::uint64_t block) {
     state.stage = BlockStage::kWanted;
   } else {
     state.stage = BlockStage::kFailed;
-    // From the back, its sequence computes it and goes on with those behind it. From the front it
-    // is the end; what windows see there was not asked for, so that with them nothing is left.
+    // From the back, the task computes the block and goes on with those behind it. From the front
+    // the load ends there; the pages that windows see before the new end were not asked for, so
+    // that with windows nothing is left.
     if (!load.from_back && block < load.end) shrink(load, has_windows() ? load.committed : block);
   }
 }
@@ -143,7 +144,7 @@ bool Loader::has_windows() const {
                      [](const kv::memory::AttentionSpec& spec) { return spec.window != 0; });
 }
 
-// What comes behind the new end is of no use.
+// Pages behind the new end are of no use.
 void Loader::shrink(Load& load, std::uint64_t end) {
   while (load.end > end) {
     --load.end;
@@ -151,9 +152,9 @@ void Loader::shrink(Load& load, std::uint64_t end) {
   }
 }
 
-// What has come is found by everyone, in order. Blocks that were computed meanwhile, by the
-// sequence itself or by others, are joined where they stand below what this load has: the sequence
-// may have found the same tokens elsewhere, in the public region or under its salt.
+// Publishes the blocks that have come, in order. Blocks that were computed meanwhile, by the task
+// itself or by others, are deduplicated where they stand below this load's: the task may have found
+// the same tokens elsewhere, in the public region or under its salt.
 void Loader::publish(Load& load) {
   const std::uint64_t before = load.committed;
   while (load.committed < load.end) {
@@ -173,7 +174,7 @@ void Loader::publish(Load& load) {
   const bool runs = task.state == sched::TaskState::kRunning;
   if (runs && load.committed > before) scheduler_.skip_ahead(task);
   if (load.committed < load.end) {
-    // Nothing behind where the answer is can be of use once it has come to the end.
+    // Once the task has computed up to the load's end, nothing that comes is of use.
     if (!runs || task.tokens_launched < load.end * block_tokens()) return;
   }
   if (runs) return abandon(load);
@@ -221,7 +222,7 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   return false;
 }
 
-// Stores have more, and there was no room for it: shall its sequence leave it its own?
+// Stores have more than there was room for: decides whether the task leaves the load its own room.
 bool Loader::worth_a_turn(const Load& load, std::int64_t now_ns) const {
   return load.stage == LoadStage::kNew && load.was_refused && load.end > load.first &&
          load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
@@ -241,7 +242,7 @@ void Loader::decide(Load& load, std::int64_t now_ns) {
   }
 }
 
-// Its answer computes from the front as soon as it can.
+// The task computes from the front as soon as it can.
 void Loader::turn_back(Load& load) {
   load.from_back = true;
   load.next = load.end;
@@ -292,7 +293,7 @@ LoadRecord Loader::ended(const sched::SequenceTask& task) {
   return ended;
 }
 
-// Its pages stay until no store writes to them.
+// The load's pages stay until no store writes to them.
 void Loader::abandon(Load& load) {
   sched::SequenceTask& task = *load.task;
   task.awaits_load = task.load_wants_room = task.load_has_room = false;
@@ -306,9 +307,8 @@ void Loader::abandon(Load& load) {
   cancel_reads(load);
 }
 
-// Sequences that run, and those that wait for room, come first: while they are short of it the
-// youngest load gives its room back.
-// True: one did.
+// Running tasks, and those that wait for room, come first: while they are short of room the
+// youngest load gives its blocks back. True: one did.
 bool Loader::make_way(std::int64_t now_ns) {
   const std::uint64_t wanted = scheduler_.running().size() * groups();
   const bool runs_short = cache_.blocks_available() < wanted;
@@ -317,10 +317,11 @@ bool Loader::make_way(std::int64_t now_ns) {
   for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
     Load& load = **each;
     if (load.task == nullptr || !load.sequence) continue;
-    // Who waits for room keeps what it has, and nobody who waits is before one whose turn it is.
+    // A task that waits for room keeps its load, and no waiting task goes before one whose turn it
+    // is.
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
     if (patient && keeps) continue;
-    // It starts over, for when its turn comes; not for ever, if others stand still for it.
+    // The load starts over when its turn comes; not for ever, if others stand still for it.
     sched::SequenceTask& task = *load.task;
     const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
     abandon(load);
@@ -330,7 +331,7 @@ bool Loader::make_way(std::int64_t now_ns) {
   return false;
 }
 
-// Does something run, or is about to?
+// True: a task runs, or is about to, so that room will come.
 bool Loader::room_will_come() const {
   if (!scheduler_.stands_still()) return true;
   return std::any_of(loads_.begin(), loads_.end(), [](const std::unique_ptr<Load>& load) {
@@ -370,7 +371,7 @@ void Loader::forget_ended() {
 }
 
 void Loader::note_step(std::uint64_t rows, double seconds) {
-  // Fewer rows say how fast answers are written, not how fast prompts are read.
+  // A step of fewer tokens says how fast outputs are decoded, not how fast prompts are prefilled.
   constexpr std::uint64_t kRowsOfPrompts = 16;
   if (rows >= kRowsOfPrompts) model_rate_.add(static_cast<double>(rows), seconds);
 }

@@ -5,7 +5,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Each is a lookup to every store: so often the search goes on before a gap.
+// Each gap costs a lookup to every store: so often the search continues before a gap.
 constexpr std::uint32_t kGapsMax = 16;
 
 }  // namespace
@@ -62,7 +62,7 @@ void PageSearch::record_found(std::size_t keys_found) {
       window_stores_[--windows_from_ - first_] = store;
     }
   }
-  // The one that just answered is asked again only if another went on from there.
+  // The store that just answered is asked again only if another went on from there.
   stores_empty_ = blocks > 0 ? 1 : stores_empty_ + 1;
   store_asked_ = (store_asked_ + 1) % inputs_.stores;
 }
@@ -74,13 +74,13 @@ void PageSearch::begin_windows() {
   store_asked_ = stores_empty_ = 0;
 }
 
-// Does the token behind the end see the block, in this group?
+// True: the token behind the end sees the block, in this group.
 bool PageSearch::is_needed(std::uint64_t block, std::uint32_t group) const {
   return block >= kv::memory::first_block_kept(inputs_.groups[group], end_ * inputs_.block_tokens,
                                                inputs_.block_tokens);
 }
 
-// The first block that a window group needs; of what the pool has it needs nothing.
+// Returns the first block that a window group needs; it needs nothing of what the pool has.
 std::uint64_t PageSearch::windows_begin() const {
   std::uint64_t begin = end_;
   for (const kv::memory::AttentionSpec& spec : inputs_.groups) {

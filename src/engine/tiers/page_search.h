@@ -1,12 +1,12 @@
-// Which store has which page of a prompt, and how far they reach together: lookups to stores one
-// after another, whoever asks them.
+// PageSearch finds which store has which page of a prompt, and how far stores reach together, by
+// lookups to one store after another, which the caller sends.
 //
 //   1. From where the pool ends forwards, full groups: every page counts.
 //   2. From there backwards, window groups: those pages that the token behind the end still sees.
 //      Where one of them is missing, no end behind it will do, and the search goes on before it.
 //
-// Stores take turns until none of them goes on from where the others end. A block's pages of full
-// groups come from one store, and those of windows from one.
+// Stores are asked in turn until none of them goes on from where the others end. A block's pages of
+// full groups come from one store, and those of windows from one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace pagoda::engine {
 
-// Of one model in one cache.
+// The inputs belong to one model in one cache.
 struct PageSearchInputs {
   kv::SpaceId space;
   std::span<const kv::memory::AttentionSpec> groups;
@@ -34,18 +34,18 @@ class PageSearch {
     std::vector<kv::PageKey> keys;
   };
 
-  // The pool has the blocks before `first`. Names and groups must outlive the search.
+  // The pool has the blocks before `first`. Hashes and groups must outlive the search.
   PageSearch(const PageSearchInputs& inputs, std::span<const kv::BlockHash> hashes,
              std::uint64_t first);
 
   // Nothing: the search has ended.
   std::optional<Lookup> next();
-  // How many of the first keys of the last lookup are there, without a gap.
+  // Takes how many of the first keys of the last lookup are there, without a gap.
   void record_found(std::size_t keys_found);
 
-  // Blocks before it are in the pool or in a store, in every group in which they are seen.
+  // Blocks before the end are in the pool or in a store, in every group in which they are seen.
   std::uint64_t end() const { return end_; }
-  // Of a block in [first, end) that the group needs.
+  // Returns the store of a block in [first, end) that the group needs.
   std::uint8_t store_of(std::uint64_t block, std::uint32_t group) const {
     return (inputs_.groups[group].window == 0 ? full_stores_ : window_stores_)[block - first_];
   }
@@ -68,7 +68,7 @@ class PageSearch {
   std::uint32_t gaps_ = 0;
   std::size_t full_groups_ = 0;
   std::size_t store_asked_ = 0;
-  std::size_t stores_empty_ = 0;             // that were asked since one had something
+  std::size_t stores_empty_ = 0;             // stores asked since one had something
   std::vector<std::uint8_t> full_stores_;    // [block - first_]
   std::vector<std::uint8_t> window_stores_;  // [block - first_]
 };

@@ -8,15 +8,16 @@
 namespace pagoda::engine {
 namespace {
 
-// Chains whose last block may leave next, and blocks of each: a few steps of prompts evict as many.
+// Chains whose last block may leave next, and blocks of each: prompts evict as many in a few steps.
 constexpr std::size_t kChainsLookedAt = 8;
 constexpr std::size_t kBlocksLookedAt = 64;
-// The pool is crowded while less than this part of it is free, or somebody waits for room.
+// The pool is crowded while less than 1 / kFreePart of it is free, or a task waits for room.
 constexpr std::uint64_t kFreePart = 2;
-// Of the pool so much may be pinned, by all stores together: pages that no answer holds, and all.
+// All stores together may pin these parts of the pool: of pages that no sequence holds, and of all.
 constexpr std::size_t kIdlePinsPart = 16;
 constexpr std::size_t kPinsPart = 4;
-// Of the backlog so many wait in the queue: what is sealed meanwhile is written soon.
+// At most so many blocks of the backlog wait in the queue: blocks that are sealed meanwhile are
+// written soon.
 constexpr std::size_t kBacklogQueued = 16;
 
 }  // namespace
@@ -32,7 +33,8 @@ PageWriter::PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTi
   for (kv::PageStore* const store : options.stores) targets_.push_back({.store = store});
 }
 
-// Pinned pages cannot be evicted, and stores share what may be. One at a time may always be.
+// Pinned pages cannot be evicted, and stores share the limit. One page at a time may always be
+// pinned.
 bool PageWriter::may_pin(const WriteTarget& target) const {
   const std::size_t share = cache_.pool().blocks() / targets_.size();
   return target.pins < options_.writes_running_max && target.pins <= share / kPinsPart &&
@@ -62,7 +64,7 @@ void PageWriter::note_pressure(bool lacks_blocks) {
   const std::uint64_t free = cache_.pool().blocks_free();
   under_pressure_ = lacks_blocks || free * kFreePart < cache_.pool().blocks();
   if (!under_pressure_ || before) return;
-  backlog_ = cache_.whole_blocks();  // used longest ago last
+  backlog_ = cache_.whole_blocks();  // the least recently used last
   for (WriteTarget& target : targets_) target.backlog_left = backlog_.size();
 }
 
@@ -98,7 +100,7 @@ bool PageWriter::want(WriteTarget& target, kv::NodeId node) {
   return true;
 }
 
-// Is one of the block's pages not there?
+// True: one of the block's pages is missing.
 bool PageWriter::lacks(const WriteTarget& target, kv::NodeId node) const {
   for (std::uint32_t group = 0; group < groups(); ++group) {
     if (!cache_.tree().page(node, group)) continue;
@@ -144,7 +146,7 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   note_pressure(lacks_blocks);
   for (WriteTarget& target : targets_) take_backlog(target);
   if (is_short_of_room()) note_leaving();
-  if (lacks_blocks && stands_still) return;  // what is pinned may be all that is in its way
+  if (lacks_blocks && stands_still) return;  // pinned pages may be all that is in its way
   for (WriteTarget& target : targets_) {
     while (!target.queue.empty() && may_pin(target)) {
       const auto next = target.queued.find(target.queue.front());
@@ -155,7 +157,7 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   }
 }
 
-// Has anything changed since the last look, and is little left?
+// True: something has changed since the last look, and little room is left.
 bool PageWriter::is_short_of_room() {
   const std::uint64_t free = cache_.pool().blocks_free();
   const bool changed = free != free_seen_ || cache_.blocks_evicted() != evicted_seen_;
@@ -164,7 +166,7 @@ bool PageWriter::is_short_of_room() {
   return changed && free * kFreePart < cache_.pool().blocks();
 }
 
-// A chain leaves from its end: what stands before its last block follows soon.
+// A chain leaves from its end: the blocks before its last block follow soon.
 void PageWriter::note_leaving() {
   const kv::PrefixTree& tree = cache_.tree();
   for (kv::NodeId node : cache_.eviction_candidates(kChainsLookedAt)) {
@@ -174,7 +176,7 @@ void PageWriter::note_leaving() {
   }
 }
 
-// False when the store has too much to do: once more, later.
+// False when the store has too much to do: the write is tried again later.
 bool PageWriter::write(WriteTarget& target, const Wanted& wanted) {
   if (!target.store->takes_writes()) return true;
   for (std::uint32_t group = 0; group < groups(); ++group) {
@@ -182,7 +184,7 @@ bool PageWriter::write(WriteTarget& target, const Wanted& wanted) {
     if (target.store->keeps(key)) continue;
     const std::uint32_t idle_before = cache_.pool().blocks_idle();
     const std::optional<kv::BlockId> block = cache_.pin_page(wanted.node, wanted.block_hash, group);
-    if (!block) continue;  // it left meanwhile
+    if (!block) continue;  // the block left meanwhile
     if (is_forbidden(wanted.node)) {
       cache_.unpin_page(*block);
       return true;
@@ -200,7 +202,8 @@ bool PageWriter::write(WriteTarget& target, const Wanted& wanted) {
   return true;
 }
 
-// Is the page held for stores alone? It is no longer idle when one of them has it.
+// True: the page is held for stores alone. A page that another store has pinned is not idle any
+// more, though no sequence holds it.
 bool PageWriter::is_held_for_stores(kv::BlockId block, bool was_idle) const {
   return was_idle || std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
            return pin.second.block == block && pin.second.was_idle;

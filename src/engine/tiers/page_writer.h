@@ -1,13 +1,13 @@
-// Keeps copies of pages in tiers: of what was used twice, of what is about to be evicted, and at a
-// clean stop of as much as there is time for. Once half of the pool is taken, all of it is about to
-// be evicted: whatever comes next takes the room of what is there, many blocks in one step, and of
-// a sequence as soon as it has ended. So what was computed until then is written in the background,
-// and from then on a block is written when it is whole.
+// PageWriter keeps copies of pages in tiers: of blocks used twice, of blocks about to be evicted,
+// and at a clean stop of as many as there is time for. Once half of the pool is taken, all of it is
+// about to be evicted: the next prompts take the room of what is there, many blocks in one step,
+// and that of a sequence as soon as it has ended. So blocks computed until then are written in the
+// background, and from then on a block is written when it is whole.
 //
-// A page is pinned while a store copies it. Every store has a queue and pins of its own, so that
-// one which takes its time keeps no other waiting. What finds no room in a queue is not kept:
-// nobody waits for a write, and a store that refuses writes is passed over. Thread rule: the
-// engine's thread.
+// A page is pinned while a store copies it. Every store has a queue and pins of its own, so that a
+// slow store keeps no other waiting. A block that finds no room in a queue is not kept: nobody
+// waits for a write, and a store that refuses writes is passed over. Thread rule: the engine's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -24,32 +24,32 @@ namespace pagoda::engine {
 
 class PageWriter {
  public:
-  // All must outlive the writer.
+  // All arguments must outlive the writer.
   PageWriter(const TierOptions& options, kv::Cache& cache, kv::StoreTicket& tickets);
 
   void set_space(const kv::SpaceId& space) { space_ = space; }
   // Nothing more is written.
   void drop_space();
 
-  // These blocks are used again.
+  // Notes that these blocks are used again.
   void used(std::span<const kv::NodeId> nodes);
-  // These blocks are new.
+  // Notes that these blocks are new.
   void sealed(std::span<const kv::NodeId> nodes);
   // False: the report is not of a write.
   bool take(const kv::StoreReport& report);
-  // Writes what is queued and what is about to leave.
-  // `stands_still`: nothing runs and the last plan began nothing (Scheduler::stands_still).
+  // Writes blocks that are queued and blocks that are about to leave. `stands_still`: nothing runs
+  // and the last plan began nothing (Scheduler::stands_still).
   void poll(bool lacks_blocks, bool stands_still);
-  // All whole blocks are to be kept, most recently used first: for a clean stop, poll()ed until
+  // Queues all whole blocks, most recently used first: for a clean stop, with poll() until
   // is_idle().
   void offload_all();
-  // What has not begun is not written.
+  // Writes that have not begun are dropped.
   void drop_queue();
 
-  // While an owner's pages are removed from the stores none of it is written. Calls are paired.
+  // While an owner's pages are removed from the stores none of them is written. Calls are paired.
   void forbid(kv::OwnerId owner) { forbidden_.push_back(owner); }
   void allow(kv::OwnerId owner);
-  // Is a store copying a private page of the owner?
+  // True: a store is copying a private page of the owner.
   bool is_writing(kv::OwnerId owner) const;
 
   bool is_idle() const;
@@ -64,25 +64,25 @@ class PageWriter {
     kv::NodeId node;
     kv::BlockHash block_hash;
   };
-  // What one store is to get.
+  // WriteTarget holds the writes of one store.
   struct WriteTarget {
     kv::PageStore* store;
     std::deque<kv::BlockHash> queue = {};
-    // Of what is in the queue: its node, the newest where it was evicted and computed again.
+    // The node of each queued block: the newest where a block was evicted and computed again.
     std::unordered_map<kv::BlockHash, kv::NodeId, BlockHashHasher> queued = {};
-    std::size_t backlog_left = 0;  // of backlog_, which is gone through from its end
+    std::size_t backlog_left = 0;  // blocks of backlog_ left, which is walked from its end
     std::size_t pins = 0;
-    std::size_t idle_pins = 0;  // of them: of pages nobody else held
+    std::size_t idle_pins = 0;  // pins of pages that no sequence held
   };
   struct Pin {
     std::size_t target;
     kv::BlockId block;
     kv::BlockHash block_hash;
-    std::optional<kv::OwnerId> owner;  // of a private page
-    bool was_idle;                     // no answer held it
+    std::optional<kv::OwnerId> owner;  // set for a private page
+    bool was_idle;                     // no sequence held the page
   };
 
-  // False: every store that takes writes has it, or it is queued for it.
+  // False: every store that takes writes has the block, or has it queued.
   bool want(kv::NodeId node);
   bool want(WriteTarget& target, kv::NodeId node);
   bool lacks(const WriteTarget& target, kv::NodeId node) const;
@@ -107,11 +107,11 @@ class PageWriter {
   kv::StoreTicket& tickets_;
   std::optional<kv::SpaceId> space_;
   std::vector<WriteTarget> targets_;               // [store]
-  std::vector<kv::NodeId> backlog_;                // to be queued for every store
-  std::unordered_map<kv::StoreTicket, Pin> pins_;  // being written
+  std::vector<kv::NodeId> backlog_;                // blocks to be queued for every store
+  std::unordered_map<kv::StoreTicket, Pin> pins_;  // pages being written
   std::vector<kv::OwnerId> forbidden_;
   std::uint64_t evicted_seen_ = 0;  // Cache::blocks_evicted() at the last look
-  std::uint64_t free_seen_ = 0;     // blocks that were free then
+  std::uint64_t free_seen_ = 0;     // blocks that were free at the last look
   std::uint64_t blocks_skipped_ = 0;
   bool under_pressure_ = false;
   bool stopping_ = false;

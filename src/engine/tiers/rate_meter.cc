@@ -18,7 +18,7 @@ void RateMeter::end(std::int64_t now_ns, double units) {
 }
 
 void RateMeter::pass_time(std::int64_t now_ns) {
-  if (now_ns <= seen_ns_) return;  // told late: another has begun since
+  if (now_ns <= seen_ns_) return;  // reported late: another transfer has begun since
   const double passed = running_ > 0 ? seconds_between(seen_ns_, now_ns) : 0;
   seconds_ += passed;
   seconds_busy_ += passed;

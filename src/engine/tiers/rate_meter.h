@@ -1,5 +1,5 @@
-// How fast something comes, measured as it comes: units per second of the time in which any was on
-// its way. What is older than the last seconds of that time counts for less and less.
+// RateMeter measures a rate as units come: units per second of the time in which any was on its
+// way. Time before the last seconds counts for less and less.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace pagoda::engine {
 
 class RateMeter {
  public:
-  // So many more are on their way.
+  // So many more transfers are on their way.
   void begin(std::int64_t now_ns, std::uint64_t count = 1);
-  // One of them has ended with so many units; none when it failed.
+  // One transfer has ended with so many units; none when it failed.
   void end(std::int64_t now_ns, double units);
-  // For work that is not on its way but done: so many units in so many seconds.
+  // Adds work that is done already: so many units in so many seconds.
   void add(double units, double seconds);
 
   // Nothing before the first unit.
   std::optional<double> units_per_second() const;
-  // In which anything was on its way, since the start.
+  // Returns the seconds in which anything was on its way, since the start.
   double seconds_busy() const { return seconds_busy_; }
 
  private:
@@ -27,7 +27,7 @@ class RateMeter {
   void pass_time(std::int64_t now_ns);
 
   std::uint64_t running_ = 0;
-  std::int64_t seen_ns_ = 0;  // time before it is counted
+  std::int64_t seen_ns_ = 0;  // time before this is counted
   double units_ = 0;
   double seconds_ = 0;
   double seconds_busy_ = 0;

@@ -17,7 +17,8 @@ Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& sch
   ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
 }
 
-// Stores may still copy from and to pages: they end what they have begun.
+// Stores may still copy from and to pages: the destructor waits for reads and writes that have
+// begun.
 Tiers::~Tiers() {
   writer_.drop_queue();
   for (;;) {
@@ -56,7 +57,8 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockHa
   if (loader_.is_last_whole(prompt, end)) {
     why.reason = kv::MissReason::kNone;
   } else if (why.reason == kv::MissReason::kDiffers) {
-    why.reason = kv::MissReason::kNeverSeen;  // memory goes on otherwise, but a tier as asked
+    // The pool goes on with other tokens, but a tier has those of the prompt.
+    why.reason = kv::MissReason::kNeverSeen;
   }
 }
 
@@ -64,7 +66,7 @@ void Tiers::poll(std::int64_t now_ns) {
   const bool had_reports = take_reports(now_ns);
   loader_.poll(now_ns);
   writer_.poll(scheduler_.lacks_blocks(), scheduler_.stands_still());
-  // What ended as soon as it was asked for notifies nobody.
+  // A report that came within the call that asked notifies nobody.
   took_reports_ = take_reports(now_ns) || had_reports;
 }
 

@@ -1,6 +1,6 @@
-// The tiers outside the pool, as the engine's loop sees them: pages come in before a request's turn
-// and go out when they have proved useful. Nothing here waits: poll() looks at what has ended and
-// starts what can start, between two steps.
+// Tiers are the stores outside the pool, as the engine's loop sees them: pages come in before a
+// request's turn and go out when they have proved useful. Nothing here waits: poll() looks at what
+// has ended and starts what can start, between two steps.
 //
 // Thread rule: the engine's thread, but for the constructor.
 #pragma once
@@ -19,44 +19,45 @@ namespace pagoda::engine {
 
 class Tiers {
  public:
-  // All must outlive the tiers; the cache hashes its blocks.
+  // All arguments must outlive the tiers; the cache hashes its blocks.
   Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler);
   ~Tiers();
 
-  // What pages are addressed by is known: the model's fingerprint took its time. They are written
-  // once that is sure, so that nothing is kept under a wrong address.
+  // Gives pages their address, once the model's fingerprint is known. Pages are written once the
+  // address is sure, so that none is kept under a wrong one.
   void set_space(const kv::SpaceId& space, bool is_sure);
-  // It is wrong, or not to be had: tiers are not used any more. True: pages may have been read.
+  // The address is wrong or cannot be had: tiers are not used any more. True: pages may have been
+  // read.
   bool drop_space();
 
-  // A task's way: it waits, it runs, more of it is computed, it ends.
+  // A task waits, runs, computes more, and ends.
   void wait(sched::SequenceTask& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
   void start(sched::SequenceTask& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
   LoadRecord end(const sched::SequenceTask& task) { return loader_.ended(task); }
 
-  // What the tiers that answer at once have of a prompt is not missing. `hashes` are those of its
-  // whole blocks.
+  // Blocks of a prompt that the tiers which answer at once have are not missing. `hashes` are those
+  // of its whole blocks.
   void explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
                kv::Explanation& why);
 
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);
 
-  // When poll() is due though no store notifies; the end of time: never.
+  // Returns when poll() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns(std::int64_t now_ns) const;
-  // Is anything on its way, in or out?
+  // True: no page is on its way, in or out.
   bool is_idle() const { return loader_.is_idle() && writer_.is_idle(); }
 
   const Loader& loader() const { return loader_; }
   const PageWriter& writer() const { return writer_; }
   PageWriter& writer() { return writer_; }
 
-  // A clean stop: keeps what is worth it until the time is up. Nothing runs any more.
+  // A clean stop: keeps blocks that are worth it until the time is up. Nothing runs any more.
   void offload_all() { writer_.offload_all(); }
 
  private:
-  // True: there were some.
+  // True: there were reports.
   bool take_reports(std::int64_t now_ns);
 
   TierOptions options_;

@@ -8,7 +8,7 @@
 
 namespace pagoda::kernels::cuda {
 
-// Of an H100 or H200, and the blocks of a persistent kernel.
+// The multiprocessors of an H100 or H200, and the blocks of a persistent kernel.
 inline constexpr std::uint32_t kSmCount = 132;
 
 template <class... Parameters, class... Arguments>
@@ -28,7 +28,7 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, std::uint32_t threa
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-// Dynamic shared memory above 48 KB: once, before the first launch.
+// Allows a kernel dynamic shared memory above 48 KB. Called once, before the first launch.
 template <class... Parameters>
 cudaError_t allow_dynamic_smem(void (*kernel)(Parameters...), std::uint32_t bytes) {
   const cudaError_t carved = cudaFuncSetAttribute(

@@ -13,7 +13,7 @@
 //             a tensor core does, exactly but for bits below 2^-23 or so of the largest of the 17.
 //             mma.m16n8k16 and wgmma of any width give the same bits (measured), so tiles may have
 //             any shape. K is never split.
-//   quantised Weights that are codes are multiplied as integers: in each group of 32 columns (16 in
+//   quantised Quantised weights are multiplied as integers: in each group of 32 columns (16 in
 //             kInt8Group16) U = the MMA sum of the codes from 0, X = that of ones (kInt4Min alone);
 //             then sum = fma(scale, U, sum), sum = fma(minimum, X, sum); groups in order. K has
 //             kSplitK parts of whole chunks, each summed from 0, and y
@@ -69,7 +69,7 @@ inline constexpr std::uint32_t kNumericsVersion = 4;
 inline constexpr std::uint32_t kSplitKeys = 256;
 inline constexpr std::uint32_t kKeyTile = 64;
 inline constexpr std::uint32_t kQueryRows = 16;  // query heads of one KV head in a tile
-// The same of a wide tile, by head size.
+// The query rows of a wide tile, by head size.
 constexpr std::uint32_t wide_rows(std::uint32_t head_dim) { return head_dim > 128 ? 64 : 128; }
 
 using device::StreamHandle;
@@ -78,13 +78,13 @@ using Bf16 = std::uint16_t;  // bits
 constexpr std::size_t activation_values(std::size_t rows, std::size_t columns) {
   return (rows + 7) / 8 * 8 * chunks_of(columns) * kChunkColumns;
 }
-// Of activations of `rows` rows.
+// The index of a value in activations of `rows` rows.
 constexpr std::size_t activation_index(std::size_t row, std::size_t column, std::size_t rows) {
   const std::size_t row_block = column / kChunkColumns * ((rows + 7) / 8) + row / 8;
   return ((row_block * 8 + column % kChunkColumns / 8) * 8 + row % 8) * 8 + column % 8;
 }
 
-// Part `part` of the sums of codes is chunks [split_k_begin(part), split_k_begin(part + 1)).
+// Part `part` of K of a quantised GEMM is chunks [split_k_begin(part), split_k_begin(part + 1)).
 inline constexpr std::uint32_t kSplitK = 8;
 constexpr std::uint32_t split_k_begin(std::uint32_t chunks, std::uint32_t part) {
   return chunks * part / kSplitK;
@@ -118,7 +118,7 @@ struct Gemm {
 };
 void launch_gemm(const Gemm& job, StreamHandle stream);
 
-// What a step is about, as arrays on the device. Rows beyond those of the step have position
+// The batch of a step, as arrays on the device. Rows beyond those of the step have position
 // kNoPosition: they are computed and leave nothing behind.
 inline constexpr std::uint32_t kNoPosition = 0xFFFFFFFFu;
 
@@ -150,7 +150,8 @@ struct AttentionItem {
   std::uint32_t partial;  // split after split, [split][kv head][rows of the tile]
 };
 inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
-// Of a query row's partial result: values, top, sum, and room to keep rows aligned.
+// The floats of a query row's partial result: values, maximum, sum, and padding that keeps rows
+// aligned.
 constexpr std::size_t partial_floats(std::size_t head_dim) { return head_dim + 4; }
 
 // residual[row] = embedding[token of the row], [rows, width]
@@ -241,8 +242,8 @@ void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream)
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge_splits(const PagedAttention& job, StreamHandle stream);
 
-// The rows of the first `tokens` tokens of a block, keys, values and scales of all layers, from one
-// page to another, and no byte of another row: kv::memory::copy_rows() on the device.
+// Copies the rows of the first `tokens` tokens of a block, keys, values and scales of all layers,
+// from one page to another, and no byte of another row: kv::memory::copy_rows() on the device.
 struct BlockCopy {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -291,7 +292,7 @@ struct RandomFill {
   std::uint64_t seed = 0;
 };
 void launch_random_fill(const RandomFill& job, StreamHandle stream);
-// count values of bf16, uniform.
+// Fills `count` bf16 values, uniform in [-bound, bound).
 void launch_random_bf16(Bf16* values, std::uint64_t count, float bound, std::uint64_t seed,
                         StreamHandle stream);
 

@@ -26,7 +26,7 @@ std::size_t group_columns(WeightFormat format) {
   return format == WeightFormat::kInt8Group16 ? 16 : 32;
 }
 
-// One weight's place: its chunk, and which lane and value of which step.
+// The place of one weight: its chunk, and which lane and value of which step.
 struct WeightCoord {
   const std::byte* chunk;
   std::size_t step;
@@ -51,7 +51,7 @@ WeightCoord find(WeightFormat format, const std::byte* packed, std::size_t colum
           .group = column % kChunkColumns / group_columns(format)};
 }
 
-// What is multiplied: a bf16, or a code.
+// The factor that is multiplied: a bf16 weight, or a code.
 float factor_at(WeightFormat format, const WeightCoord& at) {
   if (format == WeightFormat::kBf16) {
     const std::size_t block = at.row / 8 * 8 + at.column / 8;
@@ -96,8 +96,9 @@ float mma_sum(float sum, std::size_t begin, std::size_t end, Term&& term) {
   return sum;
 }
 
-float rounded(bool brain, float value) {
-  return brain ? float_from_bf16(bf16_from_float(value)) : float_from_fp16(fp16_from_float(value));
+float rounded(bool to_bf16, float value) {
+  return to_bf16 ? float_from_bf16(bf16_from_float(value))
+                 : float_from_fp16(fp16_from_float(value));
 }
 
 struct Partial {
@@ -135,7 +136,7 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
   for (std::size_t d = 0; d < query.dim; ++d) {
     const float added_values = mma_sum(0, 0, kKeyTile, [&](std::size_t i) {
       if (!visible(base + i)) return 0.0;
-      return static_cast<double>(rounded(query.brain, scores[i])) *
+      return static_cast<double>(rounded(query.bf16_weights, scores[i])) *
              static_cast<double>(values[(base + i) * query.dim + d]);
     });
     partial.values[d] = std::fma(partial.values[d], shrink, added_values);

@@ -22,7 +22,7 @@ std::vector<float> gemm(WeightFormat format, const std::byte* packed, std::size_
 // y: [width] bf16
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y);
 
-// In place, [width].
+// Normalises a head in place, [width].
 void qk_norm(float* head, const float* weight, float epsilon, std::size_t width);
 
 float swiglu(float gate, float up);
@@ -35,11 +35,11 @@ struct Query {
   float scale = 1;
   std::uint64_t first = 0;
   std::uint64_t position = 0;
-  bool brain = true;  // weights are rounded to bf16, else to fp16
+  bool bf16_weights = true;  // softmax weights are rounded to bf16, else to fp16
 };
 std::vector<float> attention(const Query& query, const float* keys, const float* values);
 
-// To the bit.
+// The token that launch_sample() gives, to the bit.
 std::uint32_t sample(std::span<const float> logits, const GpuSamplingParams& params);
 
 }  // namespace pagoda::kernels::cuda::reference

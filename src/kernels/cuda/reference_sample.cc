@@ -18,7 +18,7 @@ std::uint64_t mass_of(const std::vector<std::uint32_t>& weights,
   return mass;
 }
 
-// By ascending id.
+// The id at which the weights of `field`, added up by ascending id, pass `target`.
 std::uint32_t find(const std::vector<std::uint32_t>& weights, std::vector<std::uint32_t> field,
                    std::uint64_t target) {
   std::sort(field.begin(), field.end());

@@ -127,7 +127,7 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   if (!rendered.ok()) {
     const ErrorCode code = rendered.error().code;
     if (code == ErrorCode::kOutOfRange && !terms.may_take_long) throw TakesLong();
-    if (code == ErrorCode::kExhausted) throw out_of_request_memory();
+    if (code == ErrorCode::kExhausted) throw terms.memory.refusal();
     throw ApiError(400, fmt::format("messages: {}", rendered.error().message), "messages");
   }
   text::OriginText text = std::move(rendered).value();

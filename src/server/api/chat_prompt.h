@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "server/json.h"
+#include "server/reading_memory.h"
 #include "server/served_model.h"
-#include "text/memory_account.h"
 #include "text/origin_text.h"
 #include "text/prompt_tokens.h"
 
@@ -19,8 +19,8 @@ struct ChatPrompt {
 
 // The limits under which a body is read.
 struct ReadingTerms {
-  text::MemoryAccount& memory;  // counts the memory of intermediate values
-  bool may_take_long = true;    // false: a template beyond the limit throws TakesLong
+  ReadingMemory& memory;      // counts the memory of intermediate values
+  bool may_take_long = true;  // false: a template beyond the limit throws TakesLong
 };
 
 // Thrown when reading takes longer than this thread allows. Nothing has changed: the same body can

@@ -1,4 +1,4 @@
-// Memory that direct I/O accepts.
+// AlignedBytes is memory that direct I/O accepts.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace pagoda::store {
 
 class AlignedBytes {
  public:
-  // A multiple of kIoAlignment.
+  // `bytes` is a multiple of kIoAlignment.
   explicit AlignedBytes(std::size_t bytes)
       : bytes_(bytes), memory_(static_cast<std::byte*>(std::aligned_alloc(kIoAlignment, bytes))) {
     if (memory_ == nullptr) throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// One thread that reads and writes slots, several at a time: it stages bytes where direct I/O can
-// reach them, and seals, checks and copies them, so that no other thread does.
+// DiskIoWorker is one thread that reads and writes slots, several at a time: it stages bytes where
+// direct I/O can reach them, and seals, checks and copies them, so that no other thread does.
 #pragma once
 
 #include <memory>
@@ -16,21 +16,21 @@ class DiskIoWorker {
  public:
   DiskIoWorker(DiskStore& store, std::unique_ptr<SlotIo> io, std::size_t depth);
 
-  // Until the store stops.
+  // Runs until the store stops.
   void run();
 
  private:
-  // A staging buffer and what it is used for.
+  // A staging buffer and the request that uses it.
   struct StagingBuffer {
     explicit StagingBuffer(std::size_t slot_bytes) : bytes(slot_bytes) {}
     AlignedBytes bytes;
-    std::unique_ptr<DiskStore::Request> request;  // nothing: free
+    std::unique_ptr<DiskStore::Request> request;  // nullptr: the buffer is free
     Slab::Reading reading;
     Slab::Writing writing;
     std::uint64_t sum = 0;
   };
 
-  // False: it ended at once, the buffer is free.
+  // False: the request ended at once, and the buffer is free.
   bool begin(std::size_t buffer_index);
   bool begin_read(StagingBuffer& buffer, std::size_t buffer_index);
   bool begin_write(StagingBuffer& buffer, std::size_t buffer_index);

@@ -1,4 +1,4 @@
-// What a DiskStore does besides reading and writing: its index at start, commits, removals, scrubs.
+// The maintenance of a DiskStore: reading its index at start, commits, removals, scrubs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLongestSleepNs = 3'600'000'000'000;
-constexpr std::int64_t kLoadWaitNs = 60'000'000'000;  // of a removal, for the index
+constexpr std::int64_t kLoadWaitNs = 60'000'000'000;  // how long a removal waits for the index
 
 }  // namespace
 
@@ -58,13 +58,13 @@ bool DiskStore::load_index() {
       if (slab_->has_changes()) note_changes();
       answer_lookups();
       ended_.notify_all();
-      needs_notify_ = true;  // writes are taken from now on
+      needs_notify_ = true;  // callers learn that writes are taken from now on
       unlock_and_notify(lock);
       return true;
     }
     load_error_ = fmt::format("the index cannot be read: {}", error_text(error));
     ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
-    needs_notify_ = true;  // nobody waits for them any more
+    needs_notify_ = true;  // callers need not wait for the index any more
     unlock_and_notify(lock);
     lock.lock();
     maintenance_due_.wait_for(lock, nanoseconds(options_.retry_after_ns),
@@ -91,7 +91,7 @@ std::int64_t DiskStore::next_wake_ns() const {
   return wake_ns;
 }
 
-// With slow_ held.
+// The caller holds slow_.
 int DiskStore::commit() {
   {
     const std::lock_guard lock(mutex_);
@@ -165,7 +165,7 @@ Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& o
   if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
     return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
   }
-  // No write may end behind the removal: those that wait are cancelled, those under way end first.
+  // No write may end behind the removal: waiting writes are cancelled, running ones end first.
   for (const std::unique_ptr<Request>& request : writes_) {
     if (!owner || request->label.owner == *owner) request->is_cancelled = true;
   }
@@ -184,8 +184,8 @@ Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& o
   lock.unlock();
   work_.notify_all();
   slow.unlock();
-  // Slabs of other models may have pages of the owner, too. Nobody else uses them: the folder is
-  // this process's.
+  // Slabs of other models may have pages of the owner, too. Nobody else uses them: this process
+  // holds the folder's lock.
   const std::lock_guard one_at_a_time(other_slabs_);
   const Result<kv::Removal> others = remove_from_others(*layer_, slab_->codec().geometry(), owner);
   if (!removed.ok()) return removed;
@@ -210,7 +210,8 @@ Status DiskStore::flush(std::int64_t timeout_ns) {
         lock, deadline, [&] { return writes_open_.empty() || *writes_open_.begin() > last; });
     if (!are_ended) return late("writes still wait");
   }
-  // Tried again and again: ThreadSanitizer of GCC 12 does not know locks with a deadline.
+  // The lock is tried again and again: ThreadSanitizer of GCC 12 does not know locks with a
+  // deadline.
   std::unique_lock slow(slow_, std::try_to_lock);
   while (!slow.owns_lock() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -16,12 +16,12 @@ using kv::StoreFault;
 
 namespace {
 
-// One ring keeps a disk busy; the others check and copy meanwhile. On a crowded machine two threads
-// gave a third of the speed of sixteen, since each waits its turn with its completions.
+// One ring keeps a disk busy; the other workers check and copy meanwhile. On a crowded host two
+// threads gave a third of the speed of sixteen, since each waits its turn with its completions.
 constexpr std::size_t kUringWorkers = 4;
 constexpr std::size_t kRingDepth = 16;
 constexpr std::size_t kPlainWorkers = 16;
-constexpr std::uint64_t kWriteEvery = 4;  // of so many requests one is a write, however many reads
+constexpr std::uint64_t kWriteEvery = 4;  // one of so many requests is a write, if one waits
 
 Status prepare_folder(FileLayer& layer, bool& is_read_only) {
   const auto refused = [&](int error) {
@@ -140,7 +140,7 @@ std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
   if (!slab_->is_ready()) {
     const std::lock_guard lock(mutex_);
     lookups_.push_back({ticket, {keys.begin(), keys.end()}, clock_.now_ns()});
-    work_.notify_one();  // somebody must see that it is not answered too late
+    work_.notify_one();  // a worker must see to it that the lookup is not reported too late
     return std::nullopt;
   }
   return is_on(false) ? slab_->find(keys) : 0;
@@ -278,7 +278,7 @@ void DiskStore::note_health(const Request& request, StoreFault fault, int error)
     if (fault == StoreFault::kNoRoom) full_since_ns_ = now_ns;
   } else if (fault == StoreFault::kNone || fault == StoreFault::kDamaged ||
              fault == StoreFault::kForeign) {
-    health.succeed();  // the disk answered
+    health.succeed();  // the disk works, whatever the page is
   }
 }
 

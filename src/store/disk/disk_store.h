@@ -1,7 +1,7 @@
-// The disk tier: pages in slots of a slab file (format.h), through any crash (slab.h), by threads
-// of its own. A few workers read and write, each many slots at once where the kernel has io_uring;
-// a maintenance thread reads the index at start, makes writes durable within a second, and looks
-// for damage while nothing runs.
+// DiskStore is the disk tier: it keeps pages in slots of a slab file (format.h), through any crash
+// (slab.h), by threads of its own. A few workers read and write, each many slots at once where the
+// kernel has io_uring; a maintenance thread reads the index at start, makes writes durable within a
+// second, and looks for damage while nothing runs.
 //
 // A write is durable when flush() returned without error after its report, and by itself
 // commit_after_ns after its report plus the time that a sync takes.
@@ -31,10 +31,10 @@ namespace pagoda::store {
 class DiskStore final : public kv::PageStore {
  public:
   // Errors: no room for a page within the limit, a folder or files that cannot be used, another
-  // process that has it, a key file that is not one. Returns before the index is read. A file
-  // system that is read-only makes a store that is.
+  // process that holds the folder, a key file that is not one. Returns before the index is read. A
+  // read-only file system makes a read-only store.
   static Result<std::unique_ptr<DiskStore>> open(const DiskOptions& options);
-  // Over files of the caller's making.
+  // Opens a store over files of the caller's making.
   static Result<std::unique_ptr<DiskStore>> open(const DiskOptions& options,
                                                  std::unique_ptr<FileLayer> layer);
   ~DiskStore() override;
@@ -54,24 +54,24 @@ class DiskStore final : public kv::PageStore {
   Status flush(std::int64_t timeout_ns) override;
   kv::StoreStats stats() const override;
 
-  // Nothing runs: the scrub may. Any thread.
+  // Tells that nothing runs, so that the scrub may. Any thread.
   void set_idle(bool is_idle);
-  // For people: "io_uring, direct".
+  // Names the way of I/O for people: "io_uring, direct".
   std::string io_name() const;
 
  private:
   friend class DiskIoWorker;
 
   struct Request {
-    std::uint64_t number = 0;  // in the order of asking
+    std::uint64_t number = 0;  // in the order of calls
     kv::StoreTicket ticket = 0;
     kv::PageLabel label;
-    std::span<std::byte> into;        // of a read
-    std::span<const std::byte> from;  // of a write
+    std::span<std::byte> into;        // destination of a read
+    std::span<const std::byte> from;  // source of a write
     bool is_write = false;
     bool is_cancelled = false;
-    bool is_copying = false;   // a worker is at the caller's bytes
-    bool is_reported = false;  // it took too long: the caller's bytes are not touched any more
+    bool is_copying = false;   // a worker is reading or writing the caller's bytes
+    bool is_reported = false;  // too late: the caller's bytes are not touched any more
     std::int64_t asked_ns = 0;
   };
   struct Lookup {
@@ -86,13 +86,14 @@ class DiskStore final : public kv::PageStore {
             std::unique_ptr<Slab> slab);
   void start();
 
-  // Of workers. The next request; nothing when there is none and it may not wait, and at the end.
+  // For workers. Returns the next request; nothing when there is none and the worker may not wait,
+  // and at the end.
   std::unique_ptr<Request> take(bool may_wait);
   Requests* next_queue();
-  // May the caller's bytes be touched? If so they stay where they are until release_bytes().
+  // True: the caller's bytes may be touched, and stay valid until release_bytes().
   bool claim_bytes(Request& request);
   void release_bytes(Request& request);
-  // Ends what take() gave. `error`: of the system, for people.
+  // Ends a request that take() gave. `error` is the system's, for people.
   void finish(Request& request, kv::StoreFault fault, int error);
   void note_health(const Request& request, kv::StoreFault fault, int error);
   bool is_on(bool is_write) const;
@@ -100,7 +101,7 @@ class DiskStore final : public kv::PageStore {
     return writing_.is_on(now_ns) && syncing_.is_on(now_ns);
   }
 
-  // Of the maintenance thread.
+  // For the maintenance thread.
   void maintain();
   bool load_index();
   void answer_lookups();
@@ -110,50 +111,50 @@ class DiskStore final : public kv::PageStore {
 
   int commit();
   Result<kv::Removal> remove_pages(const std::optional<kv::OwnerTag>& owner);
-  // These with mutex_ held. Reports what has waited too long or was cancelled.
+  // The caller holds mutex_. Reports requests that have waited too long or were cancelled.
   void expire(std::int64_t now_ns);
   void expire(Requests& queue, std::int64_t now_ns);
   void push(kv::StoreTicket ticket, kv::StoreFault fault, std::size_t keys_found = 0);
   void end_write_of(const Request& request);
   void note_changes();
-  // Lets go of mutex_, and tells who waits for reports.
+  // Releases mutex_, and notifies the thread that waits for reports.
   void unlock_and_notify(Lock& lock);
 
   const DiskOptions options_;
   const SteadyClock clock_;
-  std::unique_ptr<FileLayer> layer_;  // before slab_: the lock is let go after its files
+  std::unique_ptr<FileLayer> layer_;  // before slab_: its lock outlives the slab's files
   std::unique_ptr<Slab> slab_;
   Throttle throttle_;
   std::function<void()> notify_;
   bool has_uring_ = false;
 
-  std::mutex other_slabs_;  // held by a removal that goes through slabs of other models
+  std::mutex other_slabs_;  // held by a removal that walks the slabs of other models
   std::timed_mutex slow_;   // commit, removal and scrub, one at a time; taken before mutex_
 
-  mutable std::mutex mutex_;                 // guards what follows
-  std::condition_variable work_;             // for workers
-  std::condition_variable maintenance_due_;  // for the maintenance thread
-  std::condition_variable ended_;            // for flush() and remove()
+  mutable std::mutex mutex_;                 // guards the members below
+  std::condition_variable work_;             // wakes workers
+  std::condition_variable maintenance_due_;  // wakes the maintenance thread
+  std::condition_variable ended_;            // wakes flush() and remove()
   bool is_stopping_ = false;
   bool is_idle_ = false;
   bool are_writes_held_ = false;
   bool needs_notify_ = false;
   bool has_cancelled_ = false;
-  bool is_maintenance_idle_ = false;  // without an end
+  bool is_maintenance_idle_ = false;  // it waits without a deadline
   std::uint64_t requests_made_ = 0;
   std::uint64_t takes_ = 0;
   Requests reads_;
   Requests writes_;
   std::set<Request*> in_flight_;
   std::size_t writes_in_flight_ = 0;
-  std::set<std::uint64_t> writes_open_;      // numbers of those not ended
-  std::multiset<kv::PageKey> keys_written_;  // theirs
+  std::set<std::uint64_t> writes_open_;      // numbers of the writes that have not ended
+  std::multiset<kv::PageKey> keys_written_;  // keys of those writes
   std::vector<Lookup> lookups_;
   std::vector<kv::StoreReport> reports_;
   CircuitBreaker reading_;
   CircuitBreaker writing_;
   CircuitBreaker syncing_;
-  std::uint64_t syncs_failed_ = 0;  // that flush() knows of
+  std::uint64_t syncs_failed_ = 0;  // failed syncs that flush() knows of
   std::string load_error_;
   std::int64_t full_since_ns_ = 0;     // 0: the disk is not full
   std::int64_t changed_since_ns_ = 0;  // 0: nothing waits for a commit

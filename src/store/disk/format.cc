@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMagic = "pagoda kv index\n";
 constexpr std::string_view kStemStart = "pages-v1-";
 constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kSummedBytes = 56;  // of a record, and of a header
+constexpr std::size_t kSummedBytes = 56;  // bytes that the sum of a record or header covers
 
 constexpr std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -126,7 +126,7 @@ ReadHeader decode_header(std::span<const std::byte, 64> bytes) {
   std::uint64_t sum = 0;
   get(bytes.data() + kSummedBytes, sum);
   if (sum != XXH3_64bits(bytes.data(), kSummedBytes)) {
-    // One flipped bit must not make our own file look like somebody else's.
+    // One flipped bit must not make our own file look like another program's.
     std::size_t same = 0;
     for (std::size_t i = 0; i < kMagic.size(); ++i) {
       same += bytes[i] == static_cast<std::byte>(kMagic[i]) ? 1 : 0;

@@ -1,4 +1,4 @@
-// What lies on disk. Numbers are little-endian; sums are XXH3-64.
+// The format on disk. Numbers are little-endian; sums are XXH3-64.
 //
 //   FOLDER/                                    mode 0700
 //     lock                                     flock: one process
@@ -13,7 +13,7 @@
 //    16  nonce, 12 bytes        28  u32  zero
 //    32  GCM tag, 16 bytes      (nonce and tag are zero without a cipher)
 //    48  ---- from here to the end of the page under the cipher, if there is one ----
-//    48  space, 16 bytes        64  name, 32      96  parent, 32      128  owner, 8
+//    48  space, 16 bytes        64  hash, 32      96  parent, 32      128  owner, 8
 //   136  u32  group            140  u32  tokens   144  u64  page bytes
 //   152  u64  written, microseconds since 1970
 //   160  u32  tokens[block_tokens], then zeros up to a multiple of 64
@@ -33,7 +33,7 @@
 //    56  u64  sum of the 56 bytes before, seeded with geometry, cipher and slot number
 //
 // There is no journal: a record is smaller than a sector and is written over in place, so that the
-// index never grows and is never compacted. What makes that safe is the slot's sum in the record.
+// index never grows and is never compacted. Safety comes from the slot's sum in the record.
 // A record is trusted for a slot only if the slot's own bytes have that very sum; whichever of the
 // two a crash lost, tore or brought out of order, they do not agree and the page is absent.
 #pragma once
@@ -66,19 +66,19 @@ inline constexpr std::string_view kLockName = "lock";
 
 enum class Cipher : std::uint32_t { kNone = 0, kAes256Gcm = 1 };
 
-// The sizes that a slab's slots have in common.
+// SlotGeometry holds the sizes that a slab's slots have in common.
 struct SlotGeometry {
   std::uint64_t page_bytes = 0;
   std::uint32_t block_tokens = 0;
 
-  std::size_t page_at() const;     // in a slot
+  std::size_t page_at() const;     // offset in a slot
   std::size_t used_bytes() const;  // header, tokens and page
   std::size_t slot_bytes() const;  // used bytes, aligned
   std::string file_stem() const;
   bool operator==(const SlotGeometry&) const = default;
 };
 
-// "pages-v1-368640x16.slab" -> its geometry; nothing for other names.
+// Parses "pages-v1-368640x16.slab" into its geometry; nothing for other names.
 std::optional<SlotGeometry> geometry_of(std::string_view file_name, std::string_view suffix);
 
 struct KeyDigest {
@@ -86,7 +86,7 @@ struct KeyDigest {
   auto operator<=>(const KeyDigest&) const = default;
 };
 
-// What the index says of a slot.
+// SlotRecord is what the index says of a slot.
 struct SlotRecord {
   KeyDigest key;
   kv::SpaceId space;
@@ -100,13 +100,15 @@ struct SlotRecord {
 
 using RecordBytes = std::span<std::byte, kRecordBytes>;
 
-// Puts records into bytes and back. The seed binds a record to its place and to its store's shape.
+// RecordCodec encodes and decodes records. The seed binds a record to its slot and to its store's
+// geometry.
 class RecordCodec {
  public:
   RecordCodec(const SlotGeometry& geometry, Cipher cipher);
 
   void encode(SlotNumber slot, const SlotRecord& record, RecordBytes bytes) const;
-  // Nothing: torn, flipped, of another slot or another shape. A blank record is a free slot.
+  // Nothing: the record is torn, flipped, of another slot or another geometry. A blank record is a
+  // free slot.
   std::optional<SlotRecord> decode(SlotNumber slot,
                                    std::span<const std::byte, kRecordBytes> bytes) const;
 
@@ -127,9 +129,9 @@ IndexHeaderBytes encode_header(const IndexHeader& header);
 enum class HeaderState { kGood, kBlank, kDamaged, kForeign };
 struct ReadHeader {
   HeaderState state = HeaderState::kForeign;
-  IndexHeader header;  // of a good one
+  IndexHeader header;  // valid for a good header
 };
-// Foreign: it never was ours. Damaged: begins as ours do, and its sum is wrong.
+// Foreign: the file never was ours. Damaged: the file begins as ours do, and its sum is wrong.
 ReadHeader decode_header(std::span<const std::byte, 64> bytes);
 
 }  // namespace pagoda::store

@@ -1,5 +1,5 @@
-// Slabs of a folder that are not in use: those of other page sizes, of another model or KV format.
-// Sums cover what is under a cipher and owners stand beside it, so no key is needed.
+// Other slabs of a folder are those not in use: of other page sizes, another model or KV format.
+// Sums cover encrypted bytes and owners stand beside them, so that no key is needed.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace pagoda::store {
 
-// A codec that can check the slab's slots and read its records, and open no page.
+// Makes a codec that can check the slab's slots and read its records, and open no page.
 Result<SlotCodec> codec_without_key(FileLayer& layer, const SlotGeometry& geometry);
 
 // Removes an owner's pages, or all, from every slab but that of `ours`, durably. An error names the
-// slab in which pages may be left; the others have been seen to.
+// slab in which pages may be left; the pages of other slabs are removed.
 Result<kv::Removal> remove_from_others(FileLayer& layer, const SlotGeometry& ours,
                                        const std::optional<kv::OwnerTag>& owner);
 

@@ -45,7 +45,7 @@ class PosixFile final : public DiskFile {
   }
   bool is_hole(std::uint64_t offset, std::size_t bytes) override {
     const off_t data = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
-    if (data < 0) return errno == ENXIO;  // nothing behind the offset
+    if (data < 0) return errno == ENXIO;  // the file has no data behind the offset
     return static_cast<std::uint64_t>(data) >= offset + bytes;
   }
   void make_hole(std::uint64_t offset, std::size_t bytes) override {
@@ -82,7 +82,7 @@ int PosixFiles::lock(bool shared) {
   const std::string name = path_ + "/" + std::string(kLockName);
   const int flags = O_CLOEXEC | (shared ? O_RDONLY : O_RDWR | O_CREAT);
   const int file = ::open(name.c_str(), flags, kFileMode);
-  if (file < 0) return shared && errno == ENOENT ? 0 : errno;  // who only looks makes nothing
+  if (file < 0) return shared && errno == ENOENT ? 0 : errno;  // a reader creates nothing
   if (::flock(file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     const int error = errno;
     ::close(file);

@@ -1,4 +1,4 @@
-// The real files of a real folder.
+// PosixFiles is the file layer over a real folder.
 #pragma once
 
 #include "store/disk/file_layer.h"

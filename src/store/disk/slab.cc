@@ -24,7 +24,7 @@ Slab::Slab(SlabFiles files, SlotCodec codec, WallClock clock)
       index_(std::make_unique<SlotIndex>(0)),
       scratch_(codec_.geometry().slot_bytes()) {}
 
-// Strictly increasing, also when the wall clock is set back: it orders by use.
+// The time strictly increases, also when the wall clock is set back: it orders slots by use.
 std::uint64_t Slab::now_us() { return last_us_ = std::max(last_us_ + 1, clock_()); }
 
 int Slab::load(const std::function<void()>& on_progress) {
@@ -98,7 +98,7 @@ bool Slab::end_write(const Writing& writing, const kv::PageLabel& label,
   SlotRecord record = {codec_.digest(label.key), label.key.space, label.owner, 0, 0};
   const std::lock_guard lock(mutex_);
   if (error == ENOSPC || error == EDQUOT) may_grow_ = false;
-  // A sync that failed since it began may have lost its bytes, and will not say so again.
+  // A sync that failed since the write began may have lost its bytes, and will not say so again.
   if (!sum || writing.epoch != epoch_) {
     index_->give_back(writing.slot);
     return false;
@@ -124,7 +124,7 @@ int Slab::commit() {
   if (const int error = files_.sync_slab(); error != 0) {
     const std::lock_guard lock(mutex_);
     ++epoch_;
-    // Whatever was placed since the last good sync may be lost: later syncs would not say so.
+    // Every page placed since the last good sync may be lost: later syncs would not say so.
     for (const SlotChange& change : index_->take_changes()) changes.push_back(change);
     for (const SlotChange& change : changes) index_->distrust(change);
     return error;
@@ -204,7 +204,8 @@ Result<kv::Removal> Slab::remove(const std::optional<kv::OwnerTag>& owner) {
     return Error{ErrorCode::kIo, fmt::format("the removal of {} pages is not durable: {}",
                                              removal.pages, error_text(error))};
   }
-  // The zeros are on the disk: as holes they are not written again by the next removal.
+  // The zeros are on the disk: made into holes, the slots are not blanked again by the next
+  // removal.
   for (const std::vector<SlotNumber>* const slots : {&out.used, &out.leftovers}) {
     for (const SlotNumber slot : *slots) give_room_back(slot);
   }
@@ -212,7 +213,7 @@ Result<kv::Removal> Slab::remove(const std::optional<kv::OwnerTag>& owner) {
 }
 
 void Slab::give_room_back(SlotNumber slot) {
-  const std::lock_guard lock(mutex_);  // none may begin to write it
+  const std::lock_guard lock(mutex_);  // no write may begin in the slot
   if (!index_->is_blank(slot)) return;
   files_.slab().make_hole(files_.offset_of(slot), scratch_.span().size());
 }
@@ -225,7 +226,7 @@ int Slab::close() {
   }
   if (const int error = commit(); error != 0) return error;
   {
-    // Slots that a crash before this process left in doubt are so still.
+    // Slots that a crash before this process left in doubt still are.
     const std::lock_guard lock(mutex_);
     if (!index_->are_all_verified()) return 0;
   }

@@ -14,7 +14,7 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kLoadRecords = 16384;  // 1 MiB at a time
+constexpr std::size_t kLoadRecords = 16384;  // records of 1 MiB
 constexpr std::uint64_t kClosed = 1;
 
 Error refused(const FileLayer& layer, std::string_view what, int error) {
@@ -32,8 +32,8 @@ int shrink_other(FileLayer& layer, const SlotGeometry& geometry, std::size_t slo
   return shrink_slab(*slab.file, *index.file, geometry, decode_header(bytes).header.cipher, slots);
 }
 
-// Cuts slabs of other page sizes until they take at most `bytes_most` together. Returns what they
-// take.
+// Cuts slabs of other page sizes until they take at most `bytes_most` together. Returns the bytes
+// they take.
 std::uint64_t cut_others(FileLayer& layer, const SlotGeometry& ours, std::uint64_t bytes_most) {
   struct Other {
     SlotGeometry geometry;
@@ -123,7 +123,8 @@ Status SlabFiles::fit(FileLayer& layer, const SlotCodec& codec, std::uint64_t by
                              layer.path(), format_grouped(bytes_max), format_grouped(slot_bytes_))};
   }
   if (slab_->bytes() / slot_bytes_ > slots_max_) {
-    // Where that fails, it is cut as it is, and no record is believed before its page is read.
+    // Where shrinking fails, the slab is cut as it is, and no record is trusted before its page is
+    // read.
     if (shrink_slab(*slab_, *index_, geometry_, codec.cipher(), slots_max_) != 0) {
       was_closed_ = false;
     }
@@ -202,7 +203,8 @@ int SlabFiles::load(SlotIndex& index, const std::function<void()>& on_progress) 
   return 0;
 }
 
-// Neighbours go out together. Only what changed is written: no write touches a durable record.
+// Neighbouring records are written together. Only changed records are written: no write touches a
+// durable one.
 int SlabFiles::write_records(std::span<const SlotChange> changes) const {
   std::vector<std::byte> run;
   for (std::size_t i = 0; i < changes.size();) {

@@ -1,5 +1,5 @@
-// A slab and its index as files: opened, checked, mended, read and written. It holds no page's
-// state; SlotIndex does.
+// SlabFiles are a slab and its index as files: opened, checked, mended, read and written. SlotIndex
+// holds the state of pages.
 //
 // Thread rule: slots from any thread; records, load() and the closed mark from one at a time.
 #pragma once
@@ -18,23 +18,23 @@ namespace pagoda::store {
 
 class SlabFiles {
  public:
-  // Makes what is missing. All files of the folder together take at most `bytes_max`: slabs of
+  // Creates missing files. All files of the folder together take at most `bytes_max`: slabs of
   // other page sizes are cut to half of it, the longest unused first. Errors: a limit without room
-  // for a slot, files that are not ours or of another key, and what the system refuses.
+  // for a slot, files that are not ours or of another key, and errors of the system.
   static Result<SlabFiles> open(FileLayer& layer, const SlotCodec& codec, std::uint64_t bytes_max);
-  // What is there, as it is. A missing slab is an error. `any_key`: sums are all that is checked,
+  // Opens existing files unchanged. A missing slab is an error. `any_key`: only sums are checked,
   // so that the codec's key need not be the slab's.
   static Result<SlabFiles> open_read_only(FileLayer& layer, const SlotCodec& codec,
                                           bool any_key = false);
 
-  // What is there, to be changed in place by who has no key of it: a slab that is not in use. It is
+  // Opens a slab that is not in use so that pages can be removed without its key. The slab is
   // durably marked as not closed.
   static Result<SlabFiles> open_to_remove(FileLayer& layer, const SlotCodec& codec);
 
   bool is_read_only() const { return is_read_only_; }
   bool was_closed() const { return was_closed_; }
   std::size_t slots_max() const { return slots_max_; }
-  // Bytes of a store in which so many slots are used.
+  // Returns the bytes of a store in which so many slots are used.
   std::uint64_t bytes_with(std::uint64_t slots_used) const;
 
   // Reads the whole index into `index`; `on_progress` is called now and then.
@@ -51,7 +51,7 @@ class SlabFiles {
   int write_records(std::span<const SlotChange> changes) const;
   int sync_slab() const { return slab_->sync(); }
   int sync_index() const { return index_->sync(); }
-  // Durable when it returns 0.
+  // The mark is durable when this returns 0.
   int set_closed(bool closed) const;
 
  private:
@@ -67,8 +67,8 @@ class SlabFiles {
   std::unique_ptr<DiskFile> slab_;
   std::unique_ptr<DiskFile> index_;
   std::size_t slots_max_ = 0;
-  std::size_t slots_found_ = 0;    // whole in the slab when it was opened
-  std::uint64_t other_bytes_ = 0;  // of slabs of other page sizes
+  std::size_t slots_found_ = 0;    // whole slots in the slab when it was opened
+  std::uint64_t other_bytes_ = 0;  // bytes of slabs of other page sizes
   bool was_closed_ = false;
   bool is_read_only_ = false;
 };

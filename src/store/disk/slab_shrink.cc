@@ -9,7 +9,7 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kRecordsAtOnce = 16384;  // 1 MiB
+constexpr std::size_t kRecordsAtOnce = 16384;  // records of 1 MiB
 
 struct Held {
   SlotNumber slot = 0;
@@ -18,7 +18,7 @@ struct Held {
 
 std::uint64_t record_at(std::size_t slot) { return kIndexHeaderBytes + slot * kRecordBytes; }
 
-// What the first `slots` slots hold, as far as the index knows.
+// Reads what the first `slots` slots hold, as far as the index knows.
 int read_held(DiskFile& index, const RecordCodec& codec, std::size_t slots,
               std::vector<Held>& held) {
   std::vector<std::byte> chunk(kRecordsAtOnce * kRecordBytes);
@@ -38,7 +38,7 @@ int read_held(DiskFile& index, const RecordCodec& codec, std::size_t slots,
   return 0;
 }
 
-// The slots among the first `slots` that none of these pages is in.
+// Returns the slots among the first `slots` that hold none of these pages.
 std::vector<SlotNumber> places_beside(std::span<const Held> kept, std::size_t slots) {
   std::vector<bool> is_kept(slots, false);
   for (const Held& page : kept) {
@@ -51,7 +51,7 @@ std::vector<SlotNumber> places_beside(std::span<const Held> kept, std::size_t sl
   return places;
 }
 
-// Of the pages in the first `slots_before` slots, the `slots` used last.
+// Reads the `slots` most recently used pages of the first `slots_before` slots.
 int read_latest(DiskFile& index, const RecordCodec& codec, std::size_t slots_before,
                 std::size_t slots, std::vector<Held>& kept) {
   if (const int error = read_held(index, codec, slots_before, kept); error != 0) return error;
@@ -69,8 +69,8 @@ int mark_open(DiskFile& index) {
   return marked.error != 0 ? marked.error : index.sync();
 }
 
-// Copies the pages behind the cut to the places before it, and makes the copies durable. A page
-// that cannot be copied is lost, as it would be without this.
+// Copies the pages behind the cut to the slots before it, and makes the copies durable. A page that
+// cannot be copied is lost, as it would be without the copy.
 int move_pages(DiskFile& slab, DiskFile& index, const RecordCodec& codec,
                std::span<const Held> pages, std::span<const SlotNumber> places,
                std::size_t slot_bytes) {

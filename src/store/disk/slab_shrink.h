@@ -1,5 +1,5 @@
-// Makes a slab smaller. Its last slots go; the pages in them that were used later than pages before
-// them move there first, so that what is lost is what was used longest ago.
+// Makes a slab smaller. Its last slots go; pages in them that were used later than pages before
+// them move first, so that the least recently used pages are lost.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace pagoda::store {
 
-// Leaves a slab and its index with `slots` slots; 0, or an error of the system. A crash on the way
-// loses pages and makes none wrong: a moved page's record is written once its bytes are durable.
+// Leaves a slab and its index with `slots` slots; returns 0, or an error of the system. A crash on
+// the way loses pages and makes none wrong: a moved page's record is written once its bytes are
+// durable.
 int shrink_slab(DiskFile& slab, DiskFile& index, const SlotGeometry& geometry, Cipher cipher,
                 std::size_t slots);
 

@@ -1,5 +1,5 @@
-// Secrecy at rest: AES-256-GCM for slots, and digests of keys that nobody without the key file can
-// compute from a guessed prompt.
+// SlotCipher keeps pages secret at rest: AES-256-GCM for slots, and digests of keys that nobody
+// without the key file can compute from a guessed prompt.
 //
 // Thread rule: every call may come from any thread.
 #pragma once
@@ -20,17 +20,17 @@ class SlotCipher {
  public:
   explicit SlotCipher(const SecretKey& key);
 
-  // Encrypts in place under a fresh random nonce, which it writes with the tag. `bound` is not
+  // Encrypts in place under a fresh random nonce, and writes nonce and tag. `bound` is not
   // encrypted, but the tag covers it. False: the library refused.
   bool seal(const kv::PageKey& page, std::span<const std::byte> bound, std::span<std::byte> bytes,
             std::span<std::byte, kNonceBytes> nonce, std::span<std::byte, kTagBytes> tag) const;
-  // False: not what seal() made of this page; the bytes are then worthless.
+  // False: the bytes are not what seal() made of this page, and are worthless now.
   bool open(const kv::PageKey& page, std::span<const std::byte> bound, std::span<std::byte> bytes,
             std::span<const std::byte, kNonceBytes> nonce,
             std::span<const std::byte, kTagBytes> tag) const;
 
   KeyDigest digest(const kv::PageKey& key) const;
-  // Says which key it is without giving it away.
+  // Identifies the key without giving it away.
   std::array<std::byte, 16> check() const;
 
  private:
@@ -38,7 +38,7 @@ class SlotCipher {
   SecretKey name_key_;
 };
 
-// As SlotCipher::digest(), without a key.
+// Computes SlotCipher::digest() without a key.
 KeyDigest plain_digest(const kv::PageKey& key);
 
 }  // namespace pagoda::store

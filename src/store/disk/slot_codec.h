@@ -1,4 +1,5 @@
-// A page and its label in a slot's bytes, and back. Pure: no file, no index, any thread.
+// SlotCodec encodes a page and its label as a slot's bytes, and decodes them. Pure: no file, no
+// index, any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,11 @@ class SlotCodec {
   std::optional<std::uint64_t> seal(const kv::PageLabel& label, std::span<const std::byte> page,
                                     std::uint64_t written_us, std::span<std::byte> slot) const;
 
-  // Are these the bytes that `sum` was made of? kNone, kDamaged, or kAbsent: whole, but another
-  // page's, which took the slot.
+  // Compares the bytes with `sum`: kNone, kDamaged, or kAbsent where the slot is whole but another
+  // page took it.
   kv::StoreFault check(std::span<const std::byte> slot, std::uint64_t sum) const;
-  // As check(); then compares the label (kForeign) and copies the page out. The slot's bytes are
-  // worthless afterwards.
+  // Checks like check(); then compares the label (kForeign) and copies the page out. The slot's
+  // bytes are worthless afterwards.
   kv::StoreFault open(std::span<std::byte> slot, std::uint64_t sum, const kv::PageLabel& label,
                       std::span<std::byte> page) const;
 

@@ -85,7 +85,7 @@ void SlotIndex::unpin(SlotNumber slot) {
   --pins_[slot];
 }
 
-// Out of the table and the order; the file's record is overwritten at the next commit.
+// Takes the slot out of the table and the order; the next commit overwrites the file's record.
 void SlotIndex::forget(SlotNumber slot, State next) {
   ASSERT(is_used(slot), "only a used slot is forgotten");
   table_.erase(slot);

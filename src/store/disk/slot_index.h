@@ -1,5 +1,5 @@
-// Which slot holds what, in memory: a table by key, an order by use, the free ones, and which
-// records the file does not have yet. Pure: it knows no file and no thread.
+// SlotIndex knows which slot holds which page, in memory: a table by key, an order by use, the free
+// slots, and which records the file does not have yet. Pure: it knows no file and no thread.
 //
 //            take()               place()
 //   free ------------> taken ----------------> used
@@ -9,8 +9,8 @@
 //    |        put_back()             take_out() |
 //    +---------------------- taken <------------+      take() may evict the least recently used
 //
-// A pinned slot is being read: it is not evicted. It may be dropped or taken out; whoever read it
-// then sees that its record is another one.
+// A pinned slot is being read: it is not evicted. It may be dropped or taken out; its reader then
+// sees that the record is another one.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace pagoda::store {
 
-// A record that the file should have.
+// SlotChange is a record that the file should have.
 struct SlotChange {
   SlotNumber slot = 0;
   SlotRecord record;
@@ -36,12 +36,12 @@ class SlotIndex {
   SlotIndex(const SlotIndex&) = delete;
   SlotIndex& operator=(const SlotIndex&) = delete;
 
-  // While reading the file: what a slot holds. `is_verified`: its bytes are known to be those of
-  // its record. Of two slots with one key the later used stays.
+  // Takes a slot's record while the file is read. `is_verified`: the slot's bytes are known to be
+  // those of its record. Of two slots with one key the later used stays.
   void load(SlotNumber slot, const SlotRecord& record, bool is_verified);
-  // The file's record is worthless: the slot is free, and the file will be told.
+  // The file's record is worthless: the slot is free, and the record is to be overwritten.
   void load_damaged(SlotNumber slot) { mark_changed(slot); }
-  // Once, after the last load().
+  // Call once, after the last load().
   void finish_loading();
 
   std::size_t slots_max() const { return states_.size(); }
@@ -56,13 +56,13 @@ class SlotIndex {
   bool are_all_verified() const;
   void set_verified(SlotNumber slot) { flags_[slot] |= kVerified; }
 
-  // Its use counts from now on; `is_read`: its bytes were wanted.
+  // The slot's last use is now; `is_read`: its bytes were wanted.
   void touch(SlotNumber slot, std::uint64_t now_us, bool is_read);
   void pin(SlotNumber slot) { ++pins_[slot]; }
   void unpin(SlotNumber slot);
 
-  // A slot to write into. `may_grow` false: rather one that makes way than a free one, since the
-  // disk is full. Nothing: all are pinned or taken.
+  // Takes a slot to write into. `may_grow` false: evicts a page rather than take a free slot, since
+  // the disk is full. Nothing: all slots are pinned or taken.
   std::optional<SlotNumber> take(bool may_grow);
   void place(SlotNumber slot, const SlotRecord& record);
   void give_back(SlotNumber slot);
@@ -70,32 +70,33 @@ class SlotIndex {
 
   struct TakenOut {
     std::vector<SlotNumber> used;
-    std::vector<SlotNumber> leftovers;  // free, with bytes of who knows whom
+    std::vector<SlotNumber> leftovers;  // free slots with bytes of unknown owners
   };
-  // The owner's slots, or all without one; and every free slot whose bytes are not blank.
+  // Takes out the owner's slots, or all without an owner, and every free slot whose bytes are not
+  // blank.
   TakenOut take_out(const std::optional<kv::OwnerTag>& owner);
   void put_back(SlotNumber slot, bool is_blank);
-  // Free, and its bytes are zero.
+  // True: the slot is free, and its bytes are zero.
   bool is_blank(SlotNumber slot) const {
     return states_[slot] == State::kFree && has(slot, kBlank);
   }
 
   bool has_changes() const { return !changed_.empty(); }
-  // Records the file lacks, by slot; it is supposed to have them from now on.
+  // Returns the records the file lacks, by slot; the file counts as having them from now on.
   std::vector<SlotChange> take_changes();
   void mark_changed(SlotNumber slot);
-  // The slot's bytes may not be what they were when the change was taken.
+  // The slot's bytes may have changed since the change was taken.
   void distrust(const SlotChange& change);
-  // Uses that nobody asked to keep become changes, for a clean end.
+  // Makes uses that are not in the file yet into changes, for a clean end.
   void mark_touched_changed();
 
-  // Every invariant; for tests.
+  // Checks every invariant; for tests.
   void check() const;
 
  private:
   enum class State : std::uint8_t { kFree, kTaken, kUsed };
   enum Flag : std::uint8_t {
-    kRead = 1,      // since it was placed, as far as is known
+    kRead = 1,      // read since it was placed, as far as is known
     kChanged = 2,   // in changed_
     kVerified = 4,  // bytes and record agreed when last seen together
     kBlank = 8,     // its bytes are zero

@@ -126,7 +126,7 @@ class UringIo final : public SlotIo {
     }
   }
 
-  // What the kernel left undone, the plain way.
+  // Completes a transfer that the kernel left undone, by plain calls.
   static IoResult rest_of(const Transfer& transfer, std::size_t bytes) {
     IoResult rest =
         transfer.is_write
@@ -159,8 +159,8 @@ class UringIo final : public SlotIo {
     }
   }
 
-  // The kernel takes no more. What it has taken ends by itself, and until then it may write into
-  // the transfer's bytes, also after the ring is closed; what it has not is done the plain way.
+  // The kernel takes no more. Transfers it has taken end by themselves, and until then the kernel
+  // may write into their bytes, also after the ring is closed; the others are done by plain calls.
   void give_up(std::vector<IoDone>& done) {
     for (collect(done); taken_ > 0; collect(done)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -175,8 +175,8 @@ class UringIo final : public SlotIo {
   io_uring ring_ = {};
   bool is_open_ = false;
   std::vector<Transfer> transfers_;  // [id]
-  std::deque<std::size_t> offered_;  // that the kernel has not taken from the ring
-  std::size_t taken_ = 0;            // that it has, and has not ended
+  std::deque<std::size_t> offered_;  // transfers that the kernel has not taken from the ring
+  std::size_t taken_ = 0;            // transfers that it has taken and not ended
   std::vector<IoDone> plain_;
   std::size_t break_after_;
 };

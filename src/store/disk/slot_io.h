@@ -1,4 +1,4 @@
-// Reads and writes of slots, several at once where the kernel can. One thread uses one of these.
+// SlotIo reads and writes slots, several at once where the kernel can. One thread uses one SlotIo.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +19,21 @@ struct IoDone {
 class SlotIo {
  public:
   virtual ~SlotIo() = default;
-  // At most so many may be under way; their ids are below it.
+  // At most so many transfers may be under way; their ids are below it.
   virtual std::size_t depth() const = 0;
   virtual void read(std::size_t id, DiskFile& file, std::uint64_t offset,
                     std::span<std::byte> bytes) = 0;
   virtual void write(std::size_t id, DiskFile& file, std::uint64_t offset,
                      std::span<const std::byte> bytes) = 0;
-  // Appends at least one that ended; something is under way. Until then the bytes of a transfer are
-  // the kernel's: nobody else may touch them, whatever goes wrong.
+  // Appends at least one transfer that ended; one must be under way. Until a transfer ends its
+  // bytes are the kernel's: nobody else may touch them, whatever goes wrong.
   virtual void wait(std::vector<IoDone>& done) = 0;
 };
 
-// One at a time, by the calls that every system has.
+// Transfers one at a time, by the calls that every system has.
 std::unique_ptr<SlotIo> make_plain_io();
-// By io_uring. Nothing: not built in, or the kernel refuses. `break_after`, for tests: so many
-// calls later the kernel takes nothing more from the ring; 0: never.
+// Transfers by io_uring. Nothing: not built in, or the kernel refuses. `break_after`, for tests: so
+// many calls later the kernel takes nothing more from the ring; 0: never.
 std::unique_ptr<SlotIo> make_uring_io(std::size_t depth, std::size_t break_after = 0);
 
 }  // namespace pagoda::store

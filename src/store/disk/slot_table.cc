@@ -38,7 +38,7 @@ void SlotTable::erase(SlotNumber slot) {
     ASSERT(buckets_[hole] != 0, "a slot that is erased is in the table");
     hole = (hole + 1) & mask_;
   }
-  // Those behind that a probe would no longer reach move up.
+  // Slots behind the hole that a probe would no longer reach move up.
   for (std::size_t at = (hole + 1) & mask_; buckets_[at] != 0; at = (at + 1) & mask_) {
     const std::size_t wanted = bucket_of(records_[buckets_[at] - 1].key);
     if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {

@@ -1,5 +1,5 @@
-// From a key's digest to its slot: open addressing, linear probing, four bytes a bucket. The
-// digests themselves stay in the records, so that a million slots cost eight megabytes here.
+// SlotTable maps a key's digest to its slot: open addressing, linear probing, four bytes a bucket.
+// The digests themselves stay in the records, so that a million slots cost eight megabytes here.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace pagoda::store {
 
 class SlotTable {
  public:
-  // `records` holds the digest of every slot that is in the table; it stays where it is.
+  // `records` holds the digest of every slot that is in the table; its address must not change.
   SlotTable(const LargeArray<SlotRecord>& records, std::size_t slots_max);
 
   std::optional<SlotNumber> find(const KeyDigest& key) const;
-  // The key of records[slot], which is not in the table.
+  // Inserts the key of records[slot], which the table lacks.
   void insert(SlotNumber slot);
   void erase(SlotNumber slot);
 
@@ -24,7 +24,7 @@ class SlotTable {
   std::size_t bucket_of(const KeyDigest& key) const;
 
   const LargeArray<SlotRecord>& records_;
-  LargeArray<std::uint32_t> buckets_;  // slot + 1; 0: nobody
+  LargeArray<std::uint32_t> buckets_;  // slot + 1; 0: empty
   std::size_t mask_;
 };
 

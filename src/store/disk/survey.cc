@@ -29,7 +29,7 @@ void count_pages(const SlotIndex& index, SlabSurvey& slab) {
   }
 }
 
-// False: told to stop.
+// False: the caller told it to stop.
 bool verify_pages(const SlabFiles& files, const SlotCodec& codec, const SlotIndex& index,
                   const SurveyOptions& options, SlabSurvey& slab) {
   const AlignedBytes bytes(codec.geometry().slot_bytes());

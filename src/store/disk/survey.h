@@ -1,5 +1,5 @@
-// A store looked at from outside, without changing a byte of it: what its slabs hold and whether it
-// is whole. Sums cover what is under a cipher, so no key is needed.
+// A survey reads a store from outside, without changing a byte: what its slabs hold and whether
+// they are whole. Sums cover encrypted bytes, so that no key is needed.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ namespace pagoda::store {
 struct SlabSurvey {
   SlotGeometry geometry;
   Cipher cipher = Cipher::kNone;
-  bool was_closed = false;  // by its last user, with everything synced
+  bool was_closed = false;  // its last user closed it with everything synced
   std::uint64_t slots = 0;
-  std::uint64_t bytes_on_disk = 0;  // slab and index
+  std::uint64_t bytes_on_disk = 0;  // of slab and index
   std::uint64_t pages = 0;
   std::map<kv::SpaceId, std::uint64_t> pages_by_space;
   std::map<kv::OwnerTag, std::uint64_t> pages_by_owner;
   std::uint64_t oldest_use_us = 0;  // since 1970; 0: no pages
   std::uint64_t newest_use_us = 0;
-  // Of a verification.
+  // Results of a verification.
   std::uint64_t pages_whole = 0;
   std::uint64_t pages_damaged = 0;
-  std::uint64_t pages_stale = 0;   // a crash left a record without its page: misses, not damage
-  std::uint64_t pages_unread = 0;  // the disk refused
+  std::uint64_t pages_stale = 0;   // a crash left a record without its page: a miss, no damage
+  std::uint64_t pages_unread = 0;  // the disk refused the read
 };
 
 struct StoreSurvey {
-  bool is_in_use = false;  // by another process
+  bool is_in_use = false;  // another process uses the store
   std::vector<SlabSurvey> slabs;
 };
 

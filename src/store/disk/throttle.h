@@ -1,4 +1,4 @@
-// A slow disk, for tests: no more than so many bytes a second, all threads together.
+// Throttle makes a disk slow, for tests: no more than so many bytes a second, all threads together.
 #pragma once
 
 #include <algorithm>

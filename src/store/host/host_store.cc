@@ -93,7 +93,7 @@ bool HostStore::write(kv::PageWrite write) {
   const std::lock_guard lock(mutex_);
   if (queue_.size() >= options_.writes_queued_max) return false;
   const auto found = slot_of_.find(write.label.key);
-  if (found != slot_of_.end()) {  // as good as written
+  if (found != slot_of_.end()) {  // the page is there or about to be
     report(write.ticket, kv::StoreFault::kNone);
     return true;
   }
@@ -130,7 +130,7 @@ void HostStore::poll(std::vector<kv::StoreReport>& reports) {
   reports_.clear();
 }
 
-// A slot that nobody needs, or the one that was used longest ago.
+// Returns a free slot; where none is free, evicts the least recently used page that is not copied.
 std::optional<std::uint32_t> HostStore::room() {
   if (unused_.empty()) {
     const auto victim = std::find_if(lru_.begin(), lru_.end(), [&](std::uint32_t slot) {
@@ -199,7 +199,7 @@ void HostStore::end(const Copy& copy, kv::StoreFault fault) {
   --slot.copies_running;
   const bool is_read = std::holds_alternative<std::span<std::byte>>(copy.page);
   if (fault != kv::StoreFault::kNone) {
-    // What was to be written is not there; what was to be read still is.
+    // A failed write leaves no page; a failed read leaves the page it read.
     slot.is_removed = slot.is_removed || !is_read;
   } else if (is_read) {
     ++stats_.pages_read;

@@ -1,7 +1,8 @@
-// A tier in main memory: pages beside the pool, moved by a thread of its own, several at a time.
+// HostStore is a tier in main memory: pages beside the pool, copied by a thread of its own, several
+// at a time.
 //
-// For devices whose own memory is the pool, and for pools that are small on purpose. The page that
-// was used longest ago makes room; one that is being copied stays.
+// It serves devices whose own memory is the pool, and pools that are small on purpose. The least
+// recently used page makes room; a page that is being copied stays.
 #pragma once
 
 #include <condition_variable>
@@ -30,14 +31,14 @@ struct HostStoreOptions {
   std::uint32_t writes_queued_max = 64;
 };
 
-// How many threads a copier of this process's memory is worth giving to a host tier: more than a
-// few copy no faster.
+// Returns how many threads a copier of this process's memory should give to a host tier: more than
+// a few copy no faster.
 std::size_t host_copy_threads();
 
 class HostStore final : public kv::PageStore {
  public:
-  // Takes its memory at once, from the copier: an error when that has none. Of the host's own, what
-  // is untouched costs nothing.
+  // Takes its memory at once, from the copier: an error when the copier has none. Untouched memory
+  // of the host costs nothing.
   static Result<std::unique_ptr<HostStore>> open(const HostStoreOptions& options,
                                                  std::unique_ptr<kv::PageCopier> copier);
   ~HostStore() override;
@@ -60,23 +61,23 @@ class HostStore final : public kv::PageStore {
  private:
   struct Slot {
     kv::PageLabel label;
-    std::uint32_t copies_running = 0;  // that read it, or the one that writes it
-    bool is_written = false;           // else it is being written
+    std::uint32_t copies_running = 0;  // copies that read the slot, or the one that writes it
+    bool is_written = false;           // false: it is being written
     bool was_read = false;
-    bool is_removed = false;  // goes when its last copy has ended
+    bool is_removed = false;  // the page goes when its last copy has ended
   };
-  using LruList = std::list<std::uint32_t>;  // slots, used longest ago first
+  using LruList = std::list<std::uint32_t>;  // slots, least recently used first
   struct Copy {
     kv::StoreTicket ticket;
     std::uint32_t slot;
-    std::variant<std::span<std::byte>, std::span<const std::byte>> page;  // to it, or from it
+    std::variant<std::span<std::byte>, std::span<const std::byte>> page;  // a read's, or a write's
   };
 
   HostStore(const HostStoreOptions& options, std::unique_ptr<kv::PageCopier> copier,
             kv::HostMemory memory);
   std::byte* slot_bytes(std::uint32_t slot) { return bytes_.get() + slot * options_.page_bytes; }
   kv::PageCopy move_of(const Copy& copy);
-  // All under mutex_.
+  // The caller holds mutex_.
   std::optional<std::uint32_t> room();
   void touch(std::uint32_t slot);
   void free_slot(std::uint32_t slot);
@@ -96,15 +97,15 @@ class HostStore final : public kv::PageStore {
   std::condition_variable wake_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> unused_;
-  std::map<kv::PageKey, std::uint32_t> slot_of_;  // of written ones
-  LruList lru_;                                   // of written ones
+  std::map<kv::PageKey, std::uint32_t> slot_of_;  // written slots
+  LruList lru_;                                   // written slots
   std::vector<LruList::iterator> lru_positions_;  // [slot]
   std::deque<Copy> queue_;
   std::vector<kv::StoreReport> reports_;
   kv::StoreStats stats_;
   std::uint32_t copying_ = 0;
   bool stopping_ = false;
-  std::thread thread_;  // last: starts when all else stands
+  std::thread thread_;  // the last member: starts when all others exist
 };
 
 }  // namespace pagoda::store

@@ -1,7 +1,7 @@
-// Keys that were in the store a while ago: bounded in number and in age. Any thread.
+// KnownKeys are keys that were in the store a while ago: bounded in number and in age. Any thread.
 //
-// Two halves: new keys go into the young one; when it is full it becomes the old one, and what was
-// old is forgotten. A key that is asked for is young again.
+// There are two halves: new keys go into the young one; when it is full it becomes the old one, and
+// the keys that were old are forgotten. A key that is asked for is young again.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class KnownKeys {
 
  private:
   struct Hash {
-    // Names are digests: any eight bytes will do.
+    // Block hashes are digests: any eight bytes will do.
     std::size_t operator()(const kv::PageKey& key) const {
       std::size_t hash = 0;
       std::memcpy(&hash, key.hash.digest.data(), sizeof hash);

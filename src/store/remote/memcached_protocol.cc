@@ -18,7 +18,7 @@ constexpr std::string_view kLineEnd = "\r\n";
 // An item's own header, its key and its suffix count against the server's limit as well.
 constexpr std::size_t kItemOverhead = 1024;
 constexpr std::size_t kItemBytesMin = 4096;
-// What has been understood stays in front of the rest until it is that much.
+// Parsed bytes stay in front of the rest until there are this many.
 constexpr std::size_t kBytesDropped = 1u << 20;
 
 std::string_view word_of(std::string_view line) { return line.substr(0, line.find(' ')); }
@@ -143,7 +143,7 @@ Result<std::optional<Reply>> MemcachedProtocol::next() {
                       line.find("too large") != std::string_view::npos;
     reply = {.kind = full ? ReplyKind::kNoRoom : ReplyKind::kRefused, .text = std::string(line)};
   } else {
-    // After ERROR and CLIENT_ERROR it may take a value for commands.
+    // After ERROR and CLIENT_ERROR the server may take a value for commands.
     return not_understood(line);
   }
   drop(line.size() + kLineEnd.size());

@@ -1,4 +1,4 @@
-// Memcached's meta protocol: mg, ms, ma.
+// Speaks Memcached's meta protocol: mg, ms, ma.
 #pragma once
 
 #include "store/remote/protocol.h"
@@ -26,8 +26,8 @@ class MemcachedProtocol final : public Protocol {
   std::size_t asked_bytes_max_;
   std::size_t item_bytes_max_ = 0;
   std::string buffer_;
-  std::size_t at_ = 0;  // of the first byte that is not understood yet
-  Reply statistics_;    // that arrived so far
+  std::size_t at_ = 0;  // offset of the first byte that is not parsed yet
+  Reply statistics_;    // what has arrived of them so far
 };
 
 }  // namespace pagoda::store

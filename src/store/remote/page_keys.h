@@ -1,11 +1,12 @@
-// What a page is called in a remote store, and how a value that is too large is cut.
+// Makes the key of a page in a remote store, and cuts values that are too large into parts.
 //
 //   pagoda1:SPACE:NAME:SLICE          a page, or its first part; 32 and 64 digits, a number
 //   pagoda1:SPACE:NAME:SLICE.2x9000   its third part, of 9000 bytes each
 //   pagoda1:generation:OWNER          of an owner's pages, where keys cannot be listed; 16 digits
 //
-// The part's size is in its key: parts that were cut otherwise are not found. The first part is
-// written last, so that whoever finds it finds the others.
+// NAME is the block hash and SLICE the KV cache group. The part's size is in its key: parts of
+// another size are not found. The first part is written last, so that a reader who finds it finds
+// the others.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +18,14 @@
 namespace pagoda::store {
 
 inline constexpr std::size_t kPartsMax = 256;
-// The generation that all pages share besides their owner's.
+// All pages share this generation besides their owner's.
 inline constexpr std::string_view kGenerationOfAll = "pagoda1:generation:all";
 
 std::string page_key(const kv::PageKey& key);
 // Part 0 has the page's own key.
 std::string part_key(std::string_view page_key, std::size_t part, std::size_t part_bytes);
 bool is_part_key(std::string_view key);
-// The page's own key, of that of any of its parts.
+// Returns the page's own key for the key of any of its parts.
 std::string_view page_of_key(std::string_view key);
 std::string generation_key(const kv::OwnerTag& owner);
 

@@ -64,8 +64,8 @@ void PageRemoval::list(std::uint64_t cursor, RemoteConnection& connection) {
       });
 }
 
-// The head of every key's page, and the key's own length. A part goes with its page, and also when
-// its page is gone: nobody can read it any more.
+// Asks for the head of every key's page, and for the key's own length. A part goes with its page,
+// and also when its page is gone: nobody can read the part any more.
 void PageRemoval::look(RemoteConnection& connection) {
   replies_open_ = 2 * keys_.size();
   if (keys_.empty()) return go_on(connection);
@@ -98,7 +98,7 @@ void PageRemoval::erase(RemoteConnection& connection) {
   if (replies_open_ == 0) go_on(connection);
 }
 
-// Counted is what was there: a list may name a key twice.
+// Counts what was there: a list may name a key twice.
 void PageRemoval::erase_key(const Key& key, RemoteConnection& connection) {
   ++replies_open_;
   connection.send({.verb = Verb::kErase, .key = key.text}, 0,

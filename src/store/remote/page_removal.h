@@ -1,11 +1,11 @@
-// Removes an owner's pages, or all, from a server: by looking at every key where keys can be
-// listed, else by a new generation, under which nothing written before is read. On the store's
-// thread.
+// PageRemoval removes an owner's pages, or all, from a server: by looking at every key where keys
+// can be listed, else by a new generation, under which no page written before is read. It runs on
+// the store's thread.
 //
-// Memcached lists its keys neither completely nor always, and its flush_all would take what is not
-// ours. So every record there carries the sum of two numbers that the server keeps, one of its
-// owner and one of all, and is absent to whoever finds another sum. Numbers are random where there
-// is none: a number that was evicted loses pages, and never brings back removed ones.
+// Memcached lists its keys neither completely nor always, and its flush_all would remove keys of
+// other programs. So every record there carries the sum of two numbers that the server keeps, one
+// of its owner and one of all, and is absent to a reader who finds another sum. Numbers are random
+// where there is none: a number that was evicted loses pages, and never brings back removed ones.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   PageRemoval(std::optional<kv::OwnerTag> owner, std::uint32_t ttl_s, Done done)
       : owner_(owner), ttl_s_(ttl_s), done_(std::move(done)) {}
 
-  // Once. It lives as long as replies are expected.
+  // Call once. The removal lives as long as replies are expected.
   void start(RemoteConnection& connection);
 
  private:
@@ -47,9 +47,9 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   void erase(RemoteConnection& connection);
   void erase_key(const Key& key, RemoteConnection& connection);
   void go_on(RemoteConnection& connection);
-  // False: the reply is another, and the removal has failed.
+  // False: the reply is of another kind, and the removal has failed.
   bool expect(const Reply& reply, ReplyKind expected);
-  // The same where the key may be gone, or hold what is no value.
+  // Expects the same where the key may be gone, or hold something that is no value.
   bool expect_if_any(const Reply& reply, ReplyKind expected);
   void end(Result<kv::Removal> result);
 
@@ -58,7 +58,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   Done done_;
   kv::Removal removal_;
   std::uint64_t cursor_ = 0;
-  std::vector<Key> keys_;  // that the cursor brought
+  std::vector<Key> keys_;  // keys that the cursor brought
   std::size_t replies_open_ = 0;
 };
 

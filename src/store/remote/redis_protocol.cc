@@ -12,13 +12,13 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kItemBytesDefault = 512u << 20;  // proto-max-bulk-len of a Redis as it comes
-constexpr int kElementsMax = 100'000;                  // of one reply; SCAN is asked for far fewer
-constexpr std::size_t kPieceBytes = 1u << 20;          // more than one read brings
+constexpr std::size_t kItemBytesDefault = 512u << 20;  // proto-max-bulk-len of a Redis by default
+constexpr int kElementsMax = 100'000;          // elements of one reply; SCAN is asked for far fewer
+constexpr std::size_t kPieceBytes = 1u << 20;  // larger than one read of the socket
 constexpr std::string_view kKeys = "pagoda1:*";
 constexpr std::string_view kKeysAtOnce = "1000";
 
-// hiredis builds replies out of these: no value is copied twice, and no length is believed.
+// hiredis builds replies out of Parts: no value is copied twice, and no length is trusted.
 struct Part {
   int type = 0;
   std::string text;
@@ -53,7 +53,7 @@ void* make_number(const redisReadTask* task, long long number) {
   return attach(task, std::move(part));
 }
 
-// The task still has the type of what might have been there.
+// The task still has the type of the value that is missing.
 void* make_nil(const redisReadTask* task) {
   auto* const part = static_cast<Part*>(attach(task, std::make_unique<Part>()));
   part->type = REDIS_REPLY_NIL;
@@ -62,7 +62,7 @@ void* make_nil(const redisReadTask* task) {
 
 void free_part(void* part) { std::unique_ptr<Part>{static_cast<Part*>(part)}.reset(); }
 
-// What only RESP 3 has, which we do not speak.
+// Refuses types of RESP 3, which the store does not speak.
 template <class... Arguments>
 void* refuse(const redisReadTask*, Arguments...) {
   return nullptr;
@@ -97,14 +97,14 @@ void append(std::initializer_list<std::string_view> words, std::string& out) {
     lengths[count++] = word.size();
   }
   char* formatted = nullptr;
-  // An int in hiredis 0.14, a long long in 1.2.
+  // The result is an int in hiredis 0.14, a long long in 1.2.
   const auto bytes = redisFormatCommandArgv(&formatted, static_cast<int>(count), texts, lengths);
   ASSERT(bytes >= 0, "memory for a command");
   out.append(formatted, static_cast<std::size_t>(bytes));
   redisFreeCommand(formatted);
 }
 
-// SCAN: the next cursor, then the keys.
+// SCAN replies the next cursor, then the keys.
 bool flatten(Part& scan, Reply& reply) {
   if (scan.parts.size() != 2 || scan.parts[0]->type != REDIS_REPLY_STRING ||
       scan.parts[1]->type != REDIS_REPLY_ARRAY) {
@@ -134,7 +134,7 @@ std::optional<Reply> as_reply(Part& part) {
       reply.kind = ReplyKind::kAbsent;
       return reply;
     case REDIS_REPLY_ERROR:
-      if (part.text.starts_with("WRONGTYPE ")) {  // somebody's list or set: no value
+      if (part.text.starts_with("WRONGTYPE ")) {  // another program's list or set: no value
         reply.kind = ReplyKind::kAbsent;
         return reply;
       }

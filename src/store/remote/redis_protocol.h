@@ -1,4 +1,4 @@
-// Redis' protocol (RESP 2), formatted and parsed by hiredis.
+// Speaks Redis' protocol (RESP 2), formatted and parsed by hiredis.
 #pragma once
 
 #include "store/remote/protocol.h"

@@ -10,9 +10,9 @@ namespace pagoda::store {
 namespace {
 
 constexpr std::size_t kRoomBytes = 256u << 10;
-// A round ends after so much, so that deadlines and new requests are looked at.
+// A round ends after so many bytes, so that deadlines and new requests are looked at.
 constexpr std::size_t kRoundBytes = 4u << 20;
-// A buffer that a burst made larger is given back.
+// A buffer that a burst made larger is freed.
 constexpr std::size_t kOutBytesKept = 8u << 20;
 
 }  // namespace

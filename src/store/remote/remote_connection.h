@@ -1,4 +1,4 @@
-// A connection with commands on their way: each gets one reply, in order. One thread.
+// RemoteConnection carries commands: each gets one reply, in order. One thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace pagoda::store {
 
 class RemoteConnection {
  public:
-  // May send further commands.
+  // A handler may send further commands.
   using Handler = std::function<void(Reply& reply)>;
 
   RemoteConnection(std::unique_ptr<RemoteSocket> socket, std::unique_ptr<Protocol> protocol);
@@ -24,15 +24,16 @@ class RemoteConnection {
   RemoteConnection(const RemoteConnection&) = delete;
   RemoteConnection& operator=(const RemoteConnection&) = delete;
 
-  // `value_bytes`: of the value that is sent or asked for.
+  // `value_bytes` is the size of the value that is sent or asked for.
   void send(const Command& command, std::size_t value_bytes, Handler handler);
-  // What is said first. handshake_status() has an error once the server does not let us in.
+  // Sends the first commands. handshake_status() has an error once the server does not let us in.
   void begin_handshake();
   const Status& handshake_status() const { return handshake_status_; }
 
-  // Moves what can be moved and hands replies to their handlers. An error once it is over.
+  // Sends and receives what it can and hands replies to their handlers. An error once the
+  // connection is over.
   Status move();
-  // Every handler that waits is told kLost; nothing can be sent afterwards.
+  // Tells every waiting handler kLost; nothing can be sent afterwards.
   void lose();
 
   const Protocol& protocol() const { return *protocol_; }
@@ -40,7 +41,7 @@ class RemoteConnection {
   std::size_t commands_in_flight() const { return expected_.size(); }
   int descriptor() const { return socket_->descriptor(); }
   short events() const;
-  // The last round ended early: move() again without waiting for the socket.
+  // True: the last round ended early; call move() again without waiting for the socket.
   bool has_more() const { return has_more_; }
 
  private:
@@ -58,7 +59,7 @@ class RemoteConnection {
   Status handshake_status_ = ok_status();
   bool lost_ = false;
   std::string out_;
-  std::size_t sent_ = 0;  // of out_
+  std::size_t sent_ = 0;  // bytes of out_
   std::vector<char> room_;
   std::deque<Expected> expected_;
   std::size_t bytes_in_flight_ = 0;

@@ -1,4 +1,4 @@
-// The store's thread: connects, carries, gives up, tries again.
+// RemoteLoop is the store's thread: it connects, carries requests, gives up and tries again.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,12 @@ class RemoteLoop {
   Result<std::unique_ptr<RemoteConnection>> connect_to(const RemoteSocket::Address& address,
                                                        std::int64_t deadline_ns);
   Status handshake(RemoteConnection& connection, std::int64_t deadline_ns);
-  // Until there is nothing to carry over it any more; why.
+  // Serves until the connection is over; returns why.
   std::string serve(RemoteConnection& connection);
   void take_inbox(RemoteMailbox::Inbox inbox);
   void begin_jobs(RemoteConnection& connection);
   void give_up(const std::string& condition);
-  // For the socket (-1: none), the eventfd or the time.
+  // Waits for the socket (-1: none), the eventfd or the time.
   void wait(int descriptor, short events, std::int64_t until_ns);
 
   RemoteOptions options_;
@@ -56,7 +56,7 @@ class RemoteLoop {
   KnownKeys known_;
   RemoteMailbox mailbox_;
   RequestPipeline pipeline_;
-  std::vector<std::shared_ptr<Job>> jobs_;  // that wait for writes before them
+  std::vector<std::shared_ptr<Job>> jobs_;  // jobs that wait for writes before them
   std::thread thread_;
 };
 

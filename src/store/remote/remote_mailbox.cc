@@ -27,7 +27,7 @@ bool RemoteMailbox::put(StoreRequest request) {
     const std::size_t most = request.kind == RequestKind::kWrite ? options_.write_bytes_queued_max
                                                                  : options_.reads_queued_max;
     const bool is_full = queued(request) > 0 && queued(request) + weight(request) > most;
-    if (!stats_.is_on || is_full) return false;  // one always fits, however large
+    if (!stats_.is_on || is_full) return false;  // one request always fits, however large
     if (request.kind == RequestKind::kWrite && !writing_.is_on(SteadyClock().now_ns()))
       return false;
     queued(request) += weight(request);
@@ -170,7 +170,7 @@ RemoteMailbox::Inbox RemoteMailbox::turn_off(const std::string& condition) {
   const std::lock_guard lock(mutex_);
   stats_.is_on = false;
   stats_.is_ready = true;
-  notify_due_ = true;  // who was refused a write need not wait
+  notify_due_ = true;  // a caller whose write was refused need not wait
   stats_.condition = fmt::format("{}: {}", options_.url.shown(), condition);
   return std::exchange(inbox_, {});
 }

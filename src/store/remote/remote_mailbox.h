@@ -1,5 +1,5 @@
-// What callers leave for the store's thread and what it leaves for them, under one lock that nobody
-// holds for long.
+// RemoteMailbox holds requests of callers for the store's thread, and its reports for them, under
+// one lock that nobody holds for long.
 #pragma once
 
 #include <condition_variable>
@@ -19,26 +19,25 @@
 
 namespace pagoda::store {
 
-// What a caller waits for: a removal, or only that the writes before it are over.
+// A caller waits for a Job: a removal, or only that the writes before it are over.
 struct Job {
   enum class Kind : std::uint8_t { kRemove, kRemoveAll, kFlush };
   Kind kind = Kind::kFlush;
   kv::OwnerTag owner = {};
-  std::uint64_t number = 0;  // writes with lower ones come first
+  std::uint64_t number = 0;  // writes with lower numbers come first
   std::optional<Result<kv::Removal>> result = {};
 };
 
 class RemoteMailbox {
  public:
-  // Off until turn_on().
+  // The mailbox is off until turn_on().
   explicit RemoteMailbox(const RemoteOptions& options)
       : options_(options), writing_(options.write_refusals_max, options.write_retry_ns) {
     stats_.is_on = false;
     stats_.is_ready = false;
   }
 
-  // Callers
-  // False: the store is off, or too much waits.
+  // Callers. False: the store is off, or too many requests wait.
   bool put(StoreRequest request);
   void put_report(const kv::StoreReport& report);
   bool is_on() const;
@@ -61,7 +60,7 @@ class RemoteMailbox {
   void report(const StoreRequest& request);
   void end(const std::shared_ptr<Job>& job, Result<kv::Removal> result);
   void turn_on();
-  // Why, for people. What waits comes back; nothing is put afterwards.
+  // `condition` says why, for people. Returns the waiting requests; nothing is put afterwards.
   Inbox turn_off(const std::string& condition);
   // Notifies if there is a report since the last time.
   void notify_if_due();

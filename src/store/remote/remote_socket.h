@@ -1,4 +1,5 @@
-// Bytes to a server and back, over TCP as they are or within TLS; never waits. One thread.
+// RemoteSocket sends bytes to a server and receives bytes, over plain TCP or TLS; never waits. One
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -27,19 +28,19 @@ class RemoteSocket {
   RemoteSocket(const RemoteSocket&) = delete;
   RemoteSocket& operator=(const RemoteSocket&) = delete;
 
-  // True once bytes can travel; called again when the socket is ready for more.
+  // True once bytes can travel; call again when the socket is ready for more.
   Result<bool> establish();
-  // How many bytes moved; 0: the socket is not ready. An error once the connection is over.
+  // Returns how many bytes moved; 0: the socket is not ready. An error once the connection is over.
   Result<std::size_t> send(std::string_view bytes);
   Result<std::size_t> receive(std::span<char> room);
 
   int descriptor() const { return socket_; }
-  // What poll() should wait for, besides POLLOUT while there is something to send.
+  // Returns what poll() should wait for, besides POLLOUT while there is something to send.
   short events() const { return events_; }
 
  private:
   explicit RemoteSocket(int socket) : socket_(socket) {}
-  // Of an operation of OpenSSL that did not succeed.
+  // Explains an operation of OpenSSL that did not succeed.
   Result<std::size_t> explain(int outcome);
 
   int socket_;

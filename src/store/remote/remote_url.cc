@@ -89,7 +89,7 @@ Result<RemoteUrl> parse_remote_url(const std::string& text) {
   for (const Scheme& each : kSchemes) {
     if (text.starts_with(each.prefix)) scheme = &each;
   }
-  // What stands before the last '@' may be a password.
+  // The part before the last '@' may hold a password.
   const std::size_t at = text.rfind('@');
   const std::string named =
       at == std::string::npos

@@ -1,4 +1,4 @@
-// Where a remote store is and how to speak with it.
+// RemoteUrl says where a remote store is and which protocol it speaks.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ struct RemoteUrl {
   std::string host = {};
   std::string port = {};
   std::string user = {};      // empty: the default user
-  std::string password = {};  // empty: none is given
+  std::string password = {};  // empty: no password is given
   std::uint32_t database = 0;
 
-  // For people: without user and password.
+  // Formats the URL for people: without user and password.
   std::string shown() const;
 };
 
-// redis://[[user]:password@]host[:port][/database], rediss:// for TLS, memcached://host[:port].
-// User and password may hold %XX. Errors name the text, but never its password.
+// Parses redis://[[user]:password@]host[:port][/database], rediss:// for TLS,
+// memcached://host[:port]. User and password may hold %XX. Errors name the text, but never its
+// password.
 Result<RemoteUrl> parse_remote_url(const std::string& text);
 
 }  // namespace pagoda::store

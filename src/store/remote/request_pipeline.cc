@@ -14,7 +14,7 @@ namespace {
 
 using kv::StoreFault;
 
-// A lookup is asked in such pieces: what comes after a gap is not asked for.
+// A lookup is asked in pieces of so many keys: keys after a gap are not asked for.
 constexpr std::size_t kKeysAtOnce = 256;
 constexpr std::size_t kCommandsInFlightMax = 4096;
 
@@ -52,7 +52,8 @@ void RequestPipeline::cancel(std::span<const kv::StoreTicket> tickets) {
   std::erase_if(reads, [](const Shared& request) { return request->over; });
 }
 
-// The first always fits, however large. Writes leave room for reads, which somebody waits for.
+// The first request always fits, however large. Writes leave room for reads, which somebody waits
+// for.
 bool RequestPipeline::fits(const StoreRequest& request, const RemoteConnection& connection) {
   if (connection.commands_in_flight() >= kCommandsInFlightMax) return false;
   if (request.kind == RequestKind::kLookup) return true;
@@ -94,7 +95,7 @@ void RequestPipeline::expire() {
   const auto is_over = [](const Shared& request) { return request->over; };
   for (const Shared& request : begun_) end_late(request);
   std::erase_if(begun_, is_over);
-  for (auto& queue : waiting_) {  // in the order of their deadlines
+  for (auto& queue : waiting_) {  // requests are in the order of their deadlines
     while (!queue.empty() && queue.front()->deadline_ns <= now_ns) {
       end_late(queue.front());
       queue.pop_front();
@@ -264,7 +265,7 @@ void RequestPipeline::write_part(const Shared& request, std::size_t part, std::s
 void RequestPipeline::ask_generation(const Shared& request, RemoteConnection& connection) {
   connection.send({.verb = Verb::kGeneration, .key = kGenerationOfAll}, 0,
                   [this, request](const Reply& reply) { on_generation_reply(request, reply); });
-  // The bytes of a write count from here on: it goes on by itself.
+  // The bytes of a write count from here on: the write goes on by itself.
   connection.send({.verb = Verb::kGeneration, .key = generation_key(request->label.owner)},
                   request->from.size(), [this, request, &connection](const Reply& reply) {
                     on_generation_reply(request, reply);
@@ -274,7 +275,7 @@ void RequestPipeline::ask_generation(const Shared& request, RemoteConnection& co
                   });
 }
 
-// The sum changes when either does.
+// The sum changes when either generation does.
 void RequestPipeline::on_generation_reply(const Shared& request, const Reply& reply) {
   note(*request, reply);
   std::uint64_t number = 0;

@@ -1,8 +1,9 @@
-// Carries pages over a connection: which commands a read, a write or a lookup is made of, how many
-// travel at a time, when their time is up. On the store's thread alone.
+// RequestPipeline carries pages over a connection: it decides which commands a read, a write or a
+// lookup is made of, how many travel at a time, and when their time is up. It runs on the store's
+// thread alone.
 //
 // Lookups go before reads, reads before writes. A page is touched only while its request is not
-// over: what comes late is dropped.
+// over: late replies are dropped.
 #pragma once
 
 #include <array>
@@ -29,28 +30,28 @@ inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 class RequestPipeline {
  public:
-  // Told once of every request, when it is over.
+  // Called once for every request, when it is over.
   using Report = std::function<void(const StoreRequest& request)>;
 
-  // What is referred to outlives the pipeline.
+  // Referenced arguments outlive the pipeline.
   RequestPipeline(const RemoteOptions& options, const PageCipher* cipher, KnownKeys& known,
                   const Clock& clock, Report report);
 
   void take(StoreRequest request);
-  // Reads that have not begun.
+  // Cancels reads that have not begun.
   void cancel(std::span<const kv::StoreTicket> tickets);
-  // Begins as much as may travel.
+  // Begins as many requests as may travel.
   void launch(RemoteConnection& connection);
-  // Ends what is late.
+  // Ends requests that are late.
   void expire();
-  // Ends everything: what has begun with kIo, what has not with kOff.
+  // Ends every request: those that have begun with kIo, the others with kOff.
   void abandon();
 
   std::int64_t next_deadline_ns() const;
-  // The number of the first write that is not over.
+  // Returns the number of the first write that is not over.
   std::uint64_t first_write() const;
   std::uint64_t replies() const { return replies_; }
-  // Nothing comes any more: requests timed out one after another, and no reply in between.
+  // True: requests timed out one after another, without a reply in between.
   bool is_stalled() const;
 
  private:
@@ -66,7 +67,8 @@ class RequestPipeline {
   void write_parts(const Shared& request, RemoteConnection& connection);
   void write_part(const Shared& request, std::size_t part, std::string_view value,
                   RemoteConnection& connection);
-  // The two that an request's pages have. A write goes on when it knows them, a read meanwhile.
+  // Asks for the two generations of a request's page. A write goes on when it knows them, a read
+  // meanwhile.
   void ask_generation(const Shared& request, RemoteConnection& connection);
   void on_generation_reply(const Shared& request, const Reply& reply);
 
@@ -83,7 +85,7 @@ class RequestPipeline {
 
   std::array<std::deque<Shared>, kRequestKinds> waiting_;
   std::vector<Shared> begun_;
-  std::string record_;          // being written: pages are of one size, so its room is too
+  std::string record_;  // the record being written: pages have one size, so the memory is kept
   std::uint32_t timeouts_ = 0;  // since the last reply
   std::uint64_t replies_ = 0;
   std::int64_t last_reply_ns_ = 0;

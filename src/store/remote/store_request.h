@@ -1,4 +1,4 @@
-// One thing that a store was asked for, on its way: a read, a write or a lookup.
+// StoreRequest is a read, a write or a lookup on its way.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ struct StoreRequest {
   std::int64_t deadline_ns = 0;
   std::uint64_t number = 0;  // in the order of calls
 
-  std::vector<kv::PageKey> keys = {};    // of a lookup
-  kv::PageLabel label = {};              // of a read or a write
+  std::vector<kv::PageKey> keys = {};    // keys of a lookup
+  kv::PageLabel label = {};              // label of a read or a write
   std::span<std::byte> into = {};        // touched until `over`, never after
   std::span<const std::byte> from = {};  // likewise
 
-  bool over = false;  // reported
+  bool over = false;  // true: reported
   kv::StoreFault fault = kv::StoreFault::kNone;
   std::size_t keys_found = 0;
   std::uint64_t generation = 0;
-  std::string record = {};     // a read's, as far as it has come; a write's first part
-  std::size_t parts_open = 0;  // without a reply
-  std::string refusal = {};    // what the server said, if it refused
+  std::string record = {};     // what has come of a read; the first part of a write
+  std::size_t parts_open = 0;  // parts without a reply
+  std::string refusal = {};    // the server's words, if it refused
 
   std::size_t page_bytes() const { return kind == RequestKind::kRead ? into.size() : from.size(); }
 };

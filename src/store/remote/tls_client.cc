@@ -21,7 +21,7 @@ bool is_address(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-// For servers with several names. The macro for it has a cast that our flags refuse.
+// Names the host for servers with several names. OpenSSL's macro has a cast that our flags refuse.
 bool names_host(SSL* session, std::string host) {
   return SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host.data()) ==
          1;

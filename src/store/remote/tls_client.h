@@ -1,4 +1,4 @@
-// What a connection over TLS needs: whom we trust, who we are.
+// TlsClient holds what a TLS connection needs: trusted authorities and our own certificate.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@ class TlsClient {
   // Errors name the file.
   static Result<TlsClient> load(const RemoteOptions& options);
 
-  // Over a socket that is connected or will be; the server must prove to be `host`.
+  // Begins a session over a socket that is connected or will be; the server must prove to be
+  // `host`.
   Result<TlsSession> begin(int socket, const std::string& host) const;
 
  private:
@@ -31,7 +32,7 @@ class TlsClient {
   std::unique_ptr<ssl_ctx_st, FreeTls> context_;
 };
 
-// What OpenSSL said last, of this thread.
+// Returns the last error that OpenSSL reported on this thread.
 std::string tls_error();
 
 }  // namespace pagoda::store

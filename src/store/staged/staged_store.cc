@@ -39,7 +39,7 @@ StagedStore::~StagedStore() {
   }
   wake_.notify_all();
   thread_.join();
-  behind_.reset();  // it may be copying from and to the slots
+  behind_.reset();  // the store behind may be copying from and to the slots
 }
 
 void StagedStore::on_report(std::function<void()> notify) {
@@ -114,7 +114,7 @@ void StagedStore::poll(std::vector<kv::StoreReport>& reports) {
 void StagedStore::on_store_report(const kv::StoreReport& report,
                                   std::vector<kv::StoreReport>& reports) {
   const auto found = staged_pages_.find(report.ticket);
-  if (found == staged_pages_.end()) {  // a lookup
+  if (found == staged_pages_.end()) {  // the report of a lookup
     reports.push_back(report);
     return;
   }

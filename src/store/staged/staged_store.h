@@ -1,8 +1,9 @@
-// A store for pages of a pool that only a copier reaches: each goes through memory of the host.
+// StagedStore serves a pool whose pages only a copier reaches: each page goes through a staging
+// slot in host memory.
 //
-// What is read arrives in a slot of that memory and is moved into its page; what is written is
-// moved out first and then given to the store behind. Moves run on a thread of their own. Slots are
-// few: reads wait for one, writes are refused, and writes never hold more than half of them.
+// A page that is read arrives in a slot and is copied into the pool; a page that is written is
+// copied out first and then given to the store behind. Copies run on a thread of their own. Slots
+// are few: reads wait for one, writes are refused, and writes never hold more than half of them.
 //
 // Thread rule: that of kv::PageStore.
 #pragma once
@@ -58,11 +59,11 @@ class StagedStore final : public kv::PageStore {
   kv::StoreStats stats() const override;
 
  private:
-  // A page on its way, in the slot it has.
+  // StagedPage is a page on its way, in its slot.
   struct StagedPage {
     std::uint32_t slot = 0;
-    std::span<std::byte> page;  // of a read: where it goes
-    kv::PageLabel label;        // of a write: what it is
+    std::span<std::byte> page;  // destination of a read
+    kv::PageLabel label;        // label of a write
     bool is_write = false;
   };
   struct Job {
@@ -83,10 +84,10 @@ class StagedStore final : public kv::PageStore {
   void begin(kv::PageRead read);
   // A page came from the store behind, or the store behind has taken it.
   void on_store_report(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
-  // A page was moved: into the pool, or out of it.
+  // A page was copied: into the pool, or out of it.
   void on_copied(const Moved& moved, std::vector<kv::StoreReport>& reports);
-  // Gives a page that is in its slot to the store behind. Refused, it stays there until that takes
-  // it.
+  // Gives a page that is in its slot to the store behind. A page that the store refuses stays in
+  // its slot until the store takes it.
   void hand_on(kv::StoreTicket ticket, std::vector<kv::StoreReport>& reports);
   void end(const kv::StoreReport& report, std::vector<kv::StoreReport>& reports);
   void queue_move(kv::StoreTicket ticket, const kv::PageCopy& move);
@@ -98,7 +99,7 @@ class StagedStore final : public kv::PageStore {
   StagedStoreOptions options_;
   SteadyClock clock_;
 
-  // The cache's thread.
+  // The cache's thread owns these.
   std::vector<std::uint32_t> slots_free_;
   std::unordered_map<kv::StoreTicket, StagedPage> staged_pages_;
   std::uint32_t writes_under_way_ = 0;
@@ -109,8 +110,8 @@ class StagedStore final : public kv::PageStore {
   std::vector<kv::StoreReport> behind_reports_;
   std::vector<Moved> landed_;
 
-  std::atomic<std::uint64_t> moving_{0};  // slots in use whose store behind has not got them
-  std::atomic<std::uint64_t> faults_{0};  // of moves
+  std::atomic<std::uint64_t> moving_{0};  // slots in use that the store behind has not got
+  std::atomic<std::uint64_t> faults_{0};  // failed copies
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -118,7 +119,7 @@ class StagedStore final : public kv::PageStore {
   std::deque<Job> jobs_;          // under mutex_
   std::vector<Moved> moved_;      // under mutex_
   bool stopping_ = false;         // under mutex_
-  std::thread thread_;            // last: starts when all else stands
+  std::thread thread_;            // the last member: starts when all others exist
 };
 
 }  // namespace pagoda::store

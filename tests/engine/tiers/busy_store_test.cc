@@ -1,4 +1,4 @@
-// A store that takes its time keeps no other store waiting.
+// A slow store keeps no other store waiting.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -22,13 +22,13 @@ class BusyStores : public testing::TestWithParam<std::tuple<Slowness, bool, Writ
  protected:
   static constexpr std::uint32_t kBlocks = 60;
 
-  // Prompts that together are twice the pool, one after another.
+  // Sends prompts that together are twice the pool, one after another.
   static void ask(ToyFixture& fixture) {
     for (std::uint32_t i = 0; i < 6; ++i) {
       Request request = toy_request(80, 3);
       request.prompt.front() = TokenId(2 + i);
       const auto heard = fixture.submit(request);
-      // A store that is slow is never idle: so many steps suffice.
+      // A slow store is never idle: so many steps suffice.
       fixture.run(60);
       EXPECT_EQ(heard->answers[0].tokens, fixture.alone(request)) << "prompt " << i;
     }
@@ -52,7 +52,7 @@ TEST_P(BusyStores, KeepNobodyWaiting) {
   ask(fixture);
   EXPECT_EQ(fixture.store.pages.size(), alone.store.pages.size());
   EXPECT_EQ(slow.pages.size(), 0u);
-  // Pages that it keeps from being evicted are few.
+  // The store keeps few pages from being evicted.
   EXPECT_LE(slow.writes.size(), kBlocks / 4 / 2 + 1);
 
   make_slow(slow, slowness, false);
@@ -62,7 +62,7 @@ TEST_P(BusyStores, KeepNobodyWaiting) {
   EXPECT_EQ(fixture.wrong_page(), "");
 }
 
-// A block that waits for a store is evicted and computed again: what is written is the one that is.
+// A block that waits for a store is evicted and computed again: the block computed last is written.
 TEST(BusyStore, GetsABlockThatWasComputedAgainWhileItWaited) {
   ToyFixture fixture(
       {.write = WriteMode::kThrough, .load = LoadMode::kAlways, .writes_running_max = 1});
@@ -72,7 +72,7 @@ TEST(BusyStore, GetsABlockThatWasComputedAgainWhileItWaited) {
   fixture.submit(request);
   fixture.run(60);
   fixture.clear_pool();
-  Request other = request;  // takes the nodes of the first
+  Request other = request;  // takes the nodes of the first request
   other.prompt.front() = TokenId(2);
   for (const Request& each : {other, request}) {
     fixture.submit(each);

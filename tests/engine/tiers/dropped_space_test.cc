@@ -1,4 +1,4 @@
-// Pages turn out to be another model's: nothing that came of them stays.
+// Pages turn out to be another model's: nothing that was computed from them stays.
 #include <atomic>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Copies pages as they are, or as those of another model, and when it may.
+// OtherModel copies pages as they are, or as those of another model, when the test lets it.
 struct OtherModel {
   std::atomic<bool> is_other{false};
   std::atomic<bool> is_held{false};

@@ -5,7 +5,7 @@
 namespace pagoda::engine {
 namespace {
 
-// 1,000 tokens in 10 MB: a second to compute.
+// The load is 1,000 tokens in 10 MB: a second to compute.
 LoadEstimate estimate() {
   return {.tokens_left = 1000, .bytes_left = 10'000'000, .tokens_per_second = 1000.0};
 }

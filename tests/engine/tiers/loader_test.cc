@@ -1,4 +1,4 @@
-// Loads whose pages come in an order that a test chooses.
+// Tests loads whose pages come in an order that a test chooses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,11 +9,11 @@ namespace pagoda::engine {
 namespace {
 
 constexpr auto kAll = [](const kv::PageRead&) { return true; };
-constexpr std::int64_t kPatienceNs = 50'000'000;  // longer than a load is waited for
+constexpr std::int64_t kPatienceNs = 50'000'000;  // longer than a task waits for a load
 
 struct Regions {
   std::string name;
-  // Of the request that loads, and of the one that computes the same tokens meanwhile.
+  // Salts of the request that loads, and of the one that computes the same tokens meanwhile.
   std::string salt;
   std::uint64_t public_tokens;
   std::string other_salt;
@@ -21,8 +21,8 @@ struct Regions {
 
 class LoadOfAnotherChain : public testing::TestWithParam<Regions> {};
 
-// A load stands in one region, and its answer finds the same tokens in another before a page has
-// come: what the answer has is not what the load reserved.
+// A load stands in one region, and its task finds the same tokens in another before a page has
+// come: the task's blocks are not those that the load reserved.
 TEST_P(LoadOfAnotherChain, PublishesNoPageThatNobodyWrote) {
   const Regions& regions = GetParam();
   ToyFixture fixture;
@@ -41,7 +41,7 @@ TEST_P(LoadOfAnotherChain, PublishesNoPageThatNobodyWrote) {
   ASSERT_EQ(fixture.store.reads.size(), 4u);
   const auto computes = fixture.submit(computing);
   fixture.run(8);
-  fixture.pass_ns(kPatienceNs);  // nothing comes: it goes on without
+  fixture.pass_ns(kPatienceNs);  // nothing comes: the task goes on without
   fixture.run();
   ASSERT_TRUE(loads->ended() && computes->ended());
   EXPECT_EQ(fixture.wrong_page(), "");
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Regions, LoadOfAnotherChain,
                                          Regions{"PublicInPartThenPublic", "y", 8, ""}),
                          [](const auto& tested) { return tested.param.name; });
 
-// Blocks that came behind one that failed are none of those that are waited for.
+// Blocks that came behind a failed one are none of those that the task waits for.
 TEST(Loader, GoesOnWithoutABlockThatDoesNotComeWhateverCameBehindAFailedOne) {
   ToyFixture fixture;
   const Request request = toy_request(34);  // eight whole blocks
@@ -72,7 +72,7 @@ TEST(Loader, GoesOnWithoutABlockThatDoesNotComeWhateverCameBehindAFailedOne) {
   const auto heard = fixture.submit(request);
   fixture.run(1);
   ASSERT_EQ(fixture.store.reads.size(), 8u);
-  const std::vector<kv::PageRead> reads = fixture.store.reads;  // by block
+  const std::vector<kv::PageRead> reads = fixture.store.reads;  // ordered by block
   const auto block = [&](std::size_t i) {
     return [&, i](const kv::PageRead& read) { return read.ticket == reads[i].ticket; };
   };
@@ -83,7 +83,7 @@ TEST(Loader, GoesOnWithoutABlockThatDoesNotComeWhateverCameBehindAFailedOne) {
   fixture.pass_ns(kPatienceNs);
   for (int i = 0; i < 50 && !heard->ended(); ++i) {
     fixture.run(1);
-    // What has begun ends whenever it likes: cancelling does not help.
+    // A read that has begun ends at any time: cancelling does not help.
   }
   EXPECT_TRUE(heard->ended()) << "computing takes less time than the store's silence";
   EXPECT_EQ(heard->answers[0].tokens, fixture.alone(request));
@@ -99,7 +99,8 @@ struct Windows {
 
 class LoadWithWindows : public testing::TestWithParam<Windows> {};
 
-// A page of a window group that nothing behind the prompt's whole blocks sees is not asked for.
+// A load does not ask for a page of a window group that nothing behind the prompt's whole blocks
+// sees.
 TEST_P(LoadWithWindows, NeedsNoPageThatIsSeenNoMore) {
   ToyFixture fixture({.groups = GetParam().groups, .load = LoadMode::kAlways});
   fixture.store.holds_reads = false;

@@ -1,5 +1,5 @@
-// Pages that a copier took out of the pool and brought back, late and sometimes not at all: every
-// answer is that of its request alone. What a GPU does with streams, without one.
+// A copier takes pages out of the pool and brings them back, late and sometimes not at all: every
+// sequence is that of its request alone. The tests do what a GPU does with streams, without a GPU.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -154,7 +154,7 @@ TEST_P(MovedPages, ThatAreHeldUpStopNobodyElse) {
   EXPECT_EQ(waiting->answers[0].tokens, alone_[0]->answers[0].tokens);
 }
 
-// A page that is still on its way out of the pool is in no store that could remove it.
+// No store has a page that is still on its way out of the pool, so none could remove it.
 TEST_P(MovedPages, ThatAreOnTheirWayOutAreWaitedForBeforeATenantIsRemoved) {
   Fixture fixture(200, GetParam());
   const kv::OwnerId owner(fixture.tenants.add("anna", {}).value());

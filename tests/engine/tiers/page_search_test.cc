@@ -1,4 +1,5 @@
-// How far stores reach together, beside the definition: every end, from the farthest.
+// Compares how far stores reach together with the definition, which tries every end from the
+// farthest.
 #include "engine/tiers/page_search.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using kv::memory::AttentionSpec;
 struct Held {
   std::vector<std::set<std::pair<std::uint64_t, std::uint32_t>>> pages;  // [store]: block, group
 
-  // Has one store all of these groups of the block?
+  // True: one store has all of these groups of the block.
   bool together(std::uint64_t block, const std::vector<std::uint32_t>& groups) const {
     return std::any_of(pages.begin(), pages.end(), [&](const auto& store) {
       return std::all_of(groups.begin(), groups.end(), [&](std::uint32_t group) {
@@ -65,7 +66,7 @@ TEST(PageSearch, FindsTheFarthestEndAndWhereItsPagesAre) {
     const std::uint32_t block_tokens = draw(2) == 0 ? 1 : 4;
     const std::uint64_t blocks = 1 + draw(12);
     const std::uint64_t first = draw(blocks);
-    const std::uint64_t missing = 2 + draw(20);  // one page of so many
+    const std::uint64_t missing = 2 + draw(20);  // one page of so many is missing
     Held held;
     held.pages.resize(1 + draw(3));
     for (auto& store : held.pages) {

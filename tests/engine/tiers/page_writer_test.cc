@@ -1,4 +1,4 @@
-// What is written before it leaves.
+// Blocks are written before they are evicted.
 #include <gtest/gtest.h>
 
 #include "engine/tiers/toy_fixture.h"
@@ -9,14 +9,14 @@ namespace {
 struct Chat {
   std::string name;
   std::uint64_t at_once;  // users who ask together
-  std::uint32_t blocks;   // of the pool
+  std::uint32_t blocks;   // blocks of the pool
   std::vector<kv::memory::AttentionSpec> groups = {{}};
 };
 
 class Conversations : public testing::TestWithParam<Chat> {};
 
-// Twelve users whose KV is several times the pool: whatever was computed in one turn and stands in
-// whole blocks is found in the next.
+// Twelve users have KV of several times the pool: every whole block that was computed in one turn
+// is found in the next.
 TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
   constexpr std::uint64_t kUsers = 12;
   constexpr std::uint64_t kTurns = 4;
@@ -34,7 +34,7 @@ TEST_P(Conversations, GoOnFromWholeBlocksOfTheTurnBefore) {
       std::vector<std::shared_ptr<TestSink>> heard;
       for (std::uint64_t user = i; user < i + GetParam().at_once; ++user) {
         Request& request = users[user];
-        // The last token of an answer is never fed.
+        // The last token of an output is never fed.
         if (turn > 0) findable += (request.prompt.size() - 1) / 4 * 4;
         for (std::uint64_t k = 0; k < kAsked; ++k) {
           request.prompt.emplace_back(static_cast<std::uint32_t>(1 + (k * k + turn + user) % 48));

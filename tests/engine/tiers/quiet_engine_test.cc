@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// As a disk whose index is being read: takes no write and answers no lookup until it is ready.
+// UnreadyStore is like a disk whose index is being read: it takes no write and answers no lookup
+// until it is ready.
 class UnreadyStore final : public kv::PageStore {
  public:
   explicit UnreadyStore(std::uint64_t page_bytes)
@@ -55,12 +56,12 @@ class UnreadyStore final : public kv::PageStore {
 
  private:
   std::atomic<bool> is_ready_ = false;
-  std::optional<kv::StoreTicket> asked_;  // of the engine's thread
+  std::optional<kv::StoreTicket> asked_;  // used by the engine's thread
   std::function<void()> notify_;
   std::unique_ptr<store::HostStore> behind_;
 };
 
-// Polled again and again it would never be left alone for so long.
+// A store that is polled again and again would never be left alone for so long.
 bool is_left_alone(const UnreadyStore& store) {
   for (int tries = 0; tries < 200; ++tries) {
     const std::uint64_t before = store.polls;
@@ -86,9 +87,9 @@ TEST(QuietEngine, WaitsForAStoreThatIsNotReadyWithoutAskingItAgainAndAgain) {
   EXPECT_GE(store.stats().pages, 6u) << "what waited was written when it rang";
 }
 
-// A store closes after its engine, and what it ends then rings too: sanitizers see what that
-// touches.
-TEST(QuietEngine, MayBeGoneWhenAStoreRings) {
+// A store closes after its engine, and notifies of requests that it ends then: sanitizers see what
+// the notification touches.
+TEST(QuietEngine, MayBeGoneWhenAStoreNotifies) {
   TierFixture fixture(200);
   UnreadyStore store(fixture.page_bytes());
   fixture.make_engine(store).reset();

@@ -11,7 +11,7 @@ TEST(RateMeter, KnowsNothingBeforeTheFirstUnit) {
   RateMeter meter;
   EXPECT_FALSE(meter.units_per_second());
   meter.begin(0);
-  meter.end(5 * kMs, 0);  // a failure
+  meter.end(5 * kMs, 0);  // a transfer that failed
   EXPECT_FALSE(meter.units_per_second());
 }
 
@@ -36,7 +36,7 @@ TEST(RateMeter, WhatIsToldLateCountsUntilItEnded) {
   RateMeter meter;
   meter.begin(0);
   meter.begin(100 * kMs);
-  meter.end(50 * kMs, 10);  // before the second began, and told after it
+  meter.end(50 * kMs, 10);  // ended before the second began, reported after it
   meter.end(200 * kMs, 10);
   EXPECT_NEAR(*meter.units_per_second(), 20 / 0.2, 1e-6);
   EXPECT_NEAR(meter.seconds_busy(), 0.2, 1e-9);

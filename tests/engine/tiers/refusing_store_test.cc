@@ -9,9 +9,9 @@ namespace {
 
 enum class Refusal {
   kAlways,     // it takes no writes, and says so
-  kLater,      // the same after a few that it took
-  kBusyFirst,  // the same after it was busy for a while
-  kFails,      // it takes them, and every one fails
+  kLater,      // it takes a few writes, then none
+  kBusyFirst,  // it is busy for a while, then takes no writes
+  kFails,      // it takes writes, and every one fails
 };
 
 class RefusingStore final : public kv::PageStore {
@@ -81,7 +81,7 @@ class RefusingStores : public testing::TestWithParam<std::tuple<Refusal, bool, W
 
 TEST_P(RefusingStores, KeepNobodyWaiting) {
   const auto [refusal, is_first, mode] = GetParam();
-  // Requests in a pool that holds them all, and all of it kept at a clean stop.
+  // All requests fit into the pool, and a clean stop keeps all of them.
   const auto pages_kept = [mode = mode](TierFixture& fixture, kv::PageStore& other) {
     fixture.core->set_space(kv::space_id("stories"));
     for (std::uint64_t i = 0; i < 6; ++i) {
@@ -91,7 +91,7 @@ TEST_P(RefusingStores, KeepNobodyWaiting) {
     fixture.core->offload_all();
     EXPECT_TRUE(fixture.run()) << "a clean stop";
     EXPECT_EQ(fixture.core->tiers()->writer().pages_pinned(), 0u);
-    fixture.core.reset();  // before its stores go
+    fixture.core.reset();  // the core ends before its stores
     return other.stats().pages;
   };
   TierFixture alone(200);
@@ -107,7 +107,7 @@ TEST_P(RefusingStores, KeepNobodyWaiting) {
                         : std::vector<kv::PageStore*>{other.get(), &refusing},
                mode);
   EXPECT_EQ(pages_kept(fixture, *other), wanted);
-  // Asked again and again it would have been hundreds of times.
+  // An engine that asked again and again would have asked hundreds of times.
   const std::uint64_t most = refusal == Refusal::kAlways  ? 0
                              : refusal == Refusal::kFails ? 3 * wanted
                                                           : RefusingStore::kTaken;

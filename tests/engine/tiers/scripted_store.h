@@ -1,4 +1,5 @@
-// A tier whose reads, and if asked writes, end when and how a test says. Lookups end at once.
+// ScriptedStore is a tier whose reads, and if asked writes, end when and how a test says. Lookups
+// end at once.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class ScriptedStore final : public kv::PageStore {
   Status flush(std::int64_t /*timeout_ns*/) override { return ok_status(); }
   kv::StoreStats stats() const override { return {}; }
 
-  // Reads that run and are asked for end: with their page, or with a fault.
+  // Ends the running reads that `which` selects: with their page, or with a fault.
   void end_reads(const std::function<bool(const kv::PageRead&)>& which,
                  kv::StoreFault fault = kv::StoreFault::kNone) {
     std::erase_if(reads, [&](const kv::PageRead& read) {
@@ -84,11 +85,11 @@ class ScriptedStore final : public kv::PageStore {
     std::vector<std::byte> bytes;
   };
   std::map<kv::PageKey, Page> pages;
-  std::vector<kv::PageRead> reads;    // that run
-  std::vector<kv::PageWrite> writes;  // that run, while they are held
+  std::vector<kv::PageRead> reads;    // running reads
+  std::vector<kv::PageWrite> writes;  // running writes, while they are held
   bool holds_reads = true;
   bool holds_writes = false;
-  bool is_busy = false;  // too much waits already: no write is taken now
+  bool is_busy = false;  // too much waits already: the store takes no write now
   std::uint64_t removals = 0;
 
  private:

@@ -1,4 +1,4 @@
-// What is private to a tenant leaves the pool and its tiers, wherever it was on its way.
+// A tenant's private pages leave the pool and its tiers, wherever they were on their way.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct Situation {
   std::string name;
   bool holds_writes = false;
   std::uint32_t writes_running_max = 32;
-  int steps = 1000;  // of her request before the removal
+  int steps = 1000;  // steps of her request before the removal
   bool is_loading = false;
 };
 
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Situation{.name = "BeingLoaded", .steps = 2, .is_loading = true}),
     [](const auto& tested) { return tested.param.name; });
 
-// A store whose removal takes as long as the test likes.
+// SlowToRemove is a store whose removal takes as long as the test likes.
 class SlowToRemove final : public kv::PageStore {
  public:
   std::string_view name() const override { return "slow"; }

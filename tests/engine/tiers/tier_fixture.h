@@ -1,4 +1,4 @@
-// A real model over tiers of the test's making, driven step by step.
+// The fixture has a real model over tiers of the test's making, driven step by step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace pagoda::engine {
 
-inline CpuBackendOptions tier_backend_options(std::uint32_t blocks) {
-  CpuBackendOptions options;
+inline BackendOptions tier_backend_options(std::uint32_t blocks) {
+  BackendOptions options;
   options.threads = 1;
   options.block_tokens = 16;
   options.scheduler.sequences_max = 4;
@@ -54,7 +54,7 @@ struct TierFixture {
     core = std::make_unique<Core>(backend->core_options(), backend->cache(), tenants,
                                   backend->runner(), clock);
   }
-  // An engine with a thread of its own, over one store that outlives it.
+  // Makes an engine with a thread of its own, over one store that outlives it.
   std::unique_ptr<Engine> make_engine(kv::PageStore& store, WriteMode write = WriteMode::kUse) {
     TierOptions tiers;
     tiers.stores = {&store};
@@ -71,7 +71,7 @@ struct TierFixture {
     core->submit(RequestId(++requests), request, heard);
     return heard;
   }
-  // Until nothing is left to do, in or out; false: that does not come.
+  // Runs until nothing is left to do, in or out; false: the end does not come.
   bool run() {
     for (int rests = 0; rests < 5000; ++rests) {
       while (core->step()) {

@@ -1,4 +1,5 @@
-// A core over the toy model and one scripted tier, driven by hand on a clock that stands still.
+// The fixture has a core over the toy model and one scripted tier, driven by hand on a clock that
+// stands still.
 #pragma once
 
 #include <memory>
@@ -60,7 +61,7 @@ class ToyFixture {
     core_->set_space({});
   }
 
-  // Stores end what they have begun before a core does.
+  // Stores end their running operations before the core does.
   ~ToyFixture() {
     store.holds_reads = store.holds_writes = false;
     store.end_writes();
@@ -71,7 +72,7 @@ class ToyFixture {
     core_->submit(RequestId(++requests_), request, heard);
     return heard;
   }
-  // So many steps, as long as there is anything to do or on its way; time passes between them.
+  // Runs so many steps, as long as there is anything to do or on its way; time passes between them.
   void run(int steps = 200, std::int64_t step_ns = 1000) {
     const auto goes_on = [&] {
       return core_->step() || core_->requests_open() > 0 || core_->move_pages();
@@ -81,7 +82,7 @@ class ToyFixture {
       core_->check();
     }
   }
-  // What is idle goes, as in a restart; what nobody owns may hold anything.
+  // Evicts idle blocks, as in a restart; free blocks may hold anything.
   void clear_pool() {
     cache_.clear();
     for (std::uint32_t i = 0; i < cache_.pool().blocks(); ++i) {
@@ -90,7 +91,7 @@ class ToyFixture {
       }
     }
   }
-  // The answer of the request alone.
+  // Returns the output of the request alone.
   std::vector<TokenId> alone(const Request& request) const {
     return model_.generate_single(request.prompt, 0,
                                   request.prompt.size() + *request.end.max_tokens);

@@ -113,8 +113,12 @@ class Browser:
     def prefer(self, scheme):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def screenshot_png(self):
+        """The tab as the bytes of a PNG file."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
     def screenshot(self):
-        return Picture(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+        return Picture(self.screenshot_png())
 
 
 class Picture:

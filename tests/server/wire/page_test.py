@@ -1,5 +1,10 @@
-"""The page at / in a real browser: a chat by keyboard, the cache's picture, a phone, the dark."""
+"""The page at / in a real browser: a chat by keyboard, the cache's picture, a phone, the dark.
 
+PAGODA_PAGE_IMAGE=docs/images/page.png makes the picture of README.md, with the default model:
+    PAGODA_PAGE_IMAGE=$PWD/docs/images/page.png ctest --test-dir build -R server_page_test
+"""
+
+import os
 import sys
 import unittest
 
@@ -18,11 +23,16 @@ def facts(page):
     return dict(pairs)
 
 
-@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
-class Page(unittest.TestCase):
+class PageTest(unittest.TestCase):
+    """One server and one tab for all tests of a class."""
+
+    @classmethod
+    def start_server(cls):
+        return served.ChatServed()
+
     @classmethod
     def setUpClass(cls):
-        cls.server = served.ChatServed()
+        cls.server = cls.start_server()
         cls.page = browser.Browser()
 
     @classmethod
@@ -67,6 +77,9 @@ class Page(unittest.TestCase):
                          self.page.evaluate(f"{ANSWER}.textContent"))
         return self.page.evaluate(f"{ANSWER}.querySelector('.text').textContent")
 
+
+@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
+class Page(PageTest):
     def test_a_chat_by_keyboard_gives_the_answer_of_the_api_and_what_it_cost(self):
         body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 12, "temperature": 0}
         self.server.post("/reset_prefix_cache", None)
@@ -201,6 +214,40 @@ class Page(unittest.TestCase):
         self.wait_answer()
         self.assertEqual(self.page.evaluate("document.querySelectorAll('#messages img, #messages b').length"), 0)
         self.assertEqual(self.page.evaluate("document.title"), "Pagoda")
+
+
+@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
+class PictureOfTheReadme(PageTest):
+    @classmethod
+    def start_server(cls):
+        served.require_default_model(cls("test_a_second_question_finds_the_first_in_the_cache"))
+        return served.Served(served.DEFAULT_MODEL, "-c", "2048", "--served-model-name", "SmolLM2-135M-Instruct",
+                             memory="48MiB")
+
+    def test_a_second_question_finds_the_first_in_the_cache(self):
+        for salt in ("team-a", "team-b"):  # others' blocks have colours of their own
+            self.server.post("/v1/completions", {"prompt": "Once upon a time " * 60, "max_tokens": 16,
+                                                 "cache_salt": salt})
+        self.page.resize(1080, 720)
+        self.set("system", "You answer in one short sentence.")
+        self.ask("What is a pagoda?", 96)
+        self.wait_answer()
+        first = int(facts(self.page)["prompt"].split()[0])
+        self.ask("In which countries are they found?", 96)
+        self.wait_answer()
+        self.assertGreater(int(facts(self.page)["cached"].split()[0]), first)
+        self.page.wait("document.querySelectorAll('#map .cell.reusable').length > 3")
+        self.page.wait("document.querySelectorAll('#branches li').length > 0")
+        self.page.wait("document.getElementById('running').textContent === '0'")
+        self.page.wait("/%/.test(document.getElementById('hits').textContent)")
+        self.page.wait("document.getElementById('map-note').textContent.includes(' 0 active')")
+        self.page.evaluate("window.scrollTo(0, 0)")
+        png = self.page.screenshot_png()
+        self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
+        if path := os.environ.get("PAGODA_PAGE_IMAGE"):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(png)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,13 @@ import json
 import os
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
 import served
+from redis_process import RedisProcess
 
 BLOCK = 16
 PROMPT = [(7 * i * i + 3 * i) % 500 + 3 for i in range(300)]
@@ -302,32 +301,11 @@ class HostMemory(Tiers):
 class Redis(Tiers):
     def setUp(self):
         super().setUp()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.redis = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--dir", self.folder.name],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        self.addCleanup(self.stop_redis)
-        served.wait_until(self.answers)
-
-    def answers(self):
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as redis:
-                redis.sendall(b"PING\r\n")
-                return redis.recv(16).startswith(b"+PONG")
-        except OSError:
-            return False
-
-    def stop_redis(self):
-        if self.redis.poll() is None:
-            self.redis.kill()
-        self.redis.wait()
+        self.redis = RedisProcess()
+        self.addCleanup(self.redis.stop)
 
     def remote(self, *flags):
-        server = self.serve("--kv-disk", "off", "--kv-remote", f"redis://127.0.0.1:{self.port}",
+        server = self.serve("--kv-disk", "off", "--kv-remote", self.redis.url,
                             "--kv-load", "always", *flags)
         served.wait_until(lambda: server.get("/server_info")[1]["tiers"][0]["on"])
         return server
@@ -353,10 +331,10 @@ class Redis(Tiers):
             ask(server)
             wait_written(server, WHOLE // BLOCK)
             server.post("/reset_prefix_cache", {})
-            self.redis.send_signal(signal.SIGSTOP)
+            self.redis.pause()
             again, _ = ask(server)  # waits its limit, then computes
             self.assertEqual(again, first)
-            self.stop_redis()
+            self.redis.stop()
             server.post("/reset_prefix_cache", {})
             again, details = ask(server)
             self.assertEqual((again, details["cached_tokens"]), (first, 0))
@@ -370,7 +348,7 @@ class Redis(Tiers):
                        "tenant ops\nkey ops-key ops admin\n")
         os.chmod(keys, 0o600)
         admin = {"Authorization": "Bearer ops-key"}
-        with self.serve("--kv-disk", "off", "--kv-remote", f"redis://127.0.0.1:{self.port}",
+        with self.serve("--kv-disk", "off", "--kv-remote", self.redis.url,
                         "--api-keys", keys, "--secret-file", self.path("secret")) as server:
             def is_on():
                 return server.get("/server_info", admin)[1]["tiers"][0]["on"]
@@ -383,14 +361,14 @@ class Redis(Tiers):
             ask(server, key="anna-key")
             ask(server, key="anna-key")
             wait_written(server, WHOLE // BLOCK, key="ops-key")
-            self.redis.send_signal(signal.SIGSTOP)
+            self.redis.pause()
             with concurrent.futures.ThreadPoolExecutor(8) as pool:
                 told = [pool.submit(remove) for _ in range(8)]
                 for _ in range(20):
                     self.assertEqual(server.get("/health")[0], 200)
                 ask(server, key="bert-key")
                 self.assertFalse(all(one.done() for one in told))
-                self.redis.send_signal(signal.SIGCONT)
+                self.redis.resume()
                 for one in told:
                     self.assertEqual(one.result()[0], 200)
             served.wait_until(is_on)

@@ -32,7 +32,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// io_uring or threads, plain or encrypted.
+// A Way is io_uring or threads, plain or encrypted.
 struct Way {
   bool use_uring;
   bool is_encrypted;
@@ -224,7 +224,7 @@ TEST(DiskStore, ARemovedOwnersBytesAreGoneFromTheDiskAndNobodyElses) {
   EXPECT_EQ(fixture.store().stats().pages, 0u);
 }
 
-// What a kill would leave is what the files hold: a copy of them is opened.
+// The files hold what a kill would leave: the test opens a copy of them.
 TEST(DiskStore, AWriteIsDurableAfterAFlushAndByItselfWithinASecond) {
   const TemporaryFolder folder;
   DiskOptions disk = fixture_options(folder.path() + "/kv");
@@ -243,7 +243,7 @@ TEST(DiskStore, AWriteIsDurableAfterAFlushAndByItselfWithinASecond) {
   EXPECT_TRUE(copy_holds("flushed", 1));
   ASSERT_EQ(fixture.write(2), StoreFault::kNone);
   std::this_thread::sleep_for(milliseconds(800));
-  // A busy machine may take longer over a sync.
+  // A busy host may take longer over a sync.
   bool is_held = false;
   for (int i = 0; i < 5 && !is_held; ++i) {
     is_held = copy_holds("waited" + std::to_string(i), 2);

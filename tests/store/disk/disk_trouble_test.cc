@@ -1,4 +1,4 @@
-// What a store does when its disk is slow, full, failing or somebody else's.
+// The disk is slow, full, failing or another process's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -123,7 +123,7 @@ TEST(DiskTrouble, AStoreOnAReadOnlyFileSystemOpensToBeRead) {
 TEST(DiskTrouble, AFlushSaysThatASyncFailedAndWhatItCostIsNotFoundAgain) {
   FaultyDisk disk(5);
   DiskOptions options = fixture_options("/simulated");
-  options.commit_after_ns = 3'600'000'000'000;  // by flush() alone
+  options.commit_after_ns = 3'600'000'000'000;  // only flush() commits
   StoreFixture fixture(options, disk.layer());
   fixture.wait_until_ready();
   ASSERT_EQ(fixture.write(1), StoreFault::kNone);
@@ -160,7 +160,7 @@ TEST(DiskTrouble, ReadsThatHaveNotBegunCanBeCancelledAndTooManyWritesAreRefused)
   const TemporaryFolder folder;
   DiskOptions options = fixture_options(folder.path());
   options.writes_waiting_max = 4;
-  options.staging_bytes_max = 1;        // one at a time
+  options.staging_bytes_max = 1;        // one request at a time
   options.bytes_per_s_max = 8192 * 20;  // 50 ms a page
   StoreFixture fixture(options);
   fixture.wait_until_ready();

@@ -99,7 +99,7 @@ IoResult FaultyDisk::read(Content& file, std::uint64_t offset, std::span<std::by
 void FaultyDisk::make_hole(Content& file, std::uint64_t offset, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (is_dead_) return;
-  // What a hole covers stays on the platter as it was synced.
+  // The synced bytes under a hole stay on the platter.
   for (std::size_t at = offset; at < std::min(offset + bytes, file.synced.size()); ++at) {
     if (file.synced[at] != std::byte{0}) {
       ADD_FAILURE() << "room is given back at " << at << " whose bytes are not gone";
@@ -196,7 +196,7 @@ void FaultyDisk::crash() {
     }
     settle(file->second);
     file->second.cached = file->second.synced;
-    // A cut that was lost brings sectors back.
+    // A truncation that was lost brings sectors back.
     for (std::size_t at = 0; at < file->second.cached.size(); ++at) {
       if (file->second.cached[at] != std::byte{0}) {
         file->second.sectors_taken[at / kSectorBytes] = true;

@@ -1,4 +1,4 @@
-// A disk that behaves as badly as disks may: writes are lost, torn at sectors and reordered by a
+// FaultyDisk behaves as badly as disks may: writes are lost, torn at sectors and reordered by a
 // crash unless they were synced, calls do less than was asked or fail, space runs out, bits flip,
 // and a sync that failed is never owned up to again. All by seed.
 //
@@ -18,7 +18,7 @@
 namespace pagoda::store {
 
 struct DiskFaults {
-  double read_error = 0;  // chances, of each call
+  double read_error = 0;  // the chance of each call
   double write_error = 0;
   double sync_error = 0;
   double short_transfer = 0;
@@ -38,7 +38,7 @@ class FaultyDisk {
   std::int64_t changes_until_crash = -1;
   bool is_dead() const { return is_dead_; }
 
-  // The machine loses power: of what was not synced, each sector keeps any of its versions.
+  // The host loses power: each sector that was not synced keeps any of its versions.
   void crash();
   // Flips a bit of a sector that was once written; false: there is none.
   bool flip_bit();
@@ -47,9 +47,9 @@ class FaultyDisk {
   // Cuts a file as a broken file system might.
   void truncate(const std::string& name, std::uint64_t bytes);
 
-  std::uint64_t bytes() const;  // of all files
+  std::uint64_t bytes() const;  // bytes of all files
   std::uint64_t changes() const { return changes_; }
-  // Does any sector of any file, as synced or as cached, hold these bytes?
+  // True: a sector of any file, as synced or as cached, holds these bytes.
   bool holds(const std::string& bytes) const;
 
  private:
@@ -59,16 +59,16 @@ class FaultyDisk {
   using Sector = std::vector<std::byte>;
 
   struct Content {
-    std::vector<std::byte> cached;                        // what reads see
-    std::vector<std::byte> synced;                        // what a crash leaves, but for...
-    std::map<std::size_t, std::vector<Sector>> versions;  // ...sectors written since
+    std::vector<std::byte> cached;                        // the bytes that reads see
+    std::vector<std::byte> synced;                        // the bytes that a crash leaves, but for
+    std::map<std::size_t, std::vector<Sector>> versions;  // the sectors written since
     bool is_name_synced = false;
     std::map<std::size_t, bool> sectors_taken;
   };
 
   std::uint64_t draw(std::uint64_t below);
   bool chance(double probability);
-  // Counts a change; true: it is the one that crashes.
+  // Counts a change; true: the disk crashes at this one.
   bool crashes_now();
   IoResult read(Content& file, std::uint64_t offset, std::span<std::byte> bytes);
   IoResult write(Content& file, std::uint64_t offset, std::span<const std::byte> bytes);
@@ -77,7 +77,7 @@ class FaultyDisk {
   int resize(Content& file, std::uint64_t bytes);
   void settle(Content& file);
 
-  std::mutex mutex_;  // of reads and writes
+  std::mutex mutex_;  // guards reads and writes
   std::uint64_t seed_;
   std::uint64_t draws_ = 0;
   std::uint64_t changes_ = 0;

@@ -1,4 +1,4 @@
-// Files whose reads and writes wait at a gate while it is shut.
+// Reads and writes of GatedFiles wait at a gate while it is shut.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +35,7 @@ class GatedFile final : public DiskFile {
  public:
   GatedFile(std::unique_ptr<DiskFile> file, Gate& gate) : file_(std::move(file)), gate_(gate) {}
   IoResult read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
-    if (offset > 0) gate_.pass();  // the header is read by open()
+    if (offset > 0) gate_.pass();  // open() reads the header
     return file_->read_at(offset, bytes);
   }
   IoResult write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {

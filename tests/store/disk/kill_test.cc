@@ -1,5 +1,5 @@
-// A process that writes is killed at random instants, again and again; what it had called durable
-// is there afterwards, and nothing that is there is wrong.
+// A process that writes is killed at random instants, again and again; the pages it had called
+// durable are there afterwards, and no page that is there is wrong.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ using kv::StoreFault;
 constexpr std::uint64_t kSlots = 48;
 constexpr std::uint64_t kFlushNs = 10'000'000'000;
 
-// Writes pages from `first` on and tells the pipe each number that a flush made durable.
+// Writes pages from `first` on and sends each number that a flush made durable into the pipe.
 [[noreturn]] void write_for_ever(const DiskOptions& options, std::uint64_t first, int told) {
   StoreFixture fixture(options);
   fixture.wait_until_ready();
@@ -35,7 +35,7 @@ constexpr std::uint64_t kFlushNs = 10'000'000'000;
 TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
   const TemporaryFolder folder;
   DiskOptions options = fixture_options(folder.path(), kSlots);
-  options.commit_after_ns = 2'000'000;  // many commits of its own as well
+  options.commit_after_ns = 2'000'000;  // many commits of the store's own as well
   const std::uint64_t seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::uint64_t next = 0;
@@ -53,7 +53,8 @@ TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
       if (is_heard) durable.push_back(number);
       return is_heard;
     };
-    // Every other time it got somewhere before its clock starts, however busy the machine.
+    // In every other round the process made progress before its clock starts, however busy the
+    // host.
     if (round % 2 == 0) {
       ASSERT_TRUE(hear());
     }
@@ -69,7 +70,7 @@ TEST(DiskKill, WhatWasCalledDurableOutlivesEveryKill) {
 
     StoreFixture fixture(options);
     fixture.wait_until_ready();
-    // Those written last cannot have made way: at most six more were begun after them.
+    // The pages written last cannot have been evicted: at most six more were begun after them.
     const std::size_t sure = std::min<std::size_t>(durable.size(), kSlots - 8);
     for (std::size_t i = durable.size() - sure; i < durable.size(); ++i) {
       EXPECT_EQ(fixture.read(durable[i]), StoreFault::kNone) << "page " << durable[i];

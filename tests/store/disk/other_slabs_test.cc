@@ -1,4 +1,4 @@
-// Slabs of other page sizes in the same folder: not in use, and not forgotten by a removal.
+// A removal reaches slabs of other page sizes in the same folder, which are not in use.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace {
 
 using kv::StoreFault;
 
-constexpr std::uint64_t kPages = 12;  // of the other slab, page i of owner i % 3
-constexpr std::uint64_t kLate = 8;    // and what a crash may have taken, of owner 1
+constexpr std::uint64_t kPages = 12;  // pages of the other slab, page i of owner i % 3
+constexpr std::uint64_t kLate = 8;    // pages of owner 1 that a crash may have taken
 
 struct Other {
   std::string name;
-  bool has_key = false;      // and the store in use has none
-  bool has_crashed = false;  // while pages were written
+  bool has_key = false;      // true: and the store in use has none
+  bool has_crashed = false;  // true: while pages were written
 };
 
 class OtherSlabs : public testing::TestWithParam<Other> {
@@ -46,13 +46,13 @@ class OtherSlabs : public testing::TestWithParam<Other> {
     disk_.crash();
     disk_.changes_until_crash = -1;
   }
-  // Is any byte of the page anywhere on the disk, as it is without a key?
+  // True: a byte of the page is on the disk, as it is without a key.
   bool is_on_disk(std::uint64_t page) const {
     const std::vector<std::byte> bytes = sample_page(page, 0, other_.page_bytes);
     return disk_.holds({reinterpret_cast<const char*>(bytes.data()) + 1024, 256});
   }
 
-  // By the slab's pages.
+  // Returns the bytes that the slab's pages take.
   std::uint64_t bytes_taken() {
     const std::string name =
         SlotGeometry{other_.page_bytes, other_.block_tokens}.file_stem() + std::string(kSlabSuffix);
@@ -99,7 +99,7 @@ TEST_P(OtherSlabs, LoseARemovedOwnersPagesAndNobodyElses) {
   }
 }
 
-// What was removed is not removed once more by the next removal: its room is given back.
+// The next removal does not remove pages again: their room is freed.
 TEST_P(OtherSlabs, GiveBackTheRoomOfWhatWasRemoved) {
   fill_other();
   settle();

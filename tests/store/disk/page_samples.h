@@ -1,4 +1,4 @@
-// Pages by number, so that any byte out of place shows.
+// Makes pages by number, so that any byte out of place shows.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline kv::OwnerTag sample_owner(std::uint64_t number) {
   return owner;
 }
 
-// Page `number` of `owner`; its tokens, name and parent follow from the number.
+// Makes the label of page `number` of `owner`; tokens, hash and parent follow from the number.
 inline kv::PageLabel sample_label(std::uint64_t number, std::uint32_t block_tokens,
                                   std::uint64_t owner = 0) {
   kv::PageLabel label;

@@ -1,4 +1,4 @@
-// Disks that take no writes, and how a store says so.
+// Some disks take no writes, and the store says so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

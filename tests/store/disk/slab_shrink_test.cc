@@ -1,4 +1,4 @@
-// A store whose limit became smaller, and the limit of one that was given none.
+// Tests a store whose limit became smaller, and the default limit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ using kv::StoreFault;
 
 constexpr std::uint64_t kPages = 16;
 
-// Writes them in order, then uses some of them again, by seed. Returns all, used last first.
+// Writes pages in order, then uses some of them again, by seed. Returns all, most recently used
+// first.
 std::vector<std::uint64_t> fill(StoreFixture& fixture, std::uint64_t seed) {
   fixture.wait_until_ready();
   std::vector<std::uint64_t> order(kPages);
@@ -69,7 +70,7 @@ TEST(SlabShrink, ASlabOfAnotherPageSizeLosesWhatWasUsedLongestAgoToo) {
   DiskOptions other = options;
   other.block_tokens = 8;
   {
-    StoreFixture fixture(other);  // what is not its own is cut to half
+    StoreFixture fixture(other);  // slabs of other page sizes are cut to half
     fixture.wait_until_ready();
   }
   StoreFixture fixture(options);
@@ -80,7 +81,7 @@ TEST(SlabShrink, ASlabOfAnotherPageSizeLosesWhatWasUsedLongestAgoToo) {
   for (std::uint64_t i = 0; i < kPages; ++i) EXPECT_EQ(fixture.finds(order[i]), i < left) << i;
 }
 
-// Pages may be lost; none is another's, and what is removed is gone from every sector.
+// Pages may be lost; none is another's, and removed pages are gone from every sector.
 TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
   for (std::int64_t at = 0; at < 400; ++at) {
     FaultyDisk disk(static_cast<std::uint64_t>(at));
@@ -93,7 +94,7 @@ TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
     disk.changes_until_crash = at;
     {
       auto shrunk = DiskStore::open(small, disk.layer());
-      if (!disk.is_dead() && shrunk.ok()) return;  // it was through before it could crash
+      if (!disk.is_dead() && shrunk.ok()) return;  // done before the disk could crash
     }
     disk.crash();
     disk.changes_until_crash = -1;
@@ -123,7 +124,7 @@ TEST(DiskLimit, DoesNotDependOnHowFullTheStoreItselfIs) {
     for (int start = 0; start < 5; ++start) {
       const std::uint64_t limit = default_disk_bytes(each.disk - taken, taken);
       EXPECT_EQ(limit, each.limit) << each.disk << ", start " << start;
-      taken = limit;  // it fills up before the next start
+      taken = limit;  // the store fills up before the next start
     }
   }
 }
@@ -139,7 +140,7 @@ TEST(DiskLimit, CountsWhatTheStoresFilesTakeOnDisk) {
     for (std::uint64_t page = 0; page < 20; ++page)
       ASSERT_EQ(fixture.write(page), StoreFault::kNone);
   }
-  std::ofstream(folder.path() + "/notes.txt") << std::string(1 << 20, 'x');  // of somebody else
+  std::ofstream(folder.path() + "/notes.txt") << std::string(1 << 20, 'x');  // not ours
   const std::uint64_t slots = 20 * SlotGeometry{options.page_bytes, 4}.slot_bytes();
   EXPECT_GE(bytes_taken(folder.path()), slots);
   EXPECT_LT(bytes_taken(folder.path()), slots + (300 << 10)) << "the slab has holes";

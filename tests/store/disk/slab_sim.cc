@@ -117,7 +117,7 @@ void SlabSim::begin_write() {
   writing_.push_back({page, *slot, pages_[page].versions++, false, std::nullopt, 0});
 }
 
-// Its I/O, which may be done long before its end: commits come in between.
+// The write's I/O may be done long before its end: commits come in between.
 void SlabSim::write_slot(Writing& writing) {
   if (writing.is_written) return;
   writing.is_written = true;
@@ -141,7 +141,7 @@ void SlabSim::end_write(std::size_t index) {
   if (is_placed) {
     may_held_go_ = may_held_go_ || (held_ && held_->first == writing.page);
     page.is_placed = true;
-    page.is_durable = false;  // the older copy made way, this one is not synced
+    page.is_durable = false;  // the older copy was replaced, this one is not synced
   }
 }
 
@@ -182,7 +182,7 @@ void SlabSim::read(std::size_t page, bool is_calm) {
   }
 }
 
-// What happens while a slot is being read must not change what is read.
+// Whatever happens while a slot is being read must not change the bytes that are read.
 void SlabSim::hold_or_end_read(std::size_t page) {
   if (!held_) {
     const auto reading = slab_->begin_read(pages_[page].label.key);
@@ -274,7 +274,7 @@ void SlabSim::remove() {
     }
   }
   if (!removed.ok()) return;
-  for (std::size_t i = 0; i < pages_.size(); ++i) {  // it commits
+  for (std::size_t i = 0; i < pages_.size(); ++i) {  // the removal commits
     if (pages_[i].is_placed) pages_[i].is_durable = true;
   }
 }

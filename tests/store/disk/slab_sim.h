@@ -1,9 +1,9 @@
-// A slab over a faulty disk, by seed, beside a model of what must be true:
+// SlabSim runs a slab over a faulty disk, by seed, beside a model of what must be true:
 //
 // 1. A read that says kNone gives a page that was written under that very label, whole.
-// 2. What a commit called durable is there after a crash, unless it made way, was removed or
+// 2. A page that a commit called durable is there after a crash, unless it was evicted, removed or
 //    rewritten, or bits flipped.
-// 3. What was removed never comes back, and no sector holds its bytes.
+// 3. A removed page never comes back, and no sector holds its bytes.
 // 4. Without flips and crashes a placed page reads well, and nothing is called damaged.
 // 5. All files together stay within the limit, always.
 #pragma once
@@ -27,21 +27,21 @@ struct SlabSimOptions {
   std::uint64_t page_bytes = 700;
   std::uint32_t block_tokens = 4;
   std::uint64_t slots = 6;
-  std::uint64_t pages = 16;  // that are ever written
+  std::uint64_t pages = 16;  // pages that are ever written
   std::uint64_t steps = 120;
   bool is_encrypted = false;
   bool has_flips = false;
-  DiskFaults faults;           // while it runs; checks are done without
+  DiskFaults faults;           // while the simulation runs; checks run without faults
   std::int64_t crash_at = -1;  // change at which the first crash happens; -1: by chance
   bool is_trace = false;
 };
 
-// The first rule that was broken, or empty.
+// run() returns the first rule that was broken, or nothing.
 class SlabSim {
  public:
   explicit SlabSim(const SlabSimOptions& options);
   std::string run();
-  // Changes that the disk saw: every one is a place to crash at.
+  // Returns how many changes the disk saw: a crash may happen at each.
   std::uint64_t changes() const { return disk_.changes(); }
 
   std::uint64_t crashes = 0;
@@ -50,16 +50,16 @@ class SlabSim {
  private:
   struct Page {
     kv::PageLabel label;
-    std::uint64_t versions = 0;  // written so far
+    std::uint64_t versions = 0;  // versions written so far
     bool is_durable = false;
-    bool is_placed = false;   // since the last commit or before
-    bool is_removed = false;  // durably, and not written since
+    bool is_placed = false;   // placed since the last commit or before
+    bool is_removed = false;  // removed durably, and not written since
   };
   struct Writing {
     std::size_t page = 0;
     Slab::Writing slot;
     std::uint64_t version = 0;
-    bool is_written = false;  // its I/O is done, with:
+    bool is_written = false;  // its I/O is done
     std::optional<std::uint64_t> sum;
     int error = 0;
   };
@@ -95,11 +95,11 @@ class SlabSim {
   std::unique_ptr<Slab> slab_;
   std::vector<Page> pages_;
   std::vector<Writing> writing_;
-  std::optional<std::pair<std::size_t, Slab::Reading>> held_;  // a read that takes its time
+  std::optional<std::pair<std::size_t, Slab::Reading>> held_;  // a read that is held
   std::uint64_t held_syncs_failed_ = 0;
-  bool may_held_go_ = false;  // it was removed or rewritten meanwhile
+  bool may_held_go_ = false;  // the held page was removed or rewritten meanwhile
   std::unique_ptr<AlignedBytes> buffer_;
-  bool has_crashed_ = false;  // entries without their pages may be in the index
+  bool has_crashed_ = false;  // the index may have entries without their pages
   std::string broken_;
 };
 

@@ -43,7 +43,7 @@ TEST(SlabSim, WhatIsDurableSurvivesAndNothingElseIsTrusted) {
   EXPECT_GT(checked, 4 * seeds) << "the test must find durable pages to check";
 }
 
-// The same steps, crashed at the first change of the disk, then at the second, and so on.
+// The same steps crash at the first change of the disk, then at the second, and so on.
 TEST(SlabSim, ACrashAtAnyChangeLosesNothingDurable) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     SlabSimOptions options = scenario(1000 + seed * 4);

@@ -10,7 +10,7 @@
 namespace pagoda::store {
 namespace {
 
-// Keys of few homes, so that probes are long.
+// Makes keys of few home buckets, so that probes are long.
 KeyDigest crowded_key(std::uint64_t number) {
   KeyDigest key;
   const std::uint64_t home = number % 3;

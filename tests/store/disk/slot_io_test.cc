@@ -1,4 +1,4 @@
-// Transfers that end late: their bytes are nobody's until they do.
+// Some transfers end late: until they do, nobody else may touch their bytes.
 #include "store/disk/slot_io.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace pagoda::store {
 namespace {
 
-// A file whose bytes come when somebody sends them.
+// PipeFile is a file whose bytes come when a test sends them.
 class PipeFile final : public DiskFile {
  public:
   PipeFile() { EXPECT_EQ(::pipe(ends_.data()), 0); }
@@ -71,7 +71,7 @@ TEST(SlotIo, ARingThatBreaksReportsNoTransferBeforeItHasEnded) {
       }
     }
     sender.join();
-    // It goes on without the ring.
+    // Transfers go on without the ring.
     std::array<std::byte, kBytes> text = {};
     ASSERT_EQ(files[0].write_at(0, text).bytes, kBytes);
     ring->read(0, files[0], 0, bytes[0]);

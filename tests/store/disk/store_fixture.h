@@ -1,4 +1,5 @@
-// A disk store in a folder of its own, asked by one thread that waits for its reports.
+// The fixture has a disk store in a folder of its own, called by one thread that waits for its
+// reports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 
 namespace pagoda::store {
 
-// Removed at the end.
+// TemporaryFolder removes its folder at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -56,7 +57,7 @@ class StoreFixture {
   void wait_until_ready() {
     while (!store_->stats().is_ready) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  // The report of a ticket, waited for by on_report().
+  // Returns the report of a ticket, waited for by on_report().
   kv::StoreReport report_of(kv::StoreTicket ticket) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (;;) {
@@ -82,7 +83,7 @@ class StoreFixture {
     }
     return report_of(ticket).fault;
   }
-  // kNone: and it was the right page.
+  // kNone: the page came, and was the right one.
   kv::StoreFault read(std::uint64_t number, std::uint64_t owner = 0) {
     return read(number, sample_label(number, options_.block_tokens, owner));
   }

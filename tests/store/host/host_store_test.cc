@@ -78,7 +78,7 @@ TEST(HostStore, KeepsWithinItsBytesAndEvictsTheLeastRecentlyUsed) {
   Fixture fixture(3);
   for (std::uint32_t i = 1; i <= 3; ++i)
     ASSERT_TRUE(fixture.write(i, static_cast<std::uint8_t>(i)));
-  EXPECT_TRUE(fixture.store.keeps(label(1).key));  // a use
+  EXPECT_TRUE(fixture.store.keeps(label(1).key));  // keeps() counts as a use
   ASSERT_TRUE(fixture.write(4, 4));
   EXPECT_TRUE(fixture.store.keeps(label(1).key));
   EXPECT_FALSE(fixture.store.keeps(label(2).key));

@@ -1,5 +1,5 @@
-// By seed: a server that now and then lies, refuses, stalls or hangs up, under many requests. Every
-// ticket is reported once, a page that is given back is the one that was written, and no page is
+// By seed, a server now and then lies, refuses, stalls or hangs up, under many requests. Every
+// ticket is reported once, a page that comes back is the one that was written, and no page is
 // touched after its report.
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ RemoteOptions options_of(const FakeServer& server, std::uint64_t seed) {
   return options;
 }
 
-// A read that is on its way, and then memory that is ours again.
+// Room is memory of a read that is on its way, and then ours again.
 struct Room {
   std::uint64_t number = 0;
   std::vector<std::byte> page = std::vector<std::byte>(kBytes);
@@ -113,7 +113,7 @@ class ChaoticRun {
     }
   }
 
-  // The server's turn: an off store refuses everything at once.
+  // Gives the server time: an off store refuses everything at once.
   void pause() {
     std::this_thread::sleep_for(1ms);
     (void)store_->await_connection(100'000'000);
@@ -174,7 +174,7 @@ TEST(RemoteStoreInChaos, ReportsOnceGivesBackWhatWasWrittenAndTouchesNothingLate
       ASSERT_NO_FATAL_FAILURE(run.collect());
     }
     ASSERT_TRUE(run.is_over()) << "some ticket was never reported";
-    std::this_thread::sleep_for(100ms);  // what is late arrives
+    std::this_thread::sleep_for(100ms);  // late replies arrive
     ASSERT_NO_FATAL_FAILURE(run.check_rooms());
     const kv::StoreStats stats = run.stats();
     EXPECT_EQ(stats.requests_queued, 0u);
@@ -182,7 +182,7 @@ TEST(RemoteStoreInChaos, ReportsOnceGivesBackWhatWasWrittenAndTouchesNothingLate
     damaged += stats.faults[static_cast<std::size_t>(StoreFault::kDamaged)];
     timeouts += stats.faults[static_cast<std::size_t>(StoreFault::kTimeout)];
   }
-  // All of it happened, on a busy machine too.
+  // All of it happened, on a busy host too.
   EXPECT_GT(given_back, 20u);
   EXPECT_GT(damaged, 2u);
   EXPECT_GT(timeouts, 2u);

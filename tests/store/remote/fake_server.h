@@ -1,4 +1,5 @@
-// A server whose every byte the test decides. Each connection runs the script on a thread.
+// FakeServer is a server whose every byte the test decides. Each connection runs the script on a
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@ class FakeServer {
    public:
     explicit Peer(int socket) : socket_(socket) {}
 
-    // Nothing once the client has hung up.
-    std::optional<std::string> line();  // without its end
+    // Return nothing once the client has hung up.
+    std::optional<std::string> line();  // without its end of line
     std::optional<std::string> bytes(std::size_t count);
     std::optional<std::vector<std::string>> redis_command();
-    // In pieces, each a packet of its own.
+    // Sends in pieces, each a packet of its own.
     bool send(std::string_view text, std::size_t piece = std::string_view::npos);
     void wait_until_closed();
 

@@ -1,4 +1,4 @@
-// Bytes to replies and commands to bytes, without a socket.
+// Tests bytes to replies and commands to bytes, without a socket.
 #include "store/remote/protocol.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::unique_ptr<Protocol> protocol_of(const std::string& url, std::size_t value_
   return protocol;
 }
 
-// Replies as text, one a line; the last line is "!" where the bytes were not understood.
+// Returns replies as text, one a line; the last line is "!" where the bytes were not understood.
 std::string replies_to(Protocol& protocol, std::string_view bytes, std::size_t piece) {
   std::string seen;
   while (!bytes.empty()) {
@@ -97,7 +97,7 @@ TEST(Protocol, WhatIsNoReplyIsAnError) {
 }
 
 TEST(Protocol, NoMoreIsKeptThanWasAskedFor) {
-  // Far below what the server promises to send, far above what was asked for.
+  // The bytes are far fewer than the server promises to send, and far more than were asked for.
   const std::string endless(3u << 20, 'x');
   for (const std::string& begin : {std::string("$500000000\r\n"), std::string("+")}) {
     EXPECT_EQ(replies_to(*protocol_of("redis://h"), begin + endless, 65536), "!");

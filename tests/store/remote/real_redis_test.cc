@@ -1,4 +1,4 @@
-// What Redis alone has: passwords, databases, TLS, keys that others may touch.
+// Tests what only Redis has: passwords, databases, TLS, keys that others may touch.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -101,14 +101,14 @@ TEST_F(RealRedis, RemovingLeavesWhatIsNotOursAndNoPartBehind) {
   for (std::uint64_t number = 0; number < 1500; ++number) {
     ASSERT_EQ(one.write(number, sample_owner(number % 2)), StoreFault::kNone);
   }
-  // 10,000 bytes and label in values of 3000.
+  // A page is 10,000 bytes and its label, in values of 3000.
   EXPECT_EQ(std::stoul(redis_cli(server, "DBSIZE")), 1500u * 4 + 1);
   const auto removal = one.store().remove(sample_owner(1));
   ASSERT_TRUE(removal.ok()) << removal.error().message;
   EXPECT_EQ(removal.value().pages, 750u);
   EXPECT_EQ(removal.value().bytes, 750 * record_bytes(16, StoreDriver::kPageBytes));
   EXPECT_EQ(std::stoul(redis_cli(server, "DBSIZE")), 750u * 4 + 1);
-  // Parts whose page was evicted are nobody's to read and go with the next removal.
+  // Nobody can read parts whose page was evicted; the next removal takes them.
   redis_cli(server, "DEL " + page_key(sample_label(2).key));
   ASSERT_TRUE(one.store().remove(sample_owner(1)).ok());
   EXPECT_EQ(std::stoul(redis_cli(server, "DBSIZE")), 749u * 4 + 1);

@@ -1,4 +1,4 @@
-// Against the servers that people run. What both must do is one test for each of them.
+// Tests the store against real servers. Every test runs with Redis and with Memcached.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -153,7 +153,7 @@ TEST_P(AnyServer, AServerThatStopsAnsweringCostsABoundedWaitAndThenNothing) {
   EXPECT_LT(std::chrono::steady_clock::now() - off, 200ms);
   server.resume();
   ASSERT_TRUE(one.connect());
-  // What the server answers now is too late for those pages.
+  // The server's replies come too late for those pages now.
   for (const auto& page : pages) {
     EXPECT_EQ(page, std::vector<std::byte>(StoreDriver::kPageBytes));
   }
@@ -191,7 +191,7 @@ TEST_P(AnyServer, ARestartUnderLoadLosesPagesAndNothingElse) {
 }
 
 TEST_P(AnyServer, AFullServerRefusesWritesOrDropsOldPagesAndServesOn) {
-  // 32 MiB for 80 MiB of pages.
+  // 80 MiB of pages meet a server of 32 MiB.
   const ServerProcess server =
       is_redis() ? ServerProcess::redis({"--maxmemory", "32mb", "--maxmemory-policy", "noeviction"})
                  : ServerProcess::memcached({"-m", "32", "-M"});
@@ -206,7 +206,7 @@ TEST_P(AnyServer, AFullServerRefusesWritesOrDropsOldPagesAndServesOn) {
     if (fault == StoreFault::kNone) {
       kept.push_back(number);
     } else {
-      // After some refusals in a row the store is left alone for a while.
+      // After some refusals in a row the store sends no writes for a while.
       EXPECT_EQ(fault, asked ? StoreFault::kNoRoom : StoreFault::kOff);
       ++refused;
     }
@@ -268,7 +268,7 @@ TEST_P(AnyServer, AnOwnersPagesAreRemovedAndNobodyElses) {
     const StoreFault expected = number % 3 == 1 ? StoreFault::kAbsent : StoreFault::kNone;
     EXPECT_EQ(one.read(number, sample_owner(number % 3)), expected);
   }
-  // And it can be written again.
+  // The page can be written again.
   ASSERT_EQ(one.write(1, sample_owner(1)), StoreFault::kNone);
   EXPECT_EQ(two.read(1, sample_owner(1)), StoreFault::kNone);
   ASSERT_TRUE(two.store().remove_all().ok());

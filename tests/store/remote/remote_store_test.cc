@@ -1,4 +1,4 @@
-// What a server does seldom or never, and what the store makes of it.
+// Servers misbehave in ways that are seldom or never seen, and the store copes.
 #include "store/remote/remote_store.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::string record_of(std::uint64_t number) {
   return record;
 }
 
-// What a test thread lets a server's thread wait for.
+// A server's thread waits at a Gate until the test's thread opens it.
 class Gate {
  public:
   void open() {
@@ -237,14 +237,14 @@ TEST(RemoteStore, ALateReplyIsDroppedAndThoseAfterItAreTheirOwners) {
   std::vector<std::byte> page(kBytes);
   EXPECT_EQ(driver.read(sample_label(1), page), StoreFault::kTimeout);
   const std::vector<std::byte> mark(kBytes, std::byte{0x5A});
-  page = mark;  // it is ours again
+  page = mark;  // the memory is ours again
   late.open();
   EXPECT_EQ(driver.read(2), StoreFault::kNone);
   EXPECT_EQ(driver.read(1), StoreFault::kNone);
   EXPECT_EQ(page, mark);
 }
 
-TEST(RemoteStore, ALateAnswerBeforeAWriteNeverReadsThePageAgain) {
+TEST(RemoteStore, ALateReplyBeforeAWriteNeverReadsThePageAgain) {
   // Memcached: the page is encoded when the generation is known.
   Gate late;
   std::atomic<bool> written = false;
@@ -372,7 +372,7 @@ TEST(RemoteStore, CancelsReadsThatHaveNotBegunAndAnswersLookupsFirst) {
     return ticket;
   };
   const kv::StoreTicket begun = read();
-  while (true) {  // until it is on its way
+  while (true) {  // until the write is on its way
     std::this_thread::sleep_for(1ms);
     const std::lock_guard lock(mutex);
     if (!verbs.empty()) break;

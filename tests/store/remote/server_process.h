@@ -1,4 +1,5 @@
-// A redis-server or memcached of the test's own: on loopback, on a free port, gone with the test.
+// ServerProcess is a redis-server or memcached of the test's own: on loopback, on a free port, gone
+// with the test.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +13,7 @@ class ServerProcess {
  public:
   static bool has_redis();
   static bool has_memcached();
-  // Waits until it answers. `more`: further arguments; "PORT" in them stands for the port.
+  // Waits until the server answers. `more`: further arguments; "PORT" in them stands for the port.
   static ServerProcess redis(std::vector<std::string> more = {}, int port = 0);
   static ServerProcess memcached(std::vector<std::string> more = {}, int port = 0);
 
@@ -24,7 +25,7 @@ class ServerProcess {
   std::string host_and_port() const { return "127.0.0.1:" + std::to_string(port_); }
   void pause();   // SIGSTOP, and waits until all its threads stand still
   void resume();  // SIGCONT
-  void kill();    // and waits until it is gone
+  void kill();    // waits until the process is gone
 
  private:
   ServerProcess(std::vector<std::string> words, int port);
@@ -33,7 +34,7 @@ class ServerProcess {
   pid_t process_ = -1;
 };
 
-// A port that was free a moment ago.
+// Returns a port that was free a moment ago.
 int free_port();
 
 }  // namespace pagoda::store

@@ -1,4 +1,4 @@
-// Asks a store and waits for what it reports.
+// StoreDriver calls a store and waits for its reports.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace pagoda::store {
 
-// Limits that a busy machine does not reach, and quick attempts to connect again.
+// These limits are beyond what a busy host reaches, and attempts to connect again come quickly.
 inline RemoteOptions quick_options(const std::string& url) {
   RemoteOptions options;
   options.url = parse_remote_url(url).value();
@@ -46,7 +46,7 @@ class StoreDriver {
   bool connect(std::int64_t timeout_ns = 5'000'000'000) {
     return store_->await_connection(timeout_ns).ok();
   }
-  // Until the store is off and says why.
+  // Waits until the store is off and says why.
   bool is_off_because(const std::string& reason) {
     for (int i = 0; i < 1000; ++i) {
       const kv::StoreStats stats = store_->stats();
@@ -55,7 +55,7 @@ class StoreDriver {
     }
     return false;
   }
-  // Until the store has switched itself off.
+  // Waits until the store has switched itself off.
   bool goes_off(std::int64_t timeout_ms = 5000) {
     for (; timeout_ms > 0 && store_->stats().is_on; timeout_ms -= 5) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -63,7 +63,7 @@ class StoreDriver {
     return !store_->stats().is_on;
   }
 
-  // kOff where write() says no.
+  // Returns kOff where write() refuses.
   kv::StoreFault write(const kv::PageLabel& label, const std::vector<std::byte>& page) {
     const kv::StoreTicket ticket = next_ticket_++;
     if (!store_->write({ticket, label, page})) return kv::StoreFault::kOff;
@@ -78,7 +78,7 @@ class StoreDriver {
     store_->read({ticket, label, page});
     return await(ticket).fault;
   }
-  // kNone only if the bytes are those of write().
+  // Returns kNone only if the bytes are those of write().
   kv::StoreFault read(std::uint64_t number, kv::OwnerTag owner = {},
                       std::size_t bytes = kPageBytes) {
     std::vector<std::byte> page(bytes);
@@ -107,7 +107,7 @@ class StoreDriver {
       const auto found = ended_.find(ticket);
       if (found != ended_.end()) return found->second;
       const std::uint64_t rings = rings_;
-      // on_report() alone wakes us: a call that is missing costs the test its time.
+      // on_report() alone wakes this thread: a missing call costs the test its time.
       if (!rung_.wait_until(lock, until, [&] { return rings_ != rings; })) {
         ADD_FAILURE() << "ticket " << ticket << " was never reported";
         return {ticket, kv::StoreFault::kIo, 0};
@@ -121,7 +121,7 @@ class StoreDriver {
   std::uint64_t rings_ = 0;
   std::map<kv::StoreTicket, kv::StoreReport> ended_;
   kv::StoreTicket next_ticket_ = 1;
-  std::unique_ptr<RemoteStore> store_;  // last: its thread calls on_report above
+  std::unique_ptr<RemoteStore> store_;  // the last member: its thread calls on_report above
 };
 
 }  // namespace pagoda::store

@@ -19,7 +19,7 @@ constexpr std::uint32_t kSlots = 8;
 
 using kv::StoreFault;
 
-// Pages of a pool, and a store in main memory that is reached through slots.
+// The fixture has pages of a pool, and a store in main memory that is reached through slots.
 struct Fixture {
   explicit Fixture(std::uint64_t pages_behind = 64)
       : Fixture(HostStore::open({.bytes_max = pages_behind * kPage, .page_bytes = kPage},
@@ -180,7 +180,7 @@ TEST(StagedStore, NotifiesWhenAPageHasArrived) {
   for (int i = 0; i < 5000 && rings < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_EQ(rings, 2);  // moved out; taken by the store behind
+  EXPECT_EQ(rings, 2);  // one when copied out, one when the store behind took it
 }
 
 }  // namespace

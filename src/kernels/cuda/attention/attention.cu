@@ -1,17 +1,18 @@
+#include <type_traits>
+
 #include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/softmax_state.cuh"
-#include "kernels/cuda/gemm/gemm_kernels.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace pagoda::kernels::cuda {
 namespace {
 
-constexpr int kMergeBytes = 72 * 1024;  // of partial results at a time
+constexpr int kMergeBytes = 72 * 1024;  // of shared memory for partial results
 
-// A thread for every dimension, and one for the sum of weights.
+// A row is merged by a thread for every dimension and one for the sum of weights.
 constexpr int merge_threads(int dim) { return dim + 32; }
 
-// The largest of all values of lower threads of the warp, and of `first`.
+// The maximum of `first` and of the values of all lower threads of the warp: an exclusive scan.
 __device__ __forceinline__ float largest_before(float first, float own) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -23,8 +24,8 @@ __device__ __forceinline__ float largest_before(float first, float own) {
   return lane > 0 ? fmaxf(first, lower) : first;
 }
 
-// Partial results of one query row in shared memory, split after split. Where there was room stand
-// the factors.
+// Partial results of one query row in shared memory, split after split, with the factors by which
+// they merge in the padding.
 template <int kDim>
 struct RowPartials {
   static constexpr int kFloats = static_cast<int>(partial_floats(kDim));
@@ -32,11 +33,11 @@ struct RowPartials {
   float* data;
 
   __device__ __forceinline__ float* at(int split) const { return data + split * kFloats; }
-  // Of the split, merged with all before it.
+  // The factors that merge this split with all before it.
   __device__ __forceinline__ float2& factors(int split) const {
     return *reinterpret_cast<float2*>(at(split) + kDim + 2);
   }
-  // Of splits that are `stride` floats apart.
+  // Copies `splits` partial results that are `stride` floats apart.
   __device__ __forceinline__ void copy(const float* from, std::size_t stride, int splits) const {
     for (int split = threadIdx.x / 32; split < splits; split += merge_threads(kDim) / 32) {
       const std::uint32_t to = smem_address(at(split));
@@ -47,7 +48,7 @@ struct RowPartials {
     cp_async_commit();
     cp_async_wait<0>();
   }
-  // One warp. Returns the top of all, after `top`.
+  // Called by one warp. Returns the maximum of `top` and of all splits.
   __device__ __forceinline__ float find_factors(float top, int splits) const {
     for (int begin = 0; begin < splits; begin += 32) {
       const int split = begin + threadIdx.x % 32;
@@ -60,8 +61,8 @@ struct RowPartials {
   }
 };
 
-// One block: one query row of one KV head. All its partial results are on their way at once; what
-// follows from one another is little.
+// A block merges one query row of one KV head. It copies all partial results at once, since memory
+// takes longer than the chain of merges.
 template <int kDim>
 __global__ void __launch_bounds__(merge_threads(kDim)) merge(PagedAttention job) {
   extern __shared__ __align__(16) float raw[];
@@ -115,51 +116,46 @@ void launch_merge_splits_of(const PagedAttention& job, StreamHandle stream) {
 }
 
 template <int kDim>
-cudaError_t prepare_merge_of() {
-  return allow_dynamic_smem(merge<kDim>, kMergeBytes);
+cudaError_t prepare_of() {
+  for (const cudaError_t code :
+       {prepare_paged_attention_of<kDim>(), prepare_paged_attention_wide_of<kDim>(),
+        allow_dynamic_smem(merge<kDim>, kMergeBytes)}) {
+    if (code != cudaSuccess) return code;
+  }
+  return cudaSuccess;
+}
+
+// Calls `launch` with the size of the job's heads as a constant.
+template <class Launch>
+void with_head_dim(const PagedAttention& job, Launch launch) {
+  switch (job.pages.layout.key_dim) {
+    case 64:
+      return launch(std::integral_constant<int, 64>());
+    case 128:
+      return launch(std::integral_constant<int, 128>());
+    default:
+      return launch(std::integral_constant<int, 256>());
+  }
 }
 
 }  // namespace
 
 void launch_paged_attention(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return paged_attention_64(job, stream);
-    case 128:
-      return paged_attention_128(job, stream);
-    default:
-      return paged_attention_256(job, stream);
-  }
+  with_head_dim(job,
+                [&](auto dim) { launch_paged_attention_of<decltype(dim)::value>(job, stream); });
 }
 
 void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return paged_attention_wide_64(job, stream);
-    case 128:
-      return paged_attention_wide_128(job, stream);
-    default:
-      return paged_attention_wide_256(job, stream);
-  }
+  with_head_dim(
+      job, [&](auto dim) { launch_paged_attention_wide_of<decltype(dim)::value>(job, stream); });
 }
 
 void launch_merge_splits(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.key_dim) {
-    case 64:
-      return launch_merge_splits_of<64>(job, stream);
-    case 128:
-      return launch_merge_splits_of<128>(job, stream);
-    default:
-      return launch_merge_splits_of<256>(job, stream);
-  }
+  with_head_dim(job, [&](auto dim) { launch_merge_splits_of<decltype(dim)::value>(job, stream); });
 }
 
 cudaError_t prepare_attention() {
-  for (const cudaError_t code :
-       {prepare_paged_attention_64(), prepare_paged_attention_128(), prepare_paged_attention_256(),
-        prepare_paged_attention_wide_64(), prepare_paged_attention_wide_128(),
-        prepare_paged_attention_wide_256(), prepare_merge_of<64>(), prepare_merge_of<128>(),
-        prepare_merge_of<256>()}) {
+  for (const cudaError_t code : {prepare_of<64>(), prepare_of<128>(), prepare_of<256>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -1,4 +1,5 @@
-// The kernels of attention, one head size a file.
+// The attention kernels, which CMake has compiled for one head size a file
+// (attention_instance.cu.in).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,17 +8,18 @@
 
 namespace pagoda::kernels::cuda {
 
-void paged_attention_64(const PagedAttention& job, StreamHandle stream);
-void paged_attention_128(const PagedAttention& job, StreamHandle stream);
-void paged_attention_256(const PagedAttention& job, StreamHandle stream);
-void paged_attention_wide_64(const PagedAttention& job, StreamHandle stream);
-void paged_attention_wide_128(const PagedAttention& job, StreamHandle stream);
-void paged_attention_wide_256(const PagedAttention& job, StreamHandle stream);
-cudaError_t prepare_paged_attention_64();
-cudaError_t prepare_paged_attention_128();
-cudaError_t prepare_paged_attention_256();
-cudaError_t prepare_paged_attention_wide_64();
-cudaError_t prepare_paged_attention_wide_128();
-cudaError_t prepare_paged_attention_wide_256();
+// kDim is 64, 128 or 256. The prepare functions are called once, before the first launch.
+template <int kDim>
+void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream);
+template <int kDim>
+cudaError_t prepare_paged_attention_of();
+
+template <int kDim>
+void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream);
+template <int kDim>
+cudaError_t prepare_paged_attention_wide_of();
+
+// All of these, and the kernel that merges splits.
+cudaError_t prepare_attention();
 
 }  // namespace pagoda::kernels::cuda

@@ -26,14 +26,14 @@ struct CacheRows {
   static constexpr int kKeys = 8192 / kRowBytes < 64 ? 8192 / kRowBytes : 64;
   static constexpr int kStageBytes = kKeys * (kRowBytes + kScaleBytes);
 
-  // Of a chunk of 16 bytes within a stage.
+  // The offset of a chunk of 16 bytes within a stage.
   __device__ static constexpr int place(int row, int chunk) {
     const int other = kRowBytes >= 128 ? row % 8 : row / 2 % 4;
     return row * kRowBytes + (chunk ^ other) * 16;
   }
 
-  // 16 rows from `from` on, and their scales, to row `row` of a stage; those outside of
-  // [first, last], of 16, become 0.
+  // Copies 16 rows from `from` on, and their scales, to row `row` of a stage. Rows outside of
+  // [first, last], counted from 0 to 15, become 0.
   __device__ __forceinline__ static void copy(std::uint32_t stage, int row, const std::byte* from,
                                               const std::byte* scales, int first, int last) {
     if (first <= 0 && last >= 15) {
@@ -44,14 +44,14 @@ struct CacheRows {
     if constexpr (kCodes) {
       const int lane = threadIdx.x % 32;
       if (lane >= 2) return;
-      // A code of 0 times a scale that nobody wrote would be no 0.
+      // Scales of such rows become 0 too: one that nobody wrote may be NaN, and 0 * NaN is NaN.
       const int there = first > 8 * lane + 7 ? 0 : min(max(last + 1 - 8 * lane, 0), 8);
       cp_async_16(stage + kKeys * kRowBytes + row * kScaleBytes + lane * 16, scales + lane * 16,
                   there * kScaleBytes);
     }
   }
 
-  // Four e4m3 codes as two pairs of fp16.
+  // Converts four e4m3 codes to two pairs of fp16.
   __device__ __forceinline__ static void widen(std::uint32_t codes, std::uint32_t& low,
                                                std::uint32_t& high) {
     low = fp16_from_e4m3(static_cast<std::uint16_t>(codes));
@@ -67,7 +67,7 @@ struct CacheRows {
     }
   }
 
-  // Scores of a stage of keys, [key / 8][fragment].
+  // Computes the scores of a stage of keys, [key / 8][fragment].
   __device__ __forceinline__ static void score(std::uint32_t stage,
                                                const std::uint32_t (&query)[kDim / 16][4],
                                                float (*scores)[4]) {
@@ -129,7 +129,7 @@ struct CacheRows {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           if constexpr (kCodes) {
-            // Two keys by two dimensions each: first those of the even dimension.
+            // A register holds two keys by two dimensions: the even dimension's come first.
             std::uint32_t even[2], odd[2];
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
@@ -171,7 +171,7 @@ struct CacheRows {
                   kAll || (own >= first && own <= last) ? 16 : 0);
     }
   }
-  // Of this lane's two keys of eight.
+  // The scales of this lane's two keys among eight.
   __device__ __forceinline__ static __half2 scales_at(std::uint32_t stage, int key) {
     const std::uint32_t bits = ld_shared_b32(stage + kKeys * kRowBytes +
                                              (key + 2 * (static_cast<int>(threadIdx.x) % 4)) * 2);

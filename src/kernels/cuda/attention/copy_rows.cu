@@ -15,8 +15,8 @@ struct CopyBatch {
   BlockCopy copies[kCopiesPerLaunch];
 };
 
-// Block (x, y): one head of keys or of values of one layer (x), of copy y. The heads of keys come
-// before those of values, as in a page, and their scales stand in the same order.
+// Block (x, y) copies one head of keys or of values of one layer (x), of copy y. The heads of keys
+// come before those of values, as in a page, and their scales stand in the same order.
 __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ CopyBatch batch) {
   pdl_trigger();
   pdl_wait();

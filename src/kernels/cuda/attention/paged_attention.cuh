@@ -1,11 +1,13 @@
-// Attention over pages for a few query rows: bound by memory.
+// Paged attention for a few query rows (decode), split over the keys as in flash-decoding: bound by
+// memory.
 //
 // A block takes one query tile (16 query rows of one KV head) through some splits; of each its four
 // warps take a tile of keys. A warp's keys and values come through a ring of its own in shared
-// memory, some 24 KB ahead. What the warps found is added up in the order in which one warp alone
-// would have met it, to the same bits.
+// memory, some 24 KB ahead. The warps' sums are added up in the order in which one warp alone would
+// have computed them, to the same bits.
 #pragma once
 
+#include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/cache_rows.cuh"
 #include "kernels/cuda/attention/softmax_state.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -29,7 +31,7 @@ struct KeyMask {
   __device__ __forceinline__ bool sees(int row, int key) const {
     return key <= position[row] && (window == 0 || key + window > position[row]);
   }
-  // Of a tile of keys.
+  // Whether every row sees every key of the tile that begins at `base`.
   __device__ __forceinline__ bool all_see_all(int base) const {
     return base + static_cast<int>(kKeyTile) - 1 <= earliest &&
            (window == 0 || base + window > last);
@@ -40,7 +42,7 @@ struct KeyMask {
   }
 };
 
-// What a block needs to know of its query tile.
+// The query tile of a block: its sequence, its KV head and the thread's two rows.
 struct QueryTile {
   BatchSequence sequence;
   std::uint32_t kv_head;
@@ -74,7 +76,7 @@ struct QueryTile {
             .last = begin + static_cast<int>(last_token),
             .window = window};
   }
-  // Where row `place` of the tile has its result, from dimension `dimension` on.
+  // The address of the result of the tile's row `place`, from `dimension` on.
   __device__ __forceinline__ Bf16* result(const PagedAttention& job, const AttentionItem& item,
                                           std::uint32_t place, std::uint32_t dimension) const {
     const QueryRow query = query_row(item.tile, place, group, sequence.rows);
@@ -107,7 +109,7 @@ class WarpRing {
     next_ = page_of(base_ + static_cast<int>(kSplitKeys));
   }
 
-  // The last key that the first kRingStages stages have.
+  // The last key in the first kRingStages stages.
   __device__ __forceinline__ int last_key_of_first() const {
     const int ahead = kRingStages > 2 * kKeyStages ? static_cast<int>(kSplitKeys) : 0;
     return base_ + ahead + static_cast<int>(kKeyTile) - 1;
@@ -115,7 +117,7 @@ class WarpRing {
   __device__ __forceinline__ void start() {
     for (int i = 0; i < kRingStages; ++i) copy_stage();
   }
-  // The next stage, in shared memory, until it is given back.
+  // Waits for the next stage; the caller has it until give_back().
   __device__ __forceinline__ std::uint32_t take() {
     cp_async_wait<kRingStages - 1>();
     __syncwarp();
@@ -128,10 +130,10 @@ class WarpRing {
   }
 
  private:
-  // The page of 16 keys: those of lanes 0 to 3 are a tile.
+  // The page of this lane's 16 keys; lanes 0 to 3 have those of a tile.
   __device__ __forceinline__ std::uint32_t page_of(int base) const {
     const int key = base + 16 * (static_cast<int>(threadIdx.x) % 4);
-    const int known = min(max(key, mask_.first), mask_.last);  // what the table really names
+    const int known = min(max(key, mask_.first), mask_.last);  // keys that the table has
     return pages_.tables[rows_.sequence.table + (static_cast<std::uint32_t>(known) >> shift_)];
   }
   __device__ __forceinline__ void copy_stage() {
@@ -151,7 +153,7 @@ class WarpRing {
     to_ = to_ + 1 == kRingStages ? 0 : to_ + 1;
     cp_async_commit();
   }
-  // 16 keys or values from key `part` of the tile on, to row `row` of the stage.
+  // Copies 16 keys or values, from key `part` of the tile on, to row `row` of the stage.
   __device__ __forceinline__ void copy_rows(bool values, int part, int row) {
     const int key = base_ + part;
     const std::byte* const page = pages_.data + __shfl_sync(~0u, now_, part / 16) * page_bytes_;
@@ -179,8 +181,8 @@ class WarpRing {
   std::uint32_t next_;  // of the next one
 };
 
-// What the warps leave for each other. A pass adds up as many rows as threads have four dimensions
-// of each.
+// What the warps hand to each other in shared memory. A pass adds up as many rows as threads have
+// four dimensions of each.
 template <Element kElement, int kDim>
 struct AttentionShared {
   static constexpr int kPassRows = 4 * kAttentionThreads / kDim;
@@ -210,10 +212,10 @@ __device__ __forceinline__ float best_score(const KeyMask& mask, int r, int base
   return kAll || mask.sees_any(r, base) ? fmaxf(best, kLowest) : kNothing;
 }
 
-// What weights are measured from: a row that has seen no key has nothing to weigh.
+// The score whose weight is 1: the row's maximum, or 0 where the row has seen no key.
 __device__ __forceinline__ float weighed_from(float top) { return top == kNothing ? 0.0f : top; }
 
-// Scores of row r to weights; their sum in this lane.
+// Turns the scores of row r into weights and returns this lane's part of their sum.
 template <bool kAll>
 __device__ __forceinline__ float weigh(const KeyMask& mask, int r, int base, float scale, float top,
                                        float (&score)[kKeyTile / 8][4]) {
@@ -232,7 +234,7 @@ __device__ __forceinline__ float weigh(const KeyMask& mask, int r, int base, flo
   return added;
 }
 
-// A warp and its tile of keys of a split, from scores to weighted values.
+// One warp's tile of keys of a split, from scores to weighted values.
 template <Element kElement, int kDim>
 struct WarpTile {
   using Rows = CacheRows<kElement, kDim>;
@@ -257,7 +259,8 @@ struct WarpTile {
       }
     }
   }
-  // `tops`: of this split. Leaves the sums of weights, and what shrinks earlier warps' sums.
+  // Computes the weights of the tile's keys. `tops` holds the maxima of this split by warp. Leaves
+  // in `shared` the sums of weights and the factors that rescale earlier warps' sums.
   __device__ __forceinline__ void weigh_keys(const QueryTile& rows, const KeyMask& mask, int base,
                                              float scale, Ring& ring,
                                              float (&tops)[kAttentionWarps][kQueryRows],
@@ -292,7 +295,7 @@ struct WarpTile {
       }
     }
   }
-  // Of this warp's keys.
+  // The maxima over this warp's keys.
   template <bool kAll>
   __device__ __forceinline__ static void find_tops(int halves, const KeyMask& mask, int base,
                                                    float scale,
@@ -305,7 +308,7 @@ struct WarpTile {
       if (threadIdx.x % 4 == 0) tops[threadIdx.x / 32][threadIdx.x % 32 / 4 + 8 * r] = top;
     }
   }
-  // Scores to weights. Rows that nobody has weigh nothing.
+  // Turns scores into weights. Rows beyond the tile's last weigh 0.
   template <bool kAll>
   __device__ __forceinline__ static void weigh_rows(
       int halves, const KeyMask& mask, int base, float scale,
@@ -340,7 +343,7 @@ struct WarpTile {
       ring.give_back();
     }
   }
-  // The rows of a pass, for the other warps.
+  // Stores the values of a pass's rows where the other warps find them.
   __device__ __forceinline__ void show_values(int pass, Shared& shared) const {
     const int low = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -357,7 +360,8 @@ struct WarpTile {
   }
 };
 
-// The sums of all warps over a split, left to right: of row `row`, `place` of the pass.
+// Adds up the sums of all warps over a split, left to right, for row `row`, which is `place` in the
+// pass.
 template <Element kElement, int kDim>
 __device__ __forceinline__ RowSums split_sums(const AttentionShared<kElement, kDim>& shared,
                                               const float (&tops)[kAttentionWarps][kQueryRows],
@@ -395,7 +399,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 2) paged_attention(PagedAtt
   const int warp = threadIdx.x / 32;
   int base = static_cast<int>(item.first_split * kSplitKeys + warp * kKeyTile);
   WarpRing<kElement, kDim> ring(smem_address(shared.rings[warp]), job, rows, mask, base, splits);
-  // Rows of earlier steps are there; those of this one the launch before writes.
+  // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
   const bool early = ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
   if (early) ring.start();
   pdl_wait();
@@ -441,15 +445,37 @@ __global__ void __launch_bounds__(kAttentionThreads, 2) paged_attention(PagedAtt
 }
 
 template <Element kElement, int kDim>
-void launch_paged_attention_of(const PagedAttention& job, cudaStream_t stream) {
+void launch_of_element(const PagedAttention& job, StreamHandle stream) {
   launch_kernel(paged_attention<kElement, kDim>, dim3(job.items_max, job.pages.layout.kv_heads),
                 kAttentionThreads, sizeof(AttentionShared<kElement, kDim>), stream, job);
 }
 
+template <int kDim>
+void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream) {
+  switch (job.pages.layout.element) {
+    case Element::kBF16:
+      return launch_of_element<Element::kBF16, kDim>(job, stream);
+    case Element::kE4M3:
+      return launch_of_element<Element::kE4M3, kDim>(job, stream);
+    default:
+      return launch_of_element<Element::kF16, kDim>(job, stream);
+  }
+}
+
 template <Element kElement, int kDim>
-cudaError_t prepare_paged_attention_of() {
+cudaError_t prepare_of_element() {
   return allow_dynamic_smem(paged_attention<kElement, kDim>,
                             sizeof(AttentionShared<kElement, kDim>));
+}
+
+template <int kDim>
+cudaError_t prepare_paged_attention_of() {
+  for (const cudaError_t code :
+       {prepare_of_element<Element::kBF16, kDim>(), prepare_of_element<Element::kE4M3, kDim>(),
+        prepare_of_element<Element::kF16, kDim>()}) {
+    if (code != cudaSuccess) return code;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace pagoda::kernels::cuda

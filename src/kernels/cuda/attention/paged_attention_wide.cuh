@@ -1,5 +1,5 @@
-// Attention of many query rows, on warpgroups: bound by the tensor cores and by what lies between
-// their products. The same bits as paged_attention.cuh.
+// Paged attention of many query rows (prefill), warp-specialised: bound by the tensor cores and by
+// the softmax between their products. It gives the bits of paged_attention.cuh.
 //
 // A block takes wide tiles of query rows of one KV head, (token, head) pairs packed together, one
 // after the other, each through all keys that any of its rows sees. One warpgroup copies tiles of
@@ -10,17 +10,18 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/attention/attention_kernels.cuh"
 #include "kernels/cuda/attention/wide_softmax.cuh"
 
 namespace pagoda::kernels::cuda {
 
-// Which of the two warpgroups that multiply; the same in a warp, and known to be.
+// The index of the consumer warpgroup, 0 or 1. The shuffle tells the compiler that a warp has one.
 __device__ __forceinline__ std::uint32_t wide_consumer_index() {
   return __shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
 }
 
-// A warpgroup through one item. Tiles are counted over all items of the block.
-template <int kDim, bool kBrain>
+// A consumer warpgroup on its way through one item. Tiles are counted over all items of the block.
+template <int kDim, WgmmaType kType>
 struct WideConsumer {
   using Shape = WideShape<kDim>;
   static constexpr int kOut = Shape::kOut;
@@ -29,7 +30,7 @@ struct WideConsumer {
   WideTotals<kOut> totals;
   WideRows rows;
   float scale;
-  std::uint64_t query;          // side of a product
+  std::uint64_t query;          // descriptor of the queries in shared memory
   std::uint32_t values_offset;  // of the first block of value dimensions in a tile
   int first;                    // tile of keys, less its number
   WideSoftmax softmax;
@@ -37,7 +38,7 @@ struct WideConsumer {
   float values[kOut / 8][4];  // of a tile
   WideScores score;
   WideWeights weights;
-  // Of the tile whose values are next to be added, and of the split that it may end.
+  // These belong to the tile whose values are added next, and to the split that it may end.
   float shrink[2];
   bool ends_split;
   float split_top[2];
@@ -47,11 +48,11 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t key = swizzled_descriptor(shared.keys.tile(n));
     wgmma_fence();
-    wgmma_qk<kBrain, 0>(score, query, key);
+    wgmma<kType>(score, query, key, false);
 #pragma unroll
     for (int s = 1; s < kDim / 16; ++s) {
       const int at = (s / 4 * 8192 + s % 4 * 32) >> 4;
-      wgmma_qk<kBrain, 1>(score, query + at, key + at);
+      wgmma<kType>(score, query + at, key + at, true);
     }
     wgmma_commit();
   }
@@ -59,10 +60,10 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t value = swizzled_descriptor(shared.values.tile(n) + values_offset);
     wgmma_fence();
-    wgmma_pv<kBrain, 0>(values, weights[0], value);
+    wgmma<kType, MajorB::kN>(values, weights[0], value, false);
 #pragma unroll
     for (int k = 1; k < int{kKeyTile} / 16; ++k) {
-      wgmma_pv<kBrain, 1>(values, weights[k], value + (k * 2048 >> 4));
+      wgmma<kType, MajorB::kN>(values, weights[k], value + (k * 2048 >> 4), true);
     }
     wgmma_commit();
   }
@@ -83,7 +84,7 @@ struct WideConsumer {
     clear_sums();
   }
 
-  // Before tile n is weighed: what is still to come of the tile before it.
+  // Saves the softmax state that the values of tile n - 1 still need, before tile n changes it.
   __device__ __forceinline__ void turn_to(int n) {
     for (int r = 0; r < 2; ++r) shrink[r] = softmax.shrink[r];
     ends_split = (first + n) % int{kSplitKeys / kKeyTile} == 0;
@@ -100,7 +101,7 @@ struct WideConsumer {
     softmax.add(scale, {rows.least(0, base), rows.least(1, base)}, score);
   }
 
-  // Tiles [begin, end).
+  // Attends to tiles [begin, end).
   __device__ __forceinline__ void run(int begin, int end) {
     softmax.clear();
     clear_sums();
@@ -109,12 +110,12 @@ struct WideConsumer {
     wgmma_wait<0>();
     shared.keys.give_back(begin);
     weigh(begin);
-    pack_weights<kBrain>(score, weights);
+    pack_weights<kType>(score, weights);
     bool keys_there = begin + 1 < end && shared.keys.is_full(begin + 1);
     for (int n = begin + 1; n < end; ++n) {
       if (!keys_there) shared.keys.wait_full(n);
       begin_scores(n);
-      // Asked early: an answer takes a while.
+      // Both barriers are tested early, since a test takes a while.
       const bool values_there = shared.values.is_full(n - 1);
       keys_there = shared.keys.is_full(n + 1);
       add_values();
@@ -126,7 +127,7 @@ struct WideConsumer {
       weigh(n);
       wgmma_wait<0>();
       shared.values.give_back(n - 1);
-      pack_weights<kBrain>(score, weights);
+      pack_weights<kType>(score, weights);
     }
     add_values();
     shared.values.wait_full(end - 1);
@@ -166,7 +167,7 @@ __device__ __forceinline__ WideRows wide_rows_of(const PagedAttention& job, cons
   return rows;
 }
 
-// Queries to shared memory, by the warpgroups that have the same rows.
+// Copies queries to shared memory; the warpgroups that have the same rows share the work.
 template <int kDim>
 __device__ __forceinline__ void load_wide_queries(const PagedAttention& job, const WideItem& item,
                                                   WideShared<kDim>& shared) {
@@ -190,10 +191,10 @@ __device__ __forceinline__ void load_wide_queries(const PagedAttention& job, con
   named_barrier_sync(1 + own, kSharers * 128);
 }
 
-// The result of the thread's rows: all splits before, and the last.
-template <int kDim, bool kBrain>
+// Merges the last split into those before it and stores the results of the thread's rows.
+template <int kDim, WgmmaType kType>
 __device__ __forceinline__ void store_wide_results(const PagedAttention& job, const WideItem& item,
-                                                   WideConsumer<kDim, kBrain>& consumer) {
+                                                   WideConsumer<kDim, kType>& consumer) {
   std::uint32_t* to[2];
   bool there[2];
 #pragma unroll
@@ -216,8 +217,8 @@ __device__ __forceinline__ void store_wide_results(const PagedAttention& job, co
   consumer.totals.add(consumer.sums, consumer.softmax.top, split_sum, store);
 }
 
-// The warpgroups that multiply; `n` counts tiles.
-template <int kDim, bool kBrain>
+// A consumer warpgroup attends to one item; `n` counts tiles.
+template <int kDim, WgmmaType kType>
 __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uint32_t work,
                                              WideShared<kDim>& shared, int& n) {
   using Shape = WideShape<kDim>;
@@ -225,8 +226,8 @@ __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uin
   const std::uint32_t own = Shape::kSharers == 1 ? number : 0;
   const WideItem item = wide_item<kDim>(job, work);
   load_wide_queries<kDim>(job, item, shared);
-  // Sums, values and what else is not named begin as 0.
-  WideConsumer<kDim, kBrain> consumer = {
+  // Members that are not named begin as 0.
+  WideConsumer<kDim, kType> consumer = {
       .shared = shared,
       .totals = {shared.totals[number], {kNothing, kNothing}, {0, 0}},
       .rows = wide_rows_of<kDim>(job, item),
@@ -237,11 +238,11 @@ __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uin
   const int end = n + item.tiles();
   consumer.run(n, end);
   n = end;
-  asm volatile("" ::: "memory");  // what is needed again is read again: registers are few
-  store_wide_results<kDim, kBrain>(job, wide_item<kDim>(job, work), consumer);
+  asm volatile("" ::: "memory");  // reads the item again instead of keeping it in registers
+  store_wide_results<kDim, kType>(job, wide_item<kDim>(job, work), consumer);
 }
 
-template <int kDim, bool kBrain>
+template <int kDim, WgmmaType kType>
 __global__ void __launch_bounds__(kWideThreads, 1) paged_attention_wide(PagedAttention job) {
   extern __shared__ __align__(1024) std::byte raw[];
   auto& shared = *reinterpret_cast<WideShared<kDim>*>(raw);
@@ -261,20 +262,31 @@ __global__ void __launch_bounds__(kWideThreads, 1) paged_attention_wide(PagedAtt
     });
   } else {
     setmaxnreg_inc<232>();
-    for_works(job, [&](std::uint32_t work) { consume_wide<kDim, kBrain>(job, work, shared, n); });
+    for_works(job, [&](std::uint32_t work) { consume_wide<kDim, kType>(job, work, shared, n); });
   }
 }
 
-template <int kDim, bool kBrain>
-void launch_paged_attention_wide_of(const PagedAttention& job, cudaStream_t stream) {
+template <int kDim, WgmmaType kType>
+void launch_wide_of_element(const PagedAttention& job, StreamHandle stream) {
   const std::uint32_t works = job.items_max * job.pages.layout.kv_heads;
-  launch_kernel(paged_attention_wide<kDim, kBrain>, dim3(std::min(works, kSmCount)), kWideThreads,
+  launch_kernel(paged_attention_wide<kDim, kType>, dim3(std::min(works, kSmCount)), kWideThreads,
                 sizeof(WideShared<kDim>), stream, job);
 }
 
-template <int kDim, bool kBrain>
+template <int kDim>
+void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream) {
+  if (job.pages.layout.element == kv::memory::Element::kBF16) {
+    return launch_wide_of_element<kDim, WgmmaType::kBf16>(job, stream);
+  }
+  launch_wide_of_element<kDim, WgmmaType::kFp16>(job, stream);
+}
+
+template <int kDim>
 cudaError_t prepare_paged_attention_wide_of() {
-  return allow_dynamic_smem(paged_attention_wide<kDim, kBrain>, sizeof(WideShared<kDim>));
+  constexpr std::uint32_t kBytes = sizeof(WideShared<kDim>);
+  const cudaError_t code = allow_dynamic_smem(paged_attention_wide<kDim, WgmmaType::kBf16>, kBytes);
+  if (code != cudaSuccess) return code;
+  return allow_dynamic_smem(paged_attention_wide<kDim, WgmmaType::kFp16>, kBytes);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -33,13 +33,13 @@ struct Rotation {
   }
 };
 
-// A head's row of a query, keys or values: lane i has dimensions i, i + 32, …
+// One head of a query, key or value in a warp's registers: lane i has dimensions i, i + 32, …
 struct LaneRow {
   float values[kLaneValues] = {};
   std::byte* data;
   std::byte* scale = nullptr;
 
-  // Whether the element has a number for each value.
+  // Whether every value is finite once it is rounded to the element.
   __device__ bool finite(Element element) const {
     const float limit = kv::memory::first_infinite(element);
     bool all = true;
@@ -61,7 +61,7 @@ struct LaneRow {
       reinterpret_cast<std::uint16_t*>(data)[lane + 32 * i] = rounded(element, values[i]);
     }
   }
-  // As kv/memory/codec.h.
+  // Quantises the row to e4m3 codes and a scale, as kv/memory/codec.h does.
   __device__ void store_codes(std::uint32_t dim) const {
     float largest = 0;
 #pragma unroll
@@ -85,12 +85,12 @@ struct LaneRow {
   }
 };
 
-// Every warp that finds something writes the same.
+// Marks the row's sequence. Several warps may write; they write the same word.
 __device__ void note_nonfinite(const RopeAndStoreKv& job, const BatchToken& batch_token) {
   if (job.nonfinite != nullptr && threadIdx.x % 32 == 0) job.nonfinite[batch_token.sequence] = 1;
 }
 
-// One warp: one head of keys and values of one row, which stand in `key_head` and `value_head`.
+// A warp stores one head of a row's key and value, which stand in `key_head` and `value_head`.
 __device__ void store_head(const RopeAndStoreKv& job, const BatchToken& batch_token,
                            std::uint32_t head, const Rotation& rotation, const float* key_head,
                            const float* value_head) {
@@ -122,7 +122,7 @@ __device__ void store_head(const RopeAndStoreKv& job, const BatchToken& batch_to
   values.store(layout.element, dim);
 }
 
-// One warp: one head of a query, or one of keys and values.
+// A warp takes one head of a query, or one of a key and value.
 __global__ void __launch_bounds__(kWarps * 32) rope_and_store_kv(RopeAndStoreKv job) {
   pdl_trigger();
   const std::uint32_t row = blockIdx.x;

@@ -1,4 +1,5 @@
-// The softmax of one query tile that can still be merged with others: what attend and merge share.
+// Partial softmax results of query rows, and how two of them merge: shared by the attention kernels
+// and the kernel that merges splits.
 #pragma once
 
 #include <cmath>
@@ -10,8 +11,8 @@
 namespace pagoda::kernels::cuda {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
-inline constexpr float kNothing = -INFINITY;  // the top of a row that has seen no key
-inline constexpr float kLowest = -1e30f;      // of one that has
+inline constexpr float kNothing = -INFINITY;  // the maximum of a row that has seen no key
+inline constexpr float kLowest = -1e30f;      // the least maximum of a row that has seen one
 
 // How two partial results become one; the left one has the earlier keys. The factor of a side that
 // has seen no key is negative.
@@ -26,14 +27,14 @@ __device__ __forceinline__ MergeFactors merge_factors(float left_top, float righ
   const float top = fmaxf(left_top, right_top);
   return {top, ex2_approx(left_top - top), ex2_approx(right_top - top)};
 }
-// With nothing on one side the other stays as it is, bit for bit. What has seen NaN alone is not
-// nothing: it counts for 0, and 0 times NaN is NaN.
+// Where one side has seen no key the other stays as it is, bit for bit. A side that has seen only
+// NaN keys does count: its factor is 0, and 0 * NaN is NaN.
 __device__ __forceinline__ float merged(const MergeFactors& by, float left, float right) {
   const float both = __fmaf_rn(left, by.left, right * by.right);
   return by.right < 0 ? left : by.left < 0 ? right : both;
 }
 
-// Four dimensions of one query row, over some keys.
+// The sums of one query row over some keys, in four of its dimensions.
 struct RowSums {
   float values[4] = {0, 0, 0, 0};
   float sum = 0;
@@ -46,7 +47,7 @@ struct RowSums {
     sum = merged(by, sum, right.sum);
     top = by.top;
   }
-  // [dimensions]: values, top, sum.
+  // A partial result in memory is [dim] values, then the maximum and the sum of weights.
   __device__ __forceinline__ void store_partial(float* row, int dim, int dimension) const {
     *reinterpret_cast<float4*>(row + dimension) =
         make_float4(values[0], values[1], values[2], values[3]);
@@ -72,7 +73,7 @@ __device__ __forceinline__ QueryRow query_row(std::uint32_t tile, std::uint32_t 
   const std::uint32_t token = index / group;
   return {token, index - token * group, token < tokens};
 }
-// Query rows that a tile really has.
+// The number of query rows in a tile; the last tile of a sequence may have fewer than kQueryRows.
 __device__ __forceinline__ std::uint32_t rows_of_tile(std::uint32_t tile, std::uint32_t group,
                                                       std::uint32_t tokens) {
   return min(kQueryRows, tokens * group - tile * kQueryRows);

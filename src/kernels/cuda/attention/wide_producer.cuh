@@ -1,11 +1,11 @@
-// What the kernel of wide attention works on: its share of the items, its shared memory, and the
+// The producer side of wide attention: which items a block takes, its shared memory, and the
 // warpgroup that copies keys and values out of their pages.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/warp_specialization.cuh"
-#include "kernels/cuda/ptx/wgmma_attention.cuh"
+#include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 
@@ -21,7 +21,7 @@ struct WideShape {
   static constexpr std::uint32_t kTileBytes = kKeyTile * kDim * 2;
 };
 
-// A ring of tiles of keys, or of values, in shared memory.
+// A ring buffer of tiles of keys, or of values, in shared memory.
 template <int kDim>
 struct alignas(1024) WideRing {
   static constexpr int kStages = WideShape<kDim>::kStages;
@@ -41,7 +41,7 @@ struct alignas(1024) WideRing {
   __device__ __forceinline__ void wait_full(int n) {
     mbarrier_wait(&full[n % kStages], n / kStages % 2);
   }
-  // Of the tile to be awaited next, or after it.
+  // Whether tile n is there. n is the tile that wait_full() is called for next, or the one after.
   __device__ __forceinline__ bool is_full(int n) {
     return mbarrier_test_wait(&full[n % kStages], n / kStages % 2);
   }
@@ -62,13 +62,13 @@ struct WideShared {
   float4 totals[2][Shape::kOut / 8][128];  // of each thread that multiplies
 };
 
-// What a block knows of its item.
+// One item as a block needs it: its rows, and the keys that any of them sees.
 struct WideItem {
   BatchSequence sequence;
   std::uint32_t kv_head;
   std::uint32_t group;
   std::uint32_t first_row;  // query row of the sequence
-  int first_key;            // that any row sees
+  int first_key;            // the first and last key that any row sees
   int last_key;
 
   __device__ __forceinline__ int first_tile() const { return first_key / int{kKeyTile}; }
@@ -97,8 +97,8 @@ __device__ __forceinline__ WideItem wide_item(const PagedAttention& job, std::ui
           .last_key = begin + static_cast<int>(last_token)};
 }
 
-// What a block does: every other of its turns goes the other way round, so that the sums of works
-// that become shorter are nearly equal.
+// Calls `visit` with the work items of this block. Items become shorter towards the end, so every
+// other round deals them to blocks in reverse order: the blocks' totals are nearly equal.
 template <class Visit>
 __device__ __forceinline__ void for_works(const PagedAttention& job, Visit&& visit) {
   const std::uint32_t works = *job.item_count * job.pages.layout.kv_heads;
@@ -110,9 +110,9 @@ __device__ __forceinline__ void for_works(const PagedAttention& job, Visit&& vis
   }
 }
 
-// The copying warpgroup; `n` counts tiles. A warp takes 16 keys of every tile, all of one page: a
-// block has a multiple of 16 tokens. Keys that no row sees are zeros: nobody knows what stands
-// there.
+// The producer warpgroup copies the tiles of one item; `n` counts tiles. A warp copies 16 keys of
+// every tile, all of one page: a KV block has a multiple of 16 tokens. Keys that no row sees are
+// copied as zeros, since their memory may hold anything.
 template <int kDim>
 __device__ __forceinline__ void produce_wide(const PagedAttention& job, const WideItem& item,
                                              WideShared<kDim>& shared, int& n) {

@@ -1,5 +1,5 @@
-// The softmax of a warpgroup's 64 query rows: two rows a thread, as the tensor core deals them out.
-// The order of every sum is that of paged_attention.cuh.
+// The online softmax of a warpgroup's 64 query rows: a thread has two rows, as the tensor core
+// deals them out. The order of every sum is that of paged_attention.cuh.
 #pragma once
 
 #include "kernels/cuda/attention/softmax_state.cuh"
@@ -23,14 +23,14 @@ struct WideRows {
   __device__ __forceinline__ bool all_see(int base) const {
     return base + int{kKeyTile} - 1 <= earliest && (window == 0 || base + window > latest);
   }
-  // Below every score that counts: of a row that sees any of the tile's keys, and of one that does
-  // not.
+  // The floor of a row's maximum over a tile that begins at key `base`: kLowest where the row sees
+  // any of its keys, else kNothing.
   __device__ __forceinline__ float least(int r, int base) const {
     const bool any =
         base <= position[r] && (window == 0 || base + int{kKeyTile} - 1 + window > position[r]);
     return any ? kLowest : kNothing;
   }
-  // The score of a key that a row does not see becomes that of nothing: its weight is 0.
+  // Masks the scores of keys that a row does not see: their weights become 0.
   __device__ __forceinline__ void hide(int base, WideScores& score) const {
     if (all_see(base)) return;
     base += static_cast<int>(threadIdx.x % 4) * 2;
@@ -41,17 +41,18 @@ struct WideRows {
   }
 };
 
-// Over the keys of a split so far; a lane of a quad has its part of the sum.
+// The state of the online softmax over the keys of a split so far. Each of the four lanes that
+// share a row has a part of the sum.
 struct WideSoftmax {
   float top[2];
   float sum[2];
-  float shrink[2];  // what the last tile did to all before it
+  float shrink[2];  // the factor by which the last tile rescaled all before it
 
   __device__ __forceinline__ void clear() {
     top[0] = top[1] = kNothing;
     sum[0] = sum[1] = 0;
   }
-  // Scores of a tile to weights.
+  // Turns the scores of a tile into weights and adds them to the sum.
   __device__ __forceinline__ void add(float scale, const float (&least)[2], WideScores& score) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -84,16 +85,17 @@ struct WideSoftmax {
   }
 };
 
-// Weights as the left side of a product, step by step of 16 keys.
+// Weights packed as the left factor of a product, 16 keys a step.
 using WideWeights = std::uint32_t[kKeyTile / 16][4];
 
-template <bool kBrain>
+template <WgmmaType kType>
 __device__ __forceinline__ void pack_weights(const WideScores& weight, WideWeights& packed) {
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const float(&pair)[4] = weight[i / 4 * 2 + i % 4 / 2];
-    packed[i / 4][i % 4] = kBrain ? pack_bf16(pair[i % 2 * 2], pair[i % 2 * 2 + 1])
-                                  : pack_fp16(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+    packed[i / 4][i % 4] = kType == WgmmaType::kBf16
+                               ? pack_bf16(pair[i % 2 * 2], pair[i % 2 * 2 + 1])
+                               : pack_fp16(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
   }
 }
 

@@ -14,7 +14,8 @@ __global__ void embed(Embed job) {
   std::uint32_t token = batch_token.token;
   if (batch_token.sampled_index != kNotSampled)
     token = job.sampled_tokens[batch_token.sampled_index];
-  // A row of nobody, or after a sampling that failed: its request ends, nothing reads it.
+  // A row without a position, or one whose token could not be sampled: its request ends, and
+  // nothing reads the row.
   if (batch_token.position == kNoPosition || token == kNotSampled) token = 0;
   const Bf16* const from = job.table + std::size_t{token} * job.width;
   float* const to = job.residual + std::size_t{blockIdx.x} * job.width;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kWarps = 4;
 
-// One warp a head, those of queries before those of keys.
+// A warp normalises one head; the heads of queries come before those of keys.
 __global__ void __launch_bounds__(kWarps * 32) qk_norm(QkNorm job) {
   pdl_trigger();
   pdl_wait();

@@ -32,7 +32,7 @@ __global__ void random_bf16(Bf16* values, std::uint64_t count, float bound, std:
   }
 }
 
-// One block: chunks of codes and the scales after them. `widest` is the largest code's distance
+// A block fills chunks: codes, and the scales after them. `widest` is the largest code's distance
 // from zero, which stands for `bound`.
 __global__ void random_codes(RandomFill job, std::uint32_t code_bytes, float widest, bool minima) {
   pdl_wait();

@@ -18,7 +18,8 @@ __device__ float block_sum(float value) {
   return sum;
 }
 
-// Columns of a row that a thread keeps: read once, and the weights before the launch before ends.
+// Columns of a row that a thread keeps in registers. They are read once, and their weights before
+// pdl_wait().
 constexpr std::uint32_t kKept = 16;
 
 __global__ void __launch_bounds__(kThreads) rms_norm(RmsNorm job) {

@@ -8,8 +8,8 @@ std::uint32_t tiles_each(const Gemm& job) {
   return (row_tiles(job.weight.rows) + kSmCount - 1) / kSmCount;
 }
 
-// The time that all of a GEMM takes with so many row tiles at once, counted in what is copied:
-// with many rows of the batch the second-level cache is what is scarce.
+// The time of a GEMM with `tiles` row tiles a block, in units of copied chunks: with many rows of
+// the batch the L2 cache's bandwidth is the limit.
 std::uint32_t cost(const Gemm& job, std::uint32_t tiles) {
   const std::uint32_t items =
       (job.rows + 127) / 128 * ((row_tiles(job.weight.rows) + tiles - 1) / tiles);

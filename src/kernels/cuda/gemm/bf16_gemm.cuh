@@ -1,11 +1,11 @@
-// GEMMs of bf16 weights, of any number of rows, on warpgroups.
+// The GEMM of bf16 weights for any number of rows: persistent and warp-specialised, by wgmma.
 //
-// A block computes up to kTokens rows of the batch by kTiles row tiles of weights, tile after tile:
-// while the last sums of one are stored the next one's chunks are copied. Four warps copy stages of
-// kChunks chunks of both sides into a ring, where a warpgroup for each 64 rows of the batch
-// multiplies them. Rows of the batch are the left side, so that weight rows, the right side, may be
-// as few as keep all processors busy. Of a batch of fewer than 64 rows the left side reads on into
-// whatever follows: those sums are nobody's.
+// A block computes output tiles of kTokens rows of the batch by kTiles row tiles of weights, one
+// after the other: while the epilogue stores one, the next one's chunks are copied. Four producer
+// warps copy stages of kChunks chunks of both factors into a ring; a consumer warpgroup for each 64
+// rows of the batch multiplies them. Rows of the batch are the left factor, so that weight rows,
+// the right factor, may be as few as keep all processors busy. Where the batch has fewer than 64
+// rows the left factor reads on into the memory that follows, and those sums are not stored.
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.cuh"
@@ -20,7 +20,7 @@ namespace pagoda::kernels::cuda {
 
 template <int kTokens, int kTiles, int kChunksOfStage>
 struct Bf16GemmShape {
-  static constexpr std::uint32_t kRingBytes = 221184;  // all there is but for barriers
+  static constexpr std::uint32_t kRingBytes = 221184;  // all shared memory but for barriers
   static constexpr std::uint32_t kGroups = kTokens <= 64 ? 1 : kTokens / 64;
   static constexpr std::uint32_t kChunks = kChunksOfStage;
   static constexpr std::uint32_t kActivationBytes = kTokens * 128;  // of a chunk
@@ -30,11 +30,11 @@ struct Bf16GemmShape {
   static constexpr std::uint32_t kReadOn = kTokens < 64 ? 8192 : 0;
   static constexpr std::uint32_t kProducerWarps = 4;
   static constexpr std::uint32_t kThreads = kGroups * 128 + kProducerWarps * 32;
-  // Sums of 256 weight rows take more registers than an even share.
+  // A warpgroup that sums 256 weight rows needs more registers than an even share.
   static constexpr bool kReallocRegisters = kTiles == 16;
   static constexpr std::uint32_t kSharedBytes =
       kStages * kStageBytes + kReadOn + 2 * kStages * 8 + 1024;
-  // A warp may be no more than a ring ahead of another: it could not tell one turn from the next.
+  // No warp may be more than a ring ahead of another: a barrier tells only two phases apart.
   static_assert(kStages >= kProducerWarps && kChunks * (kTiles + 1) <= 32);
 };
 
@@ -44,8 +44,8 @@ struct SmemRing {
   std::uint64_t* empty;  // [stages]
 };
 
-// One of the copying warps: takes every kProducerWarps-th stage. A lane copies the chunk of one row
-// tile, or that of the batch.
+// A producer warp copies every kProducerWarps-th stage. A lane copies the chunk of one row tile, or
+// that of the batch.
 template <class Shape, int kTokens, int kTiles>
 class Bf16Producer {
  public:
@@ -63,7 +63,7 @@ class Bf16Producer {
     std::uint32_t next = threadIdx.x / 32 % Shape::kProducerWarps;
     if (rounds.count() > 0) {
       begin(rounds[0]);
-      // Weights do not depend on the launch before.
+      // Weights are copied before pdl_wait(): the launch before does not write them.
       const std::uint32_t ahead = min(Shape::kStages, stages);
       for (std::uint32_t i = next; i < ahead; i += Shape::kProducerWarps) {
         expect(i, i);
@@ -144,7 +144,7 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[kTiles * 2][4],
   }
 }
 
-// A warpgroup: multiplies every stage and gives it back when the next one is under way.
+// A consumer warpgroup multiplies every stage, and releases it when the next one is under way.
 template <class Shape, int kTiles>
 __device__ __forceinline__ void multiply_round(const SmemRing& ring, std::uint32_t chunks,
                                                std::uint32_t& slot, std::uint32_t& phase,

@@ -12,8 +12,8 @@ __device__ __forceinline__ float swiglu(float gate, float up) {
   return __fdiv_rn(gate, grown) * up;
 }
 
-// Where the values of a thread's fragment go: value i + 2 * half is batch row i, weight row
-// low + 8 * half.
+// The coordinates of a thread's fragment: value i + 2 * half belongs to batch row i and to weight
+// row low + 8 * half.
 struct FragmentCoord {
   std::uint32_t row;     // of the batch, the first of two
   std::uint32_t output;  // the first of two, 8 apart
@@ -30,8 +30,8 @@ struct FragmentCoord {
   }
 };
 
-// kCount fragments side by side, of row tile `tile` and batch rows from 8 * batch_tile on. What is
-// added to is read for all before the first is written: one latency, not one for each.
+// Stores kCount fragments side by side, of row tile `tile` and batch rows from 8 * batch_tile on.
+// Epilogue::kAdd reads all outputs before it writes the first: one latency, not one for each.
 template <int kCount>
 __device__ __forceinline__ void add_to_output(const Gemm& job, std::uint32_t tile,
                                               std::uint32_t batch_tile, float (*c)[4]) {
@@ -100,8 +100,9 @@ __device__ __forceinline__ void run_epilogue(const Gemm& job, std::uint32_t tile
   }
 }
 
-// The same for rows of the batch on the left: a warp's 16 from `row` on, by row tiles [tile, tile +
-// tiles). Fragment n holds rows g and g + 8 of the batch, weight rows 8n + 2t and 8n + 2t + 1.
+// The same where rows of the batch are the left factor: a warp has 16 of them, from `row` on, by
+// row tiles [tile, tile + tiles). Fragment n holds rows g and g + 8 of the batch, weight rows 8n +
+// 2t and 8n + 2t + 1.
 template <int kFragments>
 __device__ __forceinline__ void swiglu_rows(const Gemm& job, std::uint32_t row, std::uint32_t tile,
                                             std::uint32_t tiles, const float (&c)[kFragments][4]) {
@@ -122,7 +123,7 @@ __device__ __forceinline__ void swiglu_rows(const Gemm& job, std::uint32_t row, 
   }
 }
 
-// Two outputs side by side, of which the second may be nobody's.
+// Two outputs side by side; the second may lie beyond the last weight row.
 struct OutputPair {
   float* at;
   bool both;
@@ -142,7 +143,7 @@ struct OutputPair {
   }
 };
 
-// What is added to is read for several fragments before the first is written.
+// The outputs that are added to are read for several fragments before the first is written.
 template <int kFragments>
 __device__ __forceinline__ void store_rows(const Gemm& job, std::uint32_t row, std::uint32_t tile,
                                            std::uint32_t tiles, const float (&c)[kFragments][4]) {

@@ -8,28 +8,24 @@ void launch_gemm(const Gemm& job, StreamHandle stream) {
     case WeightFormat::kBf16:
       return bf16_gemm(job, stream);
     case WeightFormat::kInt4:
-      return int4_gemm(job, stream);
+      return quant_gemm<WeightFormat::kInt4>(job, stream);
     case WeightFormat::kInt4Min:
-      return int4_min_gemm(job, stream);
+      return quant_gemm<WeightFormat::kInt4Min>(job, stream);
     case WeightFormat::kInt8:
-      return int8_gemm(job, stream);
+      return quant_gemm<WeightFormat::kInt8>(job, stream);
     case WeightFormat::kInt8Group16:
-      return int8_group16_gemm(job, stream);
+      return quant_gemm<WeightFormat::kInt8Group16>(job, stream);
   }
 }
 
-Status prepare_kernels() {
-  // The same division of a processor's memory for all kernels: to change it, it must be empty, and
-  // a launch could not begin before the one before it has ended.
-  static_cast<void>(cudaDeviceSetCacheConfig(cudaFuncCachePreferShared));
+cudaError_t prepare_gemm() {
   for (const cudaError_t code :
-       {prepare_bf16_gemm(), prepare_int4_gemm(), prepare_int4_min_gemm(), prepare_int8_gemm(),
-        prepare_int8_group16_gemm(), prepare_attention()}) {
-    if (code == cudaSuccess) continue;
-    return Error{ErrorCode::kUnsupported,
-                 std::string("GPU: making kernels ready: ") + cudaGetErrorString(code)};
+       {prepare_bf16_gemm(), prepare_quant_gemm<WeightFormat::kInt4>(),
+        prepare_quant_gemm<WeightFormat::kInt4Min>(), prepare_quant_gemm<WeightFormat::kInt8>(),
+        prepare_quant_gemm<WeightFormat::kInt8Group16>()}) {
+    if (code != cudaSuccess) return code;
   }
-  return ok_status();
+  return cudaSuccess;
 }
 
 }  // namespace pagoda::kernels::cuda

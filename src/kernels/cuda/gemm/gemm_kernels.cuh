@@ -8,16 +8,15 @@
 namespace pagoda::kernels::cuda {
 
 void bf16_gemm(const Gemm& job, StreamHandle stream);
-void int4_gemm(const Gemm& job, StreamHandle stream);
-void int4_min_gemm(const Gemm& job, StreamHandle stream);
-void int8_gemm(const Gemm& job, StreamHandle stream);
-void int8_group16_gemm(const Gemm& job, StreamHandle stream);
-
 cudaError_t prepare_bf16_gemm();
-cudaError_t prepare_int4_gemm();
-cudaError_t prepare_int4_min_gemm();
-cudaError_t prepare_int8_gemm();
-cudaError_t prepare_int8_group16_gemm();
-cudaError_t prepare_attention();
+
+// Quantised weights; CMake has these compiled for one format a file (quant_gemm_instance.cu.in).
+template <WeightFormat kFormat>
+void quant_gemm(const Gemm& job, StreamHandle stream);
+template <WeightFormat kFormat>
+cudaError_t prepare_quant_gemm();
+
+// All of these: once, before the first launch.
+cudaError_t prepare_gemm();
 
 }  // namespace pagoda::kernels::cuda

@@ -13,7 +13,7 @@ namespace {
 
 using gguf::TensorType;
 
-// Where the value of (row, column) of a 16 x 16 step stands: which lane, which of its eight.
+// The place of the value (row, column) of a 16 x 16 step: which lane has it, as which of eight.
 struct FragmentIndex {
   std::uint32_t lane;
   std::uint32_t value;
@@ -62,7 +62,7 @@ void pack_floats(const SourceRow (&rows)[kTileRows], std::size_t columns, std::b
   }
 }
 
-// 32 columns of one row, from `column` on: half a chunk, one group or two.
+// Packs 32 columns of one row, from `column` on: half a chunk, one group or two.
 void put_group(WeightFormat format, std::byte* chunk, std::uint32_t row, std::uint32_t column,
                const ref::QuantBlock& group, int lowest) {
   const bool nibbles = format == WeightFormat::kInt4 || format == WeightFormat::kInt4Min;

@@ -1,4 +1,4 @@
-// A weight matrix as the GPU reads it: in the order in which a tensor core takes it.
+// The layout of a weight matrix in GPU memory: in the order in which a tensor core takes it.
 //
 //   matrix = [row tile: 16 rows][chunk: 64 columns] chunk
 //   chunk  = codes, then scales fp16, then minima fp16, both [8: g][group][rows g and g + 8]
@@ -58,7 +58,7 @@ constexpr std::uint32_t chunk_bytes(WeightFormat format) {
   return 0;
 }
 
-// Which of a chunk's scales is that of a row and group.
+// The index of the scale of a row and group among the scales of a chunk.
 constexpr std::uint32_t scale_index(WeightFormat format, std::uint32_t row, std::uint32_t group) {
   return (row % 8 * (format == WeightFormat::kInt8Group16 ? 4 : 2) + group) * 2 + row / 8;
 }
@@ -75,18 +75,18 @@ constexpr std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::s
 
 WeightFormat weight_format_of(gguf::TensorType type);
 
-// Where row r of several matrices that are multiplied as one comes from.
+// The source of one row of several matrices that are multiplied as one.
 struct SourceRow {
   const WeightMatrix* matrix = nullptr;  // nullptr: zeros
   std::size_t row = 0;
 };
 
-// One row tile, [chunks] x chunk_bytes(format). All matrices have the same type and columns, and
-// `format` is kBf16 or weight_format_of(type).
+// Packs one row tile, [chunks] x chunk_bytes(format). All matrices have the same type and columns,
+// and `format` is kBf16 or weight_format_of(type).
 void pack_row_tile(WeightFormat format, const SourceRow (&rows)[kTileRows], std::size_t columns,
                    std::byte* packed);
 
-// A row of a matrix as bf16, [columns].
+// Rounds a row of a matrix to bf16, [columns].
 void round_row(const WeightMatrix& matrix, std::size_t row, std::uint16_t* out);
 
 }  // namespace pagoda::kernels::cuda

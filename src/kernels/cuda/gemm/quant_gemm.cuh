@@ -1,18 +1,19 @@
 // Which kernel multiplies quantised weights: a choice of speed alone, all give the same bits.
 #pragma once
 
+#include "kernels/cuda/gemm/gemm_kernels.cuh"
 #include "kernels/cuda/gemm/quant_gemm_stream.cuh"
 #include "kernels/cuda/gemm/quant_gemm_wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 
 template <WeightFormat kFormat>
-void quant_gemm(const Gemm& job, cudaStream_t stream) {
+void quant_gemm(const Gemm& job, StreamHandle stream) {
   if (job.rows == 1) return launch_quant_gemm_stream<kFormat, 1>(job, stream);
   if (job.rows <= 8) return launch_quant_gemm_stream<kFormat, 8>(job, stream);
   if (job.rows <= 16) return launch_quant_gemm_stream<kFormat, 16>(job, stream);
   if (job.rows <= 32) return launch_quant_gemm_wgmma<kFormat, 1, 4, 32>(job, stream);
-  // 128 weight rows by 128 of the batch, unless that leaves most of the chip idle.
+  // Blocks take 128 weight rows by 128 of the batch, unless that leaves most of the chip idle.
   const std::uint32_t blocks = (job.rows + 127) / 128 * ((job.weight.rows + 127) / 128);
   if (job.rows <= 64 || blocks < 100)
     return launch_quant_gemm_wgmma<kFormat, 1, 4, 64>(job, stream);

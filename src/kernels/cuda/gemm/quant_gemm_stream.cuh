@@ -1,9 +1,9 @@
-// GEMMs of quantised weights with few rows: bound by the reading of weights.
+// The GEMM of quantised weights with few rows (decode): bound by the reading of weights.
 //
 // A block owns row tiles and takes two at a time; each of its eight warps sums one part of K for
 // both. A warp streams its chunks, and those of the batch, through a ring of its own in shared
-// memory: bytes in flight cost no registers, and nobody waits for anybody until the parts are
-// added. Weights do not depend on the launch before, so their copies begin before it has ended.
+// memory: bytes in flight cost no registers, and no warp waits for another until the parts are
+// added. The launch before does not write weights, so their copies begin before it has ended.
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.cuh"
@@ -12,7 +12,7 @@
 
 namespace pagoda::kernels::cuda {
 
-// kBatch: 1, 8 or 16 rows.
+// kBatch is 1, 8 or 16 rows.
 template <WeightFormat kFormat, int kBatch>
 struct QuantStreamShape {
   static constexpr std::uint32_t kWarps = kSplitK;
@@ -27,7 +27,8 @@ struct QuantStreamShape {
   static constexpr std::uint32_t kSharedBytes = kWarps * kRingBytes + kExchangeBytes;
 };
 
-// What a warp reads, in order: of each pair of tiles the chunks of its part.
+// The place in the weights that a warp copies next: it takes the chunks of its part of K, of one
+// pair of row tiles after the other.
 struct WeightCursor {
   const std::byte* weights;      // chunk of the first tile
   const std::byte* activations;  // the batch's, of the same chunk
@@ -35,7 +36,7 @@ struct WeightCursor {
   std::uint32_t chunks;          // left of these tiles
 };
 
-// The copying of one warp.
+// One warp's ring of chunks in shared memory.
 template <WeightFormat kFormat, int kBatch>
 class WeightRing {
   using Shape = QuantStreamShape<kFormat, kBatch>;
@@ -69,8 +70,8 @@ class WeightRing {
     next_ = Shape::kAhead % Shape::kSlots;
   }
 
-  // The oldest chunk that was not taken yet: there for the whole warp. The one taken before is
-  // overwritten.
+  // Waits for the oldest chunk that was not taken yet, for the whole warp. The chunk taken before
+  // it is overwritten.
   __device__ __forceinline__ const std::byte* take() {
     cp_async_wait<Shape::kAhead - 1>();
     __syncwarp();
@@ -98,7 +99,8 @@ class WeightRing {
       }
     }
   }
-  // [8 blocks][row], or as they stand: [8 rows][8 blocks][row].
+  // Copies activations as [8 blocks][row] where there is one row, else as they stand in memory:
+  // [8 rows][8 blocks][row].
   __device__ __forceinline__ void copy_activations(std::uint32_t slot) const {
     if (cursor_.tiles == 0) return;
     std::byte* const to = ring_ + slot * Shape::kSlotBytes + 2 * Shape::kChunkBytes;
@@ -127,13 +129,13 @@ class WeightRing {
   WeightCursor cursor_ = {};
 };
 
-// The right side of a chunk: a step's two registers, for each eight rows of the batch.
+// The right factor of a step: two registers for each eight rows of the batch.
 template <int kBatch>
 struct FragmentB {
   static constexpr int kTiles = kBatch > 8 ? 2 : 1;
   std::uint32_t b[kTiles][2];
 
-  // With one row all eight are that one.
+  // Where the batch has one row, all eight are that row.
   __device__ __forceinline__ FragmentB(const std::byte* x, int step) {
     const std::uint32_t lane = threadIdx.x % 32;
     constexpr std::uint32_t kBlock = kBatch == 1 ? 16 : 128;
@@ -154,8 +156,8 @@ __device__ __forceinline__ void multiply_step(float (&sum)[kTiles][4], const std
   for (int n = 0; n < kTiles; ++n) mma_bf16(sum[n], a, x.b[n][0], x.b[n][1]);
 }
 
-// A chunk of two row tiles. Where there is one, the second is whatever the ring has: nothing here
-// branches, so that loads, unpacking and products of both are under way together.
+// Adds one chunk of two row tiles. Where there is one tile alone, the second is whatever the ring
+// holds and is not stored: without branches, loads, unpacking and products of both overlap.
 template <WeightFormat kFormat, int kBatch, int kTiles>
 __device__ __forceinline__ void add_chunk(float (&sum)[2][kTiles][4], const std::byte* slot) {
   using Weights = QuantisedWeights<kFormat>;
@@ -187,8 +189,8 @@ __device__ __forceinline__ void add_chunk(float (&sum)[2][kTiles][4], const std:
   }
 }
 
-// All warps: the parts of both tiles, [warp][tile][n][lane]; the first two warps add and finish a
-// tile each.
+// Adds up the eight parts of both tiles. All warps store theirs, [warp][tile][n][lane]; the first
+// two warps add them and run the epilogue, of a tile each.
 template <int kTiles>
 __device__ __forceinline__ void add_parts(const Gemm& job, std::uint32_t tile, bool both,
                                           const float (&sum)[2][kTiles][4], float4* exchange) {

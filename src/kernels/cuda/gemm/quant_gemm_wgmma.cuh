@@ -1,4 +1,4 @@
-// GEMMs of quantised weights with many rows, on warpgroups.
+// The GEMM of quantised weights with many rows (prefill), by wgmma with weights from registers.
 //
 // A warpgroup holds 64 weight rows as factors in its registers, unpacked from codes in shared
 // memory, and multiplies them with kBatch rows of the batch in shared memory. With few rows of the
@@ -10,7 +10,7 @@
 #include "kernels/cuda/gemm/quantised_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx/warp_specialization.cuh"
-#include "kernels/cuda/ptx/wgmma_rs.cuh"
+#include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace pagoda::kernels::cuda {
 
@@ -26,9 +26,9 @@ struct QuantWgmmaShape {
   static constexpr std::uint32_t kStageBytes = kWays * kWayBytes;
   static constexpr std::uint32_t kHeldBytes = kGroups * 128 * kBatch / 2 * 4;
   static constexpr std::uint32_t kStages = (225280 - kHeldBytes) / kStageBytes;
-  // A warp may be no more than a ring ahead of another: it could not tell one turn from the next.
+  // No warp may be more than a ring ahead of another: a barrier tells only two phases apart.
   static constexpr std::uint32_t kProducerWarps = kStages < 4 ? kStages : 4;
-  // Two groups have the registers they need only if the copying warps give some up.
+  // Two consumer warpgroups have the registers they need only if the producer warps give some up.
   static constexpr bool kReallocRegisters = kGroups == 2;
   static constexpr std::uint32_t kThreads = (kGroups + 1) * 128;
   static constexpr std::uint32_t kSharedBytes =
@@ -49,8 +49,8 @@ struct WayChunks {
         longest((chunks + kWays - 1) / kWays) {}
 };
 
-// One of the copying warps: takes every kProducerWarps-th stage. A lane takes the codes of one row
-// tile, or one chunk of the batch, of one way.
+// A producer warp copies every kProducerWarps-th stage. A lane copies the codes of one row tile, or
+// one chunk of the batch, of one way.
 template <WeightFormat kFormat, int kRowGroups, int kWays, int kBatch>
 class QuantProducer {
   using Shape = QuantWgmmaShape<kFormat, kRowGroups, kWays, kBatch>;
@@ -87,7 +87,7 @@ class QuantProducer {
     const std::uint32_t stages = (way_chunks_.longest + Shape::kChunks - 1) / Shape::kChunks;
     const std::uint32_t ahead = min(Shape::kStages, stages);
     std::uint32_t next = threadIdx.x / 32 - Shape::kGroups * 4;
-    // Weights do not depend on the launch before.
+    // Weights are copied before pdl_wait(): the launch before does not write them.
     for (std::uint32_t i = next; i < ahead; i += Shape::kProducerWarps) {
       expect(i, &full[i]);
       if (codes_) copy(i, i, &full[i]);
@@ -137,7 +137,8 @@ class QuantProducer {
   std::uint32_t bytes_;  // of a chunk
 };
 
-// A chunk of a warp's row tile. While a group is multiplied the next one's codes are unpacked.
+// Adds one chunk of a warp's row tile. While a group is multiplied, the next one's codes are
+// unpacked.
 template <WeightFormat kFormat, int kBatch>
 __device__ __forceinline__ void add_quant_chunk(float (&sum)[kBatch / 8][4], const std::byte* codes,
                                                 const std::byte* x) {
@@ -180,7 +181,7 @@ __device__ __forceinline__ void add_quant_chunk(float (&sum)[kBatch / 8][4], con
   }
 }
 
-// Sums that a thread puts by in shared memory: value i of thread t at [i][t].
+// Sums that a thread keeps in shared memory: value i of thread t is at [i][t].
 template <int kThreads>
 struct HeldSums {
   float* own;
@@ -196,7 +197,8 @@ struct HeldSums {
   }
 };
 
-// A warpgroup's way: all of its parts but the last are held, added up where the way has all.
+// Sums the parts of K of one way. All parts but the last are held in shared memory; where the way
+// has all parts, they are added up there.
 template <WeightFormat kFormat, int kRowGroups, int kWays, int kBatch>
 __device__ __forceinline__ void sum_way(const Gemm& job, const std::byte* stages,
                                         std::uint64_t* full, std::uint64_t* empty,
@@ -236,7 +238,8 @@ __device__ __forceinline__ void sum_way(const Gemm& job, const std::byte* stages
   end_parts(mine.end);
 }
 
-// Every way has two parts, the first held. A way adds up and finishes its share of the batch.
+// Adds up the parts of all ways, two each, of which the first is held in shared memory. A way adds
+// up its share of the batch and runs the epilogue on it.
 template <class Shape, int kWays, int kBatch>
 __device__ __forceinline__ void add_ways(const Gemm& job, float* exchange, const float* held,
                                          const float (&sum)[kBatch / 8][4]) {
@@ -303,7 +306,7 @@ __global__ void __launch_bounds__(QuantWgmmaShape<kFormat, kRowGroups, kWays, kB
   sum_way<kFormat, kRowGroups, kWays, kBatch>(job, stages, full, empty, held, sum);
   pdl_wait();
   if constexpr (kWays > 1) {
-    // All that was copied has been multiplied after this, and its memory is free.
+    // After this barrier all copied chunks have been multiplied, and their memory is free.
     named_barrier_sync<Shape::kGroups * 128>();
     add_ways<Shape, kWays, kBatch>(job, reinterpret_cast<float*>(stages), sums, sum);
   } else {

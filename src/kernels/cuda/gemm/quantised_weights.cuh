@@ -1,4 +1,5 @@
-// A chunk of codes as a lane holds it: read from shared memory at once, made factors step by step.
+// A chunk of quantised weights in a lane's registers: read from shared memory at once, dequantised
+// to bf16 factors step by step.
 #pragma once
 
 #include <type_traits>
@@ -38,10 +39,10 @@ struct QuantisedWeights {
     if constexpr (kHasMinima) read_pairs(factors + 8 * 4 * kGroups, minima);
   }
 
-  // The left side of a step. All differences are exact.
+  // Dequantises the left factor of a step. All differences are exact.
   __device__ __forceinline__ void unpack(int step, std::uint32_t (&a)[4]) const {
     if constexpr (kNibbles) {
-      // 0x4300 | q is the bf16 128 + q; of Q4_0 the zero is 8.
+      // 0x4300 | q is the bf16 128 + q; the zero point of Q4_0 is 8.
       constexpr std::uint32_t kZero = kFormat == WeightFormat::kInt4 ? 0x43084308u : 0x43004300u;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -61,7 +62,8 @@ struct QuantisedWeights {
     using Word = std::conditional_t<kGroups == 4, uint4, uint2>;
     *reinterpret_cast<Word*>(pairs) = *reinterpret_cast<const Word*>(at);
   }
-  // Two bytes of two's complement: b is (128 + (b & 127)) - (128 + (b & 128)), and bf16 holds both.
+  // Converts two bytes in two's complement: b is (128 + (b & 127)) - (128 + (b & 128)), and bf16
+  // holds both terms.
   static __device__ __forceinline__ std::uint32_t two_codes(std::uint32_t word,
                                                             std::uint32_t selector) {
     const std::uint32_t bytes = __byte_perm(word, 0, selector);
@@ -84,6 +86,6 @@ __device__ __forceinline__ void add_scaled(float (&sum)[kTiles][4], const float 
   }
 }
 
-inline constexpr std::uint32_t kTwoOnes = 0x3F803F80u;  // a left side of ones
+inline constexpr std::uint32_t kTwoOnes = 0x3F803F80u;  // two bf16 ones, for a left factor of ones
 
 }  // namespace pagoda::kernels::cuda

@@ -12,9 +12,9 @@ struct WorkTile {
   std::uint32_t tiles;
 };
 
-// Where one tile holds the whole batch, row tiles are dealt evenly: every processor reads as much.
-// Otherwise blocks take tiles of kBand batch tiles by all weights in turn, so that what runs at the
-// same time reads the same rows.
+// Where one tile holds the whole batch, row tiles are dealt evenly, so that every processor reads
+// as many weights. Otherwise blocks take tiles of kBand batch tiles by all weights in turn, so that
+// blocks that run at the same time read the same rows.
 template <int kTokens, int kTiles>
 class TileScheduler {
   static constexpr std::uint32_t kBand = 8;

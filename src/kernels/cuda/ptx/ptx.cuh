@@ -131,6 +131,31 @@ __device__ __forceinline__ void mbarrier_wait(std::uint64_t* barrier, std::uint3
       : "memory");
 }
 
+// Whether the phase has ended; mbarrier_wait() without the waiting.
+__device__ __forceinline__ bool mbarrier_test_wait(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t ended;
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, ended;\n"
+      "}\n"
+      : "=r"(ended)
+      : "r"(smem_address(barrier)), "r"(parity)
+      : "memory");
+  return ended != 0;
+}
+// The barrier counts one arrival as soon as all cp.async copies of this thread so far are there.
+__device__ __forceinline__ void cp_async_mbarrier_arrive(std::uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(smem_address(barrier))
+               : "memory");
+}
+
+// Makes this thread's stores to shared memory visible to wgmma and the copy engine.
+__device__ __forceinline__ void fence_proxy_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // `bytes` (a multiple of 16, both sides aligned to 16) from global to shared memory; the barrier
 // counts them when they are there.
 __device__ __forceinline__ void cp_async_bulk(void* to, const void* from, std::uint32_t bytes,

@@ -1,13 +1,12 @@
-// For blocks whose warps do different things: registers reallocated (setmaxnreg), and named
-// barriers.
+// Instructions for warp-specialised blocks: register reallocation (setmaxnreg) and named barriers.
 #pragma once
 
 #include <cstdint>
 
 namespace pagoda::kernels::cuda {
 
-// Registers of all threads of a warpgroup, dealt anew. The block has as many as it was launched
-// with: who takes some waits until others gave them.
+// Sets the registers of each thread of a warpgroup. The block keeps as many as it was launched
+// with: inc waits until dec of other warpgroups has released enough.
 template <int kEach>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kEach));
@@ -17,7 +16,7 @@ __device__ __forceinline__ void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kEach));
 }
 
-// The first kThreads threads of the block, where others do something else.
+// Waits for the first kThreads threads of the block, whose other threads do not take part.
 template <int kThreads>
 __device__ __forceinline__ void named_barrier_sync() {
   asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");

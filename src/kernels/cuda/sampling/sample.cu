@@ -1,8 +1,9 @@
-// A token out of a row of logits, one block a sampled token.
+// Samples a token by a row of logits; one block for each token.
 //
-// Tokens are compared by rank, a number that is higher for what comes earlier in the order: the
-// logit's bits made monotone, then the lower id. A set of first tokens is then a least rank, and
-// all masses are sums of integers, which have one value in whatever order they are added.
+// Tokens are compared by rank, a number that is higher for tokens that come earlier in the order:
+// the logit's bits made monotone, then the lower id. The first tokens of the order are then those
+// from a least rank on, and all masses are sums of integers, which have one value in whatever order
+// they are added.
 #include "base/random.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
@@ -21,7 +22,7 @@ constexpr std::uint32_t kListMax = 2 * kThreads;
 static_assert(kTopKMax <= kThreads && kWarps == 32);
 constexpr Rank kNotFinite = ~Rank{0};
 
-// What the threads of a block tell each other.
+// What the threads of a block share.
 struct Shared {
   std::uint64_t warps[kWarps];
   std::uint64_t masses[kWarps];  // of the field, in each warp's segment of the row
@@ -36,7 +37,7 @@ struct Row {
   float best;
   GpuSamplingParams params;
 
-  // Ids that a warp adds up.
+  // The number of ids that a warp adds up.
   __device__ std::uint32_t segment() const { return (count + 1023) / 1024 * 32; }
 };
 
@@ -49,7 +50,7 @@ __device__ Rank rank_of(float logit, std::uint32_t id) {
 
 __device__ std::uint32_t id_of(Rank rank) { return 0xFFFFFFFFu - static_cast<std::uint32_t>(rank); }
 
-// visit(id, logit) for ids first, first + step, … below `end`; several are read at once.
+// Calls visit(id, logit) for ids first, first + step, … below `end`; several are read at once.
 template <class Visit>
 __device__ void visit_row(const Row& row, std::uint32_t first, std::uint32_t step,
                           std::uint32_t end, Visit visit) {
@@ -75,7 +76,7 @@ __device__ std::uint64_t merge_warp(std::uint64_t value, Merge merge) {
   return value;
 }
 
-// Every thread gets the result.
+// Reduces the values of all threads of the block; every thread gets the result.
 template <class Merge>
 __device__ std::uint64_t merge_block(std::uint64_t value, Shared& shared, Merge merge) {
   value = merge_warp(value, merge);
@@ -88,7 +89,7 @@ __device__ std::uint64_t merge_block(std::uint64_t value, Shared& shared, Merge 
 __device__ std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
 __device__ std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
 
-// exp_fixed (kernels/exp.h), step by step.
+// exp_fixed() of kernels/exp.h, operation by operation.
 __device__ float exp_on_device(float x) {
   namespace s = exp_steps;
   const float shifted = __fmaf_rn(x, s::kLog2E, s::kRounder);
@@ -117,7 +118,7 @@ __device__ std::uint32_t weight_in_field(const Row& row, std::uint32_t id, float
   return rank_of(logit, id) >= least ? weight_of(row, logit) : 0;
 }
 
-// The mass of tokens from rank `least` on; each segment's stays in `shared`.
+// The mass of tokens from rank `least` on; the mass of each segment stays in `shared`.
 __device__ std::uint64_t mass_from(const Row& row, Rank least, Shared& shared) {
   const std::uint32_t begin = threadIdx.x / 32 * row.segment();
   const std::uint32_t end = min(begin + row.segment(), row.count);
@@ -168,7 +169,7 @@ __device__ std::uint32_t find(const Row& row, Rank least, std::uint64_t target, 
   return static_cast<std::uint32_t>(shared.found);
 }
 
-// Of `count` different ranks in the list, the one that has k - 1 above it.
+// The one of `count` different ranks in the list that has k - 1 above it.
 __device__ Rank kth_listed(std::uint32_t count, std::uint32_t k, Shared& shared) {
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {

@@ -1,0 +1,45 @@
+// What a backend is asked for, whichever device computes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/events/event_ring.h"
+#include "kv/evict/policy.h"
+#include "kv/memory/page_layout.h"
+#include "model/packed_weights.h"
+#include "sched/options.h"
+
+namespace pagoda::engine {
+
+struct BackendOptions {
+  std::size_t threads = 0;  // that compute on a CPU, or sample beside a GPU; 0: every usable core
+  std::optional<kv::memory::Element> kv_element;  // unset: the default for the device
+  std::uint32_t block_tokens = 16;
+  std::optional<std::uint64_t> kv_bytes;  // unset: a share of the memory that the device has free
+  std::uint64_t context_tokens = 0;       // 0: as the model says
+  bool prefix_caching = true;
+  const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  bool live_curve = false;  // say what other sizes and policies would have given
+  // Shares of the cache's blocks; 0: none, or no limit.
+  double retain_share = 0;             // that one tenant's requests may have retained
+  double quota_share = 0;              // beyond which a tenant loses blocks first
+  double quota_share_public = 0;       // beyond which what is public does
+  kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: nobody is told
+  bool hash_blocks = false;            // for tiers outside the pool
+  sched::SchedulerOptions scheduler;
+  std::string model_name;           // of the namespace
+  std::vector<TokenId> end_tokens;  // of the model
+  model::PackProgress on_pack = {};
+  // For tests: is told of pages that hold the same tokens, both computed, of which one will do.
+  std::function<void(std::span<const std::byte> mine, std::span<const std::byte> existing)>
+      on_deduplicate = {};
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,47 @@
+// A model made ready to serve on this machine's cores: decoder, pages, cache and runner, sized to
+// each other.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "engine/backends/cpu_runner.h"
+#include "engine/backends/paged_backend.h"
+#include "kv/memory/page_buffer.h"
+#include "model/decoder.h"
+
+namespace pagoda::engine {
+
+class CpuBackend final : public PagedBackend {
+ public:
+  // Config, weights and the kernel set must outlive the backend. Without kv_bytes the cache takes
+  // kKvMemoryShare of free memory. An error when not even the smallest context fits, with both
+  // numbers.
+  static Result<std::unique_ptr<CpuBackend>> create(const model::Config& config,
+                                                    const model::Weights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const BackendOptions& options);
+
+  Runner& runner() override { return *runner_; }
+  std::string device_name() const override;
+  // Nothing: stores read and write pages in host memory by themselves.
+  Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
+    return std::unique_ptr<kv::PageCopier>();
+  }
+
+ private:
+  CpuBackend(const model::Config& config, const model::Weights& weights,
+             const kernels::KernelSet& kernels, const BackendOptions& options);
+  Status allocate_pages(const BackendOptions& options);
+  OnDeduplicate duplicate_check(const BackendOptions& options);
+  std::span<std::byte> page(kv::BlockId block) override;
+
+  model::Decoder decoder_;
+  std::optional<kv::memory::PageBuffer> pages_;
+  std::optional<CpuRunner> runner_;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,148 @@
+#include "engine/backends/gpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "device/device.h"
+#include "engine/backends/gpu_budget.h"
+#include "engine/backends/gpu_page_copier.h"
+#include "engine/backends/gpu_runner.h"
+#include "engine/backends/paged_backend.h"
+#include "kernels/cuda/ops.h"
+#include "model/gpu_decoder.h"
+
+namespace pagoda::engine {
+namespace {
+
+class GpuBackend final : public PagedBackend {
+ public:
+  // `upload` makes the model's weights on the GPU; the threads of the pool may share the work.
+  template <class Upload>
+  static Result<std::unique_ptr<Backend>> create(const model::Config& config, Upload&& upload,
+                                                 std::span<const float> rope_divisors,
+                                                 const kernels::KernelSet& kernels,
+                                                 const BackendOptions& options,
+                                                 const GpuBackendOptions& gpu) {
+    ASSIGN_OR_RETURN(device::DeviceProperties properties, device::open_gpu());
+    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(properties), options));
+    ASSIGN_OR_RETURN(model::GpuWeights weights, upload(backend->pool()));
+    RETURN_IF_ERROR(
+        backend->open_decoder(config, std::move(weights), rope_divisors, options, gpu.graphs));
+    RETURN_IF_ERROR(backend->open_pages(options, gpu));
+    ASSIGN_OR_RETURN(backend->runner_, GpuRunner::create(*backend->decoder_, backend->pages_.data(),
+                                                         backend->pool(), kernels));
+    RETURN_IF_ERROR(backend->open_core(
+        config, options,
+        fmt::format("{}.{}", kernels::cuda::kNumericsName, kernels::cuda::kNumericsVersion)));
+    RETURN_IF_ERROR(backend->decoder_->check_uploads());
+    return std::unique_ptr<Backend>(std::move(backend));
+  }
+
+  Runner& runner() override { return *runner_; }
+  std::string device_name() const override { return properties_.name; }
+  std::optional<std::uint64_t> weights_digest() const override {
+    return decoder_->uploads_digest();
+  }
+  Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
+    return GpuPageCopier::create(*runner_);
+  }
+
+ private:
+  GpuBackend(device::DeviceProperties properties, const BackendOptions& options)
+      : PagedBackend(options), properties_(std::move(properties)) {}
+
+  Status open_decoder(const model::Config& config, model::GpuWeights weights,
+                      std::span<const float> rope_divisors, const BackendOptions& options,
+                      bool graphs) {
+    ASSIGN_OR_RETURN(decoder_,
+                     model::GpuDecoder::create(
+                         config, std::move(weights), rope_divisors,
+                         {.rows_max = options.scheduler.batched_tokens_max,
+                          .sequences_max = options.scheduler.sequences_max,
+                          .context_tokens = context_wanted(options, config),
+                          .kv_element = options.kv_element.value_or(kv::memory::Element::kBF16),
+                          .block_tokens = options.block_tokens,
+                          .graphs = graphs}));
+    return ok_status();
+  }
+
+  // As many blocks as fit beside weights and workspace, and the cache over them.
+  Status open_pages(const BackendOptions& options, const GpuBackendOptions& gpu) {
+    const kv::memory::PageLayout& layout = decoder_->page_layout();
+    ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
+    ASSIGN_OR_RETURN(const std::uint32_t blocks,
+                     count_blocks({.bytes_all = properties_.bytes_all,
+                                   .bytes_free = bytes_free,
+                                   .page_bytes = layout.page_bytes(),
+                                   .memory_utilization = gpu.memory_utilization,
+                                   .kv_bytes = options.kv_bytes,
+                                   .blocks = gpu.blocks}));
+    ASSIGN_OR_RETURN(pages_,
+                     device::Buffer::allocate(blocks * layout.page_bytes(), "the KV cache"));
+    OnDeduplicate on_deduplicate;
+    if (options.on_deduplicate) {
+      ASSIGN_OR_RETURN(fetch_stream_, device::Stream::create());
+      on_deduplicate = [this, told = options.on_deduplicate](kv::BlockId mine,
+                                                             kv::BlockId existing) {
+        told(fetch(mine), fetch(existing));
+      };
+    }
+    open_cache(options, layout, decoder_->group_plan().groups, blocks, std::move(on_deduplicate));
+    return ok_status();
+  }
+
+  std::span<std::byte> page(kv::BlockId block) override {
+    const std::uint64_t page_bytes = page_layout().page_bytes();
+    return {pages_.data() + block.value() * page_bytes, page_bytes};
+  }
+
+  // A page whose launch was collected, copied to the host.
+  std::vector<std::byte> fetch(kv::BlockId block) {
+    const std::span<const std::byte> from = page(block);
+    std::vector<std::byte> bytes(from.size());
+    const Status copied = fetch_stream_->copy_to_host(bytes.data(), from.data(), from.size());
+    ASSERT(copied.ok() && fetch_stream_->wait().ok(), "a page of the cache can be read");
+    return bytes;
+  }
+
+  device::DeviceProperties properties_;
+  std::unique_ptr<model::GpuDecoder> decoder_;
+  device::Buffer pages_;
+  std::unique_ptr<GpuRunner> runner_;
+  std::optional<device::Stream> fetch_stream_;  // for tests
+};
+
+}  // namespace
+
+Result<std::string> find_gpu() {
+  ASSIGN_OR_RETURN(const device::DeviceProperties properties, device::open_gpu());
+  return properties.name;
+}
+
+Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
+                                                    const model::Weights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu) {
+  const auto upload = [&](ThreadPool& pool) {
+    return model::GpuWeights::upload(weights, pool, options.on_pack);
+  };
+  return GpuBackend::create(config, upload, weights.rope_frequencies, kernels, options, gpu);
+}
+
+Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
+                                                    const RandomWeights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu) {
+  const auto upload = [&](ThreadPool&) {
+    return model::GpuWeights::random(config, kernels::cuda::weight_format_of(weights.type),
+                                     weights.seed);
+  };
+  return GpuBackend::create(config, upload, {}, kernels, options, gpu);
+}
+
+}  // namespace pagoda::engine

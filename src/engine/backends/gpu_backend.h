@@ -1,0 +1,47 @@
+// A model on a GPU with a cache in its memory: weights, decoder, pages, cache and runner.
+//
+// Builds without CUDA have these functions too; they answer with an error that says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/backend_options.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace pagoda::engine {
+
+// What only a GPU is asked for, beside BackendOptions.
+struct GpuBackendOptions {
+  double memory_utilization = 0.92;     // share of the GPU's memory that all of this may take
+  std::optional<std::uint32_t> blocks;  // of the cache, whatever the memory says
+  bool graphs = true;                   // decode steps run as CUDA graphs
+};
+
+// Weights that no file holds, seeded: for measuring a shape. The type is that of the matrices.
+struct RandomWeights {
+  gguf::TensorType type = gguf::TensorType::kBF16;
+  std::uint64_t seed = 1;
+};
+
+// The GPU's name, or why there is none to use.
+Result<std::string> find_gpu();
+
+// Config and weights must outlive the backend. `kernels` samples on the host.
+Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
+                                                    const model::Weights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu);
+Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
+                                                    const RandomWeights& weights,
+                                                    const kernels::KernelSet& kernels,
+                                                    const BackendOptions& options,
+                                                    const GpuBackendOptions& gpu);
+
+}  // namespace pagoda::engine

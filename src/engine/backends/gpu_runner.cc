@@ -1,0 +1,292 @@
+#include "engine/backends/gpu_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "engine/backends/sample_row.h"
+
+namespace pagoda::engine {
+namespace {
+
+constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
+
+// Does the row decide as it is? What is forbidden or counted changes it first. While a launch is
+// not collected its token is not counted yet: then more is forbidden than need be, never less.
+bool row_decides(const SamplingState& state) {
+  const SamplingParams& options = state.options();
+  return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
+         state.stop_criteria().forbidden_after(state.generated()).empty();
+}
+
+kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t row) {
+  const SamplingParams& options = sample.sampling->options();
+  return {.row = row,
+          .inverse_temperature = is_greedy(options) ? 0.0f : 1.0f / options.temperature,
+          .top_k = options.top_k,
+          .top_p = options.top_p,
+          .min_p = options.min_p,
+          .seed_low = static_cast<std::uint32_t>(options.seed),
+          .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
+          .position = static_cast<std::uint32_t>(sample.position)};
+}
+
+std::uint32_t place_in(const std::vector<std::uint32_t>& rows, std::uint32_t row) {
+  return static_cast<std::uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+}
+
+}  // namespace
+
+GpuRunner::GpuRunner(model::GpuDecoder& decoder, std::byte* pages, ThreadPool& pool,
+                     const kernels::KernelSet& kernels)
+    : decoder_(decoder), pages_(pages), pool_(pool) {
+  for (std::size_t i = 0; i < pool.threads(); ++i) {
+    scratch_.emplace_back(kernels, decoder.config().vocabulary);
+  }
+}
+
+Result<std::unique_ptr<GpuRunner>> GpuRunner::create(model::GpuDecoder& decoder, std::byte* pages,
+                                                     ThreadPool& pool,
+                                                     const kernels::KernelSet& kernels) {
+  std::unique_ptr<GpuRunner> runner(new GpuRunner(decoder, pages, pool, kernels));
+  RETURN_IF_ERROR(runner->take_memory());
+  return runner;
+}
+
+Status GpuRunner::take_memory() {
+  const std::uint64_t rows = decoder_.logit_rows_max();
+  ASSIGN_OR_RETURN(logits_, device::PinnedBuffer::allocate(
+                                rows * decoder_.config().vocabulary * sizeof(float), "logits"));
+  for (Pending& pending : pendings_) {
+    ASSIGN_OR_RETURN(pending.sampled_tokens, device::PinnedBuffer::allocate(
+                                                 rows * sizeof(std::uint32_t), "sampled_tokens"));
+    ASSIGN_OR_RETURN(
+        pending.nonfinite_words,
+        device::PinnedBuffer::allocate(decoder_.options().sequences_max * sizeof(std::uint32_t),
+                                       "nonfinite rows"));
+    ASSIGN_OR_RETURN(pending.done, device::GpuEvent::create());
+  }
+  rows_.reserve(decoder_.options().sequences_max);
+  decoder_.set_pages(pages_);
+  return ok_status();
+}
+
+void GpuRunner::launch(const Launch& launch) {
+  ASSERT(launched_ - collected_ < pendings_.size(), "at most one launch ahead");
+  Pending* const before =
+      launched_ > collected_ ? &pendings_[(launched_ - 1) % pendings_.size()] : nullptr;
+  Pending& pending = pendings_[launched_ % pendings_.size()];
+  ++launched_;
+  pending.samples.assign(launch.samples.begin(), launch.samples.end());
+  pending.scores.assign(launch.scores.begin(), launch.scores.end());
+  pending.chosen.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
+  pending.scored.assign(launch.scores.size(), TokenScore{});
+  pending.nonfinite.assign(launch.rows.size(), 0);
+  pending.finished = false;
+  // The host has one place for logits.
+  if (before != nullptr && before->needs_logits) finish(*before);
+  if (failure_) return fail(pending, *failure_);
+  const Status started = start(launch, before, pending);
+  if (!started.ok()) fail(pending, started.error());
+}
+
+Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {
+  list_logit_rows(launch, pending);
+  RETURN_IF_ERROR(copy_blocks(launch.copies));
+  gather_rows(launch, before);
+  if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
+  RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.device_samples));
+  RETURN_IF_ERROR(fetch_nonfinite(pending));
+  device::Stream& stream = decoder_.stream();
+  RETURN_IF_ERROR(stream.copy_to_host(pending.sampled_tokens.data(),
+                                      reinterpret_cast<const std::byte*>(decoder_.sampled_tokens()),
+                                      pending.device_samples.size() * sizeof(std::uint32_t)));
+  if (pending.needs_logits) {
+    RETURN_IF_ERROR(stream.copy_to_host(
+        logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
+        pending.logit_rows.size() * decoder_.config().vocabulary * sizeof(float)));
+  }
+  return pending.done->record(stream);
+}
+
+// Which of the rows were nonfinite: known when what is on the stream now is done.
+Status GpuRunner::fetch_nonfinite(Pending& pending) {
+  return decoder_.stream().copy_to_host(pending.nonfinite_words.data(),
+                                        reinterpret_cast<const std::byte*>(decoder_.nonfinite()),
+                                        pending.nonfinite.size() * sizeof(std::uint32_t));
+}
+
+// The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
+// without waiting for the launch before it, begins after that.
+Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
+  if (copies.empty()) return ok_status();
+  copies_.clear();
+  for (const kv::Copy& copy : copies) {
+    copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
+  }
+  kernels::cuda::launch_copy_rows(
+      {.pages = pages_, .layout = decoder_.page_layout(), .copies = copies_},
+      decoder_.stream().handle());
+  return device::last_launch_error();
+}
+
+void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
+  rows_.clear();
+  cursor_ = 0;
+  for (const LaunchRows& from : launch.rows) {
+    model::GpuRows rows = {.rows = from.rows,
+                           .first_position = from.first_position,
+                           .tokens = from.tokens,
+                           .tables = from.tables};
+    if (from.tokens.size() < from.rows) find_last_token(from, before, rows);
+    rows_.push_back(rows);
+  }
+}
+
+// What the launch before chose for `from.handle`. Answers keep their order from launch to launch,
+// so the search goes on where the last one ended.
+void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows) {
+  ASSERT(before != nullptr, "an unknown token is one that the launch before chooses");
+  const std::size_t count = before->samples.size();
+  for (std::size_t tried = 0; tried < count; ++tried, ++cursor_) {
+    const std::size_t i = cursor_ % count;
+    if (before->samples[i].handle != from.handle) continue;
+    ++cursor_;
+    if (!before->finished) {
+      rows.sampled_index = before->device_sample[i];
+    } else if (before->chosen[i].ok()) {
+      rows.last_token = before->chosen[i].value().token;
+    }
+    return;
+  }
+  ASSERT(false, "the launch before chose a token for this sequence");
+}
+
+void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
+  std::vector<std::uint32_t>& rows = pending.logit_rows;
+  engine::list_logit_rows(launch, rows);
+  pending.sample_logit.clear();
+  pending.score_logit.clear();
+  for (const LaunchSample& sample : launch.samples) {
+    pending.sample_logit.push_back(place_in(rows, sample.row));
+  }
+  for (const LaunchScore& score : launch.scores) {
+    pending.score_logit.push_back(place_in(rows, score.row));
+  }
+  list_device_samples(pending);
+}
+
+// Tokens are sampled on the GPU where the row of logits decides as it is, else on the host.
+void GpuRunner::list_device_samples(Pending& pending) {
+  const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
+  pending.device_samples.clear();
+  pending.device_sample.clear();
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    const LaunchSample& sample = pending.samples[i];
+    const std::uint32_t top_k = sample.sampling->options().top_k;
+    const bool drawn = !in_groups && pending.device_samples.size() < decoder_.logit_rows_max() &&
+                       row_decides(*sample.sampling) &&
+                       (top_k <= kernels::cuda::kTopKMax || top_k >= decoder_.config().vocabulary);
+    pending.device_sample.push_back(
+        drawn ? static_cast<std::uint32_t>(pending.device_samples.size()) : kOnHost);
+    if (drawn)
+      pending.device_samples.push_back(sampling_params_of(sample, pending.sample_logit[i]));
+  }
+  pending.needs_logits =
+      !pending.scores.empty() || pending.device_samples.size() < pending.samples.size();
+}
+
+// More rows of logits than there is memory for: computed and used some at a time, at once.
+Status GpuRunner::compute_in_groups(Pending& pending) {
+  RETURN_IF_ERROR(decoder_.forward(rows_, {}));
+  RETURN_IF_ERROR(fetch_nonfinite(pending));
+  device::Stream& stream = decoder_.stream();
+  const auto all = static_cast<std::uint32_t>(pending.logit_rows.size());
+  for (std::uint32_t begin = 0; begin < all; begin += decoder_.logit_rows_max()) {
+    const std::uint32_t count = std::min(decoder_.logit_rows_max(), all - begin);
+    RETURN_IF_ERROR(stream.wait());
+    RETURN_IF_ERROR(decoder_.logits(std::span(pending.logit_rows).subspan(begin, count)));
+    RETURN_IF_ERROR(stream.copy_to_host(
+        logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
+        std::uint64_t{count} * decoder_.config().vocabulary * sizeof(float)));
+    RETURN_IF_ERROR(stream.wait());
+    use_logits(pending, begin, count);
+  }
+  pending.finished = true;
+  return ok_status();
+}
+
+// Chooses and looks up by logit_rows [begin, begin + count), which the host has.
+void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count) {
+  const std::size_t vocabulary = decoder_.config().vocabulary;
+  const auto logits_of = [&](std::uint32_t place) -> std::span<const float> {
+    if (place < begin || place >= begin + count) return {};
+    return {logits_.as<float>() + (place - begin) * vocabulary, vocabulary};
+  };
+  const std::size_t samples = pending.samples.size();
+  pool_.run(samples + pending.scores.size(), [&](WorkRange range) {
+    SamplerScratch& scratch = scratch_[range.thread];
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      if (i < samples) {
+        const auto logits = logits_of(pending.sample_logit[i]);
+        if (logits.empty() || pending.device_sample[i] != kOnHost) continue;
+        pending.chosen[i] = sample_row(logits, pending.samples[i], scratch);
+        continue;
+      }
+      const auto logits = logits_of(pending.score_logit[i - samples]);
+      if (logits.empty()) continue;
+      pending.scored[i - samples] = score_row(logits, pending.scores[i - samples], scratch);
+    }
+  });
+}
+
+void GpuRunner::finish(Pending& pending) {
+  if (pending.finished) return;
+  const Status done = wait_and_choose(pending);
+  if (!done.ok()) return fail(pending, done.error());
+  pending.finished = true;
+}
+
+Status GpuRunner::wait_and_choose(Pending& pending) {
+  RETURN_IF_ERROR(pending.done->wait());
+  if (pending.needs_logits) {
+    use_logits(pending, 0, static_cast<std::uint32_t>(pending.logit_rows.size()));
+  }
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    if (pending.device_sample[i] == kOnHost) continue;
+    const LaunchSample& job = pending.samples[i];
+    const std::uint32_t token =
+        pending.sampled_tokens.as<std::uint32_t>()[pending.device_sample[i]];
+    if (token == kernels::cuda::kNotSampled) {
+      pending.chosen[i] =
+          Error{ErrorCode::kCorrupt,
+                fmt::format("a logit of the model at position {} is not finite", job.position)};
+      continue;
+    }
+    job.sampling->accept(TokenId(token));
+    pending.chosen[i] = SampledToken{.token = TokenId(token), .score = std::nullopt};
+  }
+  return ok_status();
+}
+
+void GpuRunner::fail(Pending& pending, const Error& error) {
+  failure_ = error;
+  pending.needs_logits = false;
+  pending.finished = true;
+}
+
+Collected GpuRunner::collect() {
+  ASSERT(collected_ < launched_, "what is collected was launched");
+  Pending& pending = pendings_[collected_ % pendings_.size()];
+  ++collected_;
+  finish(pending);
+  if (!failure_) {
+    const auto* const words = pending.nonfinite_words.as<std::uint32_t>();
+    std::transform(words, words + pending.nonfinite.size(), pending.nonfinite.begin(),
+                   [](std::uint32_t word) { return static_cast<std::uint8_t>(word); });
+  }
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.nonfinite};
+}
+
+}  // namespace pagoda::engine

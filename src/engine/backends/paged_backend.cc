@@ -1,0 +1,115 @@
+#include "engine/backends/paged_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/byte_size.h"
+#include "base/random.h"
+#include "sched/block_demand.h"
+
+namespace pagoda::engine {
+namespace {
+
+// Evictions that are remembered: as many as there are blocks, in 147 KB to 9.4 MB.
+std::uint32_t eviction_records_for(std::uint64_t blocks) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 4096, 1u << 18));
+}
+
+kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t blocks,
+                               const std::vector<kv::memory::AttentionSpec>& groups) {
+  const auto blocks_of = [&](double share) {
+    return static_cast<std::uint64_t>(share * static_cast<double>(blocks));
+  };
+  return {.blocks = blocks,
+          .block_tokens = options.block_tokens,
+          .groups = groups,
+          .policy = options.kv_eviction,
+          .hash_seed = fresh_seed(),
+          .quota_blocks_private = blocks_of(options.quota_share),
+          .quota_blocks_public = blocks_of(options.quota_share_public),
+          .retain_blocks_max = blocks_of(options.retain_share),
+          .eviction_records_max = eviction_records_for(blocks),
+          .hash_blocks = options.hash_blocks,
+          .live_curve = options.live_curve,
+          .events = options.kv_events,
+          .share = options.prefix_caching};
+}
+
+// The longest context up to `asked` whose request alone fits into `blocks`. An error when not even
+// two tokens do: one to read, one to write.
+Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uint64_t asked,
+                                      std::uint32_t blocks, std::uint64_t kv_bytes) {
+  const auto fits = [&](std::uint64_t tokens) { return demand.blocks_alone(tokens) <= blocks; };
+  if (fits(asked)) return asked;
+  std::uint64_t low = 1;
+  std::uint64_t high = asked;
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  if (low >= 2) return low;
+  return Error{
+      ErrorCode::kOutOfRange,
+      fmt::format("kv_cache_memory_bytes: {} are {} blocks, the shortest request needs "
+                  "{}",
+                  format_byte_size(static_cast<double>(kv_bytes)), blocks, demand.blocks_alone(2))};
+}
+
+}  // namespace
+
+std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config) {
+  return options.context_tokens > 0 ? options.context_tokens : config.context;
+}
+
+PagedBackend::PagedBackend(const BackendOptions& options)
+    : pool_(options.threads > 0 ? options.threads : usable_cores()) {}
+
+void PagedBackend::open_cache(const BackendOptions& options, const kv::memory::PageLayout& layout,
+                              const std::vector<kv::memory::AttentionSpec>& groups,
+                              std::uint32_t blocks, OnDeduplicate on_deduplicate) {
+  layout_ = layout;
+  groups_ = groups;
+  kv::CacheOptions cache = cache_options(options, blocks, groups);
+  cache.on_deduplicate = std::move(on_deduplicate);
+  cache_.emplace(cache);
+}
+
+Status PagedBackend::open_core(const model::Config& config, const BackendOptions& options,
+                               std::string_view numerics_id) {
+  const std::uint64_t wanted = context_wanted(options, config);
+  const sched::BlockDemand demand = {
+      .groups = groups_,
+      .block_tokens = options.block_tokens,
+      .chunk_tokens_max = options.scheduler.batched_tokens_max * (runner().launches_ahead() + 1)};
+  ASSIGN_OR_RETURN(const std::uint64_t fitting,
+                   fitting_context(demand, wanted, cache_->pool().blocks(), kv_bytes()));
+  if (fitting < wanted) context_asked_ = wanted;
+  rows_id_ = fmt::format("{} {}", numerics_id, kv::memory::format_name(layout_));
+  core_options_ = {.scheduler = options.scheduler,
+                   .limits = {.vocabulary = config.vocabulary,
+                              .context_tokens = fitting,
+                              .sequences_max = options.scheduler.sequences_max},
+                   .space = fmt::format("{} {}", options.model_name, rows_id_),
+                   .end_tokens = options.end_tokens,
+                   .tiers = {}};
+  return ok_status();
+}
+
+std::uint64_t PagedBackend::kv_bytes() const {
+  return cache_->pool().blocks() * std::uint64_t{layout_.page_bytes()};
+}
+
+std::uint64_t PagedBackend::kv_tokens() const {
+  return cache_->pool().blocks() / groups_.size() * layout_.block_tokens;
+}
+
+void PagedBackend::use_tiers(const TierOptions& tiers) {
+  ASSERT(cache_->hashes_blocks(), "tiers know pages by their hashes");
+  core_options_.tiers = tiers;
+  core_options_.tiers.page_at = [this](kv::BlockId block) { return page(block); };
+}
+
+}  // namespace pagoda::engine

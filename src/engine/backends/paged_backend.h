@@ -1,0 +1,72 @@
+// The part of a backend that is the same on every device: a cache over as many pages as the device
+// holds, and the engine's options sized to that cache.
+//
+// A backend of a device makes its decoder and its pages, calls open_cache(), makes its runner, and
+// calls open_core() last.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/backend_options.h"
+#include "engine/core.h"
+#include "kv/cache.h"
+#include "kv/memory/cache_groups.h"
+#include "kv/memory/page_layout.h"
+#include "model/config.h"
+
+namespace pagoda::engine {
+
+// The tokens of context that the options ask for, or else the model.
+std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config);
+
+class PagedBackend : public Backend {
+ public:
+  const CoreOptions& core_options() const final { return core_options_; }
+  kv::Cache& cache() final { return *cache_; }
+  const kv::memory::PageLayout& page_layout() const final { return layout_; }
+  std::size_t threads() const final { return pool_.threads(); }
+  std::uint64_t kv_bytes() const final;
+  std::uint64_t kv_tokens() const final;
+  std::optional<std::uint64_t> context_asked() const final { return context_asked_; }
+  std::string rows_id() const final { return rows_id_; }
+  void use_tiers(const TierOptions& tiers) final;
+
+ protected:
+  explicit PagedBackend(const BackendOptions& options);
+
+  ThreadPool& pool() { return pool_; }
+  // The bytes of a block in the device's memory; where that is a GPU's, the host cannot read them.
+  virtual std::span<std::byte> page(kv::BlockId block) = 0;
+
+  using OnDeduplicate = std::function<void(kv::BlockId mine, kv::BlockId existing)>;
+  void open_cache(const BackendOptions& options, const kv::memory::PageLayout& layout,
+                  const std::vector<kv::memory::AttentionSpec>& groups, std::uint32_t blocks,
+                  OnDeduplicate on_deduplicate);
+
+  // The runner must be there: a request's chunks depend on how many launches it allows ahead.
+  // `numerics_id` is the name and version of the arithmetic, the first part of rows_id(). An error
+  // when not even the shortest request fits into the cache, with both numbers.
+  Status open_core(const model::Config& config, const BackendOptions& options,
+                   std::string_view numerics_id);
+
+ private:
+  ThreadPool pool_;
+  kv::memory::PageLayout layout_;
+  std::vector<kv::memory::AttentionSpec> groups_;
+  std::optional<kv::Cache> cache_;
+  CoreOptions core_options_;
+  std::string rows_id_;
+  std::optional<std::uint64_t> context_asked_;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,43 @@
+#include "engine/backends/sample_row.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/logprobs.h"
+
+namespace pagoda::engine {
+namespace {
+
+// Copies the best tokens out of the scratch, which serves the next row.
+TokenScore copy_score(const Logprobs& logprobs) {
+  return {logprobs.chosen, {logprobs.top.begin(), logprobs.top.end()}};
+}
+
+}  // namespace
+
+void list_logit_rows(const Launch& launch, std::vector<std::uint32_t>& rows) {
+  rows.clear();
+  for (const LaunchSample& sample : launch.samples) rows.push_back(sample.row);
+  for (const LaunchScore& score : launch.scores) rows.push_back(score.row);
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+}
+
+Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSample& sample,
+                                SamplerScratch& scratch) {
+  ASSIGN_OR_RETURN(const Sampled sampled,
+                   engine::sample(logits, *sample.sampling, scratch, sample.position));
+  sample.sampling->accept(sampled.token);
+  SampledToken choice = {.token = sampled.token, .score = std::nullopt};
+  if (sampled.logprobs) choice.score = copy_score(*sampled.logprobs);
+  return choice;
+}
+
+TokenScore score_row(std::span<const float> logits, const LaunchScore& score,
+                     SamplerScratch& scratch) {
+  const auto found = find_logprobs(logits, score.token, score.top, scratch, 0);
+  if (found.ok()) return copy_score(found.value());
+  return {{score.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};
+}
+
+}  // namespace pagoda::engine

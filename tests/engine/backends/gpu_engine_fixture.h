@@ -1,0 +1,108 @@
+// A core over a GPU backend, driven by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "engine/backends/gpu_backend.h"
+#include "engine/core.h"
+#include "engine/engine_fixture.h"
+#include "engine/tiers/tiers.h"
+#include "model/gpu_model.h"
+
+namespace pagoda::gpu_test {
+
+struct FixtureOptions {
+  std::uint32_t blocks = 4096;
+  std::uint32_t batched_tokens = 512;
+  bool graphs = true;
+  kv::memory::Element element = kv::memory::Element::kBF16;
+  bool random_weights = false;  // of the model's shape, made on the GPU
+  // Is told of the bytes of blocks that were computed twice.
+  std::function<void(std::span<const std::byte>, std::span<const std::byte>)> on_deduplicate = {};
+  // A tier for the backend's pages: everything is written to it and read from it.
+  std::function<std::unique_ptr<kv::PageStore>(engine::Backend&)> open_store = {};
+};
+
+class GpuEngineFixture {
+ public:
+  GpuEngineFixture(const model::ModelParts& model, const FixtureOptions& options) {
+    engine::BackendOptions backend;
+    backend.kv_element = options.element;
+    backend.on_deduplicate = options.on_deduplicate;
+    backend.context_tokens = 2048;
+    backend.scheduler.sequences_max = 16;
+    backend.scheduler.batched_tokens_max = options.batched_tokens;
+    backend.hash_blocks = options.open_store != nullptr;
+    const engine::GpuBackendOptions gpu = {.blocks = options.blocks, .graphs = options.graphs};
+    const kernels::KernelSet& kernels = kernels::ref_set();
+    auto made =
+        options.random_weights
+            ? engine::create_gpu_backend(model.config, engine::RandomWeights{}, kernels, backend,
+                                         gpu)
+            : engine::create_gpu_backend(model.config, model.weights, kernels, backend, gpu);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    if (!made.ok()) std::abort();
+    backend_ = std::move(made).value();
+    if (options.open_store) {
+      store_ = options.open_store(*backend_);
+      engine::TierOptions tiers;
+      tiers.stores = {store_.get()};
+      tiers.write = engine::WriteMode::kThrough;
+      tiers.load = engine::LoadMode::kAlways;
+      backend_->use_tiers(tiers);
+    }
+    core_ = std::make_unique<engine::Core>(backend_->core_options(), backend_->cache(), tenants_,
+                                           backend_->runner(), clock_);
+    if (store_) core_->set_space(kv::space_id(backend_->rows_id()));
+  }
+
+  std::shared_ptr<engine::TestSink> submit(const engine::Request& request) {
+    auto heard = std::make_shared<engine::TestSink>(request.sampling.n);
+    core_->submit(engine::RequestId(requests_++), request, heard);
+    return heard;
+  }
+  // Until nothing is left to do and no page is on its way.
+  void run() {
+    for (;;) {
+      if (core_->step()) continue;
+      if (!core_->move_pages() && core_->requests_open() == 0) break;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    core_->check();
+  }
+  const engine::Counters& counters() const { return core_->counters(); }
+  engine::Core& core() { return *core_; }
+  engine::Backend& backend() { return *backend_; }
+
+ private:
+  std::unique_ptr<engine::Backend> backend_;
+  std::unique_ptr<kv::PageStore> store_;
+  sched::TenantTable tenants_;
+  SteadyClock clock_;
+  std::unique_ptr<engine::Core> core_;
+  std::uint64_t requests_ = 0;
+};
+
+inline void expect_same(const engine::TestSink& got, const engine::TestSink& alone,
+                        std::size_t number) {
+  ASSERT_TRUE(engine::same_scores(got.prompt_scores, alone.prompt_scores)) << "request " << number;
+  for (std::size_t a = 0; a < alone.answers.size(); ++a) {
+    ASSERT_TRUE(alone.answers[a].reason.has_value());
+    ASSERT_EQ(alone.answers[a].message, "");
+    ASSERT_EQ(got.answers[a].tokens, alone.answers[a].tokens)
+        << "request " << number << ", answer " << a;
+    ASSERT_TRUE(engine::same_scores(got.answers[a].scores, alone.answers[a].scores))
+        << "request " << number << ", answer " << a;
+  }
+}
+
+}  // namespace pagoda::gpu_test

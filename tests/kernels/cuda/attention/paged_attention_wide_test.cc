@@ -1,0 +1,262 @@
+// Attention of many query rows on warpgroups: the bits of the kernel for few, and its reference's
+// result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ostream>
+#include <vector>
+
+#include "device/device_fixture.h"
+#include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
+#include "kernels/cuda/reference.h"
+#include "model/attention_plan.h"
+
+namespace pagoda::gpu_test {
+namespace {
+
+namespace cuda = kernels::cuda;
+using cuda::AttentionItem;
+using cuda::BatchSequence;
+using kv::memory::Element;
+
+struct Case {
+  std::uint32_t dim = 128;
+  std::uint32_t heads = 4;
+  std::uint32_t kv_heads = 1;
+  std::uint32_t window = 0;
+  std::uint32_t block_tokens = 16;
+  Element element = Element::kBF16;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.heads << " of " << c.kv_heads << " heads of " << c.dim << ", window " << c.window
+       << ", blocks of " << c.block_tokens << (c.element == Element::kBF16 ? ", bf16" : ", fp16");
+}
+
+float rounded(Element element, float value) {
+  return element == Element::kBF16 ? float_from_bf16(bf16_from_float(value))
+                                   : float_from_fp16(fp16_from_float(value));
+}
+std::uint16_t bits_of(Element element, float value) {
+  return element == Element::kBF16 ? bf16_from_float(value) : fp16_from_float(value);
+}
+
+// Sequences with rows of queries over pages: tables are shuffled, rows of no token are NaN, and
+// what left the window is nowhere.
+class WideAttentionFixture {
+ public:
+  // With `nan_keys` those of the second split are not numbers.
+  WideAttentionFixture(const Case& tested, std::vector<BatchSequence> sequences,
+                       bool nan_keys = false)
+      : case_(tested), sequences_(std::move(sequences)), nan_keys_(nan_keys) {
+    layout_ = {.element = case_.element,
+               .block_tokens = case_.block_tokens,
+               .layers = 2,
+               .kv_heads = case_.kv_heads,
+               .key_dim = case_.dim,
+               .value_dim = case_.dim};
+    std::uint32_t blocks = 0;
+    for (BatchSequence& sequence : sequences_) {
+      sequence.table = blocks;
+      sequence.first_row = rows_;
+      rows_ += sequence.rows;
+      blocks += blocks_of(sequence);
+    }
+    for (std::uint32_t i = 0; i < blocks; ++i) table_.push_back(i);
+    for (std::uint32_t i = blocks; i > 1; --i)
+      std::swap(table_[i - 1], table_[random_bits(1, 2, i) % i]);
+    pages_.resize(blocks * layout_.page_bytes(), std::byte{0xFF});
+    for (std::uint32_t s = 0; s < sequences_.size(); ++s) fill_pages(s);
+    for (std::size_t i = 0; i < std::size_t{rows_} * case_.heads * case_.dim; ++i) {
+      queries_.push_back(bits_of(case_.element, uniform(3, i, 2.0f)));
+    }
+  }
+
+  float key(std::uint32_t sequence, std::uint32_t head, std::uint64_t token,
+            std::uint32_t d) const {
+    if (nan_keys_ && token / cuda::kSplitKeys == 1) return NAN;
+    return rounded(case_.element, uniform(100 + sequence * 64 + head, token * case_.dim + d, 1.5f));
+  }
+  float value(std::uint32_t sequence, std::uint32_t head, std::uint64_t token,
+              std::uint32_t d) const {
+    return rounded(case_.element, uniform(900 + sequence * 64 + head, token * case_.dim + d, 1.0f));
+  }
+  float query(std::uint32_t row, std::uint32_t head, std::uint32_t d) const {
+    const std::uint16_t bits = queries_[(std::size_t{row} * case_.heads + head) * case_.dim + d];
+    return case_.element == Element::kBF16 ? float_from_bf16(bits) : float_from_fp16(bits);
+  }
+  std::uint32_t rows() const { return rows_; }
+  const std::vector<BatchSequence>& sequences() const { return sequences_; }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
+
+  // The activations that attention leaves, of tiles of so many rows.
+  std::vector<cuda::Bf16> attend(std::uint32_t wide_blocks) {
+    model::AttentionPlan plan;
+    plan.fill(sequences_,
+              {.heads = case_.heads,
+               .kv_heads = case_.kv_heads,
+               .window = case_.window,
+               .head_dim = case_.dim},
+              {.merges = 0, .wide_rows = 1, .wide_blocks = wide_blocks});
+    EXPECT_EQ(plan.items.empty(), wide_blocks == 0);
+    const auto& items = wide_blocks == 0 ? plan.wide : plan.items;
+    const std::size_t values = cuda::activation_values(rows_, case_.heads * case_.dim);
+    const device::Buffer query = gpu_.send(queries_);
+    const device::Buffer sequences = gpu_.send(sequences_);
+    const device::Buffer pages = gpu_.send(pages_);
+    const device::Buffer tables = gpu_.send(table_);
+    const device::Buffer list = gpu_.send(items);
+    const device::Buffer count = gpu_.send(std::vector{static_cast<std::uint32_t>(items.size())});
+    const device::Buffer activations = gpu_.poisoned(values * sizeof(cuda::Bf16));
+    const cuda::PagedAttention job = {
+        .query = query.as<std::uint16_t>(),
+        .sequences = sequences.as<BatchSequence>(),
+        .pages = {pages.data(), layout_, 1, tables.as<std::uint32_t>()},
+        .heads = case_.heads,
+        .window = case_.window,
+        .scale = scale(),
+        .items = list.as<AttentionItem>(),
+        .item_count = count.as<std::uint32_t>(),
+        .items_max = static_cast<std::uint32_t>(items.size()),
+        .rows = rows_,
+        .activations = activations.as<cuda::Bf16>()};
+    (wide_blocks == 0 ? cuda::launch_paged_attention_wide : cuda::launch_paged_attention)(
+        job, gpu_.stream().handle());
+    return gpu_.fetch<cuda::Bf16>(activations, values);
+  }
+
+ private:
+  std::uint32_t blocks_of(const BatchSequence& sequence) const {
+    return (sequence.first_position + sequence.rows + case_.block_tokens - 1) / case_.block_tokens;
+  }
+  void fill_pages(std::uint32_t s) {
+    const BatchSequence& sequence = sequences_[s];
+    for (std::uint32_t token = 0; token < sequence.first_position + sequence.rows; ++token) {
+      std::uint32_t& page = table_[sequence.table + token / case_.block_tokens];
+      const std::uint32_t at = token % case_.block_tokens;
+      if (case_.window != 0 &&
+          token - at + case_.block_tokens + case_.window <= sequence.first_position) {
+        page = 0x7FFFFFF0u;
+        continue;
+      }
+      std::byte* const data = pages_.data() + page * layout_.page_bytes();
+      for (std::uint32_t head = 0; head < case_.kv_heads; ++head) {
+        for (std::uint32_t d = 0; d < case_.dim; ++d) {
+          const std::uint16_t k = bits_of(case_.element, key(s, head, token, d));
+          const std::uint16_t v = bits_of(case_.element, value(s, head, token, d));
+          std::memcpy(data + layout_.key_offset(1, head, at) + 2 * d, &k, 2);
+          std::memcpy(data + layout_.value_offset(1, head, at) + 2 * d, &v, 2);
+        }
+      }
+    }
+  }
+
+  Case case_;
+  std::vector<BatchSequence> sequences_;
+  bool nan_keys_;
+  kv::memory::PageLayout layout_;
+  std::uint32_t rows_ = 0;
+  std::vector<std::uint32_t> table_;
+  std::vector<std::byte> pages_;
+  std::vector<std::uint16_t> queries_;
+  DeviceFixture gpu_;
+};
+
+class WideAttention : public testing::TestWithParam<Case> {};
+
+void expect_bits_of_narrow_tiles(WideAttentionFixture& gpu, const Case& tested) {
+  const auto narrow = gpu.attend(model::kNoWideTiles);
+  const auto wide = gpu.attend(0);
+  ASSERT_EQ(narrow.size(), wide.size());
+  for (std::size_t row = 0; row < gpu.rows(); ++row) {
+    for (std::size_t c = 0; c < std::size_t{tested.heads} * tested.dim; ++c) {
+      const std::size_t at = cuda::activation_index(row, c, gpu.rows());
+      ASSERT_EQ(wide[at], narrow[at]) << "row " << row << ", column " << c;
+    }
+  }
+}
+
+// Chunks that begin at multiples of nothing, whole sequences, and two rows.
+TEST_P(WideAttention, HasTheBitsOfNarrowTiles) {
+  REQUIRE_GPU();
+  WideAttentionFixture gpu(GetParam(),
+                           {{0, 300, 0, 0}, {0, 77, 1003, 0}, {0, 2, 511, 0}, {0, 130, 257, 0}});
+  expect_bits_of_narrow_tiles(gpu, GetParam());
+}
+
+// Rows before, within and after a split whose scores are all NaN: it is seen, not skipped.
+TEST_P(WideAttention, ASplitOfNanKeysIsNoEmptySplit) {
+  REQUIRE_GPU();
+  WideAttentionFixture gpu(GetParam(), {{0, 300, 100, 0}, {0, 77, 600, 0}}, true);
+  expect_bits_of_narrow_tiles(gpu, GetParam());
+  const auto wide = gpu.attend(0);
+  EXPECT_TRUE(std::isfinite(float_from_bf16(wide[cuda::activation_index(155, 0, gpu.rows())])));
+  EXPECT_TRUE(std::isnan(float_from_bf16(wide[cuda::activation_index(156, 0, gpu.rows())])));
+}
+
+// Both round weights to the cache's element; a last bit of exp2 seldom turns such a rounding.
+TEST_P(WideAttention, IsThatOfItsReferenceWithinTheRoundingOfItsResult) {
+  REQUIRE_GPU();
+  const Case& tested = GetParam();
+  WideAttentionFixture gpu(tested, {{0, 203, 611, 0}});
+  const auto got = gpu.attend(0);
+  const BatchSequence sequence = gpu.sequences().front();
+  for (const std::uint32_t row : {0u, 1u, 97u, 128u, 202u}) {
+    const std::uint64_t position = sequence.first_position + row;
+    const std::uint64_t first =
+        tested.window != 0 && position + 1 > tested.window ? position + 1 - tested.window : 0;
+    for (std::uint32_t head = 0; head < tested.heads; ++head) {
+      const std::uint32_t kv_head = head / (tested.heads / tested.kv_heads);
+      std::vector<float> keys((position + 1) * tested.dim);
+      std::vector<float> values(keys.size());
+      std::vector<float> q(tested.dim);
+      for (std::size_t i = first * tested.dim; i < keys.size(); ++i) {
+        const auto d = static_cast<std::uint32_t>(i % tested.dim);
+        keys[i] = gpu.key(0, kv_head, i / tested.dim, d);
+        values[i] = gpu.value(0, kv_head, i / tested.dim, d);
+      }
+      for (std::uint32_t d = 0; d < tested.dim; ++d) q[d] = gpu.query(row, head, d);
+      const std::vector<float> expected =
+          cuda::reference::attention({.q = q.data(),
+                                      .dim = tested.dim,
+                                      .scale = gpu.scale(),
+                                      .first = first,
+                                      .position = position,
+                                      .bf16_weights = tested.element == Element::kBF16},
+                                     keys.data(), values.data());
+      for (std::uint32_t d = 0; d < tested.dim; ++d) {
+        const std::size_t at = cuda::activation_index(row, head * tested.dim + d, gpu.rows());
+        ASSERT_NEAR(float_from_bf16(got[at]), expected[d],
+                    0x1p-8f * std::abs(expected[d]) + 0x1p-11f)
+            << "row " << row << ", head " << head << ", dimension " << d;
+      }
+    }
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::uint32_t dim : {64u, 128u, 256u}) {
+    for (const Element element : {Element::kBF16, Element::kF16}) {
+      all.push_back({.dim = dim, .heads = 4, .kv_heads = 4, .element = element});
+      all.push_back(
+          {.dim = dim, .heads = 6, .kv_heads = 2, .block_tokens = 64, .element = element});
+      all.push_back({.dim = dim, .heads = 8, .kv_heads = 2, .window = 100, .element = element});
+      all.push_back({.dim = dim,
+                     .heads = 8,
+                     .kv_heads = 1,
+                     .window = 300,
+                     .block_tokens = 32,
+                     .element = element});
+    }
+  }
+  all.push_back({.heads = 32, .kv_heads = 8, .block_tokens = 128});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WideAttention, testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace pagoda::gpu_test

@@ -1,0 +1,39 @@
+// A way to run sequences through a GPU under every condition that must not matter.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/random_matrix.h"
+#include "model/gpu_decoder.h"
+#include "model/seeded_model.h"
+#include "model/test_model.h"
+
+namespace pagoda::gpu_test {
+
+using model::kPoison;
+using model::ModelShape;
+using model::SeededModel;
+
+inline constexpr kv::memory::Element kGpuElements[] = {
+    kv::memory::Element::kBF16, kv::memory::Element::kF16, kv::memory::Element::kE4M3};
+std::string name_of(kv::memory::Element element);
+
+struct GpuConditions {
+  std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
+  kv::memory::Element element = kv::memory::Element::kBF16;
+  std::uint32_t block_tokens = 16;
+  std::uint64_t shuffle_seed = 0;
+  bool graphs = true;
+};
+
+// The logits of every position of every sequence, as model::run_sequences().
+std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::Weights& weights,
+                                      const GpuConditions& conditions,
+                                      const std::vector<model::Tokens>& sequences);
+
+// The same on the CPU in fp32.
+model::Logits run_on_cpu(const model::Config& config, const model::Weights& weights,
+                         const model::Tokens& tokens);
+
+}  // namespace pagoda::gpu_test
