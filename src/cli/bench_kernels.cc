@@ -131,12 +131,13 @@ BenchReport report_of(const KernelsOptions& options, kv::memory::Element kv_elem
   report.add_figure("machine_gave", speeds_json(best), speeds_text(best));
   const std::vector<std::string> moved = moved_speeds(seen);
   report.add_detail("moved", moved);
-  report.add_figure(
-      "valid", moved.empty(),
-      moved.empty() ? fmt::format("valid: it gave the same within {:.0f} % all the time",
-                                  100 * (kSpeedMoveMax - 1))
-                    : fmt::format("NOT VALID: what the machine gives moved during the run\n  {}",
-                                  fmt::join(moved, "\n  ")));
+  report.add_figure("valid", moved.empty(),
+                    moved.empty()
+                        ? fmt::format("valid: the machine's speed stayed within {:.0f} %",
+                                      100 * (kSpeedMoveMax - 1))
+                        : fmt::format("NOT VALID: the machine's speed changed during the run\n"
+                                      "  {}",
+                                      fmt::join(moved, "\n  ")));
   return report;
 }
 
@@ -183,7 +184,7 @@ constexpr const char* kExamples =
 
 void add_bench_kernels(const BenchCommand& bench) {
   CLI::App* const command = bench.app.add_subcommand(
-      "kernels", "each operation of a model beside what this machine gives");
+      "kernels", "each operation of a model against this machine's limits (roofline)");
   const auto options = std::make_shared<KernelsOptions>();
   add_machine_options(*command, *options);
   std::vector<std::string> names;

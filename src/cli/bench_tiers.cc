@@ -291,7 +291,7 @@ constexpr const char* kExamples =
 
 void add_bench_tiers(const BenchCommand& bench) {
   CLI::App* const command = bench.app.add_subcommand(
-      "tiers", "how fast each tier outside memory takes pages and gives them back");
+      "tiers", "write and read speed of each tier: host memory, disk, remote");
   const auto options = std::make_shared<TiersOptions>();
   const auto add_size = [&](const std::string& name, std::uint64_t& value,
                             const std::string& description) {

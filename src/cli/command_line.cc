@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/commands.h"
+#include "cli/foreign_flags.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/version.h"
@@ -32,8 +33,18 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
   return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
 }
 
-// Names the words that nothing takes, each with the nearest that exists. The value of a flag is not
-// shown: of a mistyped --api-key it is a key.
+// The nearest word that exists, and our name of a flag of another server.
+std::string word_hint(std::string_view word, std::span<const std::string> known) {
+  const std::optional<std::string> foreign = foreign_flag_hint(word, known);
+  if (!foreign) return suggestion(word, known);
+  const std::optional<std::string> meant = nearest(word.substr(0, word.find('=')), known);
+  const bool is_other = meant && foreign->find(" " + *meant + " ") == std::string::npos;
+  return is_other ? fmt::format(" ({}; or did you mean {}?)", *foreign, *meant)
+                  : fmt::format(" ({})", *foreign);
+}
+
+// Names the words that nothing takes, each with a hint. The value of a flag is not shown: of a
+// mistyped --api-key it is a key.
 std::string unknown_words(const CLI::App& app) {
   const std::vector<std::string> known = known_words(app);
   std::string message;
@@ -43,7 +54,7 @@ std::string unknown_words(const CLI::App& app) {
     if (is_flag || !follows_flag) {
       message += fmt::format("{}unknown {} {}{}", message.empty() ? "" : "; ",
                              is_flag ? "option" : "argument", word.substr(0, word.find('=')),
-                             suggestion(word, known));
+                             word_hint(word, known));
     }
     follows_flag = is_flag;
   }

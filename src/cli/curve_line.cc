@@ -11,8 +11,8 @@ std::string curve_line(const kv::CurveStats& curve) {
   if (own == nullptr || curve.blocks_asked == 0) return "";
   if (!own->half || !own->same || !own->twice) return "";  // a sample does not tell
   return fmt::format(
-      "of {} blocks of prompts asked for the cache had about {:.1f} %; half the memory would have "
-      "had {:.1f} %, twice the memory {:.1f} %\n",
+      "cache hit rate about {1:.1f} % of {0} blocks looked up; with half the memory {2:.1f} %, "
+      "with twice the memory {3:.1f} %\n",
       format_grouped(curve.blocks_asked), 100 * *own->same, 100 * *own->half, 100 * *own->twice);
 }
 

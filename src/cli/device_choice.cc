@@ -38,7 +38,7 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       {"auto", DeviceKind::kAuto}, {"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
   command
       .add_option("--device", options.kind,
-                  "what computes: auto (a GPU that can, else the CPU), cpu or cuda (default auto)")
+                  "device: auto (a usable GPU, else the CPU), cpu or cuda (default auto)")
       ->transform(CLI::CheckedTransformer(kKinds));
   command
       .add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
@@ -46,7 +46,7 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       ->check(CLI::Range(0.01, 1.0));
   command
       .add_option("--num-gpu-blocks-override", options.gpu_blocks,
-                  "blocks of the cache on a GPU (default: what its memory holds)")
+                  "KV blocks on a GPU (default: as many as its memory holds)")
       ->check(CLI::Range(1u, 1u << 31));
 }
 

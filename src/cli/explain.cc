@@ -26,8 +26,8 @@ constexpr const char* kExamples = R"(Examples:
   pagoda explain http://127.0.0.1:8000 --file prompt.json --json
   echo '{"prompt": "Once upon a time"}' | pagoda explain http://127.0.0.1:8000
       without --file the body is read from stdin
-Nothing is generated, and the cache is not touched. The same is told beside an answer by
-"cache_explain": true in a request.)";
+Nothing is generated, and the cache is not touched. A request with
+"cache_explain": true gets the same beside its output.)";
 
 constexpr std::size_t kBodyBytesMax = std::size_t{1} << 30;
 constexpr std::size_t kTokenBytesMax = 60;

@@ -8,7 +8,7 @@ namespace pagoda::cli {
 namespace {
 
 // The fields that errors of engine, model and server name.
-constexpr std::array<std::string_view, 12> kFields = {
+constexpr std::array<std::string_view, 14> kFields = {
     "allowed_hosts",
     "api_key",
     "block_size",
@@ -20,6 +20,8 @@ constexpr std::array<std::string_view, 12> kFields = {
     "kv_cache_dtype",
     "kv_cache_memory_bytes",
     "kv_events_config",
+    "max_request_memory_bytes",
+    "max_total_body_bytes",
     "num_gpu_blocks_override",
 };
 

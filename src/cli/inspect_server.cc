@@ -47,8 +47,8 @@ std::string rate_of(const Json& point) {
 std::string curve_text(const Json& curve) {
   if (!curve.at("enabled").get<bool>()) return "";
   std::string text = fmt::format(
-      "\nhit rates  of {} blocks of prompts asked for, as a sample of {:.1f} % of all blocks "
-      "says\n",
+      "\n"
+      "hit rates  of {} blocks looked up, estimated from a sample of {:.1f} % of all blocks\n",
       count_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>());
   text += fmt::format("\n  {:>14}{:>12}{:>10}\n", "blocks", "memory", "lru");
   for (const Json& point : curve.at("lru")) {

@@ -8,8 +8,7 @@ void add_access_options(CLI::App& command, ServerAccess& access, const std::stri
       "--ca-file", access.ca_file,
       "PEM file of the certificates that an https server's is checked against (default: the "
       "system's)");
-  command
-      .add_flag("--insecure", access.insecure, "believe whatever certificate an https server shows")
+  command.add_flag("--insecure", access.insecure, "accept any certificate of an https server")
       ->excludes(file);
 }
 

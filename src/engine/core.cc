@@ -128,7 +128,7 @@ Status Core::fits(const Request& request, std::uint64_t tokens_max) {
   if (request.prompt.size() < tokens_max) return ok_status();
   return Error{ErrorCode::kOutOfRange,
                fmt::format("the prompt has {} tokens, the context of tenant {} holds {} including "
-                           "at least one answer token",
+                           "at least one generated token",
                            request.prompt.size(), tenants_[request.tenant].name, tokens_max)};
 }
 

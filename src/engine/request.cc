@@ -28,7 +28,7 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
   const std::uint64_t context = context_limit(limits, tenant);
   if (request.prompt.size() >= context) {
     return out_of_range(fmt::format(
-        "prompt: has {} tokens, but the context holds {} including at least one answer token",
+        "prompt: has {} tokens, but the context holds {} including at least one generated token",
         request.prompt.size(), context));
   }
   // A prompt that is longer than the whole allowance is never admitted: retrying is of no use.

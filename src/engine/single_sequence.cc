@@ -66,7 +66,7 @@ Status check_request(const SingleRequest& request, const model::Config& config) 
   if (request.prompt.size() >= request.context_max) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("the prompt has {} tokens, but the context holds {} including at "
-                             "least one answer token",
+                             "least one generated token",
                              request.prompt.size(), request.context_max)};
   }
   for (const TokenId id : request.prompt) {

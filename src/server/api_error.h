@@ -42,9 +42,9 @@ struct ApiError : std::exception {
 // Converts an error of the engine or of a chat template. Messages there begin with the field.
 ApiError api_error(const Error& error);
 
-// The error of a request that did not get `needed` bytes of a memory budget: 503 while other requests
-// hold the rest; 400 (413 for a body) when `needed` is more than the whole budget, for then no retry
-// helps.
+// The error of a request that did not get `needed` bytes of a memory budget: 503 while other
+// requests hold the rest; 400 (413 for a body) when `needed` is more than the whole budget, for
+// then no retry helps.
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 

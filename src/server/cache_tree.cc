@@ -41,7 +41,7 @@ Json tree_json(const kv::CacheSnapshot& cache) {
 }
 
 HttpReply no_memory() {
-  return error_reply(ApiError(503, "there is no memory to draw the tree", {}, "out_of_memory"));
+  return error_reply(ApiError(503, "there is no memory to list the tree", {}, "out_of_memory"));
 }
 
 Make written(const kv::CacheSnapshot& snapshot) {

@@ -25,7 +25,7 @@ std::optional<ApiError> failure(const FinishInfo& ending) {
     case engine::FinishReason::kRefused:
       return ApiError(429, ending.message, {}, "too_many_requests");
     case engine::FinishReason::kDeadline:
-      return ApiError(504, "the request's time is over", {}, "timeout");
+      return ApiError(504, "the request timed out", {}, "timeout");
     case engine::FinishReason::kCancelled:
       return ApiError(503, "the request was cancelled", {}, "cancelled");
     case engine::FinishReason::kError:

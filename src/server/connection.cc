@@ -83,8 +83,8 @@ awaitable<Connection::Next> Connection::serve_request() {
   if (incoming.request.id.empty()) incoming.request.id = fresh_request_id();
   state_.log().write_thrown(incoming.request.id, incoming.request.path, thrown);
   if (reply_begun_) co_return Next::kBroken;
-  const HttpReply reply = error_reply(ApiError(
-      500, "something went wrong in the server, whose log says more", {}, "internal_error"));
+  const HttpReply reply = error_reply(
+      ApiError(500, "internal error; the server's log says more", {}, "internal_error"));
   if (co_await send(incoming, reply)) co_await linger();
   co_return Next::kEnd;
 }

@@ -14,8 +14,8 @@ TEST(CurveLine, SaysWhatHalfAndTwiceTheMemoryWouldHaveGivenUnderThePolicyThatRan
   stats.rates[0] = {.policy = "lru", .half = 0.1, .same = 0.2, .twice = 0.3};
   stats.rates[1] = {.policy = "arc", .half = 0.25, .same = 0.3333, .twice = 0.5};
   EXPECT_EQ(curve_line(stats),
-            "of 12,345 blocks of prompts asked for the cache had about 33.3 %; half the memory "
-            "would have had 25.0 %, twice the memory 50.0 %\n");
+            "cache hit rate about 33.3 % of 12,345 blocks looked up; with half the memory 25.0 %, "
+            "with twice the memory 50.0 %\n");
 }
 
 TEST(CurveLine, IsEmptyWhereASampleDoesNotTell) {

@@ -174,7 +174,7 @@ TEST(Verify, AWayThatDiffersInTheLastBitIsNamedAndFails) {
     };
     const Captured captured = verify_captured(options);
     EXPECT_EQ(captured.exit_status, 1) << row.way;
-    EXPECT_THAT(captured.err, HasSubstr("error: " + row.way + " differs from cold in question"));
+    EXPECT_THAT(captured.err, HasSubstr("error: " + row.way + " differs from cold in prompt"));
     EXPECT_THAT(captured.err, HasSubstr(" at position "));
     EXPECT_THAT(captured.err, HasSubstr(": token "));
     const auto json = nlohmann::json::parse(captured.out, nullptr, false);

@@ -91,7 +91,7 @@ TEST(BlockHashes, OfAPromptReplaceWhatTheListHeld) {
       hash_prompt(hasher, "", std::string(513, 's'), 8, counting(1, 9), 4, names);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message,
-            "bytes of a cache salt: 513, more than the 512 a block's name can hold");
+            "bytes of a cache salt: 513, more than the 512 a block's hash can cover");
   EXPECT_TRUE(names.empty());
 }
 

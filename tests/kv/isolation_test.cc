@@ -218,11 +218,11 @@ TEST(Salts, AndAdaptersThatAreTooLongAreRefusedByName) {
   ASSERT_FALSE(salt.ok());
   EXPECT_EQ(salt.error().code, ErrorCode::kOutOfRange);
   EXPECT_EQ(salt.error().message,
-            "bytes of a cache salt: 513, more than the 512 a block's name can hold");
+            "bytes of a cache salt: 513, more than the 512 a block's hash can cover");
   const auto adapter = fixture.cache().scope("model", "", std::string(513, 'a'));
   ASSERT_FALSE(adapter.ok());
   EXPECT_EQ(adapter.error().message,
-            "bytes of an adapter's name: 513, more than the 512 a block's name can hold");
+            "bytes of an adapter's name: 513, more than the 512 a block's hash can cover");
 }
 
 // One cache with neighbours and one without; the same of mine in both.

@@ -118,9 +118,9 @@ bool is_flag_at(std::string_view text, std::size_t at) {
 }
 
 bool names_flag(std::string_view literal) {
-  if (is_flag_at(literal, 0)) return true;
-  for (std::size_t at = 0; (at = literal.find(" --", at)) != std::string_view::npos; ++at) {
-    if (is_flag_at(literal, at + 1)) return true;
+  for (std::size_t at = 0; (at = literal.find("--", at)) != std::string_view::npos; ++at) {
+    const bool inside = at > 0 && (is_word(literal[at - 1]) || literal[at - 1] == '-');
+    if (!inside && is_flag_at(literal, at)) return true;
   }
   return false;
 }

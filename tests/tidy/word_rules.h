@@ -10,8 +10,8 @@ namespace pagoda::tidy {
 // in the plural; string literals, #include lines and names after std:: pass.
 Findings metaphors(const SourceText& source);
 
-// String literals of src/ outside src/cli/ that name a flag: one that begins with "--" and a
-// letter, or holds such a word. Errors name fields ("block_size"), and src/cli/field_flags.h maps
+// String literals of src/ outside src/cli/ that name a flag: a word that begins with "--" and a
+// letter, also in parentheses. Errors name fields ("block_size"), and src/cli/field_flags.h maps
 // them to flags.
 Findings flags_below_the_command_line(const SourceText& source);
 

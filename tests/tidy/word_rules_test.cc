@@ -43,8 +43,8 @@ TEST(WordRulesTest, OtherWordsPass) {
 
 TEST(WordRulesTest, FlagsAreNamedInTheCommandLineAlone) {
   EXPECT_THAT(flags("f(\"--block-size: is 8\");\ng(1,\n  \"use\" \" --device cpu\");\n"
-                    "h(R\"(run it with --json)\");\n"),
-              ElementsAre(OnLine(1), OnLine(3), OnLine(4)));
+                    "h(R\"(run it with --json)\");\ni(\"no memory (--max-bytes)\");\n"),
+              ElementsAre(OnLine(1), OnLine(3), OnLine(4), OnLine(5)));
   EXPECT_THAT(flags("f(\"--block-size\");\n", "src/cli/a.cc"), IsEmpty());
   EXPECT_THAT(flags("f(\"--block-size\");\n", "src/client/a.cc"), SizeIs(1));
   EXPECT_THAT(flags("f(\"--block-size\");\n", "tests/cli/a.cc"), IsEmpty());

@@ -23,9 +23,10 @@ Result<std::string> first_model(const Target& target) {
   if (reply.status == 200 && body.is_object() && body.contains(id) && body[id].is_string()) {
     return body[id].get<std::string>();
   }
-  return Error{ErrorCode::kIo,
-               fmt::format("/v1/models names no model (HTTP {}: {:.200}); give one with --model",
-                           reply.status, reply.body)};
+  return Error{
+      ErrorCode::kIo,
+      fmt::format("/v1/models names no model (HTTP {}: {:.200}); give one with --served-model",
+                  reply.status, reply.body)};
 }
 
 bool takes_ids(const Target& target, const std::string& model, const IdRange& ids) {

@@ -72,12 +72,12 @@ Status check_count(std::string_view what, std::size_t count, std::size_t most) {
   if (count <= most) return ok_status();
   return Error{ErrorCode::kOutOfRange, std::string(what) + std::to_string(count) +
                                            ", more than the " + std::to_string(most) +
-                                           " a block's name can hold"};
+                                           " a block's hash can cover"};
 }
 
 Status check_limits(std::size_t tokens, const ExtraKeys& extra) {
   if (tokens == 0) {
-    return Error{ErrorCode::kInvalidArgument, "a block of 0 tokens has no name: at least 1"};
+    return Error{ErrorCode::kInvalidArgument, "a block of 0 tokens has no hash: at least 1"};
   }
   RETURN_IF_ERROR(check_count("tokens of a block: ", tokens, kBlockTokensMax));
   return check_keys(extra);

@@ -11,7 +11,7 @@ using Kind = Exposition::Kind;
 void write_lookups(Exposition& page, const Readings& readings) {
   const engine::LookupCounts& lookups = readings.now.lookups;
   page.begin(Kind::kCounter, "pagoda:prefix_lookups",
-             "Requests by how much of their prompt the cache had: all but a token, part, nothing.");
+             "Requests by prefix cache hit: all but a token, part, nothing.");
   page.sample(lookups.whole, {{"found", "whole"}});
   page.sample(lookups.part, {{"found", "part"}});
   page.sample(lookups.none, {{"found", "none"}});
@@ -53,7 +53,7 @@ void write_blocks(Exposition& page, const Readings& readings) {
              now.blocks_retained);
   const std::string policy = fact_text(readings.model, "kv_eviction");
   page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted",
-             "Cached KV blocks given up, by policy and by what for.");
+             "Evicted KV blocks, by policy and reason.");
   std::uint64_t superseded = now.blocks_evicted;
   for (std::size_t i = 0; i < kv::kEvictionCauses; ++i) {
     const auto cause = kv::cause_name(static_cast<kv::EvictionCause>(i));
@@ -83,7 +83,7 @@ void write_requests(Exposition& page, const engine::Snapshot& now) {
 }
 
 void write_steps(Exposition& page, const Readings& readings) {
-  page.begin(Kind::kHistogram, "pagoda:step_seconds", "Where a step's time goes.");
+  page.begin(Kind::kHistogram, "pagoda:step_seconds", "Time of a step by phase.");
   for (std::size_t i = 0; i < engine::kStepPhaseCount; ++i) {
     const auto phase = engine::step_phase_name(static_cast<engine::StepPhase>(i));
     page.sample(readings.distributions.phase_s[i].read(), {{"phase", phase}});

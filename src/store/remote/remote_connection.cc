@@ -88,7 +88,7 @@ Status RemoteConnection::hand_out() {
     ASSIGN_OR_RETURN(std::optional<Reply> reply, protocol_->next());
     if (!reply) return ok_status();
     if (expected_.empty()) {
-      return Error{ErrorCode::kCorrupt, "the server answers what was not asked"};
+      return Error{ErrorCode::kCorrupt, "the server sent a reply that no request asked for"};
     }
     const Expected next = std::move(expected_.front());
     expected_.pop_front();

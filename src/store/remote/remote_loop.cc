@@ -137,7 +137,7 @@ Status RemoteLoop::handshake(RemoteConnection& connection, std::int64_t deadline
     if (!moved.ok()) return moved;
     if (connection.commands_in_flight() == 0) return ok_status();
     if (now_ns() >= deadline_ns || mailbox_.is_stopping()) {
-      return Error{ErrorCode::kIo, "no answer to a greeting in time"};
+      return Error{ErrorCode::kIo, "no reply to the handshake in time"};
     }
     mailbox_.notify_if_due();
     wait(connection.descriptor(), connection.events(), deadline_ns);
@@ -148,7 +148,7 @@ std::string RemoteLoop::serve(RemoteConnection& connection) {
   while (!mailbox_.is_stopping()) {
     take_inbox(mailbox_.take());
     pipeline_.expire();
-    if (pipeline_.is_stalled()) return "no answer in time, several times in a row";
+    if (pipeline_.is_stalled()) return "no reply in time, several times in a row";
     pipeline_.launch(connection);
     const Status moved = connection.move();
     mailbox_.notify_if_due();
