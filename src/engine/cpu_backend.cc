@@ -109,7 +109,7 @@ Status CpuBackend::fit_context(const CpuBackendOptions& options) {
 }
 
 void CpuBackend::use_tiers(const TierOptions& tiers) {
-  ASSERT(cache_->hashes_blocks(), "tiers know pages by name");
+  ASSERT(cache_->hashes().enabled(), "tiers know pages by name");
   core_options_.tiers = tiers;
   core_options_.tiers.page_at = [this](kv::BlockId block) {
     return std::span(pages_->page(block), pages_->layout().page_bytes());

@@ -48,7 +48,7 @@ class GpuBackend final : public Backend {
                        kv::memory::format_name(decoder_->page_layout()));
   }
   void use_tiers(const TierOptions& tiers) override {
-    ASSERT(cache_->hashes_blocks(), "tiers know pages by name");
+    ASSERT(cache_->hashes().enabled(), "tiers know pages by name");
     core_options_.tiers = tiers;
     const std::uint64_t page_bytes = decoder_->page_layout().page_bytes();
     core_options_.tiers.page_at = [this, page_bytes](kv::BlockId block) {

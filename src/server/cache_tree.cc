@@ -92,7 +92,7 @@ void TreeBoard::Shared::draw(engine::Engine& engine, const kv::Cache& cache) {
   }
   try {
     const auto drawing = std::make_shared<Drawing>();
-    drawing->picture = cache.snapshot(kNodesMax);
+    drawing->picture = kv::take_snapshot(cache, kNodesMax);
     drawing->askers = askers;
     const std::lock_guard lock(mutex);
     if (workers == nullptr) return;

@@ -96,7 +96,7 @@ class PageWriter {
   bool write(WriteTarget& target, const Wanted& wanted);
   bool is_held_for_stores(kv::BlockId block, bool was_idle) const;
   kv::PageLabel label_of(kv::NodeId node, std::uint32_t group) const;
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
+  std::uint32_t groups() const { return cache_.tree().groups(); }
   std::size_t index_of(const WriteTarget& target) const {
     return static_cast<std::size_t>(&target - targets_.data());
   }
