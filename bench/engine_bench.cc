@@ -92,7 +92,8 @@ void bench_traffic(benchmark::State& state) {
   for (auto _ : state) step();
   state.counters["requests_a_step"] =
       benchmark::Counter(static_cast<double>(number - before), benchmark::Counter::kAvgIterations);
-  state.counters["hit_rate"] = cache.curve().blocks > 0 ? cache.curve().own()->same.value_or(0) : 0;
+  const kv::CurveStats curve = cache.curve().stats();
+  state.counters["hit_rate"] = curve.blocks > 0 ? curve.own()->same.value_or(0) : 0;
 }
 BENCHMARK(bench_traffic)
     ->Name("traffic/blocks/curve")

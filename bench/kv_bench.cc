@@ -197,7 +197,7 @@ void bench_snapshot_part(benchmark::State& state) {
     read_all(ring);
     if (cursor.ended) cursor = {};
     state.ResumeTiming();
-    full.cache.emit_snapshot(cursor, kNodes);
+    full.cache.events().emit_snapshot(cursor, kNodes);
   }
   set_per_item(state, "s/block", kNodes);
 }
@@ -239,7 +239,8 @@ void bench_explain(benchmark::State& state, Asked asked) {
   std::size_t at = 0;
   for (auto _ : state) {
     const std::vector<TokenId>& prompt = prompts[at++ % prompts.size()];
-    benchmark::DoNotOptimize(full.cache.explain(full.scope, prompt));
+    benchmark::DoNotOptimize(
+        full.cache.explain(full.scope, prompt, full.cache.match(full.scope, prompt)));
   }
 }
 

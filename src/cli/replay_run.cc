@@ -51,7 +51,7 @@ HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t uniqu
     if (on_progress) on_progress(counts.blocks);
     next_report = counts.blocks + kProgressTouches;
   }
-  if (run.curve != nullptr) *run.curve = cache.curve();
+  if (run.curve != nullptr) *run.curve = cache.curve().stats();
   return counts;
 }
 

@@ -28,13 +28,12 @@ Result<std::unique_ptr<ServedEvents>> ServedEvents::open(const std::string& conf
 }
 
 void ServedEvents::start(engine::Engine& engine, const kv::Cache& cache) {
-  const auto reaches = cache.group_specs();
   // The cursor belongs to the engine's thread, which may look at it after the publisher has ended.
   const auto cursor = std::make_shared<kv::SnapshotCursor>();
-  publisher_->start({reaches.begin(), reaches.end()}, [&engine, cursor](bool first) {
+  publisher_->start(cache.options().groups, [&engine, cursor](bool first) {
     engine.post([cursor, first](kv::Cache& owned) {
       if (first) *cursor = {};
-      owned.emit_snapshot(*cursor, kSnapshotPartNodes);
+      owned.events().emit_snapshot(*cursor, kSnapshotPartNodes);
     });
   });
 }

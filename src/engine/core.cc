@@ -20,8 +20,8 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
   const std::size_t sequences = options.scheduler.sequences_max;
   rows_.reserve(sequences);
   samples_.reserve(sequences);
-  tables_.reserve(sequences * cache.group_specs().size());
-  if (!options.tiers.stores.empty() && cache.shares()) {
+  tables_.reserve(sequences * cache.options().groups.size());
+  if (!options.tiers.stores.empty() && cache.options().share) {
     tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
   }
 }
@@ -263,7 +263,7 @@ void Core::assemble(const sched::Step& step) {
   scores_.clear();
   tables_.clear();
   // Launches point into tables_ while the tables are gathered, so that the vector must not grow.
-  tables_.reserve(step.chunks.size() * cache_.group_specs().size());
+  tables_.reserve(step.chunks.size() * cache_.options().groups.size());
   row_count_ = 0;
   for (const sched::ScheduledChunk& rows : step.chunks) assemble_rows(rows);
 }
@@ -271,7 +271,7 @@ void Core::assemble(const sched::Step& step) {
 void Core::assemble_rows(const sched::ScheduledChunk& planned) {
   OpenSequence& seq = static_cast<OpenSequence&>(*planned.task);
   const std::size_t first_table = tables_.size();
-  const std::size_t groups = cache_.group_specs().size();
+  const std::size_t groups = cache_.options().groups.size();
   for (std::uint32_t group = 0; group < groups; ++group) {
     tables_.push_back(seq.sequence->table(group).data());
   }

@@ -107,7 +107,7 @@ std::uint64_t PagedBackend::kv_tokens() const {
 }
 
 void PagedBackend::use_tiers(const TierOptions& tiers) {
-  ASSERT(cache_->hashes_blocks(), "tiers know pages by their hashes");
+  ASSERT(cache_->hashes().enabled(), "tiers know pages by their hashes");
   core_options_.tiers = tiers;
   core_options_.tiers.page_at = [this](kv::BlockId block) { return page(block); };
 }

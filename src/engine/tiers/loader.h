@@ -91,8 +91,17 @@ class Loader {
   const Load* bringing_the_same(const Load& load) const;
   kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t group) const;
   kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
-  std::uint64_t block_tokens() const { return cache_.block_tokens(); }
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
+  std::uint64_t block_tokens() const { return cache_.options().block_tokens; }
+  kv::Match match_blocks(const Load& load) const {
+    return cache_.match(*load.task->scope, load.task->tokens, kv::MatchEnd::kWholeBlock);
+  }
+  // How many pages it takes to load the blocks from `first` to `end`.
+  std::uint64_t pages_to_load(std::uint64_t first, std::uint64_t end) const {
+    const kv::CacheOptions& options = cache_.options();
+    return kv::memory::pages_to_load(options.groups, options.block_tokens, first,
+                                     end * options.block_tokens);
+  }
+  std::uint32_t groups() const { return cache_.tree().groups(); }
 
   // Reading (loader_reads.cc)
   void advance(Load& load, std::int64_t now_ns);

@@ -1,12 +1,11 @@
-// How much of a prompt is there: the walk down the tree.
-#include <algorithm>
+#include "kv/prefix/prefix_lookup.h"
 
-#include "kv/cache.h"
+#include <algorithm>
 
 namespace pagoda::kv {
 namespace {
 
-// For each group, since which block without a gap the nodes seen so far have what is asked for.
+// For each group, the block since which all nodes seen so far have a page.
 class Runs {
  public:
   Runs(std::span<const memory::AttentionSpec> groups, std::uint32_t block_tokens)
@@ -39,17 +38,18 @@ class Runs {
 
 }  // namespace
 
-// The child to follow from `parent`: of the class the block belongs to, unless the other class
-// that the lookup may see shares more. Blocks of other salts are never looked at.
-std::optional<PrefixTree::Found> Cache::child_to_follow(const LookupScope& lookup, NodeId parent,
-                                                        std::span<const TokenId> tokens,
-                                                        bool block_is_public,
-                                                        SearchWork& work) const {
-  if (tree_.region(parent) != kPublic || lookup.salt == kPublic) {
+// The walk follows the class that the block belongs to, unless the other class that the scope may
+// see shares more tokens.
+std::optional<PrefixTree::Found> PrefixLookup::child_to_follow(const LookupScope& scope,
+                                                               NodeId parent,
+                                                               std::span<const TokenId> tokens,
+                                                               bool block_is_public,
+                                                               SearchWork& work) const {
+  if (tree_.region(parent) != kPublic || scope.salt == kPublic) {
     return tree_.best_child(parent, tree_.region(parent), tokens, work);
   }
-  const SaltId first = block_is_public ? kPublic : lookup.salt;
-  const SaltId second = block_is_public ? lookup.salt : kPublic;
+  const SaltId first = block_is_public ? kPublic : scope.salt;
+  const SaltId second = block_is_public ? scope.salt : kPublic;
   const auto found = tree_.best_child(parent, first, tokens, work);
   if (found && found->tokens_shared == tokens.size()) return found;
   const auto other = tree_.best_child(parent, second, tokens, work);
@@ -57,36 +57,28 @@ std::optional<PrefixTree::Found> Cache::child_to_follow(const LookupScope& looku
   return found;
 }
 
-Match Cache::match(const CacheScope& scope, std::span<const TokenId> prompt) const {
-  return match_as({scope.root(), scope.salt(), scope.public_tokens}, prompt);
-}
-
-Match Cache::match_blocks(const CacheScope& scope, std::span<const TokenId> prompt) const {
-  return match_as({scope.root(), scope.salt(), scope.public_tokens}, prompt, true);
-}
-
-Match Cache::match_as(const LookupScope& lookup, std::span<const TokenId> prompt,
-                      bool whole_blocks_only) const {
+Match PrefixLookup::match(const LookupScope& scope, std::span<const TokenId> prompt,
+                          MatchEnd end) const {
   Match match;
   if (prompt.empty()) return match;
-  const std::uint64_t block_tokens = options_.block_tokens;
+  const std::uint64_t block_tokens = tree_.block_tokens();
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
-  Runs runs(options_.groups, options_.block_tokens);
+  Runs runs(groups_, tree_.block_tokens());
   std::uint64_t blocks_served = 0;
-  NodeId at = lookup.root;
+  NodeId at = scope.root;
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
     const auto next =
         wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
     const auto found =
-        child_to_follow(lookup, at, next, lookup.is_public(done + block_tokens), match.work);
+        child_to_follow(scope, at, next, scope.is_public(done + block_tokens), match.work);
     if (!found) break;
     const NodeId node = found->node;
     runs.add([&](std::uint32_t group) { return tree_.page(node, group).has_value(); });
     const std::uint64_t tokens = done + found->tokens_shared;
     if (found->tokens_shared < block_tokens) {
-      // Inside a block: its rows are copied. Every group has its page, for even the shortest window
-      // begins in the block that a match ends in.
-      if (!whole_blocks_only && runs.serve(tokens)) {
+      // The match ends inside a block, whose rows are copied. Every group has its page, for even
+      // the shortest window begins in the block that a match ends in.
+      if (end == MatchEnd::kAnywhere && runs.serve(tokens)) {
         match.tokens = tokens;
         match.partial = node;
         match.partial_tokens = found->tokens_shared;
@@ -103,6 +95,23 @@ Match Cache::match_as(const LookupScope& lookup, std::span<const TokenId> prompt
   }
   match.nodes.resize(blocks_served, NodeId());
   return match;
+}
+
+PrefixPath PrefixLookup::path(const LookupScope& scope, std::span<const TokenId> prompt) const {
+  const std::uint64_t block_tokens = tree_.block_tokens();
+  PrefixPath path = {.end = scope.root, .nodes = {}};
+  SearchWork work;
+  for (std::uint64_t done = 0; done + 1 < prompt.size(); done += block_tokens) {
+    const auto next = prompt.subspan(done, std::min(block_tokens, prompt.size() - 1 - done));
+    const auto found =
+        child_to_follow(scope, path.end, next, scope.is_public(done + block_tokens), work);
+    if (!found) break;
+    path.nodes.push_back(found->node);
+    path.tokens = done + found->tokens_shared;
+    if (found->tokens_shared < block_tokens) break;
+    path.end = found->node;
+  }
+  return path;
 }
 
 }  // namespace pagoda::kv

@@ -1,4 +1,4 @@
-#include "kv/quota_queues.h"
+#include "kv/evict/quota_queues.h"
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// Accounts (ids.h) that have more blocks than their quota, and which of their blocks goes first.
+// Knows the accounts (ids.h) that have more blocks than their quota, and which of their blocks is
+// evicted first (README: E7).
 //
 // While an account is over, its evictable blocks are what is evicted, those used longest ago first,
 // whatever the policy; of several the one that has been over for longest. At most one account for
@@ -25,10 +26,10 @@ class QuotaQueues {
     std::uint64_t blocks_public = 0;
   };
 
-  // The heaps must outlive it.
+  // The heaps must outlive the queues.
   QuotaQueues(const Options& options, LinkedHeaps& heaps) : options_(options), heaps_(heaps) {}
 
-  // Memory for accounts of so many numbers: what follows takes none.
+  // Takes memory for accounts of so many numbers: later calls take none.
   void fit(std::size_t accounts);
   // The account has so many blocks now.
   void note_charge(AccountId account, std::uint64_t blocks);
@@ -42,7 +43,7 @@ class QuotaQueues {
   void push(AccountId account, BlockId block, Tick last_use);
   void erase(AccountId account, BlockId block);
 
-  // The block to be evicted next because its account is over, taken out.
+  // Takes out the block to be evicted next because its account is over.
   // last_use(BlockId) and judge(BlockId) as in EvictionQueue.
   template <class LastUse, class Judge>
   std::optional<BlockId> pop(LastUse&& last_use, Judge&& judge) {
@@ -61,7 +62,7 @@ class QuotaQueues {
     return std::nullopt;
   }
 
-  // `blocks(account)`: what it is charged with. Linear.
+  // `blocks(account)` is the number that the account is charged with. Linear.
   template <class Blocks>
   void check(Blocks&& blocks) const {
     for (std::uint32_t i = 0; i < accounts_.size(); ++i) {
