@@ -84,7 +84,7 @@ class Reach {
       const int line = first_line == 0 ? include.line : first_line;
       const std::string longer = chain + " -> " + include.path;
       if (is_host_library(include.path)) findings_.push_back({line, longer});
-      for (const std::string_view root : {"src/", "tests/", "bench/"}) {
+      for (const std::string_view root : {"src/", "tests/", "microbench/"}) {
         const auto found = sources_.find(std::string(root) + include.path);
         if (!include.quoted || found == sources_.end()) continue;
         if (seen_.insert(found->first).second) follow(found->second, line, longer);
@@ -123,7 +123,7 @@ std::vector<Include> list_includes(const SourceText& source) {
 
 Findings wrong_arrows(const SourceText& source) {
   const std::string_view path = source.path;
-  for (const std::string_view free : {"tests/", "bench/", "docs/examples/"}) {
+  for (const std::string_view free : {"tests/", "microbench/", "docs/examples/"}) {
     if (path.starts_with(free)) return {};
   }
   const Arrows* const row = path.starts_with("src/") ? arrows_of(path.substr(4)) : nullptr;
