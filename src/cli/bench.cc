@@ -1,5 +1,5 @@
 // pagoda bench: what the cache and its scheduler buy, measured on this machine.
-#include "cli/bench.h"
+#include "bench/benchmarks.h"
 
 #include "cli/commands.h"
 
@@ -12,18 +12,18 @@ void add_bench_command(CLI::App& app, const std::string& command_line, int& exit
   command->footer(
       "Each benchmark has its own --help: pagoda bench cache --help\n"
       "Tables go to stdout with their machine and command; progress goes to stderr.");
-  const BenchCommand bench = {*command, command_line, exit_status};
-  add_bench_cache(bench);
-  add_bench_prefix(bench);
-  add_bench_batch(bench);
-  add_bench_depth(bench);
-  add_bench_chunked(bench);
-  add_bench_paging(bench);
-  add_bench_peer(bench);
-  add_bench_gpu(bench);
-  add_bench_kernels(bench);
-  add_bench_perplexity(bench);
-  add_bench_tiers(bench);
+  const bench::BenchCommand bench = {*command, command_line, exit_status};
+  bench::add_bench_cache(bench);
+  bench::add_bench_prefix(bench);
+  bench::add_bench_batch(bench);
+  bench::add_bench_depth(bench);
+  bench::add_bench_chunked(bench);
+  bench::add_bench_paging(bench);
+  bench::add_bench_peer(bench);
+  bench::add_bench_gpu(bench);
+  bench::add_bench_kernels(bench);
+  bench::add_bench_perplexity(bench);
+  bench::add_bench_tiers(bench);
   add_bench_serve(bench);
 }
 

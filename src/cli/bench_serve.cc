@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/bench.h"
+#include "bench/benchmarks.h"
 #include "cli/bench_serve_options.h"
-#include "cli/load/probe.h"
-#include "cli/load/report.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
 #include "kernels/select.h"
+#include "loadgen/probe.h"
+#include "loadgen/report.h"
+#include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
 namespace {
@@ -20,14 +20,14 @@ constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
 constexpr double kMilli = 1e-3;
 constexpr std::uint32_t kIdsMax = 1u << 31;
 
-Result<load::Lengths> lengths(const std::string& text, const char* argument,
-                              const load::Lengths& otherwise) {
+Result<loadgen::Lengths> lengths(const std::string& text, const char* argument,
+                                 const loadgen::Lengths& otherwise) {
   if (text.empty()) return otherwise;
-  return load::Lengths::parse(text, argument);
+  return loadgen::Lengths::parse(text, argument);
 }
 
-Result<load::IdRange> read_ids(const std::string& text) {
-  load::IdRange ids;
+Result<loadgen::IdRange> read_ids(const std::string& text) {
+  loadgen::IdRange ids;
   int read = 0;
   if (std::sscanf(text.c_str(), "%u-%u%n", &ids.first, &ids.last, &read) == 2 &&
       static_cast<std::size_t>(read) == text.size() && ids.first <= ids.last &&
@@ -40,49 +40,50 @@ Result<load::IdRange> read_ids(const std::string& text) {
                            text)};
 }
 
-Result<std::unique_ptr<load::Workload>> read_trace_workload(const ServeLoadOptions& options,
-                                                            const load::WorkloadOptions& shared) {
+Result<std::unique_ptr<loadgen::Workload>> read_trace_workload(
+    const ServeLoadOptions& options, const loadgen::WorkloadOptions& shared) {
   if (options.trace.empty()) {
     return Error{ErrorCode::kInvalidArgument, "--workload trace needs --trace FILE"};
   }
-  ASSIGN_OR_RETURN(Trace trace, read_trace(options.trace, {}));
+  ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(options.trace, {}));
   if (trace.lines_malformed > 0) {
     print_warning(
         fmt::format("{}: {} lines are no requests", options.trace, trace.lines_malformed));
   }
-  return load::make_workload(shared, load::TraceReplay{.trace = std::move(trace),
-                                                       .speed = options.speed,
-                                                       .block_tokens = options.block_tokens,
-                                                       .scale = options.length_scale});
+  return loadgen::make_workload(shared, loadgen::TraceReplay{.trace = std::move(trace),
+                                                             .speed = options.speed,
+                                                             .block_tokens = options.block_tokens,
+                                                             .scale = options.length_scale});
 }
 
-Result<std::unique_ptr<load::Workload>> make_workload(const ServeLoadOptions& options) {
+Result<std::unique_ptr<loadgen::Workload>> make_workload(const ServeLoadOptions& options) {
   const bool long_text = options.workload == WorkloadKind::kRandom;
   const bool sharegpt = options.workload == WorkloadKind::kShareGpt;
   const std::uint32_t usual = long_text ? 128 : 32;
   ASSIGN_OR_RETURN(
-      const load::Lengths input,
+      const loadgen::Lengths input,
       lengths(options.input_tokens, "--input-tokens",
-              sharegpt ? load::sharegpt_inputs() : load::Lengths::between(usual, usual)));
-  ASSIGN_OR_RETURN(const load::Lengths output,
-                   lengths(options.output_tokens, "--output-tokens",
-                           sharegpt ? load::sharegpt_outputs() : load::Lengths::between(64, 64)));
-  const load::WorkloadOptions shared = {.arrivals = {.kind = options.arrivals,
-                                                     .rate = options.rate,
-                                                     .burst = options.burst,
-                                                     .seed = options.seed},
-                                        .count = options.requests,
-                                        .seed = options.seed};
+              sharegpt ? loadgen::sharegpt_inputs() : loadgen::Lengths::between(usual, usual)));
+  ASSIGN_OR_RETURN(
+      const loadgen::Lengths output,
+      lengths(options.output_tokens, "--output-tokens",
+              sharegpt ? loadgen::sharegpt_outputs() : loadgen::Lengths::between(64, 64)));
+  const loadgen::WorkloadOptions shared = {.arrivals = {.kind = options.arrivals,
+                                                        .rate = options.rate,
+                                                        .burst = options.burst,
+                                                        .seed = options.seed},
+                                           .count = options.requests,
+                                           .seed = options.seed};
   switch (options.workload) {
     case WorkloadKind::kRandom:
     case WorkloadKind::kShareGpt:
-      return load::make_workload(shared, load::RandomText{input, output});
+      return loadgen::make_workload(shared, loadgen::RandomText{input, output});
     case WorkloadKind::kPrefix:
-      return load::make_workload(
-          shared, load::SharedPrefixes{options.prefixes, options.prefix_tokens, input, output});
+      return loadgen::make_workload(
+          shared, loadgen::SharedPrefixes{options.prefixes, options.prefix_tokens, input, output});
     case WorkloadKind::kConversation:
-      return load::make_workload(
-          shared, load::Conversations{options.turns, options.think_s, input, output});
+      return loadgen::make_workload(
+          shared, loadgen::Conversations{options.turns, options.think_s, input, output});
     case WorkloadKind::kTrace:
       return read_trace_workload(options, shared);
     case WorkloadKind::kFixed:
@@ -91,46 +92,46 @@ Result<std::unique_ptr<load::Workload>> make_workload(const ServeLoadOptions& op
   if (options.prompt.empty()) {
     return Error{ErrorCode::kInvalidArgument, "--workload fixed needs --prompt TEXT"};
   }
-  return load::make_workload(shared, load::FixedPrompt{options.prompt, output.draw(0, 0, 0)});
+  return loadgen::make_workload(shared, loadgen::FixedPrompt{options.prompt, output.draw(0, 0, 0)});
 }
 
-Result<load::CompletionForm> make_form(const ServeLoadOptions& options,
-                                       const load::Target& target) {
-  load::CompletionForm form = {.chat = options.chat,
-                               .stream = options.stream,
-                               .ignore_eos = options.ignore_eos,
-                               .temperature = options.temperature,
-                               .model = options.model};
+Result<loadgen::CompletionForm> make_form(const ServeLoadOptions& options,
+                                          const loadgen::Target& target) {
+  loadgen::CompletionForm form = {.chat = options.chat,
+                                  .stream = options.stream,
+                                  .ignore_eos = options.ignore_eos,
+                                  .temperature = options.temperature,
+                                  .model = options.model};
   ASSIGN_OR_RETURN(form.ids, read_ids(options.token_ids));
   if (form.model.empty()) {
-    ASSIGN_OR_RETURN(form.model, load::first_model(target));
+    ASSIGN_OR_RETURN(form.model, loadgen::first_model(target));
   }
   const bool speaks =
       options.workload == WorkloadKind::kConversation || options.workload == WorkloadKind::kFixed;
   if (options.chat) {
-    form.prompts = load::PromptForm::kMessages;
+    form.prompts = loadgen::PromptForm::kMessages;
   } else if (options.prompts == PromptChoice::kIds ||
              (options.prompts == PromptChoice::kAuto && !speaks &&
-              load::takes_ids(target, form.model, form.ids))) {
-    form.prompts = load::PromptForm::kIds;
+              loadgen::takes_ids(target, form.model, form.ids))) {
+    form.prompts = loadgen::PromptForm::kIds;
   }
   return form;
 }
 
-const char* prompts_name(load::PromptForm form) {
+const char* prompts_name(loadgen::PromptForm form) {
   switch (form) {
-    case load::PromptForm::kIds:
+    case loadgen::PromptForm::kIds:
       return "token ids";
-    case load::PromptForm::kWords:
+    case loadgen::PromptForm::kWords:
       return "words";
-    case load::PromptForm::kMessages:
+    case loadgen::PromptForm::kMessages:
       return "messages";
   }
   return "";
 }
 
-void add_settings(BenchReport& report, const ServeLoadOptions& options,
-                  const load::CompletionForm& form) {
+void add_settings(terminal::BenchReport& report, const ServeLoadOptions& options,
+                  const loadgen::CompletionForm& form) {
   report.add_setting("url", options.url);
   report.add_setting("model", form.model);
   report.add_setting("workload", workload_name(options.workload));
@@ -153,26 +154,26 @@ std::uint64_t whole_seconds(double seconds) {
   return static_cast<std::uint64_t>(std::ceil(seconds));
 }
 
-Result<BenchReport> bench_serve(const ServeLoadOptions& options, const Interrupt& interrupt,
-                                bool& answered) {
-  ASSIGN_OR_RETURN(load::Target target, load::parse_target(options.url, "--url"));
+Result<terminal::BenchReport> bench_serve(const ServeLoadOptions& options,
+                                          const terminal::Interrupt& interrupt, bool& answered) {
+  ASSIGN_OR_RETURN(loadgen::Target target, loadgen::parse_target(options.url, "--url"));
   target.api_key = options.api_key;
   target.verify = !options.insecure;
-  ASSIGN_OR_RETURN(const std::unique_ptr<load::Workload> workload, make_workload(options));
-  ASSIGN_OR_RETURN(const load::CompletionForm form, make_form(options, target));
+  ASSIGN_OR_RETURN(const std::unique_ptr<loadgen::Workload> workload, make_workload(options));
+  ASSIGN_OR_RETURN(const loadgen::CompletionForm form, make_form(options, target));
   const bool has_times = options.rate > 0 || options.workload == WorkloadKind::kTrace;
-  const load::LoadOptions sending = {.concurrency_max = options.concurrency,
-                                     .closed_loop = !has_times && options.concurrency > 0,
-                                     .duration_s = options.duration_s,
-                                     .timeout_s = options.timeout_s};
-  const load::Slo slo = {
+  const loadgen::LoadOptions sending = {.concurrency_max = options.concurrency,
+                                        .closed_loop = !has_times && options.concurrency > 0,
+                                        .duration_s = options.duration_s,
+                                        .timeout_s = options.timeout_s};
+  const loadgen::Slo slo = {
       .ttft_s =
           options.slo_ttft_ms > 0 ? std::optional(options.slo_ttft_ms * kMilli) : std::nullopt,
       .itl_s = options.slo_itl_ms > 0 ? std::optional(options.slo_itl_ms * kMilli) : std::nullopt};
   const SteadyClock clock;
   const bool timed = options.duration_s > 0;
-  ProgressBar progress("load", timed ? "s" : "requests", clock);
-  const load::LoadEvents events = {
+  terminal::ProgressBar progress("load", timed ? "s" : "requests", clock);
+  const loadgen::LoadEvents events = {
       .stopped = [&] { return interrupt.requested(); },
       .on_progress =
           [&](std::uint64_t ended, double seconds) {
@@ -183,31 +184,31 @@ Result<BenchReport> bench_serve(const ServeLoadOptions& options, const Interrupt
               progress.show(ended, workload->count());
             }
           }};
-  ASSIGN_OR_RETURN(const load::LoadResult result,
-                   load::run_load(target, form, *workload, sending, events, clock));
+  ASSIGN_OR_RETURN(const loadgen::LoadResult result,
+                   loadgen::run_load(target, form, *workload, sending, events, clock));
   progress.clear();
-  const load::Summary summary = load::summarise(result, slo);
+  const loadgen::Summary summary = loadgen::summarise(result, slo);
   answered = summary.ttft_scheduled.count > 0;
-  BenchReport report =
-      load::report_load(result, summary, slo, has_times && options.concurrency == 0);
+  terminal::BenchReport report =
+      loadgen::report_load(result, summary, slo, has_times && options.concurrency == 0);
   add_settings(report, options, form);
   return report;
 }
 
-int run_serve_load(const BenchCommand& bench, const ServeLoadOptions& options) {
+int run_serve_load(const bench::BenchCommand& bench, const ServeLoadOptions& options) {
   const Result<const kernels::KernelSet*> kernels = kernels::select_set();
   if (!kernels.ok()) {
     print_error(kernels.error().message);
     return 1;
   }
-  const Interrupt interrupt;
+  const terminal::Interrupt interrupt;
   bool answered = false;
-  const Result<BenchReport> report = bench_serve(options, interrupt, answered);
+  const Result<terminal::BenchReport> report = bench_serve(options, interrupt, answered);
   if (!report.ok()) {
     print_error(report.error().message);
     return report.error().code == ErrorCode::kInvalidArgument ? 2 : 1;
   }
-  const BenchMachine machine = describe_machine(*kernels.value());
+  const terminal::BenchMachine machine = terminal::describe_machine(*kernels.value());
   fmt::print("{}", options.json ? report.value().json(machine, bench.command_line).dump(2) + "\n"
                                 : report.value().text(machine, bench.command_line));
   std::fflush(stdout);
@@ -228,7 +229,7 @@ constexpr const char* kExamples =
 
 }  // namespace
 
-void add_bench_serve(const BenchCommand& bench) {
+void add_bench_serve(const bench::BenchCommand& bench) {
   CLI::App* const command =
       bench.app.add_subcommand("serve", "load on a running OpenAI-compatible server");
   const auto options = std::make_shared<ServeLoadOptions>();

@@ -74,10 +74,10 @@ void add_workload_options(CLI::App& command, ServeLoadOptions& options) {
 }
 
 void add_sending_options(CLI::App& command, ServeLoadOptions& options) {
-  const std::map<std::string, load::ArrivalKind> arrivals = {
-      {"poisson", load::ArrivalKind::kPoisson},
-      {"constant", load::ArrivalKind::kConstant},
-      {"burst", load::ArrivalKind::kBurst}};
+  const std::map<std::string, loadgen::ArrivalKind> arrivals = {
+      {"poisson", loadgen::ArrivalKind::kPoisson},
+      {"constant", loadgen::ArrivalKind::kConstant},
+      {"burst", loadgen::ArrivalKind::kBurst}};
   command
       .add_option("--rate", options.rate,
                   "requests (or users) a second, sent whether or not the server keeps up (default "

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/load/arrivals.h"
+#include "loadgen/arrivals.h"
 
 namespace pagoda::cli {
 
@@ -38,7 +38,7 @@ struct ServeLoadOptions {
   double length_scale = 1;
   std::string prompt;
 
-  load::ArrivalKind arrivals = load::ArrivalKind::kPoisson;
+  loadgen::ArrivalKind arrivals = loadgen::ArrivalKind::kPoisson;
   double rate = 0;
   std::uint32_t burst = 10;
   std::uint32_t concurrency = 0;

@@ -5,19 +5,19 @@
 #include <iostream>
 #include <memory>
 
+#include "app/loaded_model.h"
 #include "base/thread_pool.h"
 #include "cli/chat_model.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/kv_eviction.h"
-#include "cli/loaded_model.h"
 #include "cli/options.h"
+#include "terminal/interrupt.h"
 
 namespace pagoda::cli {
 namespace {
 
 struct ChatOptions {
-  LocalChatOptions local = {.model = default_model_path(), .chat_template = {}, .device = {}};
+  LocalChatOptions local = {.model = app::default_model_path(), .chat_template = {}, .device = {}};
   std::string url;
   std::string served_model;
   ServerAccess access;
@@ -63,7 +63,7 @@ class ChatSession {
   // One question. The exchange is part of the conversation only when it went well.
   Status ask(const std::string& question) {
     messages_.push_back({{"role", "user"}, {"content", question}});
-    const Interrupt interrupt;
+    const terminal::Interrupt interrupt;
     const auto show = [](std::string_view piece) {
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
@@ -157,7 +157,7 @@ void add_chat_command(CLI::App& app, int& exit_status) {
                    "context in tokens (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   add_kv_eviction_option(*command, options->local.kv_eviction);
-  add_device_options(*command, options->local.device);
+  app::add_device_options(*command, options->local.device);
   command->footer(kExamples);
   command->callback([options, &exit_status] {
     const Result<int> outcome = chat(*options);

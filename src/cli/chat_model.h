@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "app/device_choice.h"
 #include "base/result.h"
-#include "cli/device_choice.h"
 #include "cli/server_access.h"
 #include "kv/evict/policy.h"
 #include "text/chat_template.h"
@@ -50,7 +50,7 @@ struct LocalChatOptions {
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
-  DeviceOptions device;
+  app::DeviceOptions device;
 };
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options);

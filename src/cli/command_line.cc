@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
-#include "cli/version.h"
+#include "terminal/version.h"
 
 namespace pagoda::cli {
 namespace {
@@ -97,7 +97,7 @@ std::string line_of(const std::vector<std::string>& words) {
 
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app("Pagoda: an LLM inference server built around its KV cache", "pagoda");
-  app.set_version_flag("--version", fmt::format("pagoda {}", kVersion));
+  app.set_version_flag("--version", fmt::format("pagoda {}", terminal::kVersion));
   app.require_subcommand(1);
   app.footer("Each command has its own --help with examples: pagoda run --help");
 

@@ -10,10 +10,10 @@
 #include "base/file_bytes.h"
 #include "base/result.h"
 #include "cli/commands.h"
-#include "cli/http_json.h"
 #include "cli/options.h"
-#include "cli/url.h"
 #include "gguf/printable.h"
+#include "net/http_json.h"
+#include "net/url.h"
 
 namespace pagoda::cli {
 namespace {
@@ -84,10 +84,10 @@ std::string explanation_text(const Json& why) {
 }
 
 Status explain(const ExplainOptions& options) {
-  ASSIGN_OR_RETURN(const Url url, parse_url(options.url, "URL"));
+  ASSIGN_OR_RETURN(const net::Url url, net::parse_url(options.url, "URL"));
   ASSIGN_OR_RETURN(const std::string body, read_body(options.file));
   try {
-    const Json told = post_json(url, options.access, "/cache/explain", body);
+    const Json told = net::post_json(url, options.access, "/cache/explain", body);
     if (options.json) {
       fmt::print("{}\n", told.dump(2));
       return ok_status();

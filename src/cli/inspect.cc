@@ -132,10 +132,10 @@ Json value_json(const gguf::MetadataValue& value) {
 }
 
 Result<KvInspection> inspect_kv(const gguf::File& file) {
-  ASSIGN_OR_RETURN(const KvModel model, read_kv_model(file));
-  ASSIGN_OR_RETURN(const KvSize size, kv_size({.groups = model.groups,
-                                               .format = *find_kv_format("fp16"),
-                                               .sequence_length = model.context_length}));
+  ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
+  ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = model.groups,
+                                                         .format = *find_kv_format("fp16"),
+                                                         .sequence_length = model.context_length}));
   return KvInspection{model.groups, model.context_length, size.per_token.stored, size.total.stored};
 }
 
@@ -144,7 +144,7 @@ std::string grouped_bytes(std::uint64_t bytes) {
                      format_byte_size(static_cast<double>(bytes)));
 }
 
-std::string layers_text(const KvLayers& group) {
+std::string layers_text(const app::KvLayers& group) {
   const std::string layers = fmt::format("{} layer{}", group.layers, group.layers == 1 ? "" : "s");
   const std::string window =
       group.window == 0 ? "" : fmt::format(", window of {} tokens", format_grouped(group.window));
@@ -179,7 +179,7 @@ std::string kv_text(const Inspection& inspection) {
   if (!inspection.kv) return fmt::format("KV cache: unknown: {}\n", inspection.kv_reason);
   const KvInspection& kv = *inspection.kv;
   std::string text = "KV cache of one sequence in fp16 or bf16:\n";
-  for (const KvLayers& group : kv.groups) text += line("shape", layers_text(group));
+  for (const app::KvLayers& group : kv.groups) text += line("shape", layers_text(group));
   text += line("per token", grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_token)));
   text += line("full context",
                fmt::format("{} for {} tokens",
@@ -202,7 +202,7 @@ Json kv_json(const Inspection& inspection) {
   if (!inspection.kv) return nullptr;
   const KvInspection& kv = *inspection.kv;
   Json layers = Json::array();
-  for (const KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
+  for (const app::KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
   return {{"element_bytes", 2},
           {"layers", std::move(layers)},
           {"context_length", kv.context_length},

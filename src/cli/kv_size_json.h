@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/kv_size.h"
+#include "app/kv_size.h"
 
 namespace pagoda::cli {
 
-nlohmann::ordered_json kv_layers_json(const KvLayers& group);
+nlohmann::ordered_json kv_layers_json(const app::KvLayers& group);
 
 }  // namespace pagoda::cli

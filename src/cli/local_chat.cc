@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <mutex>
 
+#include "app/loaded_model.h"
 #include "base/random.h"
 #include "cli/chat_model.h"
-#include "cli/loaded_model.h"
 #include "cli/options.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -65,7 +65,7 @@ std::string_view api_name(engine::FinishReason reason) {
 
 class LocalChat final : public ChatModel {
  public:
-  LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
+  LocalChat(std::unique_ptr<app::LoadedModel> model, text::ChatTemplate chat_template,
             std::unique_ptr<engine::Backend> backend)
       : model_(std::move(model)),
         template_(std::move(chat_template)),
@@ -134,7 +134,7 @@ class LocalChat final : public ChatModel {
     }
   }
 
-  std::unique_ptr<LoadedModel> model_;
+  std::unique_ptr<app::LoadedModel> model_;
   text::ChatTemplate template_;
   std::unique_ptr<engine::Backend> backend_;
   SteadyClock clock_;
@@ -145,7 +145,8 @@ class LocalChat final : public ChatModel {
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(options.model, *kernels));
+  ASSIGN_OR_RETURN(std::unique_ptr<app::LoadedModel> model,
+                   app::LoadedModel::load(options.model, *kernels));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
                    options.chat_template.empty()
@@ -159,9 +160,9 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();
   backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::Backend> backend,
-      create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   app::create_backend(options.device, model->config(), model->weights(), *kernels,
+                                       backend_options));
   return std::unique_ptr<ChatModel>(
       new LocalChat(std::move(model), std::move(chat_template), std::move(backend)));
 }

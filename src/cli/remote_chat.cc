@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "cli/chat_model.h"
-#include "cli/server_stream.h"
-#include "cli/sse_parser.h"
-#include "cli/url.h"
+#include "net/server_stream.h"
+#include "net/sse_parser.h"
+#include "net/url.h"
 
 namespace pagoda::cli {
 namespace {
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 class RemoteChat final : public ChatModel {
  public:
-  RemoteChat(Url url, std::string model, ServerAccess access)
+  RemoteChat(net::Url url, std::string model, ServerAccess access)
       : url_(std::move(url)), model_(std::move(model)), access_(std::move(access)) {}
 
   std::string name() const override {
@@ -67,7 +67,7 @@ class RemoteChat final : public ChatModel {
   Result<ChatReply> stream_completion(const text::ChatJson& messages, const ChatSampling& sampling,
                                       const std::function<void(std::string_view)>& on_text,
                                       const std::function<bool()>& stopped) const {
-    ServerStream stream(url_, access_);
+    net::ServerStream stream(url_, access_);
     const std::int64_t sent_ns = clock_.now_ns();
     http::write(stream, request_for(messages, sampling));
 
@@ -80,7 +80,7 @@ class RemoteChat final : public ChatModel {
       return refusal(parser.get());
     }
     ChatReply answer;
-    SseParser events;
+    net::SseParser events;
     while (!parser.is_done()) {
       if (stopped()) {  // closing the connection cancels the request
         answer.finish_reason = "cancelled";
@@ -132,7 +132,7 @@ class RemoteChat final : public ChatModel {
       answer.cached_tokens = details.value("cached_tokens", std::uint64_t{0});
   }
 
-  Url url_;
+  net::Url url_;
   std::string model_;
   ServerAccess access_;
   SteadyClock clock_;
@@ -143,7 +143,7 @@ class RemoteChat final : public ChatModel {
 Result<std::unique_ptr<ChatModel>> open_remote_chat(const std::string& url,
                                                     const std::string& model,
                                                     const ServerAccess& access) {
-  ASSIGN_OR_RETURN(Url parsed, parse_url(url, "--url"));
+  ASSIGN_OR_RETURN(net::Url parsed, net::parse_url(url, "--url"));
   return std::unique_ptr<ChatModel>(new RemoteChat(std::move(parsed), model, access));
 }
 

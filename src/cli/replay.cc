@@ -16,15 +16,15 @@
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
-#include "cli/replay_belady.h"
-#include "cli/replay_capacity.h"
-#include "cli/replay_curve.h"
-#include "cli/replay_plot.h"
-#include "cli/replay_report.h"
-#include "cli/replay_run.h"
-#include "cli/replay_trace.h"
 #include "kv/evict/policy.h"
+#include "replay/belady.h"
+#include "replay/capacity.h"
+#include "replay/curve.h"
+#include "replay/plot.h"
+#include "replay/report.h"
+#include "replay/run.h"
+#include "replay/trace.h"
+#include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
 namespace {
@@ -60,7 +60,7 @@ struct ReplayFlags {
 // The flags, understood.
 struct Question {
   std::vector<const kv::EvictionPolicy*> policies;  // nullptr: Belady
-  std::vector<Capacity> capacities;
+  std::vector<replay::Capacity> capacities;
   std::uint64_t block_tokens = 512;
   bool curve = false;  // the live curve's as well
 };
@@ -118,55 +118,57 @@ Result<Question> understand(const ReplayFlags& flags) {
     }
     block_bytes = bytes.value() * question.block_tokens;
   }
-  ASSIGN_OR_RETURN(question.capacities, parse_capacities(flags.capacity, block_bytes));
+  ASSIGN_OR_RETURN(question.capacities, replay::parse_capacities(flags.capacity, block_bytes));
   return question;
 }
 
-Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const Clock& clock) {
-  std::vector<Trace> traces;
+Result<std::vector<replay::Trace>> read_traces(const std::vector<std::string>& paths,
+                                               const Clock& clock) {
+  std::vector<replay::Trace> traces;
   for (const std::string& path : paths) {
-    ProgressBar bar(fmt::format("reading {}", path), "bytes", clock);
-    const TraceEvents events = {
+    terminal::ProgressBar bar(fmt::format("reading {}", path), "bytes", clock);
+    const replay::TraceEvents events = {
         .on_malformed =
             [&](std::uint64_t line, const std::string& reason) {
               bar.clear();
               print_warning(fmt::format("{}:{}: {}: line skipped", path, line, reason));
             },
         .on_progress = [&](std::uint64_t done, std::uint64_t total) { bar.show(done, total); }};
-    ASSIGN_OR_RETURN(Trace trace, read_trace(path, events));
+    ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(path, events));
     traces.push_back(std::move(trace));
   }
   return traces;
 }
 
-PolicyCurve belady_curve(const TraceOracle& oracle, const Question& question,
-                         const std::vector<std::uint64_t>& capacity_blocks) {
-  PolicyCurve curve = {.policy = std::string(kBelady), .hits = {}};
+replay::PolicyCurve belady_curve(const replay::TraceOracle& oracle, const Question& question,
+                                 const std::vector<std::uint64_t>& capacity_blocks) {
+  replay::PolicyCurve curve = {.policy = std::string(kBelady), .hits = {}};
   for (const std::uint64_t blocks : capacity_blocks) {
     curve.hits.push_back(oracle.belady(blocks, question.block_tokens));
   }
   return curve;
 }
 
-TraceReport replay_trace(const Trace& trace, const Question& question, const Clock& clock) {
-  const TraceOracle oracle(trace);
-  TraceReport report = {.trace = trace.name,
-                        .requests = trace.requests.size(),
-                        .unique_blocks = oracle.unique_blocks(),
-                        .lines_malformed = trace.lines_malformed,
-                        .capacity_blocks = {},
-                        .curves = {},
-                        .beside = {},
-                        .sampled = {},
-                        .infinite = oracle.infinite(question.block_tokens)};
-  for (const Capacity& capacity : question.capacities) {
+replay::TraceReport replay_trace(const replay::Trace& trace, const Question& question,
+                                 const Clock& clock) {
+  const replay::TraceOracle oracle(trace);
+  replay::TraceReport report = {.trace = trace.name,
+                                .requests = trace.requests.size(),
+                                .unique_blocks = oracle.unique_blocks(),
+                                .lines_malformed = trace.lines_malformed,
+                                .capacity_blocks = {},
+                                .curves = {},
+                                .beside = {},
+                                .sampled = {},
+                                .infinite = oracle.infinite(question.block_tokens)};
+  for (const replay::Capacity& capacity : question.capacities) {
     report.capacity_blocks.push_back(capacity.blocks(report.unique_blocks));
   }
   if (question.curve) {
-    report.sampled =
-        sample_curve(trace, report.capacity_blocks, question.block_tokens, report.unique_blocks);
+    report.sampled = replay::sample_curve(trace, report.capacity_blocks, question.block_tokens,
+                                          report.unique_blocks);
   }
-  ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
+  terminal::ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
   const std::uint64_t touches_total =
       trace.touches() * question.policies.size() * question.capacities.size();
   std::uint64_t touches_before = 0;
@@ -178,13 +180,13 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
       touches_before += trace.touches() * question.capacities.size();
       continue;
     }
-    PolicyCurve curve = {.policy = std::string(policy->name), .hits = {}};
+    replay::PolicyCurve curve = {.policy = std::string(policy->name), .hits = {}};
     for (const std::uint64_t blocks : report.capacity_blocks) {
-      const CacheRun run = {policy, blocks, question.block_tokens, nullptr};
+      const replay::CacheRun run = {policy, blocks, question.block_tokens, nullptr};
       const std::int64_t start_ns = clock.now_ns();
-      curve.hits.push_back(run_cache(trace, run, report.unique_blocks, [&](std::uint64_t touches) {
-        bar.show(touches_before + touches, touches_total);
-      }));
+      curve.hits.push_back(replay::run_cache(
+          trace, run, report.unique_blocks,
+          [&](std::uint64_t touches) { bar.show(touches_before + touches, touches_total); }));
       curve.seconds += seconds_between(start_ns, clock.now_ns());
       touches_before += trace.touches();
     }
@@ -194,33 +196,33 @@ TraceReport replay_trace(const Trace& trace, const Question& question, const Clo
   return report;
 }
 
-PlotPanel panel_of(const TraceReport& report, const Question& question) {
-  PlotPanel panel = {.title = std::filesystem::path(report.trace).filename().string(),
-                     .ticks = {},
-                     .lines = {},
-                     .infinite_rate = report.infinite.blocks_hit_rate()};
+replay::PlotPanel panel_of(const replay::TraceReport& report, const Question& question) {
+  replay::PlotPanel panel = {.title = std::filesystem::path(report.trace).filename().string(),
+                             .ticks = {},
+                             .lines = {},
+                             .infinite_rate = report.infinite.blocks_hit_rate()};
   for (std::size_t c = 0; c < question.capacities.size(); ++c) {
     panel.ticks.push_back({report.capacity_blocks[c], question.capacities[c].text});
   }
-  const auto add_line = [&](const PolicyCurve& curve) {
-    PlotLine line = {.name = curve.policy, .points = {}};
+  const auto add_line = [&](const replay::PolicyCurve& curve) {
+    replay::PlotLine line = {.name = curve.policy, .points = {}};
     for (std::size_t c = 0; c < curve.hits.size(); ++c) {
       line.points.push_back({report.capacity_blocks[c], curve.hits[c].blocks_hit_rate()});
     }
     panel.lines.push_back(std::move(line));
   };
-  for (const PolicyCurve& curve : report.curves) add_line(curve);
+  for (const replay::PolicyCurve& curve : report.curves) add_line(curve);
   if (report.beside) add_line(*report.beside);
   return panel;
 }
 
-Status write_plot(const std::string& path, const std::vector<TraceReport>& reports,
+Status write_plot(const std::string& path, const std::vector<replay::TraceReport>& reports,
                   const Question& question) {
-  std::vector<PlotPanel> panels;
+  std::vector<replay::PlotPanel> panels;
   panels.reserve(reports.size());
-  for (const TraceReport& report : reports) panels.push_back(panel_of(report, question));
+  for (const replay::TraceReport& report : reports) panels.push_back(panel_of(report, question));
   std::ofstream stream(path, std::ios::binary);
-  stream << hit_rate_svg(panels);
+  stream << replay::hit_rate_svg(panels);
   stream.close();
   if (!stream) return Error{ErrorCode::kIo, fmt::format("--plot: cannot write '{}'", path)};
   return ok_status();
@@ -230,18 +232,19 @@ Status write_plot(const std::string& path, const std::vector<TraceReport>& repor
 Status replay(const ReplayFlags& flags) {
   ASSIGN_OR_RETURN(const Question question, understand(flags));
   const SteadyClock clock;
-  ASSIGN_OR_RETURN(const std::vector<Trace> traces, read_traces(flags.traces, clock));
-  std::vector<TraceReport> reports;
+  ASSIGN_OR_RETURN(const std::vector<replay::Trace> traces, read_traces(flags.traces, clock));
+  std::vector<replay::TraceReport> reports;
   std::uint64_t lines_malformed = 0;
   std::string text;
-  for (const Trace& trace : traces) {
+  for (const replay::Trace& trace : traces) {
     reports.push_back(replay_trace(trace, question, clock));
     lines_malformed += trace.lines_malformed;
     text += text.empty() ? "" : "\n";
-    text += replay_text(reports.back(), question.capacities, question.block_tokens);
+    text += replay::replay_text(reports.back(), question.capacities, question.block_tokens);
   }
-  fmt::print("{}",
-             flags.json ? replay_json(reports, question.capacities, question.block_tokens) : text);
+  fmt::print("{}", flags.json
+                       ? replay::replay_json(reports, question.capacities, question.block_tokens)
+                       : text);
   std::fflush(stdout);
   if (!flags.plot.empty()) RETURN_IF_ERROR(write_plot(flags.plot, reports, question));
   if (lines_malformed == 0) return ok_status();

@@ -6,20 +6,20 @@
 #include <memory>
 #include <optional>
 
+#include "app/device_choice.h"
+#include "app/kv_element.h"
+#include "app/loaded_model.h"
+#include "app/single_request.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
-#include "cli/device_choice.h"
-#include "cli/interrupt.h"
-#include "cli/kv_element.h"
-#include "cli/loaded_model.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
-#include "cli/run_backend.h"
 #include "engine/single_sequence.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress_bar.h"
 #include "text/detokenizer.h"
 
 namespace pagoda::cli {
@@ -28,7 +28,7 @@ namespace {
 constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
 
 struct RunOptions {
-  std::string model = default_model_path();
+  std::string model = app::default_model_path();
   std::string prompt;
   std::uint32_t tokens_max = 256;
   engine::SamplingParams sampling;
@@ -41,7 +41,7 @@ struct RunOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
-  DeviceOptions device;
+  app::DeviceOptions device;
 };
 
 constexpr const char* kExamples =
@@ -76,7 +76,7 @@ void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
 }
 
-engine::CpuBackendOptions backend_options(const RunOptions& options, const LoadedModel& model,
+engine::CpuBackendOptions backend_options(const RunOptions& options, const app::LoadedModel& model,
                                           std::uint64_t context) {
   engine::CpuBackendOptions made;
   made.threads = options.threads;
@@ -93,19 +93,19 @@ engine::CpuBackendOptions backend_options(const RunOptions& options, const Loade
 }
 
 // On a GPU where one is wanted, else by the plain way over a decoder.
-Result<engine::SingleOutput> answer(const RunOptions& options, const LoadedModel& model,
+Result<engine::SingleOutput> answer(const RunOptions& options, const app::LoadedModel& model,
                                     const kernels::KernelSet& kernels,
                                     const engine::SingleRequest& request, const Clock& clock) {
-  if (options.no_kv_cache && options.device.kind == DeviceKind::kCuda) {
+  if (options.no_kv_cache && options.device.kind == app::DeviceKind::kCuda) {
     return Error{ErrorCode::kUnsupported,
                  "--no-kv-cache: not supported on a GPU; use --device cpu"};
   }
-  DeviceOptions device = options.device;
-  if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
+  app::DeviceOptions device = options.device;
+  if (options.no_kv_cache) device.kind = app::DeviceKind::kCpu;
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   create_gpu_backend(device, model.config(), model.weights(), kernels,
-                                      backend_options(options, model, request.context_max)));
-  if (backend) return generate_on(*backend, request, clock);
+                   app::create_gpu_backend(device, model.config(), model.weights(), kernels,
+                                           backend_options(options, model, request.context_max)));
+  if (backend) return app::generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ThreadPool pool(options.threads);
   model::Decoder decoder(model.config(), model.weights(), kernels, pool,
@@ -136,8 +136,8 @@ class TextStream {
 
 Result<int> run(RunOptions options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
-                   LoadedModel::load(options.model, *kernels));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
+                   app::LoadedModel::load(options.model, *kernels));
   const text::Tokenizer& tokenizer = model->tokenizer();
   options.sampling.seed = options.seed.value_or(fresh_seed());
 
@@ -150,9 +150,9 @@ Result<int> run(RunOptions options) {
   request.sampling = options.sampling;
 
   const SteadyClock clock;
-  const Interrupt interrupt;
+  const terminal::Interrupt interrupt;
   TextStream stream(tokenizer, request.prompt);
-  ProgressBar progress("prefill", "tokens", clock);
+  terminal::ProgressBar progress("prefill", "tokens", clock);
   request.stops = [&](TokenId id) { return !options.ignore_eos && tokenizer.ends_generation(id); };
   request.on_prefill = [&](std::uint64_t done, std::uint64_t all) { progress.show(done, all); };
   request.on_token = [&](TokenId id) {
@@ -206,8 +206,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->add_option("-c,--max-model-len", options->max_model_len,
                    "context in tokens, prompt and output (default: the model's)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  add_device_options(*command, options->device);
-  add_kv_element_option(*command, options->kv_element);
+  app::add_device_options(*command, options->device);
+  app::add_kv_element_option(*command, options->kv_element);
   command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));
   command

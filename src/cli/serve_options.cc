@@ -6,13 +6,13 @@
 #include <chrono>
 #include <map>
 
+#include "app/kv_element.h"
+#include "app/loaded_model.h"
+#include "app/random_shapes.h"
 #include "base/byte_size.h"
-#include "cli/kv_element.h"
 #include "cli/kv_eviction.h"
-#include "cli/loaded_model.h"
 #include "cli/options.h"
-#include "cli/random_shapes.h"
-#include "cli/version.h"
+#include "terminal/version.h"
 
 namespace pagoda::cli {
 namespace {
@@ -28,7 +28,7 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
 }
 
 void add_model_options(CLI::App& command, ServeOptions& options) {
-  options.model = default_model_path();
+  options.model = app::default_model_path();
   add_model_option(command, options.model);
   command
       .add_option("--served-model-name", options.served_names,
@@ -37,7 +37,7 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
       ->allow_extra_args(false);  // the word after it may be the model
   command.add_option(
       "--random-weights", options.random.shape,
-      fmt::format("serve this shape with random weights, on a GPU: {}", random_shape_names()));
+      fmt::format("serve this shape with random weights, on a GPU: {}", app::random_shape_names()));
   command.add_option("--weights", options.random.type,
                      "with --random-weights: bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   command.add_option("--chat-template", options.chat_template,
@@ -104,7 +104,7 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       ->check(CLI::Range(1u, 4096u));
-  add_kv_element_option(command, options.kv_element);
+  app::add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
   add_kv_eviction_option(command, options.kv_eviction);
@@ -172,10 +172,10 @@ void add_log_options(CLI::App& command, ServeOptions& options) {
 void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
-  add_access_options(command, options.access);
-  add_device_options(command, options.device);
+  app::add_access_options(command, options.access);
+  app::add_device_options(command, options.device);
   add_cache_options(command, options);
-  add_tier_options(command, options.tiers);
+  app::add_tier_options(command, options.tiers);
   add_scheduling_options(command, options);
   add_log_options(command, options);
 }
@@ -206,7 +206,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.body_memory_max = std::max(body_memory, body_bytes);
   made.request_memory_max = request_memory;
   made.connections_max = options.connections_max;
-  made.version = kVersion;
+  made.version = terminal::kVersion;
   made.log = options.log;
   made.connection.body_bytes_max = body_bytes;
   made.connection.keep_alive = milliseconds(options.keep_alive_s);
@@ -216,7 +216,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.ahead_bytes_max = static_cast<std::uint32_t>(ahead_bytes);
   made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
   made.connection.write_timeout = milliseconds(options.write_timeout_s);
-  RETURN_IF_ERROR(set_access(options.access, made));
+  RETURN_IF_ERROR(app::set_access(options.access, made));
   return made;
 }
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "app/device_choice.h"
+#include "app/key_source.h"
+#include "app/random_model.h"
+#include "app/tier_set.h"
 #include "base/result.h"
-#include "cli/device_choice.h"
-#include "cli/random_model.h"
-#include "cli/serve_access.h"
-#include "cli/serve_tiers.h"
 #include "engine/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -20,7 +20,7 @@ namespace pagoda::cli {
 
 struct ServeOptions {
   std::string model;
-  RandomModelOptions random;
+  app::RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;
 
@@ -42,9 +42,9 @@ struct ServeOptions {
   double shutdown_timeout_s = 30;
   server::LogOptions log = {.format = server::LogFormat::kText};
 
-  AccessOptions access;
-  TierFlags tiers;
-  DeviceOptions device;
+  app::AccessOptions access;
+  app::TierFlags tiers;
+  app::DeviceOptions device;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;

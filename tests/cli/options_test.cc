@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/bench_command.h"
+#include "bench/bench_command.h"
 
 namespace pagoda::cli {
 namespace {
@@ -58,9 +58,9 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
 TEST(Options, AKernelSetIsForcedForEveryCommand) {
   setenv("PAGODA_KERNELS", "ref", 1);
   const Captured listed = run_captured({"inspect", "--kernels"});
-  const Captured counted = run_captured({"inspect", story_model()});
-  const Captured measured =
-      run_captured({"bench", "cache", story_model(), "--prompt-tokens", "4", "--new-tokens", "2"});
+  const Captured counted = run_captured({"inspect", bench::story_model()});
+  const Captured measured = run_captured(
+      {"bench", "cache", bench::story_model(), "--prompt-tokens", "4", "--new-tokens", "2"});
   unsetenv("PAGODA_KERNELS");
   EXPECT_EQ(listed.exit_status, 0) << listed.err;
   EXPECT_EQ(counted.exit_status, 0) << counted.err;

@@ -1,5 +1,5 @@
 // From the flags of pagoda serve to what the server holds requests against.
-#include "cli/serve_access.h"
+#include "app/key_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "app/loaded_model.h"
 #include "base/clock.h"
-#include "cli/loaded_model.h"
 #include "engine/cpu_backend.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -38,7 +38,7 @@ class StoryFixture {
       : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
     model_ =
-        cli::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
+        app::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
             .value();
     engine::CpuBackendOptions sizes;
     sizes.threads = 1;
@@ -158,7 +158,7 @@ class StoryFixture {
 
   ServerState state_;
   SteadyClock clock_;
-  std::unique_ptr<cli::LoadedModel> model_;
+  std::unique_ptr<app::LoadedModel> model_;
   std::unique_ptr<engine::CpuBackend> backend_;
   StepNotifier step_notifier_;
   std::unique_ptr<engine::Engine> engine_;

@@ -1,0 +1,103 @@
+#include "app/device_choice.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "cli/options.h"
+
+namespace pagoda::app {
+namespace {
+
+#if defined(PAGODA_HAVE_CUDA)
+constexpr bool kBuiltForGpus = true;
+#else
+constexpr bool kBuiltForGpus = false;
+#endif
+
+Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
+                                                const model::Weights& weights,
+                                                const kernels::KernelSet& kernels,
+                                                const engine::CpuBackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuBackend> backend,
+                   engine::CpuBackend::create(config, weights, kernels, options));
+  return std::unique_ptr<engine::Backend>(std::move(backend));
+}
+
+engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
+                                      const engine::CpuBackendOptions& options) {
+  return {.shared = options,
+          .memory_utilization = device.gpu_memory_utilization,
+          .blocks = device.gpu_blocks};
+}
+
+}  // namespace
+
+void add_device_options(CLI::App& command, DeviceOptions& options) {
+  static const std::map<std::string, DeviceKind> kKinds = {
+      {"auto", DeviceKind::kAuto}, {"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
+  command
+      .add_option("--device", options.kind,
+                  "what computes: auto (a GPU that can, else the CPU), cpu or cuda (default auto)")
+      ->transform(CLI::CheckedTransformer(kKinds));
+  command
+      .add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
+                  "share of the GPU's memory for weights, workspace and cache (default 0.92)")
+      ->check(CLI::Range(0.01, 1.0));
+  command
+      .add_option("--num-gpu-blocks-override", options.gpu_blocks,
+                  "blocks of the cache on a GPU (default: what its memory holds)")
+      ->check(CLI::Range(1u, 1u << 31));
+}
+
+bool shows_nvidia_gpu(const std::filesystem::path& root) {
+  std::error_code unreadable;  // is as good as not there
+  return std::filesystem::exists(root / "dev/nvidia0", unreadable) ||
+         std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
+}
+
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
+    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+  const bool may_fall_back = device.kind == DeviceKind::kAuto;
+  if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
+    return std::unique_ptr<engine::Backend>();
+  }
+  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
+                                         backend.error().code == ErrorCode::kUnsupported);
+  if (!lacking || !may_fall_back) return backend;
+  if (backend.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
+    cli::print_warning(fmt::format("{}; running on the CPU", backend.error().message));
+  }
+  return std::unique_ptr<engine::Backend>();
+}
+
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                        const model::Config& config,
+                                                        const model::Weights& weights,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::CpuBackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   create_gpu_backend(device, config, weights, kernels, options));
+  if (backend) return backend;
+  return on_cpu(config, weights, kernels, options);
+}
+
+Result<std::unique_ptr<engine::Backend>> create_random_backend(
+    const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
+    const kernels::KernelSet& kernels, const engine::CpuBackendOptions& options) {
+  if (device.kind == DeviceKind::kCpu) {
+    return Error{ErrorCode::kUnsupported,
+                 "--random-weights: weights are made on a GPU; for the CPU "
+                 "bench/make_random_model.py writes a file of them"};
+  }
+  auto backend = engine::create_gpu_backend(config, weights, kernels, gpu_options(device, options));
+  if (backend.ok()) return backend;
+  return Error{backend.error().code, fmt::format("--random-weights: {}", backend.error().message)};
+}
+
+}  // namespace pagoda::app

@@ -1,0 +1,60 @@
+// Runs pagoda replay inside the test process, linked with nothing but the cache, on traces that
+// tests write.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+
+namespace pagoda::replay {
+
+struct Replayed {
+  int status = -1;
+  std::string out;
+  std::string err;
+
+  nlohmann::ordered_json json() const { return nlohmann::ordered_json::parse(out); }
+};
+
+// words: without the program's name and the command's
+inline Replayed run_replay(std::vector<std::string> words) {
+  CLI::App app("pagoda");
+  Replayed replayed;
+  cli::add_replay_command(app, replayed.status);
+  for (CLI::App* const command : app.get_subcommands({})) cli::add_environment_variables(*command);
+  words.insert(words.begin(), "replay");
+  std::reverse(words.begin(), words.end());
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    replayed.status = app.exit(error) == 0 ? 0 : 2;
+  }
+  replayed.out = ::testing::internal::GetCapturedStdout();
+  replayed.err = ::testing::internal::GetCapturedStderr();
+  return replayed;
+}
+
+// A file in the test's own folder.
+inline std::string write_file(const std::string& name, const std::string& bytes) {
+  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::string path = ::testing::TempDir() + "pagoda_replay_" + test + "_" + name;
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+inline std::string trace_line(std::uint64_t input_length, const std::string& ids) {
+  return "{\"timestamp\": 0, \"input_length\": " + std::to_string(input_length) +
+         ", \"output_length\": 1, \"hash_ids\": [" + ids + "]}\n";
+}
+
+}  // namespace pagoda::replay
