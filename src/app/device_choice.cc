@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
 #include <system_error>
 #include <utility>
 
-#include "cli/options.h"
+#include "terminal/messages.h"
 
 namespace pagoda::app {
 namespace {
@@ -36,23 +35,6 @@ engine::GpuBackendOptions gpu_options(const DeviceOptions& device,
 
 }  // namespace
 
-void add_device_options(CLI::App& command, DeviceOptions& options) {
-  static const std::map<std::string, DeviceKind> kKinds = {
-      {"auto", DeviceKind::kAuto}, {"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
-  command
-      .add_option("--device", options.kind,
-                  "what computes: auto (a GPU that can, else the CPU), cpu or cuda (default auto)")
-      ->transform(CLI::CheckedTransformer(kKinds));
-  command
-      .add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
-                  "share of the GPU's memory for weights, workspace and cache (default 0.92)")
-      ->check(CLI::Range(0.01, 1.0));
-  command
-      .add_option("--num-gpu-blocks-override", options.gpu_blocks,
-                  "blocks of the cache on a GPU (default: what its memory holds)")
-      ->check(CLI::Range(1u, 1u << 31));
-}
-
 bool shows_nvidia_gpu(const std::filesystem::path& root) {
   std::error_code unreadable;  // is as good as not there
   return std::filesystem::exists(root / "dev/nvidia0", unreadable) ||
@@ -71,7 +53,7 @@ Result<std::unique_ptr<engine::Backend>> create_gpu_backend(
                                          backend.error().code == ErrorCode::kUnsupported);
   if (!lacking || !may_fall_back) return backend;
   if (backend.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
-    cli::print_warning(fmt::format("{}; running on the CPU", backend.error().message));
+    terminal::print_warning(fmt::format("{}; running on the CPU", backend.error().message));
   }
   return std::unique_ptr<engine::Backend>();
 }

@@ -1,7 +1,6 @@
 // Where a model runs: on this machine's cores or on its GPU.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -23,9 +22,6 @@ struct DeviceOptions {
   double gpu_memory_utilization = 0.92;
   std::optional<std::uint32_t> gpu_blocks = {};
 };
-
-// --device, --gpu-memory-utilization, --num-gpu-blocks-override
-void add_device_options(CLI::App& command, DeviceOptions& options);
 
 // Whether the system under `root` shows an NVIDIA GPU or its driver, usable or not.
 bool shows_nvidia_gpu(const std::filesystem::path& root = "/");

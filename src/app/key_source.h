@@ -1,7 +1,7 @@
-// Who may ask pagoda serve: its flags about keys, pages and certificates, and the keys themselves.
+// Who may ask a server: what it is told about keys, pages and certificates, and the keys
+// themselves.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +22,6 @@ struct AccessOptions {
   std::string certificate_key_file;
   bool metrics_need_admin = false;
 };
-
-void add_access_options(CLI::App& command, AccessOptions& options);
 
 // Into `made`, whose host is set. Errors name the flag, or its variable.
 Status set_access(const AccessOptions& options, server::ServerOptions& made);

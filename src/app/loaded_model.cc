@@ -2,21 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
-#include "cli/options.h"
+#include "app/cache_folder.h"
+#include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::app {
 
 std::string default_model_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  const std::string base = cache != nullptr && *cache != '\0'
-                               ? std::string(cache)
-                               : fmt::format("{}/.cache", home != nullptr ? home : "");
-  return base + "/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
 LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights weights,
@@ -33,7 +28,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& path,
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
   ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer,
                    text::Tokenizer::load(file.metadata()));
-  for (const std::string& warning : tokenizer->warnings()) cli::print_warning(warning);
+  for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
   if (tokenizer->size() > config.vocabulary) {
     return Error{ErrorCode::kCorrupt,
                  fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}", path,

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/options.h"
+#include "terminal/messages.h"
 
 namespace pagoda::app {
 
@@ -29,7 +29,7 @@ std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
   Result<text::ChatTemplate> loaded =
       text::ChatTemplate::load(loaded_->file().metadata(), loaded_->tokenizer());
   if (loaded.ok()) return std::move(loaded).value();
-  if (loaded.error().code != ErrorCode::kNotFound) cli::print_warning(loaded.error().message);
+  if (loaded.error().code != ErrorCode::kNotFound) terminal::print_warning(loaded.error().message);
   return std::nullopt;
 }
 

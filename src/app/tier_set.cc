@@ -11,23 +11,18 @@
 #include <fstream>
 #include <map>
 
-#include "app/loaded_model.h"
+#include "app/cache_folder.h"
 #include "base/byte_size.h"
-#include "cli/options.h"
 #include "server/access/tenant_salt.h"
 #include "store/host/host_store.h"
 #include "store/remote/remote_store.h"
 #include "store/staged/staged_store.h"
+#include "terminal/messages.h"
 
 namespace pagoda::app {
 namespace {
 
 constexpr int kPriorityLowest = 19;
-
-// Where the server keeps what outlives it.
-std::string default_folder() {
-  return std::filesystem::path(default_model_path()).parent_path().parent_path().string();
-}
 
 Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
@@ -49,7 +44,7 @@ Result<std::uint64_t> disk_bytes(const TierFlags& flags, const std::string& path
 }
 
 // How fast this model was here the last time: so that the first request after a start knows.
-std::string rate_path() { return default_folder() + "/prefill_rates"; }
+std::string rate_path() { return cache_folder() + "/prefill_rates"; }
 
 std::map<std::string, double> read_rates() {
   std::map<std::string, double> rates;
@@ -82,55 +77,6 @@ std::string rate_key(const TierNeeds& needs) {
 }
 
 }  // namespace
-
-void add_tier_options(CLI::App& command, TierFlags& flags) {
-  command.add_option(
-      "--kv-disk", flags.disk,
-      "folder that keeps KV over restarts, or off (default: kv in the cache folder)");
-  command.add_option(
-      "--kv-disk-size", flags.disk_size,
-      "its limit, e.g. 50GiB (default: 20GiB, or a tenth of what is free without it)");
-  command.add_option("--kv-remote", flags.remote,
-                     "store that servers share: redis://[[user]:password@]host[:port][/db], "
-                     "rediss://…, memcached://host[:port] (default: none)");
-  command
-      .add_option("--kv-remote-ttl", flags.remote_ttl_s,
-                  "seconds after which what was written there is gone (default 86400)")
-      ->check(CLI::Range(1.0, 31536000.0));
-  command
-      .add_option("--kv-remote-timeout", flags.remote_timeout_s,
-                  "seconds after which it is not waited for (default 2)")
-      ->check(CLI::Range(0.001, 60.0));
-  command.add_option("--kv-remote-ca-file", flags.ca_file,
-                     "who signed its certificate (default: whom the system trusts)");
-  command.add_option("--kv-host-size", flags.host_size,
-                     "main memory beside the cache, e.g. 8GiB (default 0: none)");
-  command.add_option(
-      "--kv-store-key", flags.key_file,
-      "file of 32 bytes or 64 hexadecimal digits: what is kept on disk and in remote "
-      "stores is encrypted with it (AES-256-GCM)");
-  const std::map<std::string, engine::WriteMode> writes = {{"use", engine::WriteMode::kUse},
-                                                           {"through", engine::WriteMode::kThrough},
-                                                           {"off", engine::WriteMode::kOff}};
-  command
-      .add_option("--kv-write", flags.write,
-                  "when blocks go to tiers: use (on their second use, before they are evicted "
-                  "and at a clean stop), through (when they are computed), off (default use)")
-      ->transform(CLI::CheckedTransformer(writes));
-  const std::map<std::string, engine::LoadMode> loads = {{"auto", engine::LoadMode::kAuto},
-                                                         {"always", engine::LoadMode::kAlways}};
-  command
-      .add_option("--kv-load", flags.load,
-                  "auto: load from a tier or compute, whatever ends first; always: load "
-                  "(default auto)")
-      ->transform(CLI::CheckedTransformer(loads));
-  command
-      .add_option("--kv-stop-seconds", flags.stop_s,
-                  "to write what is worth keeping at a clean stop (default 10)")
-      ->check(CLI::Range(0.0, 3600.0));
-  command.add_option("--kv-disk-bytes-per-second", flags.disk_bytes_per_s,
-                     "makes the disk as slow as this (default 0: as fast as it is)");
-}
 
 Result<std::unique_ptr<TierSet>> TierSet::open(const TierFlags& flags, const TierNeeds& needs) {
   std::unique_ptr<TierSet> tier_set(new TierSet(flags, needs));
@@ -165,7 +111,7 @@ Status TierSet::open_host() {
 
 Status TierSet::open_disk() {
   if (flags_.disk == "off") return ok_status();
-  const std::string path = flags_.disk.empty() ? default_folder() + "/kv" : flags_.disk;
+  const std::string path = flags_.disk.empty() ? cache_folder() + "/kv" : flags_.disk;
   const bool asked_for = !flags_.disk.empty();
   const Result<std::uint64_t> bytes = disk_bytes(flags_, path);
   if (!bytes.ok() && !flags_.disk_size.empty()) return bytes.error();
@@ -179,7 +125,7 @@ Status TierSet::open_disk() {
                  : bytes.error();
   if (!disk.ok()) {
     if (asked_for && disk.error().code == ErrorCode::kInvalidArgument) return disk.error();
-    cli::print_warning(fmt::format("KV is not kept on disk: {}", disk.error().message));
+    terminal::print_warning(fmt::format("KV is not kept on disk: {}", disk.error().message));
     return ok_status();
   }
   disk_ = disk.value().get();
@@ -251,14 +197,14 @@ void TierSet::start(engine::Engine& engine) {
 }
 
 void TierSet::find_space(engine::Engine& engine) {
-  const gguf::FingerprintOptions options = {.memory_path = default_folder() + "/fingerprints"};
+  const gguf::FingerprintOptions options = {.memory_path = cache_folder() + "/fingerprints"};
   const auto space_of = [this](const std::string& digest) {
     return kv::space_id(fmt::format("{} {}", digest, needs_.rows_id));
   };
   const auto found = gguf::fingerprint(needs_.model_parts, options, stopping_);
   if (stopping_) return;
   if (!found.ok()) {
-    cli::print_warning(fmt::format("KV is kept in memory only: {}", found.error().message));
+    terminal::print_warning(fmt::format("KV is kept in memory only: {}", found.error().message));
     return engine.drop_space(found.error().message);
   }
   engine.set_space(space_of(found.value().digest), !found.value().is_remembered);
@@ -270,7 +216,7 @@ void TierSet::find_space(engine::Engine& engine) {
   if (stopping_) return;
   if (same.ok() && same.value()) return engine.set_space(space_of(found.value().digest));
   engine.drop_space("the KV that this was computed with may be another model's: ask again");
-  cli::print_error(fmt::format(
+  terminal::print_error(fmt::format(
       "{}; KV that was cached is dropped, and is kept in memory only until the next start",
       same.ok() ? fmt::format("{}: its bytes are not those that its KV was kept for",
                               needs_.model_parts[0].path)
@@ -296,14 +242,14 @@ void TierSet::stop(engine::Engine& engine) {
   const bool all = engine.offload_all(left()) && is_named;
   for (const auto& store : stores_) {
     const Status durable = store->flush(std::max<std::int64_t>(left().count(), 1'000'000'000));
-    if (!durable.ok()) cli::print_warning(durable.error().message);
+    if (!durable.ok()) terminal::print_warning(durable.error().message);
     if (flags_.write != engine::WriteMode::kOff && !store->takes_writes()) {
-      cli::print_warning(
+      terminal::print_warning(
           fmt::format("KV is not written to {}: {}", store->name(), store->stats().condition));
     }
   }
   if (!all) {
-    cli::print_warning(fmt::format(
+    terminal::print_warning(fmt::format(
         "not all KV was written within {} s; --kv-stop-seconds gives it more", flags_.stop_s));
   }
 }

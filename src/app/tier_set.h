@@ -2,7 +2,6 @@
 // themselves.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -39,8 +38,6 @@ struct TierFlags {
   // Is a tier wanted?
   bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
 };
-
-void add_tier_options(CLI::App& command, TierFlags& flags);
 
 // What the stores are made for.
 struct TierNeeds {

@@ -20,24 +20,6 @@ Error ended_early(const TimedOutput& answer) {
 
 }  // namespace
 
-std::vector<TokenId> random_prompt(std::uint32_t vocabulary, std::uint64_t tokens,
-                                   std::uint64_t seed) {
-  std::vector<TokenId> prompt;
-  prompt.reserve(tokens);
-  for (std::uint64_t i = 0; i < tokens; ++i) {
-    prompt.emplace_back(static_cast<std::uint32_t>(random_bits(seed, 0, i) % vocabulary));
-  }
-  return prompt;
-}
-
-engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tokens) {
-  engine::Request request;
-  request.prompt = std::move(prompt);
-  request.end.max_tokens = new_tokens;
-  request.end.ignore_eos = true;
-  return request;
-}
-
 Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const app::LoadedModel& model,
                                                          const BenchRun& run,
                                                          const engine::CpuBackendOptions& options,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/synthetic_request.h"
 #include "base/result.h"
 #include "base/token_id.h"
 #include "bench/bench_run.h"
@@ -17,12 +18,8 @@
 
 namespace pagoda::bench {
 
-// Seeded token ids below the vocabulary's size: how long a token takes does not depend on which.
-std::vector<TokenId> random_prompt(std::uint32_t vocabulary, std::uint64_t tokens,
-                                   std::uint64_t seed);
-
-// Greedy, and exactly `new_tokens` long.
-engine::Request fixed_request(std::vector<TokenId> prompt, std::uint32_t new_tokens);
+using app::fixed_request;
+using app::random_prompt;
 
 struct PendingRequest {
   engine::RequestId id;

@@ -1,7 +1,6 @@
 // How every benchmark is asked for, run and reported.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,18 +32,6 @@ struct BenchOptions {
   app::DeviceOptions device = {.kind = app::DeviceKind::kCpu};  // for those that run an engine
 };
 
-// --threads, --kv-cache-dtype, --json
-void add_machine_options(CLI::App& command, BenchOptions& options);
-// MODEL, --kv-eviction and those of the machine
-void add_model_options(CLI::App& command, BenchOptions& options);
-// Those of the model, and where the engine runs it: --device and what it takes.
-void add_engine_options(CLI::App& command, BenchOptions& options);
-void add_repeats_option(CLI::App& command, BenchOptions& options);
-void add_batched_tokens_option(CLI::App& command, BenchOptions& options);
-// A number of tokens, requests and the like, from `least` to 2^20. Says its default.
-CLI::Option* add_count_option(CLI::App& command, const std::string& name, std::uint32_t& count,
-                              const std::string& description, std::uint32_t least = 1);
-
 // What a benchmark is run with.
 class BenchRun {
  public:
@@ -75,22 +62,5 @@ class BenchRun {
   mutable std::string device_name_;  // empty: no backend was noted
   mutable std::optional<kv::memory::Element> kv_element_;
 };
-
-// "pagoda bench": what its benchmarks are added to, and where they leave their exit status.
-struct BenchCommand {
-  CLI::App& app;
-  std::string command_line;  // as typed
-  int& exit_status;
-};
-
-// Runs the benchmark when `command` is chosen and prints its report. `options` are read then.
-void set_benchmark(CLI::App& command, const BenchCommand& bench,
-                   std::shared_ptr<const BenchOptions> options,
-                   std::function<Result<terminal::BenchReport>(const BenchRun&)> benchmark);
-
-// An error that names both numbers when `tokens` of one sequence are more than `context_tokens`;
-// `made_of` says which options they come from.
-Status check_context(const std::string& made_of, std::uint64_t tokens,
-                     std::uint64_t context_tokens);
 
 }  // namespace pagoda::bench

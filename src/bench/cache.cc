@@ -13,13 +13,6 @@ namespace {
 
 constexpr double kNaiveSecondsMax = 60;
 
-struct CacheOptions : BenchOptions {
-  CacheOptions() { repeats = 5; }
-  bool toy = false;
-  std::uint32_t prompt_tokens = 256;
-  std::uint32_t new_tokens = 128;
-};
-
 // One way to generate, over its repeats.
 struct Side {
   std::vector<double> seconds;
@@ -29,7 +22,7 @@ struct Side {
 
 class CacheBench {
  public:
-  CacheBench(const CacheOptions& options, const BenchRun& run, const model::Config& config,
+  CacheBench(const BenchCacheOptions& options, const BenchRun& run, const model::Config& config,
              const model::Weights& weights)
       : options_(options),
         run_(run),
@@ -39,9 +32,9 @@ class CacheBench {
 
   Result<terminal::BenchReport> measure() {
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
-    RETURN_IF_ERROR(check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
-                                              options_.prompt_tokens, options_.new_tokens),
-                                  tokens, decoder_.config().context));
+    RETURN_IF_ERROR(app::check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
+                                                   options_.prompt_tokens, options_.new_tokens),
+                                       tokens, decoder_.config().context));
     RETURN_IF_ERROR(answer(true, 1));  // the weights are in memory from here on
     ASSIGN_OR_RETURN(const Side cached, measure_side(true));
     ASSIGN_OR_RETURN(const Side naive, measure_side(false));
@@ -106,52 +99,21 @@ class CacheBench {
     return report;
   }
 
-  const CacheOptions& options_;
+  const BenchCacheOptions& options_;
   const BenchRun& run_;
   ThreadPool pool_;
   model::Decoder decoder_;
 };
 
-Result<terminal::BenchReport> bench_cache(const CacheOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_cache(const BenchCacheOptions& options, const BenchRun& run) {
   if (options.toy) {
     const ToyModel toy(options.prompt_tokens + options.new_tokens);
     return CacheBench(options, run, toy.config(), toy.weights()).measure();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   return CacheBench(options, run, model->config(), model->weights()).measure();
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench cache\n"
-    "  pagoda bench cache --toy\n"
-    "  pagoda bench cache model.gguf --prompt-tokens 64 --new-tokens 32 --repeats 3 --json\n"
-    "Without the cache every token computes the whole sequence again. Both sides must give the "
-    "same "
-    "tokens. Times are medians from prompt to last token; speedup is their ratio.";
-
-}  // namespace
-
-void add_bench_cache(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("cache", "one sequence with and without the KV cache");
-  const auto options = std::make_shared<CacheOptions>();
-  add_model_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  command
-      ->add_flag("--toy", options->toy,
-                 "one attention layer of width 128 with random weights instead of a model")
-      ->excludes("MODEL");
-  add_count_option(*command, "--prompt-tokens", options->prompt_tokens, "tokens of the prompt");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens");
-  command->get_option("--repeats")
-      ->description(
-          "measurements of each side; without the cache as many of them as fit in 60 s, "
-          "at least one (default 5)");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_cache(*options, run); });
 }
 
 }  // namespace pagoda::bench

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::uint64_t kStreamPromptTokens = 16;
 
-struct ChunkedOptions : BenchOptions {
-  ChunkedOptions() { batched_tokens_max = 256; }
-  std::uint32_t prompt_tokens = 8000;
-  std::uint32_t streams = 4;
-  std::uint32_t quiet_tokens = 32;
-};
-
 // Times between tokens of the streams, over all repeats, and what the long prompt waited.
 struct Gaps {
   std::vector<double> before_seconds;  // it came
@@ -37,7 +30,7 @@ void add_gaps(const std::vector<std::int64_t>& times_ns, std::int64_t from_ns, s
   }
 }
 
-Status measure_once(BenchEngine& engine, const ChunkedOptions& options, std::uint32_t repeat,
+Status measure_once(BenchEngine& engine, const BenchChunkedOptions& options, std::uint32_t repeat,
                     Gaps& gaps) {
   std::vector<PendingRequest> streams;
   const std::uint64_t seed = std::uint64_t{repeat} * (options.streams + 1);
@@ -75,20 +68,20 @@ Status measure_once(BenchEngine& engine, const ChunkedOptions& options, std::uin
   return ok_status();
 }
 
-Result<Gaps> measure(const app::LoadedModel& model, const ChunkedOptions& options,
+Result<Gaps> measure(const app::LoadedModel& model, const BenchChunkedOptions& options,
                      const BenchRun& run, std::uint32_t batched_tokens_max) {
   ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(options.streams + 1));
   backend.scheduler.batched_tokens_max = batched_tokens_max;
   backend.prefix_caching = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(model, run, backend));
-  RETURN_IF_ERROR(check_context(
+  RETURN_IF_ERROR(app::check_context(
       fmt::format("--prompt-tokens {} and one token after them", options.prompt_tokens),
       std::uint64_t{options.prompt_tokens} + 1, engine->context_tokens()));
-  RETURN_IF_ERROR(check_context(fmt::format("a stream's prompt of {} and --quiet-tokens {}",
-                                            kStreamPromptTokens, options.quiet_tokens),
-                                kStreamPromptTokens + options.quiet_tokens,
-                                engine->context_tokens()));
+  RETURN_IF_ERROR(app::check_context(fmt::format("a stream's prompt of {} and --quiet-tokens {}",
+                                                 kStreamPromptTokens, options.quiet_tokens),
+                                     kStreamPromptTokens + options.quiet_tokens,
+                                     engine->context_tokens()));
   Gaps gaps;
   terminal::ProgressBar progress(fmt::format("steps of {} tokens", batched_tokens_max), "repeats",
                                  run.clock());
@@ -99,10 +92,10 @@ Result<Gaps> measure(const app::LoadedModel& model, const ChunkedOptions& option
   return gaps;
 }
 
-void add_gap_row(terminal::BenchReport& report, const char* name,
-                 terminal::BenchReport::Json tokens_max, const std::vector<double>& gap_seconds,
-                 terminal::BenchReport::Json first_token_seconds) {
-  const auto milliseconds = [&](double share) -> terminal::BenchReport::Json {
+void add_gap_row(terminal::BenchReport& report, const char* name, terminal::ReportValue tokens_max,
+                 const std::vector<double>& gap_seconds,
+                 terminal::ReportValue first_token_seconds) {
+  const auto milliseconds = [&](double share) -> terminal::ReportValue {
     if (gap_seconds.empty()) return nullptr;
     return percentile(gap_seconds, share) * 1e3;
   };
@@ -111,7 +104,10 @@ void add_gap_row(terminal::BenchReport& report, const char* name,
                   std::move(first_token_seconds)});
 }
 
-Result<terminal::BenchReport> bench_chunked(const ChunkedOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_chunked(const BenchChunkedOptions& options,
+                                            const BenchRun& run) {
   if (options.batched_tokens_max >= options.prompt_tokens) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--max-num-batched-tokens: {} is not below --prompt-tokens {}, so "
@@ -149,36 +145,6 @@ Result<terminal::BenchReport> bench_chunked(const ChunkedOptions& options, const
                       fmt::format("p99 ITL {:.1f}x shorter with chunks", ratio));
   }
   return report;
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench chunked\n"
-    "  pagoda bench chunked --max-num-batched-tokens 128 --streams 8\n"
-    "  pagoda bench chunked model.gguf --prompt-tokens 300 --max-num-batched-tokens 64 --json\n"
-    "ITL of running streams, from the moment a long prompt arrives to its first "
-    "token; first without such a prompt, then with the prompt in chunks and whole.";
-
-}  // namespace
-
-void add_bench_chunked(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("chunked", "ITL while a long prompt arrives, in chunks and whole");
-  const auto options = std::make_shared<ChunkedOptions>();
-  add_engine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  add_count_option(*command, "--prompt-tokens", options->prompt_tokens,
-                   "tokens of the long prompt, below 65000")
-      ->check(CLI::Range(2u, 65000u));
-  add_count_option(*command, "--streams", options->streams,
-                   "sequences that decode meanwhile, to 256")
-      ->check(CLI::Range(1u, 256u));
-  add_count_option(*command, "--quiet-tokens", options->quiet_tokens,
-                   "tokens of each stream before the prompt arrives", 2);
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_chunked(*options, run); });
 }
 
 }  // namespace pagoda::bench

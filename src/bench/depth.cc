@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/decode_traffic.h"
+#include "app/synthetic_request.h"
 #include "bench/benchmarks.h"
 #include "bench/decode.h"
 #include "bench/samples.h"
@@ -11,12 +12,6 @@
 
 namespace pagoda::bench {
 namespace {
-
-struct DepthOptions : BenchOptions {
-  DepthOptions() { repeats = 3; }
-  std::vector<std::uint32_t> depths;  // empty: depths_to(the context)
-  std::uint32_t new_tokens = 32;
-};
 
 // 0, doubling from 256 on, and the deepest at which the new tokens still fit.
 std::vector<std::uint32_t> depths_to(std::uint64_t context_tokens, std::uint32_t new_tokens) {
@@ -33,7 +28,7 @@ std::vector<std::uint32_t> depths_to(std::uint64_t context_tokens, std::uint32_t
 // A sequence needs one token to begin with, at depth 0 too.
 std::uint32_t prompt_tokens(std::uint32_t depth) { return std::max(depth, 1u); }
 
-terminal::BenchReport report_of(const DepthOptions& options, const BenchRun& run,
+terminal::BenchReport report_of(const BenchDepthOptions& options, const BenchRun& run,
                                 const app::LoadedModel& model,
                                 const std::vector<std::uint32_t>& depths,
                                 const std::vector<std::vector<double>>& step_seconds) {
@@ -58,7 +53,9 @@ terminal::BenchReport report_of(const DepthOptions& options, const BenchRun& run
   return report;
 }
 
-Result<terminal::BenchReport> bench_depth(const DepthOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_depth(const BenchDepthOptions& options, const BenchRun& run) {
   ASSIGN_OR_RETURN(const engine::CpuBackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
@@ -67,7 +64,7 @@ Result<terminal::BenchReport> bench_depth(const DepthOptions& options, const Ben
       options.depths.empty() ? depths_to(engine->context_tokens(), options.new_tokens)
                              : options.depths;
   const std::uint32_t deepest = *std::max_element(depths.begin(), depths.end());
-  RETURN_IF_ERROR(check_context(
+  RETURN_IF_ERROR(app::check_context(
       fmt::format("--depths {} and --new-tokens {}", deepest, options.new_tokens),
       std::uint64_t{prompt_tokens(deepest)} + options.new_tokens, engine->context_tokens()));
 
@@ -86,37 +83,6 @@ Result<terminal::BenchReport> bench_depth(const DepthOptions& options, const Ben
     }
   }
   return report_of(options, run, *model, depths, step_seconds);
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench depth\n"
-    "  pagoda bench depth model.gguf --depths 0,1000,4000 --new-tokens 16 --json\n"
-    "One sequence decodes behind prompts of each depth. GB/s = (weight bytes + KV bytes of prompt "
-    "+ "
-    "half the output) / step time: every weight matrix counts once a step.";
-
-}  // namespace
-
-void add_bench_depth(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("depth", "tokens per second over context depths");
-  const auto options = std::make_shared<DepthOptions>();
-  add_engine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  command
-      ->add_option(
-          "--depths", options->depths,
-          "context tokens before decoding, with commas (default 0, 256, 512, … to the deepest "
-          "at which --new-tokens fit)")
-      ->delimiter(',')
-      ->check(CLI::Range(0u, 1u << 20));
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
-                   2);
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_depth(*options, run); });
 }
 
 }  // namespace pagoda::bench

@@ -15,22 +15,7 @@
 namespace pagoda::bench {
 namespace {
 
-struct GpuOptions : BenchOptions {
-  GpuOptions() {
-    repeats = 3;
-    batched_tokens_max = 8192;
-  }
-  std::string shape = "llama-3-8b";
-  std::string weights = "bf16";
-  std::vector<std::uint32_t> batch_sizes = {1, 8, 32, 64, 128, 256};
-  std::vector<std::uint32_t> depths = {0, 4096, 32000};
-  std::vector<std::uint32_t> prefills = {4096, 32000};
-  std::uint32_t prompt_tokens = 512;
-  std::uint32_t new_tokens = 128;
-  bool no_graphs = false;
-};
-
-Result<std::unique_ptr<engine::Backend>> make_backend(const GpuOptions& options,
+Result<std::unique_ptr<engine::Backend>> make_backend(const BenchGpuOptions& options,
                                                       const BenchRun& run,
                                                       const model::Config& config) {
   std::uint32_t largest = 1;
@@ -57,7 +42,7 @@ Result<double> prefill_rate(BenchEngine& engine, std::uint32_t tokens, std::uint
   return static_cast<double>(tokens) / answer.record.first_token_s();
 }
 
-Status measure(const GpuOptions& options, BenchEngine& engine, terminal::BenchReport& report) {
+Status measure(const BenchGpuOptions& options, BenchEngine& engine, terminal::BenchReport& report) {
   std::uint64_t seed = 1;
   const auto prompts = [&](std::uint32_t count, std::uint32_t tokens) {
     std::vector<std::vector<TokenId>> made;
@@ -95,7 +80,9 @@ Status measure(const GpuOptions& options, BenchEngine& engine, terminal::BenchRe
   return ok_status();
 }
 
-Result<terminal::BenchReport> bench_gpu(const GpuOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_gpu(const BenchGpuOptions& options, const BenchRun& run) {
   ASSIGN_OR_RETURN(const model::Config config, app::random_shape(options.shape));
   const std::int64_t begun = run.clock().now_ns();
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, make_backend(options, run, config));
@@ -118,42 +105,6 @@ Result<terminal::BenchReport> bench_gpu(const GpuOptions& options, const BenchRu
   const std::unique_ptr<BenchEngine> engine = BenchEngine::with_backend(run, std::move(backend));
   RETURN_IF_ERROR(measure(options, *engine, report));
   return report;
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench gpu --json\n"
-    "  pagoda bench gpu --random-weights llama-3.2-1b --weights q8_0 --batch-sizes 1,8\n"
-    "Rows \"depth\" decode one sequence behind so many tokens, rows \"batch\" so many sequences "
-    "behind\n--prompt-tokens each, and rows \"prefill\" compute one prompt. ready_seconds is from "
-    "nothing to\na model that generates.";
-
-}  // namespace
-
-void add_bench_gpu(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("gpu", "a named shape with random weights on a GPU");
-  const auto options = std::make_shared<GpuOptions>();
-  add_machine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  command->add_option("--random-weights", options->shape,
-                      fmt::format("{} (default llama-3-8b)", app::random_shape_names()));
-  command->add_option("--weights", options->weights,
-                      "bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
-  const auto add_list = [&](const char* name, std::vector<std::uint32_t>& list, const char* what) {
-    command->add_option(name, list, what)->delimiter(',')->check(CLI::Range(0u, 1u << 20));
-  };
-  add_list("--batch-sizes", options->batch_sizes, "sequences that decode together, with commas");
-  add_list("--depths", options->depths, "context tokens before one sequence decodes, with commas");
-  add_list("--prefills", options->prefills, "lengths of prompts, with commas");
-  add_count_option(*command, "--prompt-tokens", options->prompt_tokens, "of each sequence");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
-                   2);
-  command->add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_gpu(*options, run); });
 }
 
 }  // namespace pagoda::bench

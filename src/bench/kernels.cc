@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "app/kv_element.h"
 #include "base/byte_size.h"
@@ -15,14 +16,9 @@
 namespace pagoda::bench {
 namespace {
 
-using Json = terminal::BenchReport::Json;
+using Json = nlohmann::ordered_json;
 
-struct KernelsOptions : BenchOptions {
-  std::string shape = std::string(model_shapes().front().name);
-  std::string type;  // empty: those of the shape
-  OperationOptions operations;
-};
-
+// By name.
 std::map<std::string, gguf::TensorTypeInfo> readable_types() {
   constexpr std::uint32_t kIdsEnd = 64;  // more than there are
   std::map<std::string, gguf::TensorTypeInfo> types;
@@ -55,7 +51,7 @@ std::vector<MatrixShape> matrices_of(const ModelShape& shape) {
 }
 
 // With the type asked for; an error when a row is not a whole number of its blocks.
-Result<ModelShape> shape_of(const KernelsOptions& options) {
+Result<ModelShape> shape_of(const BenchKernelsOptions& options) {
   const std::span<const ModelShape> shapes = model_shapes();
   ModelShape shape = *std::find_if(shapes.begin(), shapes.end(), [&](const ModelShape& candidate) {
     return candidate.name == options.shape;
@@ -103,7 +99,7 @@ std::string speeds_text(const MachineSpeed& speed) {
   return text;
 }
 
-terminal::BenchReport report_of(const KernelsOptions& options, kv::memory::Element kv_element,
+terminal::BenchReport report_of(const BenchKernelsOptions& options, kv::memory::Element kv_element,
                                 const std::vector<OperationTime>& times,
                                 const std::vector<MachineSpeed>& seen) {
   terminal::BenchReport report("kernels", {{"operation", "operation"},
@@ -125,7 +121,7 @@ terminal::BenchReport report_of(const KernelsOptions& options, kv::memory::Eleme
     const double tera = static_cast<double>(time.multiply_adds) * 1e-12 / time.seconds;
     report.add_row({time.operation, time.shape, time.rows, time.seconds * 1e6,
                     static_cast<double>(time.bytes) * 1e-9 / time.seconds,
-                    time.multiply_adds == 0 ? Json() : Json(tera),
+                    time.multiply_adds == 0 ? terminal::ReportValue() : terminal::ReportValue(tera),
                     limit.by_memory ? "memory" : "arithmetic", 100 * limit.seconds / time.seconds});
   }
   report.add_figure("machine_gave", speeds_json(best), speeds_text(best));
@@ -140,7 +136,16 @@ terminal::BenchReport report_of(const KernelsOptions& options, kv::memory::Eleme
   return report;
 }
 
-Result<terminal::BenchReport> bench_kernels(const KernelsOptions& options, const BenchRun& run) {
+}  // namespace
+
+std::vector<std::string> readable_weight_types() {
+  std::vector<std::string> names;
+  for (const auto& [name, info] : readable_types()) names.push_back(name);
+  return names;
+}
+
+Result<terminal::BenchReport> bench_kernels(const BenchKernelsOptions& options,
+                                            const BenchRun& run) {
   RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ASSIGN_OR_RETURN(const ModelShape shape, shape_of(options));
   OperationOptions operations = options.operations;
@@ -167,53 +172,6 @@ Result<terminal::BenchReport> bench_kernels(const KernelsOptions& options, const
   RETURN_IF_ERROR(keep(timer.time_attention(shape)));
   RETURN_IF_ERROR(keep(timer.time_row_operations(shape)));
   return report_of(options, run.kv_element(), times, seen);
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench kernels\n"
-    "  pagoda bench kernels --shape gemma-2b --type Q8_0 --rows 1,16 --depths 4096 --json\n"
-    "At the start, after each operation and at the end it is measured how fast this machine reads "
-    "memory and multiplies. % of machine = the time that its bytes or its multiply-adds need at "
-    "that speed, whichever is longer, over the time taken; bytes come from a buffer as large as "
-    "what the operation cycles over. A run is valid only when the machine's speeds stayed within "
-    "20 %.";
-
-}  // namespace
-
-void add_bench_kernels(const BenchCommand& bench) {
-  CLI::App* const command = bench.app.add_subcommand(
-      "kernels", "each operation of a model beside what this machine gives");
-  const auto options = std::make_shared<KernelsOptions>();
-  add_machine_options(*command, *options);
-  std::vector<std::string> names;
-  for (const ModelShape& shape : model_shapes()) names.emplace_back(shape.name);
-  command
-      ->add_option("--shape", options->shape,
-                   fmt::format("sizes of {} (default {})", fmt::join(names, ", "), options->shape))
-      ->check(CLI::IsMember(names));
-  std::vector<std::string> types;
-  for (const auto& [name, info] : readable_types()) types.push_back(name);
-  command
-      ->add_option("--type", options->type, "type of all weights (default: as usual for the shape)")
-      ->check(CLI::IsMember(types));
-  command
-      ->add_option("--rows", options->operations.rows,
-                   "tokens at once, 1 to 4096, with commas (default 1,16,512)")
-      ->delimiter(',')
-      ->check(CLI::Range(1u, 4096u));
-  command
-      ->add_option("--depths", options->operations.depths,
-                   "tokens before those of attention, with commas (default 1024,4096)")
-      ->delimiter(',')
-      ->check(CLI::Range(0u, 1u << 17));
-  command
-      ->add_option("--seconds", options->operations.seconds,
-                   "time spent on each operation, 0.001 to 60 (default 0.2)")
-      ->check(CLI::Range(0.001, 60.0));
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_kernels(*options, run); });
 }
 
 }  // namespace pagoda::bench

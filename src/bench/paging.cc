@@ -17,17 +17,6 @@ namespace {
 constexpr std::uint64_t kContextDefault = 2048;
 constexpr std::uint64_t kSlabsDefault = 4;
 
-struct PagingOptions : BenchOptions {
-  std::uint32_t sequences_max = 256;
-  std::uint32_t requests = 96;
-  std::uint32_t prompt_tokens_min = 16;
-  std::uint32_t prompt_tokens_max = 256;
-  std::uint32_t new_tokens = 32;
-  std::uint32_t block_size = 16;
-  std::uint64_t context_tokens = 0;       // 0: the model's, at most kContextDefault
-  std::optional<std::uint64_t> kv_bytes;  // unset: kSlabsDefault slabs
-};
-
 // What the steps of one side showed.
 struct Watched {
   std::uint64_t sequences_most = 0;
@@ -46,7 +35,8 @@ struct Side {
   std::vector<std::vector<TokenId>> answers;
 };
 
-std::vector<engine::Request> make_requests(const PagingOptions& options, std::uint32_t vocabulary) {
+std::vector<engine::Request> make_requests(const BenchPagingOptions& options,
+                                           std::uint32_t vocabulary) {
   const std::uint64_t lengths = options.prompt_tokens_max - options.prompt_tokens_min + 1;
   std::vector<engine::Request> requests;
   for (std::uint32_t i = 0; i < options.requests; ++i) {
@@ -57,7 +47,7 @@ std::vector<engine::Request> make_requests(const PagingOptions& options, std::ui
 }
 
 // All requests at once: the engine runs as many together as its memory holds.
-Result<Side> measure(const app::LoadedModel& model, const PagingOptions& options,
+Result<Side> measure(const app::LoadedModel& model, const BenchPagingOptions& options,
                      const BenchRun& run, const engine::CpuBackendOptions& backend,
                      const std::string& label) {
   Watched watched;  // by the engine's thread, until the engine is gone
@@ -72,10 +62,10 @@ Result<Side> measure(const app::LoadedModel& model, const PagingOptions& options
           watched.sequence_steps += now.sequences_running;
           watched.block_steps += held;
         }));
-    RETURN_IF_ERROR(check_context(fmt::format("--prompt-tokens-max {} and --new-tokens {}",
-                                              options.prompt_tokens_max, options.new_tokens),
-                                  std::uint64_t{options.prompt_tokens_max} + options.new_tokens,
-                                  engine->context_tokens()));
+    RETURN_IF_ERROR(app::check_context(
+        fmt::format("--prompt-tokens-max {} and --new-tokens {}", options.prompt_tokens_max,
+                    options.new_tokens),
+        std::uint64_t{options.prompt_tokens_max} + options.new_tokens, engine->context_tokens()));
     side.block_tokens = backend.block_tokens;
     side.block_bytes = engine->backend().page_layout().page_bytes();
     side.blocks = engine->backend().kv_bytes() / side.block_bytes;
@@ -97,7 +87,7 @@ Result<Side> measure(const app::LoadedModel& model, const PagingOptions& options
   return side;
 }
 
-terminal::BenchReport report_of(const PagingOptions& options, const BenchRun& run,
+terminal::BenchReport report_of(const BenchPagingOptions& options, const BenchRun& run,
                                 std::uint64_t context, std::uint64_t kv_bytes, const Side& paged,
                                 const Side& slabs) {
   terminal::BenchReport report("paging", {{"memory", "memory"},
@@ -135,7 +125,9 @@ terminal::BenchReport report_of(const PagingOptions& options, const BenchRun& ru
   return report;
 }
 
-Result<terminal::BenchReport> bench_paging(const PagingOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_paging(const BenchPagingOptions& options, const BenchRun& run) {
   if (options.prompt_tokens_min > options.prompt_tokens_max) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--prompt-tokens-min: {} is above --prompt-tokens-max {}",
@@ -159,56 +151,6 @@ Result<terminal::BenchReport> bench_paging(const PagingOptions& options, const B
     return Error{ErrorCode::kCorrupt, "the outputs in pages and in slabs differ"};
   }
   return report_of(options, run, backend.context_tokens, *backend.kv_bytes, paged, slabs);
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench paging\n"
-    "  pagoda bench paging --max-model-len 8192 --kv-cache-memory-bytes 1GiB\n"
-    "  pagoda bench paging model.gguf --requests 12 --prompt-tokens-max 64 --json\n"
-    "The same requests, all submitted at once, with the same memory for keys and values: first one "
-    "slab of the longest context for each sequence, then pages of --block-size tokens. Prefix "
-    "caching is off. Bytes a sequence are what running sequences hold, over all steps.";
-
-}  // namespace
-
-void add_bench_paging(const BenchCommand& bench) {
-  CLI::App* const command = bench.app.add_subcommand(
-      "paging", "memory held and sequences at once: pages against slabs of the longest context");
-  const auto options = std::make_shared<PagingOptions>();
-  add_model_options(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  add_count_option(*command, "--max-num-seqs", options->sequences_max,
-                   "sequences that run at once, at most 65536")
-      ->check(CLI::Range(1u, 1u << 16));
-  add_count_option(*command, "--requests", options->requests, "requests, submitted at once");
-  add_count_option(*command, "--prompt-tokens-min", options->prompt_tokens_min,
-                   "tokens of the shortest prompt");
-  add_count_option(*command, "--prompt-tokens-max", options->prompt_tokens_max,
-                   "tokens of the longest prompt");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
-                   2);
-  add_count_option(*command, "--block-size", options->block_size, "tokens in a page, at most 4096")
-      ->check(CLI::Range(1u, 4096u));
-  command
-      ->add_option("-c,--max-model-len", options->context_tokens,
-                   "longest context, the length of a slab (default: the model's, at most 2048)")
-      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 20));
-  command
-      ->add_option_function<std::string>(
-          "--kv-cache-memory-bytes",
-          [options](const std::string& text) {
-            const Result<std::uint64_t> bytes = parse_byte_size(text);
-            if (!bytes.ok()) {
-              throw CLI::ValidationError("--kv-cache-memory-bytes", bytes.error().message);
-            }
-            options->kv_bytes = bytes.value();
-          },
-          "memory for keys and values, such as 512MiB (default: four slabs)")
-      ->type_name("SIZE");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_paging(*options, run); });
 }
 
 }  // namespace pagoda::bench

@@ -8,35 +8,26 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 
+#include "app/synthetic_request.h"
 #include "bench/benchmarks.h"
 #include "bench/fastest_cores.h"
 #include "bench/machine_speed.h"
 #include "bench/peer_program.h"
 #include "bench/samples.h"
 #include "bench/work.h"
-#include "cli/options.h"
+#include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
 namespace {
 
-using Json = terminal::BenchReport::Json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kTries = 3;  // of either program, in each round
 // A peer this far behind the best one at some work is not asked for it again.
 constexpr double kHopeless = 0.75;
-
-struct PeerOptions : BenchOptions {
-  PeerOptions() {
-    repeats = 3;
-    for (const Work& work : compared_works()) works.emplace_back(work.name);
-  }
-  std::vector<std::string> llama_benches;
-  std::vector<std::string> peer_models;  // beside the model itself
-  std::vector<std::string> works;
-  bool fastest_cores = false;
-};
 
 // Tokens per second at one work, all measurements.
 struct WorkRates {
@@ -65,7 +56,7 @@ struct WorkRates {
 
 class PeerBench {
  public:
-  PeerBench(const PeerOptions& options, const BenchRun& run, BenchEngine& engine)
+  PeerBench(const BenchPeerOptions& options, const BenchRun& run, BenchEngine& engine)
       : options_(options), run_(run), engine_(engine), cores_(options.threads, run.clock()) {
     for (const std::string& program : options.llama_benches) {
       peers_.push_back({program, options.model});
@@ -103,8 +94,8 @@ class PeerBench {
   Status check_room() const {
     for (const WorkRates& rates : rates_) {
       const Work& work = rates.work;
-      RETURN_IF_ERROR(check_context(fmt::format("--works {}: {}", work.name, work.title),
-                                    work.context_tokens(), engine_.context_tokens()));
+      RETURN_IF_ERROR(app::check_context(fmt::format("--works {}: {}", work.name, work.title),
+                                         work.context_tokens(), engine_.context_tokens()));
       RETURN_IF_ERROR(engine_.check_room(work.context_tokens() * work.sequences));
     }
     return ok_status();
@@ -159,7 +150,7 @@ class PeerBench {
       return Error{measured.error().code, fmt::format("no peer is left to compare with:\n  {}",
                                                       fmt::join(failures_, "\n  "))};
     }
-    cli::print_warning(failures_[peer]);
+    terminal::print_warning(failures_[peer]);
     return ok_status();
   }
 
@@ -190,12 +181,12 @@ class PeerBench {
                        {"tokens_per_second", median(rates.peers[i])}});
       }
     }
-    report.add_detail("peers", std::move(all));
+    report.add_detail("peers", all);
     Json left_out = Json::array();
     for (const std::string& failure : failures_) {
       if (!failure.empty()) left_out.push_back(failure);
     }
-    report.add_detail("left_out", std::move(left_out));
+    report.add_detail("left_out", left_out);
     if (options_.fastest_cores) add_validity(report);
     return report;
   }
@@ -216,7 +207,8 @@ class PeerBench {
   void add_row(terminal::BenchReport& report, const WorkRates& rates) const {
     const double ours = median(rates.ours);
     const std::size_t best = rates.best_peer();
-    std::vector<Json> cells = {rates.work.title, ours, nullptr, nullptr, nullptr, nullptr};
+    std::vector<terminal::ReportValue> cells = {rates.work.title, ours,    nullptr,
+                                                nullptr,          nullptr, nullptr};
     if (best < peers_.size()) {
       const double theirs = median(rates.peers[best]);
       cells = {rates.work.title,
@@ -233,7 +225,7 @@ class PeerBench {
     report.add_row(std::move(cells));
   }
 
-  const PeerOptions& options_;
+  const BenchPeerOptions& options_;
   const BenchRun& run_;
   BenchEngine& engine_;
   FastestCores cores_;
@@ -243,7 +235,9 @@ class PeerBench {
   std::uint64_t measurements_ = 0;
 };
 
-Result<terminal::BenchReport> bench_peer(const PeerOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_peer(const BenchPeerOptions& options, const BenchRun& run) {
   std::uint32_t sequences_max = 1;
   for (const Work& work : compared_works()) {
     sequences_max = std::max(sequences_max, work.sequences);
@@ -253,46 +247,6 @@ Result<terminal::BenchReport> bench_peer(const PeerOptions& options, const Bench
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));
   return PeerBench(options, run, *engine).measure();
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench peer --llama-bench ~/llama.cpp/build/bin/llama-bench\n"
-    "  pagoda bench peer --llama-bench amx/llama-bench avx512/llama-bench "
-    "--peer-model model.Q4_0.gguf --works prefill,decode --json\n"
-    "Both programs alternate at each work; medians are shown. llama.cpp counts with its best over "
-    "all programs and models, the model itself included; what is far behind its best after one "
-    "round is not measured again. llama-batched-bench must stand beside llama-bench for work of "
-    "several sequences. A build that crashes is named and left out.";
-
-}  // namespace
-
-void add_bench_peer(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("peer", "the same work by this program and by llama.cpp");
-  const auto options = std::make_shared<PeerOptions>();
-  add_model_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  command
-      ->add_option("--llama-bench", options->llama_benches,
-                   "llama.cpp's benchmark program, one or more builds of it")
-      ->required();
-  command->add_option("--peer-model", options->peer_models,
-                      "model files llama.cpp may run instead of MODEL, one or more");
-  command
-      ->add_option("--works", options->works,
-                   fmt::format("what is compared, with commas (default all: {})",
-                               fmt::join(options->works, ",")))
-      ->delimiter(',')
-      ->check(CLI::IsMember(options->works));
-  command->add_flag(
-      "--fastest-cores", options->fastest_cores,
-      "before each measurement, keep both programs to the cores that are fastest then, and "
-      "say how much those moved");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_peer(*options, run); });
 }
 
 }  // namespace pagoda::bench

@@ -10,18 +10,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "app/synthetic_request.h"
 #include "bench/benchmarks.h"
 #include "model/decoder.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
 namespace {
-
-struct PerplexityOptions : BenchOptions {
-  std::string file;
-  std::uint32_t context_tokens = 512;
-  std::uint32_t windows_max = 40;
-};
 
 Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -118,11 +113,13 @@ Perplexity perplexity_of(const std::vector<double>& scores) {
   return {value, value * deviation / std::sqrt(std::max(1.0, count - 1))};
 }
 
-Result<terminal::BenchReport> bench_perplexity(const PerplexityOptions& options,
+}  // namespace
+
+Result<terminal::BenchReport> bench_perplexity(const BenchPerplexityOptions& options,
                                                const BenchRun& run) {
   ASSIGN_OR_RETURN(const std::string text, read_text(options.file));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
-  RETURN_IF_ERROR(check_context("--context", options.context_tokens, model->config().context));
+  RETURN_IF_ERROR(app::check_context("--context", options.context_tokens, model->config().context));
   const text::Tokenizer& tokenizer = model->tokenizer();
   std::vector<TokenId> tokens = tokenizer.encode(text, {.add_bos_eos = true});
   const std::size_t windows =
@@ -157,28 +154,6 @@ Result<terminal::BenchReport> bench_perplexity(const PerplexityOptions& options,
   const Perplexity perplexity = perplexity_of(scores);
   report.add_row({windows, scores.size(), perplexity.value, perplexity.error});
   return report;
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench perplexity --file wikitext-2-test.txt\n"
-    "  PAGODA_KERNELS=ref pagoda bench perplexity model.gguf --file text.txt --windows 10\n"
-    "Windows of 512 tokens, of which the second half is scored: llama.cpp's method, so figures can "
-    "be compared with its own.";
-
-}  // namespace
-
-void add_bench_perplexity(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("perplexity", "perplexity of the model on a text");
-  const auto options = std::make_shared<PerplexityOptions>();
-  add_model_options(*command, *options);
-  command->add_option("--file", options->file, "the text")->required();
-  add_count_option(*command, "--context", options->context_tokens, "tokens of a window", 4);
-  add_count_option(*command, "--windows", options->windows_max, "windows to read at most");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_perplexity(*options, run); });
 }
 
 }  // namespace pagoda::bench

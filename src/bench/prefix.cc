@@ -9,13 +9,6 @@
 namespace pagoda::bench {
 namespace {
 
-struct PrefixOptions : BenchOptions {
-  std::uint32_t questions = 20;
-  std::uint32_t system_tokens = 1000;
-  std::uint32_t question_tokens = 16;
-  std::uint32_t new_tokens = 64;
-};
-
 // All questions once, one after the other.
 struct Pass {
   double first_token_seconds = 0;  // sums
@@ -45,7 +38,8 @@ struct Side {
 
 class PrefixBench {
  public:
-  PrefixBench(const PrefixOptions& options, const BenchRun& run, BenchEngine& off, BenchEngine& on)
+  PrefixBench(const BenchPrefixOptions& options, const BenchRun& run, BenchEngine& off,
+              BenchEngine& on)
       : options_(options), run_(run), off_(off), on_(on) {}
 
   Result<terminal::BenchReport> measure() {
@@ -65,7 +59,7 @@ class PrefixBench {
   Status check_lengths() const {
     const std::uint64_t tokens =
         std::uint64_t{options_.system_tokens} + options_.question_tokens + options_.new_tokens;
-    RETURN_IF_ERROR(check_context(
+    RETURN_IF_ERROR(app::check_context(
         fmt::format("--system-tokens {}, --question-tokens {} and --new-tokens {}",
                     options_.system_tokens, options_.question_tokens, options_.new_tokens),
         tokens, std::min(off_.context_tokens(), on_.context_tokens())));
@@ -150,14 +144,16 @@ class PrefixBench {
     return report;
   }
 
-  const PrefixOptions& options_;
+  const BenchPrefixOptions& options_;
   const BenchRun& run_;
   BenchEngine& off_;
   BenchEngine& on_;
   std::uint32_t passes_ = 0;
 };
 
-Result<terminal::BenchReport> bench_prefix(const PrefixOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_prefix(const BenchPrefixOptions& options, const BenchRun& run) {
   ASSIGN_OR_RETURN(engine::CpuBackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   backend.prefix_caching = false;
@@ -167,34 +163,6 @@ Result<terminal::BenchReport> bench_prefix(const PrefixOptions& options, const B
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> on,
                    BenchEngine::create(*model, run, backend));
   return PrefixBench(options, run, *off, *on).measure();
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench prefix\n"
-    "  pagoda bench prefix model.gguf --questions 5 --system-tokens 200 --json\n"
-    "Questions are asked one after the other: first for one token each, then for --new-tokens, "
-    "with prefix caching off and then on, after another question has left the system prompt in the "
-    "cache. Both sides must give the same tokens. speedup is the ratio of the sums of TTFT.";
-
-}  // namespace
-
-void add_bench_prefix(const BenchCommand& bench) {
-  CLI::App* const command =
-      bench.app.add_subcommand("prefix", "questions behind one system prompt, cached and not");
-  const auto options = std::make_shared<PrefixOptions>();
-  add_engine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  add_count_option(*command, "--questions", options->questions, "questions asked");
-  add_count_option(*command, "--system-tokens", options->system_tokens,
-                   "tokens of the system prompt that they share");
-  add_count_option(*command, "--question-tokens", options->question_tokens,
-                   "tokens of each question");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each question");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_prefix(*options, run); });
 }
 
 }  // namespace pagoda::bench

@@ -29,17 +29,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kUnderWayMax = 128;  // reads asked for at once, as a long prompt does
 constexpr std::int64_t kFlushNs = 120'000'000'000;
 
-struct TiersOptions : BenchOptions {
-  std::string folder = ".";
-  std::string remote;  // empty: none
-  std::uint64_t bytes = std::uint64_t{1} << 30;
-  std::uint64_t page_bytes = 368640;  // SmolLM2-135M: 16 tokens of 30 layers in 16 bits
-  std::uint32_t block_tokens = 16;
-
-  std::uint64_t pages() const { return std::max<std::uint64_t>(bytes / page_bytes, 1); }
-  PlainPages plain() const { return {pages(), page_bytes}; }
-};
-
 // A tier to measure. To add one: a row in tiers_of().
 struct Tier {
   std::string name;
@@ -99,7 +88,7 @@ kv::PageLabel label_of(const RunPages& whose, std::uint64_t page, std::uint32_t 
 // One store, used as the cache uses it: asked without waiting, then polled.
 class TierRun {
  public:
-  TierRun(kv::PageStore& store, const RunPages& whose, const TiersOptions& options,
+  TierRun(kv::PageStore& store, const RunPages& whose, const BenchTiersOptions& options,
           const BenchRun& run)
       : store_(store), whose_(whose), options_(options), run_(run), memory_(kUnderWayMax) {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
@@ -162,13 +151,13 @@ class TierRun {
 
   kv::PageStore& store_;
   const RunPages whose_;
-  const TiersOptions& options_;
+  const BenchTiersOptions& options_;
   const BenchRun& run_;
   std::vector<std::vector<std::byte>> memory_;  // a page for each request under way
   std::vector<std::size_t> free_;
 };
 
-Result<Tier> remote_tier(const TiersOptions& options, const BenchRun& run) {
+Result<Tier> remote_tier(const BenchTiersOptions& options, const BenchRun& run) {
   store::RemoteOptions remote;
   ASSIGN_OR_RETURN(remote.url, store::parse_remote_url(options.remote));
   remote.request_timeout_ns = kFlushNs;
@@ -188,7 +177,7 @@ Result<Tier> remote_tier(const TiersOptions& options, const BenchRun& run) {
   return tier;
 }
 
-Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& run,
+Result<std::vector<Tier>> tiers_of(const BenchTiersOptions& options, const BenchRun& run,
                                    const fs::path& folder) {
   const auto open_host = [&options]() -> Result<std::unique_ptr<kv::PageStore>> {
     ASSIGN_OR_RETURN(
@@ -225,7 +214,9 @@ Result<std::vector<Tier>> tiers_of(const TiersOptions& options, const BenchRun& 
   return tiers;
 }
 
-Result<terminal::BenchReport> bench_tiers(const TiersOptions& options, const BenchRun& run) {
+}  // namespace
+
+Result<terminal::BenchReport> bench_tiers(const BenchTiersOptions& options, const BenchRun& run) {
   if (options.page_bytes % store::kIoAlignment != 0) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--page-bytes: {} is no multiple of {}, which dd needs for direct I/O",
@@ -263,63 +254,15 @@ Result<terminal::BenchReport> bench_tiers(const TiersOptions& options, const Ben
          {std::tuple{"write, durable", speed.write_s, plain.write_s},
           std::tuple{"read", speed.read_s, plain.read_s}}) {
       const bool compared = plain_s > 0;
-      using Json = terminal::BenchReport::Json;
+      using terminal::ReportValue;
       report.add_row({tier.name, name, ours_s, megabytes / ours_s,
                       static_cast<double>(options.pages()) / ours_s,
-                      compared ? Json(tier.reference) : Json(),
-                      compared ? Json(megabytes / plain_s) : Json(),
-                      compared ? Json(plain_s / ours_s) : Json()});
+                      compared ? ReportValue(tier.reference) : ReportValue(),
+                      compared ? ReportValue(megabytes / plain_s) : ReportValue(),
+                      compared ? ReportValue(plain_s / ours_s) : ReportValue()});
     }
   }
   return report;
-}
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  pagoda bench tiers\n"
-    "  pagoda bench tiers --folder /mnt/fast --size 8GiB\n"
-    "  pagoda bench tiers --size 256MiB --page-bytes 1048576 --json\n"
-    "  pagoda bench tiers --remote redis://127.0.0.1:6379\n"
-    "Writes so many bytes of pages into each tier, waits until they are durable, and reads them "
-    "back with 128 reads asked for at once. Beside it what the same medium gives a plain program: "
-    "memcpy; dd with direct I/O and blocks of a page's size; redis-benchmark, which checks "
-    "nothing. "
-    "Files lie in a new folder, which is removed; of a remote store the pages that were written "
-    "are removed, and nobody else's.";
-
-}  // namespace
-
-void add_bench_tiers(const BenchCommand& bench) {
-  CLI::App* const command = bench.app.add_subcommand(
-      "tiers", "how fast each tier outside memory takes pages and gives them back");
-  const auto options = std::make_shared<TiersOptions>();
-  const auto add_size = [&](const std::string& name, std::uint64_t& value,
-                            const std::string& description) {
-    command
-        ->add_option_function<std::string>(
-            name,
-            [name, options, &value](const std::string& text) {
-              const Result<std::uint64_t> bytes = parse_byte_size(text);
-              if (!bytes.ok() || bytes.value() == 0) {
-                throw CLI::ValidationError(name,
-                                           bytes.ok() ? "must not be 0" : bytes.error().message);
-              }
-              value = bytes.value();
-            },
-            description)
-        ->type_name("SIZE");
-  };
-  command->add_option("--folder", options->folder,
-                      "on the disk to be measured (default: the current folder)");
-  command->add_option("--remote", options->remote,
-                      "a store to be measured as well: redis://… or memcached://…");
-  add_size("--size", options->bytes, "bytes of pages (default 1GiB)");
-  add_size("--page-bytes", options->page_bytes,
-           "of a page, a multiple of 4096 (default 368640: SmolLM2, 16 tokens)");
-  command->add_flag("--json", options->json, "one JSON object on stdout instead of a table");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_tiers(*options, run); });
 }
 
 }  // namespace pagoda::bench

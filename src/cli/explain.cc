@@ -9,6 +9,7 @@
 #include "base/byte_size.h"
 #include "base/file_bytes.h"
 #include "base/result.h"
+#include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "gguf/printable.h"
@@ -36,7 +37,7 @@ constexpr std::size_t kAdviceBytesMax = 1000;
 struct ExplainOptions {
   std::string url;
   std::string file;
-  ServerAccess access;
+  net::ServerAccess access;
   bool json = false;
 };
 
@@ -107,17 +108,17 @@ Status explain(const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand(
+void add_explain_command(const Command& app, int& exit_status) {
+  const Command command = app.add_subcommand(
       "explain", "why a prompt would miss the cache of a running server, and what would help");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto options = std::make_shared<ExplainOptions>();
-  command->add_option("URL", options->url, "http[s]://host:port of a server")->required();
-  command->add_option("--file", options->file,
-                      "the body of a chat or text completion, as JSON; default: stdin");
-  add_access_options(*command, options->access, "a key for the server");
-  command->add_flag("--json", options->json, "one JSON value on stdout");
-  command->callback([options, &exit_status] {
+  command.add_option("URL", options->url, "http[s]://host:port of a server").required();
+  command.add_option("--file", options->file,
+                     "the body of a chat or text completion, as JSON; default: stdin");
+  add_access_options(command, options->access, "a key for the server");
+  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.callback([options, &exit_status] {
     const Status told = explain(*options);
     if (!told.ok()) print_error(told.error().message);
     exit_status = told.ok() ? 0 : 1;

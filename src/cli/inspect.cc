@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "base/byte_size.h"
+#include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/inspect_server.h"
 #include "cli/inspect_store.h"
@@ -134,7 +135,7 @@ Json value_json(const gguf::MetadataValue& value) {
 Result<KvInspection> inspect_kv(const gguf::File& file) {
   ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
   ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = model.groups,
-                                                         .format = *find_kv_format("fp16"),
+                                                         .format = *app::find_kv_format("fp16"),
                                                          .sequence_length = model.context_length}));
   return KvInspection{model.groups, model.context_length, size.per_token.stored, size.total.stored};
 }
@@ -313,40 +314,40 @@ std::string kernels_json() {
   return list.dump(2) + "\n";
 }
 
-void add_inspect_command(CLI::App& app, int& exit_status) {
+void add_inspect_command(const Command& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
     StoreInspection store;
-    ServerAccess access;
+    net::ServerAccess access;
     bool json = false;
   };
-  CLI::App* const command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "inspect",
       "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
       "disk store");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto options = std::make_shared<Options>();
-  CLI::Option* const model = command->add_option(
+  const Flag model = command.add_option(
       "MODEL", options->model,
       "GGUF file, or any part of a split one; or http[s]://host:port of a server");
   command
-      ->add_flag("--kernels", options->kernels,
-                 "instead of a model: the kernel sets of this program, which of them this CPU runs "
-                 "and which is used (PAGODA_KERNELS=NAME forces one)")
-      ->excludes(model);
-  CLI::Option* const store =
+      .add_flag("--kernels", options->kernels,
+                "instead of a model: the kernel sets of this program, which of them this CPU runs "
+                "and which is used (PAGODA_KERNELS=NAME forces one)")
+      .excludes(model);
+  const Flag store =
       command
-          ->add_option("--store", options->store.path,
-                       "instead of a model: the folder of a disk store (serve --kv-disk)")
-          ->excludes(model);
+          .add_option("--store", options->store.path,
+                      "instead of a model: the folder of a disk store (serve --kv-disk)")
+          .excludes(model);
   command
-      ->add_flag("--verify", options->store.verify,
-                 "reads every page of the store; status 1 when one is damaged")
-      ->needs(store);
-  add_access_options(*command, options->access, "an admin's key for the server");
-  command->add_flag("--json", options->json, "one JSON value on stdout");
-  command->callback([options, &exit_status] {
+      .add_flag("--verify", options->store.verify,
+                "reads every page of the store; status 1 when one is damaged")
+      .needs(store);
+  add_access_options(command, options->access, "an admin's key for the server");
+  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.callback([options, &exit_status] {
     if (options->kernels) {
       fmt::print("{}", options->json ? kernels_json() : kernels_text());
       exit_status = 0;
@@ -359,7 +360,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       exit_status = is_whole.ok() && is_whole.value() ? 0 : 1;
       return;
     }
-    if (options->model.empty()) throw CLI::RequiredError("MODEL, --store or --kernels");
+    if (options->model.empty()) throw_required("MODEL, --store or --kernels");
     if (options->model.starts_with("http://") || options->model.starts_with("https://")) {
       const Status shown = inspect_server(options->model, options->access, options->json);
       if (!shown.ok()) print_error(shown.error().message);

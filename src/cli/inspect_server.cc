@@ -70,7 +70,7 @@ std::string curve_text(const Json& curve) {
 
 }  // namespace
 
-Status inspect_server(const std::string& url, const ServerAccess& access, bool json) {
+Status inspect_server(const std::string& url, const net::ServerAccess& access, bool json) {
   ASSIGN_OR_RETURN(const net::Url parsed, net::parse_url(url, "URL"));
   try {
     const Json info = net::get_json(parsed, access, "/server_info");

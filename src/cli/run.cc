@@ -7,13 +7,14 @@
 #include <optional>
 
 #include "app/device_choice.h"
-#include "app/kv_element.h"
 #include "app/loaded_model.h"
 #include "app/single_request.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
 #include "engine/single_sequence.h"
 #include "kernels/select.h"
@@ -172,7 +173,7 @@ Result<int> run(RunOptions options) {
   return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
-void add_sampling_options(CLI::App& command, RunOptions& options) {
+void add_sampling_options(const Command& command, RunOptions& options) {
   command.add_option("--temp,--temperature", options.sampling.temperature,
                      "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
   command.add_option("--top-k", options.sampling.top_k,
@@ -187,35 +188,35 @@ void add_sampling_options(CLI::App& command, RunOptions& options) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("run", "Complete one prompt in the terminal");
+void add_run_command(const Command& app, int& exit_status) {
+  const Command command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
-  add_model_option(*command, options->model);
-  command->add_option("-p,--prompt", options->prompt, "text to continue")->required();
-  command->add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
-      ->check(CLI::Range(1u, 1u << 30));
-  add_sampling_options(*command, *options);
-  command->add_flag("--no-kv-cache", options->no_kv_cache,
-                    "compute the whole sequence again for every token: same text, slower");
-  command->add_flag("--special", options->special,
-                    "recognise special tokens such as <|im_start|> in the prompt");
-  command->add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
-  command->add_option("-t,--threads", options->threads, "threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+  add_model_option(command, options->model);
+  command.add_option("-p,--prompt", options->prompt, "text to continue").required();
+  command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
+      .range(1u, 1u << 30);
+  add_sampling_options(command, *options);
+  command.add_flag("--no-kv-cache", options->no_kv_cache,
+                   "compute the whole sequence again for every token: same text, slower");
+  command.add_flag("--special", options->special,
+                   "recognise special tokens such as <|im_start|> in the prompt");
+  command.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
+      .range(1u, 1024u);
   command
-      ->add_option("-c,--max-model-len", options->max_model_len,
-                   "context in tokens, prompt and output (default: the model's)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  app::add_device_options(*command, options->device);
-  app::add_kv_element_option(*command, options->kv_element);
-  command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
-      ->check(CLI::Range(1u, 4096u));
+      .add_option("-c,--max-model-len", options->max_model_len,
+                  "context in tokens, prompt and output (default: the model's)")
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  add_device_options(command, options->device);
+  add_kv_element_option(command, options->kv_element);
+  command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
+      .range(1u, 4096u);
   command
-      ->add_option("--max-num-batched-tokens", options->batched_tokens_max,
-                   "prompt tokens computed at a time (default 512)")
-      ->check(CLI::Range(1u, 1u << 16));
-  command->footer(kExamples);
-  command->callback([options, &exit_status] {
+      .add_option("--max-num-batched-tokens", options->batched_tokens_max,
+                  "prompt tokens computed at a time (default 512)")
+      .range(1u, 1u << 16);
+  command.footer(kExamples);
+  command.callback([options, &exit_status] {
     const Result<int> outcome = run(*options);
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? outcome.value() : 1;

@@ -283,12 +283,12 @@ Status serve(const ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
+void add_serve_command(const Command& app, int& exit_status) {
+  const Command command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
   const auto options = std::make_shared<ServeOptions>();
-  add_serve_options(*command, *options);
-  command->footer(kExamples);
-  command->callback([options, &exit_status] {
+  add_serve_options(command, *options);
+  command.footer(kExamples);
+  command.callback([options, &exit_status] {
     const Status outcome = serve(*options);
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? 0 : 1;

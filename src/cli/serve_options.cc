@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
-#include "app/kv_element.h"
 #include "app/loaded_model.h"
 #include "app/random_shapes.h"
 #include "base/byte_size.h"
-#include "cli/kv_eviction.h"
+#include "cli/access_flags.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
+#include "cli/tier_flags.h"
 #include "terminal/version.h"
 
 namespace pagoda::cli {
@@ -27,14 +28,14 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
-void add_model_options(CLI::App& command, ServeOptions& options) {
+void add_model_options(const Command& command, ServeOptions& options) {
   options.model = app::default_model_path();
   add_model_option(command, options.model);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "
                   "the file's name without .gguf)")
-      ->allow_extra_args(false);  // the word after it may be the model
+      .one_value_each();  // the word after it may be the model
   command.add_option(
       "--random-weights", options.random.shape,
       fmt::format("serve this shape with random weights, on a GPU: {}", app::random_shape_names()));
@@ -44,27 +45,27 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
                      "file with a chat template (default: the model's own)");
 }
 
-void add_network_options(CLI::App& command, ServeOptions& options) {
+void add_network_options(const Command& command, ServeOptions& options) {
   command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)")
-      ->check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
+      .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
-      ->check(CLI::Range(0, 65535));
+      .range(0, 65535);
   command
       .add_option("--threads-http", options.http_threads,
                   "threads for connections (default 2, 1 to 64)")
-      ->check(CLI::Range(1u, 64u));
+      .range(1u, 64u);
   command
       .add_option("--threads-text", options.text_threads,
                   "threads for JSON and text of long requests (default 2, 1 to 64)")
-      ->check(CLI::Range(1u, 64u));
+      .range(1u, 64u);
   command
       .add_option("--max-connections", options.connections_max,
                   "connections at once; more wait to be accepted (default 4096)")
-      ->check(CLI::Range(1u, 1u << 20));
+      .range(1u, 1u << 20);
   command
       .add_option("--max-connections-per-client", options.connections_per_client_max,
                   "of one address (IPv6: of one /64); more are turned away (default 1024)")
-      ->check(CLI::Range(1u, 1u << 20));
+      .range(1u, 1u << 20);
   command.add_option("--max-body-bytes", options.body_bytes_max,
                      "of a request, e.g. 64MiB (default 32MiB)");
   command.add_option("--max-total-body-bytes", options.body_memory_max,
@@ -78,40 +79,40 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--sse-keep-alive", options.keep_alive_s,
                   "seconds after which a silent stream gets a comment (default 10)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--request-timeout", options.request_timeout_s,
                   "seconds for a request to arrive (default 60)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--idle-timeout", options.idle_timeout_s,
                   "seconds that a connection may say nothing between requests (default 75)")
-      ->check(CLI::Range(0.05, 86400.0));
+      .range(0.05, 86400.0);
   command
       .add_option("--write-timeout", options.write_timeout_s,
                   "seconds for a client to read a piece of its output (default 30)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--shutdown-timeout", options.shutdown_timeout_s,
                   "seconds for what runs to end after SIGTERM (default 30)")
-      ->check(CLI::Range(0.0, 86400.0));
+      .range(0.0, 86400.0);
 }
 
-void add_cache_options(CLI::App& command, ServeOptions& options) {
+void add_cache_options(const Command& command, ServeOptions& options) {
   command
       .add_option("-c,--max-model-len", options.max_model_len,
                   "context in tokens, prompt and output (default: the model's)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
-      ->check(CLI::Range(1u, 4096u));
-  app::add_kv_element_option(command, options.kv_element);
+      .range(1u, 4096u);
+  add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                      "memory of the cache, e.g. 4GiB (default: half of what is free)");
   add_kv_eviction_option(command, options.kv_eviction);
   command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
                    "say what other sizes and policies of the cache would have given (default on)");
   const auto add_share = [&](const char* flag, double& share, const char* description) {
-    command.add_option(flag, share, description)->check(CLI::Range(0.0, 1.0));
+    command.add_option(flag, share, description).range(0.0, 1.0);
   };
   add_share("--retain-budget", options.retain_budget,
             "share of the cache that one tenant's requests may have retained (default 0: "
@@ -128,54 +129,52 @@ void add_cache_options(CLI::App& command, ServeOptions& options) {
                    "reuse the KV of common prefixes (default on)");
 }
 
-void add_scheduling_options(CLI::App& command, ServeOptions& options) {
+void add_scheduling_options(const Command& command, ServeOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+      .range(1u, 1024u);
   command
       .add_option("--max-num-seqs", options.sequences_max,
                   "sequences that run at once (default 64, 1 to 4096)")
-      ->check(CLI::Range(1u, 4096u));
+      .range(1u, 4096u);
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
                   "tokens computed in a step (default 512)")
-      ->check(CLI::Range(2u, 1u << 16));
+      .range(2u, 1u << 16);
   command
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
                   "prompt tokens of one request in a step while others wait (default 0: no limit)")
-      ->check(CLI::Range(0u, 1u << 16));
+      .range(0u, 1u << 16);
   command
       .add_option("--shared-step-tokens", options.shared_step_tokens,
                   "prompt tokens computed in a step while several tenants are active (default 32)")
-      ->check(CLI::Range(1u, 1u << 16));
+      .range(1u, 1u << 16);
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
                   "requests that wait; more get 429 (default 10000)")
-      ->check(CLI::Range(1u, 1u << 24));
+      .range(1u, 1u << 24);
   command.add_option("--context-classes", options.context_classes,
                      "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
 }
 
-void add_log_options(CLI::App& command, ServeOptions& options) {
-  const std::map<std::string, server::LogFormat> formats = {{"text", server::LogFormat::kText},
-                                                            {"json", server::LogFormat::kJson},
-                                                            {"none", server::LogFormat::kNone}};
-  command
-      .add_option("--log-format", options.log.format,
-                  "a line on stderr per request: text, json or none (default text)")
-      ->transform(CLI::CheckedTransformer(formats));
+void add_log_options(const Command& command, ServeOptions& options) {
+  command.add_choice("--log-format", options.log.format,
+                     {{"text", server::LogFormat::kText},
+                      {"json", server::LogFormat::kJson},
+                      {"none", server::LogFormat::kNone}},
+                     "a line on stderr per request: text, json or none (default text)");
   command.add_flag("--log-prompts,!--no-log-prompts", options.log.prompts,
                    "with the request's prompts in it (default off)");
 }
 
 }  // namespace
 
-void add_serve_options(CLI::App& command, ServeOptions& options) {
+void add_serve_options(const Command& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
-  app::add_access_options(command, options.access);
-  app::add_device_options(command, options.device);
+  add_access_options(command, options.access);
+  add_device_options(command, options.device);
   add_cache_options(command, options);
-  app::add_tier_options(command, options.tiers);
+  add_tier_options(command, options.tiers);
   add_scheduling_options(command, options);
   add_log_options(command, options);
 }
@@ -216,6 +215,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.ahead_bytes_max = static_cast<std::uint32_t>(ahead_bytes);
   made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
   made.connection.write_timeout = milliseconds(options.write_timeout_s);
+  RETURN_IF_ERROR(check_access_variables(options.access));
   RETURN_IF_ERROR(app::set_access(options.access, made));
   return made;
 }

@@ -1,7 +1,6 @@
 // The flags of pagoda serve.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "app/random_model.h"
 #include "app/tier_set.h"
 #include "base/result.h"
+#include "cli/flags.h"
 #include "engine/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -66,7 +66,7 @@ struct ServeOptions {
   std::string context_classes;
 };
 
-void add_serve_options(CLI::App& command, ServeOptions& options);
+void add_serve_options(const Command& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);

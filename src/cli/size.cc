@@ -54,15 +54,18 @@ Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::m
 // does not go with; two typed flags that do not go together are an error.
 class Flags {
  public:
-  void add(CLI::App& command, const std::string& name, const char* kind, const char* help) {
-    options_[name] = command.add_option(name, texts_[name], help)->type_name(kind);
+  void add(const Command& command, const std::string& name, const char* kind, const char* help) {
+    flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
   }
-  void add_switch(CLI::App& command, const std::string& name, const std::string& help) {
-    options_[name] = command.add_flag(name, help);
+  void add_switch(const Command& command, const std::string& name, const std::string& help) {
+    flags_.insert_or_assign(name, command.add_flag(name, help));
   }
 
-  bool given(const std::string& name) const { return options_.at(name)->count() > 0; }
-  bool on(const std::string& name) const { return given(name) && options_.at(name)->as<bool>(); }
+  bool given(const std::string& name) const { return flags_.at(name).count() > 0; }
+  bool is_from_environment(const std::string& name) const {
+    return flags_.at(name).is_from_environment();
+  }
+  bool on(const std::string& name) const { return flags_.at(name).is_on(); }
   std::string text(const std::string& name, const std::string& fallback) const {
     return given(name) ? texts_.at(name) : fallback;
   }
@@ -83,23 +86,17 @@ class Flags {
   Status refuse_beside(const std::string& name, std::initializer_list<const char*> others) {
     for (const char* const other : others) {
       if (!given(other)) continue;
-      if (!from_environment(other)) {
+      if (!is_from_environment(other)) {
         return invalid(fmt::format("{} cannot be combined with {}", other, name));
       }
-      options_.at(other)->clear();
+      flags_.at(other).clear();
     }
     return ok_status();
   }
 
-  bool from_environment(const std::string& name) const {
-    const CLI::Option& option = *options_.at(name);
-    const char* const value = std::getenv(option.get_envname().c_str());
-    return value != nullptr && option.count() == 1 && option.results().front() == value;
-  }
-
  private:
   std::map<std::string, std::string> texts_;
-  std::map<std::string, CLI::Option*> options_;
+  std::map<std::string, Flag> flags_;
 };
 
 std::string grouped(std::int64_t value) {
@@ -376,7 +373,7 @@ Result<Report> known_sizes() {
       const app::KvLayers group = {
           .layers = known.layers, .kv_heads = known.heads, .key_dim = 128, .value_dim = 128};
       ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = {group},
-                                                             .format = *find_kv_format("fp16"),
+                                                             .format = *app::find_kv_format("fp16"),
                                                              .sequence_length = tokens}));
       text += fmt::format("{:>14}", size_text(size.total.stored));
       row["sizes"].push_back({{"tokens", tokens},
@@ -404,12 +401,12 @@ Result<Report> answer(Flags& flags) {
         flags.refuse_beside("--compare-heads", {"--model", "--tokens", "--block-size"}));
     return compare_heads(flags);
   }
-  if (flags.given("--num-heads") && !flags.from_environment("--num-heads")) {
+  if (flags.given("--num-heads") && !flags.is_from_environment("--num-heads")) {
     return invalid("--num-heads: only with --compare-heads; the cache keeps --num-kv-heads");
   }
   for (const char* const shape : {"--num-layers", "--num-kv-heads", "--head-dim"}) {
     if (!flags.given("--model") || !flags.given(shape)) continue;
-    if (flags.from_environment("--model")) {
+    if (flags.is_from_environment("--model")) {
       RETURN_IF_ERROR(flags.refuse_beside(shape, {"--model"}));
     } else {
       RETURN_IF_ERROR(flags.refuse_beside("--model", {shape}));
@@ -420,26 +417,26 @@ Result<Report> answer(Flags& flags) {
 
 }  // namespace
 
-void add_size_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command =
+void add_size_command(const Command& app, int& exit_status) {
+  const Command command =
       app.add_subcommand("size", "KV memory arithmetic: bytes per token, totals, blocks, ranks");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto flags = std::make_shared<Flags>();
-  flags->add(*command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
-  flags->add(*command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");
-  flags->add(*command, "--num-layers", "N", "layers (32)");
-  flags->add(*command, "--num-kv-heads", "N", "KV heads of a layer (8)");
-  flags->add(*command, "--head-dim", "N", "values of a head's key, and of its value (128)");
-  flags->add(*command, "--dtype", "TYPE", "fp32, bf16, fp16, fp8, int8, fp4 or int4 (bf16)");
-  flags->add(*command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
-  flags->add(*command, "--num-heads", "N", "query heads, for --compare-heads (32)");
-  flags->add(*command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
-  flags->add(*command, "--block-size", "N", "tokens of a block (16)");
-  flags->add(*command, "--model", "FILE", "take layers, heads and windows from this GGUF file");
-  flags->add_switch(*command, "--compare-heads", "MHA, GQA, MQA and MLA side by side");
-  flags->add_switch(*command, "--table", "7B, 13B, 70B and 405B at 2K, 8K, 32K and 128K tokens");
-  flags->add_switch(*command, "--json", "one JSON value on stdout");
-  command->callback([flags, &exit_status] {
+  flags->add(command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
+  flags->add(command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");
+  flags->add(command, "--num-layers", "N", "layers (32)");
+  flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");
+  flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
+  flags->add(command, "--dtype", "TYPE", "fp32, bf16, fp16, fp8, int8, fp4 or int4 (bf16)");
+  flags->add(command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
+  flags->add(command, "--num-heads", "N", "query heads, for --compare-heads (32)");
+  flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
+  flags->add(command, "--block-size", "N", "tokens of a block (16)");
+  flags->add(command, "--model", "FILE", "take layers, heads and windows from this GGUF file");
+  flags->add_switch(command, "--compare-heads", "MHA, GQA, MQA and MLA side by side");
+  flags->add_switch(command, "--table", "7B, 13B, 70B and 405B at 2K, 8K, 32K and 128K tokens");
+  flags->add_switch(command, "--json", "one JSON value on stdout");
+  command.callback([flags, &exit_status] {
     const Result<Report> report = answer(*flags);
     if (!report.ok()) {
       print_error(report.error().message);

@@ -1,8 +1,9 @@
 // pagoda verify: every way to an output gives the same bits.
 #include "verify/verify.h"
 
-#include "app/kv_element.h"
 #include "cli/commands.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
 
 namespace pagoda::cli {
@@ -20,33 +21,32 @@ constexpr const char* kExamples =
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command =
+void add_verify_command(const Command& app, int& exit_status) {
+  const Command command =
       app.add_subcommand("verify", "Show that the cache never changes an output, here, to the bit");
   const auto options = std::make_shared<verify::VerifyOptions>();
-  add_model_option(*command, options->model);
-  app::add_device_options(*command, options->device);
-  app::add_kv_element_option(*command, options->kv_element);
+  add_model_option(command, options->model);
+  add_device_options(command, options->device);
+  add_kv_element_option(command, options->kv_element);
   command
-      ->add_option("-t,--threads", options->threads,
-                   "threads of the ways that are not about threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+      .add_option("-t,--threads", options->threads,
+                  "threads of the ways that are not about threads (default: usable cores)")
+      .range(1u, 1024u);
   command
-      ->add_option("--prompt-tokens", options->prompt_tokens,
-                   "tokens of the longest question (default 100)")
-      ->check(CLI::Range(40u, 8192u));
+      .add_option("--prompt-tokens", options->prompt_tokens,
+                  "tokens of the longest question (default 100)")
+      .range(40u, 8192u);
   command
-      ->add_option("-n,--new-tokens", options->new_tokens,
-                   "new tokens of each sequence (default 24)")
-      ->check(CLI::Range(1u, 4096u));
-  command->add_option("--folder", options->folder,
-                      "where the disk tier's files lie meanwhile (default: temporary files')");
-  command->add_option(
-      "--kv-remote", options->remote,
-      "remote store to go through, too: redis://… or memcached://… (default: none)");
-  command->add_flag("--json", options->json, "one JSON object on stdout instead of a table");
-  command->footer(kExamples);
-  command->callback([options, &exit_status] { exit_status = verify::verify(*options); });
+      .add_option("-n,--new-tokens", options->new_tokens,
+                  "new tokens of each sequence (default 24)")
+      .range(1u, 4096u);
+  command.add_option("--folder", options->folder,
+                     "where the disk tier's files lie meanwhile (default: temporary files')");
+  command.add_option("--kv-remote", options->remote,
+                     "remote store to go through, too: redis://… or memcached://… (default: none)");
+  command.add_flag("--json", options->json, "one JSON object on stdout instead of a table");
+  command.footer(kExamples);
+  command.callback([options, &exit_status] { exit_status = verify::verify(*options); });
 }
 
 }  // namespace pagoda::cli

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/byte_size.h"
 
 namespace pagoda::loadgen {
 namespace {
 
-using terminal::BenchReport;
-using Json = terminal::BenchReport::Json;
+using terminal::ReportValue;
+using Json = nlohmann::ordered_json;
 
 constexpr double kMilli = 1e3;
 
@@ -80,8 +82,10 @@ void add_tokens(terminal::BenchReport& report, const Summary& summary) {
   report.add_figure("output_tokens_per_s", summary.output_tokens_per_s,
                     fmt::format("{:.1f} requests/s, {:.1f} tokens/s", summary.requests_per_s,
                                 summary.output_tokens_per_s));
-  report.add_detail("prompt_tokens", summary.prompt_tokens ? Json(*summary.prompt_tokens) : Json());
-  report.add_detail("cached_tokens", summary.cached_tokens ? Json(*summary.cached_tokens) : Json());
+  report.add_detail("prompt_tokens",
+                    summary.prompt_tokens ? ReportValue(*summary.prompt_tokens) : ReportValue());
+  report.add_detail("cached_tokens",
+                    summary.cached_tokens ? ReportValue(*summary.cached_tokens) : ReportValue());
   if (summary.prompt_tokens && summary.cached_tokens && *summary.prompt_tokens > 0) {
     const double share =
         static_cast<double>(*summary.cached_tokens) / static_cast<double>(*summary.prompt_tokens);

@@ -21,7 +21,7 @@ std::string message_of(const std::string& body) {
   return parsed["error"].value("message", body);
 }
 
-Json send_request(const Url& url, const cli::ServerAccess& access,
+Json send_request(const Url& url, const ServerAccess& access,
                   http::request<http::string_body>& request) {
   ServerStream stream(url, access);
   request.set(http::field::host, url.host);
@@ -43,12 +43,12 @@ Json send_request(const Url& url, const cli::ServerAccess& access,
 
 }  // namespace
 
-Json get_json(const Url& url, const cli::ServerAccess& access, const std::string& path) {
+Json get_json(const Url& url, const ServerAccess& access, const std::string& path) {
   http::request<http::string_body> request{http::verb::get, url.path + path, 11};
   return send_request(url, access, request);
 }
 
-Json post_json(const Url& url, const cli::ServerAccess& access, const std::string& path,
+Json post_json(const Url& url, const ServerAccess& access, const std::string& path,
                const std::string& body) {
   http::request<http::string_body> request{http::verb::post, url.path + path, 11, body};
   request.set(http::field::content_type, "application/json");

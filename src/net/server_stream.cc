@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
 // TLS 1.2 and later.
-ssl::context trusting(const cli::ServerAccess& access) {
+ssl::context trusting(const ServerAccess& access) {
   ssl::context context(ssl::context::tls_client);
   context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 |
                       ssl::context::no_tlsv1_1);
@@ -34,7 +34,7 @@ ssl::context trusting(const cli::ServerAccess& access) {
 
 }  // namespace
 
-ServerStream::ServerStream(const Url& url, const cli::ServerAccess& access)
+ServerStream::ServerStream(const Url& url, const ServerAccess& access)
     : tls_(url.tls),
       tls_context_(url.tls ? trusting(access) : ssl::context(ssl::context::tls_client)),
       stream_(context_, tls_context_) {

@@ -7,7 +7,7 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/system/system_error.hpp>
 
-#include "cli/server_access.h"
+#include "net/server_access.h"
 #include "net/url.h"
 
 namespace pagoda::net {
@@ -18,7 +18,7 @@ class ServerStream {
 
   // Connects; over https the server proves that it is the URL's host. Throws
   // boost::system::system_error, and std::runtime_error that names a file which cannot be used.
-  ServerStream(const Url& url, const cli::ServerAccess& access);
+  ServerStream(const Url& url, const ServerAccess& access);
 
   template <class Buffers>
   std::size_t read_some(const Buffers& buffers, error_code& error) {

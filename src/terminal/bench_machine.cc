@@ -61,7 +61,7 @@ std::string cpu_name(std::string_view cpuinfo) {
   return fmt::format("implementer {} part {}", implementer, part);
 }
 
-BenchMachine describe_machine(const kernels::KernelSet& kernels) {
+BenchMachine describe_machine(std::string kernels) {
   std::ifstream stream("/proc/cpuinfo");
   const std::string cpuinfo(std::istreambuf_iterator<char>(stream), {});
   utsname system{};
@@ -69,7 +69,7 @@ BenchMachine describe_machine(const kernels::KernelSet& kernels) {
   return {.cpu = cpu_name(cpuinfo),
           .cores = usable_cores(),
           .architecture = known ? system.machine : "unknown",
-          .kernels = fmt::format("{} {}", kernels.name, kernels.version),
+          .kernels = std::move(kernels),
           .build = fmt::format("pagoda {} {}", kVersion, kBuild)};
 }
 

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/ops.h"
-
 namespace pagoda::terminal {
 
 struct BenchMachine {
@@ -17,7 +15,8 @@ struct BenchMachine {
   std::string build;    // program version, build type, compiler
 };
 
-BenchMachine describe_machine(const kernels::KernelSet& kernels);
+// `kernels`: the set that computes and its version.
+BenchMachine describe_machine(std::string kernels);
 
 // The processor's name in the words of /proc/cpuinfo; Arm gives numbers there, of which the
 // designer's better known cores are spelled out.

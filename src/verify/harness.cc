@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/decode_traffic.h"
-#include "bench/bench_engine.h"
+#include "app/synthetic_request.h"
 
 namespace pagoda::verify {
 namespace {
@@ -72,14 +72,14 @@ Result<std::vector<VerifiedOutput>> VerifyEngine::ask_one_by_one(
 std::vector<engine::Request> VerifyHarness::questions() const {
   const std::uint32_t longest = options_.prompt_tokens;
   const std::uint32_t vocabulary = model_.config().vocabulary;
-  const std::vector<TokenId> beginning = bench::random_prompt(vocabulary, longest * 3 / 4, 1);
+  const std::vector<TokenId> beginning = app::random_prompt(vocabulary, longest * 3 / 4, 1);
   const std::uint32_t lengths[] = {longest, longest - longest / 20, longest / 2 + 3,
                                    longest - longest / 4, 17};
   std::vector<engine::Request> made;
   for (std::uint32_t i = 0; i < std::size(lengths); ++i) {
-    std::vector<TokenId> prompt = bench::random_prompt(vocabulary, lengths[i], 100 + i);
+    std::vector<TokenId> prompt = app::random_prompt(vocabulary, lengths[i], 100 + i);
     if (i < 2) std::copy_n(beginning.begin(), beginning.size(), prompt.begin());
-    engine::Request question = bench::fixed_request(std::move(prompt), options_.new_tokens);
+    engine::Request question = app::fixed_request(std::move(prompt), options_.new_tokens);
     question.sampling.logprobs = 2;
     question.sampling.seed = 7 + i;
     if (i % 2 == 1) question.sampling.temperature = 0.9f;

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "bench/bench_run.h"
-#include "cli/options.h"
+#include "app/machine.h"
+#include "app/synthetic_request.h"
 #include "kernels/select.h"
-#include "terminal/bench_machine.h"
+#include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 #include "verify/ways.h"
 
@@ -143,33 +143,32 @@ class Verification {
 
 int verify(const VerifyOptions& options) {
   const auto fail_with = [](const std::string& message) {
-    cli::print_error(message);
+    terminal::print_error(message);
     return 1;
   };
   const Result<const kernels::KernelSet*> kernels = kernels::select_set();
   if (!kernels.ok()) return fail_with(kernels.error().message);
   const auto model = app::LoadedModel::load(options.model, *kernels.value());
   if (!model.ok()) return fail_with(model.error().message);
-  const Status fits = bench::check_context(
-      fmt::format("--prompt-tokens {} and --new-tokens {}", options.prompt_tokens,
-                  options.new_tokens),
-      std::uint64_t{options.prompt_tokens} + options.new_tokens, model.value()->config().context);
+  const Status fits = app::check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
+                                                     options.prompt_tokens, options.new_tokens),
+                                         std::uint64_t{options.prompt_tokens} + options.new_tokens,
+                                         model.value()->config().context);
   if (!fits.ok()) {
-    cli::print_error(fits.error().message);
+    terminal::print_error(fits.error().message);
     return 2;
   }
   const VerifyHarness harness(options, *model.value(), *kernels.value());
   Verification verification(options, harness);
   const Status outcome = verification.run();
   if (harness.interrupted()) {
-    cli::print_error("interrupted");
+    terminal::print_error("interrupted");
     return kInterrupted;
   }
   if (!outcome.ok()) return fail_with(outcome.error().message);
-  fmt::print("{}",
-             options.json
-                 ? verification.json(terminal::describe_machine(*kernels.value())).dump(2) + "\n"
-                 : verification.table());
+  fmt::print("{}", options.json
+                       ? verification.json(app::describe_machine(*kernels.value())).dump(2) + "\n"
+                       : verification.table());
   std::fflush(stdout);
   return verification.differs() ? fail_with(verification.difference_text()) : 0;
 }

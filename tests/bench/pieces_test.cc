@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "app/decode_traffic.h"
 #include "bench/decode.h"
 #include "bench/samples.h"
@@ -78,7 +80,7 @@ TEST(BenchTraffic, EveryMatrixCountsOnceAndTheEmbeddingNever) {
   EXPECT_EQ(app::weight_bytes_read(weights), 70 + 2 * 127);
 }
 
-TEST(terminal::BenchMachine, CpusAreNamedAsTheKernelSaysOrByTheirPartNumber) {
+TEST(BenchMachine, CpusAreNamedAsTheKernelSaysOrByTheirPartNumber) {
   EXPECT_EQ(terminal::cpu_name("processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.50GHz\n"),
             "Some CPU @ 2.50GHz");
   const std::string arm =
@@ -90,7 +92,7 @@ TEST(terminal::BenchMachine, CpusAreNamedAsTheKernelSaysOrByTheirPartNumber) {
   EXPECT_EQ(terminal::cpu_name(""), "unknown");
 }
 
-TEST(terminal::BenchReport, ATableAndItsJsonSayTheSame) {
+TEST(BenchReport, ATableAndItsJsonSayTheSame) {
   terminal::BenchReport report("made up", {{"name", "name"}, {"count", "count"}, {"ms", "ms", 1}});
   report.add_setting("prompt_tokens", 12);
   report.add_row({"a long name", 1234567, 1.25});

@@ -12,14 +12,14 @@ using testing::HasSubstr;
 
 TEST(Options, EveryFlagHasAnEnvironmentVariable) {
   EXPECT_EQ(environment_name("--kv-disk"), "PAGODA_KV_DISK");
-  CLI::App app;
+  const CommandLine line("", "pagoda");
   int value = 0;
-  app.add_option("-x,--some-number", value);
-  add_environment_variables(app);
+  line.root().add_subcommand("count", "").add_option("-x,--some-number", value, "");
+  line.add_environment_variables({"count"});
   setenv("PAGODA_SOME_NUMBER", "7", 1);
-  app.parse("");
+  EXPECT_EQ(line.parse({"count"}).error, "");
   EXPECT_EQ(value, 7);
-  app.parse("--some-number 8");
+  EXPECT_EQ(line.parse({"count", "--some-number", "8"}).error, "");
   EXPECT_EQ(value, 8) << "the command line wins";
   unsetenv("PAGODA_SOME_NUMBER");
 }

@@ -106,7 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
   const auto vectors = [](const char* dtype, std::int64_t dim) {
     const app::KvLayers group = {.layers = 1, .kv_heads = 1, .key_dim = dim, .value_dim = 0};
-    return app::kv_size({.groups = {group}, .format = *find_kv_format(dtype)}).value().per_token;
+    return app::kv_size({.groups = {group}, .format = *app::find_kv_format(dtype)})
+        .value()
+        .per_token;
   };
   EXPECT_EQ(vectors("int8", 80), (app::KvBytes{80, 80 + 3 * 2}));
   EXPECT_EQ(vectors("int4", 80), (app::KvBytes{40, 40 + 3 * 4}));

@@ -1,18 +1,14 @@
-// Runs pagoda replay inside the test process, linked with nothing but the cache, on traces that
-// tests write.
+// Runs pagoda replay inside the test process, on traces that tests write.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/captured_command.h"
 
 namespace pagoda::replay {
 
@@ -26,22 +22,9 @@ struct Replayed {
 
 // words: without the program's name and the command's
 inline Replayed run_replay(std::vector<std::string> words) {
-  CLI::App app("pagoda");
-  Replayed replayed;
-  cli::add_replay_command(app, replayed.status);
-  for (CLI::App* const command : app.get_subcommands({})) cli::add_environment_variables(*command);
   words.insert(words.begin(), "replay");
-  std::reverse(words.begin(), words.end());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    replayed.status = app.exit(error) == 0 ? 0 : 2;
-  }
-  replayed.out = ::testing::internal::GetCapturedStdout();
-  replayed.err = ::testing::internal::GetCapturedStderr();
-  return replayed;
+  cli::Captured captured = cli::run_captured(words);
+  return {captured.exit_status, std::move(captured.out), std::move(captured.err)};
 }
 
 // A file in the test's own folder.

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "app/chat_model.h"
 #include "base/clock.h"
-#include "cli/chat_model.h"
 #include "net/server_stream.h"
 #include "net/sse_parser.h"
 #include "net/url.h"
 
-namespace pagoda::cli {
+namespace pagoda::app {
 namespace {
 
 namespace beast = boost::beast;
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 class RemoteChat final : public ChatModel {
  public:
-  RemoteChat(net::Url url, std::string model, ServerAccess access)
+  RemoteChat(net::Url url, std::string model, net::ServerAccess access)
       : url_(std::move(url)), model_(std::move(model)), access_(std::move(access)) {}
 
   std::string name() const override {
@@ -134,7 +134,7 @@ class RemoteChat final : public ChatModel {
 
   net::Url url_;
   std::string model_;
-  ServerAccess access_;
+  net::ServerAccess access_;
   SteadyClock clock_;
 };
 
@@ -142,9 +142,9 @@ class RemoteChat final : public ChatModel {
 
 Result<std::unique_ptr<ChatModel>> open_remote_chat(const std::string& url,
                                                     const std::string& model,
-                                                    const ServerAccess& access) {
+                                                    const net::ServerAccess& access) {
   ASSIGN_OR_RETURN(net::Url parsed, net::parse_url(url, "--url"));
   return std::unique_ptr<ChatModel>(new RemoteChat(std::move(parsed), model, access));
 }
 
-}  // namespace pagoda::cli
+}  // namespace pagoda::app

@@ -1,13 +1,15 @@
-// What `pagoda bench serve` can be told.
+// Load on a server, as `pagoda bench serve` is told of it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "loadgen/arrivals.h"
+#include "terminal/bench_report.h"
+#include "terminal/interrupt.h"
 
-namespace pagoda::cli {
+namespace pagoda::loadgen {
 
 enum class WorkloadKind { kRandom, kShareGpt, kPrefix, kConversation, kTrace, kFixed };
 enum class PromptChoice { kAuto, kIds, kWords };
@@ -38,7 +40,7 @@ struct ServeLoadOptions {
   double length_scale = 1;
   std::string prompt;
 
-  loadgen::ArrivalKind arrivals = loadgen::ArrivalKind::kPoisson;
+  ArrivalKind arrivals = ArrivalKind::kPoisson;
   double rate = 0;
   std::uint32_t burst = 10;
   std::uint32_t concurrency = 0;
@@ -50,8 +52,14 @@ struct ServeLoadOptions {
   bool json = false;
 };
 
-void add_serve_load_options(CLI::App& command, ServeLoadOptions& options);
-// As --workload takes it.
-std::string workload_name(WorkloadKind kind);
+struct ServerMeasurement {
+  terminal::BenchReport report;
+  bool answered = false;  // at least one request got a token
+};
 
-}  // namespace pagoda::cli
+// Sends the load until it ends or Ctrl-C is pressed, with progress on stderr. An error
+// kInvalidArgument: the options make no sense.
+Result<ServerMeasurement> measure_server(const ServeLoadOptions& options,
+                                         const terminal::Interrupt& interrupt);
+
+}  // namespace pagoda::loadgen

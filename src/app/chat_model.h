@@ -10,11 +10,11 @@
 
 #include "app/device_choice.h"
 #include "base/result.h"
-#include "cli/server_access.h"
 #include "kv/evict/policy.h"
+#include "net/server_access.h"
 #include "text/chat_template.h"
 
-namespace pagoda::cli {
+namespace pagoda::app {
 
 struct ChatSampling {
   double temperature = 0.7;
@@ -50,7 +50,7 @@ struct LocalChatOptions {
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
-  app::DeviceOptions device;
+  DeviceOptions device;
 };
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options);
@@ -58,6 +58,6 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
 // `url`: http://host[:port][/v1]. `model`: empty for whatever the server serves.
 Result<std::unique_ptr<ChatModel>> open_remote_chat(const std::string& url,
                                                     const std::string& model,
-                                                    const ServerAccess& access);
+                                                    const net::ServerAccess& access);
 
-}  // namespace pagoda::cli
+}  // namespace pagoda::app

@@ -7,16 +7,15 @@
 #include <filesystem>
 #include <mutex>
 
+#include "app/chat_model.h"
 #include "app/loaded_model.h"
 #include "base/random.h"
-#include "cli/chat_model.h"
-#include "cli/options.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "text/detokenizer.h"
 #include "text/prompt_tokens.h"
 
-namespace pagoda::cli {
+namespace pagoda::app {
 namespace {
 
 // The engine's replies, taken by the terminal's thread.
@@ -65,7 +64,7 @@ std::string_view api_name(engine::FinishReason reason) {
 
 class LocalChat final : public ChatModel {
  public:
-  LocalChat(std::unique_ptr<app::LoadedModel> model, text::ChatTemplate chat_template,
+  LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
             std::unique_ptr<engine::Backend> backend)
       : model_(std::move(model)),
         template_(std::move(chat_template)),
@@ -134,7 +133,7 @@ class LocalChat final : public ChatModel {
     }
   }
 
-  std::unique_ptr<app::LoadedModel> model_;
+  std::unique_ptr<LoadedModel> model_;
   text::ChatTemplate template_;
   std::unique_ptr<engine::Backend> backend_;
   SteadyClock clock_;
@@ -145,8 +144,7 @@ class LocalChat final : public ChatModel {
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(std::unique_ptr<app::LoadedModel> model,
-                   app::LoadedModel::load(options.model, *kernels));
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(options.model, *kernels));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
                    options.chat_template.empty()
@@ -160,11 +158,11 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();
   backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
-  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
-                   app::create_backend(options.device, model->config(), model->weights(), *kernels,
-                                       backend_options));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<engine::Backend> backend,
+      create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
   return std::unique_ptr<ChatModel>(
       new LocalChat(std::move(model), std::move(chat_template), std::move(backend)));
 }
 
-}  // namespace pagoda::cli
+}  // namespace pagoda::app

@@ -1,0 +1,42 @@
+// The flags of pagoda bench cache.
+#include "bench/benchmarks.h"
+#include "cli/bench_flags.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda bench cache\n"
+    "  pagoda bench cache --toy\n"
+    "  pagoda bench cache model.gguf --prompt-tokens 64 --new-tokens 32 --repeats 3 --json\n"
+    "Without the cache every token computes the whole sequence again. Both sides must give the "
+    "same "
+    "tokens. Times are medians from prompt to last token; speedup is their ratio.";
+
+}  // namespace
+
+void add_bench_cache(const BenchCommand& bench) {
+  const Command command =
+      bench.app.add_subcommand("cache", "one sequence with and without the KV cache");
+  const auto options = std::make_shared<bench::BenchCacheOptions>();
+  add_model_options(command, *options);
+  add_repeats_option(command, *options);
+  add_batched_tokens_option(command, *options);
+  command
+      .add_flag("--toy", options->toy,
+                "one attention layer of width 128 with random weights instead of a model")
+      .excludes("MODEL");
+  add_count_option(command, "--prompt-tokens", options->prompt_tokens, "tokens of the prompt");
+  add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens");
+  command.flag("--repeats")
+      .description(
+          "measurements of each side; without the cache as many of them as fit in 60 s, "
+          "at least one (default 5)");
+  command.footer(kExamples);
+  set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
+    return bench::bench_cache(*options, run);
+  });
+}
+
+}  // namespace pagoda::cli

@@ -1,0 +1,51 @@
+// The flags of pagoda bench peer.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bench/benchmarks.h"
+#include "cli/bench_flags.h"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pagoda bench peer --llama-bench ~/llama.cpp/build/bin/llama-bench\n"
+    "  pagoda bench peer --llama-bench amx/llama-bench avx512/llama-bench "
+    "--peer-model model.Q4_0.gguf --works prefill,decode --json\n"
+    "Both programs alternate at each work; medians are shown. llama.cpp counts with its best over "
+    "all programs and models, the model itself included; what is far behind its best after one "
+    "round is not measured again. llama-batched-bench must stand beside llama-bench for work of "
+    "several sequences. A build that crashes is named and left out.";
+
+}  // namespace
+
+void add_bench_peer(const BenchCommand& bench) {
+  const Command command =
+      bench.app.add_subcommand("peer", "the same work by this program and by llama.cpp");
+  const auto options = std::make_shared<bench::BenchPeerOptions>();
+  add_model_options(command, *options);
+  add_repeats_option(command, *options);
+  add_batched_tokens_option(command, *options);
+  command
+      .add_option("--llama-bench", options->llama_benches,
+                  "llama.cpp's benchmark program, one or more builds of it")
+      .required();
+  command.add_option("--peer-model", options->peer_models,
+                     "model files llama.cpp may run instead of MODEL, one or more");
+  command
+      .add_option("--works", options->works,
+                  fmt::format("what is compared, with commas (default all: {})",
+                              fmt::join(options->works, ",")))
+      .delimiter(',')
+      .among(options->works);
+  command.add_flag(
+      "--fastest-cores", options->fastest_cores,
+      "before each measurement, keep both programs to the cores that are fastest then, and "
+      "say how much those moved");
+  command.footer(kExamples);
+  set_benchmark(command, bench, options,
+                [options](const bench::BenchRun& run) { return bench::bench_peer(*options, run); });
+}
+
+}  // namespace pagoda::cli
