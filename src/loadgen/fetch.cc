@@ -4,9 +4,9 @@
 
 #include <array>
 
+#include "loadgen/dialer.h"
 #include "loadgen/reply_reader.h"
 #include "loadgen/run_load.h"
-#include "loadgen/socket.h"
 
 namespace pagoda::loadgen {
 namespace {
@@ -18,7 +18,7 @@ Error failed(const Target& target, const std::string& reason) {
 }
 
 // Waits until the socket may have changed; false when it is too late.
-bool wait_for(const Socket& socket, bool to_write, std::int64_t until_ns, const Clock& clock) {
+bool wait_for(const net::Socket& socket, bool to_write, std::int64_t until_ns, const Clock& clock) {
   const std::int64_t left_ns = until_ns - clock.now_ns();
   if (left_ns <= 0) return false;
   const short wanted = static_cast<short>(POLLIN | (to_write ? POLLOUT : 0));
@@ -32,11 +32,11 @@ bool wait_for(const Socket& socket, bool to_write, std::int64_t until_ns, const 
 }  // namespace
 
 Result<WholeReply> fetch(const Target& target, const std::string& request, double timeout_s) {
-  using Progress = Socket::Progress;
+  using Progress = net::Socket::Progress;
   const SteadyClock clock;
   const std::int64_t until_ns = clock.now_ns() + static_cast<std::int64_t>(timeout_s * 1e9);
   ASSIGN_OR_RETURN(const Dialer dialer, Dialer::open(target));
-  ASSIGN_OR_RETURN(Socket socket, Socket::connect(dialer));
+  ASSIGN_OR_RETURN(net::Socket socket, dialer.connect());
   ReplyReader reader;
   WholeReply reply;
   std::array<char, 16 << 10> room;

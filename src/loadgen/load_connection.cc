@@ -31,7 +31,7 @@ void LoadConnection::advance(std::span<char> room, std::vector<float>& gaps) {
   if (!busy_) {
     // A server that speaks unasked, or is gone: of no more use.
     std::size_t moved = 0;
-    if (socket_.read(room, moved) != Socket::Progress::kBlocked) reusable_ = false;
+    if (socket_.read(room, moved) != net::Socket::Progress::kBlocked) reusable_ = false;
     return;
   }
   write_on();
@@ -41,10 +41,10 @@ void LoadConnection::advance(std::span<char> room, std::vector<float>& gaps) {
 void LoadConnection::write_on() {
   while (written_ < request_.size()) {
     std::size_t moved = 0;
-    const Socket::Progress progress =
+    const net::Socket::Progress progress =
         socket_.write(std::string_view(request_).substr(written_), moved);
-    if (progress == Socket::Progress::kBlocked) return;
-    if (progress != Socket::Progress::kMoved) {
+    if (progress == net::Socket::Progress::kBlocked) return;
+    if (progress != net::Socket::Progress::kMoved) {
       written_ = request_.size();  // what the server said before it closed is still to be read
       failure_ = socket_.failure();
       return;
@@ -56,11 +56,11 @@ void LoadConnection::write_on() {
 void LoadConnection::read_on(std::span<char> room, std::vector<float>& gaps) {
   while (busy_) {
     std::size_t moved = 0;
-    const Socket::Progress progress = socket_.read(room, moved);
+    const net::Socket::Progress progress = socket_.read(room, moved);
     const bool lost = !failure_.empty();  // it could not be written
-    if (progress == Socket::Progress::kBlocked && !lost) return;
-    if (progress != Socket::Progress::kMoved) {
-      if (progress == Socket::Progress::kFailed) failure_ = socket_.failure();
+    if (progress == net::Socket::Progress::kBlocked && !lost) return;
+    if (progress != net::Socket::Progress::kMoved) {
+      if (progress == net::Socket::Progress::kFailed) failure_ = socket_.failure();
       return lose_connection();
     }
     began_ = true;

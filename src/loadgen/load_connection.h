@@ -11,8 +11,8 @@
 #include "loadgen/completion_reader.h"
 #include "loadgen/outcome.h"
 #include "loadgen/reply_reader.h"
-#include "loadgen/socket.h"
 #include "loadgen/workload.h"
+#include "net/socket.h"
 
 namespace pagoda::loadgen {
 
@@ -29,7 +29,8 @@ class Timeline {
 
 class LoadConnection {
  public:
-  LoadConnection(Socket socket, const Timeline& time) : socket_(std::move(socket)), time_(time) {}
+  LoadConnection(net::Socket socket, const Timeline& time)
+      : socket_(std::move(socket)), time_(time) {}
 
   // `scheduled_ns` and `sent_ns` are told by the caller.
   void begin(PlannedRequest planned, std::string request, bool streams, const Outcome& outcome);
@@ -64,7 +65,7 @@ class LoadConnection {
   void end(OutcomeKind kind);
   void lose_connection();
 
-  Socket socket_;
+  net::Socket socket_;
   const Timeline& time_;
   std::uint64_t requests_ = 0;
   bool busy_ = false;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <queue>
 
+#include "loadgen/dialer.h"
 #include "loadgen/load_connection.h"
 #include "loadgen/poller.h"
 
@@ -132,7 +133,7 @@ class Sender {
   }
 
   void dial(PlannedRequest planned, std::string request, Outcome outcome) {
-    Result<Socket> socket = Socket::connect(dialer_);
+    Result<net::Socket> socket = dialer_.connect();
     if (!socket.ok()) {
       outcome.kind = OutcomeKind::kConnection;
       outcome.first_ns = outcome.last_ns = outcome.end_ns = time_.now_ns();

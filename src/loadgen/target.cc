@@ -17,13 +17,8 @@ std::string header(const Target& target, const char* method, const std::string& 
 }  // namespace
 
 Result<Target> parse_target(const std::string& text, const std::string& argument) {
-  constexpr std::string_view kTls = "https://";
-  const bool tls = text.starts_with(kTls);
-  const std::string plain = tls ? "http://" + text.substr(kTls.size()) : text;
-  ASSIGN_OR_RETURN(net::Url url, net::parse_url(plain, argument));
-  const std::string authority = plain.substr(7, plain.find('/', 7) - 7);
-  if (tls && !authority.ends_with(":" + url.port)) url.port = "443";
-  return Target{.url = std::move(url), .tls = tls};
+  ASSIGN_OR_RETURN(net::Url url, net::parse_url(text, argument));
+  return Target{.url = std::move(url)};
 }
 
 std::string get_request(const Target& target, const std::string& path) {

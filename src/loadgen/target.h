@@ -12,12 +12,11 @@ namespace pagoda::loadgen {
 
 struct Target {
   net::Url url;
-  bool tls = false;
   bool verify = true;  // the certificate, against the system's authorities
   std::string api_key = {};
 };
 
-// http:// or https://, otherwise as cli::parse_url.
+// As net::parse_url.
 Result<Target> parse_target(const std::string& text, const std::string& argument);
 
 // How completions are asked for.

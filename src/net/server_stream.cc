@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/asio/connect.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <stdexcept>
+
+#include "net/tls_client.h"
 
 namespace pagoda::net {
 namespace {
@@ -13,23 +13,14 @@ namespace {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// TLS 1.2 and later.
 ssl::context trusting(const ServerAccess& access) {
-  ssl::context context(ssl::context::tls_client);
-  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 |
-                      ssl::context::no_tlsv1_1);
-  context.set_verify_mode(access.insecure ? ssl::verify_none : ssl::verify_peer);
-  if (access.insecure) return context;
-  if (access.ca_file.empty()) {
-    context.set_default_verify_paths();
-    return context;
+  const Result<TlsClient> client =
+      TlsClient::load({.verify = !access.insecure, .ca_file = access.ca_file});
+  if (!client.ok()) {
+    throw std::runtime_error(fmt::format("--ca-file: {}", client.error().message));
   }
-  boost::system::error_code error;
-  context.load_verify_file(access.ca_file, error);
-  if (error) {
-    throw std::runtime_error(fmt::format("--ca-file: {}: {}", access.ca_file, error.message()));
-  }
-  return context;
+  SSL_CTX_up_ref(client.value().context());  // Asio's context gives it back
+  return ssl::context(client.value().context());
 }
 
 }  // namespace
@@ -41,14 +32,8 @@ ServerStream::ServerStream(const Url& url, const ServerAccess& access)
   asio::ip::tcp::resolver resolver(context_);
   asio::connect(stream_.next_layer(), resolver.resolve(url.host, url.port));
   if (!tls_) return;
-  boost::system::error_code not_an_address;
-  asio::ip::make_address(url.host, not_an_address);
-  if (not_an_address) {  // servers of several names learn which is meant
-    std::string name = url.host;
-    SSL_ctrl(stream_.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-             name.data());
-  }
-  if (!access.insecure) stream_.set_verify_callback(ssl::host_name_verification(url.host));
+  const Status expected = TlsClient::expect_host(stream_.native_handle(), url.host);
+  if (!expected.ok()) throw std::runtime_error(expected.error().message);
   stream_.handshake(ssl::stream_base::client);
 }
 

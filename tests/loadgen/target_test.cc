@@ -16,8 +16,8 @@ TEST(TargetTest, HttpsHasAPortOfItsOwn) {
   EXPECT_EQ(port("https://a/v1"), "443");
   EXPECT_EQ(port("https://a:80"), "80");
   EXPECT_EQ(port("https://[::1]:8443/x"), "8443");
-  EXPECT_TRUE(parse_target("https://a", "--url").value().tls);
-  EXPECT_FALSE(parse_target("http://a", "--url").value().tls);
+  EXPECT_TRUE(parse_target("https://a", "--url").value().url.tls);
+  EXPECT_FALSE(parse_target("http://a", "--url").value().url.tls);
   EXPECT_FALSE(parse_target("ftp://a", "--url").ok());
 }
 

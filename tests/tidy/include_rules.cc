@@ -20,7 +20,7 @@ const std::vector<Arrows>& arrow_table() {
       {"kv/memory/", {"base/", "kv/ids.h"}},
       {"gguf/", {"base/"}},
       {"device/", {"base/"}},
-      {"store/", {"base/", "kv/"}},
+      {"store/", {"base/", "kv/", "net/"}},
       {"kernels/", {"base/", "device/", "kv/memory/", "gguf/tensor_type.h"}},
       {"model/",
        {"base/", "device/", "gguf/", "kernels/ops.h", "kernels/cuda/ops.h", "kernels/cuda/digest.h",

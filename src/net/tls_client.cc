@@ -1,4 +1,4 @@
-#include "store/remote/tls_client.h"
+#include "net/tls_client.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace pagoda::store {
+namespace pagoda::net {
 namespace {
 
 Error file_error(const std::string& path, const char* what) {
@@ -35,30 +35,32 @@ void FreeTls::operator()(ssl_st* session) const { SSL_free(session); }
 std::string tls_error() {
   std::array<char, 256> text = {};
   const unsigned long code = ERR_get_error();
+  const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
   ERR_clear_error();
   if (code == 0) return "no reason given";
+  if (reason != nullptr) return reason;
   ERR_error_string_n(code, text.data(), text.size());
   return text.data();
 }
 
-Result<TlsClient> TlsClient::load(const RemoteOptions& options) {
+Result<TlsClient> TlsClient::load(const TlsClientOptions& options) {
   TlsClient client(SSL_CTX_new(TLS_client_method()));
   SSL_CTX* const context = client.context_.get();
   if (context == nullptr) return Error{ErrorCode::kIo, "TLS cannot be set up: " + tls_error()};
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  const std::string& authority = options.tls_ca_file;
-  if (authority.empty()) {
-    SSL_CTX_set_default_verify_paths(context);
-  } else if (SSL_CTX_load_verify_locations(context, authority.c_str(), nullptr) != 1) {
-    return file_error(authority, "holds no certificates");
+  if (options.verify) {
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    if (options.ca_file.empty()) {
+      SSL_CTX_set_default_verify_paths(context);
+    } else if (SSL_CTX_load_verify_locations(context, options.ca_file.c_str(), nullptr) != 1) {
+      return file_error(options.ca_file, "holds no certificates");
+    }
   }
-  if (options.tls_certificate_file.empty()) return client;
-  const std::string& certificate = options.tls_certificate_file;
-  const std::string& key = options.tls_key_file.empty() ? certificate : options.tls_key_file;
-  if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1) {
-    return file_error(certificate, "holds no certificate");
+  if (options.certificate.empty()) return client;
+  const std::string& key = options.key.empty() ? options.certificate : options.key;
+  if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
+    return file_error(options.certificate, "holds no certificate");
   }
   if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return file_error(key, "holds no key, or that of another certificate");
@@ -66,17 +68,22 @@ Result<TlsClient> TlsClient::load(const RemoteOptions& options) {
   return client;
 }
 
+Status TlsClient::expect_host(ssl_st* session, const std::string& host) {
+  const bool expected =
+      is_address(host) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str()) == 1
+                       : SSL_set1_host(session, host.c_str()) == 1 && names_host(session, host);
+  if (!expected) return Error{ErrorCode::kIo, "TLS cannot begin: " + tls_error()};
+  return ok_status();
+}
+
 Result<TlsSession> TlsClient::begin(int socket, const std::string& host) const {
   TlsSession session(SSL_new(context_.get()));
-  SSL* const ssl = session.get();
-  const bool address = is_address(host);
-  const bool ready =
-      ssl != nullptr && SSL_set_fd(ssl, socket) == 1 &&
-      (address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1
-               : SSL_set1_host(ssl, host.c_str()) == 1 && names_host(ssl, host));
-  if (!ready) return Error{ErrorCode::kIo, "TLS cannot begin: " + tls_error()};
-  SSL_set_connect_state(ssl);
+  if (session == nullptr || SSL_set_fd(session.get(), socket) != 1) {
+    return Error{ErrorCode::kIo, "TLS cannot begin: " + tls_error()};
+  }
+  RETURN_IF_ERROR(expect_host(session.get(), host));
+  SSL_set_connect_state(session.get());
   return session;
 }
 
-}  // namespace pagoda::store
+}  // namespace pagoda::net
