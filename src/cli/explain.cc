@@ -5,6 +5,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/byte_size.h"
 #include "base/file_bytes.h"
@@ -15,6 +16,7 @@
 #include "gguf/printable.h"
 #include "net/http_json.h"
 #include "net/url.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -90,7 +92,7 @@ Status explain(const ExplainOptions& options) {
   try {
     const Json told = net::post_json(url, options.access, "/cache/explain", body);
     if (options.json) {
-      fmt::print("{}\n", told.dump(2));
+      fmt::print("{}\n", terminal::json_text(told));
       return ok_status();
     }
     const Json all = told.is_array() ? told : Json::array({told});

@@ -23,6 +23,7 @@
 #include "cli/options.h"
 #include "gguf/printable.h"
 #include "kernels/select.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -283,7 +284,7 @@ std::string inspection_json(const gguf::File& file, const Inspection& inspection
     json["metadata"][std::string(key)] = value_json(value);
   }
   // Texts of the file may hold bytes that are not UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return terminal::json_text(json) + "\n";
 }
 
 std::string kernels_text() {
@@ -311,7 +312,7 @@ std::string kernels_json() {
                     {"runs_here", set->runs_here()},
                     {"chosen", chosen.ok() && chosen.value() == set}});
   }
-  return list.dump(2) + "\n";
+  return terminal::json_text(list) + "\n";
 }
 
 void add_inspect_command(const Command& app, int& exit_status) {

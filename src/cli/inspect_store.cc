@@ -13,6 +13,7 @@
 #include "store/disk/slab.h"
 #include "store/disk/survey.h"
 #include "terminal/interrupt.h"
+#include "terminal/json_text.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
@@ -149,7 +150,7 @@ Result<bool> inspect_store(const StoreInspection& inspection) {
   }
   const Json json = {
       {"path", inspection.path}, {"in_use", survey.is_in_use}, {"slabs", std::move(slabs)}};
-  fmt::print("{}", inspection.json ? json.dump(2) + "\n" : text);
+  fmt::print("{}", inspection.json ? terminal::json_text(json) + "\n" : text);
   return is_whole;
 }
 

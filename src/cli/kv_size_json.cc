@@ -1,5 +1,7 @@
 #include "cli/kv_size_json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace pagoda::cli {
 
 nlohmann::ordered_json kv_layers_json(const app::KvLayers& group) {

@@ -1,7 +1,7 @@
 // KV sizes as JSON, the same in every command that prints them.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "app/kv_size.h"
 

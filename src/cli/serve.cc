@@ -235,8 +235,7 @@ Status serve(const ServeOptions& options) {
   sizes.hash_blocks = wants_tiers(options, *source);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<app::TierSet> tier_set,
-                   open_tier_set(options, *backend, *source));
+  ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, *backend, *source));
   if (tier_set) {
     tier_set->set_owners(key_source.secret(), key_source.tenants());
     backend->use_tiers(tier_set->options());

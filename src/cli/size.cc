@@ -19,6 +19,7 @@
 #include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/file.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -274,7 +275,7 @@ Result<Report> one_size(const Flags& flags) {
   if (flags.given("--tokens") || flags.given("--block-size")) {
     RETURN_IF_ERROR(add_blocks(flags, question, size, text, json));
   }
-  return Report{heading + "\n" + text, json.dump(2)};
+  return Report{heading + "\n" + text, terminal::json_text(json)};
 }
 
 struct HeadKind {
@@ -346,7 +347,7 @@ Result<Report> compare_heads(const Flags& flags) {
     text += fmt::format("  scales: {}\n", question.format.scale_rule);
     json["scale_rule"] = question.format.scale_rule;
   }
-  return Report{std::move(text), json.dump(2)};
+  return Report{std::move(text), terminal::json_text(json)};
 }
 
 Result<Report> known_sizes() {
@@ -385,7 +386,7 @@ Result<Report> known_sizes() {
   text +=
       "\n  2 x layers x heads x 128 x 2 bytes x tokens; with grouped queries (8 KV heads "
       "of 64) an eighth\n";
-  return Report{std::move(text), json.dump(2)};
+  return Report{std::move(text), terminal::json_text(json)};
 }
 
 Result<Report> answer(Flags& flags) {

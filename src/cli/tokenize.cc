@@ -21,6 +21,7 @@
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "gguf/printable.h"
+#include "terminal/json_text.h"
 #include "text/chat_template.h"
 #include "text/prompt_tokens.h"
 #include "text/tokenizer.h"
@@ -109,9 +110,7 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text) {
   }
 }
 
-std::string to_json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string to_json_line(const Json& json) { return terminal::json_text(json, -1) + "\n"; }
 
 // `origins` is empty, or has one for each id.
 std::string show_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids,

@@ -4,6 +4,7 @@
 
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "net/server_stream.h"

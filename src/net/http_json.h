@@ -1,7 +1,7 @@
 // JSON from a running server, asked for once and waited for.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "net/server_access.h"

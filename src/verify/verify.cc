@@ -11,6 +11,7 @@
 #include "app/machine.h"
 #include "app/synthetic_request.h"
 #include "kernels/select.h"
+#include "terminal/json_text.h"
 #include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 #include "verify/ways.h"
@@ -166,9 +167,11 @@ int verify(const VerifyOptions& options) {
     return kInterrupted;
   }
   if (!outcome.ok()) return fail_with(outcome.error().message);
-  fmt::print("{}", options.json
-                       ? verification.json(app::describe_machine(*kernels.value())).dump(2) + "\n"
-                       : verification.table());
+  fmt::print(
+      "{}",
+      options.json
+          ? terminal::json_text(verification.json(app::describe_machine(*kernels.value()))) + "\n"
+          : verification.table());
   std::fflush(stdout);
   return verification.differs() ? fail_with(verification.difference_text()) : 0;
 }

@@ -18,7 +18,8 @@ struct Include {
 std::vector<Include> list_includes(const SourceText& source);
 
 // A wrong arrow between folders of src/, a quoted include that is not a path from src/, and a file
-// that is in no folder the table knows. Files under tests/ and microbench/ may include what they need.
+// that is in no folder the table knows. Files under tests/ and microbench/ may include what they
+// need.
 Findings wrong_arrows(const SourceText& source);
 
 // Host libraries that a .cu reaches through our own headers. `sources` holds every file by path.
