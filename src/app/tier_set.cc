@@ -30,7 +30,7 @@ Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
-Result<std::uint64_t> disk_bytes(const TierFlags& flags, const std::string& path) {
+Result<std::uint64_t> disk_bytes(const TierSetOptions& flags, const std::string& path) {
   if (!flags.disk_size.empty()) return read_size("--kv-disk-size", flags.disk_size);
   std::error_code error;
   // The folder itself is made by the store, for its owner alone.
@@ -78,7 +78,8 @@ std::string rate_key(const TierNeeds& needs) {
 
 }  // namespace
 
-Result<std::unique_ptr<TierSet>> TierSet::open(const TierFlags& flags, const TierNeeds& needs) {
+Result<std::unique_ptr<TierSet>> TierSet::open(const TierSetOptions& flags,
+                                               const TierNeeds& needs) {
   std::unique_ptr<TierSet> tier_set(new TierSet(flags, needs));
   RETURN_IF_ERROR(tier_set->open_host());
   RETURN_IF_ERROR(tier_set->open_disk());

@@ -1,4 +1,4 @@
-// The tiers of pagoda serve: its flags about memory, disk and remote stores, and the stores
+// The tiers of a server: what it is told about memory, disk and remote stores, and the stores
 // themselves.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace pagoda::app {
 
-struct TierFlags {
+struct TierSetOptions {
   std::string host_size = "0";
   std::string disk;       // a folder, "off", or empty: the default folder
   std::string disk_size;  // empty: store::default_disk_bytes()
@@ -55,7 +55,7 @@ class TierSet {
  public:
   // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
   // without; a flag that makes no sense is an error.
-  static Result<std::unique_ptr<TierSet>> open(const TierFlags& flags, const TierNeeds& needs);
+  static Result<std::unique_ptr<TierSet>> open(const TierSetOptions& flags, const TierNeeds& needs);
   ~TierSet();
 
   // For the engine's options; call set_owners() before a request comes.
@@ -77,7 +77,7 @@ class TierSet {
   void set_idle(bool is_idle);
 
  private:
-  TierSet(const TierFlags& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
+  TierSet(const TierSetOptions& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
   Status open_host();
   Status open_disk();
   Status open_remote();
@@ -86,7 +86,7 @@ class TierSet {
   // Waits until the space is known for sure; false when it was not in that time, and will not be.
   bool end_fingerprinting(std::chrono::nanoseconds timeout);
 
-  TierFlags flags_;
+  TierSetOptions flags_;
   TierNeeds needs_;
   std::vector<std::unique_ptr<kv::PageStore>> stores_;  // nearest first
   store::DiskStore* disk_ = nullptr;

@@ -43,7 +43,7 @@ struct ServeOptions {
   server::LogOptions log = {.format = server::LogFormat::kText};
 
   app::AccessOptions access;
-  app::TierFlags tiers;
+  app::TierSetOptions tiers;
   app::DeviceOptions device;
 
   std::uint32_t threads = 0;  // 0: usable cores

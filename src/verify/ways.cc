@@ -171,7 +171,7 @@ Status wait_for_writes(const VerifyHarness& harness, kv::PageStore& store) {
 // Asks, waits until the pages are in the tier, empties the pool, and asks again. Pages are private
 // to an owner whom nobody else has, and go with it: a remote store may be others' too.
 Result<WayResult> go_through(const VerifyHarness& harness, const std::string& way,
-                             app::TierFlags flags) {
+                             app::TierSetOptions flags) {
   std::vector<engine::Request> questions = harness.questions();
   for (engine::Request& question : questions) question.cache_salt = "verify";
   engine::CpuBackendOptions options = harness.backend_options();
@@ -230,7 +230,7 @@ Result<WayResult> go_through(const VerifyHarness& harness, const std::string& wa
 }
 
 Result<WayResult> go_host(const VerifyHarness& harness) {
-  app::TierFlags flags;
+  app::TierSetOptions flags;
   flags.host_size = "1";  // a size comes when pages are known
   flags.disk = "off";
   return go_through(harness, "host tier", flags);
@@ -238,14 +238,14 @@ Result<WayResult> go_host(const VerifyHarness& harness) {
 
 Result<WayResult> go_disk(const VerifyHarness& harness) {
   const ScratchFolder folder(harness.options().folder);
-  app::TierFlags flags;
+  app::TierSetOptions flags;
   flags.disk = folder.path();
   return go_through(harness, "disk tier", flags);
 }
 
 Result<WayResult> go_remote(const VerifyHarness& harness) {
   if (harness.options().remote.empty()) return WayResult{{}, {}, "--kv-remote names none"};
-  app::TierFlags flags;
+  app::TierSetOptions flags;
   flags.disk = "off";
   flags.remote = harness.options().remote;
   flags.remote_ttl_s = 600;

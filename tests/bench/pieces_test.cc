@@ -1,14 +1,10 @@
-// What benchmarks are made of: samples, bytes, machines, tables.
+// What benchmarks are made of: samples, steps, bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #include "app/decode_traffic.h"
 #include "bench/decode.h"
 #include "bench/samples.h"
-#include "terminal/bench_machine.h"
-#include "terminal/bench_report.h"
 
 namespace pagoda::bench {
 namespace {
@@ -78,46 +74,6 @@ TEST(BenchTraffic, EveryMatrixCountsOnceAndTheEmbeddingNever) {
     layer.down.weight = matrix(64, 1);
   }
   EXPECT_EQ(app::weight_bytes_read(weights), 70 + 2 * 127);
-}
-
-TEST(BenchMachine, CpusAreNamedAsTheKernelSaysOrByTheirPartNumber) {
-  EXPECT_EQ(terminal::cpu_name("processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.50GHz\n"),
-            "Some CPU @ 2.50GHz");
-  const std::string arm =
-      "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x1\nCPU part\t: ";
-  EXPECT_EQ(terminal::cpu_name(arm + "0xd40\n"), "Neoverse-V1");
-  EXPECT_EQ(terminal::cpu_name(arm + "0xfff\n"), "implementer 0x41 part 0xfff");
-  EXPECT_EQ(terminal::cpu_name("CPU implementer\t: 0x61\nCPU part\t: 0xd40\n"),
-            "implementer 0x61 part 0xd40");
-  EXPECT_EQ(terminal::cpu_name(""), "unknown");
-}
-
-TEST(BenchReport, ATableAndItsJsonSayTheSame) {
-  terminal::BenchReport report("made up", {{"name", "name"}, {"count", "count"}, {"ms", "ms", 1}});
-  report.add_setting("prompt_tokens", 12);
-  report.add_row({"a long name", 1234567, 1.25});
-  report.add_row({"b", nullptr, 100.0});
-  report.add_figure("speedup", 2.5, "2.5x");
-  const terminal::BenchMachine machine = {"Some CPU", 3, "arch", "ref 1", "build"};
-  EXPECT_EQ(report.text(machine, "pagoda bench it"),
-            "command   pagoda bench it\n"
-            "machine   3 x Some CPU (arch), kernels ref 1, build\n"
-            "settings  prompt tokens 12\n"
-            "\n"
-            "name             count     ms\n"
-            "a long name  1,234,567    1.2\n"
-            "b                    -  100.0\n"
-            "\n"
-            "2.5x\n");
-  EXPECT_EQ(report.json(machine, "pagoda bench it"), nlohmann::ordered_json::parse(R"({
-    "benchmark": "made up",
-    "machine": {"cpu": "Some CPU", "cores": 3, "architecture": "arch", "kernels": "ref 1",
-                "build": "build"},
-    "command": "pagoda bench it",
-    "settings": {"prompt_tokens": 12},
-    "speedup": 2.5,
-    "rows": [{"name": "a long name", "count": 1234567, "ms": 1.25},
-             {"name": "b", "count": null, "ms": 100.0}]})"));
 }
 
 }  // namespace
