@@ -15,7 +15,7 @@ std::string refuse_empty(const std::string& value) { return value.empty() ? "is 
 
 }  // namespace
 
-void add_access_options(const Command& command, net::ServerAccess& access,
+void add_access_options(const CommandSpec& command, net::ServerAccess& access,
                         const std::string& whose_key) {
   command.add_option("--api-key", access.api_key, whose_key);
   const Flag file = command.add_option(
@@ -27,7 +27,7 @@ void add_access_options(const Command& command, net::ServerAccess& access,
       .excludes(file);
 }
 
-void add_access_options(const Command& command, app::AccessOptions& options) {
+void add_access_options(const CommandSpec& command, app::AccessOptions& options) {
   const auto add = [&](const char* flag, auto& value, const char* description) {
     return command.add_option(flag, value, description).check(refuse_empty);
   };

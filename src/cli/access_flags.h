@@ -11,11 +11,11 @@
 namespace pagoda::cli {
 
 // --api-key, --ca-file and --insecure. `whose_key` says what the key is for.
-void add_access_options(const Command& command, net::ServerAccess& access,
+void add_access_options(const CommandSpec& command, net::ServerAccess& access,
                         const std::string& whose_key);
 
 // Who may ask pagoda serve.
-void add_access_options(const Command& command, app::AccessOptions& options);
+void add_access_options(const CommandSpec& command, app::AccessOptions& options);
 // An error names a variable of one of these flags that is set and empty.
 Status check_access_variables(const app::AccessOptions& options);
 

@@ -4,8 +4,8 @@
 
 namespace pagoda::cli {
 
-void add_bench_command(const Command& app, const std::string& command_line, int& exit_status) {
-  const Command command =
+void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("bench", "Measure what the cache and its scheduler buy");
   command.require_subcommand();
   command.footer(

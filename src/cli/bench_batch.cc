@@ -16,7 +16,8 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_batch(const BenchCommand& bench) {
-  const Command command = bench.app.add_subcommand("batch", "tokens per second over batch sizes");
+  const CommandSpec command =
+      bench.app.add_subcommand("batch", "tokens per second over batch sizes");
   const auto options = std::make_shared<bench::BenchBatchOptions>();
   add_engine_options(command, *options);
   add_repeats_option(command, *options);

@@ -17,7 +17,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_cache(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("cache", "one sequence with and without the KV cache");
   const auto options = std::make_shared<bench::BenchCacheOptions>();
   add_model_options(command, *options);

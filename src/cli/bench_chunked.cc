@@ -16,7 +16,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_chunked(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("chunked", "ITL while a long prompt arrives, in chunks and whole");
   const auto options = std::make_shared<bench::BenchChunkedOptions>();
   add_engine_options(command, *options);

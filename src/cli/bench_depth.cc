@@ -16,7 +16,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_depth(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("depth", "tokens per second over context depths");
   const auto options = std::make_shared<bench::BenchDepthOptions>();
   add_engine_options(command, *options);

@@ -44,33 +44,33 @@ int run_benchmark(
 
 }  // namespace
 
-void add_machine_options(const Command& command, bench::BenchOptions& options) {
+void add_machine_options(const CommandSpec& command, bench::BenchOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   add_kv_element_option(command, options.kv_element);
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
 }
 
-void add_model_options(const Command& command, bench::BenchOptions& options) {
+void add_model_options(const CommandSpec& command, bench::BenchOptions& options) {
   add_model_option(command, options.model);
   add_kv_eviction_option(command, options.kv_eviction);
   add_machine_options(command, options);
 }
 
-void add_engine_options(const Command& command, bench::BenchOptions& options) {
+void add_engine_options(const CommandSpec& command, bench::BenchOptions& options) {
   add_model_options(command, options);
   options.device.kind = app::DeviceKind::kAuto;
   add_device_options(command, options.device);
 }
 
-void add_repeats_option(const Command& command, bench::BenchOptions& options) {
+void add_repeats_option(const CommandSpec& command, bench::BenchOptions& options) {
   command
       .add_option("--repeats", options.repeats,
                   fmt::format("measurements; medians are shown (default {})", options.repeats))
       .range(1u, 1000u);
 }
 
-void add_batched_tokens_option(const Command& command, bench::BenchOptions& options) {
+void add_batched_tokens_option(const CommandSpec& command, bench::BenchOptions& options) {
   command
       .add_option(
           "--max-num-batched-tokens", options.batched_tokens_max,
@@ -78,13 +78,13 @@ void add_batched_tokens_option(const Command& command, bench::BenchOptions& opti
       .range(1u, 1u << 16);
 }
 
-Flag add_count_option(const Command& command, const std::string& name, std::uint32_t& count,
+Flag add_count_option(const CommandSpec& command, const std::string& name, std::uint32_t& count,
                       const std::string& description, std::uint32_t least) {
   return command.add_option(name, count, fmt::format("{} (default {})", description, count))
       .range(least, kCountMax);
 }
 
-void set_benchmark(const Command& command, const BenchCommand& bench,
+void set_benchmark(const CommandSpec& command, const BenchCommand& bench,
                    std::shared_ptr<const bench::BenchOptions> options,
                    std::function<Result<terminal::BenchReport>(const bench::BenchRun&)> benchmark) {
   command.callback([bench, options = std::move(options), benchmark = std::move(benchmark)] {

@@ -12,26 +12,26 @@
 namespace pagoda::cli {
 
 // --threads, --kv-cache-dtype, --json
-void add_machine_options(const Command& command, bench::BenchOptions& options);
+void add_machine_options(const CommandSpec& command, bench::BenchOptions& options);
 // MODEL, --kv-eviction and those of the machine
-void add_model_options(const Command& command, bench::BenchOptions& options);
+void add_model_options(const CommandSpec& command, bench::BenchOptions& options);
 // Those of the model, and where the engine runs it: --device and what it takes.
-void add_engine_options(const Command& command, bench::BenchOptions& options);
-void add_repeats_option(const Command& command, bench::BenchOptions& options);
-void add_batched_tokens_option(const Command& command, bench::BenchOptions& options);
+void add_engine_options(const CommandSpec& command, bench::BenchOptions& options);
+void add_repeats_option(const CommandSpec& command, bench::BenchOptions& options);
+void add_batched_tokens_option(const CommandSpec& command, bench::BenchOptions& options);
 // A number of tokens, requests and the like, from `least` to 2^20. Says its default.
-Flag add_count_option(const Command& command, const std::string& name, std::uint32_t& count,
+Flag add_count_option(const CommandSpec& command, const std::string& name, std::uint32_t& count,
                       const std::string& description, std::uint32_t least = 1);
 
 // "pagoda bench": what its benchmarks are added to, and where they leave their exit status.
 struct BenchCommand {
-  Command app;
+  CommandSpec app;
   std::string command_line;  // as typed
   int& exit_status;
 };
 
 // Runs the benchmark when `command` is chosen and prints its report. `options` are read then.
-void set_benchmark(const Command& command, const BenchCommand& bench,
+void set_benchmark(const CommandSpec& command, const BenchCommand& bench,
                    std::shared_ptr<const bench::BenchOptions> options,
                    std::function<Result<terminal::BenchReport>(const bench::BenchRun&)> benchmark);
 

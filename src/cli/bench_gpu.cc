@@ -19,7 +19,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_gpu(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("gpu", "a named shape with random weights on a GPU");
   const auto options = std::make_shared<bench::BenchGpuOptions>();
   add_machine_options(command, *options);

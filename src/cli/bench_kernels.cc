@@ -22,7 +22,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_kernels(const BenchCommand& bench) {
-  const Command command = bench.app.add_subcommand(
+  const CommandSpec command = bench.app.add_subcommand(
       "kernels", "each operation of a model beside what this machine gives");
   const auto options = std::make_shared<bench::BenchKernelsOptions>();
   add_machine_options(command, *options);

@@ -17,7 +17,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_paging(const BenchCommand& bench) {
-  const Command command = bench.app.add_subcommand(
+  const CommandSpec command = bench.app.add_subcommand(
       "paging", "memory held and sequences at once: pages against slabs of the longest context");
   const auto options = std::make_shared<bench::BenchPagingOptions>();
   add_model_options(command, *options);

@@ -21,7 +21,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_peer(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("peer", "the same work by this program and by llama.cpp");
   const auto options = std::make_shared<bench::BenchPeerOptions>();
   add_model_options(command, *options);

@@ -15,7 +15,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_perplexity(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("perplexity", "perplexity of the model on a text");
   const auto options = std::make_shared<bench::BenchPerplexityOptions>();
   add_model_options(command, *options);

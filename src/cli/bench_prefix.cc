@@ -16,7 +16,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_prefix(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("prefix", "questions behind one system prompt, cached and not");
   const auto options = std::make_shared<bench::BenchPrefixOptions>();
   add_engine_options(command, *options);

@@ -22,7 +22,7 @@ constexpr std::initializer_list<std::pair<const char*, loadgen::WorkloadKind>> k
     {"trace", loadgen::WorkloadKind::kTrace},
     {"fixed", loadgen::WorkloadKind::kFixed}};
 
-void add_server_options(const Command& command, loadgen::ServeLoadOptions& options) {
+void add_server_options(const CommandSpec& command, loadgen::ServeLoadOptions& options) {
   command.add_option(
       "--url", options.url,
       "of any OpenAI-compatible server, http or https (default " + options.url + ")");
@@ -46,7 +46,7 @@ void add_server_options(const Command& command, loadgen::ServeLoadOptions& optio
                      "ids that prompts are made of (default " + options.token_ids + ")");
 }
 
-void add_workload_options(const Command& command, loadgen::ServeLoadOptions& options) {
+void add_workload_options(const CommandSpec& command, loadgen::ServeLoadOptions& options) {
   command.add_choice("--workload", options.workload, kWorkloads,
                      "random, sharegpt, prefix, conversation, trace or fixed (default random)");
   command
@@ -81,7 +81,7 @@ void add_workload_options(const Command& command, loadgen::ServeLoadOptions& opt
   command.add_option("-p,--prompt", options.prompt, "text of --workload fixed");
 }
 
-void add_sending_options(const Command& command, loadgen::ServeLoadOptions& options) {
+void add_sending_options(const CommandSpec& command, loadgen::ServeLoadOptions& options) {
   command
       .add_option("--rate", options.rate,
                   "requests (or users) a second, sent whether or not the server keeps up (default "
@@ -147,7 +147,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_serve(const BenchCommand& bench) {
-  const Command command =
+  const CommandSpec command =
       bench.app.add_subcommand("serve", "load on a running OpenAI-compatible server");
   const auto options = std::make_shared<loadgen::ServeLoadOptions>();
   add_server_options(command, *options);

@@ -21,7 +21,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_tiers(const BenchCommand& bench) {
-  const Command command = bench.app.add_subcommand(
+  const CommandSpec command = bench.app.add_subcommand(
       "tiers", "how fast each tier outside memory takes pages and gives them back");
   const auto options = std::make_shared<bench::BenchTiersOptions>();
   command.add_option("--folder", options->folder,

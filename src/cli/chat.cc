@@ -128,8 +128,8 @@ Result<int> chat(const ChatOptions& options) {
 
 }  // namespace
 
-void add_chat_command(const Command& app, int& exit_status) {
-  const Command command = app.add_subcommand("chat", "Chat in the terminal");
+void add_chat_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("chat", "Chat in the terminal");
   const auto options = std::make_shared<ChatOptions>();
   add_model_option(command, options->local.model);
   command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");

@@ -84,7 +84,7 @@ int run_command_line(int argc, const char* const* argv) {
   const CommandLine command_line("Pagoda: an LLM inference server built around its KV cache",
                                  "pagoda");
   command_line.set_version(fmt::format("pagoda {}", terminal::kVersion));
-  const Command app = command_line.root();
+  const CommandSpec app = command_line.root();
   app.require_subcommand();
   app.footer("Each command has its own --help with examples: pagoda run --help");
 

@@ -9,17 +9,17 @@
 
 namespace pagoda::cli {
 
-void add_serve_command(const Command& app, int& exit_status);
-void add_run_command(const Command& app, int& exit_status);
-void add_chat_command(const Command& app, int& exit_status);
-void add_size_command(const Command& app, int& exit_status);
-void add_tokenize_command(const Command& app, int& exit_status);
-void add_inspect_command(const Command& app, int& exit_status);
-void add_explain_command(const Command& app, int& exit_status);
-void add_replay_command(const Command& app, int& exit_status);
-void add_verify_command(const Command& app, int& exit_status);
+void add_serve_command(const CommandSpec& app, int& exit_status);
+void add_run_command(const CommandSpec& app, int& exit_status);
+void add_chat_command(const CommandSpec& app, int& exit_status);
+void add_size_command(const CommandSpec& app, int& exit_status);
+void add_tokenize_command(const CommandSpec& app, int& exit_status);
+void add_inspect_command(const CommandSpec& app, int& exit_status);
+void add_explain_command(const CommandSpec& app, int& exit_status);
+void add_replay_command(const CommandSpec& app, int& exit_status);
+void add_verify_command(const CommandSpec& app, int& exit_status);
 // `command_line`: as typed, for the reports.
-void add_bench_command(const Command& app, const std::string& command_line, int& exit_status);
+void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status);
 
 // Parses and runs a whole command line; returns the exit status.
 int run_command_line(int argc, const char* const* argv);

@@ -2,7 +2,7 @@
 
 namespace pagoda::cli {
 
-void add_device_options(const Command& command, app::DeviceOptions& options) {
+void add_device_options(const CommandSpec& command, app::DeviceOptions& options) {
   command.add_choice(
       "--device", options.kind,
       {{"auto", app::DeviceKind::kAuto},

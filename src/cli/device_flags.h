@@ -7,6 +7,6 @@
 namespace pagoda::cli {
 
 // --device, --gpu-memory-utilization, --num-gpu-blocks-override
-void add_device_options(const Command& command, app::DeviceOptions& options);
+void add_device_options(const CommandSpec& command, app::DeviceOptions& options);
 
 }  // namespace pagoda::cli

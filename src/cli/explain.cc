@@ -110,8 +110,8 @@ Status explain(const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain_command(const Command& app, int& exit_status) {
-  const Command command = app.add_subcommand(
+void add_explain_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand(
       "explain", "why a prompt would miss the cache of a running server, and what would help");
   command.footer(kExamples);
   const auto options = std::make_shared<ExplainOptions>();

@@ -126,69 +126,74 @@ bool Flag::is_from_environment() const {
 
 void Flag::clear() const { option_->clear(); }
 
-Command Command::add_subcommand(const std::string& name, const std::string& description) const {
-  return Command(app_->add_subcommand(name, description));
+CommandSpec CommandSpec::add_subcommand(const std::string& name,
+                                        const std::string& description) const {
+  return CommandSpec(app_->add_subcommand(name, description));
 }
 
-void Command::require_subcommand() const { app_->require_subcommand(1); }
-void Command::footer(const std::string& text) const { app_->footer(text); }
-void Command::callback(std::function<void()> action) const { app_->callback(std::move(action)); }
+void CommandSpec::require_subcommand() const { app_->require_subcommand(1); }
+void CommandSpec::footer(const std::string& text) const { app_->footer(text); }
+void CommandSpec::callback(std::function<void()> action) const {
+  app_->callback(std::move(action));
+}
 
-Flag Command::add_option(const std::string& names, std::string& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::string& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::uint16_t& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::uint16_t& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::uint32_t& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::uint32_t& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::uint64_t& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::uint64_t& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, int& value, const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, int& value, const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, float& value, const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, float& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, double& value, const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, double& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::optional<std::uint32_t>& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::optional<std::uint32_t>& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::optional<std::uint64_t>& value,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::optional<std::uint64_t>& value,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, value, help));
 }
 
-Flag Command::add_option(const std::string& names, std::vector<std::string>& values,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::vector<std::string>& values,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, values, help));
 }
 
-Flag Command::add_option(const std::string& names, std::vector<std::uint32_t>& values,
-                         const std::string& help) const {
+Flag CommandSpec::add_option(const std::string& names, std::vector<std::uint32_t>& values,
+                             const std::string& help) const {
   return Flag(app_->add_option(names, values, help));
 }
 
-Flag Command::add_parsed(const std::string& names,
-                         std::function<std::string(const std::string&)> read,
-                         const std::string& help) const {
+Flag CommandSpec::add_parsed(const std::string& names,
+                             std::function<std::string(const std::string&)> read,
+                             const std::string& help) const {
   const auto take = [names, read = std::move(read)](const std::string& text) {
     const std::string refusal = read(text);
     if (!refusal.empty()) throw CLI::ValidationError(names, refusal);
@@ -196,9 +201,9 @@ Flag Command::add_parsed(const std::string& names,
   return Flag(app_->add_option_function<std::string>(names, take, help));
 }
 
-Flag Command::add_parsed_list(const std::string& names,
-                              std::function<std::string(const std::vector<std::string>&)> read,
-                              const std::string& help) const {
+Flag CommandSpec::add_parsed_list(const std::string& names,
+                                  std::function<std::string(const std::vector<std::string>&)> read,
+                                  const std::string& help) const {
   const auto take = [names, read = std::move(read)](const std::vector<std::string>& texts) {
     const std::string refusal = read(texts);
     if (!refusal.empty()) throw CLI::ValidationError(names, refusal);
@@ -206,8 +211,8 @@ Flag Command::add_parsed_list(const std::string& names,
   return Flag(app_->add_option_function<std::vector<std::string>>(names, take, help));
 }
 
-Flag Command::add_byte_size(const std::string& names, std::uint64_t& bytes, const std::string& help,
-                            bool may_be_zero) const {
+Flag CommandSpec::add_byte_size(const std::string& names, std::uint64_t& bytes,
+                                const std::string& help, bool may_be_zero) const {
   const auto read = [&bytes, may_be_zero](const std::string& text) -> std::string {
     const Result<std::uint64_t> parsed = parse_byte_size(text);
     if (!parsed.ok()) return parsed.error().message;
@@ -218,8 +223,8 @@ Flag Command::add_byte_size(const std::string& names, std::uint64_t& bytes, cons
   return add_parsed(names, read, help).type_name("SIZE");
 }
 
-Flag Command::add_byte_size(const std::string& names, std::optional<std::uint64_t>& bytes,
-                            const std::string& help) const {
+Flag CommandSpec::add_byte_size(const std::string& names, std::optional<std::uint64_t>& bytes,
+                                const std::string& help) const {
   const auto read = [&bytes](const std::string& text) -> std::string {
     const Result<std::uint64_t> parsed = parse_byte_size(text);
     if (!parsed.ok()) return parsed.error().message;
@@ -229,8 +234,8 @@ Flag Command::add_byte_size(const std::string& names, std::optional<std::uint64_
   return add_parsed(names, read, help).type_name("SIZE");
 }
 
-Flag Command::add_numbered_choice(const std::string& names, std::function<void(int)> choose,
-                                  const Choices& choices, const std::string& help) const {
+Flag CommandSpec::add_numbered_choice(const std::string& names, std::function<void(int)> choose,
+                                      const Choices& choices, const std::string& help) const {
   std::map<std::string, Numbered> numbers;
   for (const auto& [word, number] : choices) numbers.emplace(word, static_cast<Numbered>(number));
   const auto take = [choose = std::move(choose)](const Numbered& number) {
@@ -241,15 +246,15 @@ Flag Command::add_numbered_choice(const std::string& names, std::function<void(i
   return Flag(option);
 }
 
-Flag Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
+Flag CommandSpec::add_flag(const std::string& names, bool& value, const std::string& help) const {
   return Flag(app_->add_flag(names, value, help));
 }
 
-Flag Command::add_flag(const std::string& names, const std::string& help) const {
+Flag CommandSpec::add_flag(const std::string& names, const std::string& help) const {
   return Flag(app_->add_flag(names, help));
 }
 
-Flag Command::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
+Flag CommandSpec::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
 
 void throw_required(const std::string& what) { throw CLI::RequiredError(what); }
 
@@ -258,7 +263,7 @@ CommandLine::CommandLine(const std::string& description, const std::string& name
 
 CommandLine::~CommandLine() = default;
 
-Command CommandLine::root() const { return Command(app_.get()); }
+CommandSpec CommandLine::root() const { return CommandSpec(app_.get()); }
 
 void CommandLine::set_version(const std::string& text) const {
   app_->set_version_flag("--version", text);

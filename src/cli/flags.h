@@ -62,11 +62,11 @@ class Flag {
 // A subcommand, or the whole program. A handle: copies refer to the same command. Names are as
 // CLI11 writes them: "-t,--threads", "MODEL", "--stream,!--no-stream". A value that is not given
 // keeps what the variable holds, and the variable must outlive the parsing.
-class Command {
+class CommandSpec {
  public:
-  explicit Command(CLI::App* app) : app_(app) {}
+  explicit CommandSpec(CLI::App* app) : app_(app) {}
 
-  Command add_subcommand(const std::string& name, const std::string& description) const;
+  CommandSpec add_subcommand(const std::string& name, const std::string& description) const;
   void require_subcommand() const;
   // Text below the flags in the help.
   void footer(const std::string& text) const;
@@ -135,7 +135,7 @@ class CommandLine {
   CommandLine(const std::string& description, const std::string& name);
   ~CommandLine();
 
-  Command root() const;
+  CommandSpec root() const;
   void set_version(const std::string& text) const;
   // Gives every long flag of the commands that are among the words, and of those below them, its
   // environment variable. CLI11 reads the variables of every command: those of one that was not

@@ -315,7 +315,7 @@ std::string kernels_json() {
   return terminal::json_text(list) + "\n";
 }
 
-void add_inspect_command(const Command& app, int& exit_status) {
+void add_inspect_command(const CommandSpec& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
@@ -323,7 +323,7 @@ void add_inspect_command(const Command& app, int& exit_status) {
     net::ServerAccess access;
     bool json = false;
   };
-  const Command command = app.add_subcommand(
+  const CommandSpec command = app.add_subcommand(
       "inspect",
       "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
       "disk store");

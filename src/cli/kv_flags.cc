@@ -10,7 +10,7 @@ namespace pagoda::cli {
 
 using kv::memory::Element;
 
-void add_kv_element_option(const Command& command, std::optional<Element>& element) {
+void add_kv_element_option(const CommandSpec& command, std::optional<Element>& element) {
   static const std::map<std::string, std::optional<Element>> kNames = {
       {"auto", std::nullopt},  {"fp32", Element::kF32},     {"f32", Element::kF32},
       {"fp16", Element::kF16}, {"f16", Element::kF16},      {"bf16", Element::kBF16},
@@ -31,7 +31,7 @@ void add_kv_element_option(const Command& command, std::optional<Element>& eleme
       .one_value_each();
 }
 
-void add_kv_eviction_option(const Command& command, const kv::EvictionPolicy*& policy) {
+void add_kv_eviction_option(const CommandSpec& command, const kv::EvictionPolicy*& policy) {
   std::vector<std::string> names;
   for (const kv::EvictionPolicy* const known : kv::eviction_policies()) {
     names.emplace_back(known->name);

@@ -11,9 +11,9 @@ namespace pagoda::cli {
 
 // --kv-cache-dtype: the element type of cached keys and values. "auto", the default, is the default
 // for this CPU: unset. May be given twice (-ctk and -ctv are aliases of it) if both name the same.
-void add_kv_element_option(const Command& command, std::optional<kv::memory::Element>& element);
+void add_kv_element_option(const CommandSpec& command, std::optional<kv::memory::Element>& element);
 
 // --kv-eviction: which reusable block of the cache goes first.
-void add_kv_eviction_option(const Command& command, const kv::EvictionPolicy*& policy);
+void add_kv_eviction_option(const CommandSpec& command, const kv::EvictionPolicy*& policy);
 
 }  // namespace pagoda::cli

@@ -24,7 +24,7 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
-void add_model_option(const Command& command, std::string& model) {
+void add_model_option(const CommandSpec& command, std::string& model) {
   command.add_option("-m,--model,MODEL", model,
                      "model file (GGUF; default: the default model in the cache folder)");
 }

@@ -14,7 +14,7 @@ namespace pagoda::cli {
 std::string environment_name(const std::string& long_flag);
 
 // The model file, as a word of its own or behind -m or --model; `model` holds the default.
-void add_model_option(const Command& command, std::string& model);
+void add_model_option(const CommandSpec& command, std::string& model);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);

@@ -168,8 +168,8 @@ Status replay(const ReplayFlags& flags) {
 
 }  // namespace
 
-void add_replay_command(const Command& app, int& exit_status) {
-  const Command command = app.add_subcommand(
+void add_replay_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand(
       "replay", "hit rates of a recorded stream of requests, by eviction policy and cache size");
   command.footer(kExamples);
   const auto flags = std::make_shared<ReplayFlags>();

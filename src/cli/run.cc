@@ -173,7 +173,7 @@ Result<int> run(RunOptions options) {
   return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
-void add_sampling_options(const Command& command, RunOptions& options) {
+void add_sampling_options(const CommandSpec& command, RunOptions& options) {
   command.add_option("--temp,--temperature", options.sampling.temperature,
                      "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
   command.add_option("--top-k", options.sampling.top_k,
@@ -188,8 +188,8 @@ void add_sampling_options(const Command& command, RunOptions& options) {
 
 }  // namespace
 
-void add_run_command(const Command& app, int& exit_status) {
-  const Command command = app.add_subcommand("run", "Complete one prompt in the terminal");
+void add_run_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
   add_model_option(command, options->model);
   command.add_option("-p,--prompt", options->prompt, "text to continue").required();

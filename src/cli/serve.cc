@@ -282,8 +282,8 @@ Status serve(const ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_command(const Command& app, int& exit_status) {
-  const Command command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
+void add_serve_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
   const auto options = std::make_shared<ServeOptions>();
   add_serve_options(command, *options);
   command.footer(kExamples);

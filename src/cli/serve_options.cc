@@ -28,7 +28,7 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
-void add_model_options(const Command& command, ServeOptions& options) {
+void add_model_options(const CommandSpec& command, ServeOptions& options) {
   options.model = app::default_model_path();
   add_model_option(command, options.model);
   command
@@ -45,7 +45,7 @@ void add_model_options(const Command& command, ServeOptions& options) {
                      "file with a chat template (default: the model's own)");
 }
 
-void add_network_options(const Command& command, ServeOptions& options) {
+void add_network_options(const CommandSpec& command, ServeOptions& options) {
   command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)")
       .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
@@ -98,7 +98,7 @@ void add_network_options(const Command& command, ServeOptions& options) {
       .range(0.0, 86400.0);
 }
 
-void add_cache_options(const Command& command, ServeOptions& options) {
+void add_cache_options(const CommandSpec& command, ServeOptions& options) {
   command
       .add_option("-c,--max-model-len", options.max_model_len,
                   "context in tokens, prompt and output (default: the model's)")
@@ -129,7 +129,7 @@ void add_cache_options(const Command& command, ServeOptions& options) {
                    "reuse the KV of common prefixes (default on)");
 }
 
-void add_scheduling_options(const Command& command, ServeOptions& options) {
+void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   command
@@ -156,7 +156,7 @@ void add_scheduling_options(const Command& command, ServeOptions& options) {
                      "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
 }
 
-void add_log_options(const Command& command, ServeOptions& options) {
+void add_log_options(const CommandSpec& command, ServeOptions& options) {
   command.add_choice("--log-format", options.log.format,
                      {{"text", server::LogFormat::kText},
                       {"json", server::LogFormat::kJson},
@@ -168,7 +168,7 @@ void add_log_options(const Command& command, ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_options(const Command& command, ServeOptions& options) {
+void add_serve_options(const CommandSpec& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
   add_access_options(command, options.access);

@@ -66,7 +66,7 @@ struct ServeOptions {
   std::string context_classes;
 };
 
-void add_serve_options(const Command& command, ServeOptions& options);
+void add_serve_options(const CommandSpec& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);

@@ -55,10 +55,11 @@ Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::m
 // does not go with; two typed flags that do not go together are an error.
 class Flags {
  public:
-  void add(const Command& command, const std::string& name, const char* kind, const char* help) {
+  void add(const CommandSpec& command, const std::string& name, const char* kind,
+           const char* help) {
     flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
   }
-  void add_switch(const Command& command, const std::string& name, const std::string& help) {
+  void add_switch(const CommandSpec& command, const std::string& name, const std::string& help) {
     flags_.insert_or_assign(name, command.add_flag(name, help));
   }
 
@@ -418,8 +419,8 @@ Result<Report> answer(Flags& flags) {
 
 }  // namespace
 
-void add_size_command(const Command& app, int& exit_status) {
-  const Command command =
+void add_size_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("size", "KV memory arithmetic: bytes per token, totals, blocks, ranks");
   command.footer(kExamples);
   const auto flags = std::make_shared<Flags>();

@@ -2,7 +2,7 @@
 
 namespace pagoda::cli {
 
-void add_tier_options(const Command& command, app::TierSetOptions& flags) {
+void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
   command.add_option(
       "--kv-disk", flags.disk,
       "folder that keeps KV over restarts, or off (default: kv in the cache folder)");

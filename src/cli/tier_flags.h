@@ -6,6 +6,6 @@
 
 namespace pagoda::cli {
 
-void add_tier_options(const Command& command, app::TierSetOptions& flags);
+void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags);
 
 }  // namespace pagoda::cli

@@ -188,8 +188,8 @@ Result<std::string> answer(const TokenizeOptions& options) {
 
 }  // namespace
 
-void add_tokenize_command(const Command& app, int& exit_status) {
-  const Command command =
+void add_tokenize_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("tokenize", "text to token ids and back, with a model's vocabulary");
   command.footer(kExamples);
   const auto options = std::make_shared<TokenizeOptions>();

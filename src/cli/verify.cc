@@ -21,8 +21,8 @@ constexpr const char* kExamples =
 
 }  // namespace
 
-void add_verify_command(const Command& app, int& exit_status) {
-  const Command command =
+void add_verify_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("verify", "Show that the cache never changes an output, here, to the bit");
   const auto options = std::make_shared<verify::VerifyOptions>();
   add_model_option(command, options->model);

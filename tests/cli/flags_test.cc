@@ -29,7 +29,7 @@ struct Values {
 class FlagsTest : public testing::Test {
  protected:
   FlagsTest() {
-    const Command command = line_.root().add_subcommand("paint", "with a colour");
+    const CommandSpec command = line_.root().add_subcommand("paint", "with a colour");
     command.add_option("--text", values_.text, "a text");
     command.add_option("-n,--number", values_.number, "a number").range(1u, 9u);
     command.add_option("--share", values_.share, "a share").range(0.0, 1.0);
@@ -100,7 +100,7 @@ TEST_F(FlagsTest, UnknownWordsComeWithWhatCouldHaveStoodThere) {
 TEST(Flag, KnowsWhetherItsVariableGaveIt) {
   const CommandLine line("", "pagoda");
   std::string file;
-  const Command command = line.root().add_subcommand("read", "");
+  const CommandSpec command = line.root().add_subcommand("read", "");
   const Flag flag = command.add_option("--some-file", file, "");
   const Flag loud = command.add_flag("--loud", "");
   line.add_environment_variables({"read"});
