@@ -1,5 +1,5 @@
 // KV memory arithmetic: what a cache of given shape, format and length takes. Pure; every product
-// is checked against 2^63 - 1, and the error names the flag that went over and its range.
+// is checked against 2^63 - 1, and the error names the field that went over and its range.
 //
 //   bytes of a token = sum over layers of  KV heads x (key vector + value vector)
 //   total            = sum over layers of  batch x min(tokens, window) x bytes of a token
@@ -78,8 +78,8 @@ struct KvBlocks {
 };
 Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::int64_t block_bytes);
 
-// `a * b`, or an error that names `flag`, whose value is `b`, and the largest value it may have.
-Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view flag);
+// `a * b`, or an error that names `field`, whose value is `b`, and the largest value it may have.
+Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view field);
 
 // What the cache of a model keeps, layer groups in order of first appearance.
 struct KvModel {

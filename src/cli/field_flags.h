@@ -8,8 +8,9 @@
 namespace pagoda::cli {
 
 // Replaces every field of the table in a message by its flag: "block_size: is 8" becomes
-// "--block-size: is 8", and "use device=cpu" becomes "use --device cpu". A field without '_' is a
-// plain word, too, and is replaced only before '='.
+// "--block-size: is 8", and "use device=cpu" becomes "use --device cpu". A field whose name is a
+// plain word or a name of something else, too, is replaced before '=', and some as the first word
+// of a message before ':': "url: names no host" becomes "--url: names no host".
 std::string with_flags(std::string_view message);
 
 }  // namespace pagoda::cli

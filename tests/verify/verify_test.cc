@@ -106,7 +106,7 @@ TEST(Verify, AllWaysOfThisMachineGiveOneDigest) {
   for (const auto& way : json["ways"]) {
     if (way["shown"] == false) {
       EXPECT_EQ(way["way"], "remote tier") << way["note"];
-      EXPECT_THAT(way["note"].get<std::string>(), HasSubstr("--kv-remote"));
+      EXPECT_THAT(way["note"].get<std::string>(), HasSubstr("remote names none"));
       continue;
     }
     shown.push_back(way["way"]);
