@@ -1,6 +1,7 @@
 #include "tidy/word_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace pagoda::tidy {
