@@ -54,7 +54,7 @@ class LaunchAssemblerTest : public testing::Test {
   }
 
   kv::Cache cache_{{.blocks = 400, .block_tokens = kBlockTokens, .groups = {{}, {.window = 8}}}};
-  LaunchAssembler assembler_{cache_.group_specs().size(), 1};
+  LaunchAssembler assembler_{cache_.options().groups.size(), 1};
   std::vector<std::unique_ptr<OpenRequest>> requests_;
   sched::Step step_;
 };

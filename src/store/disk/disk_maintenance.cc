@@ -130,9 +130,10 @@ void DiskStore::scrub_if_due(std::int64_t now_ns) {
   if (slab_->has_changes()) note_changes();
 }
 
+// Called at every step of the engine: takes no lock unless a scrub may begin now.
 void DiskStore::set_idle(bool is_idle) {
+  if (is_idle_.exchange(is_idle, std::memory_order_relaxed) == is_idle || !is_idle) return;
   const std::lock_guard lock(mutex_);
-  is_idle_ = is_idle;
   maintenance_due_.notify_one();
 }
 
@@ -140,30 +141,45 @@ Result<kv::Removal> DiskStore::remove(const kv::OwnerTag& owner) { return remove
 
 Result<kv::Removal> DiskStore::remove_all() { return remove_pages(std::nullopt); }
 
-Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& owner) {
-  if (slab_->files().is_read_only()) {
-    return Error{ErrorCode::kUnsupported, fmt::format("{} is open read-only", layer_->path())};
-  }
-  std::unique_lock slow(slow_);
+// Makes the owner's pages unreadable. No write may end behind that: waiting writes are cancelled,
+// and running ones end first. Nothing: a write does not end.
+std::optional<SlotIndex::TakenOut> DiskStore::take_out(const std::optional<kv::OwnerTag>& owner) {
   Lock lock(mutex_);
-  if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
-    return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
-  }
-  // No write may end behind the removal: waiting writes are cancelled, running ones end first.
   queue_.cancel_writes(owner);
   queue_.expire(clock_.now_ns());
   queue_.hold_writes(true);
   const bool are_ended = ended_.wait_for(lock, nanoseconds(options_.request_limit_ns),
                                          [this] { return queue_.writes_in_flight() == 0; });
   unlock_and_notify(lock);
-  Result<kv::Removal> removed =
-      are_ended ? slab_->remove(owner)
-                : Error{ErrorCode::kIo, fmt::format("{}: a write does not end", layer_->path())};
+  std::optional<SlotIndex::TakenOut> out;
+  if (are_ended) out = slab_->take_out(owner);
   lock.lock();
   queue_.hold_writes(false);
-  if (slab_->has_changes()) note_changes();
   lock.unlock();
   work_.notify_all();
+  return out;
+}
+
+Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& owner) {
+  if (slab_->files().is_read_only()) {
+    return Error{ErrorCode::kUnsupported, fmt::format("{} is open read-only", layer_->path())};
+  }
+  std::unique_lock slow(slow_);
+  {
+    Lock lock(mutex_);
+    if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
+      return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
+    }
+  }
+  const bool are_all_verified = slab_->verify();
+  const std::optional<SlotIndex::TakenOut> out = take_out(owner);
+  const Result<kv::Removal> removed =
+      out ? slab_->blank(*out, are_all_verified)
+          : Error{ErrorCode::kIo, fmt::format("{}: a write does not end", layer_->path())};
+  {
+    const std::lock_guard lock(mutex_);
+    if (slab_->has_changes()) note_changes();
+  }
   slow.unlock();
   // Slabs of other models may have pages of the owner, too. Nobody else uses them: this process
   // holds the folder's lock.

@@ -85,6 +85,7 @@ class DiskStore final : public kv::PageStore {
   std::int64_t next_wake_ns() const;
 
   int commit();
+  std::optional<SlotIndex::TakenOut> take_out(const std::optional<kv::OwnerTag>& owner);
   Result<kv::Removal> remove_pages(const std::optional<kv::OwnerTag>& owner);
   // The caller holds mutex_.
   void push(kv::StoreTicket ticket, kv::StoreFault fault, std::size_t keys_found);
@@ -108,7 +109,7 @@ class DiskStore final : public kv::PageStore {
   std::condition_variable maintenance_due_;  // wakes the maintenance thread
   std::condition_variable ended_;            // wakes flush() and remove()
   bool is_stopping_ = false;
-  bool is_idle_ = false;
+  std::atomic<bool> is_idle_ = false;  // not guarded
   bool needs_notify_ = false;
   bool is_maintenance_idle_ = false;  // it waits without a deadline
   DiskQueue queue_;
