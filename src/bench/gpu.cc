@@ -20,18 +20,18 @@ Result<std::unique_ptr<engine::Backend>> make_backend(const BenchGpuOptions& opt
                                                       const model::Config& config) {
   std::uint32_t largest = 1;
   for (const std::uint32_t size : options.batch_sizes) largest = std::max(largest, size);
-  ASSIGN_OR_RETURN(engine::BackendOptions shared, run.backend_options(largest));
-  shared.model_name = options.shape;
-  shared.block_tokens = 16;
+  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(largest));
+  backend.model_name = options.shape;
+  backend.block_tokens = 16;
   std::uint32_t context = options.prompt_tokens + options.new_tokens;
   for (const std::uint32_t tokens : options.depths) {
     context = std::max(context, tokens + options.new_tokens);
   }
   for (const std::uint32_t tokens : options.prefills) context = std::max(context, tokens + 2);
-  shared.context_tokens = context;
+  backend.context_tokens = context;
   ASSIGN_OR_RETURN(const gguf::TensorType type, app::random_weight_type(options.weights));
   return engine::create_gpu_backend(config, engine::RandomWeights{.type = type}, run.kernels(),
-                                    {.shared = shared, .blocks = {}, .graphs = !options.no_graphs});
+                                    backend, {.blocks = {}, .graphs = !options.no_graphs});
 }
 
 // Tokens of a prompt per second until its first output token.

@@ -127,12 +127,12 @@ terminal::BenchReport report_of(const BenchKernelsOptions& options, kv::memory::
   report.add_figure("machine_gave", speeds_json(best), speeds_text(best));
   const std::vector<std::string> moved = moved_speeds(seen);
   report.add_detail("moved", moved);
-  report.add_figure(
-      "valid", moved.empty(),
-      moved.empty() ? fmt::format("valid: it gave the same within {:.0f} % all the time",
-                                  100 * (kSpeedMoveMax - 1))
-                    : fmt::format("NOT VALID: what the machine gives moved during the run\n  {}",
-                                  fmt::join(moved, "\n  ")));
+  report.add_figure("valid", moved.empty(),
+                    moved.empty()
+                        ? fmt::format("valid: the machine's speed stayed within {:.0f} %",
+                                      100 * (kSpeedMoveMax - 1))
+                        : fmt::format("NOT VALID: the machine's speed changed during the run\n  {}",
+                                      fmt::join(moved, "\n  ")));
   return report;
 }
 

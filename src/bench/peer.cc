@@ -196,12 +196,12 @@ class PeerBench {
     for (const WorkRates& rates : rates_) {
       if (rates.cores_moved()) moved.push_back(rates.work.name);
     }
-    report.add_figure("valid", moved.empty(),
-                      moved.empty()
-                          ? fmt::format("valid: cores gave the same within {:.0f} % at each work",
-                                        100 * (kSpeedMoveMax - 1))
-                          : fmt::format("NOT VALID, as what cores give moved meanwhile: {}",
-                                        fmt::join(moved, ", ")));
+    report.add_figure(
+        "valid", moved.empty(),
+        moved.empty() ? fmt::format("valid: the speed of cores stayed within {:.0f} % at each work",
+                                    100 * (kSpeedMoveMax - 1))
+                      : fmt::format("NOT VALID: the speed of cores changed meanwhile: {}",
+                                    fmt::join(moved, ", ")));
   }
 
   void add_row(terminal::BenchReport& report, const WorkRates& rates) const {

@@ -22,8 +22,7 @@ void add_access_options(const CommandSpec& command, net::ServerAccess& access,
       "--ca-file", access.ca_file,
       "PEM file of the certificates that an https server's is checked against (default: the "
       "system's)");
-  command
-      .add_flag("--insecure", access.insecure, "believe whatever certificate an https server shows")
+  command.add_flag("--insecure", access.insecure, "accept any certificate of an https server")
       .excludes(file);
 }
 
@@ -38,10 +37,11 @@ void add_access_options(const CommandSpec& command, app::AccessOptions& options)
   add("--api-keys", options.key_file,
       "file with tenants, their limits and their keys; SIGHUP reads it again");
   add("--secret-file", options.secret_file,
-      "what tenants' salts are made with; made when missing (default: secret in the cache folder)");
+      "file with the secret of tenants' salts; created when missing (default: secret in the cache "
+      "folder)");
   add("--cors-origin", options.cors_origins,
-      "whose pages may ask, e.g. https://chat.example.com, once or more; * for all (default: the "
-      "server's own)")
+      "origins whose pages may send requests (CORS), e.g. https://chat.example.com, once or more; "
+      "* for all (default: the server's own)")
       .one_value_each();
   add("--allowed-hosts", options.allowed_hosts,
       "names of this server besides addresses, localhost and --host, with commas between them; "

@@ -6,7 +6,7 @@ namespace pagoda::cli {
 
 void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status) {
   const CommandSpec command =
-      app.add_subcommand("bench", "Measure what the cache and its scheduler buy");
+      app.add_subcommand("bench", "Benchmarks of cache, scheduler, kernels and server");
   command.require_subcommand();
   command.footer(
       "Each benchmark has its own --help: pagoda bench cache --help\n"

@@ -23,7 +23,7 @@ constexpr const char* kExamples =
 
 void add_bench_kernels(const BenchCommand& bench) {
   const CommandSpec command = bench.app.add_subcommand(
-      "kernels", "each operation of a model beside what this machine gives");
+      "kernels", "each operation of a model against this machine's limits (roofline)");
   const auto options = std::make_shared<bench::BenchKernelsOptions>();
   add_machine_options(command, *options);
   std::vector<std::string> names;

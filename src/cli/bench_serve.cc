@@ -25,17 +25,17 @@ constexpr std::initializer_list<std::pair<const char*, loadgen::WorkloadKind>> k
 void add_server_options(const CommandSpec& command, loadgen::ServeLoadOptions& options) {
   command.add_option(
       "--url", options.url,
-      "of any OpenAI-compatible server, http or https (default " + options.url + ")");
+      "URL of any OpenAI-compatible server, http or https (default " + options.url + ")");
   command.add_option("--served-model", options.model,
                      "name of the model (default: the first of /v1/models)");
   command.add_option("--api-key", options.api_key, "key for the server");
   command.add_flag("--insecure", options.insecure, "accept any certificate");
-  command.add_flag("--chat", options.chat, "ask /v1/chat/completions, not /v1/completions");
+  command.add_flag("--chat", options.chat, "use /v1/chat/completions, not /v1/completions");
   command.add_flag("--stream,!--no-stream", options.stream, "stream the output (default on)");
-  command.add_flag("--ignore-eos,!--no-ignore-eos", options.ignore_eos,
-                   "ask for exactly --output-tokens (default on; turn off for servers "
-                   "that refuse the field)");
-  command.add_option("--temperature", options.temperature, "of sampling (default 0)")
+  command.add_flag(
+      "--ignore-eos,!--no-ignore-eos", options.ignore_eos,
+      "generate exactly --output-tokens (default on; turn off for servers that refuse the field)");
+  command.add_option("--temperature", options.temperature, "sampling temperature (default 0)")
       .range(0.0, 2.0);
   command.add_choice("--prompts", options.prompts,
                      {{"auto", loadgen::PromptChoice::kAuto},
@@ -60,15 +60,17 @@ void add_workload_options(const CommandSpec& command, loadgen::ServeLoadOptions&
                      "tokens of an output, e.g. 64 or 16-128 (default 64, of sharegpt its own)");
   command.add_option("--prefixes", options.prefixes, "different prefixes (default 4)")
       .range(1u, 1u << 20);
-  command.add_option("--prefix-tokens", options.prefix_tokens, "tokens of each (default 256)")
+  command
+      .add_option("--prefix-tokens", options.prefix_tokens, "tokens of each prefix (default 256)")
       .range(1u, 1u << 20);
-  command.add_option("--turns", options.turns, "of each conversation (default 4)").range(1u, 1000u);
+  command.add_option("--turns", options.turns, "turns of each conversation (default 4)")
+      .range(1u, 1000u);
   command
       .add_option("--think", options.think_s,
                   "mean seconds from a reply to the user's next turn (default 1)")
       .range(0.0, 3600.0);
   command.add_option("--trace", options.trace, "file that `pagoda replay` reads");
-  command.add_option("--speed", options.speed, "of the trace; 2: twice as fast (default 1)")
+  command.add_option("--speed", options.speed, "speed of the trace; 2: twice as fast (default 1)")
       .range(1e-3, 1e6);
   command
       .add_option("--block-tokens", options.block_tokens,
@@ -76,7 +78,7 @@ void add_workload_options(const CommandSpec& command, loadgen::ServeLoadOptions&
       .range(1u, 1u << 20);
   command
       .add_option("--length-scale", options.length_scale,
-                  "of all lengths of the trace, for models of small context (default 1)")
+                  "factor of all lengths of the trace, for models of small context (default 1)")
       .range(1e-6, 1e3);
   command.add_option("-p,--prompt", options.prompt, "text of --workload fixed");
 }
@@ -102,12 +104,14 @@ void add_sending_options(const CommandSpec& command, loadgen::ServeLoadOptions& 
       .range(0.0, 86400.0);
   command.add_option("--timeout", options.timeout_s, "seconds for one request (default 600)")
       .range(0.01, 86400.0);
-  command.add_option("--seed", options.seed, "of lengths, texts and arrivals (default 0)");
+  command.add_option("--seed", options.seed, "seed of lengths, texts and arrivals (default 0)");
   command
       .add_option("--slo-ttft", options.slo_ttft_ms,
                   "goodput counts requests whose TTFT is at most this many ms")
       .range(0.0, 1e9);
-  command.add_option("--slo-itl", options.slo_itl_ms, "and whose mean ITL is at most this many ms")
+  command
+      .add_option("--slo-itl", options.slo_itl_ms,
+                  "goodput counts requests whose mean ITL is at most this many ms")
       .range(0.0, 1e9);
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
 }

@@ -22,7 +22,7 @@ constexpr const char* kExamples =
 
 void add_bench_tiers(const BenchCommand& bench) {
   const CommandSpec command = bench.app.add_subcommand(
-      "tiers", "how fast each tier outside memory takes pages and gives them back");
+      "tiers", "write and read speed of each tier: host memory, disk, remote");
   const auto options = std::make_shared<bench::BenchTiersOptions>();
   command.add_option("--folder", options->folder,
                      "on the disk to be measured (default: the current folder)");

@@ -191,7 +191,7 @@ void print_greeting(const std::string& address, const server::ServedModel& model
 
 void warn_of_open_door(const std::string& host) {
   print_warning(
-      fmt::format("--host {}: whoever reaches it may ask, and is admin; give keys with "
+      fmt::format("--host {}: everyone who reaches this address has access, as admin; set "
                   "--api-keys or --api-key",
                   host));
 }

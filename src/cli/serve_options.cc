@@ -64,18 +64,19 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .range(1u, 1u << 20);
   command
       .add_option("--max-connections-per-client", options.connections_per_client_max,
-                  "of one address (IPv6: of one /64); more are turned away (default 1024)")
+                  "connections of one address (IPv6: of one /64); more are refused (default 1024)")
       .range(1u, 1u << 20);
   command.add_option("--max-body-bytes", options.body_bytes_max,
-                     "of a request, e.g. 64MiB (default 32MiB)");
+                     "largest body of a request, e.g. 64MiB (default 32MiB)");
   command.add_option("--max-total-body-bytes", options.body_memory_max,
-                     "of all bodies that come and are read; more get 503 (default 256MiB)");
-  command.add_option("--max-request-memory-bytes", options.request_memory_max,
-                     "of all requests that wait and run, about; more get 503 (default 1GiB)");
+                     "memory for all request bodies being read; beyond it 503 (default 256MiB)");
+  command.add_option(
+      "--max-request-memory-bytes", options.request_memory_max,
+      "estimated memory of all waiting and running requests; beyond it 503 (default 1GiB)");
   command.add_option("--max-header-bytes", options.header_bytes_max,
-                     "of a request (default 16KiB)");
+                     "largest header of a request (default 16KiB)");
   command.add_option("--max-pipelined-bytes", options.ahead_bytes_max,
-                     "of the next requests, read while one is answered (default 64KiB)");
+                     "bytes of following requests read while one is answered (default 64KiB)");
   command
       .add_option("--sse-keep-alive", options.keep_alive_s,
                   "seconds after which a silent stream gets a comment (default 10)")
@@ -86,7 +87,7 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .range(0.05, 3600.0);
   command
       .add_option("--idle-timeout", options.idle_timeout_s,
-                  "seconds that a connection may say nothing between requests (default 75)")
+                  "seconds a connection may be idle between requests (default 75)")
       .range(0.05, 86400.0);
   command
       .add_option("--write-timeout", options.write_timeout_s,
@@ -94,7 +95,7 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .range(0.05, 3600.0);
   command
       .add_option("--shutdown-timeout", options.shutdown_timeout_s,
-                  "seconds for what runs to end after SIGTERM (default 30)")
+                  "seconds for running requests to finish after SIGTERM (default 30)")
       .range(0.0, 86400.0);
 }
 
@@ -107,22 +108,23 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
       .range(1u, 4096u);
   add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
-                     "memory of the cache, e.g. 4GiB (default: half of what is free)");
+                     "memory of the KV cache, e.g. 4GiB (default: half of the free memory)");
   add_kv_eviction_option(command, options.kv_eviction);
   command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
-                   "say what other sizes and policies of the cache would have given (default on)");
+                   "estimate the hit rates of other cache sizes and policies (default on)");
   const auto add_share = [&](const char* flag, double& share, const char* description) {
     command.add_option(flag, share, description).range(0.0, 1.0);
   };
   add_share("--retain-budget", options.retain_budget,
-            "share of the cache that one tenant's requests may have retained (default 0: "
-            "\"retain\" is refused); all together at most half");
-  add_share("--kv-quota", options.kv_quota,
-            "share of the cache beyond which a tenant loses blocks first (default 0: none)");
+            "share of the KV cache that one tenant may retain (default 0: \"retain\" is refused); "
+            "all together at most half");
+  add_share(
+      "--kv-quota", options.kv_quota,
+      "share of the KV cache beyond which a tenant's blocks are evicted first (default 0: none)");
   add_share("--kv-quota-public", options.kv_quota_public,
-            "the same for what is public (default 0: none)");
+            "the same for public blocks (default 0: none)");
   command.add_option("--kv-events-config", options.kv_events_config,
-                     "JSON that publishes what the cache holds, with vLLM's fields, e.g. "
+                     "publish KV cache events: JSON with vLLM's fields, e.g. "
                      "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\", "
                      "\"replay_endpoint\": \"tcp://*:5558\"}' (default: no events)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
@@ -138,7 +140,7 @@ void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
       .range(1u, 4096u);
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
-                  "tokens computed in a step (default 512)")
+                  "tokens computed in a step, prefill and decode together (default 512)")
       .range(2u, 1u << 16);
   command
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
@@ -163,7 +165,7 @@ void add_log_options(const CommandSpec& command, ServeOptions& options) {
                       {"none", server::LogFormat::kNone}},
                      "a line on stderr per request: text, json or none (default text)");
   command.add_flag("--log-prompts,!--no-log-prompts", options.log.prompts,
-                   "with the request's prompts in it (default off)");
+                   "log prompts, too (default off)");
 }
 
 }  // namespace

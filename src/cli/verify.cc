@@ -14,7 +14,7 @@ constexpr const char* kExamples =
     "  pagoda verify\n"
     "  pagoda verify model.gguf --device cuda\n"
     "  pagoda verify --kv-remote redis://127.0.0.1:6379 --json\n"
-    "Asks the same questions in every way this machine has: alone with nothing cached, from the "
+    "Runs the same prompts in every way this machine has: alone with nothing cached, from the "
     "cache, from tiers, in a batch, in chunks, preempted, forked, with 1, 2, 3, 5 and 8 threads. "
     "Tokens and log-probabilities must be equal to the last bit: else the first token that is not "
     "is named, and the exit status is 1. Ways that are not here are named, too.";
@@ -30,11 +30,11 @@ void add_verify_command(const CommandSpec& app, int& exit_status) {
   add_kv_element_option(command, options->kv_element);
   command
       .add_option("-t,--threads", options->threads,
-                  "threads of the ways that are not about threads (default: usable cores)")
+                  "threads of the ways whose threads do not vary (default: usable cores)")
       .range(1u, 1024u);
   command
       .add_option("--prompt-tokens", options->prompt_tokens,
-                  "tokens of the longest question (default 100)")
+                  "tokens of the longest prompt (default 100)")
       .range(40u, 8192u);
   command
       .add_option("-n,--new-tokens", options->new_tokens,

@@ -1,4 +1,5 @@
-// Bytes to a server and back, over TCP as they are or within TLS; never waits. One thread.
+// Socket sends bytes to a server and receives bytes, over plain TCP or TLS; it never waits. One
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  // True once bytes can travel; called again when the socket is ready for more. Those who do not
-  // ask may write at once: what they write then includes the greeting of TLS.
+  // True once bytes can travel; call again when the socket is ready for more. Those who do not
+  // call it may write at once: what they write then includes the greeting of TLS.
   Result<bool> establish();
 
   // `moved` is how many bytes, of kMoved.
@@ -43,13 +44,13 @@ class Socket {
   const std::string& failure() const { return failure_; }
 
   int descriptor() const { return descriptor_; }
-  // What poll() should wait for, besides POLLOUT while there is something to send.
+  // Returns what poll() should wait for, besides POLLOUT while there is something to send.
   short events() const { return events_; }
 
  private:
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
   Progress system_failure(int error);
-  // Of an operation of OpenSSL: how many bytes it moved, or why none.
+  // Explains the outcome of an operation of OpenSSL: how many bytes it moved, or why none.
   Progress tls_outcome(int outcome, std::size_t& moved);
 
   int descriptor_ = -1;

@@ -59,8 +59,8 @@ class Verification {
   std::string difference_text() const {
     const WayRow& row = rows_.back();
     const OutputDifference& found = *row.difference;
-    return fmt::format("{} differs from {} in question {} at position {}: {} instead of {}",
-                       row.name, rows_.front().name, found.question + 1, found.position, found.got,
+    return fmt::format("{} differs from {} in prompt {} at position {}: {} instead of {}", row.name,
+                       rows_.front().name, found.question + 1, found.position, found.got,
                        found.expected);
   }
 

@@ -1,4 +1,4 @@
-// From the flags of pagoda serve to what the server holds requests against.
+// Tests how the options of pagoda serve become the server's access rules.
 #include "app/key_source.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The API over stories260K, without sockets: requests go through the router, completions are
-// driven to their end on the test's thread.
+// A fixture: the API over stories260K, without sockets. Requests go through the router, and
+// completions run to their end on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ class StoryFixture {
     return send({.method = "POST", .path = path, .content_type = "application/json", .body = body});
   }
   HttpReply post(const std::string& path, const Json& body) { return post_text(path, body.dump()); }
-  // The JSON of a reply that must be a success.
+  // Returns the JSON of a reply that must be a success.
   Json ask(const std::string& path, const Json& body) {
     const HttpReply reply = post(path, body);
     EXPECT_EQ(reply.status, 200) << reply.body;
@@ -106,7 +106,7 @@ class StoryFixture {
   }
   Json complete(const Json& body) { return ask("/v1/completions", body); }
 
-  // The data of each event; "[DONE]" must be the last and is left out.
+  // Returns the data of each event; "[DONE]" must be the last and is left out.
   std::vector<Json> stream(const std::string& path, Json body) {
     body["stream"] = true;
     const HttpReply reply = post(path, body);
