@@ -8,7 +8,7 @@ WERROR ?= $(if $(filter true,$(CI)),ON,OFF)
 CUDA ?= AUTO
 FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
-            'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'bench/*.h' 'bench/*.cc')
+            'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'microbench/*.h' 'microbench/*.cc')
 
 .PHONY: all pagoda verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
 
@@ -69,7 +69,9 @@ fuzz:
 	cmake --preset fuzz -DPAGODA_FUZZ_SECONDS=$(FUZZ_SECONDS)
 	cmake --build build-fuzz --parallel $(JOBS) --target fuzz
 
+# The cache's own benchmark first, then what surrounds it.
 bench: all
+	build/kv_bench
 	build/kernels_bench
 	build/block_hash_bench
 	build/sampler_bench

@@ -1,18 +1,17 @@
 // pagoda bench: what the cache and its scheduler buy, measured on this machine.
-#include "cli/bench.h"
-
+#include "cli/bench_flags.h"
 #include "cli/commands.h"
 
 namespace pagoda::cli {
 
-void add_bench_command(CLI::App& app, const std::string& command_line, int& exit_status) {
-  CLI::App* const command =
-      app.add_subcommand("bench", "Benchmarks of cache, scheduler, kernels and server");
-  command->require_subcommand(1);
-  command->footer(
+void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status) {
+  const CommandSpec command =
+      app.add_subcommand("bench", "Measure what the cache and its scheduler buy");
+  command.require_subcommand();
+  command.footer(
       "Each benchmark has its own --help: pagoda bench cache --help\n"
       "Tables go to stdout with their machine and command; progress goes to stderr.");
-  const BenchCommand bench = {*command, command_line, exit_status};
+  const BenchCommand bench = {command, command_line, exit_status};
   add_bench_cache(bench);
   add_bench_prefix(bench);
   add_bench_batch(bench);

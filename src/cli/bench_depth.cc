@@ -1,91 +1,9 @@
-// pagoda bench depth: tokens per second over context depths.
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "cli/bench.h"
-#include "cli/bench_decode.h"
-#include "cli/bench_samples.h"
-#include "cli/bench_traffic.h"
-#include "cli/progress_bar.h"
+// The flags of pagoda bench depth.
+#include "bench/benchmarks.h"
+#include "cli/bench_flags.h"
 
 namespace pagoda::cli {
 namespace {
-
-struct DepthOptions : BenchOptions {
-  DepthOptions() { repeats = 3; }
-  std::vector<std::uint32_t> depths;  // empty: depths_to(the context)
-  std::uint32_t new_tokens = 32;
-};
-
-// 0, doubling from 256 on, and the deepest at which the new tokens still fit.
-std::vector<std::uint32_t> depths_to(std::uint64_t context_tokens, std::uint32_t new_tokens) {
-  const auto deepest = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      context_tokens - std::min<std::uint64_t>(context_tokens, new_tokens), UINT32_MAX));
-  std::vector<std::uint32_t> depths = {0};
-  for (std::uint64_t depth = 256; depth < deepest; depth *= 2) {
-    depths.push_back(static_cast<std::uint32_t>(depth));
-  }
-  if (deepest > 0) depths.push_back(deepest);
-  return depths;
-}
-
-// A sequence needs one token to begin with, at depth 0 too.
-std::uint32_t prompt_tokens(std::uint32_t depth) { return std::max(depth, 1u); }
-
-BenchReport report_of(const DepthOptions& options, const BenchRun& run, const LoadedModel& model,
-                      const std::vector<std::uint32_t>& depths,
-                      const std::vector<std::vector<double>>& step_seconds) {
-  BenchReport report("depth", {{"depth", "depth"},
-                               {"tokens_per_second", "tok/s", 1},
-                               {"step_seconds", "step s", 5},
-                               {"kv_bytes", "KV bytes read"},
-                               {"gigabytes_per_second", "GB/s", 2}});
-  run.add_settings(report);
-  report.add_setting("new_tokens", options.new_tokens);
-  report.add_setting("repeats", options.repeats);
-  const std::uint64_t weight_bytes = weight_bytes_read(model.weights());
-  report.add_setting("weight_bytes", weight_bytes);
-  for (std::size_t i = 0; i < depths.size(); ++i) {
-    const double seconds = median(step_seconds[i]);
-    const std::uint64_t kv_bytes =
-        kv_bytes_read(model.config(), run.kv_element(),
-                      std::uint64_t{prompt_tokens(depths[i])} + options.new_tokens / 2);
-    report.add_row({depths[i], 1 / seconds, seconds, kv_bytes,
-                    static_cast<double>(weight_bytes + kv_bytes) * 1e-9 / seconds});
-  }
-  return report;
-}
-
-Result<BenchReport> bench_depth(const DepthOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(1));
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
-  ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
-                   BenchEngine::create(*model, run, backend));
-  const std::vector<std::uint32_t> depths =
-      options.depths.empty() ? depths_to(engine->context_tokens(), options.new_tokens)
-                             : options.depths;
-  const std::uint32_t deepest = *std::max_element(depths.begin(), depths.end());
-  RETURN_IF_ERROR(check_context(
-      fmt::format("--depths {} and --new-tokens {}", deepest, options.new_tokens),
-      std::uint64_t{prompt_tokens(deepest)} + options.new_tokens, engine->context_tokens()));
-
-  // Prompts are prefixes of one text: each goes on from what the cache has of those before it.
-  const std::vector<TokenId> text = random_prompt(engine->vocabulary(), prompt_tokens(deepest), 1);
-  std::vector<std::vector<double>> step_seconds(depths.size());
-  ProgressBar progress("depths", "measured", run.clock());
-  std::uint64_t measured = 0;
-  for (std::uint32_t repeat = 0; repeat < options.repeats; ++repeat) {
-    for (std::size_t i = 0; i < depths.size(); ++i) {
-      const std::vector<TokenId> prompt(text.begin(), text.begin() + prompt_tokens(depths[i]));
-      ASSIGN_OR_RETURN(const double seconds,
-                       decode_step_seconds(*engine, {prompt}, options.new_tokens));
-      step_seconds[i].push_back(seconds);
-      progress.show(++measured, options.repeats * depths.size());
-    }
-  }
-  return report_of(options, run, *model, depths, step_seconds);
-}
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -98,24 +16,25 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_depth(const BenchCommand& bench) {
-  CLI::App* const command =
+  const CommandSpec command =
       bench.app.add_subcommand("depth", "tokens per second over context depths");
-  const auto options = std::make_shared<DepthOptions>();
-  add_engine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
+  const auto options = std::make_shared<bench::BenchDepthOptions>();
+  add_engine_options(command, *options);
+  add_repeats_option(command, *options);
+  add_batched_tokens_option(command, *options);
   command
-      ->add_option(
+      .add_option(
           "--depths", options->depths,
           "context tokens before decoding, with commas (default 0, 256, 512, … to the deepest "
           "at which --new-tokens fit)")
-      ->delimiter(',')
-      ->check(CLI::Range(0u, 1u << 20));
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+      .delimiter(',')
+      .range(0u, 1u << 20);
+  add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_depth(*options, run); });
+  command.footer(kExamples);
+  set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
+    return bench::bench_depth(*options, run);
+  });
 }
 
 }  // namespace pagoda::cli

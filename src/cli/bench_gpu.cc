@@ -1,124 +1,12 @@
-// pagoda bench gpu: prefill and decode of a named shape on a GPU, with random weights.
+// The flags of pagoda bench gpu.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "cli/bench.h"
-#include "cli/bench_decode.h"
-#include "cli/bench_engine.h"
-#include "cli/bench_samples.h"
-#include "cli/kv_element.h"
-#include "cli/progress_bar.h"
-#include "cli/random_shapes.h"
-#include "engine/backends/gpu_backend.h"
+#include "app/random_shapes.h"
+#include "bench/benchmarks.h"
+#include "cli/bench_flags.h"
 
 namespace pagoda::cli {
 namespace {
-
-struct GpuOptions : BenchOptions {
-  GpuOptions() {
-    repeats = 3;
-    batched_tokens_max = 8192;
-  }
-  std::string shape = "llama-3-8b";
-  std::string weights = "bf16";
-  std::vector<std::uint32_t> batch_sizes = {1, 8, 32, 64, 128, 256};
-  std::vector<std::uint32_t> depths = {0, 4096, 32000};
-  std::vector<std::uint32_t> prefills = {4096, 32000};
-  std::uint32_t prompt_tokens = 512;
-  std::uint32_t new_tokens = 128;
-  bool no_graphs = false;
-};
-
-Result<std::unique_ptr<engine::Backend>> make_backend(const GpuOptions& options,
-                                                      const BenchRun& run,
-                                                      const model::Config& config) {
-  std::uint32_t largest = 1;
-  for (const std::uint32_t size : options.batch_sizes) largest = std::max(largest, size);
-  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(largest));
-  backend.model_name = options.shape;
-  backend.block_tokens = 16;
-  std::uint32_t context = options.prompt_tokens + options.new_tokens;
-  for (const std::uint32_t tokens : options.depths) {
-    context = std::max(context, tokens + options.new_tokens);
-  }
-  for (const std::uint32_t tokens : options.prefills) context = std::max(context, tokens + 2);
-  backend.context_tokens = context;
-  ASSIGN_OR_RETURN(const gguf::TensorType type, random_weight_type(options.weights));
-  return engine::create_gpu_backend(config, engine::RandomWeights{.type = type}, run.kernels(),
-                                    backend, {.blocks = {}, .graphs = !options.no_graphs});
-}
-
-// Tokens of a prompt per second until its first output token.
-Result<double> prefill_rate(BenchEngine& engine, std::uint32_t tokens, std::uint64_t seed) {
-  ASSIGN_OR_RETURN(
-      const TimedOutput answer,
-      engine.generate(fixed_request(random_prompt(engine.vocabulary(), tokens, seed), 1)));
-  return static_cast<double>(tokens) / answer.record.first_token_s();
-}
-
-Status measure(const GpuOptions& options, BenchEngine& engine, BenchReport& report) {
-  std::uint64_t seed = 1;
-  const auto prompts = [&](std::uint32_t count, std::uint32_t tokens) {
-    std::vector<std::vector<TokenId>> made;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      made.push_back(random_prompt(engine.vocabulary(), std::max(tokens, 1u), ++seed));
-    }
-    return made;
-  };
-  const auto decode = [&](const char* work, std::uint32_t batch, std::uint32_t depth) -> Status {
-    std::vector<double> seconds;
-    for (std::uint32_t i = 0; i < options.repeats; ++i) {
-      ASSIGN_OR_RETURN(const double one,
-                       decode_step_seconds(engine, prompts(batch, depth), options.new_tokens));
-      seconds.push_back(one);
-    }
-    const double step = median(seconds);
-    report.add_row({work, batch, depth, static_cast<double>(batch) / step, step});
-    return ok_status();
-  };
-  // The first requests make graphs: they are not counted.
-  RETURN_IF_ERROR(decode_step_seconds(engine, prompts(1, 16), options.new_tokens));
-  for (const std::uint32_t depth : options.depths) RETURN_IF_ERROR(decode("depth", 1, depth));
-  for (const std::uint32_t batch : options.batch_sizes) {
-    RETURN_IF_ERROR(decode("batch", batch, options.prompt_tokens));
-  }
-  for (const std::uint32_t tokens : options.prefills) {
-    std::vector<double> rates;
-    for (std::uint32_t i = 0; i <= options.repeats; ++i) {
-      ASSIGN_OR_RETURN(const double rate, prefill_rate(engine, tokens, ++seed));
-      if (i > 0) rates.push_back(rate);
-    }
-    const double rate = median(rates);
-    report.add_row({"prefill", 1, tokens, rate, static_cast<double>(tokens) / rate});
-  }
-  return ok_status();
-}
-
-Result<BenchReport> bench_gpu(const GpuOptions& options, const BenchRun& run) {
-  ASSIGN_OR_RETURN(const model::Config config, random_shape(options.shape));
-  const std::int64_t begun = run.clock().now_ns();
-  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, make_backend(options, run, config));
-  const double ready_s = seconds_between(begun, run.clock().now_ns());
-  BenchReport report("gpu", {{"work", "work"},
-                             {"batch_size", "batch size"},
-                             {"tokens_before", "tokens before"},
-                             {"tokens_per_second", "tok/s", 1},
-                             {"seconds", "s", 6}});
-  report.add_setting("device", backend->device_name());
-  report.add_setting("shape", options.shape);
-  report.add_setting("weights", options.weights);
-  report.add_setting("kv_cache_dtype", kv_element_name(backend->page_layout().element));
-  report.add_setting("graphs", !options.no_graphs);
-  report.add_setting("kv_cache_tokens", backend->kv_tokens());
-  report.add_setting("ready_seconds", ready_s);
-  report.add_setting("prompt_tokens", options.prompt_tokens);
-  report.add_setting("new_tokens", options.new_tokens);
-  report.add_setting("repeats", options.repeats);
-  const std::unique_ptr<BenchEngine> engine = BenchEngine::with_backend(run, std::move(backend));
-  RETURN_IF_ERROR(measure(options, *engine, report));
-  return report;
-}
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -131,29 +19,29 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_gpu(const BenchCommand& bench) {
-  CLI::App* const command =
+  const CommandSpec command =
       bench.app.add_subcommand("gpu", "a named shape with random weights on a GPU");
-  const auto options = std::make_shared<GpuOptions>();
-  add_machine_options(*command, *options);
-  add_repeats_option(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  command->add_option("--random-weights", options->shape,
-                      fmt::format("{} (default llama-3-8b)", random_shape_names()));
-  command->add_option("--weights", options->weights,
-                      "bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
+  const auto options = std::make_shared<bench::BenchGpuOptions>();
+  add_machine_options(command, *options);
+  add_repeats_option(command, *options);
+  add_batched_tokens_option(command, *options);
+  command.add_option("--random-weights", options->shape,
+                     fmt::format("{} (default llama-3-8b)", app::random_shape_names()));
+  command.add_option("--weights", options->weights,
+                     "bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   const auto add_list = [&](const char* name, std::vector<std::uint32_t>& list, const char* what) {
-    command->add_option(name, list, what)->delimiter(',')->check(CLI::Range(0u, 1u << 20));
+    command.add_option(name, list, what).delimiter(',').range(0u, 1u << 20);
   };
   add_list("--batch-sizes", options->batch_sizes, "sequences that decode together, with commas");
   add_list("--depths", options->depths, "context tokens before one sequence decodes, with commas");
   add_list("--prefills", options->prefills, "lengths of prompts, with commas");
-  add_count_option(*command, "--prompt-tokens", options->prompt_tokens, "of each sequence");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+  add_count_option(command, "--prompt-tokens", options->prompt_tokens, "of each sequence");
+  add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
-  command->add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_gpu(*options, run); });
+  command.add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
+  command.footer(kExamples);
+  set_benchmark(command, bench, options,
+                [options](const bench::BenchRun& run) { return bench::bench_gpu(*options, run); });
 }
 
 }  // namespace pagoda::cli

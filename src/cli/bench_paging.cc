@@ -1,163 +1,9 @@
-// pagoda bench paging: what fits into the same memory, in pages and in slabs.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <optional>
-
-#include "base/byte_size.h"
-#include "base/random.h"
-#include "cli/bench.h"
-#include "cli/bench_engine.h"
-#include "cli/bench_traffic.h"
-#include "cli/progress_bar.h"
+// The flags of pagoda bench paging.
+#include "bench/benchmarks.h"
+#include "cli/bench_flags.h"
 
 namespace pagoda::cli {
 namespace {
-
-constexpr std::uint64_t kContextDefault = 2048;
-constexpr std::uint64_t kSlabsDefault = 4;
-
-struct PagingOptions : BenchOptions {
-  std::uint32_t sequences_max = 256;
-  std::uint32_t requests = 96;
-  std::uint32_t prompt_tokens_min = 16;
-  std::uint32_t prompt_tokens_max = 256;
-  std::uint32_t new_tokens = 32;
-  std::uint32_t block_size = 16;
-  std::uint64_t context_tokens = 0;       // 0: the model's, at most kContextDefault
-  std::optional<std::uint64_t> kv_bytes;  // unset: kSlabsDefault slabs
-};
-
-// What the steps of one side showed.
-struct Watched {
-  std::uint64_t sequences_most = 0;
-  std::uint64_t blocks_most = 0;     // held by running sequences
-  std::uint64_t sequence_steps = 0;  // sums over steps
-  std::uint64_t block_steps = 0;
-};
-
-struct Side {
-  std::uint64_t block_tokens = 0;
-  std::uint64_t block_bytes = 0;
-  std::uint64_t blocks = 0;
-  Watched watched;
-  double seconds = 0;
-  std::uint64_t preemptions = 0;
-  std::vector<std::vector<TokenId>> answers;
-};
-
-std::vector<engine::Request> make_requests(const PagingOptions& options, std::uint32_t vocabulary) {
-  const std::uint64_t lengths = options.prompt_tokens_max - options.prompt_tokens_min + 1;
-  std::vector<engine::Request> requests;
-  for (std::uint32_t i = 0; i < options.requests; ++i) {
-    const std::uint64_t tokens = options.prompt_tokens_min + random_bits(1, 1, i) % lengths;
-    requests.push_back(fixed_request(random_prompt(vocabulary, tokens, 2 + i), options.new_tokens));
-  }
-  return requests;
-}
-
-// All requests at once: the engine runs as many together as its memory holds.
-Result<Side> measure(const LoadedModel& model, const PagingOptions& options, const BenchRun& run,
-                     const engine::BackendOptions& backend, const std::string& label) {
-  Watched watched;  // by the engine's thread, until the engine is gone
-  Side side;
-  {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<BenchEngine> engine,
-        BenchEngine::create(model, run, backend, [&](const engine::Snapshot& now) {
-          const std::uint64_t held = now.blocks_all - now.blocks_free - now.blocks_idle;
-          watched.sequences_most = std::max(watched.sequences_most, now.sequences_running);
-          watched.blocks_most = std::max(watched.blocks_most, held);
-          watched.sequence_steps += now.sequences_running;
-          watched.block_steps += held;
-        }));
-    RETURN_IF_ERROR(check_context(fmt::format("--prompt-tokens-max {} and --new-tokens {}",
-                                              options.prompt_tokens_max, options.new_tokens),
-                                  std::uint64_t{options.prompt_tokens_max} + options.new_tokens,
-                                  engine->context_tokens()));
-    side.block_tokens = backend.block_tokens;
-    side.block_bytes = engine->backend().page_layout().page_bytes();
-    side.blocks = engine->backend().kv_bytes() / side.block_bytes;
-    std::vector<PendingRequest> pending;
-    for (engine::Request& request : make_requests(options, engine->vocabulary())) {
-      ASSIGN_OR_RETURN(PendingRequest one, engine->submit(std::move(request)));
-      pending.push_back(std::move(one));
-    }
-    ProgressBar progress(label, "requests", run.clock());
-    for (const PendingRequest& one : pending) {
-      ASSIGN_OR_RETURN(TimedOutput answer, engine->finish(one));
-      side.seconds = std::max(side.seconds, answer.record.total_s());
-      side.preemptions += answer.record.preemptions;
-      side.answers.push_back(std::move(answer.tokens));
-      progress.show(side.answers.size(), pending.size());
-    }
-  }
-  side.watched = watched;
-  return side;
-}
-
-BenchReport report_of(const PagingOptions& options, const BenchRun& run, std::uint64_t context,
-                      std::uint64_t kv_bytes, const Side& paged, const Side& slabs) {
-  BenchReport report("paging", {{"memory", "memory"},
-                                {"block_tokens", "tokens a block"},
-                                {"blocks", "blocks"},
-                                {"sequences_at_once", "sequences at once"},
-                                {"bytes_held_most", "most bytes held"},
-                                {"bytes_per_sequence", "bytes a sequence"},
-                                {"seconds", "seconds", 2},
-                                {"tokens_per_second", "tok/s", 1},
-                                {"preemptions", "preemptions"}});
-  run.add_settings(report);
-  report.add_setting("kv_bytes", kv_bytes);
-  report.add_setting("max_model_len", context);
-  report.add_setting("requests", options.requests);
-  report.add_setting("prompt_tokens",
-                     fmt::format("{} to {}", options.prompt_tokens_min, options.prompt_tokens_max));
-  report.add_setting("new_tokens", options.new_tokens);
-  report.add_setting("max_num_seqs", options.sequences_max);
-  for (const auto& [name, side] : {std::pair{"slabs", &slabs}, {"pages", &paged}}) {
-    const std::uint64_t sequence_steps = std::max<std::uint64_t>(side->watched.sequence_steps, 1);
-    report.add_row({name, side->block_tokens, side->blocks, side->watched.sequences_most,
-                    side->watched.blocks_most * side->block_bytes,
-                    side->watched.block_steps * side->block_bytes / sequence_steps, side->seconds,
-                    static_cast<double>(options.requests) * options.new_tokens / side->seconds,
-                    side->preemptions});
-  }
-  const double sequences = static_cast<double>(paged.watched.sequences_most) /
-                           static_cast<double>(slabs.watched.sequences_most);
-  report.add_figure("sequences_ratio", sequences,
-                    fmt::format("{:.1f}x as many sequences at once, same tokens", sequences));
-  const double throughput = slabs.seconds / paged.seconds;
-  report.add_figure("throughput_ratio", throughput,
-                    fmt::format("{:.2f}x the tokens per second", throughput));
-  return report;
-}
-
-Result<BenchReport> bench_paging(const PagingOptions& options, const BenchRun& run) {
-  if (options.prompt_tokens_min > options.prompt_tokens_max) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("--prompt-tokens-min: {} is above --prompt-tokens-max {}",
-                             options.prompt_tokens_min, options.prompt_tokens_max)};
-  }
-  ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(options.sequences_max));
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, run.load_model());
-  const model::Config& config = model->config();
-  backend.context_tokens = options.context_tokens > 0
-                               ? options.context_tokens
-                               : std::min<std::uint64_t>(config.context, kContextDefault);
-  backend.kv_bytes = options.kv_bytes.value_or(kSlabsDefault * backend.context_tokens *
-                                               kv_bytes_per_token(config, run.kv_element()));
-  backend.prefix_caching = false;
-  // A slab is a block as long as the longest context: the same engine serves both.
-  backend.block_tokens = static_cast<std::uint32_t>(backend.context_tokens);
-  ASSIGN_OR_RETURN(const Side slabs, measure(*model, options, run, backend, "slabs"));
-  backend.block_tokens = options.block_size;
-  ASSIGN_OR_RETURN(const Side paged, measure(*model, options, run, backend, "pages"));
-  if (paged.answers != slabs.answers) {
-    return Error{ErrorCode::kCorrupt, "the outputs in pages and in slabs differ"};
-  }
-  return report_of(options, run, backend.context_tokens, *backend.kv_bytes, paged, slabs);
-}
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -171,42 +17,33 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_bench_paging(const BenchCommand& bench) {
-  CLI::App* const command = bench.app.add_subcommand(
+  const CommandSpec command = bench.app.add_subcommand(
       "paging", "memory held and sequences at once: pages against slabs of the longest context");
-  const auto options = std::make_shared<PagingOptions>();
-  add_model_options(*command, *options);
-  add_batched_tokens_option(*command, *options);
-  add_count_option(*command, "--max-num-seqs", options->sequences_max,
+  const auto options = std::make_shared<bench::BenchPagingOptions>();
+  add_model_options(command, *options);
+  add_batched_tokens_option(command, *options);
+  add_count_option(command, "--max-num-seqs", options->sequences_max,
                    "sequences that run at once, at most 65536")
-      ->check(CLI::Range(1u, 1u << 16));
-  add_count_option(*command, "--requests", options->requests, "requests, submitted at once");
-  add_count_option(*command, "--prompt-tokens-min", options->prompt_tokens_min,
+      .range(1u, 1u << 16);
+  add_count_option(command, "--requests", options->requests, "requests, submitted at once");
+  add_count_option(command, "--prompt-tokens-min", options->prompt_tokens_min,
                    "tokens of the shortest prompt");
-  add_count_option(*command, "--prompt-tokens-max", options->prompt_tokens_max,
+  add_count_option(command, "--prompt-tokens-max", options->prompt_tokens_max,
                    "tokens of the longest prompt");
-  add_count_option(*command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
+  add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
-  add_count_option(*command, "--block-size", options->block_size, "tokens in a page, at most 4096")
-      ->check(CLI::Range(1u, 4096u));
+  add_count_option(command, "--block-size", options->block_size, "tokens in a page, at most 4096")
+      .range(1u, 4096u);
   command
-      ->add_option("-c,--max-model-len", options->context_tokens,
-                   "longest context, the length of a slab (default: the model's, at most 2048)")
-      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 20));
-  command
-      ->add_option_function<std::string>(
-          "--kv-cache-memory-bytes",
-          [options](const std::string& text) {
-            const Result<std::uint64_t> bytes = parse_byte_size(text);
-            if (!bytes.ok()) {
-              throw CLI::ValidationError("--kv-cache-memory-bytes", bytes.error().message);
-            }
-            options->kv_bytes = bytes.value();
-          },
-          "memory for keys and values, such as 512MiB (default: four slabs)")
-      ->type_name("SIZE");
-  command->footer(kExamples);
-  set_benchmark(*command, bench, options,
-                [options](const BenchRun& run) { return bench_paging(*options, run); });
+      .add_option("-c,--max-model-len", options->context_tokens,
+                  "longest context, the length of a slab (default: the model's, at most 2048)")
+      .range(std::uint64_t{2}, std::uint64_t{1} << 20);
+  command.add_byte_size("--kv-cache-memory-bytes", options->kv_bytes,
+                        "memory for keys and values, such as 512MiB (default: four slabs)");
+  command.footer(kExamples);
+  set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
+    return bench::bench_paging(*options, run);
+  });
 }
 
 }  // namespace pagoda::cli

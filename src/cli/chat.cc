@@ -5,25 +5,28 @@
 #include <iostream>
 #include <memory>
 
+#include "app/chat_model.h"
+#include "app/loaded_model.h"
 #include "base/thread_pool.h"
-#include "cli/chat_model.h"
+#include "cli/access_flags.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/kv_eviction.h"
-#include "cli/loaded_model.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
+#include "terminal/interrupt.h"
 
 namespace pagoda::cli {
 namespace {
 
 struct ChatOptions {
-  LocalChatOptions local = {.model = default_model_path(), .chat_template = {}, .device = {}};
+  app::LocalChatOptions local = {
+      .model = app::default_model_path(), .chat_template = {}, .device = {}};
   std::string url;
   std::string served_model;
-  ServerAccess access;
+  net::ServerAccess access;
   std::string system;
   std::string prompt;
-  ChatSampling sampling;
+  app::ChatSampling sampling;
 };
 
 constexpr const char* kExamples =
@@ -36,7 +39,7 @@ constexpr const char* kExamples =
     "reply.\n"
     "Replies go to stdout; the prompt and the line of figures after each reply go to stderr.";
 
-void print_figures(const ChatReply& answer) {
+void print_figures(const app::ChatReply& answer) {
   const double decoded =
       answer.output_tokens > 1 ? static_cast<double>(answer.output_tokens - 1) : 0;
   const double decode_s = answer.total_s - answer.first_token_s;
@@ -48,7 +51,7 @@ void print_figures(const ChatReply& answer) {
 
 class ChatSession {
  public:
-  ChatSession(ChatModel& chat_model, const ChatOptions& options)
+  ChatSession(app::ChatModel& chat_model, const ChatOptions& options)
       : chat_model_(chat_model), options_(options) {
     reset();
   }
@@ -63,7 +66,7 @@ class ChatSession {
   // One question. The exchange is part of the conversation only when it went well.
   Status ask(const std::string& question) {
     messages_.push_back({{"role", "user"}, {"content", question}});
-    const Interrupt interrupt;
+    const terminal::Interrupt interrupt;
     const auto show = [](std::string_view piece) {
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
@@ -104,16 +107,16 @@ class ChatSession {
   }
 
  private:
-  ChatModel& chat_model_;
+  app::ChatModel& chat_model_;
   const ChatOptions& options_;
   text::ChatJson messages_;
 };
 
 Result<int> chat(const ChatOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ChatModel> chat_model,
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::ChatModel> chat_model,
                    options.url.empty()
-                       ? open_local_chat(options.local)
-                       : open_remote_chat(options.url, options.served_model, options.access));
+                       ? app::open_local_chat(options.local)
+                       : app::open_remote_chat(options.url, options.served_model, options.access));
   ChatSession session(*chat_model, options);
   if (!options.prompt.empty()) {
     RETURN_IF_ERROR(session.ask(options.prompt));
@@ -125,41 +128,41 @@ Result<int> chat(const ChatOptions& options) {
 
 }  // namespace
 
-void add_chat_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("chat", "Chat in the terminal");
+void add_chat_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("chat", "Chat in the terminal");
   const auto options = std::make_shared<ChatOptions>();
-  add_model_option(*command, options->local.model);
-  command->add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
-  command->add_option("--served-model", options->served_model,
-                      "model to ask the server for (default: the one it serves)");
-  add_access_options(*command, options->access, "key for the server");
-  command->add_option("--system", options->system, "system message");
-  command->add_option("-p,--prompt", options->prompt, "ask this once and end");
-  command->add_option("--chat-template", options->local.chat_template,
-                      "file with a chat template (default: the model's own)");
+  add_model_option(command, options->local.model);
+  command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
+  command.add_option("--served-model", options->served_model,
+                     "model to ask the server for (default: the one it serves)");
+  add_access_options(command, options->access, "key for the server");
+  command.add_option("--system", options->system, "system message");
+  command.add_option("-p,--prompt", options->prompt, "ask this once and end");
+  command.add_option("--chat-template", options->local.chat_template,
+                     "file with a chat template (default: the model's own)");
   command
-      ->add_option("--temp,--temperature", options->sampling.temperature,
-                   "0 takes the likeliest token; higher is more varied (default 0.7, 0 to 100)")
-      ->check(CLI::Range(0.0, 100.0));
+      .add_option("--temp,--temperature", options->sampling.temperature,
+                  "0 takes the likeliest token; higher is more varied (default 0.7, 0 to 100)")
+      .range(0.0, 100.0);
   command
-      ->add_option("--top-p", options->sampling.top_p,
-                   "sample from the likeliest tokens of this probability (default 0.95)")
-      ->check(CLI::Range(1e-6, 1.0));
-  command->add_option("--seed", options->sampling.seed, "sampling seed (default: a fresh one)");
+      .add_option("--top-p", options->sampling.top_p,
+                  "sample from the likeliest tokens of this probability (default 0.95)")
+      .range(1e-6, 1.0);
+  command.add_option("--seed", options->sampling.seed, "sampling seed (default: a fresh one)");
   command
-      ->add_option("-n,--max-tokens", options->sampling.tokens_max,
-                   "new tokens at most (default 1024)")
-      ->check(CLI::Range(1u, 1u << 30));
-  command->add_option("-t,--threads", options->local.threads, "threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+      .add_option("-n,--max-tokens", options->sampling.tokens_max,
+                  "new tokens at most (default 1024)")
+      .range(1u, 1u << 30);
+  command.add_option("-t,--threads", options->local.threads, "threads (default: usable cores)")
+      .range(1u, 1024u);
   command
-      ->add_option("-c,--max-model-len", options->local.max_model_len,
-                   "context in tokens (default: the model's)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  add_kv_eviction_option(*command, options->local.kv_eviction);
-  add_device_options(*command, options->local.device);
-  command->footer(kExamples);
-  command->callback([options, &exit_status] {
+      .add_option("-c,--max-model-len", options->local.max_model_len,
+                  "context in tokens (default: the model's)")
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  add_kv_eviction_option(command, options->local.kv_eviction);
+  add_device_options(command, options->local.device);
+  command.footer(kExamples);
+  command.callback([options, &exit_status] {
     const Result<int> outcome = chat(*options);
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? outcome.value() : 1;

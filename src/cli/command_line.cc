@@ -4,29 +4,17 @@
 #include <algorithm>
 
 #include "cli/commands.h"
+#include "cli/field_flags.h"
 #include "cli/foreign_flags.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
-#include "cli/version.h"
+#include "terminal/messages.h"
+#include "terminal/version.h"
 
 namespace pagoda::cli {
 namespace {
 
 constexpr int kUsageError = 2;
-
-// Words that could have stood where a wrong one does: flags and commands of the command it is in.
-std::vector<std::string> known_words(const CLI::App& app) {
-  const CLI::App* chosen = &app;
-  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
-  std::vector<std::string> words;
-  for (const CLI::App* const command : chosen->get_subcommands({})) {
-    words.push_back(command->get_name());
-  }
-  for (const CLI::Option* const option : chosen->get_options()) {
-    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
-  }
-  return words;
-}
 
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::optional<std::string> meant = nearest(word.substr(0, word.find('=')), known);
@@ -45,16 +33,15 @@ std::string word_hint(std::string_view word, std::span<const std::string> known)
 
 // Names the words that nothing takes, each with a hint. The value of a flag is not shown: of a
 // mistyped --api-key it is a key.
-std::string unknown_words(const CLI::App& app) {
-  const std::vector<std::string> known = known_words(app);
+std::string unknown_words(const CommandLine::Outcome& outcome) {
   std::string message;
   bool follows_flag = false;
-  for (const std::string& word : app.remaining(true)) {
+  for (const std::string& word : outcome.unknown) {
     const bool is_flag = word.starts_with('-');
     if (is_flag || !follows_flag) {
       message += fmt::format("{}unknown {} {}{}", message.empty() ? "" : "; ",
                              is_flag ? "option" : "argument", word.substr(0, word.find('=')),
-                             word_hint(word, known));
+                             word_hint(word, outcome.possible));
     }
     follows_flag = is_flag;
   }
@@ -107,9 +94,12 @@ std::string line_of(const std::vector<std::string>& words) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
-  CLI::App app("Pagoda: an LLM inference server built around its KV cache", "pagoda");
-  app.set_version_flag("--version", fmt::format("pagoda {}", kVersion));
-  app.require_subcommand(1);
+  terminal::set_wording(with_flags);
+  const CommandLine command_line("Pagoda: an LLM inference server built around its KV cache",
+                                 "pagoda");
+  command_line.set_version(fmt::format("pagoda {}", terminal::kVersion));
+  const CommandSpec app = command_line.root();
+  app.require_subcommand();
   app.footer("Each command has its own --help with examples: pagoda run --help");
 
   std::vector<std::string> words = with_long_flags(argc, argv);
@@ -124,27 +114,17 @@ int run_command_line(int argc, const char* const* argv) {
   add_replay_command(app, exit_status);
   add_verify_command(app, exit_status);
   add_bench_command(app, line_of(without_keys(words)), exit_status);
-  // CLI11 reads the variables of every command: those of one that was not called would be held
-  // against its ranges all the same.
-  for (CLI::App* const command : app.get_subcommands({})) {
-    const bool named = std::find(words.begin(), words.end(), command->get_name()) != words.end();
-    if (named) add_environment_variables(*command);
-  }
+  command_line.add_environment_variables(words);
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));
-  std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
-  try {
-    app.parse(words);
-  } catch (const CLI::Success& asked_for_text) {  // --help, --version
-    return app.exit(asked_for_text);
-  } catch (const CLI::ParseError& error) {
-    // Words that nothing takes explain a missing command, too.
-    const std::string unknown = unknown_words(app);
-    print_error(unknown.empty() ? error.what() + value_suggestion(error.what()) : unknown);
-    fmt::print(stderr, "see: pagoda --help\n");
-    return kUsageError;
-  }
-  return exit_status;
+  const CommandLine::Outcome outcome = command_line.parse(std::move(words));
+  if (outcome.exit_status) return *outcome.exit_status;
+  if (outcome.error.empty()) return exit_status;
+  // Words that nothing takes explain a missing command, too.
+  const std::string unknown = unknown_words(outcome);
+  print_error(unknown.empty() ? outcome.error + value_suggestion(outcome.error) : unknown);
+  fmt::print(stderr, "see: pagoda --help\n");
+  return kUsageError;
 }
 
 }  // namespace pagoda::cli

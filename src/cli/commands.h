@@ -3,22 +3,23 @@
 // for something that makes no sense.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include "cli/flags.h"
 
 namespace pagoda::cli {
 
-void add_serve_command(CLI::App& app, int& exit_status);
-void add_run_command(CLI::App& app, int& exit_status);
-void add_chat_command(CLI::App& app, int& exit_status);
-void add_size_command(CLI::App& app, int& exit_status);
-void add_tokenize_command(CLI::App& app, int& exit_status);
-void add_inspect_command(CLI::App& app, int& exit_status);
-void add_explain_command(CLI::App& app, int& exit_status);
-void add_replay_command(CLI::App& app, int& exit_status);
-void add_verify_command(CLI::App& app, int& exit_status);
+void add_serve_command(const CommandSpec& app, int& exit_status);
+void add_run_command(const CommandSpec& app, int& exit_status);
+void add_chat_command(const CommandSpec& app, int& exit_status);
+void add_size_command(const CommandSpec& app, int& exit_status);
+void add_tokenize_command(const CommandSpec& app, int& exit_status);
+void add_inspect_command(const CommandSpec& app, int& exit_status);
+void add_explain_command(const CommandSpec& app, int& exit_status);
+void add_replay_command(const CommandSpec& app, int& exit_status);
+void add_verify_command(const CommandSpec& app, int& exit_status);
 // `command_line`: as typed, for the reports.
-void add_bench_command(CLI::App& app, const std::string& command_line, int& exit_status);
+void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status);
 
 // Parses and runs a whole command line; returns the exit status.
 int run_command_line(int argc, const char* const* argv);

@@ -5,15 +5,18 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/byte_size.h"
 #include "base/file_bytes.h"
 #include "base/result.h"
+#include "cli/access_flags.h"
 #include "cli/commands.h"
-#include "cli/http_json.h"
 #include "cli/options.h"
-#include "cli/url.h"
 #include "gguf/printable.h"
+#include "net/http_json.h"
+#include "net/url.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -36,7 +39,7 @@ constexpr std::size_t kAdviceBytesMax = 1000;
 struct ExplainOptions {
   std::string url;
   std::string file;
-  ServerAccess access;
+  net::ServerAccess access;
   bool json = false;
 };
 
@@ -84,12 +87,12 @@ std::string explanation_text(const Json& why) {
 }
 
 Status explain(const ExplainOptions& options) {
-  ASSIGN_OR_RETURN(const Url url, parse_url(options.url, "URL"));
+  ASSIGN_OR_RETURN(const net::Url url, net::parse_url(options.url, "URL"));
   ASSIGN_OR_RETURN(const std::string body, read_body(options.file));
   try {
-    const Json told = post_json(url, options.access, "/cache/explain", body);
+    const Json told = net::post_json(url, options.access, "/cache/explain", body);
     if (options.json) {
-      fmt::print("{}\n", told.dump(2));
+      fmt::print("{}\n", terminal::json_text(told));
       return ok_status();
     }
     const Json all = told.is_array() ? told : Json::array({told});
@@ -107,17 +110,17 @@ Status explain(const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand(
+void add_explain_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand(
       "explain", "why a prompt would miss the cache of a running server, and what would help");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto options = std::make_shared<ExplainOptions>();
-  command->add_option("URL", options->url, "http[s]://host:port of a server")->required();
-  command->add_option("--file", options->file,
-                      "the body of a chat or text completion, as JSON; default: stdin");
-  add_access_options(*command, options->access, "a key for the server");
-  command->add_flag("--json", options->json, "one JSON value on stdout");
-  command->callback([options, &exit_status] {
+  command.add_option("URL", options->url, "http[s]://host:port of a server").required();
+  command.add_option("--file", options->file,
+                     "the body of a chat or text completion, as JSON; default: stdin");
+  add_access_options(command, options->access, "a key for the server");
+  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.callback([options, &exit_status] {
     const Status told = explain(*options);
     if (!told.ok()) print_error(told.error().message);
     exit_status = told.ok() ? 0 : 1;

@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "base/byte_size.h"
+#include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/inspect_server.h"
 #include "cli/inspect_store.h"
@@ -22,6 +23,7 @@
 #include "cli/options.h"
 #include "gguf/printable.h"
 #include "kernels/select.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -132,10 +134,10 @@ Json value_json(const gguf::MetadataValue& value) {
 }
 
 Result<KvInspection> inspect_kv(const gguf::File& file) {
-  ASSIGN_OR_RETURN(const KvModel model, read_kv_model(file));
-  ASSIGN_OR_RETURN(const KvSize size, kv_size({.groups = model.groups,
-                                               .format = *find_kv_format("fp16"),
-                                               .sequence_length = model.context_length}));
+  ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
+  ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = model.groups,
+                                                         .format = *app::find_kv_format("fp16"),
+                                                         .sequence_length = model.context_length}));
   return KvInspection{model.groups, model.context_length, size.per_token.stored, size.total.stored};
 }
 
@@ -144,7 +146,7 @@ std::string grouped_bytes(std::uint64_t bytes) {
                      format_byte_size(static_cast<double>(bytes)));
 }
 
-std::string layers_text(const KvLayers& group) {
+std::string layers_text(const app::KvLayers& group) {
   const std::string layers = fmt::format("{} layer{}", group.layers, group.layers == 1 ? "" : "s");
   const std::string window =
       group.window == 0 ? "" : fmt::format(", window of {} tokens", format_grouped(group.window));
@@ -179,7 +181,7 @@ std::string kv_text(const Inspection& inspection) {
   if (!inspection.kv) return fmt::format("KV cache: unknown: {}\n", inspection.kv_reason);
   const KvInspection& kv = *inspection.kv;
   std::string text = "KV cache of one sequence in fp16 or bf16:\n";
-  for (const KvLayers& group : kv.groups) text += line("shape", layers_text(group));
+  for (const app::KvLayers& group : kv.groups) text += line("shape", layers_text(group));
   text += line("per token", grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_token)));
   text += line("full context",
                fmt::format("{} for {} tokens",
@@ -202,7 +204,7 @@ Json kv_json(const Inspection& inspection) {
   if (!inspection.kv) return nullptr;
   const KvInspection& kv = *inspection.kv;
   Json layers = Json::array();
-  for (const KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
+  for (const app::KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
   return {{"element_bytes", 2},
           {"layers", std::move(layers)},
           {"context_length", kv.context_length},
@@ -282,7 +284,7 @@ std::string inspection_json(const gguf::File& file, const Inspection& inspection
     json["metadata"][std::string(key)] = value_json(value);
   }
   // Texts of the file may hold bytes that are not UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return terminal::json_text(json) + "\n";
 }
 
 std::string kernels_text() {
@@ -310,43 +312,43 @@ std::string kernels_json() {
                     {"runs_here", set->runs_here()},
                     {"chosen", chosen.ok() && chosen.value() == set}});
   }
-  return list.dump(2) + "\n";
+  return terminal::json_text(list) + "\n";
 }
 
-void add_inspect_command(CLI::App& app, int& exit_status) {
+void add_inspect_command(const CommandSpec& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
     StoreInspection store;
-    ServerAccess access;
+    net::ServerAccess access;
     bool json = false;
   };
-  CLI::App* const command = app.add_subcommand(
+  const CommandSpec command = app.add_subcommand(
       "inspect",
       "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
       "disk store");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto options = std::make_shared<Options>();
-  CLI::Option* const model = command->add_option(
+  const Flag model = command.add_option(
       "MODEL", options->model,
       "GGUF file, or any part of a split one; or http[s]://host:port of a server");
   command
-      ->add_flag("--kernels", options->kernels,
-                 "instead of a model: the kernel sets of this program, which of them this CPU runs "
-                 "and which is used (PAGODA_KERNELS=NAME forces one)")
-      ->excludes(model);
-  CLI::Option* const store =
+      .add_flag("--kernels", options->kernels,
+                "instead of a model: the kernel sets of this program, which of them this CPU runs "
+                "and which is used (PAGODA_KERNELS=NAME forces one)")
+      .excludes(model);
+  const Flag store =
       command
-          ->add_option("--store", options->store.path,
-                       "instead of a model: the folder of a disk store (serve --kv-disk)")
-          ->excludes(model);
+          .add_option("--store", options->store.path,
+                      "instead of a model: the folder of a disk store (serve --kv-disk)")
+          .excludes(model);
   command
-      ->add_flag("--verify", options->store.verify,
-                 "reads every page of the store; status 1 when one is damaged")
-      ->needs(store);
-  add_access_options(*command, options->access, "an admin's key for the server");
-  command->add_flag("--json", options->json, "one JSON value on stdout");
-  command->callback([options, &exit_status] {
+      .add_flag("--verify", options->store.verify,
+                "reads every page of the store; status 1 when one is damaged")
+      .needs(store);
+  add_access_options(command, options->access, "an admin's key for the server");
+  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.callback([options, &exit_status] {
     if (options->kernels) {
       fmt::print("{}", options->json ? kernels_json() : kernels_text());
       exit_status = 0;
@@ -359,7 +361,7 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       exit_status = is_whole.ok() && is_whole.value() ? 0 : 1;
       return;
     }
-    if (options->model.empty()) throw CLI::RequiredError("MODEL, --store or --kernels");
+    if (options->model.empty()) throw_required("MODEL, --store or --kernels");
     if (options->model.starts_with("http://") || options->model.starts_with("https://")) {
       const Status shown = inspect_server(options->model, options->access, options->json);
       if (!shown.ok()) print_error(shown.error().message);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/kv_size.h"
+#include "app/kv_size.h"
 #include "gguf/file.h"
 
 namespace pagoda::cli {
@@ -23,7 +23,7 @@ struct TensorTotal {
 
 // The cache of one sequence in 16-bit elements.
 struct KvInspection {
-  std::vector<KvLayers> groups;
+  std::vector<app::KvLayers> groups;
   std::int64_t context_length = 0;
   std::int64_t bytes_per_token = 0;         // all layers
   std::int64_t bytes_per_full_context = 0;  // windowed layers keep their window only

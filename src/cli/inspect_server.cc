@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <boost/system/system_error.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/byte_size.h"
-#include "cli/http_json.h"
-#include "cli/url.h"
+#include "net/http_json.h"
+#include "net/url.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -70,15 +72,15 @@ std::string curve_text(const Json& curve) {
 
 }  // namespace
 
-Status inspect_server(const std::string& url, const ServerAccess& access, bool json) {
-  ASSIGN_OR_RETURN(const Url parsed, parse_url(url, "URL"));
+Status inspect_server(const std::string& url, const net::ServerAccess& access, bool json) {
+  ASSIGN_OR_RETURN(const net::Url parsed, net::parse_url(url, "URL"));
   try {
-    const Json info = get_json(parsed, access, "/server_info");
-    const Json retained = get_json(parsed, access, "/cache/retained");
-    const Json curve = get_json(parsed, access, "/cache/curve");
+    const Json info = net::get_json(parsed, access, "/server_info");
+    const Json retained = net::get_json(parsed, access, "/cache/retained");
+    const Json curve = net::get_json(parsed, access, "/cache/curve");
     const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
-    fmt::print("{}",
-               json ? all.dump(2) + "\n" : server_text(url, info, retained) + curve_text(curve));
+    fmt::print("{}", json ? terminal::json_text(all) + "\n"
+                          : server_text(url, info, retained) + curve_text(curve));
   } catch (const boost::system::system_error& trouble) {
     return Error{ErrorCode::kIo, fmt::format("{}: {}", url, trouble.code().message())};
   } catch (const std::exception& trouble) {

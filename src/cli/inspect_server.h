@@ -5,12 +5,12 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/server_access.h"
+#include "net/server_access.h"
 
 namespace pagoda::cli {
 
 // Asks the server at `url` and prints what it says: for people, or one JSON value. The key, where
 // it needs one, is an admin's.
-Status inspect_server(const std::string& url, const ServerAccess& access, bool json);
+Status inspect_server(const std::string& url, const net::ServerAccess& access, bool json);
 
 }  // namespace pagoda::cli

@@ -10,10 +10,11 @@
 
 #include "base/byte_size.h"
 #include "base/clock.h"
-#include "cli/interrupt.h"
-#include "cli/progress_bar.h"
 #include "store/disk/slab.h"
 #include "store/disk/survey.h"
+#include "terminal/interrupt.h"
+#include "terminal/json_text.h"
+#include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
 namespace {
@@ -127,8 +128,8 @@ Json slab_json(const SlabSurvey& slab, bool is_verified) {
 
 Result<bool> inspect_store(const StoreInspection& inspection) {
   const SteadyClock clock;
-  const Interrupt interrupt;
-  ProgressBar progress("verifying", "pages", clock);
+  const terminal::Interrupt interrupt;
+  terminal::ProgressBar progress("verifying", "pages", clock);
   store::SurveyOptions options;
   options.path = inspection.path;
   options.verify = inspection.verify;
@@ -149,7 +150,7 @@ Result<bool> inspect_store(const StoreInspection& inspection) {
   }
   const Json json = {
       {"path", inspection.path}, {"in_use", survey.is_in_use}, {"slabs", std::move(slabs)}};
-  fmt::print("{}", inspection.json ? json.dump(2) + "\n" : text);
+  fmt::print("{}", inspection.json ? terminal::json_text(json) + "\n" : text);
   return is_whole;
 }
 

@@ -1,8 +1,10 @@
 #include "cli/kv_size_json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace pagoda::cli {
 
-nlohmann::ordered_json kv_layers_json(const KvLayers& group) {
+nlohmann::ordered_json kv_layers_json(const app::KvLayers& group) {
   nlohmann::ordered_json json = {{"layers", group.layers},
                                  {"kv_heads", group.kv_heads},
                                  {"key_dim", group.key_dim},

@@ -1,12 +1,12 @@
 // KV sizes as JSON, the same in every command that prints them.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "cli/kv_size.h"
+#include "app/kv_size.h"
 
 namespace pagoda::cli {
 
-nlohmann::ordered_json kv_layers_json(const KvLayers& group);
+nlohmann::ordered_json kv_layers_json(const app::KvLayers& group);
 
 }  // namespace pagoda::cli

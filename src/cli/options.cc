@@ -1,14 +1,9 @@
 #include "cli/options.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cctype>
-#include <cstdio>
 #include <string_view>
 #include <utility>
-
-#include "cli/field_flags.h"
 
 namespace pagoda::cli {
 namespace {
@@ -18,14 +13,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLette
     {"-ctv", "--kv-cache-dtype"},
     {"-np", "--max-num-seqs"},
 }};
-
-// Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
-// `inspect --kernels` lists the sets.
-bool has_environment_variable(const CLI::Option& option) {
-  if (option.get_lnames().empty()) return false;
-  const std::string& name = option.get_lnames().front();
-  return name != "help" && name != "kernels";
-}
 
 }  // namespace
 
@@ -37,15 +24,7 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
-void add_environment_variables(CLI::App& command) {
-  for (CLI::Option* const option : command.get_options()) {
-    if (has_environment_variable(*option))
-      option->envname(environment_name(option->get_lnames().front()));
-  }
-  for (CLI::App* const below : command.get_subcommands({})) add_environment_variables(*below);
-}
-
-void add_model_option(CLI::App& command, std::string& model) {
+void add_model_option(const CommandSpec& command, std::string& model) {
   command.add_option("-m,--model,MODEL", model,
                      "model file (GGUF; default: the default model in the cache folder)");
 }
@@ -59,13 +38,6 @@ std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
     }
   }
   return words;
-}
-
-void print_error(const std::string& message) {
-  fmt::print(stderr, "error: {}\n", with_flags(message));
-}
-void print_warning(const std::string& message) {
-  fmt::print(stderr, "warning: {}\n", with_flags(message));
 }
 
 }  // namespace pagoda::cli

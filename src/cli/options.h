@@ -2,27 +2,24 @@
 // PAGODA_KV_DISK), a short description that states default and range.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/flags.h"
+#include "terminal/messages.h"
 
 namespace pagoda::cli {
 
 // "--kv-disk" -> "PAGODA_KV_DISK"
 std::string environment_name(const std::string& long_flag);
 
-// Gives every long option of `command`, and of the commands below it, its environment variable.
-// Call after all options are added.
-void add_environment_variables(CLI::App& command);
-
 // The model file, as a word of its own or behind -m or --model; `model` holds the default.
-void add_model_option(CLI::App& command, std::string& model);
+void add_model_option(const CommandSpec& command, std::string& model);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
 
-// Prints "error: message" on stderr, with the flags of the fields that the message names.
-void print_error(const std::string& message);
-void print_warning(const std::string& message);
+using terminal::print_error;
+using terminal::print_warning;
 
 }  // namespace pagoda::cli

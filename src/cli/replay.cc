@@ -3,10 +3,8 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +14,13 @@
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
-#include "cli/replay_belady.h"
-#include "cli/replay_capacity.h"
-#include "cli/replay_curve.h"
-#include "cli/replay_plot.h"
-#include "cli/replay_report.h"
-#include "cli/replay_run.h"
-#include "cli/replay_trace.h"
 #include "kv/evict/policy.h"
+#include "replay/capacity.h"
+#include "replay/plot.h"
+#include "replay/replay_trace.h"
+#include "replay/report.h"
+#include "replay/trace.h"
+#include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
 namespace {
@@ -43,7 +39,6 @@ A trace has one JSON object a line, plain or gzip: {"timestamp": 0, "input_lengt
 "output_length": 9, "hash_ids": [1, 2]}. A hit is a block whose whole prefix is cached. belady
 knows the future and may bypass blocks: no policy of that size hits more.)";
 
-constexpr std::string_view kBelady = "belady";
 constexpr std::uint64_t kBlockTokensMax = UINT32_MAX;
 
 struct ReplayFlags {
@@ -57,19 +52,7 @@ struct ReplayFlags {
   bool json = false;
 };
 
-// The flags, understood.
-struct Question {
-  std::vector<const kv::EvictionPolicy*> policies;  // nullptr: Belady
-  std::vector<Capacity> capacities;
-  std::uint64_t block_tokens = 512;
-  bool curve = false;  // the live curve's as well
-};
-
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
-std::string_view name_of(const kv::EvictionPolicy* policy) {
-  return policy == nullptr ? kBelady : policy->name;
-}
 
 Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view list) {
   std::vector<const kv::EvictionPolicy*> every(kv::eviction_policies().begin(),
@@ -83,21 +66,21 @@ Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view l
     list.remove_prefix(more ? comma + 1 : list.size());
     bool known = false;
     for (const kv::EvictionPolicy* const policy : every) {
-      if (word != "all" && word != name_of(policy)) continue;
+      if (word != "all" && word != replay::policy_name(policy)) continue;
       asked.push_back(policy);
       known = true;
     }
     if (known) continue;
     std::string names = "all";
     for (const kv::EvictionPolicy* const policy : every)
-      names += fmt::format(", {}", name_of(policy));
+      names += fmt::format(", {}", replay::policy_name(policy));
     return invalid(fmt::format("--policy: '{}' is not one of {}", word, names));
   }
   return asked;
 }
 
-Result<Question> understand(const ReplayFlags& flags) {
-  Question question;
+Result<replay::ReplayQuestion> understand(const ReplayFlags& flags) {
+  replay::ReplayQuestion question;
   question.curve = flags.curve;
   ASSIGN_OR_RETURN(question.policies, parse_policies(flags.policy));
   const std::string& digits = flags.block_tokens;
@@ -118,109 +101,37 @@ Result<Question> understand(const ReplayFlags& flags) {
     }
     block_bytes = bytes.value() * question.block_tokens;
   }
-  ASSIGN_OR_RETURN(question.capacities, parse_capacities(flags.capacity, block_bytes));
+  ASSIGN_OR_RETURN(question.capacities, replay::parse_capacities(flags.capacity, block_bytes));
   return question;
 }
 
-Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const Clock& clock) {
-  std::vector<Trace> traces;
+Result<std::vector<replay::Trace>> read_traces(const std::vector<std::string>& paths,
+                                               const Clock& clock) {
+  std::vector<replay::Trace> traces;
   for (const std::string& path : paths) {
-    ProgressBar bar(fmt::format("reading {}", path), "bytes", clock);
-    const TraceEvents events = {
+    terminal::ProgressBar bar(fmt::format("reading {}", path), "bytes", clock);
+    const replay::TraceEvents events = {
         .on_malformed =
             [&](std::uint64_t line, const std::string& reason) {
               bar.clear();
               print_warning(fmt::format("{}:{}: {}: line skipped", path, line, reason));
             },
         .on_progress = [&](std::uint64_t done, std::uint64_t total) { bar.show(done, total); }};
-    ASSIGN_OR_RETURN(Trace trace, read_trace(path, events));
+    ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(path, events));
     traces.push_back(std::move(trace));
   }
   return traces;
 }
 
-PolicyCurve belady_curve(const TraceOracle& oracle, const Question& question,
-                         const std::vector<std::uint64_t>& capacity_blocks) {
-  PolicyCurve curve = {.policy = std::string(kBelady), .hits = {}};
-  for (const std::uint64_t blocks : capacity_blocks) {
-    curve.hits.push_back(oracle.belady(blocks, question.block_tokens));
-  }
-  return curve;
-}
-
-TraceReport replay_trace(const Trace& trace, const Question& question, const Clock& clock) {
-  const TraceOracle oracle(trace);
-  TraceReport report = {.trace = trace.name,
-                        .requests = trace.requests.size(),
-                        .unique_blocks = oracle.unique_blocks(),
-                        .lines_malformed = trace.lines_malformed,
-                        .capacity_blocks = {},
-                        .curves = {},
-                        .beside = {},
-                        .sampled = {},
-                        .infinite = oracle.infinite(question.block_tokens)};
-  for (const Capacity& capacity : question.capacities) {
-    report.capacity_blocks.push_back(capacity.blocks(report.unique_blocks));
-  }
-  if (question.curve) {
-    report.sampled =
-        sample_curve(trace, report.capacity_blocks, question.block_tokens, report.unique_blocks);
-  }
-  ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
-  const std::uint64_t touches_total =
-      trace.touches() * question.policies.size() * question.capacities.size();
-  std::uint64_t touches_before = 0;
-  bool belady_asked = false;
-  for (const kv::EvictionPolicy* const policy : question.policies) {
-    if (policy == nullptr) {
-      belady_asked = true;
-      report.curves.push_back(belady_curve(oracle, question, report.capacity_blocks));
-      touches_before += trace.touches() * question.capacities.size();
-      continue;
-    }
-    PolicyCurve curve = {.policy = std::string(policy->name), .hits = {}};
-    for (const std::uint64_t blocks : report.capacity_blocks) {
-      const CacheRun run = {policy, blocks, question.block_tokens, nullptr};
-      const std::int64_t start_ns = clock.now_ns();
-      curve.hits.push_back(run_cache(trace, run, report.unique_blocks, [&](std::uint64_t touches) {
-        bar.show(touches_before + touches, touches_total);
-      }));
-      curve.seconds += seconds_between(start_ns, clock.now_ns());
-      touches_before += trace.touches();
-    }
-    report.curves.push_back(std::move(curve));
-  }
-  if (!belady_asked) report.beside = belady_curve(oracle, question, report.capacity_blocks);
-  return report;
-}
-
-PlotPanel panel_of(const TraceReport& report, const Question& question) {
-  PlotPanel panel = {.title = std::filesystem::path(report.trace).filename().string(),
-                     .ticks = {},
-                     .lines = {},
-                     .infinite_rate = report.infinite.blocks_hit_rate()};
-  for (std::size_t c = 0; c < question.capacities.size(); ++c) {
-    panel.ticks.push_back({report.capacity_blocks[c], question.capacities[c].text});
-  }
-  const auto add_line = [&](const PolicyCurve& curve) {
-    PlotLine line = {.name = curve.policy, .points = {}};
-    for (std::size_t c = 0; c < curve.hits.size(); ++c) {
-      line.points.push_back({report.capacity_blocks[c], curve.hits[c].blocks_hit_rate()});
-    }
-    panel.lines.push_back(std::move(line));
-  };
-  for (const PolicyCurve& curve : report.curves) add_line(curve);
-  if (report.beside) add_line(*report.beside);
-  return panel;
-}
-
-Status write_plot(const std::string& path, const std::vector<TraceReport>& reports,
-                  const Question& question) {
-  std::vector<PlotPanel> panels;
+Status write_plot(const std::string& path, const std::vector<replay::TraceReport>& reports,
+                  const replay::ReplayQuestion& question) {
+  std::vector<replay::PlotPanel> panels;
   panels.reserve(reports.size());
-  for (const TraceReport& report : reports) panels.push_back(panel_of(report, question));
+  for (const replay::TraceReport& report : reports) {
+    panels.push_back(replay::plot_panel(report, question.capacities));
+  }
   std::ofstream stream(path, std::ios::binary);
-  stream << hit_rate_svg(panels);
+  stream << replay::hit_rate_svg(panels);
   stream.close();
   if (!stream) return Error{ErrorCode::kIo, fmt::format("--plot: cannot write '{}'", path)};
   return ok_status();
@@ -228,20 +139,25 @@ Status write_plot(const std::string& path, const std::vector<TraceReport>& repor
 
 // Prints what was found; the error is what went wrong besides.
 Status replay(const ReplayFlags& flags) {
-  ASSIGN_OR_RETURN(const Question question, understand(flags));
+  ASSIGN_OR_RETURN(const replay::ReplayQuestion question, understand(flags));
   const SteadyClock clock;
-  ASSIGN_OR_RETURN(const std::vector<Trace> traces, read_traces(flags.traces, clock));
-  std::vector<TraceReport> reports;
+  ASSIGN_OR_RETURN(const std::vector<replay::Trace> traces, read_traces(flags.traces, clock));
+  std::vector<replay::TraceReport> reports;
   std::uint64_t lines_malformed = 0;
   std::string text;
-  for (const Trace& trace : traces) {
-    reports.push_back(replay_trace(trace, question, clock));
+  for (const replay::Trace& trace : traces) {
+    terminal::ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
+    reports.push_back(replay::replay_trace(
+        trace, question, clock,
+        [&](std::uint64_t touches, std::uint64_t total) { bar.show(touches, total); }));
+    bar.clear();
     lines_malformed += trace.lines_malformed;
     text += text.empty() ? "" : "\n";
-    text += replay_text(reports.back(), question.capacities, question.block_tokens);
+    text += replay::replay_text(reports.back(), question.capacities, question.block_tokens);
   }
-  fmt::print("{}",
-             flags.json ? replay_json(reports, question.capacities, question.block_tokens) : text);
+  fmt::print("{}", flags.json
+                       ? replay::replay_json(reports, question.capacities, question.block_tokens)
+                       : text);
   std::fflush(stdout);
   if (!flags.plot.empty()) RETURN_IF_ERROR(write_plot(flags.plot, reports, question));
   if (lines_malformed == 0) return ok_status();
@@ -252,32 +168,31 @@ Status replay(const ReplayFlags& flags) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand(
+void add_replay_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand(
       "replay", "hit rates of a recorded stream of requests, by eviction policy and cache size");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto flags = std::make_shared<ReplayFlags>();
-  command->add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)")->required();
+  command.add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)").required();
   command
-      ->add_option("--policy", flags->policy,
-                   "lru, fifo, lfu, slru, s3fifo, arc, belady; several with commas (all)")
-      ->type_name("LIST");
+      .add_option("--policy", flags->policy,
+                  "lru, fifo, lfu, slru, s3fifo, arc, belady; several with commas (all)")
+      .type_name("LIST");
   command
-      ->add_option("--capacity", flags->capacity,
-                   "N% of the different blocks, N blocks or a size (1%,2%,5%,10%,25%,50%)")
-      ->type_name("LIST");
-  command->add_option("--block-tokens", flags->block_tokens, "tokens of a block (512)")
-      ->type_name("N");
+      .add_option("--capacity", flags->capacity,
+                  "N% of the different blocks, N blocks or a size (1%,2%,5%,10%,25%,50%)")
+      .type_name("LIST");
+  command.add_option("--block-tokens", flags->block_tokens, "tokens of a block (512)")
+      .type_name("N");
   command
-      ->add_option("--bytes-per-token", flags->bytes_per_token,
-                   "KV bytes of a token, for capacities given as sizes: see pagoda size")
-      ->type_name("N");
-  command->add_flag("--curve", flags->curve,
-                    "also what the live curve of a cache of that size, a sample, says of policies");
-  command->add_flag("--json", flags->json, "one JSON value on stdout");
-  command->add_option("--plot", flags->plot, "draw the curves into this SVG file")
-      ->type_name("FILE");
-  command->callback([flags, &exit_status] {
+      .add_option("--bytes-per-token", flags->bytes_per_token,
+                  "KV bytes of a token, for capacities given as sizes: see pagoda size")
+      .type_name("N");
+  command.add_flag("--curve", flags->curve,
+                   "also what the live curve of a cache of that size, a sample, says of policies");
+  command.add_flag("--json", flags->json, "one JSON value on stdout");
+  command.add_option("--plot", flags->plot, "draw the curves into this SVG file").type_name("FILE");
+  command.callback([flags, &exit_status] {
     const Status done = replay(*flags);
     exit_status = 0;
     if (done.ok()) return;

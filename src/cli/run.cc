@@ -6,20 +6,21 @@
 #include <memory>
 #include <optional>
 
+#include "app/device_choice.h"
+#include "app/loaded_model.h"
+#include "app/single_request.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
-#include "cli/device_choice.h"
-#include "cli/interrupt.h"
-#include "cli/kv_element.h"
-#include "cli/loaded_model.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
-#include "cli/run_backend.h"
 #include "engine/single_sequence.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress_bar.h"
 #include "text/detokenizer.h"
 
 namespace pagoda::cli {
@@ -28,7 +29,7 @@ namespace {
 constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
 
 struct RunOptions {
-  std::string model = default_model_path();
+  std::string model = app::default_model_path();
   std::string prompt;
   std::uint32_t tokens_max = 256;
   engine::SamplingParams sampling;
@@ -41,7 +42,7 @@ struct RunOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
-  DeviceOptions device;
+  app::DeviceOptions device;
 };
 
 constexpr const char* kExamples =
@@ -76,8 +77,8 @@ void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
 }
 
-engine::BackendOptions backend_options(const RunOptions& options, const LoadedModel& model,
-                                       std::uint64_t context) {
+engine::BackendOptions backend_options(const RunOptions& options, const app::LoadedModel& model,
+                                          std::uint64_t context) {
   engine::BackendOptions made;
   made.threads = options.threads;
   made.kv_element = options.kv_element;
@@ -93,19 +94,19 @@ engine::BackendOptions backend_options(const RunOptions& options, const LoadedMo
 }
 
 // On a GPU where one is wanted, else by the plain way over a decoder.
-Result<engine::SingleOutput> answer(const RunOptions& options, const LoadedModel& model,
+Result<engine::SingleOutput> answer(const RunOptions& options, const app::LoadedModel& model,
                                     const kernels::KernelSet& kernels,
                                     const engine::SingleRequest& request, const Clock& clock) {
-  if (options.no_kv_cache && options.device.kind == DeviceKind::kCuda) {
+  if (options.no_kv_cache && options.device.kind == app::DeviceKind::kCuda) {
     return Error{ErrorCode::kUnsupported,
                  "--no-kv-cache: not supported on a GPU; use --device cpu"};
   }
-  DeviceOptions device = options.device;
-  if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
+  app::DeviceOptions device = options.device;
+  if (options.no_kv_cache) device.kind = app::DeviceKind::kCpu;
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   create_gpu_backend(device, model.config(), model.weights(), kernels,
-                                      backend_options(options, model, request.context_max)));
-  if (backend) return generate_on(*backend, request, clock);
+                   app::create_gpu_backend(device, model.config(), model.weights(), kernels,
+                                           backend_options(options, model, request.context_max)));
+  if (backend) return app::generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ThreadPool pool(options.threads);
   model::Decoder decoder(model.config(), model.weights(), kernels, pool,
@@ -136,8 +137,8 @@ class TextStream {
 
 Result<int> run(RunOptions options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
-                   LoadedModel::load(options.model, *kernels));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
+                   app::LoadedModel::load(options.model, *kernels));
   const text::Tokenizer& tokenizer = model->tokenizer();
   options.sampling.seed = options.seed.value_or(fresh_seed());
 
@@ -150,9 +151,9 @@ Result<int> run(RunOptions options) {
   request.sampling = options.sampling;
 
   const SteadyClock clock;
-  const Interrupt interrupt;
+  const terminal::Interrupt interrupt;
   TextStream stream(tokenizer, request.prompt);
-  ProgressBar progress("prefill", "tokens", clock);
+  terminal::ProgressBar progress("prefill", "tokens", clock);
   request.stops = [&](TokenId id) { return !options.ignore_eos && tokenizer.ends_generation(id); };
   request.on_prefill = [&](std::uint64_t done, std::uint64_t all) { progress.show(done, all); };
   request.on_token = [&](TokenId id) {
@@ -172,7 +173,7 @@ Result<int> run(RunOptions options) {
   return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
-void add_sampling_options(CLI::App& command, RunOptions& options) {
+void add_sampling_options(const CommandSpec& command, RunOptions& options) {
   command.add_option("--temp,--temperature", options.sampling.temperature,
                      "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
   command.add_option("--top-k", options.sampling.top_k,
@@ -187,35 +188,35 @@ void add_sampling_options(CLI::App& command, RunOptions& options) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("run", "Complete one prompt in the terminal");
+void add_run_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
-  add_model_option(*command, options->model);
-  command->add_option("-p,--prompt", options->prompt, "text to continue")->required();
-  command->add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
-      ->check(CLI::Range(1u, 1u << 30));
-  add_sampling_options(*command, *options);
-  command->add_flag("--no-kv-cache", options->no_kv_cache,
-                    "compute the whole sequence again for every token: same text, slower");
-  command->add_flag("--special", options->special,
-                    "recognise special tokens such as <|im_start|> in the prompt");
-  command->add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
-  command->add_option("-t,--threads", options->threads, "threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+  add_model_option(command, options->model);
+  command.add_option("-p,--prompt", options->prompt, "text to continue").required();
+  command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
+      .range(1u, 1u << 30);
+  add_sampling_options(command, *options);
+  command.add_flag("--no-kv-cache", options->no_kv_cache,
+                   "compute the whole sequence again for every token: same text, slower");
+  command.add_flag("--special", options->special,
+                   "recognise special tokens such as <|im_start|> in the prompt");
+  command.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
+      .range(1u, 1024u);
   command
-      ->add_option("-c,--max-model-len", options->max_model_len,
-                   "context in tokens, prompt and output (default: the model's)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
-  add_device_options(*command, options->device);
-  add_kv_element_option(*command, options->kv_element);
-  command->add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
-      ->check(CLI::Range(1u, 4096u));
+      .add_option("-c,--max-model-len", options->max_model_len,
+                  "context in tokens, prompt and output (default: the model's)")
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  add_device_options(command, options->device);
+  add_kv_element_option(command, options->kv_element);
+  command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
+      .range(1u, 4096u);
   command
-      ->add_option("--max-num-batched-tokens", options->batched_tokens_max,
-                   "prompt tokens computed at a time (default 512)")
-      ->check(CLI::Range(1u, 1u << 16));
-  command->footer(kExamples);
-  command->callback([options, &exit_status] {
+      .add_option("--max-num-batched-tokens", options->batched_tokens_max,
+                  "prompt tokens computed at a time (default 512)")
+      .range(1u, 1u << 16);
+  command.footer(kExamples);
+  command.callback([options, &exit_status] {
     const Result<int> outcome = run(*options);
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? outcome.value() : 1;

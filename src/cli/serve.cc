@@ -10,17 +10,17 @@
 #include <memory>
 #include <mutex>
 
+#include "app/kv_element.h"
+#include "app/served_events.h"
+#include "app/served_source.h"
+#include "app/tier_set.h"
 #include "base/byte_size.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "cli/commands.h"
 #include "cli/curve_line.h"
-#include "cli/kv_element.h"
 #include "cli/options.h"
-#include "cli/serve_events.h"
 #include "cli/serve_options.h"
-#include "cli/serve_tiers.h"
-#include "cli/served_source.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/reply_queue.h"
@@ -79,12 +79,13 @@ class Signals {
   bool reload_ = false;
 };
 
-void print_warnings(const KeySource& keys) {
+void print_warnings(const app::KeySource& keys) {
   for (const std::string& warning : keys.warnings()) print_warning(warning);
 }
 
 // Whatever cannot be read stays as it was.
-void reload(KeySource& source, engine::Engine& engine, server::Server& server, TierSet* tier_set) {
+void reload(app::KeySource& source, engine::Engine& engine, server::Server& server,
+            app::TierSet* tier_set) {
   const auto keys = source.read();
   if (keys.ok()) {
     engine.set_tenants(source.tenants());  // before a key can name them
@@ -106,13 +107,14 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-std::vector<std::string> served_names(const ServeOptions& options, const ServedSource& source) {
+std::vector<std::string> served_names(const ServeOptions& options,
+                                      const app::ServedSource& source) {
   if (!options.served_names.empty()) return options.served_names;
   return {source.name()};
 }
 
 Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions& options,
-                                                             const ServedSource& source) {
+                                                             const app::ServedSource& source) {
   if (options.chat_template.empty()) return source.own_chat_template();
   ASSIGN_OR_RETURN(text::ChatTemplate loaded,
                    text::ChatTemplate::load_file(options.chat_template, source.tokenizer()));
@@ -120,19 +122,19 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
 }
 
 // Pages are kept under the fingerprint of a file: of random weights, none are.
-bool wants_tiers(const ServeOptions& options, const ServedSource& source) {
+bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
 server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
-                           const ServedEvents* events) {
+                           const app::ServedEvents* events) {
   const auto digest = backend.weights_digest();
   return {{"device", backend.device_name()},
           {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
           {"threads", backend.threads()},
           {"kv_cache_bytes", backend.kv_bytes()},
           {"kv_cache_tokens", backend.kv_tokens()},
-          {"kv_cache_dtype", kv_element_name(backend.page_layout().element)},
+          {"kv_cache_dtype", app::kv_element_name(backend.page_layout().element)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"kv_eviction", options.kv_eviction->name},
@@ -147,16 +149,16 @@ bool is_idle(const engine::Snapshot& now) {
   return now.sequences_running == 0 && now.requests_waiting == 0;
 }
 
-Result<std::unique_ptr<TierSet>> open_tier_set(const ServeOptions& options,
-                                               engine::Backend& backend,
-                                               const ServedSource& source) {
-  if (!wants_tiers(options, source)) return std::unique_ptr<TierSet>();
-  return TierSet::open(options.tiers,
-                       {.page_bytes = backend.page_layout().page_bytes(),
-                        .block_tokens = backend.page_layout().block_tokens,
-                        .rows_id = backend.rows_id(),
-                        .model_parts = source.parts(),
-                        .create_copier = [&backend] { return backend.create_page_copier(); }});
+Result<std::unique_ptr<app::TierSet>> open_tier_set(const ServeOptions& options,
+                                                    engine::Backend& backend,
+                                                    const app::ServedSource& source) {
+  if (!wants_tiers(options, source)) return std::unique_ptr<app::TierSet>();
+  return app::TierSet::open(options.tiers,
+                            {.page_bytes = backend.page_layout().page_bytes(),
+                             .block_tokens = backend.page_layout().block_tokens,
+                             .rows_id = backend.rows_id(),
+                             .model_parts = source.parts(),
+                             .create_copier = [&backend] { return backend.create_page_copier(); }});
 }
 
 std::vector<std::string> tier_names(const engine::Engine& engine) {
@@ -166,7 +168,7 @@ std::vector<std::string> tier_names(const engine::Engine& engine) {
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::Backend& backend, bool has_keys, const TierSet* tier_set) {
+                    const engine::Backend& backend, bool has_keys, const app::TierSet* tier_set) {
   if (backend.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -189,7 +191,7 @@ void print_greeting(const std::string& address, const server::ServedModel& model
 
 void warn_of_open_door(const std::string& host) {
   print_warning(
-      fmt::format("--host {}: everyone who reaches this address has access, as admin; set "
+      fmt::format("--host {}: whoever reaches it may ask, and is admin; give keys with "
                   "--api-keys or --api-key",
                   host));
 }
@@ -210,10 +212,10 @@ void prepare_process() {
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ServedEvents> events,
-                   ServedEvents::open(options.kv_events_config, options.block_size));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedEvents> events,
+                   app::ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
-  KeySource key_source(options.access);
+  app::KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
   print_warnings(key_source);
   if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
@@ -224,8 +226,8 @@ Status serve(const ServeOptions& options) {
   server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<ServedSource> source,
-                   ServedSource::open(options.model, options.random, *kernels));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source,
+                   app::ServedSource::open(options.model, options.random, *kernels));
   const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
   sizes.model_name = served_names(options, *source).front();
@@ -233,8 +235,7 @@ Status serve(const ServeOptions& options) {
   sizes.hash_blocks = wants_tiers(options, *source);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TierSet> tier_set,
-                   open_tier_set(options, *backend, *source));
+  ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, *backend, *source));
   if (tier_set) {
     tier_set->set_owners(key_source.secret(), key_source.tenants());
     backend->use_tiers(tier_set->options());
@@ -281,12 +282,12 @@ Status serve(const ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
+void add_serve_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
   const auto options = std::make_shared<ServeOptions>();
-  add_serve_options(*command, *options);
-  command->footer(kExamples);
-  command->callback([options, &exit_status] {
+  add_serve_options(command, *options);
+  command.footer(kExamples);
+  command.callback([options, &exit_status] {
     const Status outcome = serve(*options);
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? 0 : 1;

@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
+#include "app/loaded_model.h"
+#include "app/random_shapes.h"
 #include "base/byte_size.h"
-#include "cli/kv_element.h"
-#include "cli/kv_eviction.h"
-#include "cli/loaded_model.h"
+#include "cli/access_flags.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
-#include "cli/random_shapes.h"
-#include "cli/version.h"
+#include "cli/tier_flags.h"
+#include "terminal/version.h"
 
 namespace pagoda::cli {
 namespace {
@@ -27,151 +28,147 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
-void add_model_options(CLI::App& command, ServeOptions& options) {
-  options.model = default_model_path();
+void add_model_options(const CommandSpec& command, ServeOptions& options) {
+  options.model = app::default_model_path();
   add_model_option(command, options.model);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "
                   "the file's name without .gguf)")
-      ->allow_extra_args(false);  // the word after it may be the model
+      .one_value_each();  // the word after it may be the model
   command.add_option(
       "--random-weights", options.random.shape,
-      fmt::format("serve this shape with random weights, on a GPU: {}", random_shape_names()));
+      fmt::format("serve this shape with random weights, on a GPU: {}", app::random_shape_names()));
   command.add_option("--weights", options.random.type,
                      "with --random-weights: bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   command.add_option("--chat-template", options.chat_template,
                      "file with a chat template (default: the model's own)");
 }
 
-void add_network_options(CLI::App& command, ServeOptions& options) {
+void add_network_options(const CommandSpec& command, ServeOptions& options) {
   command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)")
-      ->check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
+      .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
-      ->check(CLI::Range(0, 65535));
+      .range(0, 65535);
   command
       .add_option("--threads-http", options.http_threads,
                   "threads for connections (default 2, 1 to 64)")
-      ->check(CLI::Range(1u, 64u));
+      .range(1u, 64u);
   command
       .add_option("--threads-text", options.text_threads,
                   "threads for JSON and text of long requests (default 2, 1 to 64)")
-      ->check(CLI::Range(1u, 64u));
+      .range(1u, 64u);
   command
       .add_option("--max-connections", options.connections_max,
                   "connections at once; more wait to be accepted (default 4096)")
-      ->check(CLI::Range(1u, 1u << 20));
+      .range(1u, 1u << 20);
   command
       .add_option("--max-connections-per-client", options.connections_per_client_max,
-                  "connections of one address (IPv6: of one /64); more are refused (default 1024)")
-      ->check(CLI::Range(1u, 1u << 20));
+                  "of one address (IPv6: of one /64); more are turned away (default 1024)")
+      .range(1u, 1u << 20);
   command.add_option("--max-body-bytes", options.body_bytes_max,
-                     "largest body of a request, e.g. 64MiB (default 32MiB)");
+                     "of a request, e.g. 64MiB (default 32MiB)");
   command.add_option("--max-total-body-bytes", options.body_memory_max,
-                     "memory for all request bodies being read; beyond it 503 (default 256MiB)");
-  command.add_option(
-      "--max-request-memory-bytes", options.request_memory_max,
-      "estimated memory of all waiting and running requests; beyond it 503 (default 1GiB)");
+                     "of all bodies that come and are read; more get 503 (default 256MiB)");
+  command.add_option("--max-request-memory-bytes", options.request_memory_max,
+                     "of all requests that wait and run, about; more get 503 (default 1GiB)");
   command.add_option("--max-header-bytes", options.header_bytes_max,
-                     "largest header of a request (default 16KiB)");
+                     "of a request (default 16KiB)");
   command.add_option("--max-pipelined-bytes", options.ahead_bytes_max,
-                     "bytes of following requests read while one is answered (default 64KiB)");
+                     "of the next requests, read while one is answered (default 64KiB)");
   command
       .add_option("--sse-keep-alive", options.keep_alive_s,
                   "seconds after which a silent stream gets a comment (default 10)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--request-timeout", options.request_timeout_s,
                   "seconds for a request to arrive (default 60)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--idle-timeout", options.idle_timeout_s,
-                  "seconds a connection may be idle between requests (default 75)")
-      ->check(CLI::Range(0.05, 86400.0));
+                  "seconds that a connection may say nothing between requests (default 75)")
+      .range(0.05, 86400.0);
   command
       .add_option("--write-timeout", options.write_timeout_s,
                   "seconds for a client to read a piece of its output (default 30)")
-      ->check(CLI::Range(0.05, 3600.0));
+      .range(0.05, 3600.0);
   command
       .add_option("--shutdown-timeout", options.shutdown_timeout_s,
-                  "seconds for running requests to finish after SIGTERM (default 30)")
-      ->check(CLI::Range(0.0, 86400.0));
+                  "seconds for what runs to end after SIGTERM (default 30)")
+      .range(0.0, 86400.0);
 }
 
-void add_cache_options(CLI::App& command, ServeOptions& options) {
+void add_cache_options(const CommandSpec& command, ServeOptions& options) {
   command
       .add_option("-c,--max-model-len", options.max_model_len,
                   "context in tokens, prompt and output (default: the model's)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
-      ->check(CLI::Range(1u, 4096u));
+      .range(1u, 4096u);
   add_kv_element_option(command, options.kv_element);
   command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
-                     "memory of the KV cache, e.g. 4GiB (default: half of the free memory)");
+                     "memory of the cache, e.g. 4GiB (default: half of what is free)");
   add_kv_eviction_option(command, options.kv_eviction);
   command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
-                   "estimate the hit rates of other cache sizes and policies (default on)");
+                   "say what other sizes and policies of the cache would have given (default on)");
   const auto add_share = [&](const char* flag, double& share, const char* description) {
-    command.add_option(flag, share, description)->check(CLI::Range(0.0, 1.0));
+    command.add_option(flag, share, description).range(0.0, 1.0);
   };
   add_share("--retain-budget", options.retain_budget,
-            "share of the KV cache that one tenant may retain (default 0: \"retain\" is refused); "
-            "all together at most half");
-  add_share(
-      "--kv-quota", options.kv_quota,
-      "share of the KV cache beyond which a tenant's blocks are evicted first (default 0: none)");
+            "share of the cache that one tenant's requests may have retained (default 0: "
+            "\"retain\" is refused); all together at most half");
+  add_share("--kv-quota", options.kv_quota,
+            "share of the cache beyond which a tenant loses blocks first (default 0: none)");
   add_share("--kv-quota-public", options.kv_quota_public,
-            "the same for public blocks (default 0: none)");
+            "the same for what is public (default 0: none)");
   command.add_option("--kv-events-config", options.kv_events_config,
-                     "publish KV cache events: JSON with vLLM's fields, e.g. "
+                     "JSON that publishes what the cache holds, with vLLM's fields, e.g. "
                      "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\", "
                      "\"replay_endpoint\": \"tcp://*:5558\"}' (default: no events)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.prefix_caching,
                    "reuse the KV of common prefixes (default on)");
 }
 
-void add_scheduling_options(CLI::App& command, ServeOptions& options) {
+void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+      .range(1u, 1024u);
   command
       .add_option("--max-num-seqs", options.sequences_max,
                   "sequences that run at once (default 64, 1 to 4096)")
-      ->check(CLI::Range(1u, 4096u));
+      .range(1u, 4096u);
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
-                  "tokens computed in a step, prefill and decode together (default 512)")
-      ->check(CLI::Range(2u, 1u << 16));
+                  "tokens computed in a step (default 512)")
+      .range(2u, 1u << 16);
   command
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
                   "prompt tokens of one request in a step while others wait (default 0: no limit)")
-      ->check(CLI::Range(0u, 1u << 16));
+      .range(0u, 1u << 16);
   command
       .add_option("--shared-step-tokens", options.shared_step_tokens,
                   "prompt tokens computed in a step while several tenants are active (default 32)")
-      ->check(CLI::Range(1u, 1u << 16));
+      .range(1u, 1u << 16);
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
                   "requests that wait; more get 429 (default 10000)")
-      ->check(CLI::Range(1u, 1u << 24));
+      .range(1u, 1u << 24);
   command.add_option("--context-classes", options.context_classes,
                      "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
 }
 
-void add_log_options(CLI::App& command, ServeOptions& options) {
-  const std::map<std::string, server::LogFormat> formats = {{"text", server::LogFormat::kText},
-                                                            {"json", server::LogFormat::kJson},
-                                                            {"none", server::LogFormat::kNone}};
-  command
-      .add_option("--log-format", options.log.format,
-                  "a line on stderr per request: text, json or none (default text)")
-      ->transform(CLI::CheckedTransformer(formats));
+void add_log_options(const CommandSpec& command, ServeOptions& options) {
+  command.add_choice("--log-format", options.log.format,
+                     {{"text", server::LogFormat::kText},
+                      {"json", server::LogFormat::kJson},
+                      {"none", server::LogFormat::kNone}},
+                     "a line on stderr per request: text, json or none (default text)");
   command.add_flag("--log-prompts,!--no-log-prompts", options.log.prompts,
-                   "log prompts, too (default off)");
+                   "with the request's prompts in it (default off)");
 }
 
 }  // namespace
 
-void add_serve_options(CLI::App& command, ServeOptions& options) {
+void add_serve_options(const CommandSpec& command, ServeOptions& options) {
   add_model_options(command, options);
   add_network_options(command, options);
   add_access_options(command, options.access);
@@ -208,7 +205,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.body_memory_max = std::max(body_memory, body_bytes);
   made.request_memory_max = request_memory;
   made.connections_max = options.connections_max;
-  made.version = kVersion;
+  made.version = terminal::kVersion;
   made.log = options.log;
   made.connection.body_bytes_max = body_bytes;
   made.connection.keep_alive = milliseconds(options.keep_alive_s);
@@ -218,7 +215,8 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.ahead_bytes_max = static_cast<std::uint32_t>(ahead_bytes);
   made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
   made.connection.write_timeout = milliseconds(options.write_timeout_s);
-  RETURN_IF_ERROR(set_access(options.access, made));
+  RETURN_IF_ERROR(check_access_variables(options.access));
+  RETURN_IF_ERROR(app::set_access(options.access, made));
   return made;
 }
 

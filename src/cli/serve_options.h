@@ -1,17 +1,17 @@
 // The flags of pagoda serve.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app/device_choice.h"
+#include "app/key_source.h"
+#include "app/random_model.h"
+#include "app/tier_set.h"
 #include "base/result.h"
-#include "cli/device_choice.h"
-#include "cli/random_model.h"
-#include "cli/serve_access.h"
-#include "cli/serve_tiers.h"
+#include "cli/flags.h"
 #include "engine/backends/cpu_backend.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -20,7 +20,7 @@ namespace pagoda::cli {
 
 struct ServeOptions {
   std::string model;
-  RandomModelOptions random;
+  app::RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;
 
@@ -42,9 +42,9 @@ struct ServeOptions {
   double shutdown_timeout_s = 30;
   server::LogOptions log = {.format = server::LogFormat::kText};
 
-  AccessOptions access;
-  TierFlags tiers;
-  DeviceOptions device;
+  app::AccessOptions access;
+  app::TierSetOptions tiers;
+  app::DeviceOptions device;
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
@@ -66,7 +66,7 @@ struct ServeOptions {
   std::string context_classes;
 };
 
-void add_serve_options(CLI::App& command, ServeOptions& options);
+void add_serve_options(const CommandSpec& command, ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);

@@ -12,13 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "app/kv_size.h"
 #include "base/byte_size.h"
 #include "base/result.h"
 #include "cli/commands.h"
-#include "cli/kv_size.h"
 #include "cli/kv_size_json.h"
 #include "cli/options.h"
 #include "gguf/file.h"
+#include "terminal/json_text.h"
 
 namespace pagoda::cli {
 namespace {
@@ -54,15 +55,19 @@ Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::m
 // does not go with; two typed flags that do not go together are an error.
 class Flags {
  public:
-  void add(CLI::App& command, const std::string& name, const char* kind, const char* help) {
-    options_[name] = command.add_option(name, texts_[name], help)->type_name(kind);
+  void add(const CommandSpec& command, const std::string& name, const char* kind,
+           const char* help) {
+    flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
   }
-  void add_switch(CLI::App& command, const std::string& name, const std::string& help) {
-    options_[name] = command.add_flag(name, help);
+  void add_switch(const CommandSpec& command, const std::string& name, const std::string& help) {
+    flags_.insert_or_assign(name, command.add_flag(name, help));
   }
 
-  bool given(const std::string& name) const { return options_.at(name)->count() > 0; }
-  bool on(const std::string& name) const { return given(name) && options_.at(name)->as<bool>(); }
+  bool given(const std::string& name) const { return flags_.at(name).count() > 0; }
+  bool is_from_environment(const std::string& name) const {
+    return flags_.at(name).is_from_environment();
+  }
+  bool on(const std::string& name) const { return flags_.at(name).is_on(); }
   std::string text(const std::string& name, const std::string& fallback) const {
     return given(name) ? texts_.at(name) : fallback;
   }
@@ -83,23 +88,17 @@ class Flags {
   Status refuse_beside(const std::string& name, std::initializer_list<const char*> others) {
     for (const char* const other : others) {
       if (!given(other)) continue;
-      if (!from_environment(other)) {
+      if (!is_from_environment(other)) {
         return invalid(fmt::format("{} cannot be combined with {}", other, name));
       }
-      options_.at(other)->clear();
+      flags_.at(other).clear();
     }
     return ok_status();
   }
 
-  bool from_environment(const std::string& name) const {
-    const CLI::Option& option = *options_.at(name);
-    const char* const value = std::getenv(option.get_envname().c_str());
-    return value != nullptr && option.count() == 1 && option.results().front() == value;
-  }
-
  private:
   std::map<std::string, std::string> texts_;
-  std::map<std::string, CLI::Option*> options_;
+  std::map<std::string, Flag> flags_;
 };
 
 std::string grouped(std::int64_t value) {
@@ -121,35 +120,35 @@ std::string line(std::string_view label, std::string_view value) {
 }
 
 // "total_bytes", "total_payload_bytes" and "total", the size as people read it.
-void put_bytes(Json& json, const std::string& name, const KvBytes& bytes) {
+void put_bytes(Json& json, const std::string& name, const app::KvBytes& bytes) {
   json[name + "_bytes"] = bytes.stored;
   json[name + "_payload_bytes"] = bytes.payload;
   json[name] = size_text(bytes.stored);
 }
 
-Result<KvFormat> read_format(const Flags& flags, const std::string& fallback) {
+Result<app::KvFormat> read_format(const Flags& flags, const std::string& fallback) {
   const std::string name = flags.text("--dtype", fallback);
-  if (const KvFormat* const format = find_kv_format(name)) return *format;
+  if (const app::KvFormat* const format = app::find_kv_format(name)) return *format;
   std::string names;
-  for (const KvFormat& format : kv_formats()) {
+  for (const app::KvFormat& format : app::kv_formats()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
   }
   return invalid(fmt::format("--dtype: '{}' is not one of {}", name, names));
 }
 
 // What a model file says; a fault of the file is a failure, not a wrong flag.
-Result<KvModel> open_model(const std::string& path) {
+Result<app::KvModel> open_model(const std::string& path) {
   const auto failed = [](const Error& error) {
     return Error{ErrorCode::kCorrupt, fmt::format("--model: {}", error.message)};
   };
   const Result<gguf::File> file = gguf::File::open(path);
   if (!file.ok()) return failed(file.error());
-  Result<KvModel> model = read_kv_model(file.value());
+  Result<app::KvModel> model = app::read_kv_model(file.value());
   if (!model.ok()) return failed(model.error());
   return model;
 }
 
-std::string group_text(const KvLayers& group) {
+std::string group_text(const app::KvLayers& group) {
   const std::string layers = count_text(group.layers, "layer");
   if (group.latent) return fmt::format("{} x one latent of {}", layers, group.key_dim);
   return fmt::format("{} x {} x ({} key + {} value){}", layers,
@@ -157,7 +156,7 @@ std::string group_text(const KvLayers& group) {
                      group.window == 0 ? "" : fmt::format(", last {} tokens", group.window));
 }
 
-std::string rank_text(const KvSizeQuery& question, const KvSize& size) {
+std::string rank_text(const app::KvSizeQuery& question, const app::KvSize& size) {
   const std::string bytes = bytes_text(size.per_rank.stored);
   if (size.replicated) {
     return fmt::format("{}: {}, so that all ranks hold {}", bytes,
@@ -171,9 +170,10 @@ std::string rank_text(const KvSizeQuery& question, const KvSize& size) {
                      heads, question.ranks);
 }
 
-std::string size_lines(const KvSizeQuery& question, const KvSize& size, std::int64_t tokens) {
+std::string size_lines(const app::KvSizeQuery& question, const app::KvSize& size,
+                       std::int64_t tokens) {
   std::string text;
-  for (const KvLayers& group : question.groups) {
+  for (const app::KvLayers& group : question.groups) {
     text += line(text.empty() ? "shape" : "", group_text(group));
   }
   text += line("element type", question.format.name);
@@ -192,11 +192,11 @@ std::string size_lines(const KvSizeQuery& question, const KvSize& size, std::int
   return text;
 }
 
-Json size_json(const KvSizeQuery& question, const KvSize& size) {
+Json size_json(const app::KvSizeQuery& question, const app::KvSize& size) {
   Json json;
   json["dtype"] = question.format.name;
   if (question.format.quantised()) json["scale_rule"] = question.format.scale_rule;
-  for (const KvLayers& group : question.groups)
+  for (const app::KvLayers& group : question.groups)
     json["layer_groups"].push_back(kv_layers_json(group));
   json["batch_size"] = question.batch_size;
   json["sequence_length"] = question.sequence_length;
@@ -211,14 +211,14 @@ Json size_json(const KvSizeQuery& question, const KvSize& size) {
   return json;
 }
 
-Status add_blocks(const Flags& flags, const KvSizeQuery& question, const KvSize& size,
+Status add_blocks(const Flags& flags, const app::KvSizeQuery& question, const app::KvSize& size,
                   std::string& text, Json& json) {
   ASSIGN_OR_RETURN(const auto block_size, flags.number("--block-size", kBlockSizeDefault));
   ASSIGN_OR_RETURN(const auto tokens,
                    flags.number("--tokens", fmt::format("{}", question.sequence_length)));
   ASSIGN_OR_RETURN(const auto block_bytes,
-                   checked_product(size.per_token.stored, block_size, "--block-size"));
-  ASSIGN_OR_RETURN(const KvBlocks blocks, kv_blocks(tokens, block_size, block_bytes));
+                   app::checked_product(size.per_token.stored, block_size, "--block-size"));
+  ASSIGN_OR_RETURN(const app::KvBlocks blocks, app::kv_blocks(tokens, block_size, block_bytes));
   const std::int64_t held_bytes = block_bytes * blocks.blocks;
   text +=
       line("blocks", fmt::format("{} in blocks of {}: {}, {} unused", count_text(tokens, "token"),
@@ -227,7 +227,7 @@ Status add_blocks(const Flags& flags, const KvSizeQuery& question, const KvSize&
   text += line("block", bytes_text(block_bytes));
   text += line("held by blocks", bytes_text(held_bytes));
   bool windowed = false;
-  for (const KvLayers& group : question.groups) windowed = windowed || group.window != 0;
+  for (const app::KvLayers& group : question.groups) windowed = windowed || group.window != 0;
   if (windowed) text += line("", "before windowed layers give back what left their window");
   json["blocks"] = {{"tokens", tokens},           {"block_size", block_size},
                     {"blocks", blocks.blocks},    {"slots_unused", blocks.slots_unused},
@@ -236,14 +236,14 @@ Status add_blocks(const Flags& flags, const KvSizeQuery& question, const KvSize&
 }
 
 Result<Report> one_size(const Flags& flags) {
-  KvSizeQuery question;
+  app::KvSizeQuery question;
   std::int64_t context = 0;
   if (flags.given("--model")) {
-    ASSIGN_OR_RETURN(KvModel model, open_model(flags.text("--model", "")));
+    ASSIGN_OR_RETURN(app::KvModel model, open_model(flags.text("--model", "")));
     question.groups = std::move(model.groups);
     context = model.context_length;
   } else {
-    KvLayers group;
+    app::KvLayers group;
     ASSIGN_OR_RETURN(group.layers, flags.number("--num-layers", "32"));
     ASSIGN_OR_RETURN(group.kv_heads, flags.number("--num-kv-heads", "8"));
     ASSIGN_OR_RETURN(group.key_dim, flags.number("--head-dim", "128"));
@@ -256,9 +256,10 @@ Result<Report> one_size(const Flags& flags) {
       flags.number("--sequence-length", context == 0 ? "8192" : fmt::format("{}", context)));
   ASSIGN_OR_RETURN(question.batch_size, flags.number("--batch-size", "64"));
   ASSIGN_OR_RETURN(question.ranks, flags.number("--tp-size", "1"));
-  ASSIGN_OR_RETURN(const KvSize size, kv_size(question));
-  ASSIGN_OR_RETURN(const std::int64_t tokens_total,
-                   checked_product(question.sequence_length, question.batch_size, "--batch-size"));
+  ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size(question));
+  ASSIGN_OR_RETURN(
+      const std::int64_t tokens_total,
+      app::checked_product(question.sequence_length, question.batch_size, "--batch-size"));
 
   std::string text = size_lines(question, size, tokens_total);
   Json json = size_json(question, size);
@@ -275,12 +276,12 @@ Result<Report> one_size(const Flags& flags) {
   if (flags.given("--tokens") || flags.given("--block-size")) {
     RETURN_IF_ERROR(add_blocks(flags, question, size, text, json));
   }
-  return Report{heading + "\n" + text, json.dump(2)};
+  return Report{heading + "\n" + text, terminal::json_text(json)};
 }
 
 struct HeadKind {
   const char* name;
-  KvLayers group;
+  app::KvLayers group;
 };
 
 Result<std::vector<HeadKind>> head_kinds(const Flags& flags) {
@@ -294,19 +295,19 @@ Result<std::vector<HeadKind>> head_kinds(const Flags& flags) {
                     "divisor from 1 to {}",
                     kv_heads, heads, heads));
   }
-  const KvLayers mha = {.layers = layers, .kv_heads = heads, .key_dim = dim, .value_dim = dim};
-  KvLayers gqa = mha;
+  const app::KvLayers mha = {.layers = layers, .kv_heads = heads, .key_dim = dim, .value_dim = dim};
+  app::KvLayers gqa = mha;
   gqa.kv_heads = kv_heads;
-  KvLayers mqa = mha;
+  app::KvLayers mqa = mha;
   mqa.kv_heads = 1;
-  const KvLayers mla = {
+  const app::KvLayers mla = {
       .layers = layers, .kv_heads = 1, .key_dim = kLatentDim + kLatentRopeDim, .latent = true};
   return std::vector<HeadKind>{{"MHA", mha}, {"GQA", gqa}, {"MQA", mqa}, {"MLA", mla}};
 }
 
 Result<Report> compare_heads(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::vector<HeadKind> kinds, head_kinds(flags));
-  KvSizeQuery question;
+  app::KvSizeQuery question;
   ASSIGN_OR_RETURN(question.format, read_format(flags, "bf16"));
   ASSIGN_OR_RETURN(question.sequence_length, flags.number("--sequence-length", "8192"));
   ASSIGN_OR_RETURN(question.batch_size, flags.number("--batch-size", "16"));
@@ -326,7 +327,7 @@ Result<Report> compare_heads(const Flags& flags) {
                {"heads", Json::array()}};
   for (const auto& [name, group] : kinds) {
     question.groups = {group};
-    ASSIGN_OR_RETURN(const KvSize size, kv_size(question));
+    ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size(question));
     const std::string keeps = group.latent
                                   ? fmt::format("latent {} + {}", kLatentDim, kLatentRopeDim)
                                   : count_text(group.kv_heads, "KV head");
@@ -347,7 +348,7 @@ Result<Report> compare_heads(const Flags& flags) {
     text += fmt::format("  scales: {}\n", question.format.scale_rule);
     json["scale_rule"] = question.format.scale_rule;
   }
-  return Report{std::move(text), json.dump(2)};
+  return Report{std::move(text), terminal::json_text(json)};
 }
 
 Result<Report> known_sizes() {
@@ -371,11 +372,11 @@ Result<Report> known_sizes() {
     text += fmt::format("\n  {:<7}{:>7}{:>7}", known.name, known.layers, known.heads);
     Json row = {{"name", known.name}, {"layers", known.layers}, {"kv_heads", known.heads}};
     for (const std::int64_t tokens : kTokens) {
-      const KvLayers group = {
+      const app::KvLayers group = {
           .layers = known.layers, .kv_heads = known.heads, .key_dim = 128, .value_dim = 128};
-      ASSIGN_OR_RETURN(const KvSize size, kv_size({.groups = {group},
-                                                   .format = *find_kv_format("fp16"),
-                                                   .sequence_length = tokens}));
+      ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = {group},
+                                                             .format = *app::find_kv_format("fp16"),
+                                                             .sequence_length = tokens}));
       text += fmt::format("{:>14}", size_text(size.total.stored));
       row["sizes"].push_back({{"tokens", tokens},
                               {"bytes", size.total.stored},
@@ -386,7 +387,7 @@ Result<Report> known_sizes() {
   text +=
       "\n  2 x layers x heads x 128 x 2 bytes x tokens; with grouped queries (8 KV heads "
       "of 64) an eighth\n";
-  return Report{std::move(text), json.dump(2)};
+  return Report{std::move(text), terminal::json_text(json)};
 }
 
 Result<Report> answer(Flags& flags) {
@@ -402,12 +403,12 @@ Result<Report> answer(Flags& flags) {
         flags.refuse_beside("--compare-heads", {"--model", "--tokens", "--block-size"}));
     return compare_heads(flags);
   }
-  if (flags.given("--num-heads") && !flags.from_environment("--num-heads")) {
+  if (flags.given("--num-heads") && !flags.is_from_environment("--num-heads")) {
     return invalid("--num-heads: only with --compare-heads; the cache keeps --num-kv-heads");
   }
   for (const char* const shape : {"--num-layers", "--num-kv-heads", "--head-dim"}) {
     if (!flags.given("--model") || !flags.given(shape)) continue;
-    if (flags.from_environment("--model")) {
+    if (flags.is_from_environment("--model")) {
       RETURN_IF_ERROR(flags.refuse_beside(shape, {"--model"}));
     } else {
       RETURN_IF_ERROR(flags.refuse_beside("--model", {shape}));
@@ -418,26 +419,26 @@ Result<Report> answer(Flags& flags) {
 
 }  // namespace
 
-void add_size_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command =
+void add_size_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("size", "KV memory arithmetic: bytes per token, totals, blocks, ranks");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto flags = std::make_shared<Flags>();
-  flags->add(*command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
-  flags->add(*command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");
-  flags->add(*command, "--num-layers", "N", "layers (32)");
-  flags->add(*command, "--num-kv-heads", "N", "KV heads of a layer (8)");
-  flags->add(*command, "--head-dim", "N", "values of a head's key, and of its value (128)");
-  flags->add(*command, "--dtype", "TYPE", "fp32, bf16, fp16, fp8, int8, fp4 or int4 (bf16)");
-  flags->add(*command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
-  flags->add(*command, "--num-heads", "N", "query heads, for --compare-heads (32)");
-  flags->add(*command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
-  flags->add(*command, "--block-size", "N", "tokens of a block (16)");
-  flags->add(*command, "--model", "FILE", "take layers, heads and windows from this GGUF file");
-  flags->add_switch(*command, "--compare-heads", "MHA, GQA, MQA and MLA side by side");
-  flags->add_switch(*command, "--table", "7B, 13B, 70B and 405B at 2K, 8K, 32K and 128K tokens");
-  flags->add_switch(*command, "--json", "one JSON value on stdout");
-  command->callback([flags, &exit_status] {
+  flags->add(command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
+  flags->add(command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");
+  flags->add(command, "--num-layers", "N", "layers (32)");
+  flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");
+  flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
+  flags->add(command, "--dtype", "TYPE", "fp32, bf16, fp16, fp8, int8, fp4 or int4 (bf16)");
+  flags->add(command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
+  flags->add(command, "--num-heads", "N", "query heads, for --compare-heads (32)");
+  flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
+  flags->add(command, "--block-size", "N", "tokens of a block (16)");
+  flags->add(command, "--model", "FILE", "take layers, heads and windows from this GGUF file");
+  flags->add_switch(command, "--compare-heads", "MHA, GQA, MQA and MLA side by side");
+  flags->add_switch(command, "--table", "7B, 13B, 70B and 405B at 2K, 8K, 32K and 128K tokens");
+  flags->add_switch(command, "--json", "one JSON value on stdout");
+  command.callback([flags, &exit_status] {
     const Result<Report> report = answer(*flags);
     if (!report.ok()) {
       print_error(report.error().message);

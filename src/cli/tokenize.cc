@@ -21,6 +21,7 @@
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "gguf/printable.h"
+#include "terminal/json_text.h"
 #include "text/chat_template.h"
 #include "text/prompt_tokens.h"
 #include "text/tokenizer.h"
@@ -55,8 +56,8 @@ struct TokenizeOptions {
   bool chat = false;
   std::string chat_template;
   bool json = false;
-  CLI::Option* text_option = nullptr;
-  CLI::Option* file_option = nullptr;
+  Flag text_option{nullptr};
+  Flag file_option{nullptr};
 };
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
@@ -68,11 +69,10 @@ Result<std::string> read_all(std::istream& stream, const std::string& name) {
 }
 
 Result<std::string> read_input(const TokenizeOptions& options) {
-  const bool has_file = options.file_option->count() > 0;
-  if (options.text_option->count() > 0) {
+  const bool has_file = options.file_option.count() > 0;
+  if (options.text_option.count() > 0) {
     // A file named by the environment gives way to a text that was typed.
-    const char* const variable = std::getenv(options.file_option->get_envname().c_str());
-    if (has_file && (variable == nullptr || options.file != variable)) {
+    if (has_file && !options.file_option.is_from_environment()) {
       return invalid("--file cannot be combined with TEXT");
     }
     return options.text;
@@ -110,9 +110,7 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text) {
   }
 }
 
-std::string to_json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string to_json_line(const Json& json) { return terminal::json_text(json, -1) + "\n"; }
 
 // `origins` is empty, or has one for each id.
 std::string show_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids,
@@ -190,32 +188,31 @@ Result<std::string> answer(const TokenizeOptions& options) {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command =
+void add_tokenize_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("tokenize", "text to token ids and back, with a model's vocabulary");
-  command->footer(kExamples);
+  command.footer(kExamples);
   const auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("MODEL", options->model, "a GGUF file")->required();
-  options->text_option = command->add_option(
+  command.add_option("MODEL", options->model, "a GGUF file").required();
+  options->text_option = command.add_option(
       "TEXT", options->text, "the text; without it --file, without that standard input");
   options->file_option =
-      command->add_option("--file", options->file, "read the text from this file")
-          ->type_name("FILE");
-  command->add_flag("--special", options->special,
-                    "read the text of control tokens as those tokens; show them when detokenizing");
-  command->add_flag("--bos", options->bos, "add BOS and EOS where the model's file asks for them");
-  command->add_flag("--pieces", options->pieces, "one token a line: id and piece");
-  command->add_flag("--detokenize", options->detokenize, "the input is ids; print their text");
-  CLI::Option* const chat = command->add_flag(
+      command.add_option("--file", options->file, "read the text from this file").type_name("FILE");
+  command.add_flag("--special", options->special,
+                   "read the text of control tokens as those tokens; show them when detokenizing");
+  command.add_flag("--bos", options->bos, "add BOS and EOS where the model's file asks for them");
+  command.add_flag("--pieces", options->pieces, "one token a line: id and piece");
+  command.add_flag("--detokenize", options->detokenize, "the input is ids; print their text");
+  const Flag chat = command.add_flag(
       "--chat", options->chat,
       "the input is a conversation as JSON: messages, or an object as the chat API takes it");
   command
-      ->add_option("--chat-template", options->chat_template,
-                   "use this template instead of the model's own")
-      ->type_name("FILE")
-      ->needs(chat);
-  command->add_flag("--json", options->json, "one JSON value on stdout");
-  command->callback([options, &exit_status] {
+      .add_option("--chat-template", options->chat_template,
+                  "use this template instead of the model's own")
+      .type_name("FILE")
+      .needs(chat);
+  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.callback([options, &exit_status] {
     const Result<std::string> shown = answer(*options);
     if (!shown.ok()) {
       print_error(shown.error().message);

@@ -1,217 +1,52 @@
-#include "cli/verify.h"
+// pagoda verify: every way to an output gives the same bits.
+#include "verify/verify.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
-
-#include "cli/bench_machine.h"
-#include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "cli/kv_element.h"
+#include "cli/device_flags.h"
+#include "cli/kv_flags.h"
 #include "cli/options.h"
-#include "cli/progress_bar.h"
-#include "cli/verify_ways.h"
-#include "kernels/select.h"
 
 namespace pagoda::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
-
-// A row of the table.
-struct WayRow {
-  std::string name;
-  std::string digest;    // empty where the way is lacking
-  std::string evidence;  // or what is lacking
-  bool is_lacking = false;
-  std::optional<OutputDifference> difference;
-};
-
-class Verification {
- public:
-  Verification(const VerifyOptions& options, const VerifyHarness& harness)
-      : options_(options), harness_(harness) {}
-
-  // Stops behind the first difference.
-  Status run() {
-    const std::vector<Way> ways = verified_ways(harness_);
-    ProgressBar progress("verifying", "ways", harness_.clock());
-    for (std::size_t i = 0; i < ways.size() && !differs(); ++i) {
-      progress.show(i, ways.size());
-      Result<WayResult> answers = ways[i].go(harness_);
-      if (!answers.ok()) {
-        return Error{answers.error().code,
-                     fmt::format("{}: {}", ways[i].name, answers.error().message)};
-      }
-      if (i == 0) expected_ = answers.value().rounds[0];
-      add_row(ways[i].name, answers.value());
-    }
-    return ok_status();
-  }
-
-  bool differs() const { return !rows_.empty() && rows_.back().difference.has_value(); }
-
-  std::string difference_text() const {
-    const WayRow& row = rows_.back();
-    const OutputDifference& found = *row.difference;
-    return fmt::format("{} differs from {} in prompt {} at position {}: {} instead of {}", row.name,
-                       rows_.front().name, found.question + 1, found.position, found.got,
-                       found.expected);
-  }
-
-  std::string table() const {
-    std::string text = fmt::format("{:<12} {:<32}  {}\n", "way", "digest", "how");
-    std::size_t shown = 0;
-    for (const WayRow& row : rows_) {
-      if (row.is_lacking) continue;
-      text += fmt::format("{:<12} {:<32}  {}{}\n", row.name, row.digest, row.evidence,
-                          row.difference ? "  DIFFERS" : "");
-      ++shown;
-    }
-    for (const WayRow& row : rows_) {
-      if (row.is_lacking) text += fmt::format("{:<12} not here: {}\n", row.name, row.evidence);
-    }
-    if (!differs()) {
-      text += fmt::format("{} ways, the same {} tokens and log-probabilities to the last bit\n",
-                          shown, tokens());
-    }
-    return text;
-  }
-
-  Json json(const BenchMachine& machine) const {
-    Json ways = Json::array();
-    for (const WayRow& row : rows_) {
-      ways.push_back({{"way", row.name},
-                      {"shown", !row.is_lacking},
-                      {"digest", row.is_lacking ? Json() : Json(row.digest)},
-                      {"equal", row.is_lacking ? Json() : Json(!row.difference.has_value())},
-                      {"note", row.evidence}});
-    }
-    Json difference;
-    if (differs()) {
-      const OutputDifference& found = *rows_.back().difference;
-      difference = {{"way", rows_.back().name},
-                    {"question", found.question + 1},
-                    {"position", found.position},
-                    {"got", found.got},
-                    {"expected", found.expected}};
-    }
-    return {
-        {"model", std::filesystem::path(options_.model).filename().string()},
-        {"machine", {{"cpu", machine.cpu}, {"kernels", machine.kernels}, {"build", machine.build}}},
-        {"equal", !differs()},
-        {"tokens", tokens()},
-        {"difference", std::move(difference)},
-        {"ways", std::move(ways)}};
-  }
-
- private:
-  void add_row(const std::string& name, const WayResult& answers) {
-    WayRow row{name, {}, answers.evidence, false, {}};
-    if (!answers.rounds.empty()) row.digest = digest_of(answers.rounds.back());
-    // What a way gave is compared also where it turned out not to be that way.
-    for (const std::vector<VerifiedOutput>& round : answers.rounds) {
-      row.difference = first_difference(round, expected_);
-      if (!row.difference) continue;
-      row.digest = digest_of(round);
-      break;
-    }
-    if (!answers.lacking.empty() && !row.difference) {
-      row.is_lacking = true;
-      row.evidence = answers.lacking;
-    }
-    rows_.push_back(std::move(row));
-  }
-
-  std::size_t tokens() const {
-    std::size_t count = 0;
-    for (const VerifiedOutput& answer : expected_) count += answer.scores.size();
-    return count;
-  }
-
-  const VerifyOptions& options_;
-  const VerifyHarness& harness_;
-  std::vector<VerifiedOutput> expected_;
-  std::vector<WayRow> rows_;
-};
 
 constexpr const char* kExamples =
     "Examples:\n"
     "  pagoda verify\n"
     "  pagoda verify model.gguf --device cuda\n"
     "  pagoda verify --kv-remote redis://127.0.0.1:6379 --json\n"
-    "Runs the same prompts in every way this machine has: alone with nothing cached, from the "
+    "Asks the same questions in every way this machine has: alone with nothing cached, from the "
     "cache, from tiers, in a batch, in chunks, preempted, forked, with 1, 2, 3, 5 and 8 threads. "
     "Tokens and log-probabilities must be equal to the last bit: else the first token that is not "
     "is named, and the exit status is 1. Ways that are not here are named, too.";
 
 }  // namespace
 
-int verify(const VerifyOptions& options) {
-  const auto fail_with = [](const std::string& message) {
-    print_error(message);
-    return 1;
-  };
-  const Result<const kernels::KernelSet*> kernels = kernels::select_set();
-  if (!kernels.ok()) return fail_with(kernels.error().message);
-  const auto model = LoadedModel::load(options.model, *kernels.value());
-  if (!model.ok()) return fail_with(model.error().message);
-  const Status fits = check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
-                                                options.prompt_tokens, options.new_tokens),
-                                    std::uint64_t{options.prompt_tokens} + options.new_tokens,
-                                    model.value()->config().context);
-  if (!fits.ok()) {
-    print_error(fits.error().message);
-    return 2;
-  }
-  const VerifyHarness harness(options, *model.value(), *kernels.value());
-  Verification verification(options, harness);
-  const Status outcome = verification.run();
-  if (harness.interrupted()) {
-    print_error("interrupted");
-    return kInterrupted;
-  }
-  if (!outcome.ok()) return fail_with(outcome.error().message);
-  fmt::print("{}", options.json
-                       ? verification.json(describe_machine(*kernels.value())).dump(2) + "\n"
-                       : verification.table());
-  std::fflush(stdout);
-  return verification.differs() ? fail_with(verification.difference_text()) : 0;
-}
-
-void add_verify_command(CLI::App& app, int& exit_status) {
-  CLI::App* const command =
+void add_verify_command(const CommandSpec& app, int& exit_status) {
+  const CommandSpec command =
       app.add_subcommand("verify", "Show that the cache never changes an output, here, to the bit");
-  const auto options = std::make_shared<VerifyOptions>();
-  add_model_option(*command, options->model);
-  add_device_options(*command, options->device);
-  add_kv_element_option(*command, options->kv_element);
+  const auto options = std::make_shared<verify::VerifyOptions>();
+  add_model_option(command, options->model);
+  add_device_options(command, options->device);
+  add_kv_element_option(command, options->kv_element);
   command
-      ->add_option("-t,--threads", options->threads,
-                   "threads of the ways whose threads do not vary (default: usable cores)")
-      ->check(CLI::Range(1u, 1024u));
+      .add_option("-t,--threads", options->threads,
+                  "threads of the ways that are not about threads (default: usable cores)")
+      .range(1u, 1024u);
   command
-      ->add_option("--prompt-tokens", options->prompt_tokens,
-                   "tokens of the longest prompt (default 100)")
-      ->check(CLI::Range(40u, 8192u));
+      .add_option("--prompt-tokens", options->prompt_tokens,
+                  "tokens of the longest question (default 100)")
+      .range(40u, 8192u);
   command
-      ->add_option("-n,--new-tokens", options->new_tokens,
-                   "new tokens of each sequence (default 24)")
-      ->check(CLI::Range(1u, 4096u));
-  command->add_option("--folder", options->folder,
-                      "where the disk tier's files lie meanwhile (default: temporary files')");
-  command->add_option(
-      "--kv-remote", options->remote,
-      "remote store to go through, too: redis://… or memcached://… (default: none)");
-  command->add_flag("--json", options->json, "one JSON object on stdout instead of a table");
-  command->footer(kExamples);
-  command->callback([options, &exit_status] { exit_status = verify(*options); });
+      .add_option("-n,--new-tokens", options->new_tokens,
+                  "new tokens of each sequence (default 24)")
+      .range(1u, 4096u);
+  command.add_option("--folder", options->folder,
+                     "where the disk tier's files lie meanwhile (default: temporary files')");
+  command.add_option("--kv-remote", options->remote,
+                     "remote store to go through, too: redis://… or memcached://… (default: none)");
+  command.add_flag("--json", options->json, "one JSON object on stdout instead of a table");
+  command.footer(kExamples);
+  command.callback([options, &exit_status] { exit_status = verify::verify(*options); });
 }
 
 }  // namespace pagoda::cli

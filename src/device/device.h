@@ -1,8 +1,8 @@
-// The GPU's memory and clockwork: device memory, pinned host memory, streams, events, graphs.
+// The CUDA runtime of one GPU: device memory, pinned host memory, streams, events, graphs.
 //
 // Streams here are non-blocking: nothing orders them with the legacy default stream, so nothing
-// ever runs on that one (tests/tidy counts). Everything here owns what it names and gives it back
-// when dropped. What can fail because of the machine is an Error that names what was asked for.
+// ever runs on that one (tests/tidy checks it). Every object owns what it names and frees it when
+// it is destroyed. A call that the machine can make fail returns an Error that names the request.
 // Nothing here launches kernels; kernels/cuda does, on a Stream. Compiled only where CUDA is.
 //
 // Thread rule: one thread at a time uses an object.
@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 
-// The driver's own types, never looked into here.
+// Opaque types of the driver.
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
@@ -39,15 +39,15 @@ Result<DeviceProperties> open_gpu();
 // compiled for.
 Status check_capability(const std::string& name, int major, int minor);
 
-// What is free now.
+// Returns the bytes of device memory that are free now.
 Result<std::uint64_t> gpu_bytes_free();
 
-// Memory of the device.
+// Buffer is memory of the device.
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed before it returns, so that a write on any stream comes after. `what` names it in the
-  // error.
+  // Zeroes the memory before it returns, so that a write on any stream comes after. `what` names
+  // the memory in the error.
   static Result<Buffer> allocate(std::uint64_t bytes, const char* what);
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -72,7 +72,7 @@ class Buffer {
   std::uint64_t bytes_ = 0;
 };
 
-// Memory of the host that the device copies from and to while both go on.
+// PinnedBuffer is host memory that the device copies from and to asynchronously.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -100,7 +100,7 @@ class PinnedBuffer {
   std::uint64_t bytes_ = 0;
 };
 
-// Work captured once and launched as one.
+// Graph is a CUDA graph: work captured once and launched as one.
 class Graph {
  public:
   Graph() = default;
@@ -120,7 +120,7 @@ class Graph {
 
 class GpuEvent;
 
-// Work in order. Errors of kernels surface in the first call after them.
+// A Stream runs work in order. The error of a kernel surfaces in the first call after it.
 class Stream {
  public:
   static Result<Stream> create();
@@ -133,21 +133,21 @@ class Stream {
 
   StreamHandle handle() const { return stream_; }
 
-  // Asynchronous when the host side is pinned.
+  // Copies are asynchronous when the host memory is pinned.
   Status copy_to_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status copy_to_host(std::byte* to, const std::byte* from, std::uint64_t bytes);
-  // From and to whatever memory the addresses are of.
+  // Copies between any two kinds of memory; the addresses tell which.
   Status copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status copy_on_device(std::byte* to, const std::byte* from, std::uint64_t bytes);
   Status fill(std::byte* to, int value, std::uint64_t bytes);
-  // What comes next begins after the event's last record; at once when it has none.
+  // Work that follows begins after the event's last record; at once when it has none.
   Status wait_for(const GpuEvent& event);
-  // Until all that was given to the stream is done.
+  // Waits until all work of the stream is done.
   Status wait();
 
   Status begin_capture();
-  // After an error nothing is captured any more, and what was can still be launched without a graph
-  // unless the device is lost.
+  // After an error nothing is captured any more. The captured work can still be launched without a
+  // graph unless the device is lost.
   Result<Graph> end_capture();
   Status launch(const Graph& graph);
 
@@ -161,7 +161,7 @@ enum class GpuEventUse : std::uint8_t {
   kOrder,  // no time is kept, and a host that waits for it sleeps
 };
 
-// A point in a stream that streams and the host wait for.
+// A GpuEvent is a point in a stream that other streams and the host can wait for.
 class GpuEvent {
  public:
   static Result<GpuEvent> create(GpuEventUse use = GpuEventUse::kTime);
@@ -174,7 +174,7 @@ class GpuEvent {
 
   Status record(const Stream& stream);
   Status wait() const;
-  // Both must have passed and be kept as times.
+  // Both events must have passed and be of GpuEventUse::kTime.
   Result<double> seconds_since(const GpuEvent& earlier) const;
 
  private:
@@ -183,11 +183,11 @@ class GpuEvent {
   CUevent_st* event_ = nullptr;
 };
 
-// What the last kernel launch of this thread failed by, if it did.
+// Returns the error of this thread's last kernel launch, if it failed.
 Status last_launch_error();
 
-// For tests: from the call with this number on (1 is the next), whatever can fail here does, as on
-// a device that is lost. 0: no more.
+// For tests: from the call with this number on (1 is the next), every call that can fail does, as
+// on a device that is lost. 0 ends it.
 void fail_from_call(std::uint64_t number);
 
 // For tests: the next `count` graphs cannot be made, as where device memory has run out.

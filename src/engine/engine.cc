@@ -40,7 +40,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
     : options_(options),
       cache_(cache),
       clock_(clock),
-      retain_blocks_max_(cache.retain_blocks_max()),
+      retain_blocks_max_(cache.options().retain_blocks_max),
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock),
       removals_(options_.core.tiers, core_, cache, [this] { wake(); }) {
@@ -77,10 +77,11 @@ Engine::~Engine() {
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
   ASSIGN_OR_RETURN(const TenantLimits tenant, limits_of(request.tenant));
   RETURN_IF_ERROR(check_request(request, options_.core.limits, tenant));
-  if (cache_.hashes_blocks()) {
+  if (cache_.hashes().enabled()) {
     thread_local kv::BlockHasher hasher;
     RETURN_IF_ERROR(kv::hash_prompt(hasher, {}, request.cache_salt, request.public_tokens,
-                                    request.prompt, cache_.block_tokens(), request.block_hashes));
+                                    request.prompt, cache_.options().block_tokens,
+                                    request.block_hashes));
   }
   const RequestId id(next_id_++);
   {
@@ -248,15 +249,15 @@ void Engine::publish() {
   now.blocks_all = cache_.pool().blocks();
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
-  now.blocks_retained = cache_.blocks_retained();
-  now.blocks_evicted = cache_.blocks_evicted();
-  now.blocks_evicted_by_cause = cache_.blocks_evicted_by_cause();
-  now.blocks_deduplicated = cache_.blocks_deduplicated();
+  now.blocks_retained = cache_.retention().blocks();
+  now.blocks_evicted = cache_.stats().blocks_evicted;
+  now.blocks_evicted_by_cause = cache_.stats().blocks_evicted_by_cause;
+  now.blocks_deduplicated = cache_.stats().blocks_deduplicated;
   now.is_lost = core_.is_lost();
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);
-  if (cache_.retained_version() != retained_version_) publish_retained();
-  if (cache_.time_ns() - curve_published_ns_ >= kCurvePeriodNs) publish_curve();
+  if (cache_.retention().version() != retained_version_) publish_retained();
+  if (cache_.clock().time_ns - curve_published_ns_ >= kCurvePeriodNs) publish_curve();
   const bool tenants_came = tenant_stats_.size() != tenants_.size();
   if (tenants_came || clock_.now_ns() - tenants_published_ns_ >= kTenantsEveryNs) {
     const std::unique_lock lock(tenants_mutex_, std::try_to_lock);
@@ -266,10 +267,10 @@ void Engine::publish() {
 
 // Publishing takes some 100 us where something changed, and happens once in a while.
 void Engine::publish_curve() {
-  curve_published_ns_ = cache_.time_ns();
-  if (cache_.blocks_asked() == curve_asked_) return;
-  curve_asked_ = cache_.blocks_asked();
-  curve_.write(cache_.curve());
+  curve_published_ns_ = cache_.clock().time_ns;
+  if (cache_.curve().blocks_asked() == curve_asked_) return;
+  curve_asked_ = cache_.curve().blocks_asked();
+  curve_.write(cache_.curve().stats());
 }
 
 void Engine::publish_tenants() {
@@ -295,8 +296,8 @@ std::vector<TenantStats> Engine::tenants() const {
 }
 
 void Engine::publish_retained() {
-  retained_version_ = cache_.retained_version();
-  std::vector<kv::GrantStats> retained = cache_.retained();
+  retained_version_ = cache_.retention().version();
+  std::vector<kv::GrantStats> retained = cache_.retention().grants();
   const std::lock_guard lock(retained_mutex_);
   retained_.swap(retained);
 }

@@ -142,7 +142,7 @@ class Engine {
   std::atomic<std::uint64_t> next_id_{1};
   SeqLock<Snapshot> snapshot_;
 
-  // Cache::blocks_asked() of the published curve, and when it was published.
+  // CurveFeed::blocks_asked() of the published curve, and when it was published.
   std::uint64_t curve_asked_ = UINT64_MAX;
   std::int64_t curve_published_ns_ = 0;
   SeqLock<kv::CurveStats> curve_;

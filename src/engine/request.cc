@@ -31,6 +31,13 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
         "prompt: has {} tokens, but the context holds {} including at least one generated token",
         request.prompt.size(), context));
   }
+  // A prompt that is longer than the whole allowance is never admitted: retrying is of no use.
+  const std::uint64_t per_minute = tenant.tokens_per_minute;
+  if (per_minute > 0 && request.prompt.size() > per_minute && !request.explain_only) {
+    return out_of_range(fmt::format(
+        "prompt: has {} tokens, but this tenant may use {} tokens per minute (tokens_per_minute)",
+        request.prompt.size(), per_minute));
+  }
   if (!request.end.max_tokens) return ok_status();
   const std::uint64_t output = *request.end.max_tokens;
   if (output > context - request.prompt.size()) {

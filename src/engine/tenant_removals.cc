@@ -48,7 +48,7 @@ void TenantRemovals::poll() {
 
 void TenantRemovals::finish(Removal removal) {
   removal.pages_left += core_.end_removal(removal.owner);
-  TenantRemoval told = {.tiers = {}, .pages_held = cache_.blocks_retired(removal.owner)};
+  TenantRemoval told = {.tiers = {}, .pages_held = cache_.salts().blocks_retired(removal.owner)};
   told.tiers.push_back({"pool", kv::Removal{.pages = removal.pages_left}});
   for (TierRemoval& store : removal.stores) told.tiers.push_back(std::move(store));
   removal.done(std::move(told));

@@ -39,6 +39,12 @@ std::int64_t nanoseconds(const timespec& time) {
 
 }  // namespace
 
+bool FileState::differs_in_change_time_alone(const FileState& other) const {
+  FileState same = other;
+  same.changed_ns = changed_ns;
+  return *this == same;
+}
+
 Result<FileState> file_state(int descriptor, const std::string& path) {
   struct stat file = {};
   struct statfs filesystem = {};

@@ -18,6 +18,8 @@ struct FileState {
   std::int64_t changed_ns = 0;
   std::uint64_t filesystem = 0;  // f_type of statfs(2)
   bool operator==(const FileState&) const = default;
+  // The states differ at most in the change time, which a change of attributes or of links moves.
+  bool differs_in_change_time_alone(const FileState& other) const;
 };
 
 // Reads the state of an open file; `path` names it in messages.

@@ -18,15 +18,32 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kRemembered = 64;  // sets of files
+constexpr int kConfirmTries = 8;         // readings of files whose change times move meanwhile
+
+Error changed(const OpenedPart& part) {
+  return {ErrorCode::kCorrupt, fmt::format("{}: changed after it was opened", part.path)};
+}
 
 Status check_unchanged(std::span<const OpenedPart> parts, const FingerprintOptions& options) {
   for (const OpenedPart& part : parts) {
     ASSIGN_OR_RETURN(const FileState state, options.state_of(part));
     if (state != part.state) {
-      return Error{ErrorCode::kCorrupt, fmt::format("{}: changed after it was opened", part.path)};
+      return changed(part);
     }
   }
   return ok_status();
+}
+
+// Returns the parts with their states of now, where only change times have moved.
+Result<std::vector<OpenedPart>> parts_now(std::span<const OpenedPart> parts,
+                                          const FingerprintOptions& options) {
+  std::vector<OpenedPart> now(parts.begin(), parts.end());
+  for (OpenedPart& part : now) {
+    ASSIGN_OR_RETURN(const FileState state, options.state_of(part));
+    if (!state.differs_in_change_time_alone(part.state)) return changed(part);
+    part.state = state;
+  }
+  return now;
 }
 
 // Returns the parts' states as the memory file has them.
@@ -70,7 +87,7 @@ Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool
   }
 }
 
-// Hashes all bytes; an error when a part changed since it was opened.
+// Hashes all bytes of the parts; an error when one changed since its state was taken.
 Result<std::string> digest_of(std::span<const OpenedPart> parts, const FingerprintOptions& options,
                               const std::atomic<bool>& stop) {
   RETURN_IF_ERROR(check_unchanged(parts, options));
@@ -112,13 +129,14 @@ void remember(const std::string& memory_path, const std::string& states,
   if (digest.empty() && lines.size() == before) return;
   if (!digest.empty()) lines.insert(lines.begin(), digest + " " + states);
   if (lines.size() > kRemembered) lines.resize(kRemembered);
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(memory_path).parent_path(), ignored);
   const std::string fresh = fmt::format("{}.{}", memory_path, getpid());
   {
     std::ofstream file(fresh, std::ios::trunc);
     for (const std::string& line : lines) file << line << '\n';
     if (!file.flush()) return;
   }
-  std::error_code ignored;
   std::filesystem::rename(fresh, memory_path, ignored);
 }
 
@@ -142,8 +160,15 @@ Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
 
 Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
                                  const FingerprintOptions& options, const std::atomic<bool>& stop) {
-  ASSIGN_OR_RETURN(const std::string read, digest_of(parts, options, stop));
-  if (read == digest) return true;
+  Result<std::string> read = Error{};
+  for (int tries = 0; tries < kConfirmTries; ++tries) {
+    ASSIGN_OR_RETURN(const std::vector<OpenedPart> now, parts_now(parts, options));
+    read = digest_of(now, options, stop);
+    const bool has_changed = !read.ok() && read.error().code == ErrorCode::kCorrupt;
+    if (!has_changed) break;
+  }
+  if (!read.ok()) return read.error();
+  if (read.value() == digest) return true;
   if (!options.memory_path.empty()) remember(options.memory_path, states_text(parts), {});
   return false;
 }

@@ -46,8 +46,10 @@ struct FingerprintOptions {
 Result<Fingerprint> fingerprint(std::span<const OpenedPart> parts,
                                 const FingerprintOptions& options, const std::atomic<bool>& stop);
 
-// Reads every byte. Returns false, and forgets the digest, when it is not that of the files. Errors
-// are those of fingerprint().
+// Reads every byte. Returns false, and forgets the digest, when it is not that of the files. An
+// error when a part has another size or modification time than at its opening, or changes while it
+// is read. A change time that alone has moved, by chmod or by a link, is no error: the bytes
+// decide.
 Result<bool> confirm_fingerprint(std::span<const OpenedPart> parts, const std::string& digest,
                                  const FingerprintOptions& options, const std::atomic<bool>& stop);
 

@@ -32,7 +32,7 @@ inline constexpr int kLimbBits = 8;
 inline constexpr std::int32_t kLimbBase = 1 << kLimbBits;
 inline constexpr std::int32_t kLimbsMax = 127 * kLimbBase + 127;
 
-// Of the limbs of columns 0-15 and 16-31.
+// The sums of the limbs of columns 0-15 and 16-31.
 struct GroupSums {
   std::int16_t high[2];
   std::int16_t low[2];
@@ -43,7 +43,7 @@ constexpr std::size_t groups_of(std::size_t columns) {
 }
 constexpr std::size_t k_blocks_of(std::size_t columns) { return (columns + kBlockK - 1) / kBlockK; }
 
-// Where the parts of a row begin among activations of int8_bf16, in bytes.
+// The offsets of a row's parts among activations of int8_bf16, in bytes.
 class ActivationLayout {
  public:
   constexpr explicit ActivationLayout(std::size_t columns)
@@ -87,7 +87,7 @@ class ActivationLayout {
   std::size_t block_bytes_;
 };
 
-// Of floats, from row to row.
+// The bytes from row to row of fp32 activations.
 constexpr std::size_t fp32_activation_stride(std::size_t columns) {
   return (columns * sizeof(float) + kActivationAlignment - 1) / kActivationAlignment *
          kActivationAlignment;

@@ -81,7 +81,7 @@ template <class Vector>
   return scale_by_power(e, shifted);
 }
 
-// For t below 2^22: scores never exceed their maximum by more than its rounding.
+// 2^t for t below 2^22, which holds since scores exceed their maximum by its rounding at most.
 inline float power_fixed(float t) {
   namespace s = exp_steps;
   if (t < s::kLowestPower) return 0.0f;

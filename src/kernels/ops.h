@@ -113,8 +113,8 @@ struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
   float scale = 1.0f;
-  // What the same rows attend to next on this thread, if it is known: kernels may ask memory for it
-  // in time. It changes no result.
+  // The split that the same rows attend to next on this thread, if it is known: kernels may
+  // prefetch it. It changes no result.
   const struct KeySplit* next = nullptr;
 };
 
@@ -128,16 +128,16 @@ constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t 
   return window != 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-// What attention multiplies must be finite once it is rounded to the cache's element and, in
-// int8_bf16, to bf16. Of a token that has a query, key or value which is not, nothing may be left
-// out in silence: whoever sees it gets NaN, and its request ends with an error. A query that is not
-// finite is made NaN before it attends, keys and values by store_kv. GPUs do the same
+// Queries, keys and values must be finite once they are rounded to the cache's element and, in
+// int8_bf16, to bf16. A token with one that is not is never left out in silence: every token that
+// sees it gets NaN, and its request ends with an error. A query that is not finite is made NaN
+// before it attends; store_kv does the same with keys and values. GPUs follow this rule too
 // (kernels/cuda/ops.h, RopeAndStoreKv).
 
 // The smallest magnitude that is not finite then (kv/memory/element_range.h): one bound for
 // queries, keys and values.
 float first_infinite(Numerics numerics, kv::memory::Element element);
-// Is every magnitude below the limit? NaN is not.
+// Whether every magnitude is below the limit; NaN is not.
 bool all_below(const float* values, std::size_t count, float limit);
 
 // The splits a query at `position` touches: [first, last).
@@ -189,15 +189,15 @@ struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
   Numerics numerics;
-  bool (*runs_here)();  // does this CPU have what the set needs?
+  bool (*runs_here)();  // whether this CPU has the instructions that the set needs
 
-  // What store_kv and attend_split like best: pages are laid out so. They take everything else too,
-  // and give the same bits for every order.
+  // The element and orders that store_kv and attend_split are fastest with: pages are laid out so.
+  // They accept all others, and give the same bits for every order.
   kv::memory::Element kv_element;
   kv::memory::KeyOrder key_order;
   kv::memory::ValueOrder value_order;
   std::uint32_t attention_split;    // keys
-  std::uint32_t attention_queries;  // query heads of one KV head that one call takes gladly
+  std::uint32_t attention_queries;  // most query heads of one KV head in a call of several rows
 
   // Scratch one thread needs, in bytes, aligned to 64.
   std::size_t (*matmul_scratch)(std::size_t columns);
@@ -234,8 +234,8 @@ struct KernelSet {
 
   // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
   // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:
-  // whoever sees the token sees NaN, whoever does not multiplies by 0 and sees nothing. Were all
-  // finite? In the int8_bf16 numerics subnormals are stored as zero.
+  // a token that sees this one gets NaN, one that does not multiplies by 0 and is unaffected.
+  // Returns whether all were finite. In the int8_bf16 numerics subnormals are stored as zero.
   bool (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                    const float* values);
 

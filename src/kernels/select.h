@@ -16,7 +16,7 @@ const KernelSet& ref_set(Numerics numerics = Numerics::kFp32);
 // there.
 std::span<const KernelSet* const> available_sets();
 
-// All that were compiled in, whether this CPU runs them or not.
+// All sets that were compiled in, whether this CPU runs them or not.
 std::span<const KernelSet* const> compiled_sets();
 
 // The set called `name`; when empty the one named by PAGODA_KERNELS, else the fastest.

@@ -1,6 +1,8 @@
 #include "kv/cache.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -15,60 +17,66 @@ std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
 
 Cache::Cache(const CacheOptions& options)
     : options_(options),
-      events_(options.events),
       pool_(options.blocks),
       tree_({.block_tokens = options.block_tokens,
              .groups = static_cast<std::uint32_t>(options.groups.size()),
              .hash_seed = options.hash_seed}),
-      created_(options.policy->reads_created ? options.blocks : 0, 0),
-      pins_(options.blocks, 0),
-      salts_(options.hash_seed) {
-  // A resident node has a page of every full group.
-  const auto full =
-      std::count(options.groups.begin(), options.groups.end(), memory::AttentionSpec{.window = 0});
-  const std::size_t nodes = options.blocks / std::max<std::size_t>(1, full) + 1;
-  tree_.reserve(nodes);
-  guards_.reserve(nodes);
-  if (options.policy->make_order != nullptr) {
-    ordered_.emplace(options.policy->make_order(options.blocks), options.blocks);
-  } else {
-    queue_.reserve(options.blocks);
-  }
-  if (options.live_curve && options.share) {
-    curve_.emplace(LiveCurveOptions{
-        .blocks = options.blocks, .groups = groups(), .block_tokens = block_tokens_weighed()});
-  }
-  if (options.eviction_records_max > 0) {
-    eviction_log_.emplace(options.eviction_records_max);
-    used_.resize(options.blocks, 0);
-  }
-  if (keeps_identities()) identities_.reserve(nodes);
-  options_.hash_blocks = options.hash_blocks || events_ != nullptr;
-  if (options_.hash_blocks) hashes_.reserve(nodes);
-  const bool has_quotas = options.quota_blocks_private > 0 || options.quota_blocks_public > 0;
-  if (has_quotas || options.retain_blocks_max > 0) heaps_.emplace(options.blocks);
-  if (has_quotas) {
-    quotas_.emplace(QuotaQueues::Options{options.quota_blocks_private, options.quota_blocks_public},
-                    *heaps_);
-  }
-  if (options.retain_blocks_max > 0) {
-    retentions_.emplace(RetentionTable::Options{.blocks_account_max = options.retain_blocks_max,
-                                                .blocks_max = options.blocks / 2,
-                                                .node_blocks = groups()},
-                        salts_);
-    retentions_->reserve(nodes);
-  }
+      salts_(options.hash_seed),
+      identities_({.enabled = options.reads_identities(),
+                   .hash_seed = options.hash_seed,
+                   .nodes = nodes_expected()},
+                  tree_, salts_),
+      hashes_({.enabled = options.hashes_blocks(), .nodes = nodes_expected()}, tree_, salts_),
+      events_(options.events, tree_, hashes_),
+      history_({.records_max = options.eviction_records_max, .blocks = options.blocks}, tree_,
+               identities_, clock_),
+      retention_({.blocks_account_max = options.retain_blocks_max,
+                  .blocks_max = options.blocks / 2,
+                  .node_blocks = tree_.groups(),
+                  .nodes = nodes_expected()},
+                 salts_),
+      evictor_(options_, nodes_expected(),
+               {.pool = pool_,
+                .tree = tree_,
+                .salts = salts_,
+                .retention = retention_,
+                .events = events_,
+                .history = history_,
+                .identities = identities_,
+                .clock = clock_}),
+      lookup_(tree_, options_.groups),
+      explainer_({.tree = tree_,
+                  .salts = salts_,
+                  .namespaces = namespaces_,
+                  .lookup = lookup_,
+                  .identities = identities_,
+                  .history = history_,
+                  .share = options.share}),
+      curve_(options_,
+             {.tree = tree_, .salts = salts_, .identities = identities_, .clock = clock_}) {
+  tree_.reserve(nodes_expected());
+}
+
+// A resident node has a page of every full group.
+std::size_t Cache::nodes_expected() const {
+  const auto full = std::count(options_.groups.begin(), options_.groups.end(),
+                               memory::AttentionSpec{.window = 0});
+  return options_.blocks / std::max<std::size_t>(1, static_cast<std::size_t>(full)) + 1;
 }
 
 Result<CacheScope> Cache::scope(std::string_view space, std::string_view salt,
                                 std::string_view adapter, OwnerId owner) {
   RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
   const auto [root, is_new] =
-      spaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
-  if (is_new) root->second = new_root(adapter);
+      namespaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
+  if (is_new) {
+    root->second = tree_.add_root();
+    fit_parts(root->second);
+    hashes_.root_added(root->second, adapter);
+  }
   const SaltId region = salts_.acquire(salt, owner);
-  if (quotas_) quotas_->fit(salts_.account_numbers());
-  return CacheScope(*this, root->second, region, owner);
+  evictor_.candidates().account_opened();
+  return CacheScope(salts_, root->second, region, owner);
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Match& match,
@@ -76,10 +84,9 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
                                               std::span<const BlockHash> hashes) {
   const OutOfBlocks cost = {blocks_needed(match, match.tokens), blocks_available()};
   if (cost.blocks_needed > cost.blocks_available) return cost;
-  Sequence sequence(*this, scope.root(), scope.salt(), groups(), options_.block_tokens);
-  salts_.hold(sequence.salt_);
-  sequence.account_ = account_of(scope.salt(), scope.owner());
-  sequence.public_tokens_ = scope.public_tokens;
+  Sequence sequence(*this, scope.lookup(), groups(), options_.block_tokens);
+  salts_.hold(scope.salt());
+  sequence.tenant_ = salts_.tenant_key(scope.salt(), scope.owner());
   sequence.prompt_tokens_ = prompt.size();
   sequence.hashes_.assign(hashes.begin(), hashes.end());
   sequence.request_ = {
@@ -87,8 +94,36 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
       .blocks_fresh = blocks_for(prompt.size(), options_.block_tokens) - match.nodes.size(),
       .goes_on = !match.nodes.empty() && tree_.children(match.nodes.back()) <= 2,
       .priority = scope.priority};
+  hold_match(sequence, match);
+  std::vector<Copy> copies;
+  if (match.partial) {
+    // The sources are held before room is made, so that they are not evicted for it.
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      const BlockId from = tree_.page(*match.partial, group).value();
+      hold(from);
+      evictor_.candidates().page_used(from, sequence.request_);
+      pool_.pin(from);
+      copies.push_back({from, BlockId(0), match.partial_tokens});
+    }
+    evictor_.make_room(groups(), sequence.tenant_);
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      copies[group].to = take_block();
+      sequence.tables_[group].push_back(copies[group].to);
+    }
+    const auto tail =
+        prompt.subspan(match.nodes.size() * options_.block_tokens, match.partial_tokens);
+    sequence.tail_.assign(tail.begin(), tail.end());
+  }
+  if (scope.counts_lookup) {
+    curve_.request_opened(sequence.scope_, sequence.nodes_, prompt, sequence.request_);
+  }
+  return Opened{std::move(sequence), std::move(copies)};
+}
+
+// The sequence holds the pages of the match's whole blocks and stands on the last of them.
+void Cache::hold_match(Sequence& sequence, const Match& match) {
   sequence.nodes_ = match.nodes;
-  tree_.pin(last_node(sequence));
+  tree_.pin(sequence.last_node());
   for (std::uint32_t group = 0; group < groups(); ++group) {
     std::vector<BlockId>& table = sequence.tables_[group];
     sequence.first_held_[group] =
@@ -98,46 +133,25 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
       table.push_back(held ? tree_.page(match.nodes[block], group).value() : BlockId(0));
       if (held) hold(table.back());
     }
-    // As they will be released: the head was used last.
+    // Uses are told in the order in which the blocks will be released: the head was used last.
     for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[group];) {
-      note_use(table[block], sequence.request_);
+      evictor_.candidates().page_used(table[block], sequence.request_);
     }
   }
-  std::vector<Copy> copies;
-  if (match.partial) {
-    // The sources are held before room is made, so that they are not what goes.
-    for (std::uint32_t group = 0; group < groups(); ++group) {
-      const BlockId from = tree_.page(*match.partial, group).value();
-      hold(from);
-      note_use(from, sequence.request_);
-      ++pins_[from.value()];
-      copies.push_back({from, BlockId(0), match.partial_tokens});
-    }
-    make_room(groups(), sequence.account_);
-    for (std::uint32_t group = 0; group < groups(); ++group) {
-      copies[group].to = take_block();
-      sequence.tables_[group].push_back(copies[group].to);
-    }
-    const auto tail =
-        prompt.subspan(match.nodes.size() * options_.block_tokens, match.partial_tokens);
-    sequence.tail_.assign(tail.begin(), tail.end());
-  }
-  if (curve_ && scope.counts_lookup) note_asked(sequence, prompt);
-  return Opened{std::move(sequence), std::move(copies)};
 }
 
 std::uint64_t Cache::blocks_needed(const Match& match, std::uint64_t tokens) const {
-  std::uint64_t woken = 0;
+  std::uint64_t acquired = 0;
   for (std::uint32_t group = 0; group < groups(); ++group) {
     const std::uint64_t first =
         memory::first_block_kept(options_.groups[group], match.tokens, options_.block_tokens);
     for (std::uint64_t block = first; block < match.nodes.size(); ++block) {
-      woken += is_available(match.nodes[block], group) ? 1 : 0;
+      acquired += evictor_.is_available(match.nodes[block], group) ? 1 : 0;
     }
-    if (match.partial) woken += is_available(*match.partial, group) ? 1 : 0;
+    if (match.partial) acquired += evictor_.is_available(*match.partial, group) ? 1 : 0;
   }
   const std::uint64_t blocks = blocks_for(std::max(tokens, match.tokens), options_.block_tokens);
-  return woken + (blocks - match.nodes.size()) * groups();
+  return acquired + (blocks - match.nodes.size()) * groups();
 }
 
 std::uint64_t Cache::blocks_needed(const Sequence& sequence, std::uint64_t tokens) const {
@@ -146,35 +160,18 @@ std::uint64_t Cache::blocks_needed(const Sequence& sequence, std::uint64_t token
   return (blocks_then - blocks_now + (is_tail_shared(sequence) ? 1 : 0)) * groups();
 }
 
-std::uint64_t Cache::blocks_held_alone(const Sequence& sequence) const {
-  std::uint64_t blocks = 0;
-  for (std::uint32_t group = 0; group < groups(); ++group) {
-    const auto held = sequence.table(group).subspan(sequence.first_held_[group]);
-    blocks += static_cast<std::uint64_t>(std::count_if(
-        held.begin(), held.end(), [&](BlockId block) { return pool_.references(block) == 1; }));
-  }
-  return blocks;
-}
-
-// Does another sequence hold the block that this one fills? A copy that reads it does not matter:
-// it reads rows that are there, and what is written comes after them.
+// Does another sequence hold the block that this one fills? A copy that reads the block does not
+// matter: it reads rows that are there, and what is written comes after them.
 bool Cache::is_tail_shared(const Sequence& sequence) const {
   if (sequence.tail_.empty()) return false;
-  const BlockId block = sequence.tables_.front()[sequence.nodes_.size()];
-  return pool_.references(block) - pins_[block.value()] > 1;
-}
-
-// Is the page one of blocks_available() now, and no more once it is held?
-bool Cache::is_available(NodeId node, std::uint32_t group) const {
-  if (pool_.state(tree_.page(node, group).value()) != BlockState::kIdle) return false;
-  return options_.groups[group].window != 0 || !guards_[node.value()].is_guarded;
+  return pool_.users(sequence.tables_.front()[sequence.nodes_.size()]) > 1;
 }
 
 std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
                                                             std::uint64_t tokens) {
   const OutOfBlocks cost = {blocks_needed(sequence, tokens), blocks_available()};
   if (cost.blocks_needed > cost.blocks_available) return cost;
-  make_room(cost.blocks_needed, sequence.account_);
+  evictor_.make_room(cost.blocks_needed, sequence.tenant_);
 
   const std::uint64_t blocks = blocks_for(tokens, options_.block_tokens);
   const std::uint64_t tail_block = sequence.nodes_.size();
@@ -184,7 +181,7 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
     std::vector<BlockId>& table = sequence.tables_[group];
     if (shared) {  // the sequence's hold on the old block becomes the copy's
       const BlockId own = take_block();
-      ++pins_[table[tail_block].value()];
+      pool_.pin(table[tail_block]);
       copies.push_back({table[tail_block], own, static_cast<std::uint32_t>(sequence.tail_.size())});
       table[tail_block] = own;
     }
@@ -193,23 +190,13 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
   return copies;
 }
 
-std::uint64_t Cache::blocks_to_load(std::uint64_t blocks_matched, std::uint64_t tokens) const {
-  const std::uint64_t end = blocks_for(tokens, options_.block_tokens);
-  std::uint64_t blocks = 0;
-  for (const memory::AttentionSpec& spec : options_.groups) {
-    const std::uint64_t first =
-        std::max(blocks_matched, memory::first_block_kept(spec, tokens, options_.block_tokens));
-    blocks += end - std::min(end, first);
-  }
-  return blocks;
-}
-
 bool Cache::reserve_visible(Sequence& sequence, std::uint64_t tokens) {
   ASSERT(sequence.tail_.empty() && sequence.tables_.front().size() == sequence.nodes_.size(),
          "the sequence stands between two blocks, with room for no more");
-  const std::uint64_t needed = blocks_to_load(sequence.nodes_.size(), tokens);
+  const std::uint64_t needed =
+      memory::pages_to_load(options_.groups, options_.block_tokens, sequence.nodes_.size(), tokens);
   if (needed > blocks_available()) return false;
-  make_room(needed, sequence.account_);
+  evictor_.make_room(needed, sequence.tenant_);
   const std::uint64_t end = blocks_for(tokens, options_.block_tokens);
   for (std::uint32_t group = 0; group < groups(); ++group) {
     std::vector<BlockId>& table = sequence.tables_[group];
@@ -225,17 +212,16 @@ bool Cache::reserve_visible(Sequence& sequence, std::uint64_t tokens) {
 
 Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
-  Sequence twin(*this, sequence.root_, sequence.salt_, groups(), options_.block_tokens);
-  salts_.hold(twin.salt_);
-  twin.account_ = sequence.account_;
-  twin.public_tokens_ = sequence.public_tokens_;
+  Sequence twin(*this, sequence.scope_, groups(), options_.block_tokens);
+  salts_.hold(twin.scope_.salt);
+  twin.tenant_ = sequence.tenant_;
   twin.prompt_tokens_ = sequence.prompt_tokens_;
   twin.request_ = sequence.request_;
   twin.nodes_ = sequence.nodes_;
-  tree_.pin(last_node(twin));
+  tree_.pin(twin.last_node());
   twin.tail_ = sequence.tail_;
   twin.first_held_ = sequence.first_held_;
-  const std::uint64_t blocks = sequence.nodes_.size() + (sequence.tail_.empty() ? 0 : 1);
+  const std::uint64_t blocks = sequence.blocks_computed();
   for (std::uint32_t group = 0; group < groups(); ++group) {
     const auto table = sequence.table(group).first(blocks);
     twin.tables_[group].assign(table.begin(), table.end());
@@ -246,95 +232,109 @@ Sequence Cache::fork(const Sequence& sequence) {
 
 void Cache::close(Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
-  note_ended(sequence);
-  if (curve_) note_closed(sequence);
+  if (const std::uint64_t blocks = sequence.blocks_computed(); blocks > 0) {
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      if (!sequence.holds(group, blocks - 1)) continue;
+      const BlockId last = sequence.tables_[group][blocks - 1];
+      if (pool_.owner(last)) evictor_.candidates().request_ended(last);
+    }
+  }
+  curve_.request_closed(sequence.nodes_, sequence.request_, sequence.tail_.empty());
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t group = 0; group < groups(); ++group) {
       if (block >= sequence.first_held_[group]) release(sequence.tables_[group][block]);
     }
   }
-  tree_.unpin(last_node(sequence));
-  settle(last_node(sequence));
-  salts_.release(sequence.salt_);
+  tree_.unpin(sequence.last_node());
+  evictor_.settle(sequence.last_node());
+  salts_.release(sequence.scope_.salt);
   sequence.cache_ = nullptr;
 }
 
 void Cache::copied(const Copy& copy) {
-  ASSERT(pins_[copy.from.value()] > 0, "a copy is reported once");
-  --pins_[copy.from.value()];
+  pool_.unpin(copy.from);
   release(copy.from);
 }
 
-void Cache::hold(BlockId block) {
-  if (pool_.state(block) == BlockState::kIdle) {
-    pool_.acquire(block);
-    update_guard(pool_.owner(block).value());
-  } else {
-    pool_.share(block);
+std::optional<BlockId> Cache::pin_page(NodeId node, const BlockHash& hash, std::uint32_t group) {
+  if (!hashes_.is_hash_of(node, hash) || !tree_.is_live(node) || !tree_.is_whole(node) ||
+      salts_.is_retired(tree_.region(node))) {
+    return std::nullopt;
   }
+  const std::optional<BlockId> page = tree_.page(node, group);
+  if (!page) return std::nullopt;
+  hold(*page);
+  pool_.pin(*page);
+  return page;
+}
+
+void Cache::unpin_page(BlockId block) {
+  pool_.unpin(block);
+  release(block, pool_.last_use(block));
+}
+
+Result<Retained> Cache::retain(const Sequence& sequence, const RetainTerms& terms) {
+  ASSERT(sequence.cache_ == this, "the sequence is open here");
+  if (!retention_.enabled() || !options_.share) {
+    return Error{ErrorCode::kUnsupported, retention_.enabled()
+                                              ? "nothing stays: prefix caching is off"
+                                              : "nothing is retained: the budget is 0"};
+  }
+  return evictor_.retain(sequence.scope_.salt, terms, sequence.nodes_);
+}
+
+void Cache::advance_time(std::int64_t now_ns) {
+  clock_.time_ns = std::max(clock_.time_ns, now_ns);
+  evictor_.release_due();
+}
+
+CacheStats Cache::stats() const {
+  return {.blocks_deduplicated = blocks_deduplicated_,
+          .blocks_evicted = evictor_.blocks_evicted(),
+          .blocks_evicted_by_cause = evictor_.blocks_evicted_by_cause()};
+}
+
+void Cache::check() const {
+  pool_.check();
+  tree_.check();
+  curve_.check();
+  retention_.check();
+  history_.check();
+  evictor_.check();
+}
+
+void Cache::hold(BlockId block) {
+  if (pool_.state(block) != BlockState::kIdle) return pool_.share(block);
+  pool_.acquire(block);
+  evictor_.page_held(pool_.owner(block).value());
 }
 
 void Cache::release(BlockId block) {
-  note_used(block);
-  release(block, ++now_);
+  history_.block_released(block);
+  release(block, ++clock_.tick);
 }
 
-// `used`: until when. It is kept for a block that others hold, too: they may only pin it.
-void Cache::release(BlockId block, Tick used) {
-  if (pool_.references(block) > 1) return pool_.unshare(block, used);
+// The last use is set for a block that others hold, too: they may only pin it.
+void Cache::release(BlockId block, Tick last_use) {
+  if (pool_.references(block) > 1) return pool_.unshare(block, last_use);
   const std::optional<NodeId> node = pool_.owner(block);
   const bool filling = pool_.state(block) == BlockState::kFilling;
   if (filling && !node) return pool_.drop(block);
   if (filling) {
-    pool_.park_partial(block, used);
+    pool_.park_partial(block, last_use);
   } else {
-    pool_.release(block, used);
+    pool_.release(block, last_use);
   }
   if (!node) return pool_.evict(block);  // its node made way while a copy was reading it
-  update_guard(*node);
-  queue_node(*node);  // its other pages may have waited for this one
-  drop_retired(*node);
+  evictor_.page_released(*node);
 }
 
 BlockId Cache::take_block() {
   const std::optional<BlockId> block = pool_.allocate();
   ASSERT(block.has_value(), "room was made before");
-  note_created(*block);
+  evictor_.candidates().block_allocated(*block);
   return *block;
-}
-
-NodeId Cache::new_root(std::string_view adapter) {
-  const NodeId root = tree_.add_root();
-  fit_tables(root);
-  if (options_.hash_blocks) hashes_[root.value()] = root_hash();
-  if (!adapter.empty()) adapters_.emplace(root, adapter);
-  return root;
-}
-
-NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
-                       std::uint32_t prompt_end) {
-  const NodeId node = tree_.insert(parent, region, tokens);
-  salts_.hold(region);
-  fit_tables(node);
-  tree_.set_prompt_end(node, prompt_end);
-  guards_[node.value()].was_retained = false;
-  return node;
-}
-
-void Cache::erase_node(NodeId node) {
-  const SaltId region = tree_.region(node);
-  if (retentions_) retentions_->erase(node);
-  tree_.erase(node);
-  salts_.release(region);
-}
-
-void Cache::fit_tables(NodeId node) {
-  if (retentions_) retentions_->fit(node);
-  if (node.value() < guards_.size()) return;
-  guards_.resize(node.value() + 1);
-  if (options_.hash_blocks) hashes_.resize(node.value() + 1);
-  if (keeps_identities()) identities_.resize(node.value() + 1);
 }
 
 }  // namespace pagoda::kv

@@ -1,4 +1,4 @@
-// The cache as people look at it: which parts of the pool are in use, and what is in the tree.
+// Draws the cache for people: which parts of the pool are in use, and what is in the tree.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -7,12 +7,13 @@
 #include <unordered_map>
 
 #include "kv/cache.h"
+#include "kv/cache_snapshot.h"
 
 namespace pagoda::kv {
 namespace {
 
-// Which value most of a series has, in one pass (Boyer and Moore): right where one has more than
-// half.
+// Finds the value that most of a series has, in one pass (Boyer and Moore). The result is right
+// where one value has more than half.
 struct Majority {
   std::uint32_t value = BlockCell::kNoRegion;
   std::uint32_t lead = 0;
@@ -37,7 +38,7 @@ void count(BlockCell& cell, BlockState state) {
   }
 }
 
-// A part of the tree: nodes with all that are above them. Numbers are places in `nodes`.
+// A part of the tree: some nodes and all nodes above them. Numbers are indices into `nodes`.
 struct Grove {
   static constexpr std::size_t kNone = SIZE_MAX;
   struct Seen {
@@ -51,8 +52,8 @@ struct Grove {
   std::vector<std::size_t> order;  // siblings stand together
 };
 
-// From every block that is looked at upwards, until something is met that was seen before: a tree
-// knows parents at once, and children only by a search.
+// Walks from every block that is looked at upwards until it meets a node that was seen before: a
+// tree knows parents at once, and children only by a search.
 class GroveWalk {
  public:
   GroveWalk(const PrefixTree& tree, std::size_t nodes_max) : tree_(tree), nodes_max_(nodes_max) {

@@ -1,5 +1,5 @@
 // What a sequence has computed becomes findable: whole blocks are sealed, the rest is a partial
-// block.
+// block (README: P1 to P7).
 #include <algorithm>
 
 #include "base/assert.h"
@@ -23,20 +23,15 @@ void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens,
   release_behind_windows(sequence);
 }
 
+// The region of the sequence's next block, `block`.
 SaltId Cache::region_of(const Sequence& sequence, std::uint64_t block) const {
-  const bool is_public = (block + 1) * options_.block_tokens <= sequence.public_tokens_;
-  const bool below_private =
-      !sequence.nodes_.empty() && tree_.region(sequence.nodes_.back()) != kPublic;
-  return is_public && !below_private ? kPublic : sequence.salt_;
+  return sequence.scope_.region(tree_.region(sequence.last_node()),
+                                (block + 1) * options_.block_tokens);
 }
 
-NodeId Cache::last_node(const Sequence& sequence) const {
-  return sequence.nodes_.empty() ? sequence.root_ : sequence.nodes_.back();
-}
-
-// The node that the sequence's unfinished block is known by, if it is.
+// The node of the block that the sequence fills, if it was published.
 std::optional<NodeId> Cache::partial_block(const Sequence& sequence) const {
-  if (!sequence.holds(0, sequence.nodes_.size())) return std::nullopt;  // it is being brought
+  if (!sequence.holds(0, sequence.nodes_.size())) return std::nullopt;  // it is being loaded
   const BlockId block = sequence.tables_.front()[sequence.nodes_.size()];
   return pool_.state(block) == BlockState::kFilling ? pool_.owner(block) : std::nullopt;
 }
@@ -44,7 +39,7 @@ std::optional<NodeId> Cache::partial_block(const Sequence& sequence) const {
 void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
   if (!options_.share) return seal_alone(sequence);
   const std::uint64_t block = sequence.nodes_.size();
-  const NodeId parent = last_node(sequence);
+  const NodeId parent = sequence.last_node();
   const SaltId region = region_of(sequence, block);
   std::optional<NodeId> node = partial_block(sequence);
   if (node) {
@@ -52,15 +47,15 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
     for (std::uint32_t group = 0; group < groups(); ++group) {
       pool_.seal(sequence.tables_[group][block]);
     }
-    note_whole(sequence, *node);
+    node_sealed(sequence, *node);
   } else if (const auto prompt_end = clear_way(parent, region, sequence.tail_)) {
     node = add_node(parent, region, sequence.tail_, *prompt_end);
     for (std::uint32_t group = 0; group < groups(); ++group) {
       if (!sequence.holds(group, block)) continue;
-      adopt(*node, group, sequence.tables_[group][block], sequence.request_);
+      attach_page(*node, group, sequence.tables_[group][block], sequence.request_);
       pool_.seal(sequence.tables_[group][block]);
     }
-    note_whole(sequence, *node);
+    node_sealed(sequence, *node);
   } else {
     SearchWork work;
     node = tree_.best_child(parent, region, sequence.tail_, work)->node;
@@ -72,7 +67,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
 // The node is the sequence's next whole block.
 void Cache::stand_on(Sequence& sequence, NodeId node) {
   note_prompt_end(sequence, node, sequence.nodes_.size());
-  const NodeId parent = last_node(sequence);
+  const NodeId parent = sequence.last_node();
   tree_.pin(node);
   tree_.unpin(parent);  // its child keeps it
   sequence.nodes_.push_back(node);
@@ -88,7 +83,7 @@ bool Cache::commit_existing(Sequence& sequence, std::span<const TokenId> tokens)
   const std::uint64_t block = sequence.nodes_.size();
   SearchWork work;
   const auto found =
-      tree_.best_child(last_node(sequence), region_of(sequence, block), tokens, work);
+      tree_.best_child(sequence.last_node(), region_of(sequence, block), tokens, work);
   if (!found || found->tokens_shared < tokens.size()) return false;
   for (std::uint32_t group = 0; group < groups(); ++group) {
     if (sequence.holds(group, block) && !tree_.page(found->node, group)) return false;
@@ -98,7 +93,7 @@ bool Cache::commit_existing(Sequence& sequence, std::span<const TokenId> tokens)
     BlockId& mine = sequence.tables_[group][block];
     const BlockId existing = tree_.page(found->node, group).value();
     hold(existing);
-    note_use(existing, sequence.request_);
+    evictor_.candidates().page_used(existing, sequence.request_);
     release(mine);
     mine = existing;
   }
@@ -108,19 +103,23 @@ bool Cache::commit_existing(Sequence& sequence, std::span<const TokenId> tokens)
   return true;
 }
 
-void Cache::note_whole(const Sequence& sequence, NodeId node) {
-  set_hash(sequence, node);
-  identify(node);
-  emit_page_events(CacheEventKind::kStored, node);
+// The node got its last tokens from the sequence: tells the parts that know whole blocks.
+void Cache::node_sealed(const Sequence& sequence, NodeId node) {
+  hashes_.node_sealed(node, sequence.nodes_.size(), sequence.scope_, sequence.hashes_);
+  identities_.node_sealed(node);
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    if (tree_.page(node, group)) evictor_.candidates().page_sealed(node, group);
+  }
+  events_.node_stored(node);
 }
 
-// Without sharing no node stands for the block: it is free when its last holder lets go, and the
-// sequence stands on its root.
+// Without sharing no node stands for the block: it is free when its last holder releases it, and
+// the sequence stands on its root.
 void Cache::seal_alone(Sequence& sequence) {
   for (std::uint32_t group = 0; group < groups(); ++group) {
     pool_.seal(sequence.tables_[group][sequence.nodes_.size()]);
   }
-  sequence.nodes_.push_back(sequence.root_);
+  sequence.nodes_.push_back(sequence.scope_.root);
   sequence.tail_.clear();
 }
 
@@ -133,14 +132,14 @@ void Cache::deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
     BlockId& mine = sequence.tables_[group][block];
     const std::optional<BlockId> existing = tree_.page(node, group);
     if (!existing) {
-      adopt(node, group, mine, sequence.request_);
+      attach_page(node, group, mine, sequence.request_);
       pool_.seal(mine);
-      note_sealed(node, group);
-      emit_event(CacheEventKind::kStored, node, group);
+      evictor_.candidates().page_sealed(node, group);
+      events_.page_stored(node, group);
       continue;
     }
     hold(*existing);
-    note_use(*existing, sequence.request_);
+    evictor_.candidates().page_used(*existing, sequence.request_);
     if (options_.on_deduplicate) options_.on_deduplicate(mine, *existing);
     if (duplicates != nullptr) {
       duplicates->push_back(mine);
@@ -152,53 +151,28 @@ void Cache::deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
   }
 }
 
-void Cache::adopt(NodeId node, std::uint32_t group, BlockId block, const RequestStats& request) {
+void Cache::attach_page(NodeId node, std::uint32_t group, BlockId block,
+                        const RequestStats& request) {
   tree_.set_page(node, group, block);
   pool_.set_owner(block, node);
-  if (ordered_) ordered_->order().entered(block, use_of(node, request));
-  salts_.charge(tree_.region(node));
-  note_charge(tree_.region(node));
-  update_guard(node);
+  evictor_.page_attached(node, block, request);
 }
 
-// A freshly whole block is hashed: as the caller computed it, or here when the chain above it is
-// not the one the caller had in mind.
-void Cache::set_hash(const Sequence& sequence, NodeId node) {
-  if (!options_.hash_blocks) return;
-  const NodeId parent = tree_.parent(node);
-  const bool salt_enters = tree_.region(node) != tree_.region(parent);
-  const std::uint64_t block = sequence.nodes_.size();
-  const std::uint64_t salt_block = sequence.public_tokens_ / options_.block_tokens;
-  const bool as_computed = block < sequence.hashes_.size() &&
-                           (block == 0 || hashes_[parent.value()] == sequence.hashes_[block - 1]) &&
-                           (sequence.salt_ == kPublic || salt_enters == (block == salt_block));
-  if (as_computed) {
-    hashes_[node.value()] = sequence.hashes_[block];
-    return;
-  }
-  const auto adapter = adapters_.find(sequence.root_);
-  const ExtraKeys extra = {
-      .adapter = adapter == adapters_.end() ? std::string_view() : adapter->second,
-      .salt = salt_enters ? salts_.text(sequence.salt_) : std::string_view()};
-  const auto hash = hasher_.hash(hashes_[parent.value()], tree_.tokens(node), extra);
-  ASSERT(hash.ok(), "block size, adapter and salt are within the hasher's limits");
-  hashes_[node.value()] = hash.value();
+NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
+                       std::uint32_t prompt_end) {
+  const NodeId node = tree_.insert(parent, region, tokens);
+  salts_.hold(region);
+  fit_parts(node);
+  tree_.set_prompt_end(node, prompt_end);
+  return node;
 }
 
-Status hash_prompt(BlockHasher& hasher, std::string_view adapter, std::string_view salt,
-                   std::uint64_t public_tokens, std::span<const TokenId> prompt,
-                   std::uint32_t block_tokens, std::vector<BlockHash>& hashes) {
-  hashes.clear();
-  const std::uint64_t public_blocks = salt.empty() ? 0 : public_tokens / block_tokens;
-  const std::uint64_t split = std::min<std::uint64_t>(public_blocks * block_tokens, prompt.size());
-  RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
-  RETURN_IF_ERROR(hash_chain(hasher, root_hash(), prompt.first(split), block_tokens,
-                             {.adapter = adapter, .salt = {}}, hashes));
-  const BlockHash seed = hashes.empty() ? root_hash() : hashes.back();
-  Status rest = hash_chain(hasher, seed, prompt.subspan(split), block_tokens,
-                           {.adapter = adapter, .salt = salt}, hashes);
-  if (!rest.ok()) hashes.clear();
-  return rest;
+// The node is new: the parts that keep something of each node make room for it.
+void Cache::fit_parts(NodeId node) {
+  retention_.node_added(node);
+  evictor_.node_added(node);
+  hashes_.node_added(node);
+  identities_.node_added(node);
 }
 
 void Cache::publish_tail(Sequence& sequence) {
@@ -212,20 +186,25 @@ void Cache::publish_tail(Sequence& sequence) {
     note_prompt_end(sequence, *leaf, block);
     return;
   }
-  const NodeId parent = last_node(sequence);
+  const NodeId parent = sequence.last_node();
   const SaltId region = region_of(sequence, block);
   const auto prompt_end = clear_way(parent, region, sequence.tail_);
   if (!prompt_end) return;
   const NodeId leaf = add_node(parent, region, sequence.tail_, *prompt_end);
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    adopt(leaf, group, sequence.tables_[group][block], sequence.request_);
+    attach_page(leaf, group, sequence.tables_[group][block], sequence.request_);
   }
   note_prompt_end(sequence, leaf, block);
 }
 
-// May a child with these tokens be inserted? Nothing when one begins with them. A partial block
-// that they begin with makes way: they serve whoever it would have served, also the one whose
-// prompt ended in it, which is where the inserted one's does (0: no prompt ended there).
+// The sequence's block is the node's: notes where the prompt ends in it, if it does.
+void Cache::note_prompt_end(const Sequence& sequence, NodeId node, std::uint64_t block) {
+  if (const auto end = sequence.prompt_end_in(block)) tree_.set_prompt_end(node, *end);
+}
+
+// May a child with these tokens be inserted? Nothing when a child begins with them. A partial block
+// that they begin with makes way: they serve whoever it would have served, also the request whose
+// prompt ended in it, so that the inserted child gets its prompt's end (0: no prompt ended there).
 std::optional<std::uint32_t> Cache::clear_way(NodeId parent, SaltId region,
                                               std::span<const TokenId> tokens) {
   SearchWork work;
@@ -234,7 +213,7 @@ std::optional<std::uint32_t> Cache::clear_way(NodeId parent, SaltId region,
   if (found->tokens_shared == tokens.size()) return std::nullopt;
   if (found->tokens_shared < tree_.tokens(found->node).size()) return 0;
   const std::uint32_t prompt_end = tree_.prompt_end(found->node);
-  take_pages(found->node);
+  evictor_.remove(found->node);
   return prompt_end;
 }
 

@@ -1,17 +1,20 @@
-// Where a request looks and what it leaves: a namespace, and a tenant's region in it. A lease on
-// the region's salt: move-only, and must not outlive the cache that gave it.
+// Where a request looks and what it leaves: a namespace, and a tenant's region in it. A scope is a
+// lease on the region's salt: move-only, and must not outlive the cache that gave it.
 #pragma once
 
 #include <cstdint>
 
 #include "kv/ids.h"
+#include "kv/lookup_scope.h"
+#include "kv/salt_table.h"
 
 namespace pagoda::kv {
 
-class Cache;
-
 class CacheScope {
  public:
+  // Takes over one reference of the salt.
+  CacheScope(SaltTable& salts, NodeId root, SaltId salt, OwnerId owner)
+      : salts_(&salts), root_(root), salt_(salt), owner_(owner) {}
   CacheScope(CacheScope&& other) noexcept;
   CacheScope& operator=(CacheScope&& other) noexcept;
   ~CacheScope();
@@ -19,6 +22,7 @@ class CacheScope {
   NodeId root() const { return root_; }
   SaltId salt() const { return salt_; }
   OwnerId owner() const { return owner_; }
+  LookupScope lookup() const { return {root_, salt_, public_tokens}; }
 
   // Would a block of the same tokens be the same block for both?
   bool same_region(const CacheScope& other) const {
@@ -27,18 +31,14 @@ class CacheScope {
 
   // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
   std::uint64_t public_tokens = 0;
-  // Of the request, for policies that look at it: smaller is more urgent.
+  // The request's priority, for policies that look at it: smaller is more urgent.
   std::int32_t priority = 0;
-  // Does the request look for its prompt? One that resumes looked before, and one that computes it
-  // whole looks for nothing: the live curve does not count them.
+  // Does the request look for its prompt? A request that resumes looked before, and one that
+  // computes its whole prompt looks for nothing: the live curve does not count them.
   bool counts_lookup = true;
 
  private:
-  friend class Cache;
-  CacheScope(Cache& cache, NodeId root, SaltId salt, OwnerId owner)
-      : cache_(&cache), root_(root), salt_(salt), owner_(owner) {}
-
-  Cache* cache_;  // nullptr: moved from
+  SaltTable* salts_;  // nullptr: moved from
   NodeId root_;
   SaltId salt_;
   OwnerId owner_;

@@ -1,4 +1,5 @@
-// What the cache looks like at one moment, as plain values: for tools, pages and tests.
+// Plain values that show the cache at one moment, for tools, pages and tests, and the functions
+// that draw them.
 #pragma once
 
 #include <array>
@@ -39,7 +40,7 @@ struct CacheSnapshot {
   std::vector<NodeSnapshot> tree;
 };
 
-// Blocks that stand beside each other in the pool, as far as they were looked at.
+// Counts neighbouring blocks of the pool, as far as they were looked at.
 struct BlockCell {
   static constexpr std::uint32_t kNoRegion = UINT32_MAX;
 
@@ -55,7 +56,7 @@ struct RegionStats {
   std::uint64_t blocks = 0;
 };
 
-// A stretch of the tree without a fork: a beginning that all below it share.
+// A branch is a stretch of the tree without a fork: a prefix that all blocks below it share.
 struct BranchStats {
   std::uint32_t level = 0;            // branches above it
   std::vector<std::uint32_t> tokens;  // its first; none of a private one
@@ -73,7 +74,8 @@ struct MapLimits {
   std::uint32_t tokens_max = 64;  // of a branch
 };
 
-// Where things are, for people. Its cost is bounded, whatever the size of the cache.
+// The block map shows people where blocks are. Drawing it has a bounded cost, whatever the size of
+// the cache.
 struct CacheMap {
   std::uint32_t blocks_per_cell = 1;
   std::vector<BlockCell> cells;
@@ -84,7 +86,14 @@ struct CacheMap {
 };
 
 class Cache;
-// On the cache's thread.
+
+// These read the cache and run on its thread.
+
+// The pool's counts and the first `nodes_max` nodes of the tree. Linear.
+CacheSnapshot take_snapshot(const Cache& cache, std::size_t nodes_max);
 CacheMap build_map(const Cache& cache, const MapLimits& limits);
+// Whole blocks that have pages, most recently used first: a server that stops keeps the first ones.
+// Linear.
+std::vector<NodeId> list_whole_blocks(const Cache& cache);
 
 }  // namespace pagoda::kv

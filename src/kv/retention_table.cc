@@ -8,7 +8,12 @@
 namespace pagoda::kv {
 
 RetentionTable::RetentionTable(const Options& options, SaltTable& salts)
-    : options_(options), salts_(salts), grants_(kGrantsMax), by_end_(kGrantsMax) {
+    : options_(options),
+      salts_(salts),
+      grants_(enabled() ? kGrantsMax : 0),
+      by_end_(enabled() ? kGrantsMax : 0) {
+  if (!enabled()) return;
+  nodes_.reserve(options.nodes);
   unused_.reserve(kGrantsMax);
   for (std::uint32_t i = kGrantsMax; i-- > 0;) unused_.push_back(i);
 }
@@ -23,8 +28,9 @@ Result<std::uint64_t> RetentionTable::count_taken(SaltId salt, const RetainTerms
     if (!takes(terms, node)) continue;
     ++taken;
     const std::uint32_t before = nodes_[node.value()].grant;
-    new_to_all += before == kNone ? 1 : 0;
-    new_to_account += before == kNone || grants_[before].account != account ? 1 : 0;
+    const bool is_new = !is_grant(before);
+    new_to_all += is_new ? 1 : 0;
+    new_to_account += is_new || grants_[before].account != account ? 1 : 0;
   }
   const auto refuse = [&](const char* whose, std::uint64_t more, std::uint64_t now,
                           std::uint64_t most) {
@@ -46,10 +52,10 @@ Result<std::uint64_t> RetentionTable::count_taken(SaltId salt, const RetainTerms
   return taken;
 }
 
-// As long at least, and as high.
+// A grant takes a node over that would end no later and has no more priority.
 bool RetentionTable::takes(const RetainTerms& terms, NodeId node) const {
   const std::uint32_t before = nodes_[node.value()].grant;
-  if (before == kNone) return true;
+  if (!is_grant(before)) return true;
   const Grant& grant = grants_[before];
   return terms.until_ns >= grant.until_ns && terms.priority >= grant.priority;
 }
@@ -91,8 +97,8 @@ void RetentionTable::insert(std::uint32_t grant, NodeId node) {
 }
 
 void RetentionTable::erase(NodeId node) {
+  if (!contains(node)) return;
   const Link link = nodes_[node.value()];
-  if (link.grant == kNone) return;
   Grant& from = grants_[link.grant];
   (link.previous == kNone ? from.first : nodes_[link.previous].next) = link.next;
   if (link.next != kNone) nodes_[link.next].previous = link.previous;
@@ -104,6 +110,11 @@ void RetentionTable::erase(NodeId node) {
   close_if_empty(link.grant);
 }
 
+void RetentionTable::expire(NodeId node) {
+  erase(node);
+  nodes_[node.value()].grant = kExpired;
+}
+
 std::optional<NodeId> RetentionTable::due(std::int64_t now_ns) const {
   if (first_to_end_ == LinkedHeaps::kNone) return std::nullopt;
   const Grant& grant = grants_[first_to_end_];
@@ -111,7 +122,7 @@ std::optional<NodeId> RetentionTable::due(std::int64_t now_ns) const {
   return NodeId(grant.first);
 }
 
-std::vector<GrantStats> RetentionTable::stats() const {
+std::vector<GrantStats> RetentionTable::grants() const {
   std::vector<GrantStats> grants;
   for (const Grant& grant : grants_) {
     if (!grant.is_open) continue;
@@ -148,7 +159,7 @@ void RetentionTable::check() const {
   }
   ASSERT(by_end_.check(first_to_end_) == open, "R1: what ends is a grant");
   const auto marked = std::count_if(nodes_.begin(), nodes_.end(),
-                                    [](const Link& link) { return link.grant != kNone; });
+                                    [](const Link& link) { return is_grant(link.grant); });
   ASSERT(nodes_listed == static_cast<std::uint64_t>(marked), "R1: every node is in its list");
   ASSERT(accounts == accounts_, "R2: accounts are charged for what they keep");
   ASSERT(blocks_in_all_ == nodes_listed * options_.node_blocks &&

@@ -1,9 +1,9 @@
-// Which nodes are retained: by whom, until when and with which priority.
+// Which nodes are retained: by whom, until when and with which priority (README: E8).
 //
 // A **grant** is what one request was given: a list of nodes, linked through their records. A node
-// is in at most one grant; a later one that lasts at least as long with at least the priority takes
-// it over, and it is that one's account which is charged. When a grant's time is over its nodes
-// are let go a few at a time. Each account (ids.h) has a budget, and all together have half the
+// is in at most one grant; a later grant that lasts at least as long with at least the priority
+// takes the node over, and its account is charged. When a grant's time is over, its nodes are
+// released a few at a time. Each account (ids.h) has a budget, and all together have half the
 // pool, so that retaining never leaves others without a cache.
 //
 // Bounded: kGrantsMax grants, 12 bytes a node.
@@ -27,26 +27,37 @@ class RetentionTable {
   static constexpr std::uint32_t kGrantsMax = 1024;
 
   struct Options {
-    std::uint64_t blocks_account_max = 0;
-    std::uint64_t blocks_max = 0;   // of all accounts
-    std::uint32_t node_blocks = 1;  // what a node is charged for
+    std::uint64_t blocks_account_max = 0;  // 0: nothing is retained
+    std::uint64_t blocks_max = 0;          // of all accounts
+    std::uint32_t node_blocks = 1;         // that a node is charged for
+    std::size_t nodes = 0;                 // memory for so many is taken at once
   };
 
   // The salts must outlive the table; a grant holds the one it was made for.
   RetentionTable(const Options& options, SaltTable& salts);
 
-  void reserve(std::size_t nodes) { nodes_.reserve(nodes); }
-  void fit(NodeId node) {
+  // Nothing can be retained when the budget is 0.
+  bool enabled() const { return options_.blocks_account_max > 0; }
+
+  // Makes room for a root or a block, which is not retained yet.
+  void node_added(NodeId node) {
+    if (!enabled()) return;
     if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
+    nodes_[node.value()] = {};
   }
 
-  bool contains(NodeId node) const { return nodes_[node.value()].grant != kNone; }
+  bool contains(NodeId node) const { return enabled() && is_grant(nodes_[node.value()].grant); }
+  // Was the node retained until the time of its grant was over?
+  bool has_expired(NodeId node) const {
+    return enabled() && nodes_[node.value()].grant == kExpired;
+  }
+  // The priority of a node that is retained.
   std::uint32_t priority(NodeId node) const { return grants_[nodes_[node.value()].grant].priority; }
 
-  // How many of the nodes a grant would take. An error says which limit that would pass.
+  // Counts the nodes that a grant would take. An error names the limit that the grant would pass.
   Result<std::uint64_t> count_taken(SaltId salt, const RetainTerms& terms,
                                     std::span<const NodeId> nodes) const;
-  // Takes them; count_taken() has said that it may. taken(node) is called for each.
+  // Grants the nodes that count_taken() counted and allowed, and calls taken(node) for each.
   template <class Taken>
   void grant(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes, Taken&& taken) {
     const std::uint32_t grant = open_grant(salt, terms);
@@ -58,24 +69,30 @@ class RetentionTable {
     }
     close_if_empty(grant);
   }
-  // The node is retained no more.
+  // The node is retained no more; nothing happens where it is not.
   void erase(NodeId node);
-  // A node whose grant's time is over.
+  // The same for a node that is due: has_expired() says so from now on.
+  void expire(NodeId node);
+  // Returns a node whose grant's time is over, if there is one.
   std::optional<NodeId> due(std::int64_t now_ns) const;
 
   std::uint64_t blocks(AccountId account) const {
     return account.value() < accounts_.size() ? accounts_[account.value()] : 0;
   }
-  std::uint64_t blocks_in_all() const { return blocks_in_all_; }
-  // Changes with every node that is retained or let go.
+  // Blocks of all accounts.
+  std::uint64_t blocks() const { return blocks_in_all_; }
+  // Changes with every node that is retained or released.
   std::uint64_t version() const { return version_; }
-  std::vector<GrantStats> stats() const;
+  // The grants that run, soonest to end first: at most kGrantsMax.
+  std::vector<GrantStats> grants() const;
 
   // Stops the program when lists, counts and accounts contradict each other. Linear.
   void check() const;
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kExpired = UINT32_MAX - 1;  // in place of a grant
+  static bool is_grant(std::uint32_t grant) { return grant < kGrantsMax; }
 
   struct Grant {
     SaltId salt;  // of the request that asked

@@ -72,6 +72,11 @@ std::uint64_t SaltTable::blocks_retired(OwnerId owner) const {
   return blocks;
 }
 
+std::uint32_t SaltTable::tenant_key(SaltId salt, OwnerId owner) const {
+  if (owner == kNoOwner) return static_cast<std::uint32_t>(key(salt));
+  return static_cast<std::uint32_t>(mix_identity(hash_seed_, owner.value()));
+}
+
 void SaltTable::charge(SaltId salt) {
   Entry& entry = entries_[salt.value()];
   ++entry.blocks_charged;
@@ -84,7 +89,7 @@ void SaltTable::discharge(SaltId salt) {
   --accounts_[entry.account.value()].blocks_charged;
 }
 
-// Of one salt more.
+// Opens an account, or counts one salt more in the one that the owner has.
 AccountId SaltTable::open_account(OwnerId owner) {
   const auto known = owner == kNoOwner ? account_of_.end() : account_of_.find(owner);
   if (known != account_of_.end()) {
@@ -110,6 +115,19 @@ void SaltTable::close_account(AccountId account) {
   if (record.owner != kNoOwner) account_of_.erase(record.owner);
   record = Account{};
   accounts_unused_.push_back(account);
+}
+
+void SaltTable::check(std::span<const std::uint64_t> charged) const {
+  std::vector<std::uint64_t> accounts(accounts_.size(), 0);
+  for (std::uint32_t salt = 0; salt < entries_.size(); ++salt) {
+    accounts[entries_[salt].account.value()] += charged[salt];
+    ASSERT(charged[salt] == entries_[salt].blocks_charged,
+           "C4: every region is charged for the blocks of its nodes");
+  }
+  for (std::uint32_t account = 0; account < accounts.size(); ++account) {
+    ASSERT(accounts[account] == accounts_[account].blocks_charged,
+           "C4: every account is charged for the blocks of its regions");
+  }
 }
 
 void SaltTable::give_to(OwnerId owner, SaltId salt) {

@@ -1,4 +1,4 @@
-// The salts that someone still needs, and the accounts that their regions are counted by.
+// Keeps the salts that someone still refers to, and the accounts that count their regions' blocks.
 //
 // A salt is known while a scope, a sequence or a node refers to it; after the last of them it is
 // forgotten and its number used again, so that the table is as large as the cache is, however many
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,22 +23,25 @@ class SaltTable {
  public:
   explicit SaltTable(std::uint64_t hash_seed = 0) : hash_seed_(hash_seed) {}
 
-  // The region of a salt, with one reference more. Empty: the public region, which is nobody's. A
-  // salt belongs to the first owner that it is acquired for.
+  // Returns the region of a salt and takes a reference to it. The empty text is the public region,
+  // which nobody owns. A salt belongs to the first owner that acquires it.
   SaltId acquire(std::string_view text, OwnerId owner = kNoOwner);
   void hold(SaltId salt);
   void release(SaltId salt);
-  // All salts of the owner that are known now. Who refers to one keeps it.
+  // Retires all salts of the owner that are known now (README: I6). Whoever refers to one keeps it.
   void retire(OwnerId owner);
   bool is_retired(SaltId salt) const { return entries_[salt.value()].is_retired; }
-  // That nodes of the owner's retired regions have.
+  // Counts the blocks that nodes of the owner's retired regions have.
   std::uint64_t blocks_retired(OwnerId owner) const;
 
   OwnerId owner(SaltId salt) const { return entries_[salt.value()].owner; }
   std::string_view text(SaltId salt) const { return entries_[salt.value()].text; }
-  // The same for a text whatever its number: a hash under a key that clients do not know. 0:
-  // public.
+  // A hash of the salt's text under a key that clients do not know: equal for equal texts, whatever
+  // the salt's number. The public region has 0.
   std::uint64_t key(SaltId salt) const { return entries_[salt.value()].key; }
+  // Stands for whom room is made in eviction records: the owner, or the salt where nobody owns it.
+  // A hash, equal for equal texts as key() is.
+  std::uint32_t tenant_key(SaltId salt, OwnerId owner) const;
   // Calls visit(SaltId) for salts of the owner, newest first, while it returns true.
   template <class Visit>
   void for_each_of(OwnerId owner, Visit&& visit) const {
@@ -60,16 +64,20 @@ class SaltTable {
     return accounts_[account.value()].blocks_charged;
   }
 
-  // Of the account of an owner, who may have none by now.
+  // Blocks of the owner's account; 0 when the owner has no account by now.
   std::uint64_t blocks_charged(OwnerId owner) const {
     const auto known = account_of_.find(owner);
     return known == account_of_.end() ? 0 : blocks_charged(known->second);
   }
 
   std::size_t salts() const { return ids_.size() + retired_.size(); }
-  // Numbers ever in use at once, the public region's included.
+  // Salts have numbers below this one, the public region's included.
   std::size_t numbers() const { return entries_.size(); }
   std::size_t account_numbers() const { return accounts_.size(); }
+
+  // Stops the program when a region is not charged for the blocks of its nodes, `charged[salt]`, or
+  // an account for those of its regions (README: C4).
+  void check(std::span<const std::uint64_t> charged) const;
 
  private:
   struct Entry {

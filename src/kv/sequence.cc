@@ -1,16 +1,16 @@
 #include "kv/sequence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kv/cache.h"
 
 namespace pagoda::kv {
 
-Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t groups,
+Sequence::Sequence(Cache& cache, const LookupScope& scope, std::uint32_t groups,
                    std::uint32_t block_tokens)
     : cache_(&cache),
-      root_(root),
-      salt_(salt),
+      scope_(scope),
       block_tokens_(block_tokens),
       tables_(groups),
       first_held_(groups, 0) {
@@ -19,10 +19,8 @@ Sequence::Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t groups,
 
 Sequence::Sequence(Sequence&& other) noexcept
     : cache_(std::exchange(other.cache_, nullptr)),
-      root_(other.root_),
-      salt_(other.salt_),
-      account_(other.account_),
-      public_tokens_(other.public_tokens_),
+      scope_(other.scope_),
+      tenant_(other.tenant_),
       prompt_tokens_(other.prompt_tokens_),
       block_tokens_(other.block_tokens_),
       request_(other.request_),
@@ -36,10 +34,8 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   if (this == &other) return *this;
   if (cache_ != nullptr) cache_->close(*this);
   cache_ = std::exchange(other.cache_, nullptr);
-  root_ = other.root_;
-  salt_ = other.salt_;
-  account_ = other.account_;
-  public_tokens_ = other.public_tokens_;
+  scope_ = other.scope_;
+  tenant_ = other.tenant_;
   prompt_tokens_ = other.prompt_tokens_;
   block_tokens_ = other.block_tokens_;
   request_ = other.request_;
@@ -51,14 +47,24 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   return *this;
 }
 
+Sequence::~Sequence() {
+  if (cache_ != nullptr) cache_->close(*this);
+}
+
+std::uint64_t Sequence::blocks_held_alone(const BlockPool& pool) const {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t group = 0; group < tables_.size(); ++group) {
+    const auto held = table(group).subspan(first_held_[group]);
+    blocks += static_cast<std::uint64_t>(std::count_if(
+        held.begin(), held.end(), [&](BlockId block) { return pool.references(block) == 1; }));
+  }
+  return blocks;
+}
+
 void Sequence::expect(std::uint64_t tokens) {
   const std::uint64_t blocks = (tokens + block_tokens_ - 1) / block_tokens_;
   nodes_.reserve(blocks);
   for (std::vector<BlockId>& table : tables_) table.reserve(blocks);
-}
-
-Sequence::~Sequence() {
-  if (cache_ != nullptr) cache_->close(*this);
 }
 
 }  // namespace pagoda::kv

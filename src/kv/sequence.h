@@ -1,9 +1,10 @@
 // What a running request holds of the cache: a lease on the blocks of its past and the blocks it
-// fills. Move-only; its cache's close() ends it, and dropping it does the same. Must not outlive
+// fills. Move-only; its cache's close() ends it, and dropping it does the same. It must not outlive
 // the cache.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,9 +12,11 @@
 #include "kv/evict/request_stats.h"
 #include "kv/hash/block_hash.h"
 #include "kv/ids.h"
+#include "kv/lookup_scope.h"
 
 namespace pagoda::kv {
 
+class BlockPool;
 class Cache;
 
 class Sequence {
@@ -25,6 +28,14 @@ class Sequence {
   // Tokens whose rows are in the held blocks.
   std::uint64_t tokens_computed() const {
     return nodes_.size() * std::uint64_t{block_tokens_} + tail_.size();
+  }
+  // Blocks with such rows, the last one perhaps partial.
+  std::uint64_t blocks_computed() const { return nodes_.size() + (tail_.empty() ? 0 : 1); }
+  // With how many tokens of the block the prompt ends; nothing where it does not, or not yet.
+  std::optional<std::uint32_t> prompt_end_in(std::uint64_t block) const {
+    const std::uint64_t begin = block * block_tokens_;
+    if (prompt_tokens_ <= begin || prompt_tokens_ > tokens_computed()) return std::nullopt;
+    return static_cast<std::uint32_t>(prompt_tokens_ - begin);
   }
   // Tokens that the held blocks have room for.
   std::uint64_t tokens_reserved() const {
@@ -38,13 +49,18 @@ class Sequence {
     }
     return blocks;
   }
+  // Pages that no one else holds: closing the sequence adds at least these to the cache's
+  // blocks_available(). `pool` is the cache's.
+  std::uint64_t blocks_held_alone(const BlockPool& pool) const;
   // Takes the memory of this many tokens in all, so that reserving and committing them allocates
   // nothing here.
   void expect(std::uint64_t tokens);
 
-  // Of the whole blocks, from the first; without sharing they are all the root.
+  // The nodes of the whole blocks, from the first; without sharing they are all the root.
   std::span<const NodeId> nodes() const { return nodes_; }
-  // Has it a page of its own or a share in one there? Not where it left the group's window.
+  // The node that the sequence stands on: of its last whole block, or the root.
+  NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
+  // Does the sequence hold a page there? Not where the block left the group's window.
   bool holds(std::uint32_t group, std::uint64_t block) const {
     return block >= first_held_[group] && block < tables_[group].size();
   }
@@ -53,14 +69,12 @@ class Sequence {
 
  private:
   friend class Cache;
-  Sequence(Cache& cache, NodeId root, SaltId salt, std::uint32_t groups,
+  Sequence(Cache& cache, const LookupScope& scope, std::uint32_t groups,
            std::uint32_t block_tokens);
 
   Cache* cache_;  // nullptr: closed
-  NodeId root_;
-  SaltId salt_;
-  std::uint32_t account_ = 0;        // that room is made for
-  std::uint64_t public_tokens_ = 0;  // the beginning that is shared with everyone
+  LookupScope scope_;
+  std::uint32_t tenant_ = 0;         // that room is made for (SaltTable::tenant_key)
   std::uint64_t prompt_tokens_ = 0;  // that it was opened with
   std::uint32_t block_tokens_;
   RequestStats request_;

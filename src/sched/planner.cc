@@ -126,7 +126,7 @@ bool Planner::find_blocks(const SchedulerView& now, std::size_t needy, std::uint
     plan_.preempt.push_back(now.running[*victim]);
     // While a launch still uses them its blocks come back later.
     const bool at_once = task.last_launch <= now.launches_collected;
-    if (at_once) blocks_left_ += now.cache.blocks_held_alone(*task.sequence);
+    if (at_once) blocks_left_ += task.sequence->blocks_held_alone(now.cache.pool());
     if (*victim == needy || !at_once) return false;
   }
   return true;

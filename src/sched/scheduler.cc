@@ -11,8 +11,8 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::Cache& cache, TenantTa
     : options_(options),
       cache_(cache),
       tenants_(tenants),
-      demand_{.groups = cache.group_specs(),
-              .block_tokens = cache.block_tokens(),
+      demand_{.groups = cache.options().groups,
+              .block_tokens = cache.options().block_tokens,
               .chunk_tokens_max = options.batched_tokens_max * (launches_ahead + 1)},
       planner_(options_, demand_),
       classes_(options.context_classes.size()),
@@ -146,7 +146,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
 
 void Scheduler::skip_ahead(SequenceTask& task) {
   if (task.state != TaskState::kRunning || !quiet(task) || task.compute_whole_prompt) return;
-  const kv::Match match = cache_.match_blocks(*task.scope, task.tokens);
+  const kv::Match match = cache_.match(*task.scope, task.tokens, kv::MatchEnd::kWholeBlock);
   if (match.tokens <= task.tokens_launched) return;
   auto opened = cache_.open(*task.scope, match, task.tokens, task.block_hashes);
   auto* const open = std::get_if<kv::Opened>(&opened);

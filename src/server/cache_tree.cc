@@ -95,7 +95,7 @@ void CacheTreeReader::Shared::take_snapshot(engine::Engine& engine, const kv::Ca
   }
   try {
     const auto job = std::make_shared<SnapshotJob>();
-    job->snapshot = cache.snapshot(kNodesMax);
+    job->snapshot = kv::take_snapshot(cache, kNodesMax);
     job->waiting_now = waiting_now;
     const std::lock_guard lock(mutex);
     if (workers == nullptr) return;

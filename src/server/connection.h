@@ -93,6 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class Outcome>
   static boost::asio::awaitable<std::optional<Outcome>> unless(
       boost::asio::awaitable<bool> leaving, boost::asio::awaitable<Outcome> work);
+  boost::asio::awaitable<bool> client_leaves(const Incoming& incoming);
   boost::asio::awaitable<bool> client_ends();
   boost::asio::awaitable<bool> connection_breaks();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);

@@ -85,13 +85,16 @@ awaitable<std::invoke_result_t<Work>> Connection::on_worker(const Incoming& inco
   co_return std::move(*outcome);
 }
 
-// A completion ends when the client closes its side; other replies are still sent, because the
-// client may only have finished sending.
+// True once nobody wants the reply. A completion is unwanted when the client closes its side; other
+// replies are still sent, because the client may only have finished sending.
+awaitable<bool> Connection::client_leaves(const Incoming& incoming) {
+  return is_completion_path(incoming.request.path) ? client_ends() : connection_breaks();
+}
+
 template <class Work>
 awaitable<std::optional<std::invoke_result_t<Work>>> Connection::on_worker_while_client_stays(
     const Incoming& incoming, Work work) {
-  awaitable<bool> leaving =
-      is_completion_path(incoming.request.path) ? client_ends() : connection_breaks();
+  awaitable<bool> leaving = client_leaves(incoming);
   awaitable<std::invoke_result_t<Work>> working = on_worker(incoming, std::move(work));
   co_return co_await unless(std::move(leaving), std::move(working));
 }
@@ -170,8 +173,10 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
 
 // When the client leaves meanwhile, the completion is destroyed, which cancels its sequences.
 awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
+  awaitable<bool> leaving = client_leaves(incoming);
+  awaitable<Produced> producing = produce(incoming, completion);
   const std::optional<Produced> produced =
-      co_await unless(client_ends(), produce(incoming, completion));
+      co_await unless(std::move(leaving), std::move(producing));
   if (!produced || *produced == Produced::kBroken) co_return false;
   if (*produced == Produced::kStream) co_return true;
   co_return co_await send_whole(incoming, completion);

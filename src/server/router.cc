@@ -124,29 +124,39 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
   return std::make_unique<Completion>(state.model(), std::move(asked));
 }
 
-Routed chat_completions(const HttpRequest& request, const ServerState& state) {
+// Reading functions return when the memory of reading is given back: complete() counts what stays.
+CompletionRequest read_chat(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
-  return complete(
-      read_chat_request(read_body(request, model, memory), model, {memory, request.may_take_long}),
-      request, state);
+  return read_chat_request(read_body(request, model, memory), model,
+                           {memory, request.may_take_long});
+}
+
+CompletionRequest read_text(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  ReadingMemory memory = reading_memory(request, state);
+  return read_text_request(read_body(request, model, memory), model);
+}
+
+CompletionRequest read_chat_or_text(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  ReadingMemory memory = reading_memory(request, state);
+  Json body = read_body(request, model, memory);
+  if (Fields(body).find("messages") == nullptr) return read_text_request(body, model);
+  return read_chat_request(std::move(body), model, {memory, request.may_take_long});
+}
+
+Routed chat_completions(const HttpRequest& request, const ServerState& state) {
+  return complete(read_chat(request, state), request, state);
 }
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
-  const ServedModel& model = state.model();
-  ReadingMemory memory = reading_memory(request, state);
-  return complete(read_text_request(read_body(request, model, memory), model), request, state);
+  return complete(read_text(request, state), request, state);
 }
 
 // Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
-  const ServedModel& model = state.model();
-  ReadingMemory memory = reading_memory(request, state);
-  Json body = read_body(request, model, memory);
-  const bool is_chat = Fields(body).find("messages") != nullptr;
-  CompletionRequest asked =
-      is_chat ? read_chat_request(std::move(body), model, {memory, request.may_take_long})
-              : read_text_request(body, model);
+  CompletionRequest asked = read_chat_or_text(request, state);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
   asked.output.stream = false;

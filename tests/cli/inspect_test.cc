@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
-#include "cli/commands.h"
+#include "cli/captured_command.h"
 #include "gguf/gguf_writer.h"
 
 namespace pagoda::cli {
@@ -164,35 +163,19 @@ TEST_F(InspectTest, ABrokenShapeIsAReasonAndNotAFailure) {
   EXPECT_THAT(found["kv_cache_unknown"].get<std::string>(), HasSubstr("2 values for 3 layers"));
 }
 
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome run_inspect(const std::vector<std::string>& arguments) {
-  CLI::App app;
-  Outcome outcome;
-  add_inspect_command(app, outcome.status);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  reversed.emplace_back("inspect");
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  app.parse(reversed);
-  std::fflush(stdout);
-  outcome.out = ::testing::internal::GetCapturedStdout();
-  outcome.err = ::testing::internal::GetCapturedStderr();
-  return outcome;
+Captured run_inspect(std::vector<std::string> words) {
+  words.insert(words.begin(), "inspect");
+  return run_captured(words);
 }
 
 TEST(InspectCommand, StoriesAreReportedInTextAndInOneJsonValue) {
-  const Outcome text = run_inspect({kStories});
-  EXPECT_EQ(text.status, 0);
+  const Captured text = run_inspect({kStories});
+  EXPECT_EQ(text.exit_status, 0);
   EXPECT_THAT(text.out, AllOf(HasSubstr("architecture: llama"), HasSubstr("260,032"),
                               HasSubstr("640 bytes (640 B)"), HasSubstr("320.00 KiB")));
   EXPECT_THAT(text.err, IsEmpty());
-  const Outcome json = run_inspect({kStories, "--json"});
-  EXPECT_EQ(json.status, 0);
+  const Captured json = run_inspect({kStories, "--json"});
+  EXPECT_EQ(json.exit_status, 0);
   const nlohmann::json found = nlohmann::json::parse(json.out);
   EXPECT_EQ(found["tensors"]["parameters"], 260032);
   EXPECT_EQ(found["kv_cache"]["bytes_per_token"], 5 * 4 * (8 + 8) * 2);
@@ -200,8 +183,8 @@ TEST(InspectCommand, StoriesAreReportedInTextAndInOneJsonValue) {
 }
 
 TEST(InspectCommand, AFileThatCannotBeReadIsAnErrorOnStderrAndStatus1) {
-  const Outcome outcome = run_inspect({"/nowhere/x.gguf", "--json"});
-  EXPECT_EQ(outcome.status, 1);
+  const Captured outcome = run_inspect({"/nowhere/x.gguf", "--json"});
+  EXPECT_EQ(outcome.exit_status, 1);
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, StartsWith("error: /nowhere/x.gguf: cannot open"));
 }

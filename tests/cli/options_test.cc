@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/bench_command.h"
+#include "bench/bench_command.h"
 
 namespace pagoda::cli {
 namespace {
@@ -12,14 +12,14 @@ using testing::HasSubstr;
 
 TEST(Options, EveryFlagHasAnEnvironmentVariable) {
   EXPECT_EQ(environment_name("--kv-disk"), "PAGODA_KV_DISK");
-  CLI::App app;
+  const CommandLine line("", "pagoda");
   int value = 0;
-  app.add_option("-x,--some-number", value);
-  add_environment_variables(app);
+  line.root().add_subcommand("count", "").add_option("-x,--some-number", value, "");
+  line.add_environment_variables({"count"});
   setenv("PAGODA_SOME_NUMBER", "7", 1);
-  app.parse("");
+  EXPECT_EQ(line.parse({"count"}).error, "");
   EXPECT_EQ(value, 7);
-  app.parse("--some-number 8");
+  EXPECT_EQ(line.parse({"count", "--some-number", "8"}).error, "");
   EXPECT_EQ(value, 8) << "the command line wins";
   unsetenv("PAGODA_SOME_NUMBER");
 }
@@ -58,9 +58,9 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
 TEST(Options, AKernelSetIsForcedForEveryCommand) {
   setenv("PAGODA_KERNELS", "ref", 1);
   const Captured listed = run_captured({"inspect", "--kernels"});
-  const Captured counted = run_captured({"inspect", story_model()});
-  const Captured measured =
-      run_captured({"bench", "cache", story_model(), "--prompt-tokens", "4", "--new-tokens", "2"});
+  const Captured counted = run_captured({"inspect", bench::story_model()});
+  const Captured measured = run_captured(
+      {"bench", "cache", bench::story_model(), "--prompt-tokens", "4", "--new-tokens", "2"});
   unsetenv("PAGODA_KERNELS");
   EXPECT_EQ(listed.exit_status, 0) << listed.err;
   EXPECT_EQ(counted.exit_status, 0) << counted.err;

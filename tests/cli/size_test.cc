@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/kv_size.h"
 #include "cli/captured_command.h"
-#include "cli/kv_size.h"
 #include "gguf/gguf_writer.h"
 
 namespace pagoda::cli {
@@ -105,13 +105,15 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
   const auto vectors = [](const char* dtype, std::int64_t dim) {
-    const KvLayers group = {.layers = 1, .kv_heads = 1, .key_dim = dim, .value_dim = 0};
-    return kv_size({.groups = {group}, .format = *find_kv_format(dtype)}).value().per_token;
+    const app::KvLayers group = {.layers = 1, .kv_heads = 1, .key_dim = dim, .value_dim = 0};
+    return app::kv_size({.groups = {group}, .format = *app::find_kv_format(dtype)})
+        .value()
+        .per_token;
   };
-  EXPECT_EQ(vectors("int8", 80), (KvBytes{80, 80 + 3 * 2}));
-  EXPECT_EQ(vectors("int4", 80), (KvBytes{40, 40 + 3 * 4}));
-  EXPECT_EQ(vectors("fp4", 3), (KvBytes{2, 2 + 1}));
-  EXPECT_EQ(vectors("fp8", 80), (KvBytes{80, 82}));
+  EXPECT_EQ(vectors("int8", 80), (app::KvBytes{80, 80 + 3 * 2}));
+  EXPECT_EQ(vectors("int4", 80), (app::KvBytes{40, 40 + 3 * 4}));
+  EXPECT_EQ(vectors("fp4", 3), (app::KvBytes{2, 2 + 1}));
+  EXPECT_EQ(vectors("fp8", 80), (app::KvBytes{80, 82}));
 }
 
 TEST(SizeTest, HeadsComparedSideBySide) {
@@ -312,15 +314,15 @@ class KvModelTest : public ::testing::Test {
   void add(const std::string& key, std::uint32_t value) {
     writer_.add<std::uint32_t>(architecture_ + "." + key, value);
   }
-  Result<KvModel> read() {
+  Result<app::KvModel> read() {
     bytes_ = writer_.bytes();
     const Result<gguf::File> file = gguf::File::parse(bytes_, "memory");
-    return file.ok() ? read_kv_model(file.value()) : Result<KvModel>(file.error());
+    return file.ok() ? app::read_kv_model(file.value()) : Result<app::KvModel>(file.error());
   }
-  std::vector<KvLayers> groups() {
-    const Result<KvModel> model = read();
+  std::vector<app::KvLayers> groups() {
+    const Result<app::KvModel> model = read();
     EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-    return model.ok() ? model.value().groups : std::vector<KvLayers>{};
+    return model.ok() ? model.value().groups : std::vector<app::KvLayers>{};
   }
 
   std::string architecture_;
@@ -332,7 +334,7 @@ class KvModelTest : public ::testing::Test {
 
 TEST_F(KvModelTest, KvHeadsDefaultToHeads) {
   add_shape("llama", 3);
-  EXPECT_THAT(groups(), ElementsAre(KvLayers{3, 8, 8, 8, 0, false}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{3, 8, 8, 8, 0, false}));
 }
 
 TEST_F(KvModelTest, KvHeadsMayDifferByLayerAndBeNone) {
@@ -340,30 +342,30 @@ TEST_F(KvModelTest, KvHeadsMayDifferByLayerAndBeNone) {
   writer_.add_array<std::uint32_t>("llama.attention.head_count_kv", {4, 2, 0, 4, 2});
   add("attention.key_length", 24);
   add("attention.value_length", 16);
-  EXPECT_THAT(groups(),
-              ElementsAre(KvLayers{2, 4, 24, 16, 0, false}, KvLayers{2, 2, 24, 16, 0, false}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{2, 4, 24, 16, 0, false},
+                                    app::KvLayers{2, 2, 24, 16, 0, false}));
 }
 
 TEST_F(KvModelTest, Gemma3HasFiveWindowedLayersToAFullOne) {
   add_shape("gemma3", 18);
   add("attention.head_count_kv", 1);
   add("attention.sliding_window", 512);
-  EXPECT_THAT(groups(),
-              ElementsAre(KvLayers{15, 1, 8, 8, 512, false}, KvLayers{3, 1, 8, 8, 0, false}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{15, 1, 8, 8, 512, false},
+                                    app::KvLayers{3, 1, 8, 8, 0, false}));
 }
 
 TEST_F(KvModelTest, AWindowWithoutAPatternLeavesLlamaLayersFull) {
   add_shape("llama", 4);
   add("attention.sliding_window", 512);
-  EXPECT_THAT(groups(), ElementsAre(KvLayers{4, 8, 8, 8, 0, false}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{4, 8, 8, 8, 0, false}));
 }
 
 TEST_F(KvModelTest, APatternMayBeOneFlagPerLayer) {
   add_shape("llama", 3);
   add("attention.sliding_window", 512);
   writer_.add_array<bool>("llama.attention.sliding_window_pattern", {false, true, true});
-  EXPECT_THAT(groups(),
-              ElementsAre(KvLayers{1, 8, 8, 8, 0, false}, KvLayers{2, 8, 8, 8, 512, false}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{1, 8, 8, 8, 0, false},
+                                    app::KvLayers{2, 8, 8, 8, 512, false}));
 }
 
 TEST_F(KvModelTest, LatentLayersKeepOneVector) {
@@ -371,12 +373,12 @@ TEST_F(KvModelTest, LatentLayersKeepOneVector) {
   add("attention.head_count_kv", 1);
   add("attention.kv_lora_rank", 512);
   add("rope.dimension_count", 64);
-  EXPECT_THAT(groups(), ElementsAre(KvLayers{27, 1, 576, 0, 0, true}));
+  EXPECT_THAT(groups(), ElementsAre(app::KvLayers{27, 1, 576, 0, 0, true}));
 }
 
 TEST_F(KvModelTest, NumbersBeyondAnyModelAreRefusedByName) {
   add_shape("llama", 1U << 20);
-  const Result<KvModel> model = read();
+  const Result<app::KvModel> model = read();
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.error().message, "memory: llama.block_count is 1048576, expected 1 to 65536");
 }
@@ -384,7 +386,7 @@ TEST_F(KvModelTest, NumbersBeyondAnyModelAreRefusedByName) {
 TEST_F(KvModelTest, ArraysMustHaveAValuePerLayer) {
   add_shape("llama", 3);
   writer_.add_array<std::uint32_t>("llama.attention.head_count_kv", {4, 2});
-  const Result<KvModel> model = read();
+  const Result<app::KvModel> model = read();
   ASSERT_FALSE(model.ok());
   EXPECT_THAT(model.error().message, HasSubstr("head_count_kv has 2 values for 3 layers"));
 }

@@ -97,7 +97,7 @@ TEST(LostDevice, TokensOfALostLaunchAreNotPublished) {
   std::vector<TokenId> prompt;
   for (std::uint32_t i = 0; i < 60; ++i) prompt.push_back(TokenId(i));
   const kv::CacheScope scope = fixture.cache.scope("lost", "", {}, kv::OwnerId(0)).value();
-  EXPECT_EQ(fixture.cache.match_blocks(scope, prompt).nodes.size(), 0u);
+  EXPECT_EQ(fixture.cache.match(scope, prompt, kv::MatchEnd::kWholeBlock).nodes.size(), 0u);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void expect_no_allocations(const Decode& decode) {
                   counting(1000 * i, 30));
   }
   Cache& cache = fixture.cache();
-  const std::uint64_t evicted = cache.blocks_evicted();
+  const std::uint64_t evicted = cache.stats().blocks_evicted;
   std::vector<Sequence> sequences;
   for (std::uint32_t i = 0; i < 4; ++i) {
     sequences.push_back(
@@ -53,7 +53,7 @@ void expect_no_allocations(const Decode& decode) {
     sequences.back().expect(kTokens);
     (void)cache.retain(sequences.back(), {.tokens = 4, .until_ns = 30, .priority = 1});
   }
-  const std::uint64_t joined = cache.blocks_deduplicated();
+  const std::uint64_t joined = cache.stats().blocks_deduplicated;
   const std::uint64_t before = allocations_so_far();
   for (std::uint32_t step = 6; step < kTokens; ++step) {
     cache.advance_time(step);
@@ -68,8 +68,8 @@ void expect_no_allocations(const Decode& decode) {
   EXPECT_EQ(allocations_so_far() - before, 0u);
   cache.check();
   if (!decode.share) return;
-  EXPECT_GT(cache.blocks_deduplicated(), joined + 10) << "the run was to join";
-  EXPECT_EQ(cache.blocks_evicted() > evicted + 10, decode.warm) << "and to evict";
+  EXPECT_GT(cache.stats().blocks_deduplicated, joined + 10) << "the run was to join";
+  EXPECT_EQ(cache.stats().blocks_evicted > evicted + 10, decode.warm) << "and to evict";
 }
 
 TEST(Allocations, OfAnythingAreCounted) {

@@ -17,7 +17,7 @@ TEST(OutOfBlocks, IsAValueAndChangesNothing) {
   EXPECT_EQ(shortage.blocks_available, 1u);
   EXPECT_EQ(big.tokens_computed(), 9u);
   EXPECT_EQ(big.tokens_reserved(), 12u);
-  EXPECT_EQ(fixture.cache().blocks_evicted(), 0u);
+  EXPECT_EQ(fixture.cache().stats().blocks_evicted, 0u);
   EXPECT_EQ(fixture.matched(counting(100, 5)), 4u);
   EXPECT_TRUE(fixture.feed(big, counting(10, 4))) << "what fits still fits";
 }
@@ -29,7 +29,7 @@ TEST(Evictions, AreCountedByTheirCause) {
   CacheFixture fixture(options);
   const auto expect = [&](std::uint64_t room, std::uint64_t quota, std::uint64_t retained,
                           std::uint64_t reset) {
-    EXPECT_EQ(fixture.cache().blocks_evicted_by_cause(),
+    EXPECT_EQ(fixture.cache().stats().blocks_evicted_by_cause,
               (EvictionCounts{room, quota, retained, reset}));
   };
   fixture.serve(fixture.tenant("a"), counting(1, 16));  // 4 blocks, one over the quota
@@ -45,7 +45,7 @@ TEST(Evictions, AreCountedByTheirCause) {
   fixture.cache().advance_time(20);
   fixture.serve(counting(300, 32));
   expect(2, 1, 2, 8);
-  EXPECT_EQ(fixture.cache().blocks_evicted(), 13u);
+  EXPECT_EQ(fixture.cache().stats().blocks_evicted, 13u);
 }
 
 TEST(OutOfBlocks, WhenOpeningLeavesTheSourceOfTheCopyInPlace) {
@@ -90,7 +90,7 @@ TEST(OutOfBlocks, CountsNoBlockThatSomethingHeldStandsOn) {
     const auto refused = fixture.cache().reserve(big, 4 * (fits + 1));
     EXPECT_GT(std::get<OutOfBlocks>(refused).blocks_needed,
               std::get<OutOfBlocks>(refused).blocks_available);
-    EXPECT_EQ(fixture.cache().blocks_evicted(), 0u);
+    EXPECT_EQ(fixture.cache().stats().blocks_evicted, 0u);
     EXPECT_EQ(fixture.matched(counting(1, 17)), 16u) << "nothing was lost";
     EXPECT_TRUE(std::holds_alternative<std::vector<Copy>>(fixture.cache().reserve(big, 4 * fits)));
     fixture.cache().check();
@@ -118,7 +118,7 @@ TEST(Eviction, NeverTakesWhatSomeoneHolds) {
   CacheFixture fixture(CacheFixture::small(6));
   Sequence held = fixture.run(counting(1, 9));
   for (std::uint32_t i = 0; i < 20; ++i) fixture.serve(counting(1000 + 100 * i, 9));
-  EXPECT_GT(fixture.cache().blocks_evicted(), 40u);
+  EXPECT_GT(fixture.cache().stats().blocks_evicted, 40u);
   EXPECT_EQ(fixture.matched(counting(1, 20)), 9u);
   fixture.cache().clear();
   fixture.cache().check();

@@ -60,6 +60,10 @@ class CacheFixture {
   }
   std::uint64_t matched(const Tokens& prompt) { return matched(everyone(), prompt); }
 
+  Explanation explain(const CacheScope& scope, const Tokens& prompt) {
+    return cache_.explain(scope, prompt, cache_.match(scope, prompt));
+  }
+
   // Opens a request with what the cache has of the prompt; copies are done at once.
   Sequence open(const CacheScope& scope, const Tokens& prompt) {
     auto outcome = cache_.open(scope, cache_.match(scope, prompt), prompt);

@@ -17,7 +17,7 @@ std::vector<BlockHash> hashes_of(CacheFixture& fixture, const CacheScope& scope,
                                  const Tokens& prompt) {
   std::vector<BlockHash> names;
   for (const NodeId node : fixture.cache().match(scope, prompt).nodes) {
-    names.push_back(fixture.cache().block_hash(node));
+    names.push_back(fixture.cache().hashes().of(node));
   }
   return names;
 }

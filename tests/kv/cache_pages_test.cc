@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "kv/cache_fixture.h"
+#include "kv/cache_snapshot.h"
 
 namespace pagoda::kv {
 namespace {
@@ -23,7 +24,7 @@ std::vector<NodeId> nodes_of(CacheFixture& fixture, const Tokens& prompt) {
 }
 
 BlockId pin(Cache& cache, NodeId node, std::uint32_t group = 0) {
-  const BlockId page = cache.pin_page(node, cache.block_hash(node), group).value();
+  const BlockId page = cache.pin_page(node, cache.hashes().of(node), group).value();
   cache.check();
   return page;
 }
@@ -50,12 +51,12 @@ TEST(PinPage, GivesAWholeBlockUnderItsHashAndNothingElse) {
   fixture.serve(counting(1, 10));
   const auto nodes = nodes_of(fixture, counting(1, 10));
   ASSERT_EQ(nodes.size(), 2u);
-  const BlockHash second = cache.block_hash(nodes[1]);
+  const BlockHash second = cache.hashes().of(nodes[1]);
   EXPECT_EQ(cache.pin_page(nodes[0], second, 0), std::nullopt) << "another name";
   EXPECT_EQ(cache.pin_page(NodeId(0), root_hash(), 0), std::nullopt) << "a root";
   EXPECT_EQ(cache.pin_page(NodeId(1000), second, 0), std::nullopt) << "no node";
   const NodeId leaf = cache.match(fixture.everyone(), counting(1, 11)).partial.value();
-  EXPECT_EQ(cache.pin_page(leaf, cache.block_hash(leaf), 0), std::nullopt) << "a partial block";
+  EXPECT_EQ(cache.pin_page(leaf, cache.hashes().of(leaf), 0), std::nullopt) << "a partial block";
   for (const std::uint32_t group : {0u, 1u}) {
     const BlockId page = pin(cache, nodes[1], group);
     EXPECT_EQ(cache.tree().page(nodes[1], group), page);
@@ -73,10 +74,10 @@ TEST(PinPage, GivesNoPageOfAGroupThatLetItGo) {
   fixture.serve(counting(1, 12));  // six pages; those of the window group went idle first
   const Sequence pressure = press(fixture, 2);
   std::size_t missing = 0;
-  for (const NodeId node : fixture.cache().whole_blocks()) {
+  for (const NodeId node : list_whole_blocks(fixture.cache())) {
     const bool is_there = fixture.cache().tree().page(node, 1).has_value();
     missing += is_there ? 0 : 1;
-    const auto page = fixture.cache().pin_page(node, fixture.cache().block_hash(node), 1);
+    const auto page = fixture.cache().pin_page(node, fixture.cache().hashes().of(node), 1);
     EXPECT_EQ(page.has_value(), is_there);
     if (page) unpin(fixture.cache(), *page);
   }
@@ -133,7 +134,7 @@ TEST(PinPage, DoesNotMakeABlockLessIdle) {
   unpin(cache, pin(cache, nodes_of(fixture, counting(1, 17)).back()));
   cache.advance_time(3 * kSecond);
   const Sequence pressure = press(fixture, 1);
-  const Explanation why = cache.explain(fixture.everyone(), counting(1, 17));
+  const Explanation why = fixture.explain(fixture.everyone(), counting(1, 17));
   ASSERT_TRUE(why.eviction.has_value());
   EXPECT_EQ(why.eviction->idle_ns, 3 * kSecond);
 }
@@ -147,7 +148,7 @@ class Twins {
 
   std::uint64_t below(std::uint64_t limit) { return random_bits(seed_, 0, drawn_++) % limit; }
   Cache& watched() { return watched_.cache(); }
-  std::uint64_t blocks_evicted() { return plain_.cache().blocks_evicted(); }
+  std::uint64_t blocks_evicted() { return plain_.cache().stats().blocks_evicted; }
 
   // Blocks that the next request takes at most: all its own, the copies it starts with and those
   // that it wakes.
@@ -182,7 +183,7 @@ class Twins {
   void expect_the_same() {
     watched_.cache().check();
     EXPECT_EQ(tree_of(plain_.cache()), tree_of(watched_.cache()));
-    EXPECT_EQ(plain_.cache().blocks_evicted(), watched_.cache().blocks_evicted());
+    EXPECT_EQ(plain_.cache().stats().blocks_evicted, watched_.cache().stats().blocks_evicted);
   }
 
  private:
@@ -202,7 +203,7 @@ class Twins {
   using Node = std::tuple<std::uint32_t, std::vector<std::uint32_t>, bool, std::uint32_t>;
   static std::vector<Node> tree_of(const Cache& cache) {
     std::vector<Node> tree;
-    for (const NodeSnapshot& node : cache.snapshot(SIZE_MAX).tree) {
+    for (const NodeSnapshot& node : take_snapshot(cache, SIZE_MAX).tree) {
       tree.emplace_back(node.depth, node.tokens, node.is_public, node.pages);
     }
     return tree;
@@ -234,11 +235,11 @@ TEST_P(UnderEveryPolicy, PinningNeverChangesWhichBlockLeavesNext) {
       pinned.erase(pinned.begin() + at);
     };
     for (int step = 0; step < 80 && !HasFailure(); ++step) {
-      const std::vector<NodeId> whole = cache.whole_blocks();
+      const std::vector<NodeId> whole = list_whole_blocks(cache);
       for (std::uint64_t i = twins.below(6); i-- > 0 && !whole.empty();) {
         const NodeId node = whole[twins.below(whole.size())];
         const auto group = static_cast<std::uint32_t>(twins.below(cache.tree().groups()));
-        const auto page = cache.pin_page(node, cache.block_hash(node), group);
+        const auto page = cache.pin_page(node, cache.hashes().of(node), group);
         if (page) pinned.push_back(*page);
         pinned_in_all += page ? 1 : 0;
       }
@@ -345,11 +346,11 @@ TEST(WholeBlocks, AreThoseWithPagesUsedLastFirst) {
   const auto once = nodes_of(fixture, counting(200, 9));
   const std::vector<NodeId> expected = {held.nodes()[0], held.nodes()[1], again[0],
                                         once[0],         once[1],         again[1]};
-  EXPECT_EQ(fixture.cache().whole_blocks(), expected);
+  EXPECT_EQ(list_whole_blocks(fixture.cache()), expected);
   const BlockId page = pin(fixture.cache(), again[1]);
-  EXPECT_EQ(fixture.cache().whole_blocks(), expected) << "being copied out is not a use";
+  EXPECT_EQ(list_whole_blocks(fixture.cache()), expected) << "being copied out is not a use";
   unpin(fixture.cache(), page);
-  EXPECT_EQ(fixture.cache().whole_blocks(), expected);
+  EXPECT_EQ(list_whole_blocks(fixture.cache()), expected);
 }
 
 }  // namespace

@@ -66,9 +66,9 @@ SimReport Simulation::run() {
   }
   if (!report_.failure) finish();
   if (!report_.failure && ring_) finish_events();
-  report_.blocks_evicted = cache_.blocks_evicted();
-  report_.blocks_deduplicated = cache_.blocks_deduplicated();
-  report_.history = history_ + "evicted " + text(cache_.blocks_evicted()) + "\n";
+  report_.blocks_evicted = cache_.stats().blocks_evicted;
+  report_.blocks_deduplicated = cache_.stats().blocks_deduplicated;
+  report_.history = history_ + "evicted " + text(cache_.stats().blocks_evicted) + "\n";
   return report_;
 }
 
@@ -231,7 +231,7 @@ void Simulation::close(std::size_t index) {
 }
 
 void Simulation::pass_time() {
-  cache_.advance_time(cache_.time_ns() + static_cast<std::int64_t>(random(6)));
+  cache_.advance_time(cache_.clock().time_ns + static_cast<std::int64_t>(random(6)));
 }
 
 // What blocks are retained is the cache's business (check() holds it to its budgets); that they
@@ -239,7 +239,7 @@ void Simulation::pass_time() {
 void Simulation::retain(std::size_t index) {
   const RetainTerms terms = {
       .tokens = random(24),
-      .until_ns = cache_.time_ns() + 1 + static_cast<std::int64_t>(random(30)),
+      .until_ns = cache_.clock().time_ns + 1 + static_cast<std::int64_t>(random(30)),
       .priority = static_cast<std::uint32_t>(random(3))};
   const std::uint64_t available = cache_.blocks_available();
   const Result<Retained> outcome = cache_.retain(requests_[index].sequence, terms);

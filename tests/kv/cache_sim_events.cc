@@ -5,7 +5,7 @@ namespace pagoda::kv {
 
 void Simulation::emit_snapshot() {
   if (snapshot_.ended) snapshot_ = {};
-  cache_.emit_snapshot(snapshot_, 1 + static_cast<std::uint32_t>(random(12)));
+  cache_.events().emit_snapshot(snapshot_, 1 + static_cast<std::uint32_t>(random(12)));
 }
 
 void Simulation::follow_events() {
@@ -26,7 +26,7 @@ void Simulation::follow_events() {
 void Simulation::finish_events() {
   snapshot_ = {};
   while (!report_.failure && !snapshot_.ended) {
-    cache_.emit_snapshot(snapshot_, 5);
+    cache_.events().emit_snapshot(snapshot_, 5);
     ring_->publish();
     ring_->read(UINT64_MAX, [this](const CacheEvent& event, std::span<const TokenId> tokens) {
       mirror_.apply(event, tokens);

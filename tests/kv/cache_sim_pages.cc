@@ -1,16 +1,17 @@
 // Pages that are copied out: held for a while, whatever else goes on.
+#include "kv/cache_snapshot.h"
 #include "kv/simulation.h"
 
 namespace pagoda::kv {
 
 void Simulation::pin_pages() {
   const std::vector<NodeId> nodes =
-      random(2) == 0 ? cache_.eviction_candidates(1 + random(4)) : cache_.whole_blocks();
+      random(2) == 0 ? cache_.eviction_candidates(1 + random(4)) : list_whole_blocks(cache_);
   if (nodes.empty()) return;
   for (std::uint64_t pages = 1 + random(3); pages-- > 0;) {
     const NodeId node = nodes[random(nodes.size())];
     const auto group = static_cast<std::uint32_t>(random(options_.groups.size()));
-    const std::optional<BlockId> page = cache_.pin_page(node, cache_.block_hash(node), group);
+    const std::optional<BlockId> page = cache_.pin_page(node, cache_.hashes().of(node), group);
     if (page != cache_.tree().page(node, group)) return fail("pinned another page than is there");
     if (!page) continue;
     log("pin " + text(page->value()));

@@ -50,7 +50,7 @@ void Simulation::verify_hashes(const CacheOracle::LookupScope& asker,
     const std::string salt = region != above ? salt_of(asker.tenant) : "";
     const auto tokens = prompt.subspan(block * options_.block_tokens, options_.block_tokens);
     parent = hasher_.hash(parent, tokens, {adapter_of(asker.space), salt}).value();
-    if (cache_.block_hash(nodes[block]) != parent)
+    if (cache_.hashes().of(nodes[block]) != parent)
       return fail("block " + text(block) + " is misnamed");
     above = region;
     ++report_.hashes_verified;
@@ -65,7 +65,7 @@ void Simulation::expect_refusal(const OutOfBlocks& shortage, const Asked& asked)
   if (asked.needed != 0 && shortage.blocks_needed != asked.needed) fail("asked for other blocks");
   if (shortage.blocks_available != asked.available) fail("told of other blocks");
   if (cache_.blocks_available() != asked.available) fail("a refusal took blocks");
-  if (cache_.blocks_evicted() != asked.evicted) fail("evicted for nothing");
+  if (cache_.stats().blocks_evicted != asked.evicted) fail("evicted for nothing");
 }
 
 void Simulation::expect_granted(const Asked& asked) {
@@ -100,7 +100,7 @@ void Simulation::verify() {
 
 // Rates are rates, and under lru more memory never finds less.
 void Simulation::verify_curve() {
-  const CurveStats stats = cache_.curve();
+  const CurveStats stats = cache_.curve().stats();
   if (stats.blocks_asked != (options_.share ? report_.blocks_asked : 0)) {
     fail("the curve counted " + text(stats.blocks_asked) + " blocks asked for, not " +
          text(report_.blocks_asked));

@@ -188,7 +188,7 @@ TEST(Deduplication, ReleasesTheDuplicateAndShowsBothBlocksFirst) {
   EXPECT_EQ(second.table(0)[0], first.table(0)[0]);
   EXPECT_EQ(fixture.cache().pool().references(first.table(0)[0]), 2u);
   EXPECT_EQ(fixture.cache().pool().state(mine), BlockState::kFree);
-  EXPECT_EQ(fixture.cache().blocks_deduplicated(), 1u);
+  EXPECT_EQ(fixture.cache().stats().blocks_deduplicated, 1u);
   EXPECT_EQ(fixture.cache().tree().nodes(), 2u);
 }
 
@@ -280,7 +280,7 @@ TEST(NoSharing, FindsAndPublishesNothingAndFreesAtOnce) {
   EXPECT_EQ(fixture.cache().pool().blocks_free(), 7u)
       << "three blocks, one of them left the window";
   Sequence two = fixture.run(counting(1, 10));
-  EXPECT_EQ(fixture.cache().blocks_deduplicated(), 0u);
+  EXPECT_EQ(fixture.cache().stats().blocks_deduplicated, 0u);
   EXPECT_FALSE(fixture.feed(two, counting(11, 10)));
   fixture.cache().close(two);
   EXPECT_EQ(fixture.cache().pool().blocks_free(), 7u);

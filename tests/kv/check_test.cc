@@ -28,10 +28,13 @@ REACH(TreeBranches, PrefixTree::branches_);
 REACH(TreeLive, PrefixTree::nodes_live_);
 REACH(CachePool, Cache::pool_);
 REACH(CacheTree, Cache::tree_);
-REACH(CacheCreated, Cache::created_);
+REACH(CacheEvictor, Cache::evictor_);
+REACH(EvictorCandidates, Evictor::candidates_);
+REACH(EvictorGuards, Evictor::guards_);
+REACH(CandidatesCreated, EvictionCandidates::created_);
 REACH(CacheSalts, Cache::salts_);
-REACH(CacheGuards, Cache::guards_);
-REACH(CacheGuarded, Cache::blocks_guarded_);
+REACH(GuardsNodes, Guards::nodes_);
+REACH(GuardsBlocks, Guards::blocks_);
 
 // Blocks 0 and 1 are nodes 1 and 2, idle, one below the other, and node 2 is private; block 2 is
 // node 3, the partial block [7 8] that a sequence fills; blocks 3 and 4 are nodes 4 and 5, the idle
@@ -51,8 +54,11 @@ struct Sound {
   BlockPool& pool() { return fixture.cache().*member_of(CachePool{}); }
   PrefixTree& tree() { return fixture.cache().*member_of(CacheTree{}); }
   SaltTable& salts() { return fixture.cache().*member_of(CacheSalts{}); }
-  auto& guard(std::uint32_t node) { return (fixture.cache().*member_of(CacheGuards{}))[node]; }
-  std::uint64_t& blocks_guarded() { return fixture.cache().*member_of(CacheGuarded{}); }
+  Guards& guards() {
+    return fixture.cache().*member_of(CacheEvictor{}).*member_of(EvictorGuards{});
+  }
+  auto& guard(std::uint32_t node) { return (guards().*member_of(GuardsNodes{}))[node]; }
+  std::uint64_t& blocks_guarded() { return guards().*member_of(GuardsBlocks{}); }
   auto& record(std::uint32_t block) { return (pool().*member_of(PoolRecords{}))[block]; }
   std::uint32_t& first_free(std::uint32_t lane) {
     return (pool().*member_of(PoolFreeLists{}))[lane];
@@ -127,8 +133,12 @@ TEST(Check, IsContentWithASoundCache) {
 TEST(Metadata, WhenABlockWasFilledIsKeptOnlyForPoliciesThatReadIt) {
   const Cache lru({.blocks = 6, .policy = &lru_policy()});
   const Cache fifo({.blocks = 6, .policy = &fifo_policy()});
-  EXPECT_EQ((lru.*member_of(CacheCreated{})).size(), 0u);
-  EXPECT_EQ((fifo.*member_of(CacheCreated{})).size(), 6u);
+  const auto created = [](const Cache& cache) {
+    const Evictor& evictor = cache.*member_of(CacheEvictor{});
+    return (evictor.*member_of(EvictorCandidates{}).*member_of(CandidatesCreated{})).size();
+  };
+  EXPECT_EQ(created(lru), 0u);
+  EXPECT_EQ(created(fifo), 6u);
 }
 
 TEST(Check, NamesWhatIsBroken) {

@@ -101,7 +101,7 @@ class Lookups {
   }
 
   void operate() {
-    cache_.advance_time(cache_.time_ns() + static_cast<std::int64_t>(random(3)) * 10'000'000);
+    cache_.advance_time(cache_.clock().time_ns + static_cast<std::int64_t>(random(3)) * 10'000'000);
     const std::uint64_t dice = random(20);
     if (dice == 0 && random(3) == 0) return clear();
     if (running_.empty() || (dice < 7 && running_.size() < 3)) return open();
@@ -156,7 +156,8 @@ class Lookups {
   void ask() {
     const OracleScope asker = random_asker();
     const OracleText prompt = random_prompt();
-    const Explanation why = cache_.explain(scope(asker), prompt);
+    const Explanation why =
+        cache_.explain(scope(asker), prompt, cache_.match(scope(asker), prompt));
     const ExpectedMiss truth = truth_.explain(asker, prompt, siblings(asker));
     ++lookups;
     counters.add(why);

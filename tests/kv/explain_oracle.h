@@ -58,8 +58,8 @@ class ExplainOracle {
       if (nodes_.contains(node)) continue;
       const auto used = used_.find(node);
       const Eviction left = {.cause = is_reset ? EvictionCause::kReset : EvictionCause::kRoom,
-                             .left_ns = cache_.time_ns(),
-                             .idle_ns = cache_.time_ns() - used->second};
+                             .left_ns = cache_.clock().time_ns,
+                             .idle_ns = cache_.clock().time_ns - used->second};
       note_left(node, account, left);
       const auto end = ends_.find(node);
       if (end == ends_.end()) continue;
@@ -80,8 +80,8 @@ class ExplainOracle {
       const std::uint64_t tokens = end->second;
       ends_.erase(end);
       for (const Node& node : nodes_) {
-        const bool same_block = (node.text.size() - 1) / cache_.block_tokens() ==
-                                (old.text.size() - 1) / cache_.block_tokens();
+        const bool same_block = (node.text.size() - 1) / cache_.options().block_tokens ==
+                                (old.text.size() - 1) / cache_.options().block_tokens;
         if (same_block && old.grown_into(node)) ends_.try_emplace(node, tokens);
       }
     }
@@ -89,15 +89,16 @@ class ExplainOracle {
   // Rows from `from` on were committed: does the prompt end in a block of theirs, and is that block
   // one of the tree's?
   void committed(const Sequence& sequence, std::uint64_t from, std::uint64_t prompt_tokens) {
-    const std::uint64_t block = (prompt_tokens - 1) / cache_.block_tokens();
-    if (prompt_tokens > sequence.tokens_computed() || from >= (block + 1) * cache_.block_tokens()) {
+    const std::uint64_t block = (prompt_tokens - 1) / cache_.options().block_tokens;
+    if (prompt_tokens > sequence.tokens_computed() ||
+        from >= (block + 1) * cache_.options().block_tokens) {
       return;
     }
     const auto node = cache_.pool().owner(sequence.table(0)[block]);
     if (node) ends_[node_of(*node)] = prompt_tokens;
   }
   // Someone let go of it: a request that ends, or a copy that was made of it.
-  void released(NodeId node) { used_[node_of(node)] = cache_.time_ns(); }
+  void released(NodeId node) { used_[node_of(node)] = cache_.clock().time_ns; }
 
   // `siblings`: all salts of the asker's owner.
   ExpectedMiss explain(const OracleScope& asker, const OracleText& prompt,
@@ -170,7 +171,7 @@ class ExplainOracle {
     return shared_length(text, beginning) == beginning.size();
   }
   std::string region_of(const OracleScope& asker, std::uint64_t begin) const {
-    return begin + cache_.block_tokens() <= asker.public_tokens ? "" : asker.salt;
+    return begin + cache_.options().block_tokens <= asker.public_tokens ? "" : asker.salt;
   }
   static bool is_visible(const Node& node, NodeId root, const std::string& salt) {
     return node.root == root && (node.region.empty() || node.region == salt);
@@ -210,7 +211,7 @@ class ExplainOracle {
 
   void find_gone(const OracleScope& asker, NodeId root, const OracleText& prompt,
                  ExpectedMiss& truth) const {
-    const std::uint64_t block_tokens = cache_.block_tokens();
+    const std::uint64_t block_tokens = cache_.options().block_tokens;
     std::uint64_t begin = truth.matched / block_tokens * block_tokens;
     std::optional<Left> first;
     const auto find = [&](std::uint64_t tokens) {

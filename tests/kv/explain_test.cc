@@ -17,7 +17,7 @@ CacheOptions remembering(std::uint32_t blocks) {
 
 // Explains, and holds what must be true of every explanation.
 Explanation why(CacheFixture& fixture, const CacheScope& scope, const Tokens& prompt) {
-  const Explanation told = fixture.cache().explain(scope, prompt);
+  const Explanation told = fixture.explain(scope, prompt);
   EXPECT_EQ(told.prompt_tokens, prompt.size());
   EXPECT_EQ(told.tokens_matched, fixture.matched(scope, prompt));
   EXPECT_GE(told.tokens_reachable, told.stops_at());

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "kv/cache_fixture.h"
+#include "kv/cache_snapshot.h"
 
 namespace pagoda::kv {
 namespace {
@@ -22,8 +23,8 @@ TEST(Region, ThePrefixUpToPublicTokensRoundedDownToWholeBlocksIsShared) {
     EXPECT_EQ(fixture.matched(fixture.tenant("a", public_tokens), counting(1, 13)), 12u);
     EXPECT_EQ(fixture.matched(fixture.tenant("a", 0), counting(1, 13)), 12u);
     const CacheScope a = fixture.tenant("a");
-    EXPECT_EQ(fixture.cache().blocks_charged(kPublic), shared / 4);
-    EXPECT_EQ(fixture.cache().blocks_charged(a.salt()), 3 - shared / 4);
+    EXPECT_EQ(fixture.cache().salts().blocks_charged(kPublic), shared / 4);
+    EXPECT_EQ(fixture.cache().salts().blocks_charged(a.salt()), 3 - shared / 4);
   }
 }
 
@@ -43,7 +44,7 @@ TEST(Region, WhatFollowsAPrivateBlockIsPrivate) {
   EXPECT_EQ(fixture.matched(fixture.tenant("a"), counting(1, 9)), 8u);
   EXPECT_EQ(fixture.matched(fixture.tenant("b"), counting(1, 9)), 0u);
   EXPECT_EQ(fixture.matched(fixture.everyone(), counting(1, 9)), 0u);
-  EXPECT_EQ(fixture.cache().blocks_charged(kPublic), 0u);
+  EXPECT_EQ(fixture.cache().salts().blocks_charged(kPublic), 0u);
 }
 
 TEST(Region, WhatIsPublicIsReadByEveryoneAlsoWhereTheirOwnIsPrivate) {
@@ -62,7 +63,7 @@ TEST(Region, DeduplicationStaysWithinARegion) {
   Sequence b = fixture.open(fixture.tenant("b"), counting(1, 4));
   fixture.feed(a, counting(1, 4));
   fixture.feed(b, counting(1, 4));
-  EXPECT_EQ(fixture.cache().blocks_deduplicated(), 0u);
+  EXPECT_EQ(fixture.cache().stats().blocks_deduplicated, 0u);
   EXPECT_NE(a.table(0)[0], b.table(0)[0]);
   EXPECT_EQ(fixture.cache().tree().nodes(), 3u);
 }
@@ -133,7 +134,7 @@ TEST(Retired, BlocksAreFoundByNobodyNewAndGoWhenNobodyHoldsThem) {
     fixture.serve(fixture.tenant("b"), counting(1, 9));
     Sequence runs = fixture.run(hers(), counting(1, 9));
     const NodeId node = runs.nodes()[0];
-    const BlockHash name = cache.block_hash(node);
+    const BlockHash name = cache.hashes().of(node);
     const std::optional<BlockId> pinned = cache.pin_page(node, name, 0);
     ASSERT_TRUE(pinned);
 
@@ -143,17 +144,17 @@ TEST(Retired, BlocksAreFoundByNobodyNewAndGoWhenNobodyHoldsThem) {
     EXPECT_EQ(fixture.matched(hers(), counting(1, 10)), 0u) << "held, but nobody else's";
     EXPECT_EQ(fixture.matched(fixture.tenant("b"), counting(1, 10)), 9u);
     EXPECT_FALSE(cache.pin_page(node, name, 0));
-    for (const NodeId whole : cache.whole_blocks()) {
+    for (const NodeId whole : list_whole_blocks(cache)) {
       EXPECT_NE(cache.salts().owner(cache.tree().region(whole)), anna);
     }
-    const std::uint64_t held = cache.blocks_retired(anna);
+    const std::uint64_t held = cache.salts().blocks_retired(anna);
     EXPECT_GT(held, 0u);
     ASSERT_TRUE(fixture.feed(runs, counting(10, 8)));
-    EXPECT_GT(cache.blocks_retired(anna), held) << "what it adds is retired, too";
+    EXPECT_GT(cache.salts().blocks_retired(anna), held) << "what it adds is retired, too";
     EXPECT_EQ(fixture.matched(hers(), counting(1, 18)), 0u);
     cache.close(runs);
     cache.check();
-    EXPECT_EQ(cache.blocks_retired(anna), 1u) << "the pin's";
+    EXPECT_EQ(cache.salts().blocks_retired(anna), 1u) << "the pin's";
     cache.unpin_page(*pinned);
     cache.check();
     EXPECT_EQ(cache.salts().blocks_charged(anna), 0u);
@@ -271,8 +272,8 @@ class Neighbours : public testing::Test {
   static void expect_the_same_reason(CacheFixture& with, CacheFixture& without,
                                      const CacheScope& scope_with, const CacheScope& scope_without,
                                      const Tokens& prompt) {
-    const Explanation a = with.cache().explain(scope_with, prompt);
-    const Explanation b = without.cache().explain(scope_without, prompt);
+    const Explanation a = with.explain(scope_with, prompt);
+    const Explanation b = without.explain(scope_without, prompt);
     ASSERT_EQ(reason_name(a.reason), reason_name(b.reason));
     ASSERT_EQ(a.tokens_reachable, b.tokens_reachable);
     ASSERT_EQ(a.eviction, b.eviction);
@@ -310,7 +311,7 @@ TEST_F(Neighbours, ChangeNeitherTheResultNorTheWorkOfASearch) {
     move_in_myself(with);
     move_in(with);
     expect_the_same(with, without, "they came after me");
-    EXPECT_EQ(with.cache().blocks_evicted(), without.cache().blocks_evicted());
+    EXPECT_EQ(with.cache().stats().blocks_evicted, without.cache().stats().blocks_evicted);
   }
   CacheFixture with(options);
   serve_in(with, with.everyone(), counting(1, 8));
@@ -335,7 +336,7 @@ TEST_F(Neighbours, ThatLoseTheirOwnBlocksChangeNoExplanation) {
   for (std::uint32_t i = 0; i < 2000; ++i) {
     serve_in(with, with.tenant("neighbour", 8), prompt(i % 600) + counting(i, 9));
   }
-  EXPECT_GT(with.cache().blocks_evicted(), 1000u);
+  EXPECT_GT(with.cache().stats().blocks_evicted, 1000u);
   expect_the_same(with, without, "while they go");
   with.cache().check();
 }

@@ -63,7 +63,7 @@ TEST(ClearOwner, TakesWhatWasRetained) {
     fixture.cache().close(sequence);
   }
   clear(fixture, kAnna);
-  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 2u);
   EXPECT_EQ(fixture.matched(owned(fixture, "anna", kAnna), counting(1, 9)), 0u);
   EXPECT_EQ(fixture.matched(owned(fixture, "bert", kBert), counting(1, 9)), 8u);
 }

@@ -267,10 +267,10 @@ class Comparison {
   void compare() {
     const Cache& cache = fixture_->cache();
     ASSERT_EQ(cache.pool().blocks() - cache.pool().blocks_free(), model_->blocks());
-    ASSERT_EQ(cache.blocks_retained(), model_->blocks_retained());
+    ASSERT_EQ(cache.retention().blocks(), model_->blocks_retained());
     for (int tenant = 0; tenant < 4; ++tenant) {
       const CacheScope& scope = scopes_[static_cast<std::size_t>(tenant)];
-      ASSERT_EQ(cache.blocks_charged(scope.salt()), model_->blocks(tenant));
+      ASSERT_EQ(cache.salts().blocks_charged(scope.salt()), model_->blocks(tenant));
       for (const std::vector<std::uint32_t>& tokens : tokens_seen_) {
         Tokens prompt;
         for (const std::uint32_t token : tokens) prompt.emplace_back(token);

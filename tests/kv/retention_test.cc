@@ -49,13 +49,13 @@ TEST(Retention, EndsOnItsOwn) {
                                {.tokens = 8, .until_ns = 5 * kSecond, .priority = 1})
                   .ok());
   fixture.cache().advance_time(5 * kSecond - 1);
-  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
-  ASSERT_EQ(fixture.cache().retained().size(), 1u);
-  EXPECT_EQ(fixture.cache().retained()[0].until_ns, 5 * kSecond);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 2u);
+  ASSERT_EQ(fixture.cache().retention().grants().size(), 1u);
+  EXPECT_EQ(fixture.cache().retention().grants()[0].until_ns, 5 * kSecond);
   fixture.cache().advance_time(5 * kSecond);
   fixture.cache().check();
-  EXPECT_EQ(fixture.cache().blocks_retained(), 0u);
-  EXPECT_TRUE(fixture.cache().retained().empty());
+  EXPECT_EQ(fixture.cache().retention().blocks(), 0u);
+  EXPECT_TRUE(fixture.cache().retention().grants().empty());
   EXPECT_EQ(fixture.matched(counting(1, 13)), 12u) << "what is let go stays until room is needed";
   for (std::uint32_t i = 0; i < 4; ++i) fixture.serve(counting(1000 + 100 * i, 12));
   EXPECT_EQ(fixture.matched(counting(1, 13)), 0u);
@@ -69,7 +69,7 @@ TEST(Retention, IsRefusedBeyondTheBudgetOfATenantAndThatOfAllWithTheReason) {
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error().code, ErrorCode::kExhausted);
   EXPECT_EQ(more.error().message, "3 blocks more, but the tenant keeps 3 of at most 4");
-  EXPECT_EQ(fixture.cache().blocks_retained(), 3u) << "nothing is retained in part";
+  EXPECT_EQ(fixture.cache().retention().blocks(), 3u) << "nothing is retained in part";
   ASSERT_TRUE(serve_and_retain(fixture, fixture.tenant("b"), counting(1, 12), terms).ok());
   const auto third = serve_and_retain(fixture, fixture.tenant("c"), counting(1, 12), terms);
   ASSERT_FALSE(third.ok());
@@ -90,14 +90,14 @@ TEST(Retention, NeverHindersARequest) {
                                  {.tokens = 8, .until_ns = kSecond, .priority = 2 - i})
                     .ok());
   }
-  EXPECT_EQ(fixture.cache().blocks_retained(), 4u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 4u);
   EXPECT_EQ(fixture.cache().blocks_available(), 8u);
   Sequence big = fixture.open(counting(500, 1));
   ASSERT_TRUE(fixture.feed(big, counting(500, 23))) << "six of eight blocks";
   EXPECT_EQ(fixture.matched(counting(0, 9)), 8u);
   EXPECT_EQ(fixture.matched(counting(100, 9)), 0u) << "of less priority, though used last";
   ASSERT_TRUE(fixture.feed(big, counting(600, 9))) << "all eight";
-  EXPECT_EQ(fixture.cache().blocks_retained(), 0u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 0u);
 }
 
 TEST(Retention, OfAPublicBeginningIsTakenOverByWhoAsksForLonger) {
@@ -114,7 +114,7 @@ TEST(Retention, OfAPublicBeginningIsTakenOverByWhoAsksForLonger) {
                                        {.tokens = 8, .until_ns = 20 * kSecond, .priority = 5});
   ASSERT_TRUE(longer.ok());
   EXPECT_EQ(longer.value().blocks_charged, 2u);
-  EXPECT_EQ(fixture.cache().blocks_retained(), 2u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 2u);
   EXPECT_TRUE(serve_and_retain(fixture, fixture.tenant("a", 8), counting(200, 8),
                                {.tokens = 8, .until_ns = 10 * kSecond, .priority = 5})
                   .ok())
@@ -128,12 +128,12 @@ TEST(Retention, OfManyBlocksIsLetGoAFewAtACall) {
   ASSERT_TRUE(serve_and_retain(fixture, fixture.everyone(), counting(1, 400),
                                {.tokens = 400, .until_ns = kSecond, .priority = 1})
                   .ok());
-  std::uint64_t before = fixture.cache().blocks_retained();
+  std::uint64_t before = fixture.cache().retention().blocks();
   int calls = 0;
   while (before > 0) {
     fixture.cache().advance_time(2 * kSecond);
     fixture.cache().check();
-    const std::uint64_t now = fixture.cache().blocks_retained();
+    const std::uint64_t now = fixture.cache().retention().blocks();
     ASSERT_LT(now, before);
     ASSERT_LE(before - now, 64u);
     before = now;
@@ -156,7 +156,7 @@ TEST(Quota, WhoIsOverLosesBlocksFirstWhateverThePolicySays) {
       fixture.serve(greedy, counting(1000 + 100 * i, 16));
     }
     EXPECT_EQ(fixture.matched(modest, counting(1, 17)), 16u) << policy->name;
-    EXPECT_LE(fixture.cache().blocks_charged(greedy.salt()), 8u);
+    EXPECT_LE(fixture.cache().salts().blocks_charged(greedy.salt()), 8u);
   }
 }
 

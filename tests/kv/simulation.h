@@ -90,7 +90,7 @@ class Simulation {
 
   // Verifying (cache_sim_verify.cc)
   Asked ask(std::uint64_t needed) const {
-    return {needed, cache_.blocks_available(), cache_.blocks_evicted()};
+    return {needed, cache_.blocks_available(), cache_.stats().blocks_evicted};
   }
   void expect_refusal(const OutOfBlocks& shortage, const Asked& asked);
   void expect_granted(const Asked& asked);

@@ -92,10 +92,10 @@ TEST(Window, SealingFillsMissingGroupsOfAnExistingNode) {
   Sequence first = fixture.run(counting(1, 12));
   fixture.cache().clear();
   EXPECT_EQ(pages_of(fixture, counting(1, 12), 1), (std::vector<bool>{false, false, true}));
-  const std::uint64_t joined = fixture.cache().blocks_deduplicated();
+  const std::uint64_t joined = fixture.cache().stats().blocks_deduplicated;
   Sequence second = fixture.run(counting(1, 6));  // nothing usable: computed again
   EXPECT_EQ(pages_of(fixture, counting(1, 12), 1), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(fixture.cache().blocks_deduplicated(), joined + 1) << "the full page only";
+  EXPECT_EQ(fixture.cache().stats().blocks_deduplicated, joined + 1) << "the full page only";
   EXPECT_EQ(second.table(0)[0], first.table(0)[0]);
   EXPECT_EQ(fixture.matched(counting(1, 5)), 4u);
   fixture.feed(second, tokens_of({7, 8}));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -371,6 +372,23 @@ TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
     EXPECT_EQ(fixture().post_text(path, body).status, 200) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
   }
+}
+
+TEST(Bounds, AnIdleServerNeverSaysThatOthersHoldTheMemory) {
+  ByteBudget& memory = fixture().state().request_memory();
+  const std::uint64_t most = memory.bytes_max();
+  const std::string prompts = "[" + repeated("\"Once\",", 99) + "\"Once\"]";
+  const std::string body = "{\"prompt\":" + prompts + ",\"max_tokens\":1,\"padding\":[" +
+                           repeated("[],", 60'000) + "1]}";
+  std::set<int> statuses;
+  for (std::uint64_t max = kMiB / 4; max <= 16 * kMiB; max += kMiB / 4) {
+    memory.set_max(max);
+    const int status = fixture().post_text(kPath, body).status;
+    EXPECT_NE(status, 503) << "with " << max << " bytes for all requests";
+    statuses.insert(status);
+  }
+  EXPECT_EQ(statuses, (std::set<int>{200, 400}));
+  memory.set_max(most);
 }
 
 TEST(Bounds, NamesGivenToATemplateAreCountedWithWhatItMakes) {

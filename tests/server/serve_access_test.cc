@@ -1,5 +1,5 @@
-// Tests how the options of pagoda serve become the server's access rules.
-#include "cli/serve_access.h"
+// From the flags of pagoda serve to what the server holds requests against.
+#include "app/key_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

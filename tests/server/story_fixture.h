@@ -1,5 +1,5 @@
-// A fixture: the API over stories260K, without sockets. Requests go through the router, and
-// completions run to their end on the test's thread.
+// The API over stories260K, without sockets: requests go through the router, completions are
+// driven to their end on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "app/loaded_model.h"
 #include "base/clock.h"
-#include "cli/loaded_model.h"
 #include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -38,7 +38,7 @@ class StoryFixture {
       : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
     model_ =
-        cli::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
+        app::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
             .value();
     engine::BackendOptions sizes;
     sizes.threads = 1;
@@ -98,7 +98,7 @@ class StoryFixture {
     return send({.method = "POST", .path = path, .content_type = "application/json", .body = body});
   }
   HttpReply post(const std::string& path, const Json& body) { return post_text(path, body.dump()); }
-  // Returns the JSON of a reply that must be a success.
+  // The JSON of a reply that must be a success.
   Json ask(const std::string& path, const Json& body) {
     const HttpReply reply = post(path, body);
     EXPECT_EQ(reply.status, 200) << reply.body;
@@ -106,7 +106,7 @@ class StoryFixture {
   }
   Json complete(const Json& body) { return ask("/v1/completions", body); }
 
-  // Returns the data of each event; "[DONE]" must be the last and is left out.
+  // The data of each event; "[DONE]" must be the last and is left out.
   std::vector<Json> stream(const std::string& path, Json body) {
     body["stream"] = true;
     const HttpReply reply = post(path, body);
@@ -158,7 +158,7 @@ class StoryFixture {
 
   ServerState state_;
   SteadyClock clock_;
-  std::unique_ptr<cli::LoadedModel> model_;
+  std::unique_ptr<app::LoadedModel> model_;
   std::unique_ptr<engine::CpuBackend> backend_;
   StepNotifier step_notifier_;
   std::unique_ptr<engine::Engine> engine_;

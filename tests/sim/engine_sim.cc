@@ -285,7 +285,7 @@ class Simulation {
   // A clean stop writes everything that is worth it.
   std::string failure_after_a_stop() {
     if (removal_ != Removal::kEnded) return {};
-    if (cache_.blocks_retired(kv::OwnerId(kRemoved.value())) > 0) {
+    if (cache_.salts().blocks_retired(kv::OwnerId(kRemoved.value())) > 0) {
       return "blocks of a tenant that was removed stay";
     }
     core_->offload_all();
@@ -322,7 +322,7 @@ class Simulation {
   std::string failure_at_the_end() {
     clock_.advance_ns(setup_.retain_ns_max);
     for (std::uint32_t i = 0; i <= setup_.cache.blocks / 64; ++i) core_->step();
-    if (cache_.blocks_retained() > 0) return "what was retained never ends";
+    if (cache_.retention().blocks() > 0) return "what was retained never ends";
     return curve_failure();
   }
 
@@ -335,9 +335,9 @@ class Simulation {
       if (!witness->ran() || request.sampling.prompt_logprobs) continue;
       asked += (request.prompt.size() - 1) / setup_.cache.block_tokens;
     }
-    if (cache_.blocks_asked() == asked) return "";
-    return fmt::format("the curve counted {} blocks asked for, not {}", cache_.blocks_asked(),
-                       asked);
+    if (cache_.curve().blocks_asked() == asked) return "";
+    return fmt::format("the curve counted {} blocks asked for, not {}",
+                       cache_.curve().blocks_asked(), asked);
   }
 
   void count(SimOutcome& outcome) const {

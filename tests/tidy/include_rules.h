@@ -17,7 +17,8 @@ struct Include {
 std::vector<Include> list_includes(const SourceText& source);
 
 // A wrong arrow between folders of src/, a quoted include that is not a path from src/, and a file
-// that is in no folder the table knows. Files under tests/ and bench/ may include what they need.
+// that is in no folder the table knows. Files under tests/ and microbench/ may include what they
+// need.
 Findings wrong_arrows(const SourceText& source);
 
 // Permissions of the table that no file of src/ uses: a folder or header that `from` may include

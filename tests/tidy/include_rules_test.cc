@@ -39,7 +39,9 @@ TEST(IncludeRulesTest, ArrowsOfTheTablePass) {
   EXPECT_THAT(arrows("src/engine/backends/a.cc", "device/device.h"), IsEmpty());
   EXPECT_THAT(arrows("src/server/a.cc", "engine/reply.h"), IsEmpty());
   EXPECT_THAT(arrows("src/cli/size.cc", "gguf/file.h"), IsEmpty());
-  EXPECT_THAT(arrows("src/cli/replay.cc", "cli/commands.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/cli/bench_batch.cc", "bench/benchmarks.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/bench/a.cc", "app/loaded_model.h"), IsEmpty());
+  EXPECT_THAT(arrows("src/replay/a.cc", "kv/cache.h"), IsEmpty());
   EXPECT_THAT(arrows("tests/kv/a_test.cc", "server/http.h"), IsEmpty());
 }
 
@@ -55,7 +57,15 @@ TEST(IncludeRulesTest, OtherArrowsFail) {
   EXPECT_EQ(arrows("src/engine/a.cc", "device/device.h").size(), 1U);
   EXPECT_EQ(arrows("src/sched/a.cc", "engine/engine.h").size(), 1U);
   EXPECT_EQ(arrows("src/server/a.cc", "engine/batch.h").size(), 1U);
-  EXPECT_EQ(arrows("src/cli/replay.cc", "model/decoder.h").size(), 1U);
+  EXPECT_EQ(arrows("src/replay/a.cc", "model/decoder.h").size(), 1U);
+  EXPECT_EQ(arrows("src/app/a.cc", "cli/flags.h").size(), 1U);
+  EXPECT_EQ(arrows("src/bench/a.cc", "loadgen/run_load.h").size(), 1U);
+  EXPECT_EQ(arrows("src/loadgen/a.cc", "app/loaded_model.h").size(), 1U);
+}
+
+TEST(IncludeRulesTest, TheFlagLibraryIsIncludedInOneFile) {
+  EXPECT_THAT(wrong_arrows(read_source("src/cli/flags.cc", "#include <CLI/CLI.hpp>\n")), IsEmpty());
+  EXPECT_EQ(wrong_arrows(read_source("src/cli/run.cc", "#include <CLI/CLI.hpp>\n")).size(), 1U);
 }
 
 TEST(IncludeRulesTest, IncludesArePathsFromSrcInQuotes) {

@@ -1,4 +1,4 @@
-// What a backend is asked for, whichever device computes.
+// BackendOptions are the options of every backend, whichever device computes.
 #pragma once
 
 #include <cstddef>
@@ -23,21 +23,22 @@ struct BackendOptions {
   std::optional<kv::memory::Element> kv_element;  // unset: the default for the device
   std::uint32_t block_tokens = 16;
   std::optional<std::uint64_t> kv_bytes;  // unset: a share of the memory that the device has free
-  std::uint64_t context_tokens = 0;       // 0: as the model says
+  std::uint64_t context_tokens = 0;       // 0: the model's own
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
-  bool live_curve = false;  // say what other sizes and policies would have given
+  bool live_curve = false;  // measures what other cache sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
-  double retain_share = 0;             // that one tenant's requests may have retained
+  double retain_share = 0;             // that one tenant's requests may retain
   double quota_share = 0;              // beyond which a tenant loses blocks first
-  double quota_share_public = 0;       // beyond which what is public does
-  kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: nobody is told
-  bool hash_blocks = false;            // for tiers outside the pool
+  double quota_share_public = 0;       // beyond which public blocks are lost first
+  kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: no events are recorded
+  bool hash_blocks = false;            // blocks get hashes, for tiers outside the pool
   sched::SchedulerOptions scheduler;
-  std::string model_name;           // of the namespace
-  std::vector<TokenId> end_tokens;  // of the model
+  std::string model_name;           // part of the namespace
+  std::vector<TokenId> end_tokens;  // end tokens of the model
   model::PackProgress on_pack = {};
-  // For tests: is told of pages that hold the same tokens, both computed, of which one will do.
+  // For tests: receives two pages that hold the same tokens, both computed, of which the cache
+  // keeps one.
   std::function<void(std::span<const std::byte> mine, std::span<const std::byte> existing)>
       on_deduplicate = {};
 };

@@ -57,7 +57,7 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
   return ok_status();
 }
 
-// Dev builds compare the bytes of duplicates where the options name nobody else to.
+// Tests may compare the pages of a duplicate; dev builds compare them anyway.
 PagedBackend::OnDeduplicate CpuBackend::duplicate_check(const BackendOptions& options) {
   auto on_deduplicate = options.on_deduplicate;
 #ifdef PAGODA_DEV_CHECKS

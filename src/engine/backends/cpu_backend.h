@@ -1,5 +1,5 @@
-// A model made ready to serve on this machine's cores: decoder, pages, cache and runner, sized to
-// each other.
+// CpuBackend is a model made ready to generate on this host's cores: decoder, pages, cache and
+// runner, sized to each other.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace pagoda::engine {
 class CpuBackend final : public PagedBackend {
  public:
   // Config, weights and the kernel set must outlive the backend. Without kv_bytes the cache takes
-  // kKvMemoryShare of free memory. An error when not even the smallest context fits, with both
-  // numbers.
+  // kKvMemoryShare of free memory. An error names both numbers when not even the smallest context
+  // fits.
   static Result<std::unique_ptr<CpuBackend>> create(const model::Config& config,
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,

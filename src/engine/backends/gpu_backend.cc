@@ -69,7 +69,7 @@ class GpuBackend final : public PagedBackend {
     return ok_status();
   }
 
-  // As many blocks as fit beside weights and workspace, and the cache over them.
+  // Allocates as many blocks as fit beside weights and workspace, and opens the cache over them.
   Status open_pages(const BackendOptions& options, const GpuBackendOptions& gpu) {
     const kv::memory::PageLayout& layout = decoder_->page_layout();
     ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
@@ -99,7 +99,7 @@ class GpuBackend final : public PagedBackend {
     return {pages_.data() + block.value() * page_bytes, page_bytes};
   }
 
-  // A page whose launch was collected, copied to the host.
+  // Returns the bytes of a page whose launch was collected.
   std::vector<std::byte> fetch(kv::BlockId block) {
     const std::span<const std::byte> from = page(block);
     std::vector<std::byte> bytes(from.size());
@@ -112,7 +112,7 @@ class GpuBackend final : public PagedBackend {
   std::unique_ptr<model::GpuDecoder> decoder_;
   device::Buffer pages_;
   std::unique_ptr<GpuRunner> runner_;
-  std::optional<device::Stream> fetch_stream_;  // for tests
+  std::optional<device::Stream> fetch_stream_;  // for tests that compare duplicates
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// A model on a GPU with a cache in its memory: weights, decoder, pages, cache and runner.
+// The GPU backend is a model on a GPU with a cache in its memory: weights, decoder, pages, cache
+// and runner.
 //
-// Builds without CUDA have these functions too; they answer with an error that says so.
+// Builds without CUDA have these functions too; they return an error that says so.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,21 @@
 
 namespace pagoda::engine {
 
-// What only a GPU is asked for, beside BackendOptions.
+// GpuBackendOptions are the options of a GPU alone, beside BackendOptions.
 struct GpuBackendOptions {
-  double memory_utilization = 0.92;     // share of the GPU's memory that all of this may take
-  std::optional<std::uint32_t> blocks;  // of the cache, whatever the memory says
+  double memory_utilization = 0.92;     // share of the GPU's memory that may be taken
+  std::optional<std::uint32_t> blocks;  // blocks of the cache, whatever the memory says
   bool graphs = true;                   // decode steps run as CUDA graphs
 };
 
-// Weights that no file holds, seeded: for measuring a shape. The type is that of the matrices.
+// RandomWeights are seeded weights that no file holds, for measuring a shape. The type is that of
+// the matrices.
 struct RandomWeights {
   gguf::TensorType type = gguf::TensorType::kBF16;
   std::uint64_t seed = 1;
 };
 
-// The GPU's name, or why there is none to use.
+// Returns the GPU's name, or why there is none to use.
 Result<std::string> find_gpu();
 
 // Config and weights must outlive the backend. `kernels` samples on the host.

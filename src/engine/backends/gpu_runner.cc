@@ -110,7 +110,7 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   return pending.done->record(stream);
 }
 
-// Which of the rows were nonfinite: known when what is on the stream now is done.
+// Fetches the flag of each LaunchRows: known when the stream's work so far is done.
 Status GpuRunner::fetch_nonfinite(Pending& pending) {
   return decoder_.stream().copy_to_host(pending.nonfinite_words.data(),
                                         reinterpret_cast<const std::byte*>(decoder_.nonfinite()),
@@ -177,7 +177,7 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   list_device_samples(pending);
 }
 
-// Tokens are sampled on the GPU where the row of logits decides as it is, else on the host.
+// Decides where each sample is computed: on the GPU where it can be.
 void GpuRunner::list_device_samples(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
   pending.device_samples.clear();

@@ -1,4 +1,4 @@
-// The functions of gpu_backend.h in a build without CUDA.
+// Implements gpu_backend.h in a build without CUDA.
 #include "engine/backends/gpu_backend.h"
 
 namespace pagoda::engine {

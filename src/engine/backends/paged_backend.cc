@@ -13,7 +13,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Evictions that are remembered: as many as there are blocks, in 147 KB to 9.4 MB.
+// The cache remembers as many evictions as it has blocks, in 147 KB to 9.4 MB.
 std::uint32_t eviction_records_for(std::uint64_t blocks) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 4096, 1u << 18));
 }
@@ -38,8 +38,8 @@ kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t bloc
           .share = options.prefix_caching};
 }
 
-// The longest context up to `asked` whose request alone fits into `blocks`. An error when not even
-// two tokens do: one to read, one to write.
+// Returns the longest context up to `asked` whose request alone fits into `blocks`. An error when
+// not even two tokens do: one to read, one to write.
 Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uint64_t asked,
                                       std::uint32_t blocks, std::uint64_t kv_bytes) {
   const auto fits = [&](std::uint64_t tokens) { return demand.blocks_alone(tokens) <= blocks; };
@@ -107,7 +107,7 @@ std::uint64_t PagedBackend::kv_tokens() const {
 }
 
 void PagedBackend::use_tiers(const TierOptions& tiers) {
-  ASSERT(cache_->hashes_blocks(), "tiers know pages by their hashes");
+  ASSERT(cache_->hashes().enabled(), "tiers know pages by their hashes");
   core_options_.tiers = tiers;
   core_options_.tiers.page_at = [this](kv::BlockId block) { return page(block); };
 }

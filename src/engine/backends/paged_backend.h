@@ -1,5 +1,5 @@
-// The part of a backend that is the same on every device: a cache over as many pages as the device
-// holds, and the engine's options sized to that cache.
+// PagedBackend is the part of a backend that is the same on every device: a cache over as many
+// pages as the device holds, and the engine's options sized to that cache.
 //
 // A backend of a device makes its decoder and its pages, calls open_cache(), makes its runner, and
 // calls open_core() last.
@@ -26,7 +26,7 @@
 
 namespace pagoda::engine {
 
-// The tokens of context that the options ask for, or else the model.
+// Returns the context in tokens that the options ask for, else the model's own.
 std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config);
 
 class PagedBackend : public Backend {
@@ -45,17 +45,18 @@ class PagedBackend : public Backend {
   explicit PagedBackend(const BackendOptions& options);
 
   ThreadPool& pool() { return pool_; }
-  // The bytes of a block in the device's memory; where that is a GPU's, the host cannot read them.
+  // Returns the bytes of a block in the device's memory; the host cannot read those of a GPU.
   virtual std::span<std::byte> page(kv::BlockId block) = 0;
 
   using OnDeduplicate = std::function<void(kv::BlockId mine, kv::BlockId existing)>;
+  // Makes the cache of `blocks` blocks.
   void open_cache(const BackendOptions& options, const kv::memory::PageLayout& layout,
                   const std::vector<kv::memory::AttentionSpec>& groups, std::uint32_t blocks,
                   OnDeduplicate on_deduplicate);
 
-  // The runner must be there: a request's chunks depend on how many launches it allows ahead.
-  // `numerics_id` is the name and version of the arithmetic, the first part of rows_id(). An error
-  // when not even the shortest request fits into the cache, with both numbers.
+  // Sets core_options() and rows_id(). The runner must be there: it says how many launches run
+  // ahead. `numerics_id` is the name and version of the arithmetic, the first part of rows_id(). An
+  // error when not even the shortest request fits into the cache, with both numbers.
   Status open_core(const model::Config& config, const BackendOptions& options,
                    std::string_view numerics_id);
 

@@ -1,4 +1,4 @@
-// Sampling and scoring by one row of logits in host memory, as runners of every device do it.
+// Samples and scores by rows of logits in host memory; runners of every device use it.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace pagoda::engine {
 
-// The rows of a launch whose logits are needed, ascending and each once; replaces `rows`.
+// Sets `rows` to the rows of a launch whose logits are needed, ascending, each once.
 void list_logit_rows(const Launch& launch, std::vector<std::uint32_t>& rows);
 
-// Chooses a token by `logits`; the sequence's sampling state counts it.
+// Samples a token by `logits`; the sequence's sampling state counts it.
 Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSample& sample,
                                 SamplerScratch& scratch);
 
-// The log-probability of a token that is known. Logits that are not finite give NaN: the request
-// ends when its own token is chosen.
+// Returns the log-probability of a known token. Logits that are not finite give NaN: the request
+// ends when its own token is sampled.
 TokenScore score_row(std::span<const float> logits, const LaunchScore& score,
                      SamplerScratch& scratch);
 

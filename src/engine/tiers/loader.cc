@@ -14,7 +14,7 @@ Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& s
       cache_(cache),
       scheduler_(scheduler),
       tickets_(tickets),
-      store_rates_(options.stores.size()) {
+      reads_(options, tickets) {
   if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
 }
 
@@ -42,7 +42,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   if (std::exchange(load.task->load_has_room, false)) load.has_turn = true;
   load.was_refused = load.was_refused && !load.has_turn;
   hash_blocks(load);
-  load.first = cache_.match_blocks(*load.task->scope, load.task->tokens).nodes.size();
+  load.first = match_blocks(load).nodes.size();
   load.committed = load.end = load.first;
   load.stage = LoadStage::kNew;
   if (load.first == load.hashes.size()) return rest(load);  // the pool has every block
@@ -66,9 +66,9 @@ void Loader::hash_blocks(Load& load) {
     return;
   }
   const auto tokens = std::span(task.tokens).first(blocks * block_tokens());
-  const Status named =
-      kv::hash_prompt(hasher_, {}, cache_.salts().text(task.scope->salt()),
-                      task.scope->public_tokens, tokens, cache_.block_tokens(), load.hashes);
+  const Status named = kv::hash_prompt(hasher_, {}, cache_.salts().text(task.scope->salt()),
+                                       task.scope->public_tokens, tokens,
+                                       cache_.options().block_tokens, load.hashes);
   ASSERT(named.ok(), "the scope's salt and the block size are within the hasher's limits");
 }
 
@@ -100,8 +100,8 @@ kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t 
 
 PageSearchInputs Loader::inputs() const {
   return {.space = *space_,
-          .groups = cache_.group_specs(),
-          .block_tokens = cache_.block_tokens(),
+          .groups = cache_.options().groups,
+          .block_tokens = cache_.options().block_tokens,
           .stores = options_.stores.size()};
 }
 
@@ -144,13 +144,13 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   load.record.tokens_offered =
       std::max(load.record.tokens_offered, (load.end - load.first) * block_tokens());
   if (load.end == load.first) return rest(load);
-  const kv::Match match = cache_.match_blocks(*load.task->scope, load.task->tokens);
+  const kv::Match match = match_blocks(load);
   if (!load.has_turn && scheduler_.lacks_blocks()) return refuse(load);
   if (match.nodes.size() != load.first) return refuse(load);  // changed during the lookup
   const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
   const std::uint64_t spare = blocks_spare(load.has_turn);
   const std::uint64_t room = spare > woken ? spare - woken : 0;
-  if (cache_.blocks_to_load(load.first, load.end * block_tokens()) > room) {
+  if (pages_to_load(load.first, load.end) > room) {
     const std::uint64_t end = load.first + room / groups();
     if (end == load.first || load.was_cut) return refuse(load);
     if (has_windows()) return search_again(load, end, now_ns);

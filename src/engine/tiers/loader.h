@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/tiers/load.h"
+#include "engine/tiers/page_reads.h"
 #include "engine/tiers/rate_meter.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
@@ -55,11 +56,11 @@ class Loader {
   void note_step(std::uint64_t rows, double seconds);
   std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
   std::optional<double> bytes_per_second(std::size_t store) const {
-    return store_rates_[store].units_per_second();
+    return reads_.bytes_per_second(store);
   }
 
-  std::size_t stores() const { return store_rates_.size(); }
-  double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
+  std::size_t stores() const { return reads_.stores(); }
+  double seconds_reading(std::size_t store) const { return reads_.seconds_reading(store); }
 
   // True: no page is on its way, nor about to be.
   bool is_idle() const;
@@ -70,12 +71,6 @@ class Loader {
  private:
   // A load whose turn came so often and did not suffice is given up: its task computes.
   static constexpr std::uint32_t kTurnsMax = 4;
-
-  struct PendingRead {
-    Load* load;
-    std::uint64_t block;
-    std::size_t store;
-  };
 
   // Finding (loader.cc)
   void begin(Load& load, std::int64_t now_ns);
@@ -91,8 +86,17 @@ class Loader {
   const Load* bringing_the_same(const Load& load) const;
   kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t group) const;
   kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
-  std::uint64_t block_tokens() const { return cache_.block_tokens(); }
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
+  std::uint64_t block_tokens() const { return cache_.options().block_tokens; }
+  kv::Match match_blocks(const Load& load) const {
+    return cache_.match(*load.task->scope, load.task->tokens, kv::MatchEnd::kWholeBlock);
+  }
+  // How many pages it takes to load the blocks from `first` to `end`.
+  std::uint64_t pages_to_load(std::uint64_t first, std::uint64_t end) const {
+    const kv::CacheOptions& options = cache_.options();
+    return kv::memory::pages_to_load(options.groups, options.block_tokens, first,
+                                     end * options.block_tokens);
+  }
+  std::uint32_t groups() const { return cache_.tree().groups(); }
 
   // Reading (loader_reads.cc)
   void advance(Load& load, std::int64_t now_ns);
@@ -104,7 +108,6 @@ class Loader {
   bool has_windows() const;
   std::size_t store_of(const Load& load, std::uint64_t block) const;
   void publish(Load& load);
-  void cancel_reads(const Load& load);
   void turn_back(Load& load);
   void decide(Load& load, std::int64_t now_ns);
   bool worth_waiting(const Load& load, std::int64_t now_ns) const;
@@ -138,10 +141,9 @@ class Loader {
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::SequenceTask*, Load*> load_of_;
   std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of ended loads
-  std::unordered_map<kv::StoreTicket, PendingRead> reads_;
+  PageReads reads_;
   std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
   RateMeter model_rate_;                                // tokens of prompts
-  std::vector<RateMeter> store_rates_;                  // [store], bytes
 };
 
 }  // namespace pagoda::engine

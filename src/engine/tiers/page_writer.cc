@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "kv/cache_snapshot.h"
 
 namespace pagoda::engine {
 namespace {
@@ -64,7 +65,7 @@ void PageWriter::note_pressure(bool lacks_blocks) {
   const std::uint64_t free = cache_.pool().blocks_free();
   under_pressure_ = lacks_blocks || free * kFreePart < cache_.pool().blocks();
   if (!under_pressure_ || before) return;
-  backlog_ = cache_.whole_blocks();  // the least recently used last
+  backlog_ = kv::list_whole_blocks(cache_);  // the least recently used last
   for (WriteTarget& target : targets_) target.backlog_left = backlog_.size();
 }
 
@@ -84,7 +85,7 @@ bool PageWriter::want(kv::NodeId node) {
 bool PageWriter::want(WriteTarget& target, kv::NodeId node) {
   const kv::PrefixTree& tree = cache_.tree();
   if (!space_ || !tree.is_live(node) || !tree.is_whole(node) || is_forbidden(node)) return false;
-  const kv::BlockHash& block_hash = cache_.block_hash(node);
+  const kv::BlockHash& block_hash = cache_.hashes().of(node);
   if (!lacks(target, node) || !target.store->takes_writes()) return false;
   if (const auto queued = target.queued.find(block_hash); queued != target.queued.end()) {
     queued->second = node;
@@ -104,7 +105,8 @@ bool PageWriter::want(WriteTarget& target, kv::NodeId node) {
 bool PageWriter::lacks(const WriteTarget& target, kv::NodeId node) const {
   for (std::uint32_t group = 0; group < groups(); ++group) {
     if (!cache_.tree().page(node, group)) continue;
-    if (!target.store->keeps({.space = *space_, .hash = cache_.block_hash(node), .group = group})) {
+    if (!target.store->keeps(
+            {.space = *space_, .hash = cache_.hashes().of(node), .group = group})) {
       return true;
     }
   }
@@ -147,6 +149,7 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   for (WriteTarget& target : targets_) take_backlog(target);
   if (is_short_of_room()) note_leaving();
   if (lacks_blocks && stands_still) return;  // pinned pages may be all that is in its way
+  if (!is_space_good()) return;
   for (WriteTarget& target : targets_) {
     while (!target.queue.empty() && may_pin(target)) {
       const auto next = target.queued.find(target.queue.front());
@@ -157,12 +160,21 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   }
 }
 
+// True: every page of the pool was computed with the model that the space stands for. Costs a few
+// system calls, where anything is to be written.
+bool PageWriter::is_space_good() const {
+  const bool has_work =
+      std::any_of(targets_.begin(), targets_.end(),
+                  [](const WriteTarget& target) { return !target.queue.empty(); });
+  return !has_work || !options_.is_model_unchanged || options_.is_model_unchanged();
+}
+
 // True: something has changed since the last look, and little room is left.
 bool PageWriter::is_short_of_room() {
   const std::uint64_t free = cache_.pool().blocks_free();
-  const bool changed = free != free_seen_ || cache_.blocks_evicted() != evicted_seen_;
+  const bool changed = free != free_seen_ || cache_.stats().blocks_evicted != evicted_seen_;
   free_seen_ = free;
-  evicted_seen_ = cache_.blocks_evicted();
+  evicted_seen_ = cache_.stats().blocks_evicted;
   return changed && free * kFreePart < cache_.pool().blocks();
 }
 
@@ -215,9 +227,9 @@ kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t group) const {
   const auto tokens = tree.tokens(node);
   const kv::SaltId region = tree.region(node);
   const bool is_public = region == kv::kPublic || !options_.owner_tag;
-  return {.key = {.space = *space_, .hash = cache_.block_hash(node), .group = group},
+  return {.key = {.space = *space_, .hash = cache_.hashes().of(node), .group = group},
           .owner = is_public ? kv::OwnerTag{} : options_.owner_tag(cache_.salts().owner(region)),
-          .parent = cache_.block_hash(tree.parent(node)),
+          .parent = cache_.hashes().of(tree.parent(node)),
           .tokens = {tokens.begin(), tokens.end()}};
 }
 
@@ -249,7 +261,7 @@ void PageWriter::drop_space() {
 void PageWriter::offload_all() {
   stopping_ = true;
   if (options_.write == WriteMode::kOff) return;
-  for (const kv::NodeId node : cache_.whole_blocks()) want(node);
+  for (const kv::NodeId node : kv::list_whole_blocks(cache_)) want(node);
 }
 
 }  // namespace pagoda::engine

@@ -91,12 +91,13 @@ class PageWriter {
   std::optional<kv::OwnerId> owner_of(kv::NodeId node) const;
   void note_pressure(bool lacks_blocks);
   void take_backlog(WriteTarget& target);
+  bool is_space_good() const;
   bool is_short_of_room();
   void note_leaving();
   bool write(WriteTarget& target, const Wanted& wanted);
   bool is_held_for_stores(kv::BlockId block, bool was_idle) const;
   kv::PageLabel label_of(kv::NodeId node, std::uint32_t group) const;
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(cache_.group_specs().size()); }
+  std::uint32_t groups() const { return cache_.tree().groups(); }
   std::size_t index_of(const WriteTarget& target) const {
     return static_cast<std::size_t>(&target - targets_.data());
   }
@@ -110,7 +111,7 @@ class PageWriter {
   std::vector<kv::NodeId> backlog_;                // blocks to be queued for every store
   std::unordered_map<kv::StoreTicket, Pin> pins_;  // pages being written
   std::vector<kv::OwnerId> forbidden_;
-  std::uint64_t evicted_seen_ = 0;  // Cache::blocks_evicted() at the last look
+  std::uint64_t evicted_seen_ = 0;  // CacheStats::blocks_evicted at the last look
   std::uint64_t free_seen_ = 0;     // blocks that were free at the last look
   std::uint64_t blocks_skipped_ = 0;
   bool under_pressure_ = false;

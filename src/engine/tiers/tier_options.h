@@ -32,6 +32,9 @@ struct TierOptions {
   // Returns the tag of a tenant's private pages (OwnerId: its number); without it pages have no
   // owner.
   std::function<kv::OwnerTag(kv::OwnerId)> owner_tag = {};
+  // Asked before pages go to stores. False: a file of the model has changed since it was opened, so
+  // that pages may be of other weights; nothing is written until set_space() or drop_space().
+  std::function<bool()> is_model_unchanged = {};
 
   std::uint32_t loads_max = 16;                // prompts that are loaded at a time
   std::uint32_t reads_running_max = 64;        // pages

@@ -1,4 +1,4 @@
-// What sampling asks of a row of logits.
+// The operations of sampling on a row of logits.
 #include <algorithm>
 
 #include "kernels/fp32/f32x8.h"
@@ -21,7 +21,7 @@ std::uint64_t sampling_weights_row(const SamplingWeights& job) {
   const float weight_min = job.min_p * kWeightOfBest;
   const F32x8x2 best = splat_like(F32x8x2{}, job.best);
   const F32x8x2 inverse_temperature = splat_like(F32x8x2{}, job.inverse_temperature);
-  // What lies lower weighs nothing either, and exp_within has its bound here.
+  // Values below this weigh 0 as well, and exp_within() needs the bound.
   const F32x8x2 lowest = splat_like(F32x8x2{}, exp_steps::kLowest);
   MassLanes mass;
   std::size_t i = 0;

@@ -7,7 +7,7 @@
 namespace pagoda::kernels::PAGODA_ISA {
 namespace {
 
-// As integers, magnitudes are in order and NaN is above all.
+// Compares magnitudes as integers: they have the same order, and NaN is above all.
 float largest_of(const float* x, std::size_t columns) {
   const uint32x4_t magnitude = vdupq_n_u32(0x7FFFFFFF);
   uint32x4_t largest[4] = {};
@@ -92,7 +92,7 @@ void pack_activations(const float* x, std::size_t columns, std::byte* activation
       store_bf16(halves + k_block * kBlockK + kGroupColumns, load(from + 2 * kLanes),
                  load(from + 3 * kLanes));
     }
-    // Not usable: 0 times anything, also NaN, is converted to 0.
+    // A row that is not finite has inverse 0: 0 times infinity or NaN is NaN, which converts to 0.
     put_k_block(from, inverse,
                 *reinterpret_cast<Int8Limbs*>(limbs + k_block * ActivationLayout::kLimbsStride),
                 sums + 2 * k_block, groups);

@@ -29,7 +29,7 @@ struct AmxTileShape {
   std::uint8_t row_bytes = 0;
 };
 
-// What the CPU reads: palette 1, then a size for each register.
+// The operand of LDTILECFG: palette 1, then a size for each register.
 struct alignas(64) AmxTileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;

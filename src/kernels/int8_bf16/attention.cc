@@ -69,7 +69,7 @@ struct QueryTile {
     return static_cast<std::uint8_t>(least<std::size_t>(queries - before, kTileRows));
   }
   std::uint32_t token(std::uint32_t query) const { return (first_query + query) / call.group; }
-  // Does every query see all these keys?
+  // Whether every query sees all these keys.
   bool all_visible() const {
     return call.begin(token(queries - 1)) <= first_tile * kKeyTile &&
            last_tile * kKeyTile <= call.end(token(0));
@@ -337,7 +337,7 @@ void attend(const QueryTile& tile, float* partials) {
   load_queries(tile);
   compute_scores<Lefts>(scope, tile);
   hide_scores(tile);
-  // Of all queries before any weight: no query's maximum is waited for.
+  // The maxima of all queries are found before any weight, so that none waits for its maximum.
   float highest[kCallQueries];
   for (std::size_t query = 0; query < tile.queries; ++query) {
     highest[query] = highest_score(tile, query);
@@ -382,8 +382,8 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
   if (job.next != nullptr) {
     call.next_tiles = pages.find_keys(*job.next, last_position + 1, call.next_keys, kFetchAhead);
   }
-  // Not before rows were converted: a subnormal fp16 is none as a float, and not every emulator
-  // knows that the instruction heeds no such mode.
+  // Subnormals are flushed only after rows were converted: a subnormal fp16 is a normal float, and
+  // some emulators flush it although the instruction ignores the mode.
   const FlushSubnormals flush;
   const std::uint32_t queries = rows.rows * group;
   for (std::uint32_t first = 0; first < queries; first += kCallQueries) {

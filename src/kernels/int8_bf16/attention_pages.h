@@ -24,7 +24,7 @@ struct KvTile {
   std::size_t stride;
 };
 
-// Where one thread's parts of the scratch begin.
+// The parts of one thread's scratch memory.
 struct AttentionScratch {
   AttentionScratch(std::size_t key_dim, std::size_t value_dim, std::byte* scratch)
       : steps(round_up(key_dim, kStepDimensions) / kStepDimensions),
@@ -116,7 +116,7 @@ class SplitPages {
   BlockSlot slot_of(std::uint64_t key) const {
     return {key / layout_.block_tokens, static_cast<std::uint32_t>(key % layout_.block_tokens)};
   }
-  // From one tile to the next, where a block has whole ones.
+  // Moves a place to the next tile. A block must hold whole tiles.
   void next_tile(BlockSlot& place) const {
     place.token += kKeyTile;
     if (place.token < layout_.block_tokens) return;
@@ -126,7 +126,7 @@ class SplitPages {
   std::byte* page(BlockSlot place) const {
     return view_.layer.pages + view_.blocks[place.block].value() * page_bytes_;
   }
-  // From the first token's key, and value, to that of the place.
+  // The bytes from the first token's key, or value, to that of the place.
   std::size_t key_bytes(BlockSlot place) const {
     return 2 * place.token * kv::memory::element_bytes(layout_.element);
   }

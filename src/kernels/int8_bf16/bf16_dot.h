@@ -6,7 +6,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// Of 32 bf16.
+// Loads the even, or the odd, elements of 32 bf16 as floats.
 inline F32x16 load_evens(const std::byte* p) {
   F32x16 even;
   F32x16 odd;

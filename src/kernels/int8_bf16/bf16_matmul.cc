@@ -2,7 +2,7 @@
 // bits:
 //
 //   few rows    weights are the left-hand side, as they are packed; rows of x the right-hand side.
-//               What counts is the reading of weights: each tile is used once.
+//               The reading of weights bounds it: each tile is used once.
 //   many rows   rows of x are the left-hand side, as they are; weights the right-hand side: a panel
 //               of 32 outputs is transposed once and serves all rows.
 #include "kernels/int8_bf16/bf16_matmul.h"
@@ -22,7 +22,7 @@ constexpr std::size_t kLine = 64;  // bytes: a row of a tile
 // Without a matrix unit a product with few columns is no cheaper than one with sixteen.
 constexpr std::size_t kFewRows = kMultipliesTiles ? 32 : 0;
 
-// Of the 16 outputs of a tile that begins at `first`, those that exist.
+// The number of outputs, at most 16, of the tile that begins at `first`.
 inline std::size_t outputs_from(const Matmul& job, std::size_t first) {
   return job.weight.rows - first < kTileRows ? job.weight.rows - first : kTileRows;
 }

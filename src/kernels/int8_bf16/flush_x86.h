@@ -7,7 +7,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// For as long as it lives, the thread's floating point counts subnormals as zero.
+// While an object lives, the thread's floating point counts subnormals as zero.
 class FlushSubnormals {
  public:
   FlushSubnormals() : outer_(_mm_getcsr()) { _mm_setcsr(outer_ | 0x8040); }  // FTZ and DAZ

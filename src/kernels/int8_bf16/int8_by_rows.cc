@@ -7,7 +7,7 @@
 namespace pagoda::kernels::PAGODA_ISA {
 namespace {
 
-// So many groups of nibbles can be summed in 32 bits: 2^7 * 2^15 * 32 * 16 = 2^31.
+// The groups of nibbles whose sum fits into 32 bits: 2^7 * 2^15 * 32 * 16 = 2^31.
 constexpr std::size_t kGroupsIn32Bits = 16;
 
 // Nibbles: 16 products of a code and a limb fit into a word, and a few groups of them, multiplied

@@ -74,7 +74,7 @@ class Unpacking {
   }
 
   std::byte* first() const { return ring_; }
-  // From one k_block to the next.
+  // Moves a place to the next K block.
   template <class Byte>
   [[gnu::always_inline]] Byte* after(Byte* place) const {
     place += kKBlockBytes<Format>;
@@ -117,7 +117,7 @@ AmxTileConfig shapes_for(std::size_t rows) {
   return shapes;
 }
 
-// What is multiplied in one k_block: 64 columns of rows of x and of a row tile.
+// The factors of one K block: 64 columns of rows of x and of a row tile.
 struct LimbTiles {
   const std::byte* x;
   const std::byte* weights;
@@ -166,7 +166,8 @@ template <class Format, bool kLast>
   unpacking.template unpack_quarter<3>();
 }
 
-// What the matrix unit left of some rows and one row tile: sums by place value.
+// The sums that the matrix unit computed for some rows and one row tile, by place value of the
+// limbs.
 template <class Format>
 struct TileSums {
   alignas(64) std::byte tiles[4][kTileBytes];
@@ -174,7 +175,7 @@ struct TileSums {
   std::size_t rows = 0;
   std::size_t row_tile = 0;
 
-  // Of one row, as floats.
+  // Converts the sums of one row to floats.
   [[gnu::always_inline]] F32x16 floats(std::size_t row) const {
     const I32x16 a = load_sums(tiles[0] + row * kLineBytes);
     const I32x16 b = load_sums(tiles[1] + row * kLineBytes);
@@ -265,8 +266,8 @@ class TileProducts {
   TileSums<Format> sums_[2];
 };
 
-// All rows with row tiles [begin, end), 16 rows after 16 rows. The first of them find the limbs
-// they need just unpacked, the others in the ring, which has room for all.
+// Multiplies all rows with row tiles [begin, end), 16 rows after 16 rows. The first 16 find the
+// limbs they need just unpacked, the others in the ring, which has room for all.
 template <class Format>
 void multiply_part(const Matmul& job, const PackedWeight& weight, std::size_t rows,
                    std::size_t begin, std::size_t end, std::byte* ring, std::size_t ring_k_blocks) {

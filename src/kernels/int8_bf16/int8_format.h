@@ -1,4 +1,4 @@
-// What the integer GEMM must know of a packed format, known when they are compiled.
+// The properties of a packed weight format as compile-time constants, for the integer GEMM.
 #pragma once
 
 #include "kernels/int8_bf16/ints.h"
@@ -23,7 +23,7 @@ struct Int8Format {
   static constexpr bool kWide = kWideOfFormat;
   static constexpr std::size_t kLimbs = kWide ? 3 : 2;
 
-  // Of columns 0-15 or 16-31.
+  // The group scales of columns 0-15 (half 0) or 16-31 (half 1).
   [[gnu::always_inline]] static Words16 scales(PackedTile tile, int half) {
     if constexpr (kPer16) {
       return half == 0 ? load_first_words(tile.scales) : load_second_words(tile.scales);

@@ -4,7 +4,7 @@
 //   Words16   a signed word for each output
 //   I32x16, I64x16   a sum for each output
 //
-// So many rows of x are multiplied at once: kNibbleRows, kByteRows.
+// kNibbleRows and kByteRows are the rows of x that are multiplied at once.
 //
 // A group of 32 columns is multiplied line by line; each set keeps its sums as suits it until they
 // are asked for.

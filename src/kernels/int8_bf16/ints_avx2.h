@@ -43,8 +43,8 @@ inline __m256i broadcast_four(const void* p) {
   return _mm256_set1_epi32(four);
 }
 
-// To be added up here and now: GCC multiplies a whole group first if it may and adds at the end,
-// and 16 registers cannot hold that.
+// Makes GCC add up here: left alone, it multiplies a whole group first and adds at the end, and 16
+// registers cannot hold that.
 [[gnu::always_inline]] inline void settle(__m256i& low, __m256i& high) {
   asm("" : "+x"(low), "+x"(high));
 }
@@ -82,7 +82,7 @@ inline Words16 load_words(const std::byte* p) {
   };
   return {twice(p), twice(p + 16)};
 }
-// Of [16] pairs of words.
+// Loads the first word of each of [16] pairs.
 inline Words16 load_first_words(const std::byte* p) {
   const __m256i order = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13));

@@ -59,7 +59,7 @@ inline Words16 load_words(const std::byte* p) {
       _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_or_si512(words, _mm512_slli_epi32(words, 16))};
 }
-// Of [16] pairs of words.
+// Loads the first word of each of [16] pairs.
 inline Words16 load_first_words(const std::byte* p) {
   const __m512i order =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13));

@@ -74,12 +74,12 @@ struct PackedWeight {
 
   // Always inline: this header is compiled for several instruction sets, and no two may share code.
 
-  // Of the four tiles of one group that `row_tile` is among.
+  // The offset of one group of the four row tiles that `row_tile` stands together with.
   [[gnu::always_inline]] std::size_t offset_of(std::size_t row_tile, std::size_t group) const {
     return (row_tile / kTilesTogether * groups + group) * group_bytes;
   }
-  // What is read a few groups from now, of `row_tiles` that stand together; the next rows follow
-  // the last group.
+  // Prefetches the group that is read a few groups from now, of `row_tiles` that stand together;
+  // the next rows follow the last group.
   [[gnu::always_inline]] void prefetch(std::size_t row_tile, std::size_t group,
                                        std::size_t row_tiles) const {
     constexpr std::size_t kBytesAhead = 4096;
@@ -87,7 +87,7 @@ struct PackedWeight {
     const std::size_t bytes = group_bytes * row_tiles / kTilesTogether;
     for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(soon + at);
   }
-  // Of the rows after those that stand together with `row_tile`, as much as each group has.
+  // Prefetches a part of the rows that follow: as many bytes with every group as a tile of it has.
   [[gnu::always_inline]] void prefetch_later_rows(std::size_t row_tile, std::size_t group) const {
     const std::size_t share = format.tile_bytes();
     const std::byte* const soon = data + offset_of(row_tile + kTilesTogether, 0) +

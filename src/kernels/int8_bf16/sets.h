@@ -1,4 +1,4 @@
-// The sets that int8_bf16/ was compiled into, and what a CPU must have for them.
+// The kernel sets that int8_bf16/ is compiled into, and tests of what a CPU must have for them.
 #pragma once
 
 #include "kernels/ops.h"
@@ -24,9 +24,9 @@ const KernelSet& set(std::string_view name, bool (*runs_here)());
 namespace int8_bf16 {
 bool has_avx2();
 bool has_avx512();
-// Also asks the kernel for the tile registers, which it grants once per process.
+// Also asks the operating system for the tile registers, which it grants once per process.
 bool has_amx();
-// Products of matrices of bytes, and of bf16.
+// Whether the CPU has dot products and matrix products of bytes (i8mm) and of bf16.
 bool has_neon_i8mm_bf16();
 }  // namespace int8_bf16
 

@@ -13,7 +13,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// Of two sums each, beside what they are made of.
+// Rows of x, each with two sums, whose sums and factors fit into the registers together.
 inline constexpr int kRowsInRegisters = 3;
 
 struct F32x16 {
@@ -143,8 +143,8 @@ inline void store_bf16(std::uint16_t* p, F32x16 low, F32x16 high) {
   store_bf16(p + kLanes, high);
 }
 
-// As bf16 to every other half: p[0], p[2], …. What stands between is not even read: it may be
-// another thread's.
+// Stores lanes as bf16 to every other half: p[0], p[2], …. The halves between are not even read:
+// another thread may be writing them.
 inline void store_bf16_apart(std::uint16_t* p, F32x16 a) {
   alignas(32) std::uint16_t halves[kLanes];
   store_bf16(halves, a);
@@ -171,7 +171,8 @@ inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
             _mm256_castsi256_ps(_mm256_and_si256(high, above))};
 }
 
-// By assembly: GCC takes a function that does nothing else for one that does nothing.
+// Prefetches a cache line. It is written in assembly, since GCC removes a function whose only
+// effect is a prefetch builtin.
 inline void fetch_line(const std::byte* p) { asm volatile("prefetcht0 (%0)" ::"r"(p)); }
 
 }  // namespace pagoda::kernels::PAGODA_ISA

@@ -13,7 +13,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// Of two sums each, beside what they are made of.
+// Rows of x, each with two sums, whose sums and factors fit into the registers together.
 inline constexpr int kRowsInRegisters = 8;
 
 struct F32x16 {
@@ -105,7 +105,7 @@ inline void store_bf16(std::uint16_t* p, F32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(to_bf16(a, a)));
 }
 
-// As bf16 to every other half: p[0], p[2], …. What stands between stays untouched.
+// Stores lanes as bf16 to every other half: p[0], p[2], …. The halves between stay untouched.
 inline void store_bf16_apart(std::uint16_t* p, F32x16 a) {
   const __m512i words = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(to_bf16(a, a)));
   _mm512_mask_storeu_epi16(p, 0x55555555, words);
@@ -126,7 +126,8 @@ inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
   second.v = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-65536)));
 }
 
-// By assembly: GCC takes a function that does nothing else for one that does nothing.
+// Prefetches a cache line. It is written in assembly, since GCC removes a function whose only
+// effect is a prefetch builtin.
 inline void fetch_line(const std::byte* p) { asm volatile("prefetcht0 (%0)" ::"r"(p)); }
 
 }  // namespace pagoda::kernels::PAGODA_ISA

@@ -15,7 +15,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// Of two sums each, beside what they are made of.
+// Rows of x, each with two sums, whose sums and factors fit into the registers together.
 inline constexpr int kRowsInRegisters = 2;
 
 struct F32x16 {
@@ -139,14 +139,14 @@ template <class Make>
   store_bf16(p + kLanes, high);
 }
 
-// As bf16 to every other half: p[0], p[2], …. What stands between stays untouched.
+// Stores lanes as bf16 to every other half: p[0], p[2], …. The halves between stay untouched.
 [[gnu::always_inline]] inline void store_bf16_apart(std::uint16_t* p, const F32x16& a) {
   alignas(16) std::uint16_t halves[kLanes];
   store_bf16(halves, a);
   for (std::size_t i = 0; i < kLanes; ++i) p[2 * i] = halves[i];
 }
 
-// For as long as it lives, the thread's floating point counts subnormals as zero: factors and
+// While an object lives, the thread's floating point counts subnormals as zero: factors and
 // results. Arm looks at a result before it rounds it, x86 afterwards: what rounds up to the
 // smallest normal number is zero here and that number there. No other result differs.
 class FlushSubnormals {
@@ -194,7 +194,8 @@ inline float without_subnormals(float x) { return x; }
   return zeros;
 }
 
-// By assembly: GCC takes a function that does nothing else for one that does nothing.
+// Prefetches a cache line. It is written in assembly, since GCC removes a function whose only
+// effect is a prefetch builtin.
 inline void fetch_line(const std::byte* p) { asm volatile("prfm pldl1keep, [%0]" ::"r"(p)); }
 
 }  // namespace pagoda::kernels::PAGODA_ISA

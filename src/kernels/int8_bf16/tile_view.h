@@ -5,7 +5,7 @@
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-// Where the rows of a tile stand.
+// The address of a tile's first row and the distance from row to row.
 struct TileView {
   const std::byte* data = nullptr;
   std::size_t stride = 0;

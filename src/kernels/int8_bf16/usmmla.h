@@ -25,7 +25,7 @@ using int8_bf16::UsmmlaPanels;
 inline constexpr std::size_t kPanelOutputs = 4;  // outputs
 inline constexpr std::size_t kK8Blocks = 4;      // of 8 columns in a group
 
-// What the kernels must know of a format when they are compiled.
+// The properties of a weight format as compile-time constants.
 template <QuantType kTypeOfFormat, GroupScales kScalesOfFormat>
 struct UsmmlaFormat {
   static constexpr bool kNibbles = kTypeOfFormat == QuantType::kNibbles;
@@ -72,7 +72,7 @@ class LimbRow {
   float scale_;
 };
 
-// What sums begin with.
+// Zeros that sums begin with.
 [[gnu::always_inline]] inline int32x4_t no_sums() { return vreinterpretq_s32_f32(fresh_zeros()); }
 
 // The same seeds, which the compiler must take for others: loaded again they cost nothing, copied

@@ -154,7 +154,7 @@ class PanelProducts {
     }
   }
 
-  // Of row 2 * pair and the one after it.
+  // The sums of row 2 * pair, and of the row after it.
   [[gnu::always_inline]] float32x4_t first_row(int pair) const {
     return floats_of(vzip1q_s64(totals_[pair][0], totals_[pair][1]),
                      vzip1q_s64(totals_[pair][2], totals_[pair][3]));

@@ -1,16 +1,16 @@
-// A head of keys and values that is not to be used.
+// Heads of keys and values that are not finite are stored as poison, so that nobody uses them.
 #pragma once
 
 #include "kernels/ops.h"
 
 namespace pagoda::kernels::ref {
 
-// Values 0, keys NaN.
+// Stores values 0 and keys NaN.
 void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position,
                     std::uint32_t head);
 
-// Calls store_head(head, key, value) for every head that is finite and poisons the others; were
-// all finite?
+// Calls store_head(head, key, value) for every head that is finite and poisons the others. Returns
+// whether all were finite.
 template <class StoreHead>
 bool store_finite_heads(Numerics numerics, const kv::memory::SequenceView& view,
                         std::uint64_t position, const float* keys, const float* values,

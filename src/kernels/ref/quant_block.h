@@ -17,7 +17,7 @@ struct QuantBlock {
   float minima[2];
 };
 
-// What the groups of a type have in common.
+// The properties that all groups of a quantised type share.
 struct QuantTraits {
   bool nibbles;       // every u is below 16
   int lowest;         // what u = 0 stands for: minimum = lowest * scale, exact, unless `minima`

@@ -1,4 +1,4 @@
-// What sampling asks of a row of logits, in plain C++: see kernels/ops.h for the contracts.
+// The operations of sampling on a row of logits, in plain C++: see kernels/ops.h for the contracts.
 #pragma once
 
 #include "kernels/ops.h"

@@ -4,7 +4,7 @@
 
 namespace pagoda::kv {
 
-BlockPool::BlockPool(std::uint32_t blocks) : records_(blocks) {
+BlockPool::BlockPool(std::uint32_t blocks) : records_(blocks), pins_(blocks, 0) {
   ASSERT(blocks > 0 && blocks < kNone, "a pool has 1 to 2^32 - 2 blocks");
   first_free_.fill(kNone);
   for (std::uint32_t block = blocks; block-- > 0;) give_free(BlockId(block));

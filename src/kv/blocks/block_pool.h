@@ -1,4 +1,4 @@
-// Which blocks exist, who holds them, and in which state they are.
+// The pool knows which blocks exist, who holds them and which state each is in.
 //
 //          allocate              seal            release
 //   Free ------------> Filling --------> Sealed <--------> Idle
@@ -23,6 +23,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/large_array.h"
@@ -64,7 +65,17 @@ class BlockPool {
   // Idle -> Free
   void evict(BlockId block);
 
-  // When a holder last gave it up: of a block that was held at least once.
+  // A copy reads the block meanwhile: it says so of a reference that it has. unpin() comes before
+  // the copy gives that reference up.
+  void pin(BlockId block) { ++pins_[block.value()]; }
+  void unpin(BlockId block) {
+    ASSERT(pins_[block.value()] > 0, "a pin ends once");
+    --pins_[block.value()];
+  }
+  // References of sequences: those that are no pins.
+  std::uint32_t users(BlockId block) const { return references(block) - pins_[block.value()]; }
+
+  // When a holder last gave the block up; the block was held at least once.
   Tick last_use(BlockId block) const { return at(block).last_use; }
 
   // The node that a block belongs to, if any; the pool only remembers it.
@@ -99,14 +110,15 @@ class BlockPool {
   void give_free(BlockId block);
 
   LargeArray<Record> records_;
+  std::vector<std::uint32_t> pins_;  // [block]: of its references, those of copies that read it
   // The stack's block at height h, counted from 0, is in lane h % kLanes: these are the top ones.
   std::array<std::uint32_t, kLanes> first_free_;
   std::uint32_t blocks_free_ = 0;
   std::uint32_t blocks_idle_ = 0;
 };
 
-// Inline: they take a few nanoseconds, and an std::optional that crosses a call costs as much
-// again.
+// These functions are inline: they take a few nanoseconds, and an std::optional that crosses a call
+// costs as much again.
 
 inline void BlockPool::set_state(BlockId block, BlockState from, BlockState to,
                                  std::uint32_t references) {

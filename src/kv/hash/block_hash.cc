@@ -169,4 +169,20 @@ Status hash_chain(BlockHasher& hasher, const BlockHash& seed, std::span<const To
   return ok_status();
 }
 
+Status hash_prompt(BlockHasher& hasher, std::string_view adapter, std::string_view salt,
+                   std::uint64_t public_tokens, std::span<const TokenId> prompt,
+                   std::uint32_t block_tokens, std::vector<BlockHash>& hashes) {
+  hashes.clear();
+  const std::uint64_t public_blocks = salt.empty() ? 0 : public_tokens / block_tokens;
+  const std::uint64_t split = std::min<std::uint64_t>(public_blocks * block_tokens, prompt.size());
+  RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
+  RETURN_IF_ERROR(hash_chain(hasher, root_hash(), prompt.first(split), block_tokens,
+                             {.adapter = adapter, .salt = {}}, hashes));
+  const BlockHash seed = hashes.empty() ? root_hash() : hashes.back();
+  Status rest = hash_chain(hasher, seed, prompt.subspan(split), block_tokens,
+                           {.adapter = adapter, .salt = salt}, hashes);
+  if (!rest.ok()) hashes.clear();
+  return rest;
+}
+
 }  // namespace pagoda::kv

@@ -41,8 +41,8 @@ struct BlockHash {
 // The parent of every first block, vLLM's NONE_HASH: SHA-256 of the CBOR text "vllm-none-hash".
 BlockHash root_hash();
 
-// What else a block's rows depend on; UTF-8, left out of the hash where empty. vLLM puts the
-// adapter into every block of a chain and the salt into the first one only.
+// A block's rows depend on these keys besides tokens: UTF-8, left out of the hash where empty. vLLM
+// puts the adapter into every block of a chain and the salt into the first one only.
 struct ExtraKeys {
   std::string_view adapter;
   std::string_view salt;
@@ -90,5 +90,11 @@ class BlockHasher {
 // After an error `hashes` is as it was.
 Status hash_chain(BlockHasher& hasher, const BlockHash& seed, std::span<const TokenId> tokens,
                   std::size_t block_tokens, const ExtraKeys& extra, std::vector<BlockHash>& hashes);
+
+// Computes the hashes that the whole blocks of a prompt get in a scope, on the thread that submits
+// the prompt. They replace what `hashes` held; after an error it is empty.
+Status hash_prompt(BlockHasher& hasher, std::string_view adapter, std::string_view salt,
+                   std::uint64_t public_tokens, std::span<const TokenId> prompt,
+                   std::uint32_t block_tokens, std::vector<BlockHash>& hashes);
 
 }  // namespace pagoda::kv

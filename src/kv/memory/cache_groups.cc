@@ -55,6 +55,18 @@ std::size_t best_page_bytes(const Kinds& kinds) {
 
 }  // namespace
 
+std::uint64_t pages_to_load(std::span<const AttentionSpec> groups, std::uint32_t block_tokens,
+                            std::uint64_t blocks_matched, std::uint64_t tokens) {
+  const std::uint64_t end = (tokens + block_tokens - 1) / block_tokens;
+  std::uint64_t pages = 0;
+  for (const AttentionSpec& spec : groups) {
+    const std::uint64_t first =
+        std::max(blocks_matched, first_block_kept(spec, tokens, block_tokens));
+    pages += end - std::min(end, first);
+  }
+  return pages;
+}
+
 CacheGroupPlan plan_cache_groups(std::span<const LayerKind> layers) {
   const Kinds kinds = kinds_of(layers);
   const std::size_t page_bytes = best_page_bytes(kinds);

@@ -15,13 +15,14 @@
 
 namespace pagoda::kv::memory {
 
-// Which tokens a layer keeps: the last `window - 1` before each query, or all when 0.
+// A layer keeps the last `window - 1` tokens before each query, or all tokens when 0.
 struct AttentionSpec {
   std::uint32_t window = 0;
   auto operator<=>(const AttentionSpec&) const = default;
 };
 
-// What one layer keeps. A latent layer sees as many tokens as a full one: only its rows differ.
+// The rows that one layer keeps. A latent layer sees as many tokens as a full one: only its rows
+// differ.
 struct LayerKind {
   AttentionSpec attention;
   PageLayout layout;  // of this layer alone: one layer, nothing unused
@@ -46,6 +47,11 @@ constexpr std::uint64_t first_block_kept(AttentionSpec spec, std::uint64_t token
   if (spec.window == 0 || tokens + 1 <= spec.window) return 0;
   return (tokens + 1 - spec.window) / block_tokens;
 }
+
+// How many pages it takes to load the blocks of `tokens` tokens behind the first `blocks_matched`:
+// in window groups only those that a query behind the tokens sees.
+std::uint64_t pages_to_load(std::span<const AttentionSpec> groups, std::uint32_t block_tokens,
+                            std::uint64_t blocks_matched, std::uint64_t tokens);
 
 CacheGroupPlan plan_cache_groups(std::span<const LayerKind> layers);
 

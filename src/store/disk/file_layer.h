@@ -21,6 +21,11 @@ struct IoResult {
   int error = 0;
 };
 
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // behind the last byte
+};
+
 // Thread rule: any number of threads at once.
 class DiskFile {
  public:
@@ -31,8 +36,10 @@ class DiskFile {
   virtual int sync() = 0;
   virtual int resize(std::uint64_t bytes) = 0;
   virtual std::uint64_t bytes() const = 0;
-  // True: the range was never written, reads as zeros and takes no room.
-  virtual bool is_hole(std::uint64_t /*offset*/, std::size_t /*bytes*/) { return false; }
+  // Returns the next range at or after `offset` whose bytes may differ from zero; the bytes before
+  // it were never written, or were made a hole. An empty range at the end of all offsets: there is
+  // none.
+  virtual ByteRange next_data(std::uint64_t offset) { return {offset, UINT64_MAX}; }
   // Frees the room of a range whose bytes are zero and synced, where the file system can.
   virtual void make_hole(std::uint64_t /*offset*/, std::size_t /*bytes*/) {}
   // Returns the file descriptor for io_uring; -1 where there is none.

@@ -43,10 +43,13 @@ class PosixFile final : public DiskFile {
     struct stat now = {};
     return ::fstat(descriptor_, &now) == 0 ? static_cast<std::uint64_t>(now.st_size) : 0;
   }
-  bool is_hole(std::uint64_t offset, std::size_t bytes) override {
+  ByteRange next_data(std::uint64_t offset) override {
     const off_t data = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
-    if (data < 0) return errno == ENXIO;  // the file has no data behind the offset
-    return static_cast<std::uint64_t>(data) >= offset + bytes;
+    if (data < 0 && errno == ENXIO) return {UINT64_MAX, UINT64_MAX};
+    if (data < 0) return {offset, UINT64_MAX};  // the file system does not say
+    const off_t hole = ::lseek(descriptor_, data, SEEK_HOLE);
+    return {static_cast<std::uint64_t>(data),
+            hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole)};
   }
   void make_hole(std::uint64_t offset, std::size_t bytes) override {
     ::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),

@@ -31,6 +31,7 @@ int Slab::load(const std::function<void()>& on_progress) {
   auto index = std::make_unique<SlotIndex>(files_.slots_max());
   const int error = files_.load(*index, on_progress);
   if (error != 0) return error;
+  find_blank_slots(*index);
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < index->slots_max(); ++i) {
     last_us_ = std::max(last_us_, index->record(static_cast<SlotNumber>(i)).used_us);
@@ -38,6 +39,20 @@ int Slab::load(const std::function<void()>& on_progress) {
   index_ = std::move(index);
   is_ready_.store(true, std::memory_order_release);
   return 0;
+}
+
+// Free slots of which the file has no bytes need not be overwritten by a removal.
+void Slab::find_blank_slots(SlotIndex& index) const {
+  const std::uint64_t slot_bytes = files_.offset_of(1);
+  for (std::uint64_t slot = 0; slot < index.slots_max();) {
+    const ByteRange data = files_.slab().next_data(slot * slot_bytes);
+    const std::uint64_t first = std::min<std::uint64_t>(data.begin / slot_bytes, index.slots_max());
+    for (; slot < first; ++slot) {
+      const auto number = static_cast<SlotNumber>(slot);
+      if (!index.is_used(number)) index.set_blank(number);
+    }
+    slot = std::max(slot, data.end / slot_bytes + (data.end % slot_bytes == 0 ? 0 : 1));
+  }
 }
 
 std::size_t Slab::find(std::span<const kv::PageKey> keys) const {
@@ -161,7 +176,8 @@ std::optional<StoreFault> Slab::scrub(SlotNumber& slot) {
   return fault;
 }
 
-int Slab::scrub_unverified() {
+// True: every used slot holds what its record says.
+bool Slab::verify() {
   for (SlotNumber slot = 0;;) {
     {
       const std::lock_guard lock(mutex_);
@@ -170,52 +186,74 @@ int Slab::scrub_unverified() {
       }
     }
     const auto fault = scrub(slot);
-    if (!fault) return 0;
-    if (*fault == StoreFault::kIo) return EIO;
+    if (!fault) return true;
+    if (*fault == StoreFault::kIo) return false;
   }
 }
 
-bool Slab::blank(SlotNumber slot) {
+SlotIndex::TakenOut Slab::take_out(const std::optional<kv::OwnerTag>& owner) {
+  const std::lock_guard lock(mutex_);
+  return index_->take_out(owner);
+}
+
+bool Slab::write_zeros(SlotNumber slot) {
   const std::span<std::byte> zeros = scratch_.span();
-  if (files_.slab().is_hole(files_.offset_of(slot), zeros.size())) return true;
   std::fill(zeros.begin(), zeros.end(), std::byte{0});
   return files_.write_slot(slot, zeros).error == 0;
 }
 
-Result<kv::Removal> Slab::remove(const std::optional<kv::OwnerTag>& owner) {
-  const int unread = scrub_unverified();
-  SlotIndex::TakenOut out;
-  {
+// Slots stay taken until their room is given back: no write may begin in a slot before that. The
+// mutex is held for moments only, since the engine's thread looks pages up meanwhile.
+Result<kv::Removal> Slab::blank(const SlotIndex::TakenOut& out, bool are_all_verified) {
+  std::vector<SlotNumber> slots = out.used;
+  slots.insert(slots.end(), out.leftovers.begin(), out.leftovers.end());
+  std::sort(slots.begin(), slots.end());
+  std::vector<SlotNumber> blank;
+  std::vector<SlotNumber> failed;
+  for (const SlotNumber slot : slots) {
+    (write_zeros(slot) ? blank : failed).push_back(slot);
     const std::lock_guard lock(mutex_);
-    out = index_->take_out(owner);
+    index_->mark_changed(slot);  // so that commit() syncs the zeros too
   }
-  kv::Removal removal = {out.used.size(), out.used.size() * codec_.geometry().slot_bytes(), true};
-  removal.overwritten = unread == 0;
-  for (const std::vector<SlotNumber>* const slots : {&out.used, &out.leftovers}) {
-    for (const SlotNumber slot : *slots) {
-      const bool is_blank = blank(slot);
-      removal.overwritten = removal.overwritten && is_blank;
-      const std::lock_guard lock(mutex_);
-      index_->put_back(slot, is_blank);
-      index_->mark_changed(slot);  // so that commit() syncs the zeros too
-    }
+  const int error = commit();
+  if (error == 0) {
+    make_holes(blank);  // so that the next removal does not blank the slots again
+  } else {
+    failed.insert(failed.end(), blank.begin(), blank.end());
+    blank.clear();
   }
-  if (const int error = commit(); error != 0) {
-    return Error{ErrorCode::kIo, fmt::format("the removal of {} pages is not durable: {}",
-                                             removal.pages, error_text(error))};
+  for (const SlotNumber slot : blank) {
+    const std::lock_guard lock(mutex_);
+    index_->put_back(slot, true);
   }
-  // The zeros are on the disk: made into holes, the slots are not blanked again by the next
-  // removal.
-  for (const std::vector<SlotNumber>* const slots : {&out.used, &out.leftovers}) {
-    for (const SlotNumber slot : *slots) give_room_back(slot);
+  for (const SlotNumber slot : failed) {
+    const std::lock_guard lock(mutex_);
+    index_->put_back(slot, false);
   }
-  return removal;
+  const std::size_t pages = out.used.size();
+  if (error != 0) {
+    return Error{ErrorCode::kIo, fmt::format("the removal of {} pages is not durable: {}", pages,
+                                             error_text(error))};
+  }
+  return kv::Removal{.pages = pages,
+                     .bytes = pages * codec_.geometry().slot_bytes(),
+                     .overwritten = are_all_verified && failed.empty()};
 }
 
-void Slab::give_room_back(SlotNumber slot) {
-  const std::lock_guard lock(mutex_);  // no write may begin in the slot
-  if (!index_->is_blank(slot)) return;
-  files_.slab().make_hole(files_.offset_of(slot), scratch_.span().size());
+// `slots` are in order; neighbours become one hole.
+void Slab::make_holes(std::span<const SlotNumber> slots) {
+  for (std::size_t first = 0; first < slots.size();) {
+    std::size_t end = first + 1;
+    while (end < slots.size() && slots[end] == slots[end - 1] + 1) ++end;
+    const std::uint64_t offset = files_.offset_of(slots[first]);
+    files_.slab().make_hole(offset, files_.offset_of(slots[end - 1] + 1) - offset);
+    first = end;
+  }
+}
+
+Result<kv::Removal> Slab::remove(const std::optional<kv::OwnerTag>& owner) {
+  const bool are_all_verified = verify();
+  return blank(take_out(owner), are_all_verified);
 }
 
 int Slab::close() {

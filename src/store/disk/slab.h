@@ -68,8 +68,13 @@ class Slab {
   // One thread at a time calls these three. Makes the pages placed so far durable. After an error
   // some of them may be gone, none is wrong.
   int commit();
-  // Removes an owner's pages, or all. After a crash slots may hold pages that the index lost sight
-  // of: slots not verified since are checked first, and every free slot with bytes is blanked too.
+  // Removes an owner's pages, or all, in three steps. After a crash slots may hold pages that the
+  // index lost sight of: verify() checks the slots that nobody has read since. take_out() makes the
+  // pages unreadable, and must not run while a page of the owner is being written. blank()
+  // overwrites them, and every free slot that holds bytes; what fails is said by the removal.
+  bool verify();
+  SlotIndex::TakenOut take_out(const std::optional<kv::OwnerTag>& owner);
+  Result<kv::Removal> blank(const SlotIndex::TakenOut& out, bool are_all_verified);
   Result<kv::Removal> remove(const std::optional<kv::OwnerTag>& owner);
   // Checks the next used slot from `slot` on and frees it when it is damaged; sets `slot` to the
   // number after it. Nothing: there was none.
@@ -93,9 +98,9 @@ class Slab {
 
  private:
   std::uint64_t now_us();
-  bool blank(SlotNumber slot);
-  void give_room_back(SlotNumber slot);
-  int scrub_unverified();
+  void find_blank_slots(SlotIndex& index) const;
+  bool write_zeros(SlotNumber slot);
+  void make_holes(std::span<const SlotNumber> slots);
 
   SlabFiles files_;
   const SlotCodec codec_;

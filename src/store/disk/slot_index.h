@@ -76,10 +76,8 @@ class SlotIndex {
   // blank.
   TakenOut take_out(const std::optional<kv::OwnerTag>& owner);
   void put_back(SlotNumber slot, bool is_blank);
-  // True: the slot is free, and its bytes are zero.
-  bool is_blank(SlotNumber slot) const {
-    return states_[slot] == State::kFree && has(slot, kBlank);
-  }
+  // The slot's bytes are zero; call while the file is read, and for free slots alone.
+  void set_blank(SlotNumber slot) { flags_[slot] |= kBlank; }
 
   bool has_changes() const { return !changed_.empty(); }
   // Returns the records the file lacks, by slot; the file counts as having them from now on.

@@ -13,6 +13,7 @@ namespace pagoda::store {
 namespace {
 
 constexpr std::size_t kMovesAtOnce = 16;
+constexpr std::size_t kSlotsLookedAtOnce = 4096;  // by a removal, under the lock
 
 std::uint32_t slots_of(const HostStoreOptions& options) {
   return static_cast<std::uint32_t>(
@@ -148,9 +149,14 @@ std::optional<std::uint32_t> HostStore::room() {
 
 void HostStore::touch(std::uint32_t slot) { lru_.splice(lru_.end(), lru_, lru_positions_[slot]); }
 
-void HostStore::free_slot(std::uint32_t slot) {
+// The page is not found any more.
+void HostStore::forget(std::uint32_t slot) {
   const auto found = slot_of_.find(slots_[slot].label.key);
   if (found != slot_of_.end() && found->second == slot) slot_of_.erase(found);
+}
+
+void HostStore::free_slot(std::uint32_t slot) {
+  forget(slot);
   if (slots_[slot].is_written) lru_.erase(lru_positions_[slot]);
   slots_[slot] = {};
   unused_.push_back(slot);
@@ -221,28 +227,39 @@ void HostStore::report(kv::StoreTicket ticket, kv::StoreFault fault) {
   reports_.push_back({.ticket = ticket, .fault = fault, .ended_ns = SteadyClock().now_ns()});
 }
 
+// Pages are overwritten without the lock, some at a time: the engine's thread takes it every step.
 template <class Chosen>
 kv::Removal HostStore::remove_where(Chosen&& chosen) {
-  const std::lock_guard lock(mutex_);
   kv::Removal removed = {.overwritten = true};
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[i];
-    const bool in_use = slot.is_written || slot.copies_running > 0;
-    if (!in_use || slot.is_removed || !chosen(slot.label)) continue;
-    ++removed.pages;
-    removed.bytes += options_.page_bytes;
-    if (slot.copies_running > 0) {
-      slot.is_removed = true;
-      removed.overwritten = false;
-      if (const auto found = slot_of_.find(slot.label.key);
-          found != slot_of_.end() && found->second == i) {
-        slot_of_.erase(found);
+  std::vector<std::uint32_t> erased;
+  for (std::uint32_t next = 0; next < slots_.size();) {
+    erased.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      const auto end = static_cast<std::uint32_t>(
+          std::min<std::size_t>(slots_.size(), next + kSlotsLookedAtOnce));
+      for (; next < end; ++next) {
+        Slot& slot = slots_[next];
+        const bool in_use = slot.is_written || slot.copies_running > 0;
+        if (!in_use || slot.is_removed || !chosen(slot.label)) continue;
+        ++removed.pages;
+        forget(next);
+        slot.is_removed = true;
+        if (slot.copies_running > 0) {
+          removed.overwritten = false;
+        } else {
+          slot.copies_running = 1;  // the overwriting: the slot is freed after it
+          erased.push_back(next);
+        }
       }
-      continue;
     }
-    std::memset(slot_bytes(i), 0, options_.page_bytes);
-    free_slot(i);
+    for (const std::uint32_t slot : erased) {
+      std::memset(slot_bytes(slot), 0, options_.page_bytes);
+      const std::lock_guard lock(mutex_);
+      free_slot(slot);
+    }
   }
+  removed.bytes = removed.pages * options_.page_bytes;
   return removed;
 }
 

@@ -80,6 +80,7 @@ class HostStore final : public kv::PageStore {
   // The caller holds mutex_.
   std::optional<std::uint32_t> room();
   void touch(std::uint32_t slot);
+  void forget(std::uint32_t slot);
   void free_slot(std::uint32_t slot);
   void end(const Copy& copy, kv::StoreFault fault);
   void report(kv::StoreTicket ticket, kv::StoreFault fault);

@@ -15,10 +15,20 @@ constexpr std::size_t kRoundBytes = 4u << 20;
 // A buffer that a burst made larger is freed.
 constexpr std::size_t kOutBytesKept = 8u << 20;
 
+// An error once the connection is over.
+Status check_alive(net::Socket::Progress progress, const net::Socket& socket) {
+  if (progress == net::Socket::Progress::kClosed) {
+    return Error{ErrorCode::kIo, "the server closed the connection"};
+  }
+  if (progress == net::Socket::Progress::kFailed) {
+    return Error{ErrorCode::kIo, "the connection is lost: " + socket.failure()};
+  }
+  return ok_status();
+}
+
 }  // namespace
 
-RemoteConnection::RemoteConnection(std::unique_ptr<RemoteSocket> socket,
-                                   std::unique_ptr<Protocol> protocol)
+RemoteConnection::RemoteConnection(net::Socket socket, std::unique_ptr<Protocol> protocol)
     : socket_(std::move(socket)), protocol_(std::move(protocol)), room_(kRoomBytes) {}
 
 RemoteConnection::~RemoteConnection() { lose(); }
@@ -45,7 +55,7 @@ void RemoteConnection::begin_handshake() {
 
 short RemoteConnection::events() const {
   const bool unsent = sent_ < out_.size();
-  return static_cast<short>(socket_->events() | (unsent ? POLLOUT : 0));
+  return static_cast<short>(socket_.events() | (unsent ? POLLOUT : 0));
 }
 
 Status RemoteConnection::move() {
@@ -57,8 +67,10 @@ Status RemoteConnection::move() {
 Status RemoteConnection::move_out() {
   std::size_t moved = 0;
   while (sent_ < out_.size() && moved < kRoundBytes) {
-    ASSIGN_OR_RETURN(const std::size_t bytes, socket_->send(std::string_view(out_).substr(sent_)));
-    if (bytes == 0) return ok_status();
+    std::size_t bytes = 0;
+    const auto progress = socket_.write(std::string_view(out_).substr(sent_), bytes);
+    if (progress == net::Socket::Progress::kBlocked) return ok_status();
+    RETURN_IF_ERROR(check_alive(progress, socket_));
     sent_ += bytes;
     moved += bytes;
   }
@@ -73,8 +85,10 @@ Status RemoteConnection::move_out() {
 Status RemoteConnection::move_in() {
   has_more_ = false;
   for (std::size_t moved = 0; moved < kRoundBytes;) {
-    ASSIGN_OR_RETURN(const std::size_t bytes, socket_->receive(room_));
-    if (bytes == 0) return ok_status();
+    std::size_t bytes = 0;
+    const auto progress = socket_.read(room_, bytes);
+    if (progress == net::Socket::Progress::kBlocked) return ok_status();
+    RETURN_IF_ERROR(check_alive(progress, socket_));
     moved += bytes;
     RETURN_IF_ERROR(protocol_->feed({room_.data(), bytes}));
     RETURN_IF_ERROR(hand_out());

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/socket.h"
 #include "store/remote/protocol.h"
-#include "store/remote/remote_socket.h"
 
 namespace pagoda::store {
 
@@ -19,7 +19,7 @@ class RemoteConnection {
   // A handler may send further commands.
   using Handler = std::function<void(Reply& reply)>;
 
-  RemoteConnection(std::unique_ptr<RemoteSocket> socket, std::unique_ptr<Protocol> protocol);
+  RemoteConnection(net::Socket socket, std::unique_ptr<Protocol> protocol);
   ~RemoteConnection();
   RemoteConnection(const RemoteConnection&) = delete;
   RemoteConnection& operator=(const RemoteConnection&) = delete;
@@ -39,7 +39,7 @@ class RemoteConnection {
   const Protocol& protocol() const { return *protocol_; }
   std::size_t bytes_in_flight() const { return bytes_in_flight_; }
   std::size_t commands_in_flight() const { return expected_.size(); }
-  int descriptor() const { return socket_->descriptor(); }
+  int descriptor() const { return socket_.descriptor(); }
   short events() const;
   // True: the last round ended early; call move() again without waiting for the socket.
   bool has_more() const { return has_more_; }
@@ -54,7 +54,7 @@ class RemoteConnection {
   Status move_in();
   Status hand_out();
 
-  std::unique_ptr<RemoteSocket> socket_;
+  net::Socket socket_;
   std::unique_ptr<Protocol> protocol_;
   Status handshake_status_ = ok_status();
   bool lost_ = false;

@@ -41,9 +41,11 @@ Result<std::unique_ptr<RemoteLoop>> RemoteLoop::start(const RemoteOptions& optio
     ASSIGN_OR_RETURN(const SecretKey key, read_key_file(options.key_file));
     cipher.emplace(key);
   }
-  std::optional<TlsClient> tls;
+  std::optional<net::TlsClient> tls;
   if (options.url.tls) {
-    ASSIGN_OR_RETURN(tls, TlsClient::load(options));
+    ASSIGN_OR_RETURN(tls, net::TlsClient::load({.ca_file = options.tls_ca_file,
+                                                .certificate = options.tls_certificate_file,
+                                                .key = options.tls_key_file}));
   }
   std::unique_ptr<RemoteLoop> loop(new RemoteLoop(options, cipher, std::move(tls)));
   loop->thread_ = std::thread([loop = loop.get()] { loop->run(); });
@@ -51,7 +53,7 @@ Result<std::unique_ptr<RemoteLoop>> RemoteLoop::start(const RemoteOptions& optio
 }
 
 RemoteLoop::RemoteLoop(const RemoteOptions& options, const std::optional<PageCipher>& cipher,
-                       std::optional<TlsClient> tls)
+                       std::optional<net::TlsClient> tls)
     : options_(options),
       cipher_(cipher),
       tls_(std::move(tls)),
@@ -93,7 +95,12 @@ void RemoteLoop::run() {
 }
 
 Result<std::unique_ptr<RemoteConnection>> RemoteLoop::connect() {
-  ASSIGN_OR_RETURN(const std::vector<RemoteSocket::Address> addresses, look_up(options_.url));
+  const RemoteUrl& url = options_.url;
+  const auto found = net::look_up(url.host, url.port);
+  if (!found.ok()) {
+    return Error{ErrorCode::kIo, fmt::format("{}: {}", url.host, found.error().message)};
+  }
+  const std::vector<net::Socket::Address>& addresses = found.value();
   const std::int64_t deadline_ns = now_ns() + options_.connect_timeout_ns;
   Error error = {ErrorCode::kIo, "it has no address"};
   for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -109,17 +116,17 @@ Result<std::unique_ptr<RemoteConnection>> RemoteLoop::connect() {
 }
 
 Result<std::unique_ptr<RemoteConnection>> RemoteLoop::connect_to(
-    const RemoteSocket::Address& address, std::int64_t deadline_ns) {
-  ASSIGN_OR_RETURN(std::unique_ptr<RemoteSocket> socket,
-                   RemoteSocket::open(address, options_.url.host, tls_ ? &*tls_ : nullptr));
+    const net::Socket::Address& address, std::int64_t deadline_ns) {
+  ASSIGN_OR_RETURN(net::Socket socket,
+                   net::Socket::connect(address, options_.url.host, tls_ ? &*tls_ : nullptr));
   while (true) {
-    ASSIGN_OR_RETURN(const bool established, socket->establish());
+    ASSIGN_OR_RETURN(const bool established, socket.establish());
     if (established) break;
     if (now_ns() >= deadline_ns || mailbox_.is_stopping()) {
       return Error{ErrorCode::kIo, "no connection in time"};
     }
     mailbox_.notify_if_due();
-    wait(socket->descriptor(), socket->events(), deadline_ns);
+    wait(socket.descriptor(), socket.events(), deadline_ns);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Protocol> protocol,
                    make_protocol(options_.url, options_.item_bytes_max));

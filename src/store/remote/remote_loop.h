@@ -16,7 +16,6 @@
 #include "store/remote/remote_mailbox.h"
 #include "store/remote/remote_options.h"
 #include "store/remote/request_pipeline.h"
-#include "store/remote/tls_client.h"
 
 namespace pagoda::store {
 
@@ -34,11 +33,11 @@ class RemoteLoop {
 
  private:
   RemoteLoop(const RemoteOptions& options, const std::optional<PageCipher>& cipher,
-             std::optional<TlsClient> tls);
+             std::optional<net::TlsClient> tls);
 
   void run();
   Result<std::unique_ptr<RemoteConnection>> connect();
-  Result<std::unique_ptr<RemoteConnection>> connect_to(const RemoteSocket::Address& address,
+  Result<std::unique_ptr<RemoteConnection>> connect_to(const net::Socket::Address& address,
                                                        std::int64_t deadline_ns);
   Status handshake(RemoteConnection& connection, std::int64_t deadline_ns);
   // Serves until the connection is over; returns why.
@@ -51,7 +50,7 @@ class RemoteLoop {
 
   RemoteOptions options_;
   std::optional<PageCipher> cipher_;
-  std::optional<TlsClient> tls_;
+  std::optional<net::TlsClient> tls_;
   SteadyClock clock_;
   KnownKeys known_;
   RemoteMailbox mailbox_;

@@ -72,7 +72,8 @@ TEST_P(RemovedTenant, IsFoundNowhereAndWrittenNoMore) {
   fixture.core().end_removal(kAnna);
   EXPECT_EQ(pages_of_anna(fixture.store), 0u);
   const auto held = [&] {
-    return fixture.cache().salts().blocks_charged(kAnna) - fixture.cache().blocks_retired(kAnna);
+    return fixture.cache().salts().blocks_charged(kAnna) -
+           fixture.cache().salts().blocks_retired(kAnna);
   };
   EXPECT_EQ(held(), 0u) << "what is left is found by nobody";
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/half.h"
 #include "model/random_matrix.h"
 
 namespace pagoda::kernels::cuda::reference {
@@ -57,6 +58,37 @@ TEST(Reference, AQueryThatIsNotFiniteGetsNothing) {
   Scene scene;
   scene.q.assign(kDim, NAN);
   for (const float value : scene.attend(0, kKeys - 1)) ASSERT_TRUE(std::isnan(value));
+}
+
+// The reference of attention is a softmax: splits, tiles and their merges change it by rounding
+// alone.
+TEST(Reference, AttentionIsASoftmaxOverTheVisibleKeys) {
+  const std::size_t dim = 64;
+  const std::uint64_t position = 700;
+  std::vector<float> keys((position + 1) * dim);
+  std::vector<float> values(keys.size());
+  std::vector<float> q(dim);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = float_from_bf16(bf16_from_float(model::uniform(1, i, 2.0f)));
+    values[i] = float_from_bf16(bf16_from_float(model::uniform(2, i, 1.0f)));
+  }
+  for (std::size_t i = 0; i < dim; ++i)
+    q[i] = float_from_bf16(bf16_from_float(model::uniform(3, i, 2.0f)));
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{300}}) {
+    std::vector<double> expected(dim);
+    double sum = 0;
+    for (std::uint64_t key = first; key <= position; ++key) {
+      double score = 0;
+      for (std::size_t d = 0; d < dim; ++d) score += double{q[d]} * keys[key * dim + d];
+      const double weight = std::exp(score * 0.125);
+      sum += weight;
+      for (std::size_t d = 0; d < dim; ++d) expected[d] += weight * values[key * dim + d];
+    }
+    const std::vector<float> got = attention(
+        {.q = q.data(), .dim = dim, .scale = 0.125f, .first = first, .position = position},
+        keys.data(), values.data());
+    for (std::size_t d = 0; d < dim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 0x1p-8) << d;
+  }
 }
 
 }  // namespace

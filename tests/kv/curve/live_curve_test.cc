@@ -28,13 +28,13 @@ const CurvePoint& point_at(const CurveStats& stats, std::uint64_t blocks) {
 TEST(LiveCurve, CountsTheWholeBlocksThatCouldHaveBeenFound) {
   CacheFixture fixture(with_curve(64));
   fixture.serve(counting(0, 13));  // 12 tokens could be found: 3 blocks
-  EXPECT_EQ(fixture.cache().curve().blocks_asked, 3u);
+  EXPECT_EQ(fixture.cache().curve().stats().blocks_asked, 3u);
   fixture.serve(counting(0, 12));  // 11: 2 blocks, both there
-  EXPECT_EQ(fixture.cache().curve().blocks_asked, 5u);
-  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 2.0 / 5, 1e-9);
+  EXPECT_EQ(fixture.cache().curve().stats().blocks_asked, 5u);
+  EXPECT_NEAR(point_at(fixture.cache().curve().stats(), 64).hit_rate, 2.0 / 5, 1e-9);
   fixture.serve(counting(0, 4));  // none
   fixture.serve(Tokens{});
-  EXPECT_EQ(fixture.cache().curve().blocks_asked, 5u);
+  EXPECT_EQ(fixture.cache().curve().stats().blocks_asked, 5u);
 }
 
 TEST(LiveCurve, FindsWhatWasGenerated) {
@@ -44,7 +44,7 @@ TEST(LiveCurve, FindsWhatWasGenerated) {
     ASSERT_TRUE(fixture.feed(sequence, counting(5, 11)));
   }
   fixture.serve(counting(0, 17));  // 4 blocks: one was a prompt's, three were generated
-  const CurveStats stats = fixture.cache().curve();
+  const CurveStats stats = fixture.cache().curve().stats();
   EXPECT_EQ(stats.blocks_asked, 5u);
   EXPECT_NEAR(point_at(stats, 64).hit_rate, 4.0 / 5, 1e-9);
   EXPECT_NEAR(stats.own()->same.value(), 4.0 / 5, 1e-9);
@@ -60,9 +60,9 @@ TEST(LiveCurve, TellsTenantsApartAndSharesWhatIsPublic) {
   fixture.serve(a, counting(0, 9));
   fixture.cache().clear();  // so that the curve names all blocks itself
   fixture.serve(b, counting(0, 9));
-  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 1.0 / 4, 1e-9);
+  EXPECT_NEAR(point_at(fixture.cache().curve().stats(), 64).hit_rate, 1.0 / 4, 1e-9);
   fixture.serve(a, counting(0, 9));
-  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 3.0 / 6, 1e-9);
+  EXPECT_NEAR(point_at(fixture.cache().curve().stats(), 64).hit_rate, 3.0 / 6, 1e-9);
 }
 
 TEST(LiveCurve, DoesNotCountARequestThatAsksForNothing) {
@@ -70,21 +70,22 @@ TEST(LiveCurve, DoesNotCountARequestThatAsksForNothing) {
   CacheScope resumes = fixture.everyone();
   resumes.counts_lookup = false;
   fixture.serve(resumes, counting(0, 13));
-  EXPECT_EQ(fixture.cache().curve().blocks_asked, 0u);
+  EXPECT_EQ(fixture.cache().curve().stats().blocks_asked, 0u);
   fixture.serve(counting(0, 13));
-  EXPECT_NEAR(point_at(fixture.cache().curve(), 64).hit_rate, 1, 1e-9) << "what it left is found";
+  EXPECT_NEAR(point_at(fixture.cache().curve().stats(), 64).hit_rate, 1, 1e-9)
+      << "what it left is found";
 }
 
 TEST(LiveCurve, IsEmptyWhereItIsOffOrNothingIsShared) {
   CacheOptions options = CacheFixture::small(8);
-  EXPECT_EQ(Cache(options).curve().blocks, 0u);
-  EXPECT_EQ(Cache(options).curve().own(), nullptr);
+  EXPECT_EQ(Cache(options).curve().stats().blocks, 0u);
+  EXPECT_EQ(Cache(options).curve().stats().own(), nullptr);
   options.live_curve = true;
   options.share = false;
-  EXPECT_EQ(Cache(options).curve().blocks, 0u);
+  EXPECT_EQ(Cache(options).curve().stats().blocks, 0u);
   options.share = true;
-  EXPECT_EQ(Cache(options).curve().blocks, 8u);
-  EXPECT_EQ(Cache(options).curve().own()->same, 0);
+  EXPECT_EQ(Cache(options).curve().stats().blocks, 8u);
+  EXPECT_EQ(Cache(options).curve().stats().own()->same, 0);
 }
 
 // Sessions below one system prompt, served by a cache that says what others would have given and
@@ -129,7 +130,7 @@ Served serve_sessions(const EvictionPolicy& policy, std::uint32_t blocks,
     asked += end / 4;
   }
   cache.check();
-  return {static_cast<double>(found) / static_cast<double>(asked), cache.curve()};
+  return {static_cast<double>(found) / static_cast<double>(asked), cache.curve().stats()};
 }
 
 TEST(LiveCurve, OfASmallCacheIsWhatEveryPolicyFindsAtEverySize) {

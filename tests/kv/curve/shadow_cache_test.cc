@@ -81,7 +81,7 @@ TEST_P(Shadow, OfAllBlocksFindsWhatTheCacheFindsRequestByRequest) {
       found += expected;
     }
     EXPECT_GT(found, 2000u);
-    EXPECT_GT(cache.blocks_evicted(), 1000u);
+    EXPECT_GT(cache.stats().blocks_evicted, 1000u);
   }
 }
 

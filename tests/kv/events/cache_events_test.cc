@@ -133,14 +133,14 @@ TEST(CacheEvents, APartOfASnapshotLooksAtNoMoreNodesThanAsked) {
   std::uint64_t present = 0;
   for (std::uint32_t parts = 0; !cursor.ended; ++parts) {
     ASSERT_LT(parts, 20u);
-    fixture.cache().emit_snapshot(cursor, 5);
+    fixture.cache().events().emit_snapshot(cursor, 5);
     const std::vector<Told> told = listener.hear();
     const std::vector<CacheEventKind> seen = kinds(told);
     const auto pages =
         static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), CacheEventKind::kPresent));
     EXPECT_LE(pages, 5u);
     present += pages;
-    if (groups == 3) fixture.serve(counting(1000, 4));  // and the tree goes on
+    if (parts == 3) fixture.serve(counting(1000, 4));  // and the tree goes on
   }
   EXPECT_GE(present, 40u);
   EXPECT_EQ(listener.mirror().snapshots(), 1u);
@@ -156,7 +156,8 @@ TEST(CacheEvents, AfterALossASnapshotGivesEverything) {
   ASSERT_FALSE(listener.mirror().knows());
   SnapshotCursor cursor;
   while (!cursor.ended) {
-    fixture.cache().emit_snapshot(cursor, 100);  // it goes no further than the ring has room
+    fixture.cache().events().emit_snapshot(cursor,
+                                           100);  // it goes no further than the ring has room
     listener.hear();
   }
   ASSERT_TRUE(listener.mirror().knows());

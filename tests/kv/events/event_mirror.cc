@@ -1,5 +1,7 @@
 #include "kv/events/event_mirror.h"
 
+#include "kv/cache_snapshot.h"
+
 namespace pagoda::kv {
 
 void EventMirror::apply(const CacheEvent& event, std::span<const TokenId> tokens) {
@@ -75,7 +77,7 @@ void EventMirror::end_snapshot() {
 }
 
 std::optional<std::string> EventMirror::difference(const Cache& cache) const {
-  const CacheSnapshot snapshot = cache.snapshot(SIZE_MAX);
+  const CacheSnapshot snapshot = take_snapshot(cache, SIZE_MAX);
   std::vector<std::string> above = {root_hash().hex()};  // [depth]
   std::size_t blocks = 0;
   for (const NodeSnapshot& node : snapshot.tree) {

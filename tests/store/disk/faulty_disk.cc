@@ -22,11 +22,7 @@ class FaultyFile final : public DiskFile {
   int sync() override { return disk_.sync(content_); }
   int resize(std::uint64_t bytes) override { return disk_.resize(content_, bytes); }
   std::uint64_t bytes() const override { return content_.cached.size(); }
-  bool is_hole(std::uint64_t offset, std::size_t bytes) override {
-    const auto first = content_.sectors_taken.lower_bound(offset / FaultyDisk::kSectorBytes);
-    return first == content_.sectors_taken.end() ||
-           first->first * FaultyDisk::kSectorBytes >= offset + bytes;
-  }
+  ByteRange next_data(std::uint64_t offset) override { return disk_.next_data(content_, offset); }
   void make_hole(std::uint64_t offset, std::size_t bytes) override {
     disk_.make_hole(content_, offset, bytes);
   }
@@ -94,6 +90,18 @@ IoResult FaultyDisk::read(Content& file, std::uint64_t offset, std::span<std::by
   if (count > 1 && chance(faults.short_transfer)) count = 1 + draw(count - 1);
   std::memcpy(bytes.data(), file.cached.data() + offset, count);
   return {count, 0};
+}
+
+ByteRange FaultyDisk::next_data(const Content& file, std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  auto sector = file.sectors_taken.lower_bound(offset / kSectorBytes);
+  if (sector == file.sectors_taken.end()) return {UINT64_MAX, UINT64_MAX};
+  ByteRange data = {std::max(offset, sector->first * kSectorBytes), 0};
+  for (; sector != file.sectors_taken.end(); ++sector) {
+    if (data.end != 0 && data.end != sector->first * kSectorBytes) break;
+    data.end = (sector->first + 1) * kSectorBytes;
+  }
+  return data;
 }
 
 void FaultyDisk::make_hole(Content& file, std::uint64_t offset, std::size_t bytes) {

@@ -72,6 +72,7 @@ class FaultyDisk {
   bool crashes_now();
   IoResult read(Content& file, std::uint64_t offset, std::span<std::byte> bytes);
   IoResult write(Content& file, std::uint64_t offset, std::span<const std::byte> bytes);
+  ByteRange next_data(const Content& file, std::uint64_t offset);
   void make_hole(Content& file, std::uint64_t offset, std::size_t bytes);
   int sync(Content& file);
   int resize(Content& file, std::uint64_t bytes);

@@ -1,4 +1,4 @@
-// Every kernel on a GPU against its scalar reference, and rows alone against rows in batches.
+// GEMMs on a GPU against their scalar reference, and rows alone against rows in batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,64 +196,6 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GemmEpilogueTest,
                          testing::Combine(testing::Values(TensorType::kBF16, TensorType::kQ4_0,
                                                           TensorType::kQ8_0),
                                           testing::Values(1, 11, 20, 50, 130, 300)));
-
-TEST(RmsNormTest, EqualsItsReferenceToTheBit) {
-  REQUIRE_GPU();
-  DeviceFixture gpu;
-  for (const std::size_t width : {64, 576, 1000, 4096}) {
-    std::vector<float> x(5 * width);
-    std::vector<float> weight(width);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform(11, i, 3.0f);
-    for (std::size_t i = 0; i < width; ++i) weight[i] = uniform(12, i, 1.0f);
-    const device::Buffer residual = gpu.send(x);
-    const device::Buffer weights = gpu.send(weight);
-    const std::vector<std::uint32_t> order = {4, 0, 2};
-    const device::Buffer source = gpu.send(order);
-    const device::Buffer activations = gpu.poisoned(2 * cuda::activation_values(3, width));
-    cuda::launch_rms_norm({.residual = residual.as<float>(),
-                           .weight = weights.as<float>(),
-                           .source = source.as<std::uint32_t>(),
-                           .rows = 3,
-                           .width = static_cast<std::uint32_t>(width),
-                           .epsilon = 1e-5f,
-                           .activations = activations.as<Bf16>()},
-                          gpu.stream().handle());
-    const auto got = gpu.fetch<Bf16>(activations, cuda::activation_values(3, width));
-    std::vector<Bf16> expected(width);
-    for (std::size_t r = 0; r < order.size(); ++r) {
-      cuda::reference::rms_norm(x.data() + order[r] * width, weight.data(), 1e-5f, width,
-                                expected.data());
-      for (std::size_t c = 0; c < width; ++c) {
-        ASSERT_EQ(got[cuda::activation_index(r, c, 3)], expected[c]);
-      }
-    }
-  }
-}
-
-TEST(SampleTest, TakesTheLargestLogitTheLowestOfEqualsAndNothingBesideANaN) {
-  REQUIRE_GPU();
-  DeviceFixture gpu;
-  const std::uint32_t vocabulary = 5003;
-  std::vector<float> logits(4 * vocabulary);
-  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = uniform(1, i, 5.0f) - 20.0f;
-  logits[777] = logits[4000] = -1.0f;
-  logits[vocabulary + 5002] = 0.0f;
-  logits[vocabulary + 5001] = -0.0f;
-  logits[2 * vocabulary + 3] = NAN;
-  logits[3 * vocabulary + 3] = INFINITY;
-  const device::Buffer rows = gpu.send(logits);
-  const device::Buffer samples = gpu.send(
-      std::vector<cuda::GpuSamplingParams>{{.row = 0}, {.row = 1}, {.row = 2}, {.row = 3}});
-  const device::Buffer sampled_tokens = gpu.poisoned(4 * 4);
-  cuda::launch_sample({.logits = rows.as<float>(),
-                       .samples = samples.as<cuda::GpuSamplingParams>(),
-                       .count = 4,
-                       .vocabulary = vocabulary,
-                       .sampled_tokens = sampled_tokens.as<std::uint32_t>()},
-                      gpu.stream().handle());
-  EXPECT_EQ(gpu.fetch<std::uint32_t>(sampled_tokens, 4),
-            (std::vector<std::uint32_t>{777, 5001, cuda::kNotSampled, cuda::kNotSampled}));
-}
 
 }  // namespace
 }  // namespace pagoda::gpu_test

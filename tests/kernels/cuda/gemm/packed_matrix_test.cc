@@ -1,21 +1,17 @@
-// Layouts and plans: what the GPU is given, checked without one.
+// The layout of packed weights, checked without a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "kernels/cuda/gemm/packed_matrix.h"
 #include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 #include "kernels/select.h"
-#include "model/attention_plan.h"
 
 namespace pagoda::gpu_test {
 namespace {
 
 using gguf::TensorType;
-using kernels::cuda::AttentionItem;
 using kernels::cuda::SourceRow;
 using kernels::cuda::WeightFormat;
 
@@ -76,134 +72,6 @@ TEST(PackedMatrixSizes, QuantisedWeightsTakeTheirBitsAndAScaleEach) {
   EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kInt4, 32, 128),
             4u * (16 * 64 / 2 + 16 * 2 * 2));
   EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kInt8, 1, 1), 16u * 64 + 16 * 2 * 2);
-}
-
-// The reference of attention is a softmax: splits, tiles and their merges change it by rounding
-// alone.
-TEST(ReferenceTest, AttentionIsASoftmaxOverTheVisibleKeys) {
-  const std::size_t dim = 64;
-  const std::uint64_t position = 700;
-  std::vector<float> keys((position + 1) * dim);
-  std::vector<float> values(keys.size());
-  std::vector<float> q(dim);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    keys[i] = float_from_bf16(bf16_from_float(uniform(1, i, 2.0f)));
-    values[i] = float_from_bf16(bf16_from_float(uniform(2, i, 1.0f)));
-  }
-  for (std::size_t i = 0; i < dim; ++i)
-    q[i] = float_from_bf16(bf16_from_float(uniform(3, i, 2.0f)));
-  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{300}}) {
-    std::vector<double> expected(dim);
-    double sum = 0;
-    for (std::uint64_t key = first; key <= position; ++key) {
-      double score = 0;
-      for (std::size_t d = 0; d < dim; ++d) score += double{q[d]} * keys[key * dim + d];
-      const double weight = std::exp(score * 0.125);
-      sum += weight;
-      for (std::size_t d = 0; d < dim; ++d) expected[d] += weight * values[key * dim + d];
-    }
-    const std::vector<float> got = kernels::cuda::reference::attention(
-        {.q = q.data(), .dim = dim, .scale = 0.125f, .first = first, .position = position},
-        keys.data(), values.data());
-    for (std::size_t d = 0; d < dim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 0x1p-8) << d;
-  }
-}
-
-// Every visible (query row, split) once, every row finished once, merges in order and over disjoint
-// memory.
-void expect_plan_covers(std::span<const kernels::cuda::BatchSequence> sequences,
-                        const model::AttentionShape& shape, const model::AttentionLimits& limits) {
-  model::AttentionPlan plan;
-  plan.fill(sequences, shape, limits);
-  const std::uint32_t group = shape.heads / shape.kv_heads;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen;
-  std::uint64_t finished = 0;
-  const auto rows_of = [&](const AttentionItem& item, std::uint32_t tile_rows) {
-    return std::min(tile_rows, sequences[item.sequence].rows * group - item.tile * tile_rows);
-  };
-  const auto take = [&](const AttentionItem& item, std::uint32_t tile_rows) {
-    for (std::uint32_t row = 0; row < rows_of(item, tile_rows); ++row) {
-      for (std::uint32_t s = item.first_split; s < item.last_split; ++s) {
-        ++seen[{item.sequence, item.tile * tile_rows + row, s}];
-      }
-    }
-    if (item.partial == kernels::cuda::kWhole) finished += rows_of(item, tile_rows);
-  };
-  for (const AttentionItem& item : plan.items) take(item, kernels::cuda::kQueryRows);
-  for (const AttentionItem& item : plan.wide) take(item, kernels::cuda::wide_rows(shape.head_dim));
-  std::uint64_t rows = 0;
-  for (std::uint32_t s = 0; s < sequences.size(); ++s) {
-    for (std::uint32_t row = 0; row < sequences[s].rows * group; ++row) {
-      const std::uint64_t position = sequences[s].first_position + row / group;
-      const auto splits =
-          kernels::visible_splits(position, shape.window, kernels::cuda::kSplitKeys);
-      for (std::uint64_t split = splits.first; split < splits.last; ++split) {
-        const auto found = seen.find({s, row, static_cast<std::uint32_t>(split)});
-        ASSERT_NE(found, seen.end()) << "sequence " << s << ", row " << row << ", split " << split;
-        ASSERT_EQ(found->second, 1);
-      }
-    }
-    rows += sequences[s].rows * group;
-  }
-  std::uint64_t next = 0;
-  for (const AttentionItem& merge : plan.merges) {
-    EXPECT_EQ(merge.partial, next) << "partials follow each other";
-    const std::uint32_t merged = rows_of(merge, kernels::cuda::kQueryRows);
-    next += std::uint64_t{merge.last_split - merge.first_split} * merged * shape.kv_heads;
-    for (const AttentionItem& item : plan.items) {
-      if (item.sequence != merge.sequence || item.tile != merge.tile) continue;
-      EXPECT_EQ(item.partial,
-                merge.partial + (item.first_split - merge.first_split) * merged * shape.kv_heads);
-    }
-    finished += merged;
-  }
-  EXPECT_EQ(finished, rows) << "every row is finished once";
-}
-
-TEST(AttentionPlanTest, EverySplitOfEveryRowIsAttendedOnce) {
-  const kernels::cuda::BatchSequence sequences[] = {
-      {0, 1, 0, 0}, {1, 1, 4095, 1}, {2, 37, 700, 300}, {39, 300, 0, 400}, {339, 1, 255, 500}};
-  for (const std::uint32_t blocks : {1u, 40u, 300u, 100000u}) {
-    for (const std::uint32_t wide_blocks : {0u, 20u, ~0u}) {
-      const model::AttentionLimits limits = {
-          .blocks = blocks, .items = 4096, .wide_blocks = wide_blocks};
-      for (const std::uint32_t window : {0u, 300u}) {
-        expect_plan_covers(sequences, {.heads = 32, .kv_heads = 8, .window = window}, limits);
-        expect_plan_covers(sequences, {.heads = 9, .kv_heads = 3, .window = window}, limits);
-        expect_plan_covers(sequences, {.heads = 32, .kv_heads = 1, .window = window}, limits);
-        expect_plan_covers(sequences,
-                           {.heads = 4, .kv_heads = 4, .window = window, .head_dim = 256}, limits);
-      }
-    }
-  }
-}
-
-TEST(AttentionPlanTest, ManyRowsGoInWideTilesTheLongestFirstWhereTheyFillTheChip) {
-  model::AttentionPlan plan;
-  const kernels::cuda::BatchSequence sequences[] = {
-      {0, 1, 3000, 0}, {1, 512, 0, 200}, {513, 512, 2048, 300}};
-  plan.fill(sequences, {.heads = 32, .kv_heads = 8}, {});
-  ASSERT_EQ(plan.wide.size(), 2u * 512 * 4 / 128);
-  for (std::size_t i = 1; i < plan.wide.size(); ++i) {
-    const AttentionItem& before = plan.wide[i - 1];
-    EXPECT_GE(before.last_split - before.first_split,
-              plan.wide[i].last_split - plan.wide[i].first_split);
-  }
-  for (const AttentionItem& item : plan.items) EXPECT_EQ(item.sequence, 0u);
-  plan.fill(std::span(sequences).first(2), {.heads = 4, .kv_heads = 1}, {});
-  EXPECT_TRUE(plan.wide.empty()) << "16 wide tiles of one KV head";
-}
-
-TEST(AttentionPlanTest, OneLongDecodeIsSharedAndManyShortOnesAreNot) {
-  model::AttentionPlan plan;
-  const kernels::cuda::BatchSequence one = {0, 1, 4000, 0};
-  plan.fill({&one, 1}, {.heads = 32, .kv_heads = 8}, {});
-  EXPECT_EQ(plan.items.size(), 16u);
-  EXPECT_EQ(plan.merges.size(), 1u);
-  const std::vector<kernels::cuda::BatchSequence> many(256, {0, 1, 1000, 0});
-  plan.fill(many, {.heads = 32, .kv_heads = 8}, {});
-  EXPECT_EQ(plan.items.size(), 256u);
-  EXPECT_TRUE(plan.merges.empty());
 }
 
 }  // namespace

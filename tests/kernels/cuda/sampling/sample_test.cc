@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "device/device_fixture.h"
 #include "engine/sampler.h"
 #include "kernels/cuda/open_gpu.h"
+#include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
 #include "kernels/select.h"
 
@@ -146,6 +148,31 @@ TEST(SampleTest, SamplesWhatTheSamplerSamples) {
     ASSERT_TRUE(stream.wait().ok());
     EXPECT_EQ(got, expected) << "rows of " << all[size].logits.size();
   }
+}
+
+TEST(SampleTest, TakesTheLargestLogitTheLowestOfEqualsAndNothingBesideANaN) {
+  REQUIRE_GPU();
+  DeviceFixture gpu;
+  const std::uint32_t vocabulary = 5003;
+  std::vector<float> logits(4 * vocabulary);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = uniform(1, i, 5.0f) - 20.0f;
+  logits[777] = logits[4000] = -1.0f;
+  logits[vocabulary + 5002] = 0.0f;
+  logits[vocabulary + 5001] = -0.0f;
+  logits[2 * vocabulary + 3] = NAN;
+  logits[3 * vocabulary + 3] = INFINITY;
+  const device::Buffer rows = gpu.send(logits);
+  const device::Buffer samples = gpu.send(
+      std::vector<cuda::GpuSamplingParams>{{.row = 0}, {.row = 1}, {.row = 2}, {.row = 3}});
+  const device::Buffer sampled_tokens = gpu.poisoned(4 * 4);
+  cuda::launch_sample({.logits = rows.as<float>(),
+                       .samples = samples.as<cuda::GpuSamplingParams>(),
+                       .count = 4,
+                       .vocabulary = vocabulary,
+                       .sampled_tokens = sampled_tokens.as<std::uint32_t>()},
+                      gpu.stream().handle());
+  EXPECT_EQ(gpu.fetch<std::uint32_t>(sampled_tokens, 4),
+            (std::vector<std::uint32_t>{777, 5001, cuda::kNotSampled, cuda::kNotSampled}));
 }
 
 }  // namespace

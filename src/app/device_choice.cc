@@ -1,0 +1,84 @@
+#include "app/device_choice.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "terminal/messages.h"
+
+namespace pagoda::app {
+namespace {
+
+#if defined(PAGODA_HAVE_CUDA)
+constexpr bool kBuiltForGpus = true;
+#else
+constexpr bool kBuiltForGpus = false;
+#endif
+
+Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
+                                                const model::Weights& weights,
+                                                const kernels::KernelSet& kernels,
+                                                const engine::BackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::CpuBackend> backend,
+                   engine::CpuBackend::create(config, weights, kernels, options));
+  return std::unique_ptr<engine::Backend>(std::move(backend));
+}
+
+engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
+  return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
+}
+
+}  // namespace
+
+bool shows_nvidia_gpu(const std::filesystem::path& root) {
+  std::error_code unreadable;  // is as good as not there
+  return std::filesystem::exists(root / "dev/nvidia0", unreadable) ||
+         std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
+}
+
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options) {
+  const bool may_fall_back = device.kind == DeviceKind::kAuto;
+  if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
+    return std::unique_ptr<engine::Backend>();
+  }
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
+  const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
+                                         backend.error().code == ErrorCode::kUnsupported);
+  if (!lacking || !may_fall_back) return backend;
+  if (backend.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
+    terminal::print_warning(fmt::format("{}; running on the CPU", backend.error().message));
+  }
+  return std::unique_ptr<engine::Backend>();
+}
+
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                        const model::Config& config,
+                                                        const model::Weights& weights,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::BackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   create_gpu_backend(device, config, weights, kernels, options));
+  if (backend) return backend;
+  return on_cpu(config, weights, kernels, options);
+}
+
+Result<std::unique_ptr<engine::Backend>> create_random_backend(
+    const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
+  if (device.kind == DeviceKind::kCpu) {
+    return Error{ErrorCode::kUnsupported,
+                 "--random-weights: weights are made on a GPU; for the CPU "
+                 "bench/make_random_model.py writes a file of them"};
+  }
+  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
+  if (backend.ok()) return backend;
+  return Error{backend.error().code, fmt::format("--random-weights: {}", backend.error().message)};
+}
+
+}  // namespace pagoda::app

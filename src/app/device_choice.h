@@ -1,0 +1,50 @@
+// Where a model runs: on this machine's cores or on its GPU.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu_backend.h"
+#include "engine/backends/gpu_backend.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace pagoda::app {
+
+enum class DeviceKind { kAuto, kCpu, kCuda };
+
+struct DeviceOptions {
+  DeviceKind kind = DeviceKind::kAuto;
+  double gpu_memory_utilization = 0.92;
+  std::optional<std::uint32_t> gpu_blocks = {};
+};
+
+// Whether the system under `root` shows an NVIDIA GPU or its driver, usable or not.
+bool shows_nvidia_gpu(const std::filesystem::path& root = "/");
+
+// A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU: with a
+// warning where there is one that cannot, silently where there is none. Config, weights and kernels
+// must outlive the backend.
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                        const model::Config& config,
+                                                        const model::Weights& weights,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::BackendOptions& options);
+
+// The same, but nothing where it would be the CPU.
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options);
+
+// The same with weights that no file holds, on a GPU alone.
+Result<std::unique_ptr<engine::Backend>> create_random_backend(
+    const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options);
+
+}  // namespace pagoda::app

@@ -1,0 +1,296 @@
+#include "app/kv_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace pagoda::app {
+namespace {
+
+constexpr std::array<KvFormat, 7> kFormats = {{
+    {"fp32", 32, 0, 0, ""},
+    {"bf16", 16, 0, 0, ""},
+    {"fp16", 16, 0, 0, ""},
+    {"fp8", 8, 0, 2, "one fp16 scale per token and KV head, for K and for V"},
+    {"int8", 8, 32, 2, "one fp16 scale per 32 values"},
+    {"fp4", 4, 32, 1, "one 8-bit scale per 32 values (MXFP4)"},
+    {"int4", 4, 32, 4, "one fp16 scale and one fp16 minimum per 32 values"},
+}};
+
+// One head's K and V cannot overflow below this, whatever the format.
+constexpr std::int64_t kHeadDimMax = std::int64_t{1} << 58;
+
+// Limits of a model file, far above any known model.
+constexpr std::uint64_t kModelLayersMax = 1 << 16;
+constexpr std::uint64_t kModelDimMax = 1 << 20;
+constexpr std::uint64_t kModelContextMax = std::uint64_t{1} << 32;
+
+constexpr std::int64_t round_up_div(std::int64_t value, std::int64_t step) {
+  return value / step + (value % step != 0 ? 1 : 0);
+}
+
+KvBytes vector_bytes(const KvFormat& format, std::int64_t dim) {
+  if (dim == 0) return {};
+  const std::int64_t values_per_8_bytes = 64 / format.value_bits;
+  const std::int64_t rest_bits = dim % values_per_8_bytes * format.value_bits;
+  const std::int64_t payload = dim / values_per_8_bytes * 8 + round_up_div(rest_bits, 8);
+  const std::int64_t groups = format.group_values == 0 ? 1 : round_up_div(dim, format.group_values);
+  return {payload, payload + groups * format.group_bytes};
+}
+
+std::int64_t heads_of_rank(const KvLayers& group, std::int64_t ranks) {
+  if (group.latent) return group.kv_heads;
+  return std::max<std::int64_t>(1, round_up_div(group.kv_heads, ranks));
+}
+
+std::int64_t heads_of_all_ranks(const KvLayers& group, std::int64_t ranks) {
+  return group.latent ? group.kv_heads * ranks : std::max(group.kv_heads, ranks);
+}
+
+// Multiplies both counts; `stored` is never the smaller, so it alone can overflow first.
+Result<KvBytes> scaled(KvBytes bytes, std::int64_t factor, std::string_view flag) {
+  ASSIGN_OR_RETURN(const std::int64_t stored, checked_product(bytes.stored, factor, flag));
+  return KvBytes{bytes.payload * factor, stored};
+}
+
+Result<KvBytes> sum(KvBytes a, KvBytes b, std::string_view flag) {
+  std::int64_t stored = 0;
+  if (__builtin_add_overflow(a.stored, b.stored, &stored)) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("{}: the layers together pass 2^63 - 1 bytes", flag)};
+  }
+  return KvBytes{a.payload + b.payload, stored};
+}
+
+// All layers, `heads(group)` of each; one token, or all that are kept of a sequence.
+template <class Heads>
+Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, const Heads& heads) {
+  KvBytes all;
+  for (const KvLayers& group : question.groups) {
+    const KvBytes key = vector_bytes(question.format, group.key_dim);
+    const KvBytes value = vector_bytes(question.format, group.value_dim);
+    const KvBytes head = {key.payload + value.payload, key.stored + value.stored};
+    ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "--num-kv-heads"));
+    ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "--num-layers"));
+    if (!one_token) {
+      const std::int64_t kept = group.window == 0
+                                    ? question.sequence_length
+                                    : std::min(question.sequence_length, group.window);
+      ASSIGN_OR_RETURN(bytes, scaled(bytes, kept, "--sequence-length"));
+    }
+    ASSIGN_OR_RETURN(all, sum(all, bytes, one_token ? "--num-layers" : "--sequence-length"));
+  }
+  return all;
+}
+
+class ModelReader {
+ public:
+  ModelReader(const gguf::Metadata& metadata, std::string_view architecture)
+      : metadata_(metadata), prefix_(fmt::format("{}.", architecture)) {}
+
+  bool has(std::string_view name) const { return metadata_.contains(prefix_ + std::string(name)); }
+
+  Result<std::int64_t> number(std::string_view name, std::uint64_t max) const {
+    const std::string key = prefix_ + std::string(name);
+    ASSIGN_OR_RETURN(const std::uint64_t value, metadata_.unsigned_value(key));
+    if (value < 1 || value > max) return out_of_range(key, fmt::format("{}", value), 1, max);
+    return static_cast<std::int64_t>(value);
+  }
+
+  // A scalar for all layers, or one value for each; 0 is allowed (a layer without attention).
+  Result<std::vector<std::int64_t>> per_layer(std::string_view name, std::int64_t layers) const {
+    const std::string key = prefix_ + std::string(name);
+    ASSIGN_OR_RETURN(std::vector<std::int64_t> values, metadata_.integers(key));
+    if (values.size() == 1) values.resize(static_cast<std::size_t>(layers), values.front());
+    if (values.size() != static_cast<std::size_t>(layers)) {
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("{}: {} has {} values for {} layers", metadata_.source(), key,
+                               values.size(), layers)};
+    }
+    for (const std::int64_t value : values) {
+      if (value < 0 || value > static_cast<std::int64_t>(kModelDimMax)) {
+        return out_of_range(key, fmt::format("{}", value), 0, kModelDimMax);
+      }
+    }
+    return values;
+  }
+
+  // For each layer the tokens it keeps, 0 for all.
+  Result<std::vector<std::int64_t>> windows(std::string_view architecture,
+                                            std::int64_t layers) const {
+    std::vector<std::int64_t> result(static_cast<std::size_t>(layers), 0);
+    if (!has("attention.sliding_window")) return result;
+    ASSIGN_OR_RETURN(const std::uint64_t window,
+                     metadata_.unsigned_value(prefix_ + "attention.sliding_window"));
+    if (window > kModelContextMax) {
+      return out_of_range(prefix_ + "attention.sliding_window", fmt::format("{}", window), 0,
+                          kModelContextMax);
+    }
+    ASSIGN_OR_RETURN(const std::vector<bool> windowed, windowed_layers(architecture, layers));
+    for (std::size_t layer = 0; layer < result.size(); ++layer) {
+      if (windowed[layer]) result[layer] = static_cast<std::int64_t>(window);
+    }
+    return result;
+  }
+
+ private:
+  // A pattern n makes every n-th layer full and the others windowed; it may also be written out,
+  // one flag per layer, true for windowed. Where it is absent, what the architecture is known for.
+  Result<std::vector<bool>> windowed_layers(std::string_view architecture,
+                                            std::int64_t layers) const {
+    const std::string key = prefix_ + "attention.sliding_window_pattern";
+    std::vector<bool> windowed(static_cast<std::size_t>(layers), false);
+    const gguf::MetadataValue* const value = metadata_.find(key);
+    if (value != nullptr && value->type == gguf::ValueType::kArray) {
+      const auto& flags = std::get<gguf::Array>(value->data);
+      if (flags.element_type != gguf::ValueType::kBool || flags.count != windowed.size()) {
+        return Error{ErrorCode::kCorrupt,
+                     fmt::format("{}: {} must be one flag per layer", metadata_.source(), key)};
+      }
+      for (std::size_t i = 0; i < windowed.size(); ++i)
+        windowed[i] = flags.bytes[i] != std::byte{0};
+      return windowed;
+    }
+    constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kKnown = {
+        {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}, {"cohere2", 4}}};
+    std::uint64_t pattern = 1;
+    for (const auto& [name, known] : kKnown) {
+      if (name == architecture) pattern = known;
+    }
+    ASSIGN_OR_RETURN(pattern, metadata_.unsigned_value_or(key, pattern));
+    for (std::size_t i = 0; i < windowed.size(); ++i) {
+      windowed[i] = pattern == 0 || (i + 1) % pattern != 0;
+    }
+    return windowed;
+  }
+
+  Error out_of_range(std::string_view key, std::string_view value, std::uint64_t min,
+                     std::uint64_t max) const {
+    return {ErrorCode::kOutOfRange, fmt::format("{}: {} is {}, expected {} to {}",
+                                                metadata_.source(), key, value, min, max)};
+  }
+
+  const gguf::Metadata& metadata_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+std::span<const KvFormat> kv_formats() { return kFormats; }
+
+const KvFormat* find_kv_format(std::string_view name) {
+  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
+                                         [&](const KvFormat& f) { return f.name == name; });
+  return found == kFormats.end() ? nullptr : found;
+}
+
+Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view flag) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  ASSERT(a > 0, "a product with 0 does not overflow");
+  return Error{ErrorCode::kOutOfRange,
+               fmt::format("{}: {} is out of range: with the other values it may be 1 to {}, or "
+                           "the result would pass 2^63 - 1",
+                           flag, b, INT64_MAX / a)};
+}
+
+Result<KvSize> kv_size(const KvSizeQuery& question) {
+  for (const KvLayers& group : question.groups) {
+    if (std::max(group.key_dim, group.value_dim) > kHeadDimMax) {
+      return Error{ErrorCode::kOutOfRange, fmt::format("--head-dim: {} is out of range: 1 to {}",
+                                                       group.key_dim, kHeadDimMax)};
+    }
+  }
+  const std::int64_t ranks = question.ranks;
+  const auto every_head = [](const KvLayers& group) { return group.kv_heads; };
+  const auto of_rank = [&](const KvLayers& group) { return heads_of_rank(group, ranks); };
+  const auto of_ranks = [&](const KvLayers& group) { return heads_of_all_ranks(group, ranks); };
+  KvSize size;
+  ASSIGN_OR_RETURN(size.per_token, sequence_bytes(question, true, every_head));
+  ASSIGN_OR_RETURN(const KvBytes sequence, sequence_bytes(question, false, every_head));
+  ASSIGN_OR_RETURN(size.total, scaled(sequence, question.batch_size, "--batch-size"));
+  ASSIGN_OR_RETURN(const KvBytes share, sequence_bytes(question, false, of_rank));
+  ASSIGN_OR_RETURN(size.per_rank, scaled(share, question.batch_size, "--batch-size"));
+  // An upper bound of what follows, so that an overflow is blamed on the ranks.
+  RETURN_IF_ERROR(scaled(size.per_rank, ranks, "--tp-size"));
+  ASSIGN_OR_RETURN(const KvBytes shares, sequence_bytes(question, false, of_ranks));
+  ASSIGN_OR_RETURN(size.all_ranks, scaled(shares, question.batch_size, "--batch-size"));
+  for (const KvLayers& group : question.groups) {
+    size.rank_heads = std::max(size.rank_heads, of_rank(group));
+    const bool shared = ranks > 1 && (group.latent || group.kv_heads < ranks);
+    size.replicated = size.replicated || shared;
+    size.uneven = size.uneven || (!shared && group.kv_heads % ranks != 0);
+  }
+  return size;
+}
+
+Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::int64_t block_bytes) {
+  const std::int64_t blocks = round_up_div(tokens, block_size);
+  const std::int64_t blocks_max = INT64_MAX / std::max(block_size, block_bytes);
+  if (blocks > blocks_max) {
+    return Error{ErrorCode::kOutOfRange,
+                 fmt::format("--tokens: {} is out of range: in blocks of {} it may be 1 to {}, or "
+                             "the blocks would pass 2^63 - 1 bytes",
+                             tokens, block_size, blocks_max * block_size)};
+  }
+  return KvBlocks{blocks, blocks * block_size - tokens};
+}
+
+Result<KvModel> read_kv_model(const gguf::File& file) {
+  const gguf::Metadata& metadata = file.metadata();
+  ASSIGN_OR_RETURN(const std::string_view architecture, metadata.text("general.architecture"));
+  const ModelReader reader(metadata, architecture);
+  ASSIGN_OR_RETURN(const std::int64_t layers, reader.number("block_count", kModelLayersMax));
+  KvModel model;
+  ASSIGN_OR_RETURN(model.context_length, reader.number("context_length", kModelContextMax));
+  ASSIGN_OR_RETURN(const auto windows, reader.windows(architecture, layers));
+
+  KvLayers latent;
+  if (reader.has("attention.kv_lora_rank")) {
+    ASSIGN_OR_RETURN(const auto rank, reader.number("attention.kv_lora_rank", kModelDimMax));
+    ASSIGN_OR_RETURN(const auto rope, reader.number("rope.dimension_count", kModelDimMax));
+    latent = {.layers = 1, .kv_heads = 1, .key_dim = rank + rope, .latent = true};
+  }
+  ASSIGN_OR_RETURN(const auto heads, reader.per_layer("attention.head_count", layers));
+  std::vector<std::int64_t> kv_heads = heads;
+  if (reader.has("attention.head_count_kv")) {
+    ASSIGN_OR_RETURN(kv_heads, reader.per_layer("attention.head_count_kv", layers));
+  }
+  ASSIGN_OR_RETURN(const auto width, reader.number("embedding_length", kModelDimMax));
+  const std::int64_t heads_most = *std::max_element(heads.begin(), heads.end());
+  KvLayers plain = {.layers = 1};
+  plain.key_dim = plain.value_dim = heads_most == 0 ? 0 : width / heads_most;
+  if (reader.has("attention.key_length")) {
+    ASSIGN_OR_RETURN(plain.key_dim, reader.number("attention.key_length", kModelDimMax));
+  }
+  if (reader.has("attention.value_length")) {
+    ASSIGN_OR_RETURN(plain.value_dim, reader.number("attention.value_length", kModelDimMax));
+  }
+
+  for (std::size_t layer = 0; layer < kv_heads.size(); ++layer) {
+    if (kv_heads[layer] == 0) continue;
+    KvLayers one = latent.latent ? latent : plain;
+    if (!latent.latent) one.kv_heads = kv_heads[layer];
+    one.window = windows[layer];
+    const auto same = std::find_if(model.groups.begin(), model.groups.end(), [&](KvLayers group) {
+      group.layers = 1;
+      return group == one;
+    });
+    if (same == model.groups.end()) {
+      model.groups.push_back(one);
+    } else {
+      ++same->layers;
+    }
+  }
+  if (model.groups.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: no layer of this model has a KV cache", metadata.source())};
+  }
+  return model;
+}
+
+}  // namespace pagoda::app

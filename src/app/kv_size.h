@@ -1,0 +1,91 @@
+// KV memory arithmetic: what a cache of given shape, format and length takes. Pure; every product
+// is checked against 2^63 - 1, and the error names the flag that went over and its range.
+//
+//   bytes of a token = sum over layers of  KV heads x (key vector + value vector)
+//   total            = sum over layers of  batch x min(tokens, window) x bytes of a token
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/file.h"
+
+namespace pagoda::app {
+
+// An element type of the cache and what its scales cost.
+struct KvFormat {
+  std::string_view name;
+  std::int64_t value_bits;
+  std::int64_t group_values;    // values that share scales; 0: all of one head's vector
+  std::int64_t group_bytes;     // scales (and minimum) of a group; 0: the type has none
+  std::string_view scale_rule;  // in words; empty when there are no scales
+
+  bool quantised() const { return group_bytes > 0; }
+};
+
+std::span<const KvFormat> kv_formats();
+const KvFormat* find_kv_format(std::string_view name);
+
+// Layers that keep the same. A latent layer (MLA) keeps one vector of `key_dim` values per token,
+// which all heads share: `kv_heads` 1, `value_dim` 0.
+struct KvLayers {
+  std::int64_t layers = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;
+  std::int64_t window = 0;  // tokens kept at most; 0: all
+  bool latent = false;
+
+  bool operator==(const KvLayers&) const = default;
+};
+
+struct KvSizeQuery {
+  std::vector<KvLayers> groups;
+  KvFormat format;
+  std::int64_t sequence_length = 1;
+  std::int64_t batch_size = 1;
+  std::int64_t ranks = 1;  // tensor parallel
+};
+
+struct KvBytes {
+  std::int64_t payload = 0;  // the values alone
+  std::int64_t stored = 0;   // with their scales
+
+  bool operator==(const KvBytes&) const = default;
+};
+
+struct KvSize {
+  KvBytes per_token;  // of one sequence, all layers
+  KvBytes total;
+  KvBytes per_rank;             // the fullest rank
+  KvBytes all_ranks;            // more than `total` when something is replicated
+  std::int64_t rank_heads = 0;  // KV heads on the fullest rank, most of any layer
+  bool replicated = false;      // some head or latent is on more than one rank
+  bool uneven = false;          // heads do not divide over the ranks
+};
+
+// KV heads divide over the ranks; a rank holds one at least, so that more ranks than heads
+// replicate heads. Latents are never divided.
+Result<KvSize> kv_size(const KvSizeQuery& question);
+
+// Blocks of `block_size` slots, `block_bytes` each, for one sequence of `tokens`.
+struct KvBlocks {
+  std::int64_t blocks = 0;
+  std::int64_t slots_unused = 0;
+};
+Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::int64_t block_bytes);
+
+// `a * b`, or an error that names `flag`, whose value is `b`, and the largest value it may have.
+Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view flag);
+
+// What the cache of a model keeps, layer groups in order of first appearance.
+struct KvModel {
+  std::vector<KvLayers> groups;
+  std::int64_t context_length = 0;
+};
+Result<KvModel> read_kv_model(const gguf::File& file);
+
+}  // namespace pagoda::app

@@ -1,0 +1,52 @@
+#include "app/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "app/cache_folder.h"
+#include "terminal/messages.h"
+#include "terminal/progress_bar.h"
+
+namespace pagoda::app {
+
+std::string default_model_path() {
+  return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+}
+
+LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights weights,
+                         std::unique_ptr<text::Tokenizer> tokenizer)
+    : file_(std::move(file)),
+      config_(std::move(config)),
+      weights_(std::move(weights)),
+      tokenizer_(std::move(tokenizer)) {}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& path,
+                                                       const kernels::KernelSet& kernels) {
+  ASSIGN_OR_RETURN(gguf::File file, gguf::File::open(path));
+  ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
+  ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
+  ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer,
+                   text::Tokenizer::load(file.metadata()));
+  for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
+  if (tokenizer->size() > config.vocabulary) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}", path,
+                             tokenizer->size(), config.vocabulary)};
+  }
+  return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
+                                                      std::move(weights), std::move(tokenizer)));
+}
+
+model::PackProgress LoadedModel::pack_progress() const {
+  static const SteadyClock kClock;
+  const auto bar = std::make_shared<terminal::ProgressBar>("packing weights", "bytes", kClock);
+  return [this, bar](std::size_t done, std::size_t all) {
+    bar->show(done, all);
+    if (done < all) return;
+    bar->clear();
+    file_.release_pages();
+  };
+}
+
+}  // namespace pagoda::app

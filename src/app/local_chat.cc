@@ -1,0 +1,168 @@
+// A chat with a model in this process, through the same engine that serves.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+
+#include "app/chat_model.h"
+#include "app/loaded_model.h"
+#include "base/random.h"
+#include "engine/engine.h"
+#include "kernels/select.h"
+#include "text/detokenizer.h"
+#include "text/prompt_tokens.h"
+
+namespace pagoda::app {
+namespace {
+
+// The engine's replies, taken by the terminal's thread.
+class Replies final : public engine::ReplySink {
+ public:
+  struct Reply {
+    std::optional<TokenId> token;  // none: the end
+    engine::FinishReason reason = engine::FinishReason::kStop;
+    engine::SequenceRecord record;
+    std::string message;
+  };
+
+  void on_token(std::uint32_t, const engine::OutputToken& chosen) override {
+    if (!chosen.ends) put({.token = chosen.token, .record = {}, .message = {}});
+  }
+  void on_finish(std::uint32_t, engine::FinishReason reason, const engine::SequenceRecord& record,
+                 const std::string& message) override {
+    put({.token = std::nullopt, .reason = reason, .record = record, .message = message});
+  }
+
+  // The next reply, or none after a moment: the caller looks at Ctrl-C meanwhile.
+  std::optional<Reply> take() {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_for(lock, std::chrono::milliseconds(50), [&] { return !replies_.empty(); });
+    if (replies_.empty()) return std::nullopt;
+    Reply reply = std::move(replies_.front());
+    replies_.pop_front();
+    return reply;
+  }
+
+ private:
+  void put(Reply reply) {
+    const std::lock_guard lock(mutex_);
+    replies_.push_back(std::move(reply));
+    arrived_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Reply> replies_;
+};
+
+std::string_view api_name(engine::FinishReason reason) {
+  return reason == engine::FinishReason::kContext ? "length" : engine::finish_name(reason);
+}
+
+class LocalChat final : public ChatModel {
+ public:
+  LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
+            std::unique_ptr<engine::Backend> backend)
+      : model_(std::move(model)),
+        template_(std::move(chat_template)),
+        backend_(std::move(backend)),
+        engine_({.core = backend_->core_options(), .tenants = {}}, backend_->cache(),
+                backend_->runner(), clock_) {}
+
+  std::string name() const override {
+    return std::filesystem::path(model_->file().path()).filename().string();
+  }
+
+  Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
+                             const std::function<void(std::string_view)>& on_text,
+                             const std::function<bool()>& stopped) override {
+    text::Conversation conversation;
+    conversation.messages = messages;
+    ASSIGN_OR_RETURN(const text::OriginText prompt, template_.render(conversation));
+    engine::Request request;
+    request.prompt = text::tokenise_prompt(prompt, model_->tokenizer()).ids;
+    request.sampling.temperature = static_cast<float>(sampling.temperature);
+    request.sampling.top_p = static_cast<float>(sampling.top_p);
+    request.sampling.seed = sampling.seed.value_or(fresh_seed());
+    const std::uint64_t context = engine_.limits().context_tokens;
+    if (request.prompt.size() + sampling.tokens_max <= context) {
+      request.end.max_tokens = sampling.tokens_max;
+    }
+    const auto replies = std::make_shared<Replies>();
+    ASSIGN_OR_RETURN(const engine::RequestId id, engine_.submit(std::move(request), replies));
+    return listen(id, *replies, on_text, stopped);
+  }
+
+ private:
+  Result<ChatReply> listen(engine::RequestId id, Replies& replies,
+                           const std::function<void(std::string_view)>& on_text,
+                           const std::function<bool()>& stopped) {
+    ChatReply answer;
+    text::Detokenizer detokenizer(model_->tokenizer(), {.special = false, .continues = true});
+    const auto show = [&](const std::string& piece) {
+      answer.text += piece;
+      if (!piece.empty()) on_text(piece);
+    };
+    for (bool cancelled = false;;) {
+      if (!cancelled && stopped()) {
+        engine_.cancel(id);
+        cancelled = true;
+      }
+      const auto reply = replies.take();
+      if (!reply) continue;
+      if (reply->token) {
+        show(detokenizer.push(*reply->token));
+        continue;
+      }
+      show(detokenizer.finish());
+      if (reply->reason == engine::FinishReason::kRefused ||
+          reply->reason == engine::FinishReason::kError ||
+          reply->reason == engine::FinishReason::kLost) {
+        return Error{ErrorCode::kExhausted, reply->message};
+      }
+      answer.finish_reason = api_name(reply->reason);
+      answer.prompt_tokens = reply->record.prompt_tokens;
+      answer.cached_tokens = reply->record.prompt_tokens_cached;
+      answer.output_tokens = reply->record.output_tokens;
+      answer.first_token_s = reply->record.first_token_s();
+      answer.total_s = reply->record.total_s();
+      return answer;
+    }
+  }
+
+  std::unique_ptr<LoadedModel> model_;
+  text::ChatTemplate template_;
+  std::unique_ptr<engine::Backend> backend_;
+  SteadyClock clock_;
+  engine::Engine engine_;  // last: its thread uses the others
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
+  ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(options.model, *kernels));
+  const text::Tokenizer& tokenizer = model->tokenizer();
+  ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
+                   options.chat_template.empty()
+                       ? text::ChatTemplate::load(model->file().metadata(), tokenizer)
+                       : text::ChatTemplate::load_file(options.chat_template, tokenizer));
+  engine::BackendOptions backend_options;
+  backend_options.threads = options.threads;
+  backend_options.context_tokens = options.max_model_len;
+  backend_options.kv_eviction = options.kv_eviction;
+  backend_options.scheduler.sequences_max = 1;
+  backend_options.model_name = options.model;
+  backend_options.on_pack = model->pack_progress();
+  backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<engine::Backend> backend,
+      create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
+  return std::unique_ptr<ChatModel>(
+      new LocalChat(std::move(model), std::move(chat_template), std::move(backend)));
+}
+
+}  // namespace pagoda::app

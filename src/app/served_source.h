@@ -1,0 +1,47 @@
+// What is served: a model file, or a named shape whose weights are random (--random-weights).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/device_choice.h"
+#include "app/loaded_model.h"
+#include "app/random_model.h"
+#include "base/result.h"
+#include "engine/backends/cpu_backend.h"
+#include "text/chat_template.h"
+
+namespace pagoda::app {
+
+class ServedSource {
+ public:
+  // `kernels` must outlive the source.
+  static Result<std::unique_ptr<ServedSource>> open(const std::string& path,
+                                                    const RandomModelOptions& random,
+                                                    const kernels::KernelSet& kernels);
+
+  const text::Tokenizer& tokenizer() const;
+  // The model's own; nothing, with a warning where it is broken, when it has none.
+  std::optional<text::ChatTemplate> own_chat_template() const;
+  // Whose fingerprint names what is computed; none of random weights. Open while the source lives.
+  std::vector<gguf::OpenedPart> parts() const;
+  // The name that requests give, when none was given.
+  std::string name() const;
+
+  // The source must outlive the backend.
+  Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                          engine::BackendOptions options) const;
+
+ private:
+  ServedSource(const kernels::KernelSet& kernels, std::string path)
+      : kernels_(kernels), path_(std::move(path)) {}
+
+  const kernels::KernelSet& kernels_;
+  std::string path_;
+  std::unique_ptr<LoadedModel> loaded_;  // or
+  std::unique_ptr<RandomModel> random_;
+};
+
+}  // namespace pagoda::app

@@ -1,0 +1,93 @@
+// The tiers of a server: what it is told about memory, disk and remote stores, and the stores
+// themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/space_finder.h"
+#include "base/result.h"
+#include "engine/backends/cpu_backend.h"
+#include "engine/engine.h"
+#include "gguf/fingerprint.h"
+#include "store/disk/disk_store.h"
+
+namespace pagoda::app {
+
+struct TierSetOptions {
+  std::string host_size = "0";
+  std::string disk;       // a folder, "off", or empty: the default folder
+  std::string disk_size;  // empty: store::default_disk_bytes()
+  std::string remote;     // a URL; empty: none
+  double remote_ttl_s = 86400;
+  double remote_timeout_s = 2;
+  std::string key_file;  // AES-256-GCM; empty: none
+  std::string ca_file;   // of rediss://
+  engine::WriteMode write = engine::WriteMode::kUse;
+  engine::LoadMode load = engine::LoadMode::kAuto;
+  double stop_s = 10;
+  std::uint64_t disk_bytes_per_s = 0;  // for tests; 0: as fast as it is
+
+  // Is a tier wanted?
+  bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
+};
+
+// What the stores are made for.
+struct TierNeeds {
+  std::uint64_t page_bytes = 0;
+  std::uint32_t block_tokens = 0;
+  std::string rows_id;  // numerics and KV format
+  // Whose fingerprint is part of pages' addresses; they stay open.
+  std::vector<gguf::OpenedPart> model_parts;
+  // For each store one, where pages are not in this process's memory (Backend::create_page_copier).
+  std::function<Result<std::unique_ptr<kv::PageCopier>>()> create_copier = {};
+};
+
+// The stores that a server uses, from the start to a clean stop.
+class TierSet {
+ public:
+  // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
+  // without; a flag that makes no sense is an error.
+  static Result<std::unique_ptr<TierSet>> open(const TierSetOptions& flags, const TierNeeds& needs);
+
+  // For the engine's options; call set_owners() before a request comes.
+  engine::TierOptions options();
+  // By number of tenant, 0 first; the secret is the server's.
+  void set_owners(const std::string& secret, const std::vector<engine::NamedTenant>& tenants);
+
+  // Finds the model's fingerprint in the background; pages have an address then. One that was
+  // remembered is confirmed there too.
+  void start(engine::Engine& engine);
+  // What the engine measured is remembered, and what is worth keeping is kept.
+  void stop(engine::Engine& engine);
+
+  std::vector<kv::PageStore*> stores() const;
+  kv::OwnerTag owner_tag(kv::OwnerId owner) const;
+  // Lines for people, one a tier.
+  std::string greeting() const;
+  // Nothing runs, or something does: the scrub waits for it.
+  void set_idle(bool is_idle);
+
+ private:
+  TierSet(const TierSetOptions& flags, const TierNeeds& needs)
+      : flags_(flags), needs_(needs), space_(needs.model_parts, needs.rows_id) {}
+  Status open_host();
+  Status open_disk();
+  Status open_remote();
+  Status add(std::unique_ptr<kv::PageStore> store);
+
+  TierSetOptions flags_;
+  TierNeeds needs_;
+  std::vector<std::unique_ptr<kv::PageStore>> stores_;  // nearest first
+  store::DiskStore* disk_ = nullptr;
+  std::vector<std::string> lines_;
+  mutable std::mutex owners_mutex_;
+  std::vector<kv::OwnerTag> owners_;  // [tenant]
+  SpaceFinder space_;
+};
+
+}  // namespace pagoda::app

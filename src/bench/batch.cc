@@ -1,0 +1,73 @@
+// pagoda bench batch: tokens per second over batch sizes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/decode_traffic.h"
+#include "app/synthetic_request.h"
+#include "bench/benchmarks.h"
+#include "bench/decode.h"
+#include "bench/samples.h"
+#include "terminal/progress_bar.h"
+
+namespace pagoda::bench {
+namespace {
+
+Result<terminal::BenchReport> report_of(const BenchBatchOptions& options, const BenchRun& run,
+                                        const app::LoadedModel& model,
+                                        const std::vector<std::vector<double>>& step_seconds) {
+  terminal::BenchReport report("batch", {{"batch_size", "batch size"},
+                                         {"tokens_per_second", "tok/s", 1},
+                                         {"tokens_per_second_each", "tok/s each", 1},
+                                         {"step_seconds", "step s", 5},
+                                         {"gigabytes_per_second", "GB/s", 2}});
+  run.add_settings(report);
+  report.add_setting("prompt_tokens", options.prompt_tokens);
+  report.add_setting("new_tokens", options.new_tokens);
+  report.add_setting("repeats", options.repeats);
+  const std::uint64_t weight_bytes = app::weight_bytes_read(model.weights());
+  const std::uint64_t kv_bytes = app::kv_bytes_read(model.config(), run.kv_element(),
+                                                    options.prompt_tokens + options.new_tokens / 2);
+  for (std::size_t i = 0; i < options.batch_sizes.size(); ++i) {
+    const double seconds = median(step_seconds[i]);
+    const std::uint64_t batch = options.batch_sizes[i];
+    report.add_row({batch, static_cast<double>(batch) / seconds, 1 / seconds, seconds,
+                    static_cast<double>(weight_bytes + batch * kv_bytes) * 1e-9 / seconds});
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, const BenchRun& run) {
+  const std::uint32_t largest =
+      *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
+  ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(largest));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
+  ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
+                   BenchEngine::create(*model, run, backend));
+  const std::uint64_t tokens = std::uint64_t{options.prompt_tokens} + options.new_tokens;
+  RETURN_IF_ERROR(app::check_context(fmt::format("--prompt-tokens {} and --new-tokens {}",
+                                                 options.prompt_tokens, options.new_tokens),
+                                     tokens, engine->context_tokens()));
+  RETURN_IF_ERROR(engine->check_room(tokens * largest));
+
+  std::vector<std::vector<double>> step_seconds(options.batch_sizes.size());
+  terminal::ProgressBar progress("batches", "measured", run.clock());
+  std::uint64_t measured = 0;
+  for (std::uint32_t repeat = 0; repeat < options.repeats; ++repeat) {
+    for (std::size_t i = 0; i < options.batch_sizes.size(); ++i) {
+      std::vector<std::vector<TokenId>> prompts;
+      for (std::uint32_t p = 0; p < options.batch_sizes[i]; ++p) {
+        prompts.push_back(random_prompt(engine->vocabulary(), options.prompt_tokens, p));
+      }
+      ASSIGN_OR_RETURN(const double seconds,
+                       decode_step_seconds(*engine, prompts, options.new_tokens));
+      step_seconds[i].push_back(seconds);
+      progress.show(++measured, options.repeats * options.batch_sizes.size());
+    }
+  }
+  return report_of(options, run, *model, step_seconds);
+}
+
+}  // namespace pagoda::bench

@@ -1,0 +1,25 @@
+// How long a decode step takes, with some sequences at some depth.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "bench/bench_engine.h"
+
+namespace pagoda::bench {
+
+// Mean seconds of the steps in which all sequences got a token: from the moment the last of them
+// has begun to the end of the first. `times_ns`: of each sequence's tokens, one a step. Nothing
+// when there was no such step.
+std::optional<double> shared_step_seconds(const std::vector<std::vector<std::int64_t>>& times_ns);
+
+// Seconds of a step in which each prompt's sequence gets one token. Prompts are computed before, so
+// that sequences start together from the cache.
+Result<double> decode_step_seconds(BenchEngine& engine,
+                                   const std::vector<std::vector<TokenId>>& prompts,
+                                   std::uint32_t new_tokens);
+
+}  // namespace pagoda::bench

@@ -1,0 +1,110 @@
+// pagoda bench gpu: prefill and decode of a named shape on a GPU, with random weights.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/kv_element.h"
+#include "app/random_shapes.h"
+#include "bench/bench_engine.h"
+#include "bench/benchmarks.h"
+#include "bench/decode.h"
+#include "bench/samples.h"
+#include "engine/backends/gpu_backend.h"
+#include "terminal/progress_bar.h"
+
+namespace pagoda::bench {
+namespace {
+
+Result<std::unique_ptr<engine::Backend>> make_backend(const BenchGpuOptions& options,
+                                                      const BenchRun& run,
+                                                      const model::Config& config) {
+  std::uint32_t largest = 1;
+  for (const std::uint32_t size : options.batch_sizes) largest = std::max(largest, size);
+  ASSIGN_OR_RETURN(engine::BackendOptions shared, run.backend_options(largest));
+  shared.model_name = options.shape;
+  shared.block_tokens = 16;
+  std::uint32_t context = options.prompt_tokens + options.new_tokens;
+  for (const std::uint32_t tokens : options.depths) {
+    context = std::max(context, tokens + options.new_tokens);
+  }
+  for (const std::uint32_t tokens : options.prefills) context = std::max(context, tokens + 2);
+  shared.context_tokens = context;
+  ASSIGN_OR_RETURN(const gguf::TensorType type, app::random_weight_type(options.weights));
+  return engine::create_gpu_backend(config, engine::RandomWeights{.type = type}, run.kernels(),
+                                    {.shared = shared, .blocks = {}, .graphs = !options.no_graphs});
+}
+
+// Tokens of a prompt per second until its first output token.
+Result<double> prefill_rate(BenchEngine& engine, std::uint32_t tokens, std::uint64_t seed) {
+  ASSIGN_OR_RETURN(
+      const TimedOutput answer,
+      engine.generate(fixed_request(random_prompt(engine.vocabulary(), tokens, seed), 1)));
+  return static_cast<double>(tokens) / answer.record.first_token_s();
+}
+
+Status measure(const BenchGpuOptions& options, BenchEngine& engine, terminal::BenchReport& report) {
+  std::uint64_t seed = 1;
+  const auto prompts = [&](std::uint32_t count, std::uint32_t tokens) {
+    std::vector<std::vector<TokenId>> made;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      made.push_back(random_prompt(engine.vocabulary(), std::max(tokens, 1u), ++seed));
+    }
+    return made;
+  };
+  const auto decode = [&](const char* work, std::uint32_t batch, std::uint32_t depth) -> Status {
+    std::vector<double> seconds;
+    for (std::uint32_t i = 0; i < options.repeats; ++i) {
+      ASSIGN_OR_RETURN(const double one,
+                       decode_step_seconds(engine, prompts(batch, depth), options.new_tokens));
+      seconds.push_back(one);
+    }
+    const double step = median(seconds);
+    report.add_row({work, batch, depth, static_cast<double>(batch) / step, step});
+    return ok_status();
+  };
+  // The first requests make graphs: they are not counted.
+  RETURN_IF_ERROR(decode_step_seconds(engine, prompts(1, 16), options.new_tokens));
+  for (const std::uint32_t depth : options.depths) RETURN_IF_ERROR(decode("depth", 1, depth));
+  for (const std::uint32_t batch : options.batch_sizes) {
+    RETURN_IF_ERROR(decode("batch", batch, options.prompt_tokens));
+  }
+  for (const std::uint32_t tokens : options.prefills) {
+    std::vector<double> rates;
+    for (std::uint32_t i = 0; i <= options.repeats; ++i) {
+      ASSIGN_OR_RETURN(const double rate, prefill_rate(engine, tokens, ++seed));
+      if (i > 0) rates.push_back(rate);
+    }
+    const double rate = median(rates);
+    report.add_row({"prefill", 1, tokens, rate, static_cast<double>(tokens) / rate});
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<terminal::BenchReport> bench_gpu(const BenchGpuOptions& options, const BenchRun& run) {
+  ASSIGN_OR_RETURN(const model::Config config, app::random_shape(options.shape));
+  const std::int64_t begun = run.clock().now_ns();
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend, make_backend(options, run, config));
+  const double ready_s = seconds_between(begun, run.clock().now_ns());
+  terminal::BenchReport report("gpu", {{"work", "work"},
+                                       {"batch_size", "batch size"},
+                                       {"tokens_before", "tokens before"},
+                                       {"tokens_per_second", "tok/s", 1},
+                                       {"seconds", "s", 6}});
+  report.add_setting("device", backend->device_name());
+  report.add_setting("shape", options.shape);
+  report.add_setting("weights", options.weights);
+  report.add_setting("kv_cache_dtype", app::kv_element_name(backend->page_layout().element));
+  report.add_setting("graphs", !options.no_graphs);
+  report.add_setting("kv_cache_tokens", backend->kv_tokens());
+  report.add_setting("ready_seconds", ready_s);
+  report.add_setting("prompt_tokens", options.prompt_tokens);
+  report.add_setting("new_tokens", options.new_tokens);
+  report.add_setting("repeats", options.repeats);
+  const std::unique_ptr<BenchEngine> engine = BenchEngine::with_backend(run, std::move(backend));
+  RETURN_IF_ERROR(measure(options, *engine, report));
+  return report;
+}
+
+}  // namespace pagoda::bench

@@ -1,0 +1,30 @@
+// The model of KV cache tutorials: one attention layer of width 128, no feed-forward, seeded random
+// weights. It answers nothing of sense; it shows what the cache saves when little else is computed.
+#pragma once
+
+#include <vector>
+
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace pagoda::bench {
+
+// Does not move: the weights point into it.
+class ToyModel {
+ public:
+  explicit ToyModel(std::uint32_t context_tokens);
+  ToyModel(const ToyModel&) = delete;
+  ToyModel& operator=(const ToyModel&) = delete;
+
+  const model::Config& config() const { return config_; }
+  const model::Weights& weights() const { return weights_; }
+
+ private:
+  kernels::WeightMatrix random_matrix(std::size_t rows, std::size_t columns);
+
+  model::Config config_;
+  std::vector<std::vector<float>> matrices_;
+  model::Weights weights_;
+};
+
+}  // namespace pagoda::bench

@@ -1,0 +1,294 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "base/byte_size.h"
+#include "base/result.h"
+#include "cli/options.h"
+
+namespace pagoda::cli {
+namespace {
+
+// An enumeration in the help's eyes: its words stand for numbers.
+enum class Numbered : int {};
+
+// Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
+// `inspect --kernels` lists the sets.
+bool has_variable(const CLI::Option& option) {
+  if (option.get_lnames().empty()) return false;
+  const std::string& name = option.get_lnames().front();
+  return name != "help" && name != "kernels";
+}
+
+void add_variables(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    if (has_variable(*option)) option->envname(environment_name(option->get_lnames().front()));
+  }
+  for (CLI::App* const below : command.get_subcommands({})) add_variables(*below);
+}
+
+// Words that could have stood where a wrong one does: flags and commands of the command it is in.
+std::vector<std::string> possible_words(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  std::vector<std::string> words;
+  for (const CLI::App* const command : chosen->get_subcommands({})) {
+    words.push_back(command->get_name());
+  }
+  for (const CLI::Option* const option : chosen->get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+}  // namespace
+
+const Flag& Flag::range(int least, int most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+const Flag& Flag::range(std::uint32_t least, std::uint32_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+const Flag& Flag::range(std::uint64_t least, std::uint64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+const Flag& Flag::range(double least, double most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+const Flag& Flag::among(const std::vector<std::string>& values) const {
+  option_->check(CLI::IsMember(values));
+  return *this;
+}
+
+const Flag& Flag::check(std::function<std::string(const std::string&)> check) const {
+  option_->check(std::move(check));
+  return *this;
+}
+
+const Flag& Flag::required() const {
+  option_->required();
+  return *this;
+}
+
+const Flag& Flag::delimiter(char separator) const {
+  option_->delimiter(separator);
+  return *this;
+}
+
+const Flag& Flag::one_value_each() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+const Flag& Flag::type_name(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
+}
+
+const Flag& Flag::description(const std::string& text) const {
+  option_->description(text);
+  return *this;
+}
+
+const Flag& Flag::excludes(const Flag& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+const Flag& Flag::excludes(const std::string& other) const {
+  option_->excludes(other);
+  return *this;
+}
+
+const Flag& Flag::needs(const Flag& other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
+std::size_t Flag::count() const { return option_->count(); }
+bool Flag::is_on() const { return count() > 0 && option_->as<bool>(); }
+
+bool Flag::is_from_environment() const {
+  const char* const value = std::getenv(option_->get_envname().c_str());
+  return value != nullptr && count() == 1 && option_->results().front() == value;
+}
+
+void Flag::clear() const { option_->clear(); }
+
+CommandSpec CommandSpec::add_subcommand(const std::string& name,
+                                        const std::string& description) const {
+  return CommandSpec(app_->add_subcommand(name, description));
+}
+
+void CommandSpec::require_subcommand() const { app_->require_subcommand(1); }
+void CommandSpec::footer(const std::string& text) const { app_->footer(text); }
+void CommandSpec::callback(std::function<void()> action) const {
+  app_->callback(std::move(action));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::string& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::uint16_t& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::uint32_t& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::uint64_t& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, int& value, const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, float& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, double& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::optional<std::uint32_t>& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::optional<std::uint64_t>& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::vector<std::string>& values,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, values, help));
+}
+
+Flag CommandSpec::add_option(const std::string& names, std::vector<std::uint32_t>& values,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, values, help));
+}
+
+Flag CommandSpec::add_parsed(const std::string& names,
+                             std::function<std::string(const std::string&)> read,
+                             const std::string& help) const {
+  const auto take = [names, read = std::move(read)](const std::string& text) {
+    const std::string refusal = read(text);
+    if (!refusal.empty()) throw CLI::ValidationError(names, refusal);
+  };
+  return Flag(app_->add_option_function<std::string>(names, take, help));
+}
+
+Flag CommandSpec::add_parsed_list(const std::string& names,
+                                  std::function<std::string(const std::vector<std::string>&)> read,
+                                  const std::string& help) const {
+  const auto take = [names, read = std::move(read)](const std::vector<std::string>& texts) {
+    const std::string refusal = read(texts);
+    if (!refusal.empty()) throw CLI::ValidationError(names, refusal);
+  };
+  return Flag(app_->add_option_function<std::vector<std::string>>(names, take, help));
+}
+
+Flag CommandSpec::add_byte_size(const std::string& names, std::uint64_t& bytes,
+                                const std::string& help, bool may_be_zero) const {
+  const auto read = [&bytes, may_be_zero](const std::string& text) -> std::string {
+    const Result<std::uint64_t> parsed = parse_byte_size(text);
+    if (!parsed.ok()) return parsed.error().message;
+    if (parsed.value() == 0 && !may_be_zero) return "must not be 0";
+    bytes = parsed.value();
+    return {};
+  };
+  return add_parsed(names, read, help).type_name("SIZE");
+}
+
+Flag CommandSpec::add_byte_size(const std::string& names, std::optional<std::uint64_t>& bytes,
+                                const std::string& help) const {
+  const auto read = [&bytes](const std::string& text) -> std::string {
+    const Result<std::uint64_t> parsed = parse_byte_size(text);
+    if (!parsed.ok()) return parsed.error().message;
+    bytes = parsed.value();
+    return {};
+  };
+  return add_parsed(names, read, help).type_name("SIZE");
+}
+
+Flag CommandSpec::add_numbered_choice(const std::string& names, std::function<void(int)> choose,
+                                      const Choices& choices, const std::string& help) const {
+  std::map<std::string, Numbered> numbers;
+  for (const auto& [word, number] : choices) numbers.emplace(word, static_cast<Numbered>(number));
+  const auto take = [choose = std::move(choose)](const Numbered& number) {
+    choose(static_cast<int>(number));
+  };
+  CLI::Option* const option = app_->add_option_function<Numbered>(names, take, help);
+  option->transform(CLI::CheckedTransformer(numbers));
+  return Flag(option);
+}
+
+Flag CommandSpec::add_flag(const std::string& names, bool& value, const std::string& help) const {
+  return Flag(app_->add_flag(names, value, help));
+}
+
+Flag CommandSpec::add_flag(const std::string& names, const std::string& help) const {
+  return Flag(app_->add_flag(names, help));
+}
+
+Flag CommandSpec::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
+
+void throw_required(const std::string& what) { throw CLI::RequiredError(what); }
+
+CommandLine::CommandLine(const std::string& description, const std::string& name)
+    : app_(std::make_unique<CLI::App>(description, name)) {}
+
+CommandLine::~CommandLine() = default;
+
+CommandSpec CommandLine::root() const { return CommandSpec(app_.get()); }
+
+void CommandLine::set_version(const std::string& text) const {
+  app_->set_version_flag("--version", text);
+}
+
+void CommandLine::add_environment_variables(const std::vector<std::string>& words) const {
+  for (CLI::App* const command : app_->get_subcommands({})) {
+    const bool named = std::find(words.begin(), words.end(), command->get_name()) != words.end();
+    if (named) add_variables(*command);
+  }
+}
+
+CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
+  Outcome outcome;
+  std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
+  try {
+    app_->parse(words);
+  } catch (const CLI::Success& asked_for_text) {  // --help, --version
+    outcome.exit_status = app_->exit(asked_for_text);
+  } catch (const CLI::ParseError& error) {
+    outcome.error = error.what();
+    outcome.unknown = app_->remaining(true);
+    outcome.possible = possible_words(*app_);
+  }
+  return outcome;
+}
+
+}  // namespace pagoda::cli

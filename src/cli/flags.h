@@ -1,0 +1,158 @@
+// The flags of a command, without the library that parses them: CLI11 is a header of templates that
+// costs each file which includes it several seconds, so flags.cc alone does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace pagoda::cli {
+
+// One flag of a command, or one of its positional words. Refers to what the command owns.
+class Flag {
+ public:
+  explicit Flag(CLI::Option* option) : option_(option) {}
+
+  // Values outside are refused; the help shows the range.
+  const Flag& range(int least, int most) const;
+  const Flag& range(std::uint32_t least, std::uint32_t most) const;
+  const Flag& range(std::uint64_t least, std::uint64_t most) const;
+  const Flag& range(double least, double most) const;
+  // Values that are none of these are refused; the help lists them.
+  const Flag& among(const std::vector<std::string>& values) const;
+  // Refuses a value for which `check` returns a reason.
+  const Flag& check(std::function<std::string(const std::string&)> check) const;
+
+  const Flag& required() const;
+  // What a list's values may be separated by within one word.
+  const Flag& delimiter(char separator) const;
+  // Of a list: each value wants the flag again, so that the word behind a value stays free.
+  const Flag& one_value_each() const;
+  // The help's word for the value, such as FILE.
+  const Flag& type_name(const std::string& name) const;
+  const Flag& description(const std::string& text) const;
+  const Flag& excludes(const Flag& other) const;
+  const Flag& excludes(const std::string& other) const;
+  const Flag& needs(const Flag& other) const;
+
+  // How often it was given.
+  std::size_t count() const;
+  // Of one without a value: it was given, and not as "=false".
+  bool is_on() const;
+  // It was given once, by its environment variable.
+  bool is_from_environment() const;
+  // As if it had not been given.
+  void clear() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+// A subcommand, or the whole program. A handle: copies refer to the same command. Names are as
+// CLI11 writes them: "-t,--threads", "MODEL", "--stream,!--no-stream". A value that is not given
+// keeps what the variable holds, and the variable must outlive the parsing.
+class CommandSpec {
+ public:
+  explicit CommandSpec(CLI::App* app) : app_(app) {}
+
+  CommandSpec add_subcommand(const std::string& name, const std::string& description) const;
+  void require_subcommand() const;
+  // Text below the flags in the help.
+  void footer(const std::string& text) const;
+  // What is done once the command was chosen and all its flags were read.
+  void callback(std::function<void()> action) const;
+
+  Flag add_option(const std::string& names, std::string& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::uint16_t& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::uint32_t& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::uint64_t& value, const std::string& help) const;
+  Flag add_option(const std::string& names, int& value, const std::string& help) const;
+  Flag add_option(const std::string& names, float& value, const std::string& help) const;
+  Flag add_option(const std::string& names, double& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::optional<std::uint32_t>& value,
+                  const std::string& help) const;
+  Flag add_option(const std::string& names, std::optional<std::uint64_t>& value,
+                  const std::string& help) const;
+  Flag add_option(const std::string& names, std::vector<std::string>& values,
+                  const std::string& help) const;
+  Flag add_option(const std::string& names, std::vector<std::uint32_t>& values,
+                  const std::string& help) const;
+  // The value goes to `read`, which returns why it is refused, or nothing.
+  Flag add_parsed(const std::string& names, std::function<std::string(const std::string&)> read,
+                  const std::string& help) const;
+  Flag add_parsed_list(const std::string& names,
+                       std::function<std::string(const std::vector<std::string>&)> read,
+                       const std::string& help) const;
+  // A number of bytes such as 512MiB; 0 where that may be.
+  Flag add_byte_size(const std::string& names, std::uint64_t& bytes, const std::string& help,
+                     bool may_be_zero) const;
+  Flag add_byte_size(const std::string& names, std::optional<std::uint64_t>& bytes,
+                     const std::string& help) const;
+
+  // One of several words, each of which stands for a value of an enumeration.
+  template <class Enum>
+  Flag add_choice(const std::string& names, Enum& value,
+                  std::initializer_list<std::pair<const char*, Enum>> choices,
+                  const std::string& help) const {
+    Choices numbers;
+    for (const auto& [word, choice] : choices) numbers.emplace_back(word, static_cast<int>(choice));
+    return add_numbered_choice(
+        names, [&value](int number) { value = static_cast<Enum>(number); }, numbers, help);
+  }
+
+  Flag add_flag(const std::string& names, bool& value, const std::string& help) const;
+  // One that is asked for by Flag::count().
+  Flag add_flag(const std::string& names, const std::string& help) const;
+
+  // A flag that was added before.
+  Flag flag(const std::string& name) const;
+
+ private:
+  using Choices = std::vector<std::pair<std::string, int>>;
+  Flag add_numbered_choice(const std::string& names, std::function<void(int)> choose,
+                           const Choices& choices, const std::string& help) const;
+
+  CLI::App* app_;
+};
+
+// Ends a command's callback with a usage error: what is missing is named.
+[[noreturn]] void throw_required(const std::string& what);
+
+// The program's command line.
+class CommandLine {
+ public:
+  CommandLine(const std::string& description, const std::string& name);
+  ~CommandLine();
+
+  CommandSpec root() const;
+  void set_version(const std::string& text) const;
+  // Gives every long flag of the commands that are among the words, and of those below them, its
+  // environment variable. CLI11 reads the variables of every command: those of one that was not
+  // called would be held against its ranges all the same.
+  void add_environment_variables(const std::vector<std::string>& words) const;
+
+  struct Outcome {
+    std::optional<int> exit_status;     // where help or version was asked for, and is printed
+    std::string error;                  // empty: the command was run
+    std::vector<std::string> unknown;   // words that nothing took, of an error
+    std::vector<std::string> possible;  // flags and commands that could have stood there
+  };
+  // Runs the callback of the command that the words name. Words are without the program's name.
+  Outcome parse(std::vector<std::string> words) const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace pagoda::cli

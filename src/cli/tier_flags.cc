@@ -1,0 +1,49 @@
+#include "cli/tier_flags.h"
+
+namespace pagoda::cli {
+
+void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
+  command.add_option(
+      "--kv-disk", flags.disk,
+      "folder that keeps KV over restarts, or off (default: kv in the cache folder)");
+  command.add_option(
+      "--kv-disk-size", flags.disk_size,
+      "its limit, e.g. 50GiB (default: 20GiB, or a tenth of what is free without it)");
+  command.add_option("--kv-remote", flags.remote,
+                     "store that servers share: redis://[[user]:password@]host[:port][/db], "
+                     "rediss://…, memcached://host[:port] (default: none)");
+  command
+      .add_option("--kv-remote-ttl", flags.remote_ttl_s,
+                  "seconds after which what was written there is gone (default 86400)")
+      .range(1.0, 31536000.0);
+  command
+      .add_option("--kv-remote-timeout", flags.remote_timeout_s,
+                  "seconds after which it is not waited for (default 2)")
+      .range(0.001, 60.0);
+  command.add_option("--kv-remote-ca-file", flags.ca_file,
+                     "who signed its certificate (default: whom the system trusts)");
+  command.add_option("--kv-host-size", flags.host_size,
+                     "main memory beside the cache, e.g. 8GiB (default 0: none)");
+  command.add_option(
+      "--kv-store-key", flags.key_file,
+      "file of 32 bytes or 64 hexadecimal digits: what is kept on disk and in remote "
+      "stores is encrypted with it (AES-256-GCM)");
+  command.add_choice("--kv-write", flags.write,
+                     {{"use", engine::WriteMode::kUse},
+                      {"through", engine::WriteMode::kThrough},
+                      {"off", engine::WriteMode::kOff}},
+                     "when blocks go to tiers: use (on their second use, before they are evicted "
+                     "and at a clean stop), through (when they are computed), off (default use)");
+  command.add_choice("--kv-load", flags.load,
+                     {{"auto", engine::LoadMode::kAuto}, {"always", engine::LoadMode::kAlways}},
+                     "auto: load from a tier or compute, whatever ends first; always: load "
+                     "(default auto)");
+  command
+      .add_option("--kv-stop-seconds", flags.stop_s,
+                  "to write what is worth keeping at a clean stop (default 10)")
+      .range(0.0, 3600.0);
+  command.add_option("--kv-disk-bytes-per-second", flags.disk_bytes_per_s,
+                     "makes the disk as slow as this (default 0: as fast as it is)");
+}
+
+}  // namespace pagoda::cli

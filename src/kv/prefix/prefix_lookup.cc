@@ -1,0 +1,117 @@
+#include "kv/prefix/prefix_lookup.h"
+
+#include <algorithm>
+
+namespace pagoda::kv {
+namespace {
+
+// For each group, the block since which all nodes seen so far have a page.
+class Runs {
+ public:
+  Runs(std::span<const memory::AttentionSpec> groups, std::uint32_t block_tokens)
+      : groups_(groups), block_tokens_(block_tokens), run_start_(groups.size(), 0) {}
+
+  template <class Has>  // has(group)
+  void add(Has&& has) {
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      if (!has(group)) run_start_[group] = blocks_ + 1;
+    }
+    ++blocks_;
+  }
+
+  // Would a sequence of `tokens` tokens, ending in the last block seen, find all it reads?
+  bool serve(std::uint64_t tokens) const {
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      if (run_start_[group] > memory::first_block_kept(groups_[group], tokens, block_tokens_)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::span<const memory::AttentionSpec> groups_;
+  std::uint32_t block_tokens_;
+  std::vector<std::uint64_t> run_start_;
+  std::uint64_t blocks_ = 0;
+};
+
+}  // namespace
+
+// The walk follows the class that the block belongs to, unless the other class that the scope may
+// see shares more tokens.
+std::optional<PrefixTree::Found> PrefixLookup::child_to_follow(const LookupScope& scope,
+                                                               NodeId parent,
+                                                               std::span<const TokenId> tokens,
+                                                               bool block_is_public,
+                                                               SearchWork& work) const {
+  if (tree_.region(parent) != kPublic || scope.salt == kPublic) {
+    return tree_.best_child(parent, tree_.region(parent), tokens, work);
+  }
+  const SaltId first = block_is_public ? kPublic : scope.salt;
+  const SaltId second = block_is_public ? scope.salt : kPublic;
+  const auto found = tree_.best_child(parent, first, tokens, work);
+  if (found && found->tokens_shared == tokens.size()) return found;
+  const auto other = tree_.best_child(parent, second, tokens, work);
+  if (!found || (other && other->tokens_shared > found->tokens_shared)) return other;
+  return found;
+}
+
+Match PrefixLookup::match(const LookupScope& scope, std::span<const TokenId> prompt,
+                          MatchEnd end) const {
+  Match match;
+  if (prompt.empty()) return match;
+  const std::uint64_t block_tokens = tree_.block_tokens();
+  const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
+  Runs runs(groups_, tree_.block_tokens());
+  std::uint64_t blocks_served = 0;
+  NodeId at = scope.root;
+  for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {
+    const auto next =
+        wanted.subspan(done, std::min<std::uint64_t>(block_tokens, wanted.size() - done));
+    const auto found =
+        child_to_follow(scope, at, next, scope.is_public(done + block_tokens), match.work);
+    if (!found) break;
+    const NodeId node = found->node;
+    runs.add([&](std::uint32_t group) { return tree_.page(node, group).has_value(); });
+    const std::uint64_t tokens = done + found->tokens_shared;
+    if (found->tokens_shared < block_tokens) {
+      // The match ends inside a block, whose rows are copied. Every group has its page, for even
+      // the shortest window begins in the block that a match ends in.
+      if (end == MatchEnd::kAnywhere && runs.serve(tokens)) {
+        match.tokens = tokens;
+        match.partial = node;
+        match.partial_tokens = found->tokens_shared;
+        blocks_served = match.nodes.size();
+      }
+      break;
+    }
+    match.nodes.push_back(node);
+    at = node;
+    if (runs.serve(tokens)) {
+      match.tokens = tokens;
+      blocks_served = match.nodes.size();
+    }
+  }
+  match.nodes.resize(blocks_served, NodeId());
+  return match;
+}
+
+PrefixPath PrefixLookup::path(const LookupScope& scope, std::span<const TokenId> prompt) const {
+  const std::uint64_t block_tokens = tree_.block_tokens();
+  PrefixPath path = {.end = scope.root, .nodes = {}};
+  SearchWork work;
+  for (std::uint64_t done = 0; done + 1 < prompt.size(); done += block_tokens) {
+    const auto next = prompt.subspan(done, std::min(block_tokens, prompt.size() - 1 - done));
+    const auto found =
+        child_to_follow(scope, path.end, next, scope.is_public(done + block_tokens), work);
+    if (!found) break;
+    path.nodes.push_back(found->node);
+    path.tokens = done + found->tokens_shared;
+    if (found->tokens_shared < block_tokens) break;
+    path.end = found->node;
+  }
+  return path;
+}
+
+}  // namespace pagoda::kv

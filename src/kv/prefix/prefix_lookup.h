@@ -1,0 +1,48 @@
+// Where a prefix is matched: the walk down the tree along a prompt.
+//
+// A lookup sees public blocks and those of its own salt (README: I1, I2), and never looks at
+// others. It reads the tree and changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/cache_values.h"
+#include "kv/ids.h"
+#include "kv/lookup_scope.h"
+#include "kv/memory/cache_groups.h"
+#include "kv/prefix/prefix_tree.h"
+
+namespace pagoda::kv {
+
+// How far the tree knows a prompt, whether the nodes have pages or not.
+struct PrefixPath {
+  NodeId end;                 // of the last whole block, or the root
+  std::vector<NodeId> nodes;  // the last one may be shared in part
+  std::uint64_t tokens = 0;
+};
+
+class PrefixLookup {
+ public:
+  // The tree and the groups must outlive the lookup.
+  PrefixLookup(const PrefixTree& tree, std::span<const memory::AttentionSpec> groups)
+      : tree_(tree), groups_(groups) {}
+
+  // The longest match at which every group finds what the next query reads (README: P4, P5).
+  Match match(const LookupScope& scope, std::span<const TokenId> prompt,
+              MatchEnd end = MatchEnd::kAnywhere) const;
+  PrefixPath path(const LookupScope& scope, std::span<const TokenId> prompt) const;
+
+ private:
+  std::optional<PrefixTree::Found> child_to_follow(const LookupScope& scope, NodeId parent,
+                                                   std::span<const TokenId> tokens,
+                                                   bool block_is_public, SearchWork& work) const;
+
+  const PrefixTree& tree_;
+  std::span<const memory::AttentionSpec> groups_;
+};
+
+}  // namespace pagoda::kv

@@ -1,0 +1,14 @@
+// What a client needs to reach a server, besides its URL.
+#pragma once
+
+#include <string>
+
+namespace pagoda::net {
+
+struct ServerAccess {
+  std::string api_key;    // empty: none
+  std::string ca_file;    // certificates that are believed; empty: the system's
+  bool insecure = false;  // over https: any certificate is believed
+};
+
+}  // namespace pagoda::net

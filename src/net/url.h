@@ -1,0 +1,22 @@
+// Where a server is.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace pagoda::net {
+
+struct Url {
+  bool tls = false;
+  std::string host;
+  std::string port;  // 80, or 443 with TLS, where not said
+  std::string path;  // before /v1, without a last slash
+
+  const char* scheme() const { return tls ? "https" : "http"; }
+};
+
+// http[s]://host[:port][/path][/v1]. Errors name the argument that it was given as.
+Result<Url> parse_url(const std::string& text, const std::string& argument);
+
+}  // namespace pagoda::net

@@ -1,0 +1,200 @@
+#include "replay/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+namespace pagoda::replay {
+namespace {
+
+// A panel, in pixels:
+//
+//   +--------------------------------------+ kWidth x kHeight
+//   |  title                               |
+//   |  rate ^                    o lru     | the legend starts kLegendGap right of the field
+//   |       | field              o belady  |
+//   |       +----------> capacity          |
+//   +--------------------------------------+
+constexpr double kWidth = 720;
+constexpr double kHeight = 420;
+constexpr double kLeft = 70;
+constexpr double kTop = 44;
+constexpr double kFieldWidth = 510;
+constexpr double kFieldHeight = 310;
+constexpr double kLegendGap = 16;
+constexpr double kLegendLine = 20;
+constexpr double kRateTitleX = 18;
+constexpr double kTickTextGap = 34;  // labels nearer than this are left out
+
+constexpr const char* kStart = "text-anchor='start'";
+constexpr const char* kMiddle = "text-anchor='middle'";
+constexpr const char* kEnd = "text-anchor='end'";
+constexpr const char* kInfiniteStyle = "stroke='#555' stroke-width='1.5' stroke-dasharray='6 4'";
+
+// Told apart by colour-blind readers too (Okabe and Ito 2008).
+constexpr std::array<std::string_view, 7> kColours = {"#0072B2", "#E69F00", "#009E73", "#D55E00",
+                                                      "#CC79A7", "#56B4E9", "#000000"};
+// Gaps, so that of two curves in one place both are seen.
+constexpr std::array<std::string_view, 4> kDashes = {"none", "9 6", "2 5", "12 4 3 4"};
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+// Where values of a panel are in its picture.
+class Field {
+ public:
+  Field(const PlotPanel& panel, double top) : top_(top + kTop) {
+    double highest = panel.infinite_rate;
+    bool first = true;
+    for (const PlotTick& tick : panel.ticks) {
+      const double at = place(tick.blocks);
+      low_ = first ? at : std::min(low_, at);
+      high_ = first ? at : std::max(high_, at);
+      first = false;
+    }
+    for (const PlotLine& line : panel.lines) {
+      for (const PlotPoint& point : line.points) highest = std::max(highest, point.rate);
+    }
+    rate_step_ = highest > 0.3 ? 0.1 : 0.05;
+    rate_steps_ = std::max(1, static_cast<int>(std::ceil(highest / rate_step_ - 1e-9)));
+  }
+
+  double x(std::uint64_t blocks) const {
+    if (high_ <= low_) return kLeft + kFieldWidth / 2;
+    return kLeft + kFieldWidth * (place(blocks) - low_) / (high_ - low_);
+  }
+  double y(double rate) const {
+    return bottom() - kFieldHeight * rate / (rate_step_ * rate_steps_);
+  }
+  double top() const { return top_; }
+  double bottom() const { return top_ + kFieldHeight; }
+  int rate_steps() const { return rate_steps_; }
+  double rate_at(int step) const { return rate_step_ * step; }
+
+ private:
+  static double place(std::uint64_t blocks) { return std::log2(static_cast<double>(blocks)); }
+
+  double top_;
+  double low_ = 0;
+  double high_ = 0;
+  double rate_step_;
+  int rate_steps_;
+};
+
+std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
+  return fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' {}/>\n", x1, y1, x2, y2,
+                     style);
+}
+
+std::string level(double y, std::string_view style) {
+  return line(kLeft, y, kLeft + kFieldWidth, y, style);
+}
+
+// style: more attributes
+std::string text_at(double x, double y, std::string_view style, std::string_view text) {
+  return fmt::format("<text x='{:.1f}' y='{:.1f}' {}>{}</text>\n", x, y, style, escaped(text));
+}
+
+std::string axes(const PlotPanel& panel, const Field& field) {
+  std::string svg;
+  for (int step = 0; step <= field.rate_steps(); ++step) {
+    const double y = field.y(field.rate_at(step));
+    svg += level(y, step == 0 ? "stroke='#333'" : "stroke='#ddd'");
+    svg += text_at(kLeft - 8, y + 4, kEnd, fmt::format("{:.2f}", field.rate_at(step)));
+  }
+  std::vector<PlotTick> ticks = panel.ticks;
+  std::sort(ticks.begin(), ticks.end(),
+            [](const PlotTick& a, const PlotTick& b) { return a.blocks < b.blocks; });
+  double last = -kTickTextGap;
+  for (const PlotTick& tick : ticks) {
+    const double x = field.x(tick.blocks);
+    svg += line(x, field.bottom(), x, field.bottom() + 5, "stroke='#333'");
+    if (x - last < kTickTextGap) continue;
+    svg += text_at(x, field.bottom() + 19, kMiddle, tick.text);
+    last = x;
+  }
+  svg += text_at(kLeft + kFieldWidth / 2, field.bottom() + 42, kMiddle,
+                 "cache capacity (logarithmic)");
+  const double middle = (field.top() + field.bottom()) / 2;
+  const std::string upright =
+      fmt::format("{} transform='rotate(-90 {:.1f} {:.1f})'", kMiddle, kRateTitleX, middle);
+  return svg + text_at(kRateTitleX, middle, upright, "block hit rate");
+}
+
+struct LineLook {
+  std::string_view colour;
+  std::string style;
+};
+
+LineLook look_of(std::size_t line) {
+  const std::string_view colour = kColours[line % kColours.size()];
+  return {colour, fmt::format("stroke='{}' stroke-width='2' stroke-dasharray='{}'", colour,
+                              kDashes[line % kDashes.size()])};
+}
+
+std::string curve(const PlotLine& curve, const Field& field, const LineLook& look) {
+  std::vector<PlotPoint> points = curve.points;
+  std::sort(points.begin(), points.end(),
+            [](const PlotPoint& a, const PlotPoint& b) { return a.blocks < b.blocks; });
+  std::string path;
+  std::string marks;
+  for (const PlotPoint& point : points) {
+    const double x = field.x(point.blocks);
+    const double y = field.y(point.rate);
+    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x, y);
+    marks += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x, y, look.colour);
+  }
+  return fmt::format("<polyline points='{}' fill='none' {}/>\n{}", path, look.style, marks);
+}
+
+std::string legend_entry(double y, std::string_view style, std::string_view name) {
+  const double x = kLeft + kFieldWidth + kLegendGap;
+  return line(x, y, x + 24, y, style) + text_at(x + 32, y + 4, kStart, name);
+}
+
+std::string draw(const PlotPanel& panel, double top) {
+  const Field field(panel, top);
+  std::string svg = text_at(kLeft, top + 26, kStart, panel.title);
+  svg += axes(panel, field);
+  svg += level(field.y(panel.infinite_rate), kInfiniteStyle);
+  double legend = field.top() + 8;
+  for (std::size_t i = 0; i < panel.lines.size(); ++i) {
+    const LineLook look = look_of(i);
+    svg += curve(panel.lines[i], field, look);
+    svg += legend_entry(legend, look.style, panel.lines[i].name);
+    legend += kLegendLine;
+  }
+  return svg + legend_entry(legend, kInfiniteStyle, "infinite cache");
+}
+
+}  // namespace
+
+std::string hit_rate_svg(std::span<const PlotPanel> panels) {
+  const double height = kHeight * static_cast<double>(panels.size());
+  std::string svg = fmt::format(
+      "<svg xmlns='http://www.w3.org/2000/svg' width='{0:.0f}' height='{1:.0f}' "
+      "viewBox='0 0 {0:.0f} {1:.0f}' font-family='sans-serif' font-size='12' fill='#222'>\n"
+      "<rect width='{0:.0f}' height='{1:.0f}' fill='#fff'/>\n",
+      kWidth, height);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    svg += draw(panels[i], kHeight * static_cast<double>(i));
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace pagoda::replay

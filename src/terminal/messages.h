@@ -1,0 +1,18 @@
+// Errors and warnings on stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pagoda::terminal {
+
+// Prints "error: message".
+void print_error(std::string_view message);
+// Prints "warning: message".
+void print_warning(std::string_view message);
+
+// Sets how messages are worded: folders below the command line name fields, which a command line
+// replaces by its flags. Call once, before the first message.
+void set_wording(std::string (*wording)(std::string_view message));
+
+}  // namespace pagoda::terminal

@@ -1,0 +1,40 @@
+#include "terminal/progress_bar.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/byte_size.h"
+
+namespace pagoda::terminal {
+namespace {
+
+constexpr double kQuietSeconds = 0.5;
+constexpr std::uint64_t kWidth = 30;
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::string label, std::string unit, const Clock& clock)
+    : label_(std::move(label)),
+      unit_(std::move(unit)),
+      clock_(clock),
+      start_ns_(clock.now_ns()),
+      terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
+  if (!terminal_ || total == 0) return;
+  if (seconds_between(start_ns_, clock_.now_ns()) < kQuietSeconds) return;
+  const std::uint64_t filled = kWidth * done / total;
+  fmt::print(stderr, "\r{} [{:=<{}}{:<{}}] {} / {} {}", label_, "", filled, "", kWidth - filled,
+             format_grouped(done), format_grouped(total), unit_);
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void ProgressBar::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+}  // namespace pagoda::terminal

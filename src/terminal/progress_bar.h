@@ -1,0 +1,31 @@
+// One line on stderr that shows how far long work has come. Silent when stderr is not a terminal
+// and for work that ends within half a second.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+
+namespace pagoda::terminal {
+
+class ProgressBar {
+ public:
+  ProgressBar(std::string label, std::string unit, const Clock& clock);
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(std::uint64_t done, std::uint64_t total);
+  void clear();  // removes the line
+
+ private:
+  std::string label_;
+  std::string unit_;
+  const Clock& clock_;
+  std::int64_t start_ns_;
+  bool terminal_;
+  bool shown_ = false;
+};
+
+}  // namespace pagoda::terminal

@@ -1,0 +1,90 @@
+// pagoda bench cache and prefix: counts are arithmetic, ratios are those of the times shown.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/bench_command.h"
+#include "bench/toy_model.h"
+
+namespace pagoda::bench {
+namespace {
+
+using nlohmann::json;
+
+TEST(BenchCache, WithoutTheCacheEveryTokenComputesAllBeforeIt) {
+  const std::uint64_t prompt = 10;
+  const std::uint64_t answer = 7;
+  const json report =
+      bench_json("cache", {"--prompt-tokens", "10", "--new-tokens", "7", "--repeats", "2"});
+  ASSERT_EQ(report["rows"].size(), 2);
+  const json& naive = report["rows"][0];
+  const json& cached = report["rows"][1];
+  EXPECT_EQ(naive["kv_cache"], "without");
+  EXPECT_EQ(cached["kv_cache"], "with");
+  EXPECT_EQ(naive["rows_computed"], answer * prompt + answer * (answer - 1) / 2);
+  EXPECT_EQ(cached["rows_computed"], prompt + answer - 1);
+  EXPECT_EQ(naive["repeats"], 2);
+  EXPECT_EQ(cached["repeats"], 2);
+  EXPECT_DOUBLE_EQ(report["speedup"],
+                   naive["seconds"].get<double>() / cached["seconds"].get<double>());
+  EXPECT_DOUBLE_EQ(cached["tokens_per_second"], answer / cached["seconds"].get<double>());
+}
+
+TEST(BenchCache, TheToyNeedsNoModelFile) {
+  const cli::Captured captured = cli::run_captured(
+      {"bench", "cache", "--toy", "--prompt-tokens", "20", "--new-tokens", "5", "--json"});
+  ASSERT_EQ(captured.exit_status, 0) << captured.err;
+  const json report = json::parse(captured.out);
+  EXPECT_THAT(report["settings"]["model"].get<std::string>(), testing::HasSubstr("width 128"));
+  EXPECT_EQ(report["rows"][0]["rows_computed"], 20 + 21 + 22 + 23 + 24);
+  EXPECT_DOUBLE_EQ(report["speedup"], report["rows"][0]["seconds"].get<double>() /
+                                          report["rows"][1]["seconds"].get<double>());
+}
+
+TEST(ToyModel, IsOneAttentionLayerAndTheSameEveryTime) {
+  const ToyModel toy(64);
+  EXPECT_EQ(toy.config().layers, 1);
+  EXPECT_EQ(toy.config().width, 128);
+  EXPECT_EQ(toy.config().hidden_width, 0);
+  ASSERT_EQ(toy.weights().layers.size(), 1);
+  const auto values = [](const kernels::WeightMatrix& matrix) {
+    const auto* const first = reinterpret_cast<const float*>(matrix.data);
+    return std::vector<float>(first, first + matrix.rows * matrix.columns);
+  };
+  const model::LayerWeights& layer = toy.weights().layers.front();
+  EXPECT_EQ(values(layer.query.weight).size(), 128 * 128);
+  EXPECT_NE(values(layer.query.weight), values(layer.key.weight));
+  const ToyModel again(64);
+  EXPECT_EQ(values(layer.key.weight), values(again.weights().layers.front().key.weight));
+}
+
+// Whole blocks, a system prompt that ends inside a block, and one shorter than a block.
+TEST(BenchPrefix, AWarmCacheSavesTheSystemPromptOfEveryQuestionExactly) {
+  for (const std::uint64_t system : {96u, 100u, 7u}) {
+    const std::uint64_t questions = 4;
+    const std::uint64_t question = 9;
+    const json report =
+        bench_json("prefix", {"--questions", "4", "--system-tokens", std::to_string(system),
+                              "--question-tokens", "9", "--new-tokens", "3", "--repeats", "2"});
+    ASSERT_EQ(report["rows"].size(), 2);
+    const json& off = report["rows"][0];
+    const json& on = report["rows"][1];
+    EXPECT_EQ(off["prompt_tokens_computed"], questions * (system + question));
+    EXPECT_EQ(on["prompt_tokens_computed"], questions * question) << system;
+    EXPECT_EQ(report["prefill_tokens_saved"], questions * system);
+    EXPECT_DOUBLE_EQ(report["speedup"], off["first_token_seconds"].get<double>() /
+                                            on["first_token_seconds"].get<double>());
+    EXPECT_DOUBLE_EQ(report["speedup_end_to_end"],
+                     off["total_seconds"].get<double>() / on["total_seconds"].get<double>());
+  }
+}
+
+TEST(BenchPrefix, QuestionsThatCannotAllBeginDifferentlyAreRefused) {
+  const cli::Captured captured =
+      run_bench("prefix", {"--questions", "512", "--system-tokens", "8", "--new-tokens", "1"});
+  EXPECT_EQ(captured.exit_status, 1);
+  EXPECT_THAT(captured.err, testing::HasSubstr("--questions: 512"));
+  EXPECT_THAT(captured.err, testing::HasSubstr("the vocabulary has 512"));
+}
+
+}  // namespace
+}  // namespace pagoda::bench

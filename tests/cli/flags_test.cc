@@ -1,0 +1,120 @@
+#include "cli/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace pagoda::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+enum class Colour : std::uint8_t { kRed, kGreen };
+
+struct Values {
+  std::string text = "as it was";
+  std::uint32_t number = 7;
+  double share = 0.5;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::uint32_t> list = {1};
+  Colour colour = Colour::kRed;
+  std::uint64_t bytes = 1;
+  std::optional<std::uint64_t> room;
+  bool on = true;
+};
+
+// A command with a flag of each kind.
+class FlagsTest : public testing::Test {
+ protected:
+  FlagsTest() {
+    const CommandSpec command = line_.root().add_subcommand("paint", "with a colour");
+    command.add_option("--text", values_.text, "a text");
+    command.add_option("-n,--number", values_.number, "a number").range(1u, 9u);
+    command.add_option("--share", values_.share, "a share").range(0.0, 1.0);
+    command.add_option("--seed", values_.seed, "a seed");
+    command.add_option("--list", values_.list, "numbers").delimiter(',');
+    command.add_choice("--colour", values_.colour,
+                       {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour");
+    command.add_byte_size("--bytes", values_.bytes, "some bytes", false);
+    command.add_byte_size("--room", values_.room, "more bytes");
+    command.add_flag("--on,!--off", values_.on, "on or off");
+    command.callback([this] { ++calls_; });
+  }
+
+  std::string error_of(std::vector<std::string> words) {
+    words.insert(words.begin(), "paint");
+    return line_.parse(std::move(words)).error;
+  }
+
+  const CommandLine line_{"", "pagoda"};
+  Values values_;
+  int calls_ = 0;
+};
+
+TEST_F(FlagsTest, WhatIsNotGivenStaysAsItWas) {
+  EXPECT_EQ(error_of({}), "");
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(values_.text, "as it was");
+  EXPECT_EQ(values_.number, 7u);
+  EXPECT_FALSE(values_.seed.has_value());
+  EXPECT_THAT(values_.list, ElementsAre(1u));
+  EXPECT_EQ(values_.bytes, 1u);
+  EXPECT_TRUE(values_.on);
+}
+
+TEST_F(FlagsTest, ValuesAreReadByTheirType) {
+  EXPECT_EQ(error_of({"--text", "t", "-n", "3", "--share", "0.25", "--seed", "9", "--list", "4,5",
+                      "--colour", "green", "--bytes", "2KiB", "--room", "0", "--off"}),
+            "");
+  EXPECT_EQ(values_.text, "t");
+  EXPECT_EQ(values_.number, 3u);
+  EXPECT_EQ(values_.share, 0.25);
+  EXPECT_EQ(values_.seed, 9u);
+  EXPECT_THAT(values_.list, ElementsAre(4u, 5u));
+  EXPECT_EQ(values_.colour, Colour::kGreen);
+  EXPECT_EQ(values_.bytes, 2048u);
+  EXPECT_EQ(values_.room, 0u);
+  EXPECT_FALSE(values_.on);
+}
+
+TEST_F(FlagsTest, WrongValuesAreErrorsThatNameTheFlag) {
+  for (const auto& [flag, value] : {std::pair{"--number", "10"},
+                                    {"--number", "x"},
+                                    {"--share", "1.5"},
+                                    {"--colour", "blue"},
+                                    {"--bytes", "0"},
+                                    {"--room", "much"}}) {
+    EXPECT_THAT(error_of({flag, value}), HasSubstr(flag)) << value;
+  }
+  EXPECT_EQ(calls_, 0);
+}
+
+TEST_F(FlagsTest, UnknownWordsComeWithWhatCouldHaveStoodThere) {
+  const CommandLine::Outcome outcome = line_.parse({"paint", "--nmber", "3"});
+  EXPECT_THAT(outcome.unknown, ElementsAre("--nmber", "3"));
+  EXPECT_THAT(outcome.possible, testing::Contains("--number"));
+}
+
+TEST(Flag, KnowsWhetherItsVariableGaveIt) {
+  const CommandLine line("", "pagoda");
+  std::string file;
+  const CommandSpec command = line.root().add_subcommand("read", "");
+  const Flag flag = command.add_option("--some-file", file, "");
+  const Flag loud = command.add_flag("--loud", "");
+  line.add_environment_variables({"read"});
+  setenv("PAGODA_SOME_FILE", "a", 1);
+  EXPECT_EQ(line.parse({"read", "--loud"}).error, "");
+  EXPECT_TRUE(flag.is_from_environment());
+  EXPECT_TRUE(loud.is_on());
+  EXPECT_EQ(line.parse({"read", "--some-file", "b", "--loud=false"}).error, "");
+  EXPECT_FALSE(flag.is_from_environment());
+  EXPECT_FALSE(loud.is_on());
+  flag.clear();
+  EXPECT_EQ(flag.count(), 0u);
+  unsetenv("PAGODA_SOME_FILE");
+}
+
+}  // namespace
+}  // namespace pagoda::cli
