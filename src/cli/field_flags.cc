@@ -8,7 +8,7 @@ namespace pagoda::cli {
 namespace {
 
 // The fields that errors name.
-constexpr std::array<std::string_view, 56> kFields = {
+constexpr std::array<std::string_view, 57> kFields = {
     "allowed_hosts",
     "api_key",
     "api_keys",
@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 56> kFields = {
     "num_layers",
     "output_tokens",
     "page_bytes",
+    "prompt",
     "prompt_tokens",
     "prompt_tokens_max",
     "prompt_tokens_min",
