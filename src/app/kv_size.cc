@@ -74,15 +74,15 @@ Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, cons
     const KvBytes key = vector_bytes(question.format, group.key_dim);
     const KvBytes value = vector_bytes(question.format, group.value_dim);
     const KvBytes head = {key.payload + value.payload, key.stored + value.stored};
-    ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "--num-kv-heads"));
-    ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "--num-layers"));
+    ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "num_kv_heads"));
+    ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "num_layers"));
     if (!one_token) {
       const std::int64_t kept = group.window == 0
                                     ? question.sequence_length
                                     : std::min(question.sequence_length, group.window);
-      ASSIGN_OR_RETURN(bytes, scaled(bytes, kept, "--sequence-length"));
+      ASSIGN_OR_RETURN(bytes, scaled(bytes, kept, "sequence_length"));
     }
-    ASSIGN_OR_RETURN(all, sum(all, bytes, one_token ? "--num-layers" : "--sequence-length"));
+    ASSIGN_OR_RETURN(all, sum(all, bytes, one_token ? "num_layers" : "sequence_length"));
   }
   return all;
 }
@@ -201,7 +201,7 @@ Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string
 Result<KvSize> kv_size(const KvSizeQuery& question) {
   for (const KvLayers& group : question.groups) {
     if (std::max(group.key_dim, group.value_dim) > kHeadDimMax) {
-      return Error{ErrorCode::kOutOfRange, fmt::format("--head-dim: {} is out of range: 1 to {}",
+      return Error{ErrorCode::kOutOfRange, fmt::format("head_dim: {} is out of range: 1 to {}",
                                                        group.key_dim, kHeadDimMax)};
     }
   }
@@ -212,13 +212,13 @@ Result<KvSize> kv_size(const KvSizeQuery& question) {
   KvSize size;
   ASSIGN_OR_RETURN(size.per_token, sequence_bytes(question, true, every_head));
   ASSIGN_OR_RETURN(const KvBytes sequence, sequence_bytes(question, false, every_head));
-  ASSIGN_OR_RETURN(size.total, scaled(sequence, question.batch_size, "--batch-size"));
+  ASSIGN_OR_RETURN(size.total, scaled(sequence, question.batch_size, "batch_size"));
   ASSIGN_OR_RETURN(const KvBytes share, sequence_bytes(question, false, of_rank));
-  ASSIGN_OR_RETURN(size.per_rank, scaled(share, question.batch_size, "--batch-size"));
+  ASSIGN_OR_RETURN(size.per_rank, scaled(share, question.batch_size, "batch_size"));
   // An upper bound of what follows, so that an overflow is blamed on the ranks.
-  RETURN_IF_ERROR(scaled(size.per_rank, ranks, "--tp-size"));
+  RETURN_IF_ERROR(scaled(size.per_rank, ranks, "tp_size"));
   ASSIGN_OR_RETURN(const KvBytes shares, sequence_bytes(question, false, of_ranks));
-  ASSIGN_OR_RETURN(size.all_ranks, scaled(shares, question.batch_size, "--batch-size"));
+  ASSIGN_OR_RETURN(size.all_ranks, scaled(shares, question.batch_size, "batch_size"));
   for (const KvLayers& group : question.groups) {
     size.rank_heads = std::max(size.rank_heads, of_rank(group));
     const bool shared = ranks > 1 && (group.latent || group.kv_heads < ranks);
@@ -233,7 +233,7 @@ Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::in
   const std::int64_t blocks_max = INT64_MAX / std::max(block_size, block_bytes);
   if (blocks > blocks_max) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("--tokens: {} is out of range: in blocks of {} it may be 1 to {}, or "
+                 fmt::format("tokens: {} is out of range: in blocks of {} it may be 1 to {}, or "
                              "the blocks would pass 2^63 - 1 bytes",
                              tokens, block_size, blocks_max * block_size)};
   }

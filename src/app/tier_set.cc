@@ -28,7 +28,7 @@ Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
 }
 
 Result<std::uint64_t> disk_bytes(const TierSetOptions& flags, const std::string& path) {
-  if (!flags.disk_size.empty()) return read_size("--kv-disk-size", flags.disk_size);
+  if (!flags.disk_size.empty()) return read_size("kv_disk_size", flags.disk_size);
   std::error_code error;
   // The folder itself is made by the store, for its owner alone.
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
@@ -87,18 +87,18 @@ Result<std::unique_ptr<TierSet>> TierSet::open(const TierSetOptions& flags,
 }
 
 Status TierSet::open_host() {
-  ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("--kv-host-size", flags_.host_size));
+  ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("kv_host_size", flags_.host_size));
   if (bytes == 0) return ok_status();
   if (bytes < needs_.page_bytes) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("--kv-host-size: is {}, a page takes {}", bytes, needs_.page_bytes)};
+                 fmt::format("kv_host_size: is {}, a page takes {}", bytes, needs_.page_bytes)};
   }
   ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
   if (!copier) copier = kv::memory_copier(store::host_copy_threads());
   Result<std::unique_ptr<store::HostStore>> host = store::HostStore::open(
       {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(copier));
   if (!host.ok()) {
-    return Error{host.error().code, fmt::format("--kv-host-size: {}", host.error().message)};
+    return Error{host.error().code, fmt::format("kv_host_size: {}", host.error().message)};
   }
   stores_.push_back(std::move(host).value());
   lines_.push_back(
@@ -126,7 +126,7 @@ Status TierSet::open_disk() {
     return ok_status();
   }
   disk_ = disk.value().get();
-  lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); --kv-disk off for none", path,
+  lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); kv_disk=off for none", path,
                                format_byte_size(static_cast<double>(bytes.value())),
                                disk_->io_name()));
   return add(std::move(disk).value());
@@ -210,7 +210,7 @@ void TierSet::stop(engine::Engine& engine) {
   }
   if (!all) {
     terminal::print_warning(fmt::format(
-        "not all KV was written within {} s; --kv-stop-seconds gives it more", flags_.stop_s));
+        "not all KV was written within {} s; kv_stop_seconds gives it more", flags_.stop_s));
   }
 }
 

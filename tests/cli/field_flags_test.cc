@@ -13,6 +13,13 @@ TEST(FieldFlags, AFieldBecomesItsFlag) {
             "the model has no chat template; give the server option --chat-template, or");
 }
 
+TEST(FieldFlags, APlainWordIsAFieldBeforeItsValueAndAtTheBeginning) {
+  EXPECT_EQ(with_flags("type: Q4_0 has blocks of 32"), "--type: Q4_0 has blocks of 32");
+  EXPECT_EQ(with_flags("depths=5 and new_tokens=4 make 9 tokens"),
+            "--depths 5 and --new-tokens 4 make 9 tokens");
+  EXPECT_EQ(with_flags("bench: file: cannot be read"), "bench: file: cannot be read");
+}
+
 TEST(FieldFlags, AValueFollowsItsFlag) {
   EXPECT_EQ(with_flags("no such heads: use device=cpu"), "no such heads: use --device cpu");
   EXPECT_EQ(with_flags("option allowed_hosts=a.example allows"),
