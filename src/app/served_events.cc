@@ -9,7 +9,7 @@ namespace {
 // Between two steps: 6 us of the engine's thread on a Neoverse V1 at 2.1 GHz (kv_bench).
 constexpr std::uint32_t kSnapshotPartNodes = 256;
 
-Error of_field(const Error& error) { return {error.code, "kv_events_config: " + error.message}; }
+Error of_flag(const Error& error) { return {error.code, "kv_events_config: " + error.message}; }
 
 }  // namespace
 
@@ -18,11 +18,11 @@ Result<std::unique_ptr<ServedEvents>> ServedEvents::open(const std::string& conf
   std::unique_ptr<ServedEvents> served;
   if (config.empty()) return served;
   const Result<events::EventsConfig> parsed = events::parse_events_config(config);
-  if (!parsed.ok()) return of_field(parsed.error());
+  if (!parsed.ok()) return of_flag(parsed.error());
   if (!parsed.value().enabled) return served;
   served.reset(new ServedEvents(parsed.value(), block_tokens));
   auto publisher = events::Publisher::open(parsed.value(), served->ring_);
-  if (!publisher.ok()) return of_field(publisher.error());
+  if (!publisher.ok()) return of_flag(publisher.error());
   served->publisher_ = std::move(publisher).value();
   return served;
 }

@@ -1,7 +1,6 @@
 #include "app/tier_set.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,12 +21,10 @@
 namespace pagoda::app {
 namespace {
 
-constexpr int kPriorityLowest = 19;
-
-Result<std::uint64_t> read_size(const char* field, const std::string& text) {
+Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
   if (bytes.ok()) return bytes;
-  return Error{bytes.error().code, fmt::format("{}: {}", field, bytes.error().message)};
+  return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
 Result<std::uint64_t> disk_bytes(const TierSetOptions& flags, const std::string& path) {
@@ -59,13 +56,14 @@ void write_rate(const std::string& key, double rate) {
   std::map<std::string, double> rates = read_rates();
   if (rates.size() >= kRatesMax) rates.clear();
   rates[key] = rate;
+  std::error_code ignored;
+  std::filesystem::create_directories(cache_folder(), ignored);
   const std::string fresh = fmt::format("{}.{}", rate_path(), getpid());
   {
     std::ofstream file(fresh, std::ios::trunc);
     for (const auto& [name, value] : rates) file << name << ' ' << value << '\n';
     if (!file.flush()) return;
   }
-  std::error_code ignored;
   std::filesystem::rename(fresh, rate_path(), ignored);
 }
 
@@ -87,8 +85,6 @@ Result<std::unique_ptr<TierSet>> TierSet::open(const TierSetOptions& flags,
   if (tier_set->stores_.empty()) return std::unique_ptr<TierSet>();
   return tier_set;
 }
-
-TierSet::~TierSet() { end_fingerprinting({}); }
 
 Status TierSet::open_host() {
   ASSIGN_OR_RETURN(const std::uint64_t bytes, read_size("kv_host_size", flags_.host_size));
@@ -165,6 +161,7 @@ engine::TierOptions TierSet::options() {
   made.write = flags_.write;
   made.load = flags_.load;
   made.owner_tag = [this](kv::OwnerId owner) { return owner_tag(owner); };
+  made.is_model_unchanged = [this] { return space_.is_model_unchanged(); };
   const std::map<std::string, double> rates = read_rates();
   const auto known = rates.find(rate_key(needs_));
   if (known != rates.end()) made.tokens_per_second = known->second;
@@ -190,57 +187,19 @@ kv::OwnerTag TierSet::owner_tag(kv::OwnerId owner) const {
   return owner.value() < owners_.size() ? owners_[owner.value()] : kv::OwnerTag{};
 }
 
-void TierSet::start(engine::Engine& engine) {
-  fingerprinting_ = std::thread([this, &engine] {
-    find_space(engine);
-    fingerprinted_.set_value();
-  });
-}
-
-void TierSet::find_space(engine::Engine& engine) {
-  const gguf::FingerprintOptions options = {.memory_path = cache_folder() + "/fingerprints"};
-  const auto space_of = [this](const std::string& digest) {
-    return kv::space_id(fmt::format("{} {}", digest, needs_.rows_id));
-  };
-  const auto found = gguf::fingerprint(needs_.model_parts, options, stopping_);
-  if (stopping_) return;
-  if (!found.ok()) {
-    terminal::print_warning(fmt::format("KV is kept in memory only: {}", found.error().message));
-    return engine.drop_space(found.error().message);
-  }
-  engine.set_space(space_of(found.value().digest), !found.value().is_remembered);
-  if (!found.value().is_remembered) return;
-  // Those who compute come first.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriorityLowest);
-  const auto same =
-      gguf::confirm_fingerprint(needs_.model_parts, found.value().digest, options, stopping_);
-  if (stopping_) return;
-  if (same.ok() && same.value()) return engine.set_space(space_of(found.value().digest));
-  engine.drop_space("the KV that this was computed with may be another model's: ask again");
-  terminal::print_error(fmt::format(
-      "{}; KV that was cached is dropped, and is kept in memory only until the next start",
-      same.ok() ? fmt::format("{}: its bytes are not those that its KV was kept for",
-                              needs_.model_parts[0].path)
-                : same.error().message));
-}
-
-bool TierSet::end_fingerprinting(std::chrono::nanoseconds timeout) {
-  if (!fingerprinting_.joinable()) return true;
-  const auto state = fingerprinted_.get_future().wait_for(timeout);
-  stopping_ = true;
-  fingerprinting_.join();
-  return state == std::future_status::ready;
-}
+void TierSet::start(engine::Engine& engine) { space_.start(engine); }
 
 void TierSet::stop(engine::Engine& engine) {
   const auto began = std::chrono::steady_clock::now();
   const auto timeout = std::chrono::duration<double>(flags_.stop_s);
   const auto timeout_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
   const auto left = [&] { return timeout_ns - (std::chrono::steady_clock::now() - began); };
-  const bool is_named = end_fingerprinting(timeout_ns);
+  // The address of pages, where it is in doubt, may become sure meanwhile.
+  const bool is_named = space_.wait(timeout_ns);
   const double rate = engine.snapshot().prompt_tokens_per_second;
   if (rate > 0) write_rate(rate_key(needs_), rate);
   const bool all = engine.offload_all(left()) && is_named;
+  space_.stop();
   for (const auto& store : stores_) {
     const Status durable = store->flush(std::max<std::int64_t>(left().count(), 1'000'000'000));
     if (!durable.ok()) terminal::print_warning(durable.error().message);

@@ -2,17 +2,14 @@
 // themselves.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "app/space_finder.h"
 #include "base/result.h"
 #include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
@@ -56,7 +53,6 @@ class TierSet {
   // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
   // without; a flag that makes no sense is an error.
   static Result<std::unique_ptr<TierSet>> open(const TierSetOptions& flags, const TierNeeds& needs);
-  ~TierSet();
 
   // For the engine's options; call set_owners() before a request comes.
   engine::TierOptions options();
@@ -77,14 +73,12 @@ class TierSet {
   void set_idle(bool is_idle);
 
  private:
-  TierSet(const TierSetOptions& flags, const TierNeeds& needs) : flags_(flags), needs_(needs) {}
+  TierSet(const TierSetOptions& flags, const TierNeeds& needs)
+      : flags_(flags), needs_(needs), space_(needs.model_parts, needs.rows_id) {}
   Status open_host();
   Status open_disk();
   Status open_remote();
   Status add(std::unique_ptr<kv::PageStore> store);
-  void find_space(engine::Engine& engine);
-  // Waits until the space is known for sure; false when it was not in that time, and will not be.
-  bool end_fingerprinting(std::chrono::nanoseconds timeout);
 
   TierSetOptions flags_;
   TierNeeds needs_;
@@ -93,9 +87,7 @@ class TierSet {
   std::vector<std::string> lines_;
   mutable std::mutex owners_mutex_;
   std::vector<kv::OwnerTag> owners_;  // [tenant]
-  std::atomic<bool> stopping_{false};
-  std::promise<void> fingerprinted_;
-  std::thread fingerprinting_;
+  SpaceFinder space_;
 };
 
 }  // namespace pagoda::app

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/benchmarks.h"
+#include "bench/bench_run.h"
 #include "store/remote/remote_url.h"
 
 namespace pagoda::bench {

@@ -46,7 +46,6 @@ constexpr auto kFields = std::to_array<Field>({
     {"kv_disk_size"},
     {"kv_events_config"},
     {"kv_host_size"},
-    {"kv_remote"},
     {"kv_stop_seconds"},
     {"llama_bench", Where::kLabel},
     {"max_num_batched_tokens"},

@@ -19,13 +19,13 @@
 #include "base/heap.h"
 #include "cli/commands.h"
 #include "cli/curve_line.h"
+#include "cli/field_flags.h"
 #include "cli/options.h"
 #include "cli/serve_options.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/reply_queue.h"
 #include "server/server.h"
-#include "terminal/messages.h"
 #include "text/chat_template.h"
 
 namespace pagoda::cli {
@@ -180,7 +180,7 @@ void print_greeting(const std::string& address, const server::ServedModel& model
   fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
              backend.kv_tokens(), format_byte_size(static_cast<double>(backend.kv_bytes())),
              backend.device_name());
-  if (tier_set != nullptr) fmt::print("{}", terminal::worded(tier_set->greeting()));
+  if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
              chats ? "/v1/chat/completions" : "/v1/completions",

@@ -16,11 +16,9 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
       tenants_(tenants),
       runner_(runner),
       clock_(clock),
-      scheduler_(options.scheduler, cache, tenants, runner.launches_ahead()) {
-  const std::size_t sequences = options.scheduler.sequences_max;
-  rows_.reserve(sequences);
-  samples_.reserve(sequences);
-  tables_.reserve(sequences * cache.options().groups.size());
+      scheduler_(options.scheduler, cache, tenants, runner.launches_ahead()),
+      meters_(tenants),
+      assembler_(cache.options().groups.size(), options.scheduler.sequences_max) {
   if (!options.tiers.stores.empty() && cache.options().share) {
     tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
   }
@@ -75,9 +73,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
 // Refuses a request before any of its sequences becomes a task.
 void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
                   const std::string& message) {
-  ++counters_.requests_refused;
-  ++tenants_[request.tenant].use.requests_refused;
-  counters_.sequences_finished[static_cast<std::size_t>(reason)] += request.sampling.n;
+  meters_.note_refused(request, reason);
   SequenceRecord record;
   record.prompt_tokens = request.prompt.size();
   record.arrived_ns = record.finished_ns = clock_.now_ns();
@@ -222,85 +218,27 @@ bool Core::launch() {
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
-  counters_.preemptions += plan.preempt.size();
+  meters_.note_preemptions(plan.preempt.size());
   sched::Step* const step = scheduler_.reserve(plan);
   // The pages of loads that were given room come while the step is computed.
   if (tiers_ && !plan.load.empty()) tiers_->poll(began);
   if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
-  assemble(*step);
+  const Launch launch = assembler_.assemble(*step);
   const std::int64_t planned = clock_.now_ns();
   for (sched::SequenceTask* const task : step->admitted) {
-    note_start(static_cast<OpenSequence&>(*task), planned);
+    OpenSequence& seq = static_cast<OpenSequence&>(*task);
+    if (seq.started_ns == 0) {
+      seq.started_ns = planned;
+      meters_.note_start(seq);
+    }
     if (tiers_) tiers_->start(*task, planned);
   }
   step->launched_ns = planned;
-  runner_.launch({step->copies, rows_, samples_, scores_});
-  distributions_.observe_phase(StepPhase::kPlan, began, planned);
-  distributions_.observe_phase(StepPhase::kLaunch, planned, clock_.now_ns());
-  distributions_.step_tokens.observe(row_count_);
-  ++counters_.steps;
-  counters_.tokens_computed += row_count_;
-  counters_.sequences_stepped += rows_.size();
+  runner_.launch(launch);
+  meters_.note_phase(StepPhase::kPlan, began, planned);
+  meters_.note_phase(StepPhase::kLaunch, planned, clock_.now_ns());
+  meters_.note_launch(assembler_.tokens(), launch.rows.size());
   return true;
-}
-
-// The request runs for the first time: what the cache had for it is known now.
-void Core::note_start(OpenSequence& seq, std::int64_t now_ns) {
-  if (seq.started_ns != 0) return;
-  seq.started_ns = now_ns;
-  counters_.misses.add(seq.explanation);
-  if (seq.compute_whole_prompt) return;
-  LookupCounts& lookups = counters_.lookups;
-  lookups.tokens_asked += seq.prompt_tokens;
-  lookups.tokens_found += seq.tokens_cached;
-  const bool whole = seq.tokens_cached + 1 == seq.prompt_tokens;
-  ++(seq.tokens_cached == 0 ? lookups.none : whole ? lookups.whole : lookups.part);
-}
-
-void Core::assemble(const sched::Step& step) {
-  rows_.clear();
-  samples_.clear();
-  scores_.clear();
-  tables_.clear();
-  // Launches point into tables_ while the tables are gathered, so that the vector must not grow.
-  tables_.reserve(step.chunks.size() * cache_.options().groups.size());
-  row_count_ = 0;
-  for (const sched::ScheduledChunk& rows : step.chunks) assemble_rows(rows);
-}
-
-void Core::assemble_rows(const sched::ScheduledChunk& planned) {
-  OpenSequence& seq = static_cast<OpenSequence&>(*planned.task);
-  const std::size_t first_table = tables_.size();
-  const std::size_t groups = cache_.options().groups.size();
-  for (std::uint32_t group = 0; group < groups; ++group) {
-    tables_.push_back(seq.sequence->table(group).data());
-  }
-  const std::uint64_t known =
-      std::min<std::uint64_t>(planned.tokens, seq.tokens.size() - planned.first);
-  rows_.push_back({.handle = &seq,
-                   .rows = planned.tokens,
-                   .first_position = planned.first,
-                   .tokens = std::span(seq.tokens).subspan(planned.first, known),
-                   .tables = std::span(tables_).subspan(first_table, groups)});
-  const auto& scored = seq.request->asked.sampling.prompt_logprobs;
-  if (scored && seq.index == 0) {
-    for (std::uint32_t i = 0; i < planned.tokens; ++i) {
-      const std::uint64_t next = planned.first + i + 1;
-      if (next >= seq.prompt_tokens || next <= seq.scores_launched) continue;
-      scores_.push_back({row_count_ + i, seq.tokens[next], *scored});
-      seq.scores_launched = next;
-    }
-  }
-  if (planned.samples) {
-    for (std::uint32_t i = 0; i < seq.sequence_count; ++i) {
-      OpenSequence& sampled = *seq.request->sequences[seq.index + i];
-      samples_.push_back({.handle = &sampled,
-                          .row = row_count_ + planned.tokens - 1,
-                          .position = planned.first + planned.tokens,
-                          .sampling = &sampled.sampling});
-    }
-  }
-  row_count_ += planned.tokens;
 }
 
 }  // namespace pagoda::engine

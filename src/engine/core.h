@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/distributions.h"
+#include "engine/engine_meters.h"
+#include "engine/launch_assembler.h"
 #include "engine/open_request.h"
 #include "engine/reply.h"
 #include "engine/request.h"
@@ -82,9 +84,9 @@ class Core {
   // and allows the owner's writes again. Returns how many pages left the pool.
   std::uint64_t end_removal(kv::OwnerId owner);
 
-  const Counters& counters() const { return counters_; }
+  const Counters& counters() const { return meters_.counters(); }
   // Any thread may read the distributions.
-  const Distributions& distributions() const { return distributions_; }
+  const Distributions& distributions() const { return meters_.distributions(); }
   const sched::Scheduler& scheduler() const { return scheduler_; }
   // Counts running sequences that get no tokens of a step because nobody reads their output.
   std::uint64_t sequences_paused() const { return sequences_paused_; }
@@ -105,11 +107,6 @@ class Core {
   void end_overdue();
   void pause_unread();
   bool launch();
-  void note_start(OpenSequence& seq, std::int64_t now_ns);
-  void note_first_token(const OpenSequence& seq);
-  void note_end(const OpenRequest& request);
-  void assemble(const sched::Step& step);
-  void assemble_rows(const sched::ScheduledChunk& rows);
   void collect();
   void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
                     std::span<const TokenScore>& scores, bool finite);
@@ -133,15 +130,8 @@ class Core {
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;
-  Counters counters_;
-  Distributions distributions_;
-
-  // The parts of the launch that is being assembled.
-  std::vector<LaunchRows> rows_;
-  std::vector<LaunchSample> samples_;
-  std::vector<LaunchScore> scores_;
-  std::vector<kv::memory::BlockTable> tables_;
-  std::uint32_t row_count_ = 0;
+  EngineMeters meters_;
+  LaunchAssembler assembler_;
   std::int64_t collected_before_ns_ = 0;  // when the previous launch was collected
 };
 

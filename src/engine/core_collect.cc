@@ -31,8 +31,8 @@ void Core::collect() {
     tokens_computed += rows.tokens;
   }
   scheduler_.end_collect();
-  distributions_.observe_phase(StepPhase::kWait, began, collected_ns);
-  distributions_.observe_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
+  meters_.note_phase(StepPhase::kWait, began, collected_ns);
+  meters_.note_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
   if (tiers_) {
     // Launches are computed one after the other.
     const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
@@ -116,34 +116,22 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   const std::int64_t now = clock_.now_ns();
   if (seq.first_token_ns == 0) {
     seq.first_token_ns = now;
-    note_first_token(seq);
+    meters_.note_first_token(seq);
   } else {
     const std::int64_t gap = now - seq.last_token_ns;
     ++seq.gaps.count;
     seq.gaps.sum_ns += gap;
     seq.gaps.max_ns = std::max(seq.gaps.max_ns, gap);
-    distributions_.token_gap_s.observe(seconds_between(seq.last_token_ns, now));
+    meters_.note_next_token(seconds_between(seq.last_token_ns, now));
   }
   seq.last_token_ns = now;
   scheduler_.append(seq, choice.token);
-  ++counters_.output_tokens;
-  ++tenants_[seq.tenant].use.output_tokens;
+  meters_.note_output(seq.tenant);
   const std::optional<FinishReason> end = end_of(seq, choice.token);
   seq.request->sink->on_token(seq.index, {.token = choice.token,
                                           .ends = end == FinishReason::kStop,
                                           .score = choice.score ? &*choice.score : nullptr});
   if (end) finish(seq, *end);
-}
-
-void Core::note_first_token(const OpenSequence& seq) {
-  distributions_.first_token_s.observe(
-      seconds_between(seq.request->arrived_ns, seq.first_token_ns));
-  if (seq.index != 0) return;  // a prompt counts once
-  counters_.prompt_tokens += seq.prompt_tokens;
-  counters_.prompt_tokens_cached += seq.tokens_cached;
-  sched::TenantUse& use = tenants_[seq.tenant].use;
-  use.prompt_tokens += seq.prompt_tokens;
-  use.prompt_tokens_cached += seq.tokens_cached;
 }
 
 // Returns why the sequence ends with the token it just got, if it does.
@@ -165,9 +153,6 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
   }
   const std::uint64_t prompt = request.sequences.front()->prompt_tokens;
   const LoadRecord load = tiers_ ? tiers_->end(seq) : LoadRecord{};
-  for (std::size_t i = 0; i < kTiersMax; ++i) counters_.prompt_tokens_loaded[i] += load.tokens[i];
-  counters_.load_seconds_waited += load.waited_s;
-  counters_.load_seconds_saved += load.saved_s;
   SequenceRecord record = {.prompt_tokens = prompt,
                            .prompt_tokens_cached = seq.tokens_cached,
                            .prompt_tokens_computed = seq.prompt_tokens_computed,
@@ -185,32 +170,13 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
   if (request.asked.explain && seq.started_ns != 0) {
     record.explanation = request.sequences.front()->explanation;
   }
-  ++counters_.sequences_finished[static_cast<std::size_t>(reason)];
-  counters_.context_tokens_longest =
-      std::max<std::uint64_t>(counters_.context_tokens_longest, seq.tokens.size());
-  if (ended_well(reason) && seq.first_token_ns != 0) distributions_.observe_sequence(record);
+  meters_.note_finish(seq, reason, record);
   request.sink->on_finish(seq.index, reason, record, message);
   if (--request.sequences_left > 0) return;
-  note_end(request);
+  meters_.note_end(request);
   const auto found = requests_.find(request.id);
   finished_.push_back(std::move(found->second));
   requests_.erase(found);
-}
-
-void Core::note_end(const OpenRequest& request) {
-  ++counters_.requests_finished;
-  ++tenants_[request.asked.tenant].use.requests_finished;
-  const std::uint64_t prompt = request.sequences.front()->prompt_tokens;
-  std::uint64_t longest = 0;
-  for (const auto& seq : request.sequences) {
-    longest = std::max<std::uint64_t>(longest, seq->tokens.size());
-  }
-  distributions_.prompt_tokens.observe(static_cast<double>(prompt));
-  distributions_.output_tokens_longest.observe(static_cast<double>(longest - prompt));
-  distributions_.sequences_asked.observe(request.asked.sampling.n);
-  if (request.asked.end.max_tokens) {
-    distributions_.tokens_asked.observe(*request.asked.end.max_tokens);
-  }
 }
 
 // Destroys ended requests that no launch uses.

@@ -61,7 +61,7 @@ struct Collected {
   std::span<const TokenScore> scores;
   // Set: the device is lost, and neither this launch nor any after it has computed anything.
   const Error* lost = nullptr;
-  // [row of the launch]: 1 where a query, key or value of the token was not finite in the cache's
+  // [LaunchRows]: 1 where a query, key or value among its tokens was not finite in the cache's
   // element. Empty: none was.
   std::span<const std::uint8_t> nonfinite = {};
 };

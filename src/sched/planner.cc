@@ -16,6 +16,7 @@ const Plan& Planner::plan(const SchedulerView& now) {
   if (plan_.chunks.empty() && plan_.admit.empty() && plan_.preempt.empty()) {
     // Tokens were set aside for those who cannot start after all: a step is not to be empty for it.
     plan_.deferred.clear();
+    plan_.load.clear();
     blocks_left_ = now.cache.blocks_available();
     shares_.free_all(token_budget_);
     plan_prefills(now);

@@ -11,9 +11,6 @@ void print_error(std::string_view message);
 // Prints "warning: message".
 void print_warning(std::string_view message);
 
-// Returns a message as print_error() words it, for text that goes elsewhere.
-std::string worded(std::string_view message);
-
 // Sets how messages are worded: folders below the command line name fields, which a command line
 // replaces by its flags. Call once, before the first message.
 void set_wording(std::string (*wording)(std::string_view message));

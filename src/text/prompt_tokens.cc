@@ -18,7 +18,7 @@ PromptTokens tokenise_prompt(const OriginText& prompt, const Tokenizer& tokenize
 std::optional<PromptTokens> tokenise_prompt_within(const OriginText& prompt,
                                                    const Tokenizer& tokenizer,
                                                    std::size_t tokens_max) {
-  std::vector<ByteRange> special;
+  std::vector<TextRange> special;
   std::size_t begin = 0;
   for (const OriginText::Run& run : prompt.runs()) {
     if (run.origin.source == Source::kTemplate) special.push_back({begin, run.end});

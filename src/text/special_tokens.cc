@@ -13,10 +13,10 @@ bool keeps_space_after(std::string_view text) {
   return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
 }
 
-bool is_within(const TokenTrie::Match& match, std::span<const ByteRange> ranges) {
+bool is_within(const TokenTrie::Match& match, std::span<const TextRange> ranges) {
   const auto after =
       std::upper_bound(ranges.begin(), ranges.end(), match.begin,
-                       [](std::size_t byte, const ByteRange& range) { return byte < range.begin; });
+                       [](std::size_t byte, const TextRange& range) { return byte < range.begin; });
   return after != ranges.begin() && match.end <= std::prev(after)->end;
 }
 
@@ -61,7 +61,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) : user_defined_(vocab
 }
 
 SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from,
-                                      std::span<const ByteRange> allowed) const {
+                                      std::span<const TextRange> allowed) const {
   const TokenTrie& trie = allowed.empty() ? always_ : all_;
   const Cut rest{text.substr(from), std::nullopt, text.size()};
   if (trie.empty()) return rest;

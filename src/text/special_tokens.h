@@ -18,7 +18,7 @@
 namespace pagoda::text {
 
 // A range of a text, in bytes.
-struct ByteRange {
+struct TextRange {
   std::size_t begin;
   std::size_t end;
 };
@@ -91,7 +91,7 @@ class SpecialTokens {
   };
   // Returns the text from `from` to the next special token, and that token. Control tokens match
   // where all their bytes are in one of `allowed`, which are ascending and do not touch.
-  Cut cut(std::string_view text, std::size_t from, std::span<const ByteRange> allowed) const;
+  Cut cut(std::string_view text, std::size_t from, std::span<const TextRange> allowed) const;
 
  private:
   TokenTrie always_;  // user-defined tokens

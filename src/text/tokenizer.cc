@@ -99,7 +99,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
 // Calls on_fragment(fragment, after_break) and on_special(id, offset) in the order of the text;
 // both return whether to continue.
 template <class OnFragment, class OnSpecial>
-bool Tokenizer::encode_parts(std::string_view text, std::span<const ByteRange> special,
+bool Tokenizer::encode_parts(std::string_view text, std::span<const TextRange> special,
                              const OnFragment& on_fragment, const OnSpecial& on_special) const {
   bool after_break = true;
   for (std::size_t at = 0; at < text.size();) {
@@ -146,7 +146,7 @@ std::optional<std::vector<TokenId>> Tokenizer::encode_within(std::string_view te
   tokens.reserve(std::min(text.size() / 3, tokens_max) + 2);
   if (options.add_bos_eos && state_->add_bos) tokens.push_back(*state_->vocabulary.bos);
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
-  const ByteRange everywhere{0, text.size()};
+  const TextRange everywhere{0, text.size()};
   const bool whole = encode_parts(
       text, {&everywhere, options.special ? 1U : 0U},
       [&](std::string_view fragment, bool after_break) {
@@ -164,7 +164,7 @@ std::optional<std::vector<TokenId>> Tokenizer::encode_within(std::string_view te
 }
 
 std::optional<TokensWithOffsets> Tokenizer::encode_with_offsets_within(
-    std::string_view text, std::span<const ByteRange> special, std::size_t tokens_max) const {
+    std::string_view text, std::span<const TextRange> special, std::size_t tokens_max) const {
   TokensWithOffsets tokens;
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
   const bool whole = encode_parts(

@@ -54,7 +54,7 @@ class Tokenizer {
   // ranges that do not touch) and adds no BOS or EOS. Text around a range's edge is tokenised as if
   // there were no edge.
   std::optional<TokensWithOffsets> encode_with_offsets_within(std::string_view text,
-                                                              std::span<const ByteRange> special,
+                                                              std::span<const TextRange> special,
                                                               std::size_t tokens_max) const;
 
   // Returns the tokens' bytes one after another; control tokens appear as their text when
@@ -95,7 +95,7 @@ class Tokenizer {
   // Visits fragments and special tokens of `text` in order while the visitors return true. Returns
   // false when one of them stopped the walk.
   template <class OnFragment, class OnSpecial>
-  bool encode_parts(std::string_view text, std::span<const ByteRange> special,
+  bool encode_parts(std::string_view text, std::span<const TextRange> special,
                     const OnFragment& on_fragment, const OnSpecial& on_special) const;
   bool may_fit(std::string_view fragment, std::size_t tokens, std::size_t tokens_max) const;
   explicit Tokenizer(std::unique_ptr<State> state);

@@ -123,7 +123,7 @@ class Verification {
     }
     if (!answers.lacking.empty() && !row.difference) {
       row.is_lacking = true;
-      row.evidence = terminal::worded(answers.lacking);
+      row.evidence = answers.lacking;
     }
     rows_.push_back(std::move(row));
   }

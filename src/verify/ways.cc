@@ -244,7 +244,7 @@ Result<WayResult> go_disk(const VerifyHarness& harness) {
 }
 
 Result<WayResult> go_remote(const VerifyHarness& harness) {
-  if (harness.options().remote.empty()) return WayResult{{}, {}, "kv_remote names none"};
+  if (harness.options().remote.empty()) return WayResult{{}, {}, "no remote store was given"};
   app::TierSetOptions flags;
   flags.disk = "off";
   flags.remote = harness.options().remote;

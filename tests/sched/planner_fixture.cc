@@ -41,7 +41,7 @@ class ViewOnATable {
   explicit ViewOnATable(const PlannerCase& row)
       : options_(options_of(row)),
         cache_({.blocks = row.blocks, .block_tokens = kBlockTokens}),
-        demand_{.groups = cache_.group_specs(),
+        demand_{.groups = cache_.options().groups,
                 .block_tokens = kBlockTokens,
                 .chunk_tokens_max = row.batched_tokens_max},
         classes_(options_.context_classes.size()),

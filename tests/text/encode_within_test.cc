@@ -33,7 +33,7 @@ class EncodeWithin : public testing::TestWithParam<const char*> {
         }
       }
     }
-    const ByteRange whole{0, text.size()};
+    const TextRange whole{0, text.size()};
     const TokensWithOffsets encoded =
         tokenizer_->encode_with_offsets_within(text, {&whole, 1}, SIZE_MAX).value();
     const std::size_t count = encoded.ids.size();
@@ -85,7 +85,7 @@ TEST_P(EncodeWithin, WhatCannotFitIsNotEncoded) {
     const std::string text(8 << 20, letter);
     const std::uint64_t before = bytes_allocated_so_far();
     EXPECT_FALSE(tokenizer_->encode_within(text, {.special = true}, 100).has_value());
-    const ByteRange whole{0, text.size()};
+    const TextRange whole{0, text.size()};
     EXPECT_FALSE(tokenizer_->encode_with_offsets_within(text, {&whole, 1}, 100).has_value());
     // Workspaces have some megabytes, whatever the text.
     EXPECT_LT(bytes_allocated_so_far() - before, 8u << 20) << "of '" << letter << "'";

@@ -113,9 +113,9 @@ bool is_include(std::string_view line) {
   return line.starts_with('#') && trimmed(line.substr(1)).starts_with("include");
 }
 
-// These write command lines of other programs.
-constexpr std::array<std::string_view, 2> kProgramCallers = {"src/bench/peer_program.cc",
-                                                             "src/bench/tiers_plain.cc"};
+// Files that write the command lines of other programs.
+constexpr std::array<std::string_view, 2> kOtherPrograms = {"src/bench/peer_program.cc",
+                                                            "src/bench/tiers_plain.cc"};
 
 // Whether a flag begins at `at`: two dashes, then a letter.
 bool is_flag_at(std::string_view text, std::size_t at) {
@@ -158,7 +158,7 @@ Findings metaphors(const SourceText& source) {
 Findings flags_below_the_command_line(const SourceText& source) {
   const std::string_view path = source.path;
   if (!path.starts_with("src/") || path.starts_with("src/cli/")) return {};
-  if (std::find(kProgramCallers.begin(), kProgramCallers.end(), path) != kProgramCallers.end()) {
+  if (std::find(kOtherPrograms.begin(), kOtherPrograms.end(), path) != kOtherPrograms.end()) {
     return {};
   }
   Findings findings;

@@ -12,7 +12,7 @@ Findings metaphors(const SourceText& source);
 
 // String literals of src/ outside src/cli/ that name a flag: a word that begins with "--" and a
 // letter, also in parentheses. Errors name fields ("block_size"), and src/cli/field_flags.h maps
-// them to flags. Files that write command lines of other programs are let through.
+// them to flags. Files that run other programs pass.
 Findings flags_below_the_command_line(const SourceText& source);
 
 }  // namespace pagoda::tidy

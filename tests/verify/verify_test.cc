@@ -106,7 +106,7 @@ TEST(Verify, AllWaysOfThisMachineGiveOneDigest) {
   for (const auto& way : json["ways"]) {
     if (way["shown"] == false) {
       EXPECT_EQ(way["way"], "remote tier") << way["note"];
-      EXPECT_THAT(way["note"].get<std::string>(), HasSubstr("remote names none"));
+      EXPECT_THAT(way["note"].get<std::string>(), HasSubstr("no remote store"));
       continue;
     }
     shown.push_back(way["way"]);
@@ -151,7 +151,7 @@ TEST(Verify, TheTableNamesWhatIsNotHere) {
       cli::run_captured({"verify", bench::story_model(), "--device", "cpu", "-n", "2", "--folder",
                          testing::TempDir()});
   EXPECT_EQ(captured.exit_status, 0) << captured.err;
-  EXPECT_THAT(captured.out, HasSubstr("remote tier  not here: --kv-remote names none"));
+  EXPECT_THAT(captured.out, HasSubstr("remote tier  not here: no remote store was given"));
   // Two tokens fit wherever the prompt does.
   EXPECT_THAT(captured.out, HasSubstr("ways, the same 10 tokens and log-probabilities"));
 }

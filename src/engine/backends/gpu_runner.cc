@@ -110,7 +110,7 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   return pending.done->record(stream);
 }
 
-// Which of the rows were nonfinite: known when what is on the stream now is done.
+// Fetches the flag of each LaunchRows: known when the stream's work so far is done.
 Status GpuRunner::fetch_nonfinite(Pending& pending) {
   return decoder_.stream().copy_to_host(pending.nonfinite_words.data(),
                                         reinterpret_cast<const std::byte*>(decoder_.nonfinite()),

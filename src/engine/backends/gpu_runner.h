@@ -52,7 +52,7 @@ class GpuRunner final : public Runner {
     bool finished = false;  // all samples are known
     std::optional<device::GpuEvent> done;
     device::PinnedBuffer sampled_tokens;
-    device::PinnedBuffer nonfinite_words;  // [token of the launch], as the GPU wrote them
+    device::PinnedBuffer nonfinite_words;  // [LaunchRows], as the GPU wrote them
     std::vector<std::uint8_t> nonfinite;
     std::vector<Result<SampledToken>> chosen;
     std::vector<TokenScore> scored;

@@ -14,7 +14,7 @@ Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& s
       cache_(cache),
       scheduler_(scheduler),
       tickets_(tickets),
-      store_rates_(options.stores.size()) {
+      reads_(options, tickets) {
   if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/tiers/load.h"
+#include "engine/tiers/page_reads.h"
 #include "engine/tiers/rate_meter.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
@@ -55,11 +56,11 @@ class Loader {
   void note_step(std::uint64_t rows, double seconds);
   std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
   std::optional<double> bytes_per_second(std::size_t store) const {
-    return store_rates_[store].units_per_second();
+    return reads_.bytes_per_second(store);
   }
 
-  std::size_t stores() const { return store_rates_.size(); }
-  double seconds_reading(std::size_t store) const { return store_rates_[store].seconds_busy(); }
+  std::size_t stores() const { return reads_.stores(); }
+  double seconds_reading(std::size_t store) const { return reads_.seconds_reading(store); }
 
   // True: no page is on its way, nor about to be.
   bool is_idle() const;
@@ -70,12 +71,6 @@ class Loader {
  private:
   // A load whose turn came so often and did not suffice is given up: its task computes.
   static constexpr std::uint32_t kTurnsMax = 4;
-
-  struct PendingRead {
-    Load* load;
-    std::uint64_t block;
-    std::size_t store;
-  };
 
   // Finding (loader.cc)
   void begin(Load& load, std::int64_t now_ns);
@@ -113,7 +108,6 @@ class Loader {
   bool has_windows() const;
   std::size_t store_of(const Load& load, std::uint64_t block) const;
   void publish(Load& load);
-  void cancel_reads(const Load& load);
   void turn_back(Load& load);
   void decide(Load& load, std::int64_t now_ns);
   bool worth_waiting(const Load& load, std::int64_t now_ns) const;
@@ -147,10 +141,9 @@ class Loader {
   std::vector<std::unique_ptr<Load>> loads_;  // in order of arrival
   std::unordered_map<const sched::SequenceTask*, Load*> load_of_;
   std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of ended loads
-  std::unordered_map<kv::StoreTicket, PendingRead> reads_;
+  PageReads reads_;
   std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
   RateMeter model_rate_;                                // tokens of prompts
-  std::vector<RateMeter> store_rates_;                  // [store], bytes
 };
 
 }  // namespace pagoda::engine

@@ -38,7 +38,7 @@ void Loader::advance(Load& load, std::int64_t now_ns) {
 }
 
 void Loader::read_on(Load& load, std::int64_t now_ns) {
-  while (reads_.size() < options_.reads_running_max) {
+  while (!reads_.is_full()) {
     const std::optional<std::uint64_t> block = next_block(load);
     if (!block) break;
     read_block(load, *block, now_ns);
@@ -65,19 +65,14 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
   const auto tokens = std::span(load.task->tokens).subspan(block * block_tokens(), block_tokens());
   for (std::uint32_t group = 0; group < groups(); ++group) {
     if (!load.sequence->holds(group, block)) continue;
-    const kv::StoreTicket ticket = ++tickets_;
-    const std::size_t store = load.search->store_of(block, group);
-    reads_[ticket] = {&load, block, store};
     ++state.pages_running;
     ++load.pages_running;
-    store_rates_[store].begin(now_ns);
-    options_.stores[store]->read(
-        {.ticket = ticket,
-         .label = {.key = key_of(load, block, group),
-                   .owner = owner_of(load, block),
-                   .parent = block > 0 ? load.hashes[block - 1] : kv::root_hash(),
-                   .tokens = {tokens.begin(), tokens.end()}},
-         .page = options_.page_at(load.sequence->table(group)[block])});
+    reads_.begin({&load, block, load.search->store_of(block, group)},
+                 {.key = key_of(load, block, group),
+                  .owner = owner_of(load, block),
+                  .parent = block > 0 ? load.hashes[block - 1] : kv::root_hash(),
+                  .tokens = {tokens.begin(), tokens.end()}},
+                 options_.page_at(load.sequence->table(group)[block]), now_ns);
   }
   if (state.pages_running == 0) settle_block(load, block);  // no group sees the block
 }
@@ -95,22 +90,17 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
     ask_on(load, now_ns);
     return true;
   }
-  const auto read = reads_.find(report.ticket);
-  if (read == reads_.end()) return false;
-  const PendingRead pending = read->second;
-  reads_.erase(read);
-  Load& load = *pending.load;
-  LoadBlock& block = load.at(pending.block);
+  const std::optional<PageReads::Pending> read = reads_.end(report, now_ns);
+  if (!read) return false;
+  Load& load = *read->load;
+  LoadBlock& block = load.at(read->block);
   const bool came = report.fault == kv::StoreFault::kNone;
-  const auto bytes = static_cast<double>(options_.page_at(kv::BlockId(0)).size());
-  const std::int64_t ended_ns = report.ended_ns != 0 ? report.ended_ns : now_ns;
-  store_rates_[pending.store].end(ended_ns, came ? bytes : 0);
   --load.pages_running;
   --block.pages_running;
   block.failed = block.failed || !came;
   block.cancelled = block.cancelled || report.fault == kv::StoreFault::kCancelled;
   if (came) load.last_page_ns = now_ns;
-  if (block.pages_running == 0) settle_block(load, pending.block);
+  if (block.pages_running == 0) settle_block(load, read->block);
   return true;
 }
 
@@ -197,7 +187,7 @@ LoadEstimate Loader::estimate(const Load& load, std::int64_t now_ns) const {
       .tokens_per_second = model_rate_.units_per_second()};
   if (!asking) {
     const std::uint64_t next = std::min(load.committed, load.end - 1);
-    estimate.bytes_per_second = store_rates_[store_of(load, next)].units_per_second();
+    estimate.bytes_per_second = reads_.bytes_per_second(store_of(load, next));
   }
   return estimate;
 }
@@ -245,17 +235,7 @@ void Loader::decide(Load& load, std::int64_t now_ns) {
 void Loader::turn_back(Load& load) {
   load.from_back = true;
   load.next = load.end;
-  cancel_reads(load);
-}
-
-void Loader::cancel_reads(const Load& load) {
-  std::vector<std::vector<kv::StoreTicket>> tickets(options_.stores.size());
-  for (const auto& [ticket, read] : reads_) {
-    if (read.load == &load) tickets[read.store].push_back(ticket);
-  }
-  for (std::size_t store = 0; store < tickets.size(); ++store) {
-    if (!tickets[store].empty()) options_.stores[store]->cancel(tickets[store]);
-  }
+  reads_.cancel(load);
 }
 
 void Loader::started(sched::SequenceTask& task, std::int64_t now_ns) {
@@ -303,7 +283,7 @@ void Loader::abandon(Load& load) {
   record.waited_s += load.record.waited_s;
   load_of_.erase(&task);
   load.task = nullptr;
-  cancel_reads(load);
+  reads_.cancel(load);
 }
 
 // Running tasks, and those that wait for room, come first: while they are short of room the

@@ -22,7 +22,7 @@ void DiskIoWorker::run() {
   for (;;) {
     while (!free_.empty()) {
       const bool is_resting = free_.size() == buffers_.size();
-      std::unique_ptr<DiskStore::Request> request = store_.take(is_resting);
+      std::unique_ptr<DiskRequest> request = store_.take(is_resting);
       if (request == nullptr && is_resting) return;
       if (request == nullptr) break;
       const std::size_t buffer = free_.back();
@@ -40,7 +40,7 @@ void DiskIoWorker::run() {
 
 bool DiskIoWorker::begin(std::size_t buffer_index) {
   StagingBuffer& buffer = buffers_[buffer_index];
-  DiskStore::Request& request = *buffer.request;
+  DiskRequest& request = *buffer.request;
   StoreFault fault = StoreFault::kOff;
   if (store_.is_on(request.is_write)) {
     const bool has_begun =
@@ -64,7 +64,7 @@ bool DiskIoWorker::begin_read(StagingBuffer& buffer, std::size_t buffer_index) {
 }
 
 bool DiskIoWorker::begin_write(StagingBuffer& buffer, std::size_t buffer_index) {
-  DiskStore::Request& request = *buffer.request;
+  DiskRequest& request = *buffer.request;
   const auto writing = slab_.begin_write();
   if (!writing) return false;
   std::optional<std::uint64_t> sum;
@@ -92,7 +92,7 @@ void DiskIoWorker::end(StagingBuffer& buffer, const IoResult& result) {
 }
 
 StoreFault DiskIoWorker::end_read(StagingBuffer& buffer, const IoResult& result) {
-  DiskStore::Request& request = *buffer.request;
+  DiskRequest& request = *buffer.request;
   StoreFault fault = StoreFault::kTimeout;
   if (result.error != 0) {
     fault = StoreFault::kIo;

@@ -24,7 +24,7 @@ class DiskIoWorker {
   struct StagingBuffer {
     explicit StagingBuffer(std::size_t slot_bytes) : bytes(slot_bytes) {}
     AlignedBytes bytes;
-    std::unique_ptr<DiskStore::Request> request;  // nullptr: the buffer is free
+    std::unique_ptr<DiskRequest> request;  // nullptr: the buffer is free
     Slab::Reading reading;
     Slab::Writing writing;
     std::uint64_t sum = 0;

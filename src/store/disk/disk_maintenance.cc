@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "store/disk/disk_store.h"
@@ -17,7 +16,6 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLongestSleepNs = 3'600'000'000'000;
 constexpr std::int64_t kLoadWaitNs = 60'000'000'000;  // how long a removal waits for the index
 
@@ -29,10 +27,10 @@ void DiskStore::maintain() {
   scrub_due_ns_ = clock_.now_ns();
   while (!is_stopping_) {
     const std::int64_t now_ns = clock_.now_ns();
-    expire(now_ns);
+    queue_.expire(now_ns);
     const std::int64_t wake_ns = next_wake_ns();
     if (!needs_notify_ && wake_ns > now_ns) {
-      is_maintenance_idle_ = in_flight_.empty();
+      is_maintenance_idle_ = queue_.in_flight() == 0;
       maintenance_due_.wait_for(lock, nanoseconds(std::min(wake_ns - now_ns, kLongestSleepNs)));
       is_maintenance_idle_ = false;
       continue;
@@ -49,20 +47,19 @@ bool DiskStore::load_index() {
   for (;;) {
     const int error = slab_->load([this] {
       Lock lock(mutex_);
-      expire(clock_.now_ns());
+      queue_.expire(clock_.now_ns());
       unlock_and_notify(lock);
     });
     Lock lock(mutex_);
+    health_.note_load(error);
     if (error == 0) {
-      load_error_.clear();
       if (slab_->has_changes()) note_changes();
-      answer_lookups();
+      queue_.answer_lookups([&](const auto& keys) { return slab_->find(keys); });
       ended_.notify_all();
       needs_notify_ = true;  // callers learn that writes are taken from now on
       unlock_and_notify(lock);
       return true;
     }
-    load_error_ = fmt::format("the index cannot be read: {}", error_text(error));
     ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
     needs_notify_ = true;  // callers need not wait for the index any more
     unlock_and_notify(lock);
@@ -73,21 +70,12 @@ bool DiskStore::load_index() {
   }
 }
 
-void DiskStore::answer_lookups() {
-  for (const Lookup& lookup : lookups_) {
-    push(lookup.ticket, StoreFault::kNone, slab_->find(lookup.keys));
-  }
-  lookups_.clear();
-}
-
 std::int64_t DiskStore::next_wake_ns() const {
-  std::int64_t wake_ns = kNever;
-  if (changed_since_ns_ != 0) wake_ns = changed_since_ns_ + options_.commit_after_ns;
-  if (is_idle_ && options_.scrub_bytes_per_s > 0) wake_ns = std::min(wake_ns, scrub_due_ns_);
-  for (const Request* const request : in_flight_) {
-    if (request->is_reported) continue;
-    wake_ns = std::min(wake_ns, request->asked_ns + options_.request_limit_ns + 1);
+  std::int64_t wake_ns = queue_.next_timeout_ns();
+  if (changed_since_ns_ != 0) {
+    wake_ns = std::min(wake_ns, changed_since_ns_ + options_.commit_after_ns);
   }
+  if (is_idle_ && options_.scrub_bytes_per_s > 0) wake_ns = std::min(wake_ns, scrub_due_ns_);
   return wake_ns;
 }
 
@@ -100,12 +88,8 @@ int DiskStore::commit() {
   if (slab_->files().is_read_only()) return 0;
   const int error = slab_->commit();
   const std::lock_guard lock(mutex_);
-  if (error == 0) {
-    syncing_.succeed();
-  } else {
-    ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
-    syncing_.fail(clock_.now_ns(), fmt::format("syncs fail: {}", error_text(error)));
-  }
+  if (error != 0) ++counted_.faults[static_cast<std::size_t>(StoreFault::kIo)];
+  health_.note_sync(error, clock_.now_ns());
   if (slab_->has_changes()) note_changes();
   return error;
 }
@@ -116,7 +100,7 @@ void DiskStore::commit_if_due(std::int64_t now_ns) {
     const bool is_due =
         changed_since_ns_ != 0 && now_ns >= changed_since_ns_ + options_.commit_after_ns;
     if (!is_due) return;
-    if (!syncing_.is_on(now_ns)) {
+    if (!health_.can_sync(now_ns)) {
       changed_since_ns_ = now_ns;
       return;
     }
@@ -142,13 +126,14 @@ void DiskStore::scrub_if_due(std::int64_t now_ns) {
                          static_cast<double>(options_.scrub_bytes_per_s);
   scrub_due_ns_ = now_ns + static_cast<std::int64_t>(pause_s * 1e9);
   if (*fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(*fault)];
-  if (*fault == StoreFault::kIo) reading_.fail(now_ns, "the scrub cannot read");
+  if (*fault == StoreFault::kIo) health_.note_scrub_failed(now_ns);
   if (slab_->has_changes()) note_changes();
 }
 
+// Called at every step of the engine: takes no lock unless a scrub may begin now.
 void DiskStore::set_idle(bool is_idle) {
+  if (is_idle_.exchange(is_idle, std::memory_order_relaxed) == is_idle || !is_idle) return;
   const std::lock_guard lock(mutex_);
-  is_idle_ = is_idle;
   maintenance_due_.notify_one();
 }
 
@@ -156,33 +141,45 @@ Result<kv::Removal> DiskStore::remove(const kv::OwnerTag& owner) { return remove
 
 Result<kv::Removal> DiskStore::remove_all() { return remove_pages(std::nullopt); }
 
+// Makes the owner's pages unreadable. No write may end behind that: waiting writes are cancelled,
+// and running ones end first. Nothing: a write does not end.
+std::optional<SlotIndex::TakenOut> DiskStore::take_out(const std::optional<kv::OwnerTag>& owner) {
+  Lock lock(mutex_);
+  queue_.cancel_writes(owner);
+  queue_.expire(clock_.now_ns());
+  queue_.hold_writes(true);
+  const bool are_ended = ended_.wait_for(lock, nanoseconds(options_.request_limit_ns),
+                                         [this] { return queue_.writes_in_flight() == 0; });
+  unlock_and_notify(lock);
+  std::optional<SlotIndex::TakenOut> out;
+  if (are_ended) out = slab_->take_out(owner);
+  lock.lock();
+  queue_.hold_writes(false);
+  lock.unlock();
+  work_.notify_all();
+  return out;
+}
+
 Result<kv::Removal> DiskStore::remove_pages(const std::optional<kv::OwnerTag>& owner) {
   if (slab_->files().is_read_only()) {
     return Error{ErrorCode::kUnsupported, fmt::format("{} is open read-only", layer_->path())};
   }
   std::unique_lock slow(slow_);
-  Lock lock(mutex_);
-  if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
-    return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
+  {
+    Lock lock(mutex_);
+    if (!ended_.wait_for(lock, nanoseconds(kLoadWaitNs), [this] { return slab_->is_ready(); })) {
+      return Error{ErrorCode::kIo, fmt::format("{}: its index is not read yet", layer_->path())};
+    }
   }
-  // No write may end behind the removal: waiting writes are cancelled, running ones end first.
-  for (const std::unique_ptr<Request>& request : writes_) {
-    if (!owner || request->label.owner == *owner) request->is_cancelled = true;
+  const bool are_all_verified = slab_->verify();
+  const std::optional<SlotIndex::TakenOut> out = take_out(owner);
+  const Result<kv::Removal> removed =
+      out ? slab_->blank(*out, are_all_verified)
+          : Error{ErrorCode::kIo, fmt::format("{}: a write does not end", layer_->path())};
+  {
+    const std::lock_guard lock(mutex_);
+    if (slab_->has_changes()) note_changes();
   }
-  has_cancelled_ = true;
-  expire(clock_.now_ns());
-  are_writes_held_ = true;
-  const bool are_ended = ended_.wait_for(lock, nanoseconds(options_.request_limit_ns),
-                                         [this] { return writes_in_flight_ == 0; });
-  unlock_and_notify(lock);
-  Result<kv::Removal> removed =
-      are_ended ? slab_->remove(owner)
-                : Error{ErrorCode::kIo, fmt::format("{}: a write does not end", layer_->path())};
-  lock.lock();
-  are_writes_held_ = false;
-  if (slab_->has_changes()) note_changes();
-  lock.unlock();
-  work_.notify_all();
   slow.unlock();
   // Slabs of other models may have pages of the owner, too. Nobody else uses them: this process
   // holds the folder's lock.
@@ -205,9 +202,9 @@ Status DiskStore::flush(std::int64_t timeout_ns) {
   };
   {
     Lock lock(mutex_);
-    const std::uint64_t last = requests_made_;
-    const bool are_ended = ended_.wait_until(
-        lock, deadline, [&] { return writes_open_.empty() || *writes_open_.begin() > last; });
+    const std::uint64_t last = queue_.last_number();
+    const bool are_ended =
+        ended_.wait_until(lock, deadline, [&] { return queue_.are_writes_ended(last); });
     if (!are_ended) return late("writes still wait");
   }
   // The lock is tried again and again: ThreadSanitizer of GCC 12 does not know locks with a
@@ -242,13 +239,10 @@ kv::StoreStats DiskStore::stats() const {
   stats.pages = counts.pages;
   stats.pages_evicted = counts.evicted;
   stats.pages_evicted_unread = counts.evicted_unread;
-  stats.requests_queued = reads_.size() + writes_.size() + in_flight_.size();
+  stats.requests_queued = queue_.size();
   stats.is_ready = slab_->is_ready();
-  stats.is_on = load_error_.empty() && reading_.is_on(now_ns);
-  stats.condition = !load_error_.empty()         ? load_error_
-                    : !reading_.reason().empty() ? reading_.reason()
-                    : !writing_.reason().empty() ? writing_.reason()
-                                                 : syncing_.reason();
+  stats.is_on = health_.has_index() && health_.can_read(now_ns);
+  stats.condition = health_.condition();
   if (stats.condition.empty() && slab_->files().is_read_only() && !options_.read_only) {
     stats.condition = "the file system is read-only";
   }

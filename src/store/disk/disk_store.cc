@@ -21,7 +21,6 @@ namespace {
 constexpr std::size_t kUringWorkers = 4;
 constexpr std::size_t kRingDepth = 16;
 constexpr std::size_t kPlainWorkers = 16;
-constexpr std::uint64_t kWriteEvery = 4;  // one of so many requests is a write, if one waits
 
 Status prepare_folder(FileLayer& layer, bool& is_read_only) {
   const auto refused = [&](int error) {
@@ -85,9 +84,13 @@ DiskStore::DiskStore(const DiskOptions& options, std::unique_ptr<FileLayer> laye
       layer_(std::move(layer)),
       slab_(std::move(slab)),
       throttle_(options.bytes_per_s_max),
-      reading_(options.failures_max, options.retry_after_ns),
-      writing_(options.failures_max, options.retry_after_ns),
-      syncing_(options.failures_max, options.retry_after_ns) {}
+      queue_({.writes_waiting_max = options.writes_waiting_max,
+              .request_limit_ns = options.request_limit_ns,
+              .lookup_limit_ns = options.lookup_limit_ns},
+             [this](kv::StoreTicket ticket, StoreFault fault, std::size_t keys_found) {
+               push(ticket, fault, keys_found);
+             }),
+      health_(options.failures_max, options.retry_after_ns) {}
 
 void DiskStore::start() {
   const std::size_t slot_bytes = slab_->codec().geometry().slot_bytes();
@@ -132,14 +135,14 @@ std::string DiskStore::io_name() const {
 bool DiskStore::is_on(bool is_write) const {
   const std::lock_guard lock(mutex_);
   const std::int64_t now_ns = clock_.now_ns();
-  return is_write ? can_write(now_ns) : reading_.is_on(now_ns);
+  return is_write ? health_.can_write(now_ns) : health_.can_read(now_ns);
 }
 
 std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
                                            std::span<const kv::PageKey> keys) {
   if (!slab_->is_ready()) {
     const std::lock_guard lock(mutex_);
-    lookups_.push_back({ticket, {keys.begin(), keys.end()}, clock_.now_ns()});
+    queue_.put_lookup(ticket, keys, clock_.now_ns());
     work_.notify_one();  // a worker must see to it that the lookup is not reported too late
     return std::nullopt;
   }
@@ -149,21 +152,16 @@ std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
 bool DiskStore::keeps(const kv::PageKey& key) {
   {
     const std::lock_guard lock(mutex_);
-    if (keys_written_.contains(key)) return true;
+    if (queue_.is_writing(key)) return true;
   }
   return slab_->keeps(key);
 }
 
 void DiskStore::read(kv::PageRead read) {
   ASSERT(read.page.size() == options_.page_bytes, "a store's pages have one size");
-  auto request = std::make_unique<Request>();
-  request->ticket = read.ticket;
-  request->label = std::move(read.label);
-  request->into = read.page;
-  request->asked_ns = clock_.now_ns();
+  const std::int64_t now_ns = clock_.now_ns();
   const std::lock_guard lock(mutex_);
-  request->number = ++requests_made_;
-  reads_.push_back(std::move(request));
+  queue_.put_read(std::move(read), now_ns);
   work_.notify_one();
 }
 
@@ -173,21 +171,9 @@ bool DiskStore::write(kv::PageWrite write) {
   const std::int64_t now_ns = clock_.now_ns();
   if (!slab_->is_ready() || slab_->files().is_read_only()) return false;
   const std::lock_guard lock(mutex_);
-  if (!can_write(now_ns) || writes_.size() >= options_.writes_waiting_max) return false;
-  if (full_since_ns_ != 0 && now_ns - full_since_ns_ > options_.retry_after_ns) {
-    full_since_ns_ = 0;
-    slab_->allow_growth();
-  }
-  auto request = std::make_unique<Request>();
-  request->number = ++requests_made_;
-  request->ticket = write.ticket;
-  request->label = std::move(write.label);
-  request->from = write.page;
-  request->is_write = true;
-  request->asked_ns = now_ns;
-  writes_open_.insert(request->number);
-  keys_written_.insert(request->label.key);
-  writes_.push_back(std::move(request));
+  if (!health_.can_write(now_ns) || queue_.is_full_of_writes()) return false;
+  if (health_.take_growth(now_ns)) slab_->allow_growth();
+  queue_.put_write(std::move(write), now_ns);
   work_.notify_one();
   return true;
 }
@@ -196,23 +182,18 @@ bool DiskStore::takes_writes() const {
   if (slab_->files().is_read_only()) return false;
   const std::lock_guard lock(mutex_);
   const std::int64_t now_ns = clock_.now_ns();
-  return load_error_.empty() && can_write(now_ns) && reading_.is_on(now_ns);
+  return health_.has_index() && health_.can_write(now_ns) && health_.can_read(now_ns);
 }
 
 void DiskStore::cancel(std::span<const kv::StoreTicket> tickets) {
   const std::lock_guard lock(mutex_);
-  for (const std::unique_ptr<Request>& request : reads_) {
-    if (std::find(tickets.begin(), tickets.end(), request->ticket) != tickets.end()) {
-      request->is_cancelled = true;
-      has_cancelled_ = true;
-    }
-  }
+  queue_.cancel_reads(tickets);
   work_.notify_one();
 }
 
 void DiskStore::poll(std::vector<kv::StoreReport>& reports) {
   const std::lock_guard lock(mutex_);
-  expire(clock_.now_ns());
+  queue_.expire(clock_.now_ns());
   reports.insert(reports.end(), reports_.begin(), reports_.end());
   reports_.clear();
   needs_notify_ = false;
@@ -223,84 +204,50 @@ void DiskStore::on_report(std::function<void()> notify) {
   notify_ = std::move(notify);
 }
 
-DiskStore::Requests* DiskStore::next_queue() {
-  const bool can_write = !writes_.empty() && !are_writes_held_;
-  const bool writes_go_first = takes_ % kWriteEvery == 0;
-  if (can_write && (reads_.empty() || writes_go_first)) return &writes_;
-  return reads_.empty() ? nullptr : &reads_;
-}
-
-std::unique_ptr<DiskStore::Request> DiskStore::take(bool may_wait) {
+std::unique_ptr<DiskRequest> DiskStore::take(bool may_wait) {
   Lock lock(mutex_);
   while (!is_stopping_) {
-    expire(clock_.now_ns());
+    queue_.expire(clock_.now_ns());
     if (needs_notify_) {
       unlock_and_notify(lock);
       lock.lock();
       continue;
     }
-    if (Requests* const queue = next_queue()) {
-      ++takes_;
-      std::unique_ptr<Request> request = std::move(queue->front());
-      queue->pop_front();
-      in_flight_.insert(request.get());
-      if (request->is_write) ++writes_in_flight_;
+    if (std::unique_ptr<DiskRequest> request = queue_.next()) {
       if (is_maintenance_idle_) maintenance_due_.notify_one();
       return request;
     }
     if (!may_wait) return nullptr;
-    if (lookups_.empty()) {
-      work_.wait(lock);
-    } else {
+    if (queue_.has_lookups()) {
       work_.wait_for(lock, std::chrono::milliseconds(50));
+    } else {
+      work_.wait(lock);
     }
   }
   return nullptr;
 }
 
-bool DiskStore::claim_bytes(Request& request) {
+bool DiskStore::claim_bytes(DiskRequest& request) {
   const std::lock_guard lock(mutex_);
-  request.is_copying = !request.is_reported;
-  return request.is_copying;
+  return DiskQueue::claim_bytes(request);
 }
 
-void DiskStore::release_bytes(Request& request) {
+void DiskStore::release_bytes(DiskRequest& request) {
   const std::lock_guard lock(mutex_);
-  request.is_copying = false;
+  DiskQueue::release_bytes(request);
 }
 
-void DiskStore::note_health(const Request& request, StoreFault fault, int error) {
-  CircuitBreaker& health = request.is_write ? writing_ : reading_;
-  const std::int64_t now_ns = clock_.now_ns();
-  if (fault == StoreFault::kIo || (fault == StoreFault::kNoRoom && error != 0)) {
-    health.fail(now_ns, fmt::format("{} fail: {}", request.is_write ? "writes" : "reads",
-                                    error_text(error)));
-    if (fault == StoreFault::kNoRoom) full_since_ns_ = now_ns;
-  } else if (fault == StoreFault::kNone || fault == StoreFault::kDamaged ||
-             fault == StoreFault::kForeign) {
-    health.succeed();  // the disk works, whatever the page is
-  }
-}
-
-void DiskStore::finish(Request& request, StoreFault fault, int error) {
+void DiskStore::finish(DiskRequest& request, StoreFault fault, int error) {
   Lock lock(mutex_);
-  in_flight_.erase(&request);
-  if (request.is_write) --writes_in_flight_;
-  note_health(request, fault, error);
+  health_.note_request(request.is_write, fault, error, clock_.now_ns());
   if (fault == StoreFault::kNone) {
     (request.is_write ? counted_.pages_written : counted_.pages_read) += 1;
     (request.is_write ? counted_.bytes_written : counted_.bytes_read) += options_.page_bytes;
   }
   if (slab_->has_changes()) note_changes();
-  if (request.is_write) end_write_of(request);
-  if (!request.is_reported) push(request.ticket, fault);
+  queue_.end(request, fault);
   ended_.notify_all();
   unlock_and_notify(lock);
-}
-
-void DiskStore::end_write_of(const Request& request) {
-  writes_open_.erase(request.number);
-  keys_written_.erase(keys_written_.find(request.label.key));
 }
 
 void DiskStore::note_changes() {
@@ -313,6 +260,7 @@ void DiskStore::push(kv::StoreTicket ticket, StoreFault fault, std::size_t keys_
   reports_.push_back({ticket, fault, keys_found, clock_.now_ns()});
   if (fault != StoreFault::kNone) ++counted_.faults[static_cast<std::size_t>(fault)];
   needs_notify_ = true;
+  ended_.notify_all();
 }
 
 void DiskStore::unlock_and_notify(Lock& lock) {
@@ -320,37 +268,6 @@ void DiskStore::unlock_and_notify(Lock& lock) {
   const std::function<void()> notify = needs_notify ? notify_ : nullptr;
   lock.unlock();
   if (notify) notify();
-}
-
-void DiskStore::expire(Requests& queue, std::int64_t now_ns) {
-  const bool is_front_late =
-      !queue.empty() && now_ns - queue.front()->asked_ns > options_.request_limit_ns;
-  if (!is_front_late && !has_cancelled_) return;
-  std::erase_if(queue, [&](const std::unique_ptr<Request>& request) {
-    const bool is_late = now_ns - request->asked_ns > options_.request_limit_ns;
-    if (!is_late && !request->is_cancelled) return false;
-    push(request->ticket, is_late ? StoreFault::kTimeout : StoreFault::kCancelled);
-    if (request->is_write) end_write_of(*request);
-    ended_.notify_all();
-    return true;
-  });
-}
-
-void DiskStore::expire(std::int64_t now_ns) {
-  expire(reads_, now_ns);
-  expire(writes_, now_ns);
-  has_cancelled_ = false;
-  for (Request* const request : in_flight_) {
-    const bool is_late = now_ns - request->asked_ns > options_.request_limit_ns;
-    if (!is_late || request->is_copying || request->is_reported) continue;
-    request->is_reported = true;
-    push(request->ticket, StoreFault::kTimeout);
-  }
-  std::erase_if(lookups_, [&](const Lookup& lookup) {
-    if (now_ns - lookup.asked_ns < options_.lookup_limit_ns) return false;
-    push(lookup.ticket, StoreFault::kNone, 0);
-    return true;
-  });
 }
 
 }  // namespace pagoda::store

@@ -10,18 +10,17 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "kv/tiers/page_store.h"
-#include "store/circuit_breaker.h"
+#include "store/disk/disk_health.h"
 #include "store/disk/disk_options.h"
+#include "store/disk/disk_queue.h"
 #include "store/disk/file_layer.h"
 #include "store/disk/slab.h"
 #include "store/disk/throttle.h"
@@ -62,25 +61,7 @@ class DiskStore final : public kv::PageStore {
  private:
   friend class DiskIoWorker;
 
-  struct Request {
-    std::uint64_t number = 0;  // in the order of calls
-    kv::StoreTicket ticket = 0;
-    kv::PageLabel label;
-    std::span<std::byte> into;        // destination of a read
-    std::span<const std::byte> from;  // source of a write
-    bool is_write = false;
-    bool is_cancelled = false;
-    bool is_copying = false;   // a worker is reading or writing the caller's bytes
-    bool is_reported = false;  // too late: the caller's bytes are not touched any more
-    std::int64_t asked_ns = 0;
-  };
-  struct Lookup {
-    kv::StoreTicket ticket = 0;
-    std::vector<kv::PageKey> keys;
-    std::int64_t asked_ns = 0;
-  };
   using Lock = std::unique_lock<std::mutex>;
-  using Requests = std::deque<std::unique_ptr<Request>>;
 
   DiskStore(const DiskOptions& options, std::unique_ptr<FileLayer> layer,
             std::unique_ptr<Slab> slab);
@@ -88,34 +69,26 @@ class DiskStore final : public kv::PageStore {
 
   // For workers. Returns the next request; nothing when there is none and the worker may not wait,
   // and at the end.
-  std::unique_ptr<Request> take(bool may_wait);
-  Requests* next_queue();
+  std::unique_ptr<DiskRequest> take(bool may_wait);
   // True: the caller's bytes may be touched, and stay valid until release_bytes().
-  bool claim_bytes(Request& request);
-  void release_bytes(Request& request);
+  bool claim_bytes(DiskRequest& request);
+  void release_bytes(DiskRequest& request);
   // Ends a request that take() gave. `error` is the system's, for people.
-  void finish(Request& request, kv::StoreFault fault, int error);
-  void note_health(const Request& request, kv::StoreFault fault, int error);
+  void finish(DiskRequest& request, kv::StoreFault fault, int error);
   bool is_on(bool is_write) const;
-  bool can_write(std::int64_t now_ns) const {
-    return writing_.is_on(now_ns) && syncing_.is_on(now_ns);
-  }
 
   // For the maintenance thread.
   void maintain();
   bool load_index();
-  void answer_lookups();
   void commit_if_due(std::int64_t now_ns);
   void scrub_if_due(std::int64_t now_ns);
   std::int64_t next_wake_ns() const;
 
   int commit();
+  std::optional<SlotIndex::TakenOut> take_out(const std::optional<kv::OwnerTag>& owner);
   Result<kv::Removal> remove_pages(const std::optional<kv::OwnerTag>& owner);
-  // The caller holds mutex_. Reports requests that have waited too long or were cancelled.
-  void expire(std::int64_t now_ns);
-  void expire(Requests& queue, std::int64_t now_ns);
-  void push(kv::StoreTicket ticket, kv::StoreFault fault, std::size_t keys_found = 0);
-  void end_write_of(const Request& request);
+  // The caller holds mutex_.
+  void push(kv::StoreTicket ticket, kv::StoreFault fault, std::size_t keys_found);
   void note_changes();
   // Releases mutex_, and notifies the thread that waits for reports.
   void unlock_and_notify(Lock& lock);
@@ -136,27 +109,13 @@ class DiskStore final : public kv::PageStore {
   std::condition_variable maintenance_due_;  // wakes the maintenance thread
   std::condition_variable ended_;            // wakes flush() and remove()
   bool is_stopping_ = false;
-  bool is_idle_ = false;
-  bool are_writes_held_ = false;
+  std::atomic<bool> is_idle_ = false;  // not guarded
   bool needs_notify_ = false;
-  bool has_cancelled_ = false;
   bool is_maintenance_idle_ = false;  // it waits without a deadline
-  std::uint64_t requests_made_ = 0;
-  std::uint64_t takes_ = 0;
-  Requests reads_;
-  Requests writes_;
-  std::set<Request*> in_flight_;
-  std::size_t writes_in_flight_ = 0;
-  std::set<std::uint64_t> writes_open_;      // numbers of the writes that have not ended
-  std::multiset<kv::PageKey> keys_written_;  // keys of those writes
-  std::vector<Lookup> lookups_;
+  DiskQueue queue_;
+  DiskHealth health_;
   std::vector<kv::StoreReport> reports_;
-  CircuitBreaker reading_;
-  CircuitBreaker writing_;
-  CircuitBreaker syncing_;
-  std::uint64_t syncs_failed_ = 0;  // failed syncs that flush() knows of
-  std::string load_error_;
-  std::int64_t full_since_ns_ = 0;     // 0: the disk is not full
+  std::uint64_t syncs_failed_ = 0;     // failed syncs that flush() knows of
   std::int64_t changed_since_ns_ = 0;  // 0: nothing waits for a commit
   std::int64_t scrub_due_ns_ = 0;
   SlotNumber scrub_next_ = 0;

@@ -152,6 +152,45 @@ class Fingerprint(Tiers):
                     self.assertEqual(details["cached_tokens"], 0)
                 shutil.rmtree(self.path("kv"))
 
+    def test_kv_of_a_model_that_was_written_over_while_it_ran_is_kept_nowhere(self):
+        # Floats read every weight from the mapped file while they compute.
+        self.addCleanup(self.restore, "PAGODA_KERNELS", os.environ.get("PAGODA_KERNELS"))
+        os.environ["PAGODA_KERNELS"] = "ref"
+        with open(self.model, "rb") as file:
+            good = file.read()
+        with self.serve() as server:
+            right, _ = ask(server)
+        with self.disk("--kv-write", "through") as server:
+            ask(server, [5] * 100)
+            served.wait_until(lambda: server.get("/server_info")[1]["tiers"][0]["pages_written"] >= 6)
+            time.sleep(0.02)  # more than a tick of the file system's clock
+            self.other_model(self.model)
+            wrong, _ = ask(server)
+            self.assertNotEqual(wrong, right, "it computes with what is there")
+            served.wait_until(lambda: "changed after it was opened" in server.stderr())
+            with open(self.model, "r+b") as file:
+                file.write(good)
+        with self.disk() as server:
+            answer, details = ask(server)
+            self.assertEqual(answer, right)
+            self.assertEqual(details["cached_tokens"], 0)
+
+    def test_new_attributes_of_the_model_file_change_nothing(self):
+        self.remember(self.digest_of(self.model))
+        with self.disk("--kv-write", "through") as server:
+            os.chmod(self.model, 0o600)
+            first, _ = ask(server)
+            wait_written(server, WHOLE // BLOCK)
+            os.chmod(self.model, 0o640)
+            other, _ = ask(server, PROMPT[1:])
+            wait_written(server, 2 * (WHOLE // BLOCK))
+            self.assertNotIn("changed after it was opened", server.stderr())
+        with self.disk() as server:
+            for answer, prompt in ((first, PROMPT), (other, PROMPT[1:])):
+                again, details = ask(server, prompt)
+                self.assertEqual(again, answer)
+                self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
+
     def test_a_stop_keeps_pages_though_the_fingerprint_was_only_remembered(self):
         self.remember(self.digest_of(self.model))
         with self.disk() as server:

@@ -1,0 +1,54 @@
+// SpaceFinder gives the pages of a model their address in stores: the model's fingerprint with what
+// else rows depend on. It works in the background, and goes on to watch the model's files.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+#include "gguf/model_watch.h"
+
+namespace pagoda::app {
+
+class SpaceFinder {
+ public:
+  // The parts' descriptors must stay open. `rows_id` stands for numerics and KV format.
+  SpaceFinder(std::vector<gguf::OpenedPart> parts, std::string rows_id);
+  ~SpaceFinder() { stop(); }
+
+  // Tells the engine the address, first as remembered, then as confirmed, or that there is none.
+  // The engine must live until stop().
+  void start(engine::Engine& engine);
+  // Waits until the address is known for sure, or that there is none. False: it takes longer.
+  bool wait(std::chrono::nanoseconds timeout);
+  void stop();
+
+  // False: a file of the model has changed. Its bytes are being read again: the engine is told the
+  // address once more when they are the same, and else that there is none. Any thread.
+  bool is_model_unchanged() { return watch_.is_unchanged(); }
+
+ private:
+  // Returns the model's digest once it is sure.
+  std::optional<std::string> find(engine::Engine& engine);
+  void watch(engine::Engine& engine, const std::string& digest);
+  // Reads the files. False: they are not the digest's, and the engine was told, or stop() was
+  // called.
+  bool confirm(engine::Engine& engine, const std::string& digest);
+  kv::SpaceId space_of(const std::string& digest) const;
+
+  const std::vector<gguf::OpenedPart> parts_;
+  const std::string rows_id_;
+  const gguf::FingerprintOptions options_;
+  gguf::ModelWatch watch_;
+  std::atomic<bool> stopping_{false};
+  std::promise<void> found_;
+  std::future<void> is_found_ = found_.get_future();
+  std::thread thread_;
+};
+
+}  // namespace pagoda::app
