@@ -75,7 +75,7 @@ Result<CacheScope> Cache::scope(std::string_view space, std::string_view salt,
     hashes_.root_added(root->second, adapter);
   }
   const SaltId region = salts_.acquire(salt, owner);
-  evictor_.candidates().account_opened();
+  evictor_.account_opened();
   return CacheScope(salts_, root->second, region, owner);
 }
 
@@ -101,7 +101,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
     for (std::uint32_t group = 0; group < groups(); ++group) {
       const BlockId from = tree_.page(*match.partial, group).value();
       hold(from);
-      evictor_.candidates().page_used(from, sequence.request_);
+      evictor_.page_used(from, sequence.request_);
       pool_.pin(from);
       copies.push_back({from, BlockId(0), match.partial_tokens});
     }
@@ -135,7 +135,7 @@ void Cache::hold_match(Sequence& sequence, const Match& match) {
     }
     // Uses are told in the order in which the blocks will be released: the head was used last.
     for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[group];) {
-      evictor_.candidates().page_used(table[block], sequence.request_);
+      evictor_.page_used(table[block], sequence.request_);
     }
   }
 }
@@ -236,7 +236,7 @@ void Cache::close(Sequence& sequence) {
     for (std::uint32_t group = 0; group < groups(); ++group) {
       if (!sequence.holds(group, blocks - 1)) continue;
       const BlockId last = sequence.tables_[group][blocks - 1];
-      if (pool_.owner(last)) evictor_.candidates().request_ended(last);
+      if (pool_.owner(last)) evictor_.request_ended(last);
     }
   }
   curve_.request_closed(sequence.nodes_, sequence.request_, sequence.tail_.empty());
@@ -333,7 +333,7 @@ void Cache::release(BlockId block, Tick last_use) {
 BlockId Cache::take_block() {
   const std::optional<BlockId> block = pool_.allocate();
   ASSERT(block.has_value(), "room was made before");
-  evictor_.candidates().block_allocated(*block);
+  evictor_.block_allocated(*block);
   return *block;
 }
 

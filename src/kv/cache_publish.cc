@@ -93,7 +93,7 @@ bool Cache::commit_existing(Sequence& sequence, std::span<const TokenId> tokens)
     BlockId& mine = sequence.tables_[group][block];
     const BlockId existing = tree_.page(found->node, group).value();
     hold(existing);
-    evictor_.candidates().page_used(existing, sequence.request_);
+    evictor_.page_used(existing, sequence.request_);
     release(mine);
     mine = existing;
   }
@@ -108,7 +108,7 @@ void Cache::node_sealed(const Sequence& sequence, NodeId node) {
   hashes_.node_sealed(node, sequence.nodes_.size(), sequence.scope_, sequence.hashes_);
   identities_.node_sealed(node);
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    if (tree_.page(node, group)) evictor_.candidates().page_sealed(node, group);
+    if (tree_.page(node, group)) evictor_.page_sealed(node, group);
   }
   events_.node_stored(node);
 }
@@ -134,12 +134,12 @@ void Cache::deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
     if (!existing) {
       attach_page(node, group, mine, sequence.request_);
       pool_.seal(mine);
-      evictor_.candidates().page_sealed(node, group);
+      evictor_.page_sealed(node, group);
       events_.page_stored(node, group);
       continue;
     }
     hold(*existing);
-    evictor_.candidates().page_used(*existing, sequence.request_);
+    evictor_.page_used(*existing, sequence.request_);
     if (options_.on_deduplicate) options_.on_deduplicate(mine, *existing);
     if (duplicates != nullptr) {
       duplicates->push_back(mine);

@@ -96,8 +96,7 @@ void RetentionTable::insert(std::uint32_t grant, NodeId node) {
   ++version_;
 }
 
-void RetentionTable::erase(NodeId node) {
-  if (!contains(node)) return;
+void RetentionTable::remove(NodeId node) {
   const Link link = nodes_[node.value()];
   Grant& from = grants_[link.grant];
   (link.previous == kNone ? from.first : nodes_[link.previous].next) = link.next;

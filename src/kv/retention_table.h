@@ -1,4 +1,4 @@
-// Which nodes are retained: by whom, until when and with which priority (README: E8).
+// Knows which nodes are retained: by whom, until when and with which priority (README: E8).
 //
 // A **grant** is what one request was given: a list of nodes, linked through their records. A node
 // is in at most one grant; a later grant that lasts at least as long with at least the priority
@@ -6,7 +6,7 @@
 // released a few at a time. Each account (ids.h) has a budget, and all together have half the
 // pool, so that retaining never leaves others without a cache.
 //
-// Bounded: kGrantsMax grants, 12 bytes a node.
+// The table is bounded: kGrantsMax grants, 12 bytes a node; it takes none where the budget is 0.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,9 @@ class RetentionTable {
     close_if_empty(grant);
   }
   // The node is retained no more; nothing happens where it is not.
-  void erase(NodeId node);
+  void erase(NodeId node) {
+    if (contains(node)) remove(node);
+  }
   // The same for a node that is due: has_expired() says so from now on.
   void expire(NodeId node);
   // Returns a node whose grant's time is over, if there is one.
@@ -113,6 +115,7 @@ class RetentionTable {
   std::uint32_t open_grant(SaltId salt, const RetainTerms& terms);
   void close_if_empty(std::uint32_t grant);
   void insert(std::uint32_t grant, NodeId node);
+  void remove(NodeId node);
 
   Options options_;
   SaltTable& salts_;

@@ -68,6 +68,7 @@ void EvictionCandidates::push(BlockId block) {
 }
 
 void EvictionCandidates::forget_node(NodeId node) {
+  if (!heaps_) return;
   for (std::uint32_t group = 0; group < in_.tree.groups(); ++group) {
     const std::optional<BlockId> page = in_.tree.page(node, group);
     if (page) forget_block(node, *page);
@@ -75,7 +76,7 @@ void EvictionCandidates::forget_node(NodeId node) {
 }
 
 void EvictionCandidates::forget_block(NodeId node, BlockId block) {
-  if (!heaps_ || !heaps_->contains(block.value())) return;
+  if (!heaps_->contains(block.value())) return;
   if (in_.retention.contains(node)) {
     heaps_->erase(first_retained_, block.value());
   } else {

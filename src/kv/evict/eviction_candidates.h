@@ -37,7 +37,7 @@ class EvictionCandidates {
     const SaltTable& salts;
     const RetentionTable& retention;
     const BlockIdentities& identities;
-    const EvictionRules& rules;
+    EvictionRules rules;
     CacheClock& clock;  // a use takes a tick
   };
 
@@ -51,6 +51,8 @@ class EvictionCandidates {
   enum class Chance : std::uint8_t { kGive, kNone };
 
   EvictionCandidates(const CacheOptions& options, const Parts& parts);
+  EvictionCandidates(const EvictionCandidates&) = delete;  // quotas_ refers to heaps_
+  EvictionCandidates& operator=(const EvictionCandidates&) = delete;
 
   // An account may be new. After this its blocks take no memory.
   void account_opened() {
@@ -83,14 +85,15 @@ class EvictionCandidates {
   // The block is about to leave the node.
   void page_left(NodeId node, BlockId block) {
     if (ordered_) ordered_->order().left(block);
-    forget_block(node, block);
+    if (heaps_) forget_block(node, block);
   }
 
   // Enters the block, or every page of the node, that may be evicted now and is not entered yet.
   void push(BlockId block);
   void push_node(NodeId node) {
-    for (std::uint32_t group = 0; group < in_.tree.groups(); ++group) {
-      const std::optional<BlockId> page = in_.tree.page(node, group);
+    const PrefixTree& tree = in_.tree;
+    for (std::uint32_t group = 0, groups = tree.groups(); group < groups; ++group) {
+      const std::optional<BlockId> page = tree.page(node, group);
       if (page) push(*page);
     }
   }

@@ -1,4 +1,5 @@
-// Which pages may be evicted, whatever the policy says (README: E1 to E3).
+// Says which pages may be evicted, whatever the policy (README: E1 to E3). A value of a few
+// pointers: each part that asks often has its own copy.
 #pragma once
 
 #include <cstdint>

@@ -145,7 +145,7 @@ void Evictor::take_page(NodeId node, std::uint32_t group) {
   } else {
     in_.pool.set_owner(block, std::nullopt);
   }
-  guards_.update(node);
+  guards_.page_removed(node);
 }
 
 void Evictor::take_pages(NodeId node) {

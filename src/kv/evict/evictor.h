@@ -4,7 +4,7 @@
 // (eviction_candidates.h) and how many there are (guards.h). A page that goes is told to the
 // eviction history and the events, and a node that nothing needs any more is erased from the tree.
 //
-// Told: a node was added; a page was attached to a node, held or released; a sequence left a node.
+// Told: what happens to blocks, nodes and requests. Answers: how many blocks a request can get.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,16 @@ class Evictor {
   // Memory for so many nodes is taken at once.
   Evictor(const CacheOptions& options, std::size_t nodes, const Parts& parts);
 
-  // What happens to blocks and requests is told to the candidates directly.
-  EvictionCandidates& candidates() { return candidates_; }
+  // These are for the candidates (see there).
+  void account_opened() { candidates_.account_opened(); }
+  void block_allocated(BlockId block) { candidates_.block_allocated(block); }
+  void page_sealed(NodeId node, std::uint32_t group) { candidates_.page_sealed(node, group); }
+  void page_used(BlockId block, const RequestStats& request) {
+    candidates_.page_used(block, request);
+  }
+  void request_ended(BlockId block) { candidates_.request_ended(block); }
 
+  // Makes room for the node, a root or a block.
   void node_added(NodeId node) { guards_.node_added(node); }
   // The block is a page of the node from now on, for a request.
   void page_attached(NodeId node, BlockId block, const RequestStats& request);

@@ -7,12 +7,14 @@
 namespace pagoda::kv {
 
 void Guards::update(NodeId node) {
+  const PrefixTree& tree = tree_;
+  const std::uint32_t groups = tree.groups();
   for (;;) {
     bool held = false;
     std::uint32_t full = 0;
     std::uint32_t full_idle = 0;
-    for (std::uint32_t group = 0; group < tree_.groups(); ++group) {
-      const std::optional<BlockId> page = tree_.page(node, group);
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      const std::optional<BlockId> page = tree.page(node, group);
       if (!page) continue;
       const bool idle = pool_.state(*page) == BlockState::kIdle;
       held = held || !idle;
@@ -27,7 +29,7 @@ void Guards::update(NodeId node) {
     guard.blocks = static_cast<std::uint16_t>(guard.is_guarded ? full_idle : 0);
     blocks_ += guard.blocks;
     if (guard.is_guarded == was_guarded) return;
-    node = tree_.parent(node);  // roots have no pages and are never guarded
+    node = tree.parent(node);  // roots have no pages and are never guarded
     nodes_[node.value()].children += was_guarded ? -1 : 1;
   }
 }

@@ -31,6 +31,11 @@ class Guards {
   // page.
   void update(NodeId node);
 
+  // The node lost a page: one that is not guarded stays so, for none of its pages is held.
+  void page_removed(NodeId node) {
+    if (is_guarded(node)) update(node);
+  }
+
   bool is_guarded(NodeId node) const { return nodes_[node.value()].is_guarded; }
   // Idle blocks that stay.
   std::uint64_t blocks() const { return blocks_; }
@@ -50,7 +55,7 @@ class Guards {
 
   const BlockPool& pool_;
   const PrefixTree& tree_;
-  const EvictionRules& rules_;
+  EvictionRules rules_;
   std::vector<Node> nodes_;  // [node]
   std::uint64_t blocks_ = 0;
 };

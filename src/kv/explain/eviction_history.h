@@ -1,7 +1,7 @@
 // When, why and for whom blocks left: what explain() knows of prompts that were there (README: X2
 // to X4).
 //
-// Told: a block was released, a page leaves. Answers: the latest eviction of an identity. 4 bytes a
+// Told: a block was released, a page leaves. Answers: the log of evictions by identity. 4 bytes a
 // block beside the log; nothing when no eviction is remembered.
 #pragma once
 
@@ -32,8 +32,6 @@ class EvictionHistory {
   EvictionHistory(const Options& options, const PrefixTree& tree, const BlockIdentities& identities,
                   const CacheClock& clock);
 
-  bool enabled() const { return log_.has_value(); }
-
   // A holder gave the block up: it was in use until now.
   void block_released(BlockId block) {
     if (log_) last_held_[block.value()] = now();
@@ -42,14 +40,8 @@ class EvictionHistory {
   // tenant. Constant time, but for identifying the tokens of a block.
   void page_leaves(NodeId node, BlockId block, EvictionCause cause, std::uint32_t tenant);
 
-  // The latest record of an identity.
-  std::optional<EvictionRecord> find(std::uint64_t identity) const {
-    return log_ ? log_->find(identity) : std::nullopt;
-  }
-  // Evictions until this time may be forgotten. Nothing: all are remembered, or none is.
-  std::optional<std::int64_t> forgotten_until_ns() const {
-    return log_ ? log_->forgotten_until_ns() : std::nullopt;
-  }
+  // The evictions by identity; nullptr where none is remembered.
+  const EvictionLog* log() const { return log_ ? &*log_ : nullptr; }
 
   // Stops the program when the log contradicts itself (README: D1). Linear.
   void check() const {

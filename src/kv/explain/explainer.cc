@@ -19,12 +19,12 @@ struct EvictedBlock {
   EvictionRecord record;
 };
 
-std::optional<EvictedBlock> find_whole(const EvictionHistory& history, std::uint64_t above,
+std::optional<EvictedBlock> find_whole(const EvictionLog& log, std::uint64_t above,
                                        std::span<const std::uint64_t> keys,
                                        std::span<const TokenId> block) {
   for (const std::uint64_t key : keys) {
     const std::uint64_t identity = block_identity(above, key, block);
-    const std::optional<EvictionRecord> record = history.find(identity);
+    const std::optional<EvictionRecord> record = log.find(identity);
     if (record) return EvictedBlock{block.size(), identity, key, *record};
   }
   return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<EvictedBlock> find_whole(const EvictionHistory& history, std::uint
 
 // Finds the longest beginning that is known to have left: all of a partial block, or as much of a
 // block as a prompt ended with.
-std::optional<EvictedBlock> find_part(const EvictionHistory& history, std::uint64_t above,
+std::optional<EvictedBlock> find_part(const EvictionLog& log, std::uint64_t above,
                                       std::span<const std::uint64_t> keys,
                                       std::span<const TokenId> block) {
   std::optional<EvictedBlock> longest;
@@ -41,7 +41,7 @@ std::optional<EvictedBlock> find_part(const EvictionHistory& history, std::uint6
     for (std::uint64_t tokens = 1; tokens <= block.size(); ++tokens) {
       identity = mix_identity(identity, block[tokens - 1].value());
       if (longest && tokens <= longest->tokens) continue;
-      const std::optional<EvictionRecord> record = history.find(identity);
+      const std::optional<EvictionRecord> record = log.find(identity);
       if (record) longest = EvictedBlock{tokens, identity, key, *record};
     }
   }
@@ -86,7 +86,9 @@ Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId>
   if (why.reason != MissReason::kNone) return why;
   why.stored = stored_after(lookup, path, prompt);
   why.reason = why.stored.empty() ? MissReason::kNeverSeen : MissReason::kDiffers;
-  why.forgotten_until_ns = in_.history.forgotten_until_ns();
+  if (const EvictionLog* const log = in_.history.log()) {
+    why.forgotten_until_ns = log->forgotten_until_ns();
+  }
   return why;
 }
 
@@ -95,7 +97,8 @@ Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId>
 Explainer::EvictedMatch Explainer::evicted_match(const LookupScope& scope, const PrefixPath& path,
                                                  std::span<const TokenId> prompt) const {
   EvictedMatch evicted = {.tokens = path.tokens, .first = std::nullopt};
-  if (!in_.history.enabled()) return evicted;
+  const EvictionLog* const log = in_.history.log();
+  if (log == nullptr) return evicted;
   const auto note = [&](std::uint64_t tokens, const EvictionRecord& record) {
     if (tokens <= evicted.tokens) return;
     evicted.tokens = std::min<std::uint64_t>(tokens, prompt.size() - 1);
@@ -113,9 +116,9 @@ Explainer::EvictedMatch Explainer::evicted_match(const LookupScope& scope, const
     if (!is_private && scope.is_public(done + block_tokens)) std::swap(keys[0], keys[1]);
     const auto visible = std::span(keys).first(is_private || scope.salt == kPublic ? 1 : 2);
     std::optional<EvictedBlock> block;
-    if (next.size() == block_tokens) block = find_whole(in_.history, above, visible, next);
+    if (next.size() == block_tokens) block = find_whole(*log, above, visible, next);
     if (!block) {
-      block = find_part(in_.history, above, visible, next);
+      block = find_part(*log, above, visible, next);
       if (block) note(done + block->tokens, block->record);
       break;
     }
@@ -129,10 +132,11 @@ Explainer::EvictedMatch Explainer::evicted_match(const LookupScope& scope, const
 // Of nodes that are there without some of their pages: when the last of those pages left.
 std::optional<EvictionRecord> Explainer::last_eviction(const PrefixPath& path) const {
   std::optional<EvictionRecord> last;
-  if (!in_.history.enabled()) return last;
+  const EvictionLog* const log = in_.history.log();
+  if (log == nullptr) return last;
   for (const NodeId node : path.nodes) {
     if (in_.tree.pages(node) == in_.tree.groups() || !in_.tree.is_whole(node)) continue;
-    const auto record = in_.history.find(in_.identities.of(node));
+    const auto record = log->find(in_.identities.of(node));
     if (record && (!last || record->left_ns > last->left_ns)) last = record;
   }
   return last;

@@ -58,9 +58,9 @@ class BlockHashes {
   Options options_;
   const PrefixTree& tree_;
   const SaltTable& salts_;
-  BlockHasher hasher_;
   std::vector<BlockHash> hashes_;           // [node]
   std::map<NodeId, std::string> adapters_;  // of roots that have one
+  BlockHasher hasher_;                      // last: it is large
 };
 
 }  // namespace pagoda::kv

@@ -134,5 +134,17 @@ TEST(CacheGroups, RowsOfEqualBytesButDifferentShapeDoNotShareAGroup) {
   EXPECT_EQ(plan.groups.size(), 2u);
 }
 
+TEST(PagesToLoad, AreAllBehindTheMatchInAFullGroupAndTheVisibleOnesInAWindow) {
+  const std::vector<AttentionSpec> full = {{0}};
+  EXPECT_EQ(pages_to_load(full, 4, 0, 16), 4u);
+  EXPECT_EQ(pages_to_load(full, 4, 1, 16), 3u);
+  EXPECT_EQ(pages_to_load(full, 4, 1, 13), 3u) << "a part of a block takes a page";
+  EXPECT_EQ(pages_to_load(full, 4, 4, 16), 0u);
+  // The query behind 16 tokens sees the last 5 of them: those of blocks 2 and 3.
+  const std::vector<AttentionSpec> both = {{0}, {6}};
+  EXPECT_EQ(pages_to_load(both, 4, 0, 16), 4u + 2u);
+  EXPECT_EQ(pages_to_load(both, 4, 3, 16), 1u + 1u);
+}
+
 }  // namespace
 }  // namespace pagoda::kv::memory
