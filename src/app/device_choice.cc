@@ -44,7 +44,11 @@ Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions&
                                                             const kernels::KernelSet& kernels,
                                                             const engine::BackendOptions& options) {
   const bool may_fall_back = device.kind == DeviceKind::kAuto;
-  if (device.kind == DeviceKind::kCpu || (may_fall_back && !kBuiltForGpus)) {
+  if (device.kind == DeviceKind::kCpu) return std::unique_ptr<engine::Backend>();
+  if (may_fall_back && !kBuiltForGpus) {
+    if (shows_nvidia_gpu()) {
+      terminal::print_warning("this program was built without CUDA; running on the CPU");
+    }
     return std::unique_ptr<engine::Backend>();
   }
   auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));

@@ -20,7 +20,7 @@ SpaceFinder::SpaceFinder(std::vector<gguf::OpenedPart> parts, std::string rows_i
     : parts_(std::move(parts)),
       rows_id_(std::move(rows_id)),
       options_{.memory_path = cache_folder() + "/fingerprints"},
-      watch_(parts_, options_) {}
+      watch_(parts_) {}
 
 void SpaceFinder::start(engine::Engine& engine) {
   thread_ = std::thread([this, &engine] {
@@ -61,24 +61,22 @@ std::optional<std::string> SpaceFinder::find(engine::Engine& engine) {
   return digest;
 }
 
+// Nothing is written from the change on (ModelWatch); what is left to find out is whether answers
+// are still the model's.
 void SpaceFinder::watch(engine::Engine& engine, const std::string& digest) {
-  while (watch_.wait_for_change()) {
-    if (!confirm(engine, digest)) return;
-    engine.set_space(space_of(digest));  // wakes the engine, which writes what waits
-  }
+  if (!watch_.wait_for_change() || !confirm(engine, digest)) return;
+  terminal::print_warning(
+      fmt::format("{}: attributes or links of the model's files have changed, and their bytes have "
+                  "not; KV is read from tiers and not written to them until the next start",
+                  parts_[0].path));
 }
 
 bool SpaceFinder::confirm(engine::Engine& engine, const std::string& digest) {
   // Threads that compute come first.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kPriorityLowest);
-  const auto states = watch_.read_states();
-  const auto same = states.ok() ? gguf::confirm_fingerprint(parts_, digest, options_, stopping_)
-                                : Result<bool>(states.error());
+  const auto same = gguf::confirm_fingerprint(parts_, digest, options_, stopping_);
   if (stopping_) return false;
-  if (same.ok() && same.value()) {
-    watch_.accept(states.value());
-    return true;
-  }
+  if (same.ok() && same.value()) return true;
   engine.drop_space("the KV that this was computed with may be another model's: ask again");
   terminal::print_error(fmt::format(
       "{}; KV that was cached is dropped, and is kept in memory only until the next start",

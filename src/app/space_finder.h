@@ -28,8 +28,8 @@ class SpaceFinder {
   bool wait(std::chrono::nanoseconds timeout);
   void stop();
 
-  // False: a file of the model has changed. Its bytes are being read again: the engine is told the
-  // address once more when they are the same, and else that there is none. Any thread.
+  // False, for good: a file of the model has changed. Its bytes are read again in the background,
+  // and the engine is told when they are others. Any thread.
   bool is_model_unchanged() { return watch_.is_unchanged(); }
 
  private:

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "cli/commands.h"
 #include "cli/field_flags.h"
@@ -31,21 +32,42 @@ std::string word_hint(std::string_view word, std::span<const std::string> known)
                   : fmt::format(" ({})", *foreign);
 }
 
-// Names the words that nothing takes, each with a hint. The value of a flag is not shown: of a
-// mistyped --api-key it is a key.
-std::string unknown_words(const CommandLine::Outcome& outcome) {
-  std::string message;
-  bool follows_flag = false;
-  for (const std::string& word : outcome.unknown) {
-    const bool is_flag = word.starts_with('-');
-    if (is_flag || !follows_flag) {
-      message += fmt::format("{}unknown {} {}{}", message.empty() ? "" : "; ",
-                             is_flag ? "option" : "argument", word.substr(0, word.find('=')),
-                             word_hint(word, outcome.possible));
-    }
-    follows_flag = is_flag;
+// Returns the part of an unknown flag that is surely a name: behind the name of a flag that exists
+// there may be a value ("--api-keySECRET").
+std::string flag_name(std::string_view word, std::span<const std::string> known) {
+  const auto is_of_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+  };
+  const std::string_view name(word.begin(), std::find_if_not(word.begin(), word.end(), is_of_name));
+  std::string_view longest;
+  for (const std::string& flag : known) {
+    const bool begins = flag.starts_with("--") && name.starts_with(flag) && name != flag;
+    if (begins && flag.size() > longest.size()) longest = flag;
   }
-  return message;
+  return longest.empty() ? std::string(name) : fmt::format("{}…", longest);
+}
+
+// Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped
+// --api-key or without it: values are never shown, and of other words those that resemble a flag or
+// a command.
+std::string unknown_words(const CommandLine::Outcome& outcome) {
+  std::vector<std::string> messages;
+  bool has_hidden = false;
+  for (const std::string& word : outcome.unknown) {
+    if (word.starts_with('-')) {
+      messages.push_back(fmt::format("unknown option {}{}", flag_name(word, outcome.possible),
+                                     word_hint(word, outcome.possible)));
+    } else if (nearest(word, outcome.possible)) {
+      messages.push_back(
+          fmt::format("unknown argument {}{}", word, suggestion(word, outcome.possible)));
+    } else {
+      has_hidden = true;
+    }
+  }
+  if (messages.empty() && has_hidden) {
+    messages.emplace_back("unknown argument (it is not shown: it may be a key)");
+  }
+  return fmt::format("{}", fmt::join(messages, "; "));
 }
 
 // "--flag: fp17 not in {fp16,fp32}": the nearest of what is allowed.
@@ -66,9 +88,21 @@ std::string value_suggestion(std::string_view message) {
   return suggestion(word, allowed);
 }
 
+// Hides the login of a URL: "redis://:password@host" becomes "redis://…@host".
+void hide_login(std::string& word) {
+  const std::size_t scheme = word.find("://");
+  if (scheme == std::string::npos) return;
+  const std::size_t begin = scheme + 3;
+  const std::size_t end = word.find_first_of("/?#", begin);
+  const std::size_t at = word.rfind('@', end == std::string::npos ? end : end - 1);
+  if (at == std::string::npos || at < begin) return;
+  word.replace(begin, at - begin, "…");
+}
+
 // Reports are shown to others.
 std::vector<std::string> without_keys(std::vector<std::string> words) {
   constexpr std::string_view kFlag = "--api-key";
+  for (std::string& word : words) hide_login(word);
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == kFlag && i + 1 < words.size()) words[i + 1] = "KEY";
     if (words[i].starts_with(fmt::format("{}=", kFlag))) words[i] = fmt::format("{}=KEY", kFlag);

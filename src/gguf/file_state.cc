@@ -46,17 +46,21 @@ bool FileState::differs_in_change_time_alone(const FileState& other) const {
 }
 
 Result<FileState> file_state(int descriptor, const std::string& path) {
-  struct stat file = {};
   struct statfs filesystem = {};
-  if (fstat(descriptor, &file) != 0) return system_error(path);
   if (fstatfs(descriptor, &filesystem) != 0) return system_error(path);
   // The type is 32 bits wide; where the field is wider and signed, it may come sign-extended.
+  return file_state(descriptor, path, static_cast<std::uint32_t>(filesystem.f_type));
+}
+
+Result<FileState> file_state(int descriptor, const std::string& path, std::uint64_t filesystem) {
+  struct stat file = {};
+  if (fstat(descriptor, &file) != 0) return system_error(path);
   return FileState{.device = file.st_dev,
                    .inode = file.st_ino,
                    .bytes = static_cast<std::uint64_t>(file.st_size),
                    .modified_ns = nanoseconds(file.st_mtim),
                    .changed_ns = nanoseconds(file.st_ctim),
-                   .filesystem = static_cast<std::uint32_t>(filesystem.f_type)};
+                   .filesystem = filesystem};
 }
 
 bool keeps_change_times(std::uint64_t filesystem) {

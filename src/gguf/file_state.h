@@ -24,6 +24,8 @@ struct FileState {
 
 // Reads the state of an open file; `path` names it in messages.
 Result<FileState> file_state(int descriptor, const std::string& path);
+// Reads the state of an open file whose file system is known.
+Result<FileState> file_state(int descriptor, const std::string& path, std::uint64_t filesystem);
 
 // Returns whether a file system of this type sets the change time itself, at every change, by this
 // machine's clock. Network and user-space file systems need not, and unknown types are not trusted.

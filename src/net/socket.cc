@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,34 @@ namespace {
 std::string system_words(int error) { return std::generic_category().message(error); }
 
 int as_int(std::size_t bytes) { return static_cast<int>(std::min<std::size_t>(bytes, INT_MAX)); }
+
+// Keeps SIGPIPE from this thread: OpenSSL writes to a socket that the peer has closed without
+// MSG_NOSIGNAL. A signal that came meanwhile is taken away, unless one waited before.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigset_t waiting;
+    sigpending(&waiting);
+    had_one_ = sigismember(&waiting, SIGPIPE) == 1;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const int error = errno;  // of the write
+    const timespec at_once = {};
+    if (!had_one_) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool had_one_ = false;
+};
 
 }  // namespace
 
@@ -155,6 +184,7 @@ Socket::Progress Socket::tls_outcome(int outcome, std::size_t& moved) {
 Socket::Progress Socket::write(std::string_view bytes, std::size_t& moved) {
   if (!failure_.empty()) return Progress::kFailed;
   if (session_ != nullptr) {
+    const NoSigpipe no_signal;
     ERR_clear_error();
     errno = 0;
     return tls_outcome(SSL_write(session_.get(), bytes.data(), as_int(bytes.size())), moved);

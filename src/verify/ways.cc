@@ -197,6 +197,7 @@ Result<WayResult> go_through(const VerifyHarness& harness, const std::string& wa
   for (std::byte& byte : owner.bytes) byte = static_cast<std::byte>(fresh_seed() & 0xFFU);
   engine::TierOptions tiers = tier_set->options();
   tiers.owner_tag = [owner](kv::OwnerId) { return owner; };
+  tiers.is_model_unchanged = {};  // the space is this run's own
   backend->use_tiers(tiers);
   WayResult shown;
   shown.rounds.resize(2);

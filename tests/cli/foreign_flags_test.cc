@@ -50,7 +50,7 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "--kv-offloading-size",
                                  "--hicache-storage-backend",
                                  "--hicache-write-policy",
-                                 "-ngl",
+                                 "--n-gpu-layers",
                                  "--num-thread",
                                  "--api-key-file",
                                  "--ssl-cert-file",

@@ -149,7 +149,7 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   for (WriteTarget& target : targets_) take_backlog(target);
   if (is_short_of_room()) note_leaving();
   if (lacks_blocks && stands_still) return;  // pinned pages may be all that is in its way
-  if (!is_space_good()) return;
+  if (!may_write()) return;
   for (WriteTarget& target : targets_) {
     while (!target.queue.empty() && may_pin(target)) {
       const auto next = target.queued.find(target.queue.front());
@@ -160,13 +160,15 @@ void PageWriter::poll(bool lacks_blocks, bool stands_still) {
   }
 }
 
-// True: every page of the pool was computed with the model that the space stands for. Costs a few
-// system calls, where anything is to be written.
-bool PageWriter::is_space_good() const {
+// Pages of a model that has changed are not written, now or later. Costs a few system calls, where
+// anything is to be written.
+bool PageWriter::may_write() {
   const bool has_work =
       std::any_of(targets_.begin(), targets_.end(),
                   [](const WriteTarget& target) { return !target.queue.empty(); });
-  return !has_work || !options_.is_model_unchanged || options_.is_model_unchanged();
+  if (!has_work || !options_.is_model_unchanged || options_.is_model_unchanged()) return true;
+  drop_space();
+  return false;
 }
 
 // True: something has changed since the last look, and little room is left.

@@ -91,7 +91,7 @@ class PageWriter {
   std::optional<kv::OwnerId> owner_of(kv::NodeId node) const;
   void note_pressure(bool lacks_blocks);
   void take_backlog(WriteTarget& target);
-  bool is_space_good() const;
+  bool may_write();
   bool is_short_of_room();
   void note_leaving();
   bool write(WriteTarget& target, const Wanted& wanted);

@@ -33,7 +33,7 @@ struct TierOptions {
   // owner.
   std::function<kv::OwnerTag(kv::OwnerId)> owner_tag = {};
   // Asked before pages go to stores. False: a file of the model has changed since it was opened, so
-  // that pages may be of other weights; nothing is written until set_space() or drop_space().
+  // that pages may be of other weights; nothing is written from then on.
   std::function<bool()> is_model_unchanged = {};
 
   std::uint32_t loads_max = 16;                // prompts that are loaded at a time

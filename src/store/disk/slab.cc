@@ -11,6 +11,12 @@ namespace pagoda::store {
 
 using kv::StoreFault;
 
+namespace {
+
+constexpr std::size_t kSlotsBlankedAtOnce = 256;  // with one commit
+
+}  // namespace
+
 std::uint64_t wall_clock_us() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -196,39 +202,26 @@ SlotIndex::TakenOut Slab::take_out(const std::optional<kv::OwnerTag>& owner) {
   return index_->take_out(owner);
 }
 
+// A slot that was taken and never written has no bytes: on a full disk zeros would find no room.
 bool Slab::write_zeros(SlotNumber slot) {
   const std::span<std::byte> zeros = scratch_.span();
+  const std::uint64_t begin = files_.offset_of(slot);
+  if (files_.slab().next_data(begin).begin >= begin + zeros.size()) return true;
   std::fill(zeros.begin(), zeros.end(), std::byte{0});
   return files_.write_slot(slot, zeros).error == 0;
 }
 
-// Slots stay taken until their room is given back: no write may begin in a slot before that. The
-// mutex is held for moments only, since the engine's thread looks pages up meanwhile.
+// Slots go back some at a time, so that writes of others find room and are committed meanwhile.
 Result<kv::Removal> Slab::blank(const SlotIndex::TakenOut& out, bool are_all_verified) {
   std::vector<SlotNumber> slots = out.used;
   slots.insert(slots.end(), out.leftovers.begin(), out.leftovers.end());
   std::sort(slots.begin(), slots.end());
-  std::vector<SlotNumber> blank;
-  std::vector<SlotNumber> failed;
-  for (const SlotNumber slot : slots) {
-    (write_zeros(slot) ? blank : failed).push_back(slot);
-    const std::lock_guard lock(mutex_);
-    index_->mark_changed(slot);  // so that commit() syncs the zeros too
-  }
-  const int error = commit();
-  if (error == 0) {
-    make_holes(blank);  // so that the next removal does not blank the slots again
-  } else {
-    failed.insert(failed.end(), blank.begin(), blank.end());
-    blank.clear();
-  }
-  for (const SlotNumber slot : blank) {
-    const std::lock_guard lock(mutex_);
-    index_->put_back(slot, true);
-  }
-  for (const SlotNumber slot : failed) {
-    const std::lock_guard lock(mutex_);
-    index_->put_back(slot, false);
+  bool is_overwritten = are_all_verified;
+  int error = 0;
+  for (std::size_t first = 0; first < slots.size(); first += kSlotsBlankedAtOnce) {
+    const std::size_t count = std::min(kSlotsBlankedAtOnce, slots.size() - first);
+    const int failed = blank(std::span(slots).subspan(first, count), is_overwritten);
+    if (error == 0) error = failed;
   }
   const std::size_t pages = out.used.size();
   if (error != 0) {
@@ -237,7 +230,27 @@ Result<kv::Removal> Slab::blank(const SlotIndex::TakenOut& out, bool are_all_ver
   }
   return kv::Removal{.pages = pages,
                      .bytes = pages * codec_.geometry().slot_bytes(),
-                     .overwritten = are_all_verified && failed.empty()};
+                     .overwritten = is_overwritten};
+}
+
+// Slots stay taken until their room is given back: no write may begin in a slot before that. The
+// mutex is held for moments only, since the engine's thread looks pages up meanwhile. Returns the
+// error of the commit; clears `is_overwritten` where zeros could not be written.
+int Slab::blank(std::span<const SlotNumber> slots, bool& is_overwritten) {
+  std::vector<SlotNumber> blank;
+  std::vector<SlotNumber> failed;
+  for (const SlotNumber slot : slots) {
+    (write_zeros(slot) ? blank : failed).push_back(slot);
+    const std::lock_guard lock(mutex_);
+    index_->mark_changed(slot);  // so that commit() syncs the zeros too
+  }
+  is_overwritten = is_overwritten && failed.empty();
+  const int error = commit();
+  if (error == 0) make_holes(blank);  // so that the next removal does not blank the slots again
+  const std::lock_guard lock(mutex_);
+  for (const SlotNumber slot : blank) index_->put_back(slot, error == 0);
+  for (const SlotNumber slot : failed) index_->put_back(slot, false);
+  return error;
 }
 
 // `slots` are in order; neighbours become one hole.

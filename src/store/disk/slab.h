@@ -100,6 +100,7 @@ class Slab {
   std::uint64_t now_us();
   void find_blank_slots(SlotIndex& index) const;
   bool write_zeros(SlotNumber slot);
+  int blank(std::span<const SlotNumber> slots, bool& is_overwritten);
   void make_holes(std::span<const SlotNumber> slots);
 
   SlabFiles files_;

@@ -129,6 +129,12 @@ class Flags(Doors):
             self.assertEqual(status, 2, said)
             self.assertIn("unknown option", said)
             self.assertNotIn(SECRET, said)
+        for flags in (["api-key", SECRET], ["\u2014api-key", SECRET], ["--api-key", "a", SECRET],
+                      ["--api-kye", "a", SECRET], [f"--api-key:{SECRET}"], [f"--api-key{SECRET}"]):
+            status, said = ended(*flags)
+            self.assertEqual(status, 2, said)
+            self.assertIn("unknown", said)
+            self.assertNotIn(SECRET, said)
 
     def test_an_empty_value_is_refused_and_never_means_an_open_door(self):
         for flag in ("--api-key", "--api-keys", "--secret-file", "--cors-origin",

@@ -211,7 +211,7 @@ TEST(RemoteStore, IsOffInTimeWhereAHandshakeIsNeverAnswered) {
   const auto begin = std::chrono::steady_clock::now();
   {
     StoreDriver driver(options);
-    EXPECT_TRUE(driver.is_off_because("greeting"));
+    EXPECT_TRUE(driver.is_off_because("handshake"));
     EXPECT_EQ(driver.read(1), StoreFault::kOff);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
@@ -306,7 +306,7 @@ TEST(RemoteStore, HangsUpOnRepliesThatNobodyAskedFor) {
   StoreDriver driver(options);
   ASSERT_TRUE(driver.connect());
   EXPECT_EQ(driver.read(1), StoreFault::kAbsent);
-  EXPECT_TRUE(driver.is_off_because("not asked"));
+  EXPECT_TRUE(driver.is_off_because("no request asked for"));
 }
 
 TEST(RemoteStore, TakesNoMoreThanItsLimitsWhileAServerIsStuck) {
