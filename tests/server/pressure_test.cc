@@ -50,7 +50,7 @@ TEST(Pressure, SmallRequestsThatRunNothingNeedNoMemoryOfAll) {
     EXPECT_EQ(status_of(server.ask(chunked(path, body))), "200") << path << body.substr(0, 60);
   }
   const auto refused = server.ask(posted("/v1/completions", R"({"prompt":"a","max_tokens":1})"));
-  EXPECT_EQ(status_of(refused), "503") << "what runs is counted";
+  EXPECT_EQ(status_of(refused), "400") << "what runs is counted, and this alone is too much";
 }
 
 TEST(Pressure, ABodyIsFreeByItsSizeHoweverItComes) {
@@ -62,7 +62,7 @@ TEST(Pressure, ABodyIsFreeByItsSizeHoweverItComes) {
     const std::string body =
         R"({"prompt":"a","padding":")" + std::string(bytes - frame.size(), 'x') + "\"}";
     ASSERT_EQ(body.size(), bytes);
-    const std::string expected = bytes <= 65'536 ? "200" : "503";
+    const std::string expected = bytes <= 65'536 ? "200" : "413";
     EXPECT_EQ(status_of(server.ask(posted("/tokenize", body))), expected) << bytes;
     EXPECT_EQ(status_of(server.ask(chunked("/tokenize", body))), expected) << bytes;
   }
@@ -77,8 +77,8 @@ TEST(Pressure, RepliesBeyondAFewKilobytesAreCounted) {
   };
   EXPECT_EQ(status_of(reply_to(1'000)), "200");
   const auto refused = reply_to(30'000);
-  EXPECT_EQ(status_of(refused), "503");
-  EXPECT_THAT(refused.value_or(""), HasSubstr("leaves none for this reply"));
+  EXPECT_EQ(status_of(refused), "400");
+  EXPECT_THAT(refused.value_or(""), HasSubstr("all requests together may take 1 "));
 }
 
 TEST(Pressure, RepliesOfEverySizeArriveWhole) {
