@@ -218,11 +218,14 @@ Result<kv::Removal> Slab::blank(const SlotIndex::TakenOut& out, bool are_all_ver
   std::sort(slots.begin(), slots.end());
   bool is_overwritten = are_all_verified;
   int error = 0;
-  for (std::size_t first = 0; first < slots.size(); first += kSlotsBlankedAtOnce) {
+  // Once also without a slot: a page that was overwritten lately is on the disk until a commit.
+  std::size_t first = 0;
+  do {
     const std::size_t count = std::min(kSlotsBlankedAtOnce, slots.size() - first);
     const int failed = blank(std::span(slots).subspan(first, count), is_overwritten);
     if (error == 0) error = failed;
-  }
+    first += count;
+  } while (first < slots.size());
   const std::size_t pages = out.used.size();
   if (error != 0) {
     return Error{ErrorCode::kIo, fmt::format("the removal of {} pages is not durable: {}", pages,
