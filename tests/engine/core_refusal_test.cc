@@ -140,5 +140,19 @@ TEST_F(CoreRefusal, PromptsAndOutputsCountAgainstATenantsMinute) {
   EXPECT_EQ(submit(tenant)->reason, std::nullopt);
 }
 
+TEST(CheckRequest, APromptThatNoMinuteOfItsTenantHoldsIsAnErrorOfTheRequest) {
+  const RequestLimits limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
+  Request request;
+  request.prompt.assign(20, TokenId(1));
+  EXPECT_TRUE(check_request(request, limits, {.tokens_per_minute = 20}).ok());
+  const Status refused = check_request(request, limits, {.tokens_per_minute = 19});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfRange);
+  EXPECT_NE(refused.error().message.find("19 tokens per minute"), std::string::npos)
+      << refused.error().message;
+  request.explain_only = true;
+  EXPECT_TRUE(check_request(request, limits, {.tokens_per_minute = 19}).ok()) << "computes nothing";
+}
+
 }  // namespace
 }  // namespace pagoda::engine

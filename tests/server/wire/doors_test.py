@@ -278,6 +278,15 @@ class Http(Doors):
         for one in many:
             one.close()
 
+    def test_who_only_ends_its_side_is_told_why_a_prompt_missed(self):
+        with served.Served() as server:
+            for size in (10, 100_000):
+                body = json.dumps({"prompt": "Once", "padding": "x" * size}).encode()
+                head = f"POST /cache/explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+                request = head.encode() + b"Content-Type: application/json\r\n\r\n" + body
+                for _ in range(8):
+                    self.assertIn(b"HTTP/1.1 200 ", server.raw(request, half_close=True), size)
+
     def test_a_page_can_read_why_its_body_was_too_large(self):
         server = self.start("--max-body-bytes", "1KiB", "--cors-origin", "https://chat.example")
         reply, _ = server.request("POST", "/tokenize", "x" * 5000,
