@@ -12,7 +12,8 @@ std::uint64_t BlockDemand::blocks_at_peak(std::uint64_t tokens) const {
       blocks += whole;
       continue;
     }
-    // The first row of the chunk sees window - 1 tokens before it; both ends may cut a block.
+    // A window group keeps the window - 1 tokens before the chunk's first token, and the chunk.
+    // Both ends may lie inside a block, hence one block more.
     const std::uint64_t seen = spec.window - 1 + chunk_tokens_max;
     blocks += std::min(whole, (seen + block_tokens - 1) / block_tokens + 1);
   }

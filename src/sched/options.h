@@ -1,4 +1,4 @@
-// What bounds a step and a queue.
+// SchedulerOptions bound the batch of one step, and the wait of requests in the queue.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,28 @@
 namespace pagoda::sched {
 
 struct SchedulerOptions {
-  std::uint32_t sequences_max = 64;        // --max-num-seqs
-  std::uint32_t batched_tokens_max = 512;  // --max-num-batched-tokens; above sequences_max
-  // Tokens of one task in a step while others want tokens too; 0: no limit of its own.
+  std::uint32_t sequences_max = 64;        // sequences that run at once
+  std::uint32_t batched_tokens_max = 512;  // tokens of one step; at least sequences_max
+  // Limits the prefill chunk of one sequence while other sequences want tokens of the step too; 0:
+  // no limit (chunked prefill is still bounded by batched_tokens_max).
   std::uint32_t long_prefill_tokens = 0;
-  // Prompt tokens of a step while several tenants are active: how long one that comes has to wait
-  // for the step that runs. On a CPU so few cost 7 % of the speed, and 64 cost 2 %.
+  // Limits the prefill tokens of a step while several tenants are active, because a new request
+  // waits for the step that runs. On a CPU 32 tokens cost 7 % of the throughput, and 64 tokens cost
+  // 2 %.
   std::uint32_t shared_step_tokens = 32;
-  // Steps after its last request in which a tenant counts as active.
+  // A tenant counts as active for this many steps after its last request.
   std::uint64_t inactive_steps = 10'000;
   ContextClasses context_classes;
 
-  // How often a task that does not fit is passed by others before they wait behind it.
+  // Up to this many sequences may pass a waiting sequence that does not fit. After so many, all
+  // others wait, so that a large request does not starve.
   std::uint32_t passes_max = 64;
-  // How many steps a task waits while another computes the prefix they share.
+  // A sequence waits at most this many steps for another one that computes their shared prefix.
   std::uint32_t prefix_waits_max = 16'384;
-  // Waiting tasks that one step looks at.
+  // One step examines at most this many waiting sequences.
   std::uint32_t candidates_max = 64;
-  // Steps after which a task that did not fit is looked at again, though no more blocks are free.
+  // A sequence that lacked blocks is examined again after this many steps, even if too few blocks
+  // are free.
   std::uint32_t look_again_steps = 32;
 };
 

@@ -1,4 +1,5 @@
-// What one step does, decided before anything is touched.
+// A Plan says what one step of continuous batching does. The planner decides a plan before any
+// state changes.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace pagoda::sched {
 
-// Tokens [first, first + tokens) of a task. `samples`: the last of them is the task's last
-// token, so its logits give the next one.
+// A chunk is tokens [first, first + tokens) of a sequence. `samples` is true when the chunk ends
+// with the sequence's last token, whose logits give the next token.
 struct ScheduledChunk {
   SequenceTask* task = nullptr;
   std::uint64_t first = 0;
@@ -18,26 +19,25 @@ struct ScheduledChunk {
   bool samples = false;
 };
 
-// A waiting task that was looked at and left.
+// A waiting sequence that the planner examined and did not admit.
 struct Deferred {
   SequenceTask* task = nullptr;
   WaitReason reason = WaitReason::kNew;
-  std::uint64_t blocks_wanted = 0;  // with kBlocks
-  std::uint32_t passes = 0;         // later ones that were admitted
+  std::uint64_t blocks_wanted = 0;  // set when the reason is kBlocks
+  std::uint32_t passes = 0;         // sequences admitted after this one was deferred
 };
 
 struct Admission {
   SequenceTask* task = nullptr;
-  std::uint32_t tokens_max = 0;  // of its first chunk
+  std::uint32_t tokens_max = 0;  // limit of the first prefill chunk
 };
 
-// Lists are in the order of deciding. Memory is kept from step to step.
+// Lists are in the order of the decisions. A plan's memory is reused from step to step.
 struct Plan {
   std::vector<SequenceTask*> preempt;
-  std::vector<ScheduledChunk> chunks;  // of tasks that run already
+  std::vector<ScheduledChunk> chunks;  // chunks of running sequences
   std::vector<Admission> admit;
-  std::vector<SequenceTask*>
-      load;  // could start, but pages from another tier shall take the room first
+  std::vector<SequenceTask*> load;  // could start, but pages of another tier get the room first
   std::vector<Deferred> deferred;
 
   void clear() {

@@ -14,7 +14,8 @@ const Plan& Planner::plan(const SchedulerView& now) {
   plan_prefills(now);
   plan_admissions(now);
   if (plan_.chunks.empty() && plan_.admit.empty() && plan_.preempt.empty()) {
-    // Tokens were set aside for those who cannot start after all: a step is not to be empty for it.
+    // Tokens were set aside for tenants whose sequences cannot start. The second attempt gives the
+    // tokens to any tenant, since a step must not be empty while work is left.
     plan_.deferred.clear();
     plan_.load.clear();
     blocks_left_ = now.cache.blocks_available();
@@ -35,7 +36,8 @@ void Planner::plan_decodes(const SchedulerView& now) {
   }
 }
 
-// Prefills get what decodes leave, and no more than a step may take while others may come.
+// Prefills share the tokens that decodes leave, at most shared_step_tokens while several tenants
+// are active.
 void Planner::share_tokens(const SchedulerView& now) {
   std::uint32_t tenants_active = 0;
   for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
@@ -115,8 +117,8 @@ bool Planner::schedule_tokens(const SchedulerView& now, std::size_t index, std::
   return true;
 }
 
-// Preempts until `needy` has its blocks. False when it has to wait: it was the cheapest itself, or
-// blocks are on their way back.
+// Preempts sequences until `blocks` are left for `needy`. Returns false when `needy` has to wait:
+// no victim is left, `needy` was the cheapest victim, or a running launch still holds the blocks.
 bool Planner::find_blocks(const SchedulerView& now, std::size_t needy, std::uint64_t blocks) {
   if (now.blocks_coming) return false;
   while (blocks > blocks_left_) {
@@ -125,7 +127,7 @@ bool Planner::find_blocks(const SchedulerView& now, std::size_t needy, std::uint
     const SequenceTask& task = *now.running[*victim];
     decisions_[*victim] = Decision::kPreempted;
     plan_.preempt.push_back(now.running[*victim]);
-    // While a launch still uses them its blocks come back later.
+    // A running launch still uses the victim's blocks, which return when the launch is collected.
     const bool at_once = task.last_launch <= now.launches_collected;
     if (at_once) blocks_left_ += task.sequence->blocks_held_alone(now.cache.pool());
     if (*victim == needy || !at_once) return false;

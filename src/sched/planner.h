@@ -1,16 +1,17 @@
-// Decides a step: a pure function of the tasks, the queue, the tenants and the cache.
+// The planner decides which tokens a step computes (continuous batching with chunked prefill). The
+// plan is a pure function of the running sequences, the waiting queue, the tenants and the cache.
 //
-//   1. Running tasks that need one token (they decode), by priority and arrival.
-//   2. Running tasks that lag further behind (they prefill), in chunks of what is left and of what
-//      their tenant may have of it (token_shares.h).
-//   3. Waiting tasks, as long as sequences, tokens and blocks are left.
+//   1. Running sequences that need one token decode, by priority and arrival.
+//   2. Running sequences that lag further behind prefill in chunks, within the token budget that is
+//      left and the share of their tenant (token_shares.h).
+//   3. Waiting sequences are admitted as long as slots, tokens and blocks are left.
 //
-// Where a running task lacks blocks, the cheapest one that has no tokens yet in this plan is
-// preempted: lower priority first, then of the tenant that holds most for its weight, then the
-// fewest computed tokens, then the most work left, then the latest. Waiting tasks never preempt. A
-// task is admitted when all its known tokens fit beside what is promised to those that still
-// prefill. For every tenant that is active and has nothing running a slot is kept, and room for it,
-// as long as that is a quarter of the slots or less.
+// Where a running sequence lacks blocks, the planner preempts the cheapest sequence that has no
+// tokens in this plan yet: the less urgent priority first, then the tenant that holds most KV
+// tokens for its weight, then the fewest computed tokens, then the most tokens left to generate,
+// then the latest arrival. Waiting sequences never preempt. A waiting sequence is admitted when all
+// its known tokens fit beside the blocks promised to running sequences. For every active tenant
+// without a running sequence the planner keeps a slot and room free, up to a quarter of the slots.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +29,15 @@
 
 namespace pagoda::sched {
 
-// What a length class has of the running tasks.
+// Counts what the running sequences of a context class use.
 struct ClassUse {
   std::uint64_t sequences = 0;
-  std::uint64_t blocks = 0;  // at the peak of what was known of its tasks when they were admitted
+  std::uint64_t blocks = 0;  // peak of the tokens known at admission
 
   bool operator==(const ClassUse&) const = default;
 };
 
-// All that a plan depends on.
+// Holds everything that a plan depends on.
 struct SchedulerView {
   std::span<SequenceTask* const> running;  // by priority, then arrival
   const WaitingQueue& waiting;
@@ -44,7 +45,7 @@ struct SchedulerView {
   const kv::Cache& cache;
   std::span<const ClassUse> classes;
   std::uint64_t sequences_claimed = 0;
-  bool blocks_coming = false;  // tasks that are gone still hold some, for launches that run
+  bool blocks_coming = false;  // running launches hold blocks that will be free afterwards
   LaunchNumber launches_collected = 0;
   std::uint64_t step = 0;
 };
@@ -55,7 +56,7 @@ class Planner {
   Planner(const SchedulerOptions& options, const BlockDemand& demand)
       : options_(options), demand_(demand) {}
 
-  // Valid until the next call.
+  // The plan is valid until the next call.
   const Plan& plan(const SchedulerView& view);
 
  private:
@@ -65,13 +66,13 @@ class Planner {
   void share_tokens(const SchedulerView& now);
   bool is_active(const SchedulerView& now, TenantId id) const;
   void plan_prefills(const SchedulerView& now);
-  // False when there are no blocks for them.
+  // Returns false when the tokens' blocks cannot be had in this step.
   bool schedule_tokens(const SchedulerView& now, std::size_t index, std::uint64_t tokens);
   bool find_blocks(const SchedulerView& now, std::size_t needy, std::uint64_t blocks);
   std::optional<std::size_t> preemption_victim(const SchedulerView& now) const;
   std::uint64_t chunk(std::uint64_t tokens_behind, bool contested) const;
 
-  // planner_admission.cc
+  // These functions are in planner_admission.cc.
   void plan_admissions(const SchedulerView& now);
   void walk_waiting(const SchedulerView& now);
   std::optional<Deferred> judge(const SchedulerView& now, SequenceTask& task,
@@ -91,13 +92,13 @@ class Planner {
   BlockDemand demand_;
   Plan plan_;
 
-  // Of the plan in the making.
+  // State of the plan that is being made.
   std::vector<Decision> decisions_;    // [running]
-  std::vector<std::size_t> prefills_;  // of running
+  std::vector<std::size_t> prefills_;  // indices into running
   std::uint64_t token_budget_ = 0;
   std::uint64_t blocks_left_ = 0;
   std::uint64_t sequences_left_ = 0;
-  std::uint64_t blocks_judged_ = 0;  // what the last judged task needs
+  std::uint64_t blocks_judged_ = 0;  // blocks that the last judged sequence needs
   std::vector<ClassUse> classes_;
   std::vector<std::uint64_t> sequences_admitted_;  // [tenant], on this walk
   std::vector<std::uint64_t> kv_tokens_admitted_;  // [tenant], on this walk

@@ -1,4 +1,4 @@
-// Which waiting tasks start.
+// Admission: the planner decides which waiting sequences start.
 #include <algorithm>
 
 #include "sched/planner.h"
@@ -7,8 +7,8 @@
 namespace pagoda::sched {
 namespace {
 
-constexpr std::uint32_t kSlotsKept = 4;  // one of so many, at most
-constexpr std::uint32_t kRoomKept = 8;   // one of so many blocks
+constexpr std::uint32_t kSlotsKept = 4;  // at most one slot in 4 is kept free
+constexpr std::uint32_t kRoomKept = 8;   // one block in 8 is kept free while a slot is
 
 std::uint64_t matched(const SequenceTask& task, std::uint64_t tokens_behind) {
   return task.length() - tokens_behind;
@@ -19,7 +19,7 @@ std::uint64_t matched(const SequenceTask& task, std::uint64_t tokens_behind) {
 void Planner::plan_admissions(const SchedulerView& now) {
   sequences_left_ = options_.sequences_max -
                     std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
-  // While a running task waits for blocks nobody is added.
+  // No sequence is admitted while a running sequence waits for blocks.
   if (!plan_.preempt.empty() || sequences_left_ == 0) return;
   if (now.waiting.empty()) return;
   const std::uint64_t aside = blocks_set_aside(now);
@@ -51,7 +51,7 @@ void Planner::walk_waiting(const SchedulerView& now) {
       plan_.deferred.push_back({.task = task, .reason = WaitReason::kLoad});
       count_admitted(*task, blocks_judged_);
     } else if (tokens_allowed == 0) {
-      // What kept it is over: the next step sets tokens aside for it.
+      // The sequence's reason to wait is gone: the next step sets tokens aside for its tenant.
       plan_.deferred.push_back({.task = task, .reason = WaitReason::kNew});
       walk_.close_tenant();
     } else {
@@ -67,7 +67,8 @@ void Planner::walk_waiting(const SchedulerView& now) {
   }
 }
 
-// Was a task that did not fit passed often enough? Then nobody else passes it.
+// Returns true when a sequence that did not fit was passed passes_max times: no other sequence may
+// pass any more.
 bool Planner::must_not_pass() const {
   return std::any_of(plan_.deferred.begin(), plan_.deferred.end(), [&](const Deferred& deferred) {
     return did_not_fit(deferred.reason) &&
@@ -105,8 +106,8 @@ std::optional<WaitReason> Planner::reached_limit(const SchedulerView& now,
   const auto above = [](std::uint64_t limit, std::uint64_t value) {
     return limit > 0 && value > limit;
   };
-  // A tenant with nothing running always has its turn: what it asked for was within its limits
-  // then, and they may have been lowered since.
+  // The tenant's limits never hold back a tenant without a running sequence: the request was within
+  // the limits when the server accepted it, and the limits may have been lowered since.
   if (has_a_slot(now, task.tenant) &&
       (above(tenant.limits.sequences_running,
              tenant.sequences_running + sequences_admitted_[id] + task.sequence_count) ||
@@ -118,7 +119,7 @@ std::optional<WaitReason> Planner::reached_limit(const SchedulerView& now,
     return WaitReason::kTenant;
   const ContextClass& context_class = options_.context_classes[task.context_class];
   const ClassUse& use = classes_[task.context_class];
-  // A class with nothing running always has its turn.
+  // The class's share never holds back a class without a running sequence.
   if (context_class.share >= 1.0 || use.sequences == 0) return std::nullopt;
   const std::uint64_t blocks = demand_.blocks_at_peak(task.length());
   if (use.sequences + task.sequence_count >
@@ -133,8 +134,8 @@ bool Planner::has_a_slot(const SchedulerView& now, TenantId id) const {
   return now.tenants[id].sequences_running + sequences_admitted_[id.value()] > 0;
 }
 
-// Slots that the tenant leaves to tenants that are active and have none. Who has none itself leaves
-// none.
+// Returns how many slots the tenant must leave to active tenants without a slot. A tenant without a
+// slot leaves none.
 std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
   if (!has_a_slot(now, id)) return 0;
   std::uint64_t without = 0;
@@ -144,8 +145,9 @@ std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
   return std::min<std::uint64_t>(without, options_.sequences_max / kSlotsKept);
 }
 
-// Is a running task, or one admitted by this plan, about to compute more of this task's prefix
-// than the cache has? Only tasks that are at least as urgent are waited for.
+// Returns true when a running sequence, or one that this plan admits, will compute at least a block
+// more of this sequence's prefix than the cache has. A sequence waits only for others that are at
+// least as urgent.
 bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                              std::uint64_t tokens_matched) const {
   if (task.compute_whole_prompt) return false;
@@ -162,7 +164,7 @@ bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                      [&](const Admission& admission) { return is_ahead(*admission.task); });
 }
 
-// Blocks that must be available for the task to compute all its known tokens.
+// Returns how many blocks must be available for the sequence to compute all its known tokens.
 std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                                      const kv::Match& match) const {
   std::uint64_t held = 0;
@@ -175,8 +177,8 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
   return now.cache.blocks_needed(match, match.tokens) + (peak > held ? peak - held : 0);
 }
 
-// What running tasks will still take: the rest of known tokens, and the next block of each
-// sequence.
+// Returns how many blocks running sequences will still take, for the rest of their known tokens and
+// the next token of each.
 std::uint64_t Planner::blocks_set_aside(const SchedulerView& now) const {
   std::uint64_t promised = 0;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
@@ -185,7 +187,7 @@ std::uint64_t Planner::blocks_set_aside(const SchedulerView& now) const {
     const std::uint64_t held = task.sequence->blocks_held();
     if (peak > held) promised += peak - held;
   }
-  // Tokens of this plan took their blocks from the same promise.
+  // The chunks of this plan already took their blocks from the promised ones.
   std::uint64_t taken =
       now.cache.blocks_available() - std::min(now.cache.blocks_available(), blocks_left_);
   return promised - std::min(promised, taken);

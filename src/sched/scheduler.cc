@@ -52,7 +52,7 @@ const Plan& Scheduler::plan() {
   return plan;
 }
 
-// Does a launch that runs keep blocks from the pool which nobody will want when it is collected?
+// Returns true when a running launch holds blocks that will be free once the launch is collected.
 bool Scheduler::blocks_coming() const {
   if (!draining_.empty() || !pending_closes_.empty() || !pending_releases_.empty()) return true;
   for (LaunchNumber launch = launches_collected_ + 1; launch <= launches_; ++launch) {
@@ -74,7 +74,7 @@ Step* Scheduler::reserve(const Plan& plan) {
   for (const ScheduledChunk& chunk : plan.chunks) {
     auto reserved = cache_.reserve(*chunk.task->sequence, chunk.first + chunk.tokens);
     auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
-    if (copies == nullptr) continue;  // its turn comes in the next step
+    if (copies == nullptr) continue;  // the chunk is planned again in the next step
     step.copies.insert(step.copies.end(), copies->begin(), copies->end());
     launch_chunk(step, chunk);
   }
@@ -99,20 +99,20 @@ void Scheduler::note_deferred(const Plan& plan) {
   }
 }
 
-// Opens and reserves for the first chunk. False when something changed since it was planned: the
-// task stays where it is.
+// Opens the sequence on its cached prefix and reserves blocks for the first prefill chunk. Returns
+// false, and the sequence keeps waiting, when the cache has changed since the plan.
 bool Scheduler::admit(const Admission& admission, Step& step) {
   SequenceTask& task = *admission.task;
   const kv::Match found = cache_.match(*task.scope, task.tokens);
   const kv::Match match = task.compute_whole_prompt ? kv::Match{} : found;
-  if (match.tokens < task.tokens_seen_in_pool) return false;  // who was admitted before took it
+  if (match.tokens < task.tokens_seen_in_pool) return false;  // blocks were evicted since
   if (task.preemptions == 0) {
     task.explanation = explain(*task.scope, task.tokens, found, task.compute_whole_prompt);
   }
   auto opened = cache_.open(*task.scope, match, task.tokens, task.block_hashes);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return false;
-  task.scope->counts_lookup = false;  // it has: from now on it resumes
+  task.scope->counts_lookup = false;  // counts the first lookup only, not those of resumes
   const std::uint64_t behind = task.length() - match.tokens;
   const auto tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.tokens_max));
@@ -206,7 +206,7 @@ void Scheduler::preempt(SequenceTask& task) {
   }
 }
 
-// Its tokens stay in the cache, to be found again or evicted.
+// The sequence's KV blocks stay in the cache, to be matched again or evicted.
 void Scheduler::requeue(SequenceTask& task) {
   task.sequence.reset();
   task.tokens_launched = 0;

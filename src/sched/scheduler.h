@@ -1,13 +1,14 @@
-// Who runs next, and what they hold of the cache meanwhile.
+// The scheduler decides which sequences run in the next step (continuous batching), and which KV
+// blocks the sequences hold meanwhile.
 //
-// One step:  plan() decides and touches nothing; reserve() makes it so: preempts, opens, takes
-// blocks; the caller launches the tokens. When the launch is done, begin_collect() names it,
-// commit() publishes a task's tokens, append() adds its next token, finish() ends it, end_collect()
-// lets go of what the launch used. Launches are collected in order; up to `launches_ahead` more may
-// run meanwhile, and a block given up is reusable only after every launch that could touch it has
-// been collected.
+// In one step, plan() decides and changes no sequence; reserve() executes the plan: preempts,
+// admits and allocates blocks; the caller launches the tokens. When the launch is done,
+// begin_collect() returns its step, commit() publishes the computed tokens of a sequence, append()
+// adds the sampled token, finish() ends a sequence, and end_collect() releases what the launch
+// used. Launches are collected in order; up to `launches_ahead` more may run meanwhile. A released
+// block is reusable only after every launch that could touch the block has been collected.
 //
-// Thread rule: one thread, the one that owns the cache.
+// Only the thread that owns the cache may call the scheduler.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@
 
 namespace pagoda::sched {
 
-// What is launched together.
+// A Step is the batch of one launch.
 struct Step {
   LaunchNumber launch = 0;
   std::vector<ScheduledChunk> chunks;
-  std::vector<kv::Copy> copies;  // to be done before the tokens are computed
+  std::vector<kv::Copy> copies;  // copied before the tokens are computed
   std::vector<SequenceTask*> admitted;
-  std::int64_t launched_ns = 0;  // noted by who launches
+  std::int64_t launched_ns = 0;  // set by the caller that launches
 };
 
 class Scheduler {
@@ -47,35 +48,38 @@ class Scheduler {
   void enqueue(SequenceTask& task);
 
   const Plan& plan();
-  // What is to be launched, valid until it is collected; nullptr when no token can be computed.
+  // Returns the step to launch, valid until the step is collected; nullptr when no token can be
+  // computed.
   Step* reserve(const Plan& plan);
 
-  // Others have published more of a running task's prompt than it has computed: it goes on from
-  // there. Does nothing where a launch uses the task.
+  // Lets a running sequence reuse prompt blocks that other sequences have published since its
+  // admission, instead of computing them. Does nothing while a launch uses the sequence.
   void skip_ahead(SequenceTask& task);
 
-  // The oldest launch.
+  // Returns the step of the oldest launch that is not collected.
   Step& begin_collect();
-  // The tokens of one task are computed: they are published.
+  // Publishes the computed tokens of one chunk to the cache.
   void commit(const ScheduledChunk& chunk);
   void append(SequenceTask& task, TokenId token);
-  // Another sequence of the leader's prompt, whose tokens it shares. The prompt is computed.
+  // Starts `follower`, another sequence of the leader's request, on the prompt's KV blocks. The
+  // leader has computed the prompt.
   void fork(SequenceTask& leader, SequenceTask& follower);
   void finish(SequenceTask& task);
   void end_collect();
 
-  // Why the match is what it is, also by what running tasks are computing. With
-  // compute_whole_prompt none of it is used.
+  // Explains why no more of the prompt is cached, also by prefixes that running sequences are
+  // computing. With compute_whole_prompt no cached token is used.
   kv::Explanation explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                           const kv::Match& match, bool compute_whole_prompt) const;
 
-  // A task whose deadline has passed, to be finished.
+  // Returns a sequence whose deadline has passed, for the caller to finish; nullptr: none has.
   SequenceTask* expired(std::int64_t now_ns) const;
-  // Does no launch use the task? Then it may be destroyed once it is finished.
+  // Returns true when no running launch uses the sequence. A finished and quiet sequence may be
+  // destroyed.
   bool quiet(const SequenceTask& task) const { return task.last_launch <= launches_collected_; }
 
-  // Calls visit(SequenceTask&) for tasks that wait again, once each; for who prepares waiting
-  // tasks.
+  // Calls visit(SequenceTask&) once for each sequence that was requeued after a preemption, so that
+  // the caller can prepare the sequence for its wait (loads from other tiers).
   template <class Visit>
   void take_requeued(Visit&& visit) {
     for (SequenceTask* const task : requeued_) visit(*task);
@@ -90,14 +94,15 @@ class Scheduler {
   bool lacks_blocks() const {
     return waiting_.by_reason()[static_cast<std::size_t>(WaitReason::kBlocks)] > 0;
   }
-  // Nothing runs, and the last plan started and loaded nothing.
+  // Returns true when nothing runs and the last plan admitted and loaded nothing.
   bool stands_still() const { return stands_still_; }
-  // Stops the program when an invariant does not hold. Linear. Who brings pages from other tiers or
-  // writes them there may hold blocks of its own.
+  // Stops the program when an invariant does not hold. Linear. `others_hold_blocks`: page loads
+  // from other tiers or stores to them may hold blocks too.
   void check(bool others_hold_blocks = false) const;
 
  private:
-  // What a task that is gone held when it left, kept for launches that run.
+  // A PendingClose keeps a stopped sequence's blocks until `launch` is collected; a PendingRelease
+  // keeps one duplicate block.
   struct PendingClose {
     LaunchNumber launch;
     kv::Sequence sequence;
@@ -123,11 +128,11 @@ class Scheduler {
   Planner planner_;
   WaitingQueue waiting_;
   std::vector<SequenceTask*> running_;   // by priority, then arrival
-  std::vector<SequenceTask*> draining_;  // preempted, with launches that run
-  std::vector<SequenceTask*> requeued_;  // and not asked for since
+  std::vector<SequenceTask*> draining_;  // preempted sequences that running launches use
+  std::vector<SequenceTask*> requeued_;  // requeued since the last take_requeued()
   std::vector<PendingClose> pending_closes_;
   std::vector<PendingRelease> pending_releases_;
-  std::vector<kv::BlockId> duplicates_;  // of one commit
+  std::vector<kv::BlockId> duplicates_;  // duplicate blocks of one commit
   std::set<std::pair<std::int64_t, SequenceTask*>> deadlines_;
   std::vector<ClassUse> classes_;
   std::vector<Step> steps_;  // ring: [launch % size]

@@ -1,4 +1,4 @@
-// What happens when a launch is done.
+// Collection: the scheduler takes the results of a launch that is done.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -13,7 +13,7 @@ Step& Scheduler::begin_collect() {
 
 void Scheduler::commit(const ScheduledChunk& chunk) {
   SequenceTask& task = *chunk.task;
-  if (task.state == TaskState::kFinished) return;  // ended meanwhile: nothing past its end is shown
+  if (task.state == TaskState::kFinished) return;  // tokens past the end are not published
   const auto tokens = std::span<const TokenId>(task.tokens).subspan(chunk.first, chunk.tokens);
   cache_.commit(*task.sequence, tokens, &duplicates_);
   for (const kv::BlockId block : duplicates_)
@@ -32,12 +32,12 @@ void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
   ASSERT(leader.sequence_count > 1 && leader.last_launch == begin_collect().launch,
          "a slot is kept for every fork, and the leader waits for them");
   follower.arrival = ++arrivals_;
-  follower.scope->counts_lookup = false;  // the leader did
+  follower.scope->counts_lookup = false;  // the leader's lookup was counted
   follower.context_class = leader.context_class;
   follower.tokens_cached = leader.tokens_cached;
   if (follower.deadline_ns != kNoDeadline) deadlines_.emplace(follower.deadline_ns, &follower);
   --leader.sequence_count;
-  if (leader.state == TaskState::kPreempted) {  // the fork waits as well
+  if (leader.state == TaskState::kPreempted) {  // the follower waits as well
     follower.preemptions = 1;
     return requeue(follower);
   }
@@ -46,7 +46,7 @@ void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
   follower.tokens.reserve(follower.tokens_max);
   follower.tokens_launched = leader.sequence->tokens_computed();
   follower.state = TaskState::kRunning;
-  // The slot moves from the leader to the fork.
+  // The slot moves from the leader to the follower.
   --tenants_[leader.tenant].sequences_running;
   --classes_[leader.context_class].sequences;
   --sequences_claimed_;

@@ -1,4 +1,5 @@
-// Why a prompt is not all in the cache: what the cache knows, and what is being computed.
+// explain() says why a prompt is not fully cached: by what the cache knows, and by the prefixes
+// that running sequences are computing.
 #include "sched/scheduler.h"
 #include "sched/shared_prefix.h"
 

@@ -1,14 +1,15 @@
-// One sequence as the scheduler sees it: tokens that are known, how far they are computed, and what
-// it holds of the cache. A request for n sequences is n tasks: the first computes the prompt, the
-// others fork from it.
+// A SequenceTask is one sequence as the scheduler sees it: its known tokens, how many of them are
+// computed, and its KV blocks. A request for n sequences has n tasks: the first computes the
+// prompt, the others fork from the first.
 //
 //   Waiting -> Running -> Finished
 //      ^          |
 //      +- Preempted          any -> Finished
 //
-// A step computes tokens [tokens_launched, …). There are no prefill or decode modes: a task that
-// lags behind its tokens catches up; the logits of its last token give the next one. Its owner
-// keeps a task alive until it is finished and none of its launches is running (`Scheduler::quiet`).
+// A step computes tokens from tokens_launched on. There are no prefill or decode modes: a sequence
+// that lags behind its known tokens catches up in chunks, and the logits of its last token give the
+// next token. The owner keeps a task alive until the task is finished and no running launch uses
+// the task (Scheduler::quiet).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@
 
 namespace pagoda::sched {
 
-// Counts launches from 1; 0 is before the first.
+// Numbers launches from 1; 0 means before the first launch.
 using LaunchNumber = std::uint64_t;
 
 enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kFinished };
@@ -33,56 +34,58 @@ enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kFinished 
 inline constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 struct SequenceTask {
-  // Set by the owner before Scheduler::enqueue.
-  std::vector<TokenId> tokens;  // the prompt, then the answer so far
+  // The owner sets these fields before Scheduler::enqueue.
+  std::vector<TokenId> tokens;  // the prompt, then the output so far
   std::uint64_t prompt_tokens = 0;
-  std::uint64_t tokens_max = 0;      // prompt and answer together
-  std::uint32_t sequence_count = 1;  // this one and those that have yet to fork from it
-  std::int32_t priority = 0;         // lower runs first
+  std::uint64_t tokens_max = 0;      // limit of prompt and output together
+  std::uint32_t sequence_count = 1;  // this sequence and those that have yet to fork from it
+  std::int32_t priority = 0;         // lower values run first
   TenantId tenant;
   std::int64_t deadline_ns = kNoDeadline;
-  bool compute_whole_prompt = false;  // shares and deduplicates blocks, but reuses none
+  bool compute_whole_prompt = false;  // blocks are shared and deduplicated, but none is reused
   std::optional<kv::CacheScope> scope;
-  std::vector<kv::BlockHash> block_hashes;  // of the prompt's whole blocks, when blocks are hashed
+  std::vector<kv::BlockHash> block_hashes;  // of the prompt's full blocks, when blocks are hashed
 
-  // Set by who brings pages from other tiers: it is worth waiting for some of its prompt.
+  // The loader of pages from other tiers sets this flag while the sequence should wait for pages of
+  // its prompt.
   bool awaits_load = false;
-  // Likewise: a tier has more of its prompt, and there was no room to bring it. When its turn comes
-  // the scheduler sets load_has_room instead of starting it.
+  // The loader sets load_wants_room when a tier has more of the prompt and the pool had no room for
+  // the pages. When the sequence could be admitted, the scheduler sets load_has_room instead.
   bool load_wants_room = false;
   bool load_has_room = false;
-  // Likewise: of its prompt the pool had so much when tiers were last asked. Where it has less when
-  // the task's turn comes, they are asked again, by load_has_room.
+  // The loader sets the number of prompt tokens that the pool had when tiers were last asked. If
+  // the pool has fewer at admission, the scheduler sets load_has_room, so that tiers are asked
+  // again.
   std::uint64_t tokens_seen_in_pool = 0;
-  // Set by the owner at any time between steps: who reads the answer does not keep up. The task
-  // keeps its slot and its blocks and gets no tokens.
+  // The owner may set this flag between steps when the client reads the output too slowly. A paused
+  // sequence keeps its slot and its blocks, and gets no tokens.
   bool paused = false;
 
-  // The scheduler's.
+  // The scheduler sets these fields.
   TaskState state = TaskState::kWaiting;
   WaitReason waits_for = WaitReason::kNew;
-  std::uint64_t arrival = 0;            // order of enqueueing
+  std::uint64_t arrival = 0;            // position in the order of enqueueing
   std::uint64_t tokens_launched = 0;    // tokens computed or being computed
-  std::uint32_t samples_in_flight = 0;  // tokens chosen by launches that are not collected
+  std::uint32_t samples_in_flight = 0;  // tokens sampled by launches that are not collected
   LaunchNumber last_launch = 0;
   std::optional<kv::Sequence> sequence;
   std::size_t context_class = 0;
-  std::uint64_t class_blocks = 0;     // counted against its class
-  std::uint32_t times_passed = 0;     // by others, while it did not fit
-  std::uint64_t blocks_wanted = 0;    // when it last did not fit
-  std::uint64_t look_again_step = 0;  // not before this step, unless that much is free
-  std::uint32_t prefix_waits = 0;     // steps spent waiting for somebody else's prefix
+  std::uint64_t class_blocks = 0;     // blocks counted against the context class
+  std::uint32_t times_passed = 0;     // by other sequences, while this one did not fit
+  std::uint64_t blocks_wanted = 0;    // blocks that were needed when the sequence last did not fit
+  std::uint64_t look_again_step = 0;  // next examination, unless blocks_wanted are free earlier
+  std::uint32_t prefix_waits = 0;     // steps spent waiting for another sequence's prefix
 
-  // For the record.
+  // Statistics.
   std::uint32_t preemptions = 0;
-  std::uint64_t tokens_cached = 0;  // of the prompt, reused when it first ran
+  std::uint64_t tokens_cached = 0;  // prompt tokens reused at the first admission
   std::uint64_t prompt_tokens_computed = 0;
-  kv::Explanation explanation;  // why not more of the prompt was reused when it first ran
+  kv::Explanation explanation;  // why no more prompt tokens were reused at the first admission
 
-  // Tokens that exist or are being chosen.
+  // Returns how many tokens are known or being sampled.
   std::uint64_t length() const { return tokens.size() + samples_in_flight; }
-  // Tokens that can be launched now. The last token of a full answer is never fed, and a prompt
-  // that others fork from waits for them.
+  // Returns how many tokens can be launched now; 0 for a paused sequence. The last of tokens_max
+  // tokens is never computed, and a leader waits until its followers have forked.
   std::uint64_t tokens_behind() const {
     const bool forks_first = sequence_count > 1 && samples_in_flight > 0;
     const bool may_run = length() < tokens_max && !forks_first && !paused;
@@ -91,7 +94,7 @@ struct SequenceTask {
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
 };
 
-// The order of tasks that share a tenant: urgency, then arrival.
+// Orders sequences of one tenant by priority, then arrival.
 inline bool comes_before(const SequenceTask* a, const SequenceTask* b) {
   return a->priority != b->priority ? a->priority < b->priority : a->arrival < b->arrival;
 }

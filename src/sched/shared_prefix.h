@@ -1,4 +1,4 @@
-// Tokens that two texts share at their beginning.
+// shared_prefix() counts the tokens that two token sequences share at their beginning.
 #pragma once
 
 #include <algorithm>

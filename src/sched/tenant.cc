@@ -22,7 +22,7 @@ void TenantTable::change(TenantId id, const TenantLimits& limits) {
   ASSERT(limits.weight > 0, "a share has a size");
   Tenant& tenant = (*this)[id];
   const auto whole = static_cast<double>(limits.tokens_per_minute);
-  // Without a limit there was no account.
+  // Without a limit the balance was never refilled, so a new limit starts with a full minute.
   tenant.minute_tokens_left =
       tenant.limits.tokens_per_minute == 0 ? whole : std::min(tenant.minute_tokens_left, whole);
   tenant.limits = limits;
@@ -63,7 +63,8 @@ void TenantTable::enter(TenantId id, std::uint64_t prompt_tokens) {
       if (other.busy()) least = std::min(least, other.clock);
       most = std::max(most, other.clock);
     }
-    // On an idle machine: what others had while nobody else wanted it is not held against them.
+    // Where no tenant is busy, this tenant starts at the latest clock: tokens that other tenants
+    // computed while nobody else wanted any are not held against those tenants.
     const bool is_first = least == std::numeric_limits<double>::infinity();
     tenant.clock = std::max(tenant.clock, is_first ? most : least);
   }

@@ -1,9 +1,10 @@
-// Who asks: limits, weight and the accounts that fairness and limits are kept by.
+// A Tenant is a client with limits, a weight, and the counters that fair sharing and limits use.
 //
-// Fair share is start-time fair queueing over computed tokens: a tenant's clock advances by the
-// tokens computed for it divided by its weight, the tenant whose clock is behind is admitted next,
-// and one that comes back from idling starts at the clock of the most backward busy tenant (of the
-// most forward of all where nobody is busy), so that idling earns nothing and costs nothing.
+// Fair sharing is start-time fair queueing over computed tokens. A tenant's clock advances by the
+// tokens computed for the tenant divided by its weight, and the tenant with the earliest clock is
+// admitted next. A tenant that was idle restarts no earlier than the earliest clock of the busy
+// tenants (than the latest clock of all where no tenant is busy), so that idling earns nothing and
+// costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,23 @@ namespace pagoda::sched {
 
 using TenantId = StrongId<struct TenantTag, std::uint32_t>;
 
-// 0 means no limit.
+// A limit of 0 means no limit.
 struct TenantLimits {
-  double weight = 1.0;                      // of its fair share; above 0
-  std::uint32_t sequences_running = 0;      // at once (a request for n sequences is n); more wait
-  std::uint32_t requests_queued = 0;        // waiting; more are refused
-  std::uint64_t kv_tokens = 0;              // held by its running sequences; more wait
-  std::uint64_t tokens_per_minute = 0;      // prompts and answers; refused beyond
-  std::uint64_t context_tokens = 0;         // prompt and answer together
-  std::uint64_t output_tokens = 0;          // of one answer
-  std::uint64_t output_tokens_default = 0;  // where a request does not say; 0: what fits
+  double weight = 1.0;                      // weight of the fair share; above 0
+  std::uint32_t sequences_running = 0;      // at once (n for a request with n); more wait
+  std::uint32_t requests_queued = 0;        // waiting requests; more are refused
+  std::uint64_t kv_tokens = 0;              // KV tokens of running sequences; more wait
+  std::uint64_t tokens_per_minute = 0;      // prompt and output tokens; more are refused
+  std::uint64_t context_tokens = 0;         // prompt and output of one sequence
+  std::uint64_t output_tokens = 0;          // output of one sequence
+  std::uint64_t output_tokens_default = 0;  // for requests that set none; 0: what fits
 };
 
-// Since the start.
+// Totals since the start.
 struct TenantUse {
   std::uint64_t requests_finished = 0;
   std::uint64_t requests_refused = 0;
-  std::uint64_t prompt_tokens = 0;  // of prompts that were computed
+  std::uint64_t prompt_tokens = 0;  // tokens of prompts that were computed
   std::uint64_t prompt_tokens_cached = 0;
   std::uint64_t output_tokens = 0;
 };
@@ -43,11 +44,11 @@ struct Tenant {
   TenantLimits limits;
   std::uint64_t sequences_running = 0;
   std::uint64_t requests_queued = 0;
-  std::uint64_t asked_step = 0;  // when it last asked; 0: never
+  std::uint64_t asked_step = 0;  // step of the last request; 0: never
   std::uint64_t kv_tokens_held = 0;
   std::uint64_t tokens_computed = 0;
   double clock = 0;               // tokens computed / weight
-  double minute_tokens_left = 0;  // negative: overdrawn by answers
+  double minute_tokens_left = 0;  // negative: overdrawn by output tokens
   std::int64_t minute_at_ns = 0;
   TenantUse use;
 
@@ -56,26 +57,26 @@ struct Tenant {
 
 class TenantTable {
  public:
-  // Tenant 0 exists from the start, without limits.
+  // Adds tenant 0, "default", without limits.
   TenantTable();
 
   TenantId add(std::string name, const TenantLimits& limits);
-  // From now on. What runs stays as it is, and so does what waits: where it needs more than the new
-  // limits, it runs when nothing else of the tenant does.
+  // Sets the limits from now on. Running and waiting sequences stay: a waiting sequence that
+  // exceeds the new limits runs when no other sequence of the tenant does.
   void change(TenantId id, const TenantLimits& limits);
   std::size_t size() const { return tenants_.size(); }
   Tenant& operator[](TenantId id) { return tenants_[id.value()]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id.value()]; }
 
-  // The door: may a prompt of this many tokens enter the queue now? The error names the limit.
+  // Checks whether a prompt of this many tokens may enter the queue now. The error names the limit.
   Status admit(TenantId id, std::uint64_t prompt_tokens, std::int64_t now_ns);
 
-  // A request enters the queue: its prompt counts against the minute, and a tenant that was idle
-  // catches up with the busy ones.
+  // Counts a request that enters the queue: the prompt counts against the tokens per minute, and
+  // the clock of a tenant that was idle catches up with the busy tenants.
   void enter(TenantId id, std::uint64_t prompt_tokens);
-  // Tokens were computed for a tenant.
+  // Advances the tenant's clock by tokens computed for the tenant.
   void charge_tokens(TenantId id, std::uint64_t tokens);
-  // Answer tokens were chosen for it.
+  // Counts sampled output tokens against the tokens per minute.
   void charge_output(TenantId id, std::uint64_t tokens);
 
  private:

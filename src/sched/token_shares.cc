@@ -5,8 +5,8 @@
 namespace pagoda::sched {
 namespace {
 
-constexpr std::uint64_t kLittle = 4;  // times as much is wanted by another
-constexpr double kSurePart = 0.25;    // of a fair share
+constexpr std::uint64_t kLittle = 4;  // a tenant wants little if another wants 4 times as much
+constexpr double kSurePart = 0.25;    // guaranteed part of a fair share
 
 }  // namespace
 

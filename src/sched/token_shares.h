@@ -1,9 +1,11 @@
-// How tenants share the prompt tokens of one step.
+// TokenShares divide the prefill tokens of one step among tenants.
 //
-// Every tenant that wants tokens is sure of a quarter of its fair share by weight. What is left
-// goes first to tenants that want little (a quarter of what the one that wants most does, or less),
-// so that a flood delays a question by a fraction of what the question costs; then to those whose
-// clock is behind, so that tenants that all want much share by weight in the long run.
+// Every tenant that wants tokens, at the most urgent priority, is guaranteed a quarter of its fair
+// share by weight, and at least one token while any is left. The other tokens go first to tenants
+// that want little (at most a quarter of what the most demanding tenant wants), so that a flood of
+// long prompts delays a short prompt by a fraction of the short prompt's own cost. Then the tokens
+// go to tenants with the earliest clocks, so that tenants that all want much share by weight in the
+// long run.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +19,38 @@ namespace pagoda::sched {
 
 class TokenShares {
  public:
-  // Of one tenant for one step: clear(), then add() for what it wants, then divide().
+  // Starts a step. Call add() for the tokens that tenants want, then divide().
   void clear(const TenantTable& tenants);
-  // Tokens that prompts of the tenant want, the most urgent of them so urgent. What cannot start
-  // now makes a tenant one that wants much, but gets no tokens set aside.
+  // Adds tokens that prompts of the tenant want; `priority` is the priority of the most urgent
+  // prompt. Tokens of prompts that cannot start now count towards wanting much, but get nothing set
+  // aside.
   void add(TenantId tenant, std::uint64_t tokens, std::int32_t priority, bool can_start);
   void divide(const TenantTable& tenants, std::uint64_t tokens);
 
-  // Tokens that the tenant may still get.
+  // Returns how many tokens the tenant may still take.
   std::uint64_t left(TenantId tenant) const { return shares_[tenant.value()].tokens + spare_; }
   void take(TenantId tenant, std::uint64_t tokens);
-  // From now on so many tokens are for whoever comes.
+  // Cancels all shares: any tenant may take from `tokens`.
   void free_all(std::uint64_t tokens);
-  // Does the tenant want little beside the others?
+  // Returns true when the tenant wants little compared with the most demanding one.
   bool wants_little(TenantId tenant) const { return shares_[tenant.value()].wants_little; }
 
  private:
   static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 
   struct Share {
-    std::uint64_t tokens_known = 0;   // of all its prompts
-    std::uint64_t tokens_wanted = 0;  // of those that can start
-    std::int32_t priority = kNever;   // of the most urgent of these
+    std::uint64_t tokens_known = 0;   // tokens of all prompts
+    std::uint64_t tokens_wanted = 0;  // tokens of prompts that can start
+    std::int32_t priority = kNever;   // most urgent priority of prompts that can start
     bool wants_little = false;
-    std::uint64_t tokens = 0;  // set aside for it
+    std::uint64_t tokens = 0;  // set aside for the tenant
   };
 
   void set_aside(Share& share, std::uint64_t tokens);
 
   std::vector<Share> shares_;           // [tenant]
-  std::vector<std::uint32_t> wanting_;  // the most urgent tenants
-  std::uint64_t spare_ = 0;             // for whoever comes
+  std::vector<std::uint32_t> wanting_;  // tenants with the most urgent prompts
+  std::uint64_t spare_ = 0;             // tokens that any tenant may take
 };
 
 }  // namespace pagoda::sched

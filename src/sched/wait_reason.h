@@ -1,4 +1,4 @@
-// Why a waiting task was not admitted when it was last looked at.
+// WaitReason says why a waiting sequence was not admitted when the planner last examined it.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 namespace pagoda::sched {
 
 enum class WaitReason : std::uint8_t {
-  kNew,           // not looked at yet, or nothing but tokens
-  kSequences,     // --max-num-seqs are running
-  kBlocks,        // its tokens do not fit beside what runs
-  kTenant,        // a limit of its tenant
-  kContextClass,  // the share of its length class is taken
-  kPrefix,        // another task is computing the same prefix
-  kLoad,          // pages of its prompt are on their way from another tier
+  kNew,           // not examined yet, or only the token budget was used up
+  kSequences,     // SchedulerOptions::sequences_max leaves too few slots
+  kBlocks,        // too few KV blocks are free beside the running sequences
+  kTenant,        // a limit of the tenant is reached, or room is kept for other tenants
+  kContextClass,  // the share of the context class is used up
+  kPrefix,        // another sequence is computing the same prefix
+  kLoad,          // pages of the prompt are to be loaded from another tier first
 };
 
 inline constexpr std::size_t kWaitReasonCount = 7;
@@ -26,17 +26,18 @@ constexpr std::string_view wait_reason_name(WaitReason reason) {
   return kNames[static_cast<std::size_t>(reason)];
 }
 
-// Is there nothing known that keeps it, once there are slots and tokens?
+// Returns true when the sequence needs only a slot and tokens.
 constexpr bool may_start(WaitReason reason) {
   return reason == WaitReason::kNew || reason == WaitReason::kSequences;
 }
 
-// Would more room have helped? What waits for that ages (SchedulerOptions::passes_max).
+// Returns true when more slots or blocks would have helped. Such sequences age
+// (SchedulerOptions::passes_max).
 constexpr bool did_not_fit(WaitReason reason) {
   return reason == WaitReason::kBlocks || reason == WaitReason::kSequences;
 }
 
-// Tasks by reason.
+// Counts waiting sequences by reason.
 using WaitCounts = std::array<std::uint64_t, kWaitReasonCount>;
 
 }  // namespace pagoda::sched

@@ -1,8 +1,8 @@
-// Tasks that wait, in the order in which they should be admitted: priority (lower first), then
-// tenants that are preferred, then the tenant whose clock is behind, then arrival. A tenant's clock
-// moves while its tasks wait, and a limit holds back a tenant or a length class as a whole, so the
-// tasks of one tenant and one class stand in a line of their own and a walk merges the heads: a
-// step of the walk costs one look at every line.
+// The waiting queue orders sequences for admission: by priority (lower first), then preferred
+// tenants, then the tenant with the earliest clock, then arrival. A tenant's clock moves while its
+// sequences wait, and a limit holds back a whole tenant or context class. The sequences of one
+// tenant and one class therefore form a line, and a walk merges the heads of the lines: each step
+// of a walk costs one look at every line.
 #pragma once
 
 #include <cstdint>
@@ -24,47 +24,47 @@ class WaitingQueue {
   using Tasks = std::set<SequenceTask*, Order>;
   struct Line {
     Tasks tasks;
-    std::uint64_t tokens = 0;  // known of all of them
+    std::uint64_t tokens = 0;  // known tokens of all sequences in the line
   };
 
  public:
   void push(SequenceTask& task);
   void remove(SequenceTask& task);
-  // A waiting task was looked at and left.
+  // Records why the planner did not admit a waiting sequence.
   void note_reason(SequenceTask& task, WaitReason reason);
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const WaitCounts& by_reason() const { return by_reason_; }
 
-  template <class Visit>  // visit(const SequenceTask&), in no order that matters
+  template <class Visit>  // visit(const SequenceTask&), in unspecified order
   void for_each(Visit&& visit) const {
     for (const auto& [name, line] : lines_) {
       for (const SequenceTask* const task : line.tasks) visit(*task);
     }
   }
 
-  template <class Visit>  // visit(const SequenceTask& first, tokens), for every tenant and length
-                          // class
-                          void for_each_line(Visit&& visit) const {
+  // Calls visit(first sequence, known tokens) for the line of every tenant and context class.
+  template <class Visit>
+  void for_each_line(Visit&& visit) const {
     for (const auto& [name, line] : lines_) visit(**line.tasks.begin(), line.tokens);
   }
 
-  // Visits the tasks in order. Kept by its user so that its memory is taken once; valid between
-  // start() and the next change of the queue.
+  // Visits the sequences in order of admission. The user keeps a walk to reuse its memory; a walk
+  // is valid from start() to the next change of the queue.
   class Walk {
    public:
     void start(const WaitingQueue& queue, const TenantTable& tenants);
-    // Of equal priority, tasks of such tenants come before those of others.
+    // Visits sequences of tenants that `is` accepts before others of equal priority.
     template <class Is>  // is(TenantId)
     void prefer(Is&& is) {
       for (Head& head : heads_) head.preferred = is(head.tenant);
     }
-    // nullptr when all were visited.
+    // Returns nullptr when all sequences were visited.
     SequenceTask* next();
-    // The last task would get `tokens` tokens: its tenant's clock stands later on this walk.
+    // Advances the clock of the last sequence's tenant by `tokens`, for this walk only.
     void count_tokens(std::uint64_t tokens);
-    // The last task has to wait for its tenant, or for its length class: so do all behind it, on
-    // this walk. Else small ones could pass it for ever.
+    // Ends this walk for the tenant, or for the context class, of the last sequence. Otherwise
+    // small sequences could pass the last one forever.
     void close_tenant();
     void close_class();
 
@@ -89,7 +89,7 @@ class WaitingQueue {
     return by_reason_[static_cast<std::size_t>(task.waits_for)];
   }
 
-  std::map<std::pair<TenantId, std::size_t>, Line> lines_;  // by tenant and length class
+  std::map<std::pair<TenantId, std::size_t>, Line> lines_;  // by tenant and context class
   std::size_t size_ = 0;
   WaitCounts by_reason_{};
 };

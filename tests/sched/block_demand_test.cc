@@ -21,7 +21,8 @@ TEST(BlockDemand, OfAWindowIsBoundedByWindowAndChunk) {
   const std::vector<AttentionSpec> groups = {{.window = 33}};
   const BlockDemand demand = {.groups = groups, .block_tokens = 16, .chunk_tokens_max = 16};
   EXPECT_EQ(demand.blocks_at_peak(16), 1u);
-  // 32 tokens before the chunk and its 16 rows: 3 blocks, one more when both ends cut a block.
+  // The group keeps 32 tokens before the chunk and the chunk's 16 tokens: 3 blocks, and one more
+  // when both ends lie inside a block.
   EXPECT_EQ(demand.blocks_at_peak(100000), 4u);
 }
 

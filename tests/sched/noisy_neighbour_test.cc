@@ -1,5 +1,5 @@
-// What a tenant that floods costs another, counted in rows that are computed until the other has
-// its first token.
+// These tests measure how much a tenant that floods the server delays another tenant, in tokens
+// computed until the other tenant's first output token (TTFT in tokens).
 #include <gtest/gtest.h>
 
 #include "sched/scheduler_fixture.h"
@@ -33,7 +33,8 @@ class Neighbour : public testing::Test {
     }
   }
 
-  // Tokens until a question has its first token, and those of the step that runs when it comes.
+  // Returns the tokens computed until a new prompt has its first output token, with those of the
+  // step that runs when the prompt arrives.
   std::uint64_t tokens_to_first_token(std::uint64_t prompt_tokens, const Flood& noise) {
     flood(noise);
     std::uint64_t tokens = tokens_in(fixture_.step());
@@ -57,10 +58,10 @@ class Neighbour : public testing::Test {
   TenantId quiet_;
 };
 
-// Alone a question costs its own rows.
+// A prompt that runs alone costs its own tokens.
 TEST_F(Neighbour, AQuestionTakesLessThanTwiceAsLongBesideAFloodOfLongPrompts) {
   constexpr Flood kNoise = {.requests = 8, .prompt_tokens = 1200, .output_tokens = 4};
-  tokens_to_first_token(300, kNoise);  // from now on it is active
+  tokens_to_first_token(300, kNoise);  // the quiet tenant is active from here on
   for (const std::uint64_t tokens : {100, 150, 300, 700, 1200}) {
     for (int round = 0; round < 5; ++round) {
       EXPECT_LT(tokens_to_first_token(tokens, kNoise), 2 * tokens) << "round " << round;
@@ -78,7 +79,8 @@ TEST_F(Neighbour, AFloodThatFillsEverySlotLeavesOneToOthers) {
   }
 }
 
-// The second waits for the prefix that the first computes; then it has its rows like anybody.
+// The second sequence waits for the prefix that the first one computes, and then gets its share of
+// tokens like any other.
 TEST_F(Neighbour, WhoWaitedForAPrefixIsNotForgottenBesideAFlood) {
   constexpr Flood kNoise = {.requests = 8, .prompt_tokens = 1200, .output_tokens = 4};
   tokens_to_first_token(300, kNoise);
@@ -104,7 +106,8 @@ TEST_F(SmallPool, AFloodThatFillsTheCacheLeavesRoomToOthersAndIsPreemptedBeforeT
   }
 }
 
-// The one that asks one thing after the other would have everything for ever.
+// Without the guaranteed share, a tenant that sends one short prompt after another would get every
+// token.
 TEST_F(Neighbour, TheFloodIsSureOfAQuarterOfItsShare) {
   constexpr Flood kNoise = {.requests = 8, .prompt_tokens = 1200, .output_tokens = 1};
   tokens_to_first_token(300, kNoise);

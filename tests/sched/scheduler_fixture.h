@@ -1,4 +1,5 @@
-// A scheduler on a table: tasks by prompt, steps by hand, every next token 1.
+// The fixture drives a scheduler without a model: tests add sequences and run single steps, and
+// every sampled token is 1.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ class SchedulerFixture {
       : cache_({.blocks = options.blocks, .block_tokens = options.block_tokens}),
         scheduler_(options.scheduler, cache_, tenants, options.launches_ahead) {}
 
-  // A task whose prompt is `prompt_tokens` tokens of a text of its own, or of text `text`.
+  // Enqueues a sequence whose prompt is the first `prompt_tokens` tokens of text `text`, or of a
+  // text that no other sequence has.
   SequenceTask& add(std::uint64_t prompt_tokens, std::uint64_t output_tokens,
                     std::optional<std::uint32_t> text = std::nullopt, TenantId tenant = TenantId(0),
                     std::int32_t priority = 0, std::int64_t deadline_ns = kNoDeadline) {
@@ -41,7 +43,8 @@ class SchedulerFixture {
     return task;
   }
 
-  // One step. Returns the rows that were computed; tasks that are full end.
+  // Runs one step and returns the chunks that were computed. Sequences that reach tokens_max
+  // finish.
   std::vector<ScheduledChunk> step() {
     const Step* const step = scheduler_.reserve(scheduler_.plan());
     if (step == nullptr) return {};
@@ -57,7 +60,7 @@ class SchedulerFixture {
     return chunks;
   }
 
-  // Rows of one task in the steps until it runs no more, at most `steps_max`.
+  // Runs steps until the sequence is finished, at most `steps_max`. Returns the number of steps.
   std::uint64_t steps_until_finished(const SequenceTask& task, std::uint64_t steps_max = 10000) {
     std::uint64_t steps = 0;
     while (task.state != TaskState::kFinished && steps < steps_max) {

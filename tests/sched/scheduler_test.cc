@@ -49,7 +49,7 @@ TEST(Scheduler, IdenticalPromptsCostOnePrefill) {
   for (SequenceTask* const task : tasks) fixture.steps_until_finished(*task);
   std::uint64_t computed = 0;
   for (const SequenceTask* const task : tasks) computed += task->prompt_tokens_computed;
-  // All but the first compute the prompt's last token only.
+  // Every sequence but the first computes only the prompt's last token.
   EXPECT_EQ(computed, 100u + 7u);
 }
 
@@ -82,9 +82,9 @@ TEST(Scheduler, ATaskThatDoesNotFitLetsSmallerOnesPassButNotForEver) {
   SchedulerOptions aging = options(8, 100);
   aging.passes_max = 5;
   SchedulerFixture fixture({.scheduler = aging, .blocks = 20});
-  SequenceTask& running = fixture.add(40, 30);  // 10 blocks, and more to come
+  SequenceTask& running = fixture.add(40, 30);  // 10 blocks, and more for the output
   fixture.step();
-  SequenceTask& large = fixture.add(60, 1);  // 15 blocks: not beside the first
+  SequenceTask& large = fixture.add(60, 1);  // 15 blocks do not fit beside the first
   std::vector<SequenceTask*> small;
   for (int i = 0; i < 12; ++i) small.push_back(&fixture.add(4, 2));
   std::uint64_t passed = 0;
@@ -101,9 +101,9 @@ TEST(Scheduler, ATaskThatDoesNotFitLetsSmallerOnesPassButNotForEver) {
 
 TEST(Scheduler, ALoadGetsTheRoomOfItsTasksTurnAndNobodyBehindTakesIt) {
   SchedulerFixture fixture({.scheduler = options(8, 100), .blocks = 20});
-  SequenceTask& running = fixture.add(40, 10);  // 10 blocks, 3 more to come
+  SequenceTask& running = fixture.add(40, 10);  // 10 blocks, and 3 more for the output
   fixture.step();
-  SequenceTask& loading = fixture.add(44, 1);  // 11 blocks: when the first has ended
+  SequenceTask& loading = fixture.add(44, 1);  // 11 blocks fit when the first has finished
   loading.load_wants_room = true;
   SequenceTask& behind = fixture.add(40, 1);
   while (running.state != TaskState::kFinished) {
@@ -114,7 +114,7 @@ TEST(Scheduler, ALoadGetsTheRoomOfItsTasksTurnAndNobodyBehindTakesIt) {
   EXPECT_TRUE(loading.load_has_room);
   EXPECT_EQ(loading.waits_for, WaitReason::kLoad);
   EXPECT_EQ(behind.state, TaskState::kWaiting);
-  loading.load_wants_room = false;  // it has come
+  loading.load_wants_room = false;  // the load is done
   EXPECT_EQ(SchedulerFixture::tokens_of(fixture.step(), loading), 44u);
 }
 
@@ -132,14 +132,14 @@ TEST(Scheduler, TiersAreAskedAgainWhenThePoolHasLessOfATaskAtItsTurn) {
   EXPECT_TRUE(fixture.step().empty());
   EXPECT_TRUE(lost.load_has_room);
   EXPECT_EQ(lost.waits_for, WaitReason::kLoad);
-  lost.tokens_seen_in_pool = 0;  // tiers have nothing
+  lost.tokens_seen_in_pool = 0;  // the tiers have no page of the prompt
   EXPECT_EQ(SchedulerFixture::tokens_of(fixture.step(), lost), 40u);
 }
 
 TEST(Scheduler, PreemptsTheCheapestVictimAndResumesIt) {
   SchedulerFixture fixture({.scheduler = options(4, 100), .blocks = 22});
   SequenceTask& old =
-      fixture.add(40, 40, std::nullopt, TenantId(0), 0);  // 10 blocks, 20 at its end
+      fixture.add(40, 40, std::nullopt, TenantId(0), 0);  // 10 blocks, 20 at the end
   SequenceTask& young = fixture.add(32, 40, std::nullopt, TenantId(0), 0);  // 8 blocks
   while (young.preemptions == 0 && old.preemptions == 0) fixture.step();
   EXPECT_EQ(young.preemptions, 1u) << "fewer computed tokens are lost";
@@ -163,7 +163,8 @@ TEST(Scheduler, OfEqualLossesTheOneWithMostLeftIsPreemptedThenTheLatest) {
   EXPECT_FALSE(preempts_first(40, 40));
 }
 
-// Of 20 blocks the first needs 15, and one more for its answer: 4 are left, whatever it has by now.
+// The first sequence needs 15 of 20 blocks, and one more for its output. 4 blocks are left, however
+// many the sequence holds by now.
 TEST(Scheduler, AdmissionLeavesWhatIsPromisedAndNothingMore) {
   SchedulerOptions chunked = options(4, 32);
   chunked.long_prefill_tokens = 8;
@@ -282,7 +283,7 @@ TEST(Scheduler, WhatItsTenantHasNoRoomForIsNotPassedForEver) {
 TEST(Scheduler, WhatItsLengthClassHasNoRoomForIsNotPassedForEver) {
   SchedulerOptions classes = options(8, 100);
   classes.context_classes = ContextClasses::parse("8:1,max:0.5").value();
-  SchedulerFixture fixture({.scheduler = classes, .blocks = 40});  // 20 for long ones
+  SchedulerFixture fixture({.scheduler = classes, .blocks = 40});  // 20 blocks for long contexts
   fixture.add(12, 10);
   fixture.step();
   SequenceTask& large = fixture.add(72, 1);
@@ -305,7 +306,7 @@ TEST(Scheduler, BusyTenantsShareTokensByWeight) {
   const auto light_tokens = static_cast<double>(fixture.tenants[light].tokens_computed);
   const auto heavy_tokens = static_cast<double>(fixture.tenants[heavy].tokens_computed);
   EXPECT_NEAR(heavy_tokens / light_tokens, 3.0, 0.2);
-  // While both wait, their clocks stay within what one admission can add.
+  // While both tenants wait, their clocks differ by no more than one admission can add.
   EXPECT_LE(std::abs(fixture.tenants[light].clock - fixture.tenants[heavy].clock), 4 * 22.0);
 }
 
@@ -330,7 +331,8 @@ TEST(Scheduler, PrefillsOfBusyTenantsGetTokensInTurn) {
   EXPECT_NEAR(fixture.tenants[TenantId(0)].clock, fixture.tenants[late].clock, 16);
 }
 
-// One tenant floods with prompts of 100 steps each; another asks something short now and then.
+// One tenant floods the queue with prompts of 100 steps each; another sends a short prompt now and
+// then.
 TEST(Scheduler, ANoisyNeighbourDelaysAShortPromptByAStepAndNoMore) {
   SchedulerFixture fixture({.scheduler = options(16, 64), .blocks = 100'000});
   const TenantId noisy = fixture.tenants.add("noisy", {});
@@ -339,7 +341,7 @@ TEST(Scheduler, ANoisyNeighbourDelaysAShortPromptByAStepAndNoMore) {
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 7 * round % 11; ++i) fixture.step();
     SequenceTask& asked = fixture.add(24, 1, std::nullopt, quiet);
-    fixture.step();  // was on its way already
+    fixture.step();  // the step that runs when the prompt arrives
     EXPECT_LE(fixture.steps_until_finished(asked), 2u) << "round " << round;
   }
   const std::uint64_t before = fixture.tenants[noisy].tokens_computed;
@@ -355,7 +357,7 @@ TEST(Scheduler, WhatCannotStartHoldsBackNoTokens) {
   SequenceTask& running = fixture.add(6400, 4, std::nullopt, noisy);
   fixture.step();
   fixture.add(24, 1, std::nullopt, narrow);
-  fixture.step();  // looks at it
+  fixture.step();  // the planner examines the waiting sequence
   fixture.step();
   EXPECT_EQ(SchedulerFixture::tokens_of(fixture.step(), running), 64u);
 }
@@ -365,7 +367,7 @@ TEST(Scheduler, ARequestForTwoSequencesWaitsForTwoSlots) {
   SequenceTask& single = fixture.add(4, 30);
   fixture.step();
   SequenceTask& pair = fixture.add(4, 30);
-  pair.sequence_count = 2;  // as asked before it is looked at
+  pair.sequence_count = 2;  // set before the planner examines the sequence
   fixture.step();
   EXPECT_EQ(pair.state, TaskState::kWaiting) << "two places are needed, one is left";
   EXPECT_EQ(pair.waits_for, WaitReason::kSequences);

@@ -16,7 +16,7 @@ TEST(Tenant, MinuteRefillsWithTimeAndRefusalsNameTheLimit) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
   EXPECT_NE(refused.error().message.find("600 tokens per minute"), std::string::npos);
-  EXPECT_TRUE(table.admit(id, 10, 1 * kSecond).ok());  // 10 tokens a second come back
+  EXPECT_TRUE(table.admit(id, 10, 1 * kSecond).ok());  // the limit refills 10 tokens per second
   EXPECT_FALSE(table.admit(id, 11, 1 * kSecond).ok());
 }
 
@@ -25,7 +25,7 @@ TEST(Tenant, AnswersMayOverdrawTheMinuteAndPayItBack) {
   const TenantId id = table.add("acme", {.tokens_per_minute = 60});
   table.enter(id, 60);
   table.charge_output(id, 30);
-  EXPECT_FALSE(table.admit(id, 1, 30 * kSecond).ok());  // the debt is just paid
+  EXPECT_FALSE(table.admit(id, 1, 30 * kSecond).ok());  // the balance is back at 0
   EXPECT_TRUE(table.admit(id, 1, 31 * kSecond).ok());
 }
 
@@ -49,7 +49,7 @@ TEST(Tenant, AFullQueueIsRefused) {
 TEST(Tenant, ChangedLimitsHoldFromThenOn) {
   TenantTable table;
   const TenantId id = table.add("acme", {});
-  table.enter(id, 1000);  // counts for nothing: there is no limit
+  table.enter(id, 1000);  // the prompt does not count: no limit is set yet
   table.change(id, {.requests_queued = 1, .tokens_per_minute = 60});
   EXPECT_TRUE(table.admit(id, 60, 0).ok());
   EXPECT_FALSE(table.admit(id, 61, 0).ok());
@@ -76,7 +76,7 @@ TEST(Tenant, WhatOneHadWhileNobodyElseWantedItIsNotHeldAgainstIt) {
   const TenantId alone = table.add("alone", {});
   const TenantId late = table.add("late", {});
   table.enter(alone, 1);
-  table.charge_tokens(alone, 1000);  // and ends
+  table.charge_tokens(alone, 1000);  // the tenant is idle afterwards
   table.enter(late, 1);
   EXPECT_EQ(table[late].clock, table[alone].clock);
 }

@@ -28,7 +28,7 @@ class TokenSharesTest : public testing::Test {
 };
 
 TEST_F(TokenSharesTest, OneThatWantsLittleGetsAllButTheOthersSurePart) {
-  tenants_.charge_tokens(a_, 1000);  // whatever it had
+  tenants_.charge_tokens(a_, 1000);  // tokens of earlier steps do not matter
   divide(32, 200, 800);
   EXPECT_TRUE(shares_.wants_little(a_));
   EXPECT_FALSE(shares_.wants_little(b_));
@@ -71,7 +71,7 @@ TEST_F(TokenSharesTest, TheUrgentComeBeforeEveryShare) {
   EXPECT_EQ(shares_.left(b_), 32u);
 }
 
-// Nothing is given twice, nothing is lost, and who wants rows gets its sure part.
+// Every token is given once, and every tenant that wants tokens gets its guaranteed part.
 TEST(TokenShares, TokensAreGivenOnceAndNobodyGoesWithout) {
   std::uint64_t draws = 0;
   const auto below = [&](std::uint64_t end) { return random_bits(7, 0, draws++) % end; };
