@@ -21,10 +21,10 @@
 namespace pagoda::app {
 namespace {
 
-Result<std::uint64_t> read_size(const char* flag, const std::string& text) {
+Result<std::uint64_t> read_size(const char* field, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
   if (bytes.ok()) return bytes;
-  return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
+  return Error{bytes.error().code, fmt::format("{}: {}", field, bytes.error().message)};
 }
 
 Result<std::uint64_t> disk_bytes(const TierSetOptions& flags, const std::string& path) {

@@ -250,9 +250,10 @@ void Engine::publish() {
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
   now.blocks_retained = cache_.retention().blocks();
-  now.blocks_evicted = cache_.stats().blocks_evicted;
-  now.blocks_evicted_by_cause = cache_.stats().blocks_evicted_by_cause;
-  now.blocks_deduplicated = cache_.stats().blocks_deduplicated;
+  const kv::CacheStats stats = cache_.stats();
+  now.blocks_evicted = stats.blocks_evicted;
+  now.blocks_evicted_by_cause = stats.blocks_evicted_by_cause;
+  now.blocks_deduplicated = stats.blocks_deduplicated;
   now.is_lost = core_.is_lost();
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);

@@ -174,9 +174,10 @@ bool PageWriter::may_write() {
 // True: something has changed since the last look, and little room is left.
 bool PageWriter::is_short_of_room() {
   const std::uint64_t free = cache_.pool().blocks_free();
-  const bool changed = free != free_seen_ || cache_.stats().blocks_evicted != evicted_seen_;
+  const std::uint64_t evicted = cache_.stats().blocks_evicted;
+  const bool changed = free != free_seen_ || evicted != evicted_seen_;
   free_seen_ = free;
-  evicted_seen_ = cache_.stats().blocks_evicted;
+  evicted_seen_ = evicted;
   return changed && free * kFreePart < cache_.pool().blocks();
 }
 

@@ -30,7 +30,7 @@ TEST(DiskTrouble, ALookupWaitsForTheIndexAndThenForASecondAtMost) {
   }
   Gate gate;
   gate.shut();
-  StoreFixture fixture(options, std::make_unique<GatedFiles>(disk.layer(), gate));
+  StoreFixture fixture(options, gated_files(disk.layer(), gate));
   const kv::PageKey key = sample_label(1, 4).key;
   EXPECT_FALSE(fixture.store().stats().is_ready);
   EXPECT_FALSE(fixture.store().keeps(key));
@@ -143,7 +143,7 @@ TEST(DiskTrouble, AReadThatHangsEndsWithATimeoutAndTouchesThePageNoMore) {
   DiskOptions options = fixture_options("/simulated");
   options.request_limit_ns = 200'000'000;
   Gate gate;
-  StoreFixture fixture(options, std::make_unique<GatedFiles>(disk.layer(), gate));
+  StoreFixture fixture(options, gated_files(disk.layer(), gate));
   fixture.wait_until_ready();
   ASSERT_EQ(fixture.write(1), StoreFault::kNone);
   ASSERT_EQ(fixture.write(2), StoreFault::kNone);

@@ -22,53 +22,22 @@ struct Observed {
   Gate hole_gate;  // make_hole() waits while it is shut
 };
 
-class ObservedFile final : public DiskFile {
+class ObservedFile final : public WrappedFile {
  public:
   ObservedFile(std::unique_ptr<DiskFile> file, bool is_slab, Observed& seen)
-      : file_(std::move(file)), is_slab_(is_slab), seen_(seen) {}
-  IoResult read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
-    return file_->read_at(offset, bytes);
-  }
+      : WrappedFile(std::move(file)), is_slab_(is_slab), seen_(seen) {}
   IoResult write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
     ++(is_slab_ ? seen_.slab_writes : seen_.index_writes);
-    return file_->write_at(offset, bytes);
+    return WrappedFile::write_at(offset, bytes);
   }
-  int sync() override { return file_->sync(); }
-  int resize(std::uint64_t bytes) override { return file_->resize(bytes); }
-  std::uint64_t bytes() const override { return file_->bytes(); }
-  ByteRange next_data(std::uint64_t offset) override { return file_->next_data(offset); }
   void make_hole(std::uint64_t offset, std::size_t bytes) override {
     ++seen_.holes;
     seen_.hole_gate.pass();
-    file_->make_hole(offset, bytes);
+    WrappedFile::make_hole(offset, bytes);
   }
 
  private:
-  std::unique_ptr<DiskFile> file_;
   const bool is_slab_;
-  Observed& seen_;
-};
-
-class ObservedFiles final : public FileLayer {
- public:
-  ObservedFiles(std::unique_ptr<FileLayer> layer, Observed& seen)
-      : layer_(std::move(layer)), seen_(seen) {}
-  std::string path() const override { return layer_->path(); }
-  int make_folder() override { return layer_->make_folder(); }
-  int lock(bool shared) override { return layer_->lock(shared); }
-  OpenedFile open(const std::string& name, OpenMode mode) override {
-    OpenedFile opened = layer_->open(name, mode);
-    if (!opened.file) return opened;
-    const bool is_slab = name.ends_with(kSlabSuffix);
-    opened.file = std::make_unique<ObservedFile>(std::move(opened.file), is_slab, seen_);
-    return opened;
-  }
-  std::vector<FileSize> list() override { return layer_->list(); }
-  int remove(const std::string& name) override { return layer_->remove(name); }
-  int sync_folder() override { return layer_->sync_folder(); }
-
- private:
-  std::unique_ptr<FileLayer> layer_;
   Observed& seen_;
 };
 
@@ -84,7 +53,10 @@ class Removals : public testing::Test {
     ASSERT_TRUE(fixture.store().flush(10'000'000'000).ok());
   }
   std::unique_ptr<FileLayer> observed() {
-    return std::make_unique<ObservedFiles>(disk_.layer(), seen_);
+    return std::make_unique<WrappedFiles>(disk_.layer(), [this](const std::string& name,
+                                                                std::unique_ptr<DiskFile> file) {
+      return std::make_unique<ObservedFile>(std::move(file), name.ends_with(kSlabSuffix), seen_);
+    });
   }
 
   DiskOptions options_ = fixture_options("/simulated", kSlots);
@@ -117,6 +89,18 @@ TEST_F(Removals, MakeOneHoleOfNeighbours) {
   fixture.wait_until_ready();
   ASSERT_TRUE(fixture.store().remove_all().ok());
   EXPECT_EQ(seen_.holes, 1) << "ten pages in ten slots, one beside the other";
+}
+
+// A write that found no room left its slot without a byte: there is nothing to overwrite.
+TEST_F(Removals, NeedNoRoomOnAFullDisk) {
+  fill();
+  StoreFixture fixture(options_, observed());
+  fixture.wait_until_ready();
+  disk_.faults.is_full = true;
+  EXPECT_NE(fixture.write(20, 0), StoreFault::kNone);
+  const Result<kv::Removal> removed = fixture.store().remove(sample_owner(1));
+  ASSERT_TRUE(removed.ok()) << removed.error().message;
+  EXPECT_TRUE(removed.value().overwritten);
 }
 
 TEST_F(Removals, KeepNobodyWaiting) {
