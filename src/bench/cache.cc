@@ -14,7 +14,7 @@ namespace {
 constexpr double kNaiveSecondsMax = 60;
 
 // One way to generate, over its repeats.
-struct Side {
+struct CacheSide {
   std::vector<double> seconds;
   std::vector<double> first_token_seconds;
   engine::SingleOutput answer;  // the last
@@ -36,8 +36,8 @@ class CacheBench {
                                                    options_.prompt_tokens, options_.new_tokens),
                                        tokens, decoder_.config().context));
     RETURN_IF_ERROR(answer(true, 1));  // the weights are in memory from here on
-    ASSIGN_OR_RETURN(const Side cached, measure_side(true));
-    ASSIGN_OR_RETURN(const Side naive, measure_side(false));
+    ASSIGN_OR_RETURN(const CacheSide cached, measure_side(true));
+    ASSIGN_OR_RETURN(const CacheSide naive, measure_side(false));
     if (cached.answer.tokens != naive.answer.tokens) {
       return Error{ErrorCode::kCorrupt, "the outputs with and without the KV cache differ"};
     }
@@ -62,8 +62,8 @@ class CacheBench {
     return answer;
   }
 
-  Result<Side> measure_side(bool kv_cache) {
-    Side side;
+  Result<CacheSide> measure_side(bool kv_cache) {
+    CacheSide side;
     const std::int64_t start_ns = run_.clock().now_ns();
     for (std::uint32_t i = 0; i < options_.repeats; ++i) {
       const double spent = seconds_between(start_ns, run_.clock().now_ns());
@@ -75,7 +75,7 @@ class CacheBench {
     return side;
   }
 
-  terminal::BenchReport report(const Side& naive, const Side& cached) const {
+  terminal::BenchReport report(const CacheSide& naive, const CacheSide& cached) const {
     terminal::BenchReport report("cache", {{"kv_cache", "KV cache"},
                                            {"seconds", "seconds", 4},
                                            {"first_token_seconds", "TTFT s", 4},
@@ -86,7 +86,7 @@ class CacheBench {
     if (options_.toy) report.add_setting("model", "toy: one attention layer of width 128");
     report.add_setting("prompt_tokens", options_.prompt_tokens);
     report.add_setting("new_tokens", options_.new_tokens);
-    const auto add_side = [&](const char* name, const Side& side) {
+    const auto add_side = [&](const char* name, const CacheSide& side) {
       const double seconds = median(side.seconds);
       report.add_row({name, seconds, median(side.first_token_seconds),
                       options_.new_tokens / seconds, side.answer.tokens_computed,

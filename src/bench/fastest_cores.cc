@@ -20,7 +20,7 @@ namespace pagoda::bench {
 namespace {
 
 constexpr std::uint64_t kRounds = 60'000;  // two milliseconds of tiles, less of vectors
-constexpr int kTries = 2;                  // the fastest counts
+constexpr int kCoreTries = 2;              // the fastest counts
 
 cpu_set_t set_of(std::span<const int> cores) {
   cpu_set_t set;
@@ -54,7 +54,7 @@ Result<double> speed_of(int core, const Clock& clock) {
   Status confined = ok_status();
   std::thread([&] {
     confined = confine(0, {&core, 1});
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < kCoreTries; ++i) {
       const std::int64_t begin_ns = clock.now_ns();
       const auto done = static_cast<double>(probe.run(kRounds));
       most = std::max(most, done * 1e-12 / seconds_between(begin_ns, clock.now_ns()));

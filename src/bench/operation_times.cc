@@ -12,7 +12,7 @@
 namespace pagoda::bench {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kOperandSeed = 1;
 constexpr std::uint64_t kMatrixBytesMax = std::uint64_t{256} << 20;  // all copies of one matrix
 constexpr std::size_t kPassesMin = 3;
 constexpr float kEpsilon = 1e-5f;
@@ -21,7 +21,7 @@ constexpr float kEpsilon = 1e-5f;
 LargeArray<std::byte> random_bytes(std::size_t count) {
   LargeArray<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; i += 8) {
-    const std::uint64_t bits = random_bits(kSeed, 0, i) & 0xBFBF'BFBF'BFBF'BFBF;
+    const std::uint64_t bits = random_bits(kOperandSeed, 0, i) & 0xBFBF'BFBF'BFBF'BFBF;
     for (std::size_t b = 0; b < std::min<std::size_t>(8, count - i); ++b) {
       bytes[i + b] = static_cast<std::byte>(bits >> (8 * b));
     }
@@ -33,7 +33,7 @@ LargeArray<std::byte> random_bytes(std::size_t count) {
 LargeArray<float> random_floats(std::size_t count) {
   LargeArray<float> floats(count);
   for (std::size_t i = 0; i < count; ++i) {
-    floats[i] = static_cast<float>(2 * random_unit(kSeed, 1, i) - 1);
+    floats[i] = static_cast<float>(2 * random_unit(kOperandSeed, 1, i) - 1);
   }
   return floats;
 }

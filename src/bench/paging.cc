@@ -25,7 +25,7 @@ struct Watched {
   std::uint64_t block_steps = 0;
 };
 
-struct Side {
+struct PagingSide {
   std::uint64_t block_tokens = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t blocks = 0;
@@ -47,11 +47,11 @@ std::vector<engine::Request> make_requests(const BenchPagingOptions& options,
 }
 
 // All requests at once: the engine runs as many together as its memory holds.
-Result<Side> measure(const app::LoadedModel& model, const BenchPagingOptions& options,
-                     const BenchRun& run, const engine::BackendOptions& backend,
-                     const std::string& label) {
+Result<PagingSide> measure(const app::LoadedModel& model, const BenchPagingOptions& options,
+                           const BenchRun& run, const engine::BackendOptions& backend,
+                           const std::string& label) {
   Watched watched;  // by the engine's thread, until the engine is gone
-  Side side;
+  PagingSide side;
   {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<BenchEngine> engine,
@@ -88,8 +88,8 @@ Result<Side> measure(const app::LoadedModel& model, const BenchPagingOptions& op
 }
 
 terminal::BenchReport report_of(const BenchPagingOptions& options, const BenchRun& run,
-                                std::uint64_t context, std::uint64_t kv_bytes, const Side& paged,
-                                const Side& slabs) {
+                                std::uint64_t context, std::uint64_t kv_bytes,
+                                const PagingSide& paged, const PagingSide& slabs) {
   terminal::BenchReport report("paging", {{"memory", "memory"},
                                           {"block_tokens", "tokens a block"},
                                           {"blocks", "blocks"},
@@ -144,9 +144,9 @@ Result<terminal::BenchReport> bench_paging(const BenchPagingOptions& options, co
   backend.prefix_caching = false;
   // A slab is a block as long as the longest context: the same engine serves both.
   backend.block_tokens = static_cast<std::uint32_t>(backend.context_tokens);
-  ASSIGN_OR_RETURN(const Side slabs, measure(*model, options, run, backend, "slabs"));
+  ASSIGN_OR_RETURN(const PagingSide slabs, measure(*model, options, run, backend, "slabs"));
   backend.block_tokens = options.block_size;
-  ASSIGN_OR_RETURN(const Side paged, measure(*model, options, run, backend, "pages"));
+  ASSIGN_OR_RETURN(const PagingSide paged, measure(*model, options, run, backend, "pages"));
   if (paged.answers != slabs.answers) {
     return Error{ErrorCode::kCorrupt, "the outputs in pages and in slabs differ"};
   }

@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kTries = 3;  // of either program, in each round
+constexpr std::uint32_t kPeerTries = 3;  // of either program, in each round
 // A peer this far behind the best one at some work is not asked for it again.
 constexpr double kHopeless = 0.75;
 
@@ -125,7 +125,7 @@ class PeerBench {
 
   Status take_turn(WorkRates& rates) {
     RETURN_IF_ERROR(before_turn(rates));
-    for (std::uint32_t i = 0; i < kTries; ++i) {
+    for (std::uint32_t i = 0; i < kPeerTries; ++i) {
       ASSIGN_OR_RETURN(const double rate, tokens_per_second(engine_, rates.work, ++measurements_));
       rates.ours.push_back(rate);
     }
@@ -136,8 +136,9 @@ class PeerBench {
   Status take_peers_turn(WorkRates& rates, std::size_t peer) {
     if (!failures_[peer].empty() || rates.is_hopeless(peer)) return ok_status();
     RETURN_IF_ERROR(before_turn(rates));
-    const Result<std::vector<double>> measured = measure_peer(
-        peers_[peer], rates.work, options_.threads, kTries, [this] { return run_.interrupted(); });
+    const Result<std::vector<double>> measured =
+        measure_peer(peers_[peer], rates.work, options_.threads, kPeerTries,
+                     [this] { return run_.interrupted(); });
     RETURN_IF_ERROR(run_.check_interrupt());
     if (measured.ok()) {
       std::vector<double>& all = rates.peers[peer];

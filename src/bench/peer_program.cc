@@ -13,7 +13,7 @@
 namespace pagoda::bench {
 namespace {
 
-using Json = nlohmann::json;
+using PeerJson = nlohmann::json;
 
 bool is_batched(const Work& work) { return work.sequences > 1; }
 
@@ -25,20 +25,20 @@ Error not_understood(const std::string& printed) {
 }
 
 // Is `test` about this many tokens? Fields that are missing or of another kind are no answer.
-bool says(const Json& test, const char* field, std::uint64_t tokens) {
+bool says(const PeerJson& test, const char* field, std::uint64_t tokens) {
   const auto found = test.find(field);
   return found != test.end() && found->is_number_unsigned() &&
          found->get<std::uint64_t>() == tokens;
 }
 
-bool is_rate(const Json& value) { return value.is_number() && value.get<double>() > 0; }
+bool is_rate(const PeerJson& value) { return value.is_number() && value.get<double>() > 0; }
 
 Result<std::vector<double>> read_tests(const Work& work, const std::string& printed) {
-  const Json tests = Json::parse(printed, nullptr, false);
+  const PeerJson tests = PeerJson::parse(printed, nullptr, false);
   if (!tests.is_array() || tests.size() != 1 || !tests[0].is_object()) {
     return not_understood(printed);
   }
-  const Json& test = tests[0];
+  const PeerJson& test = tests[0];
   const auto samples = test.find("samples_ts");
   const bool understood =
       says(test, "n_prompt", work.prompt_tokens) && says(test, "n_gen", work.new_tokens) &&
@@ -54,9 +54,9 @@ Result<std::vector<double>> read_batches(const Work& work, const std::string& pr
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with('{')) continue;
-    const Json test = Json::parse(line, nullptr, false);
+    const PeerJson test = PeerJson::parse(line, nullptr, false);
     if (!test.is_object() || !says(test, "pp", work.depth) || !says(test, "tg", work.new_tokens) ||
-        !says(test, "pl", work.sequences) || !is_rate(test.value("speed_tg", Json()))) {
+        !says(test, "pl", work.sequences) || !is_rate(test.value("speed_tg", PeerJson()))) {
       return not_understood(line);
     }
     rates.push_back(test["speed_tg"].get<double>());

@@ -24,7 +24,7 @@ struct Passes {
 };
 
 // One way of asking, over its repeats.
-struct Side {
+struct PrefixSide {
   std::vector<double> first_token_seconds;  // of outputs of one token
   std::vector<double> total_seconds;        // of whole outputs
   std::uint64_t prompt_tokens_computed = 0;
@@ -44,8 +44,8 @@ class PrefixBench {
 
   Result<terminal::BenchReport> measure() {
     RETURN_IF_ERROR(check_lengths());
-    Side off;
-    Side on;
+    PrefixSide off;
+    PrefixSide on;
     for (std::uint32_t i = 0; i < options_.repeats; ++i) {
       ASSIGN_OR_RETURN(const Passes first, measure_both(1));
       ASSIGN_OR_RETURN(const Passes whole, measure_both(options_.new_tokens));
@@ -116,7 +116,7 @@ class PrefixBench {
     return pass;
   }
 
-  terminal::BenchReport report(const Side& off, const Side& on) const {
+  terminal::BenchReport report(const PrefixSide& off, const PrefixSide& on) const {
     terminal::BenchReport report("prefix", {{"prefix_caching", "prefix caching"},
                                             {"first_token_seconds", "sum of TTFT s", 4},
                                             {"total_seconds", "sum of E2E latency s", 4},

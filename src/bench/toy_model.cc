@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kWidth = 128;
 constexpr std::uint32_t kHeads = 4;
 constexpr std::uint32_t kVocabulary = 128;
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kToySeed = 1;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ kernels::WeightMatrix ToyModel::random_matrix(std::size_t rows, std::size_t colu
   std::vector<float>& values = matrices_.emplace_back(rows * columns);
   const double bound = std::sqrt(3.0 / kWidth);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>((2 * random_unit(kSeed, matrices_.size(), i) - 1) * bound);
+    values[i] = static_cast<float>((2 * random_unit(kToySeed, matrices_.size(), i) - 1) * bound);
   }
   return {.type = gguf::TensorType::kF32,
           .data = reinterpret_cast<const std::byte*>(values.data()),

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchBatchExamples =
     "Examples:\n"
     "  pagoda bench batch\n"
     "  pagoda bench batch model.gguf --batch-sizes 1,8 --prompt-tokens 512 --json\n"
@@ -32,7 +32,7 @@ void add_bench_batch(const BenchCommand& bench) {
                    "tokens of each prompt: the depth at which decoding begins");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
-  command.footer(kExamples);
+  command.footer(kBenchBatchExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_batch(*options, run);
   });

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchCacheExamples =
     "Examples:\n"
     "  pagoda bench cache\n"
     "  pagoda bench cache --toy\n"
@@ -33,7 +33,7 @@ void add_bench_cache(const BenchCommand& bench) {
       .description(
           "measurements of each side; without the cache as many of them as fit in 60 s, "
           "at least one (default 5)");
-  command.footer(kExamples);
+  command.footer(kBenchCacheExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_cache(*options, run);
   });

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchChunkedExamples =
     "Examples:\n"
     "  pagoda bench chunked\n"
     "  pagoda bench chunked --max-num-batched-tokens 128 --streams 8\n"
@@ -30,7 +30,7 @@ void add_bench_chunked(const BenchCommand& bench) {
       .range(1u, 256u);
   add_count_option(command, "--quiet-tokens", options->quiet_tokens,
                    "tokens of each stream before the prompt arrives", 2);
-  command.footer(kExamples);
+  command.footer(kBenchChunkedExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_chunked(*options, run);
   });

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchDepthExamples =
     "Examples:\n"
     "  pagoda bench depth\n"
     "  pagoda bench depth model.gguf --depths 0,1000,4000 --new-tokens 16 --json\n"
@@ -31,7 +31,7 @@ void add_bench_depth(const BenchCommand& bench) {
       .range(0u, 1u << 20);
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
-  command.footer(kExamples);
+  command.footer(kBenchDepthExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_depth(*options, run);
   });

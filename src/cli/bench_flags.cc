@@ -14,7 +14,6 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
 constexpr std::uint32_t kCountMax = 1u << 20;
 
 int run_benchmark(

@@ -8,7 +8,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchGpuExamples =
     "Examples:\n"
     "  pagoda bench gpu --json\n"
     "  pagoda bench gpu --random-weights llama-3.2-1b --weights q8_0 --batch-sizes 1,8\n"
@@ -39,7 +39,7 @@ void add_bench_gpu(const BenchCommand& bench) {
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
   command.add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
-  command.footer(kExamples);
+  command.footer(kBenchGpuExamples);
   set_benchmark(command, bench, options,
                 [options](const bench::BenchRun& run) { return bench::bench_gpu(*options, run); });
 }

@@ -9,7 +9,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchKernelsExamples =
     "Examples:\n"
     "  pagoda bench kernels\n"
     "  pagoda bench kernels --shape gemma-2b --type Q8_0 --rows 1,16 --depths 4096 --json\n"
@@ -49,7 +49,7 @@ void add_bench_kernels(const BenchCommand& bench) {
       .add_option("--seconds", options->operations.seconds,
                   "time spent on each operation, 0.001 to 60 (default 0.2)")
       .range(0.001, 60.0);
-  command.footer(kExamples);
+  command.footer(kBenchKernelsExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_kernels(*options, run);
   });

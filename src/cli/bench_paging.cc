@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchPagingExamples =
     "Examples:\n"
     "  pagoda bench paging\n"
     "  pagoda bench paging --max-model-len 8192 --kv-cache-memory-bytes 1GiB\n"
@@ -40,7 +40,7 @@ void add_bench_paging(const BenchCommand& bench) {
       .range(std::uint64_t{2}, std::uint64_t{1} << 20);
   command.add_byte_size("--kv-cache-memory-bytes", options->kv_bytes,
                         "memory for keys and values, such as 512MiB (default: four slabs)");
-  command.footer(kExamples);
+  command.footer(kBenchPagingExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_paging(*options, run);
   });

@@ -8,7 +8,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchPeerExamples =
     "Examples:\n"
     "  pagoda bench peer --llama-bench ~/llama.cpp/build/bin/llama-bench\n"
     "  pagoda bench peer --llama-bench amx/llama-bench avx512/llama-bench "
@@ -43,7 +43,7 @@ void add_bench_peer(const BenchCommand& bench) {
       "--fastest-cores", options->fastest_cores,
       "before each measurement, keep both programs to the cores that are fastest then, and "
       "say how much those moved");
-  command.footer(kExamples);
+  command.footer(kBenchPeerExamples);
   set_benchmark(command, bench, options,
                 [options](const bench::BenchRun& run) { return bench::bench_peer(*options, run); });
 }

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchPerplexityExamples =
     "Examples:\n"
     "  pagoda bench perplexity --file wikitext-2-test.txt\n"
     "  PAGODA_KERNELS=ref pagoda bench perplexity model.gguf --file text.txt --windows 10\n"
@@ -22,7 +22,7 @@ void add_bench_perplexity(const BenchCommand& bench) {
   command.add_option("--file", options->file, "the text").required();
   add_count_option(command, "--context", options->context_tokens, "tokens of a window", 4);
   add_count_option(command, "--windows", options->windows_max, "windows to read at most");
-  command.footer(kExamples);
+  command.footer(kBenchPerplexityExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_perplexity(*options, run);
   });

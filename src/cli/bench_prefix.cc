@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchPrefixExamples =
     "Examples:\n"
     "  pagoda bench prefix\n"
     "  pagoda bench prefix model.gguf --questions 5 --system-tokens 200 --json\n"
@@ -28,7 +28,7 @@ void add_bench_prefix(const BenchCommand& bench) {
   add_count_option(command, "--question-tokens", options->question_tokens,
                    "tokens of each question");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each question");
-  command.footer(kExamples);
+  command.footer(kBenchPrefixExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_prefix(*options, run);
   });

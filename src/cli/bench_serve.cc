@@ -12,8 +12,6 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
-
 constexpr std::initializer_list<std::pair<const char*, loadgen::WorkloadKind>> kWorkloads = {
     {"random", loadgen::WorkloadKind::kRandom},
     {"sharegpt", loadgen::WorkloadKind::kShareGpt},
@@ -137,7 +135,7 @@ int run_serve_load(const BenchCommand& bench, const loadgen::ServeLoadOptions& o
   return measured.value().answered ? 0 : 1;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kBenchServeExamples =
     "Examples:\n"
     "  pagoda bench serve --url http://127.0.0.1:8000 --rate 10 -n 200\n"
     "  pagoda bench serve --rate 4 --duration 60 --workload sharegpt --slo-ttft 500 --slo-itl 50\n"
@@ -157,7 +155,7 @@ void add_bench_serve(const BenchCommand& bench) {
   add_server_options(command, *options);
   add_workload_options(command, *options);
   add_sending_options(command, *options);
-  command.footer(kExamples);
+  command.footer(kBenchServeExamples);
   command.callback([bench, options] { bench.exit_status = run_serve_load(bench, *options); });
 }
 

@@ -5,7 +5,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchTiersExamples =
     "Examples:\n"
     "  pagoda bench tiers\n"
     "  pagoda bench tiers --folder /mnt/fast --size 8GiB\n"
@@ -33,7 +33,7 @@ void add_bench_tiers(const BenchCommand& bench) {
                         "of a page, a multiple of 4096 (default 368640: SmolLM2, 16 tokens)",
                         false);
   command.add_flag("--json", options->json, "one JSON object on stdout instead of a table");
-  command.footer(kExamples);
+  command.footer(kBenchTiersExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_tiers(*options, run);
   });

@@ -29,7 +29,7 @@ struct ChatOptions {
   app::ChatSampling sampling;
 };
 
-constexpr const char* kExamples =
+constexpr const char* kChatExamples =
     "Examples:\n"
     "  pagoda chat\n"
     "  pagoda chat --system 'Answer in one sentence.' --temp 0\n"
@@ -161,7 +161,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_device_options(command, options->local.device);
-  command.footer(kExamples);
+  command.footer(kChatExamples);
   command.callback([options, &exit_status] {
     const Result<int> outcome = chat(*options);
     if (!outcome.ok()) print_error(outcome.error().message);

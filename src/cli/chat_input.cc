@@ -5,14 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "cli/options.h"
 #include "gguf/printable.h"
 
 namespace pagoda::cli {
-namespace {
-
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
-}  // namespace
+namespace {}  // namespace
 
 Result<text::Conversation> parse_conversation(std::string_view json) {
   text::ChatJson parsed = text::ChatJson::parse(json, nullptr, false);

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kExplainExamples = R"(Examples:
   pagoda explain http://127.0.0.1:8000 --file prompt.json
       prompt.json: the body of a request, {"messages": [...]} or {"prompt": "..."}
   pagoda explain http://127.0.0.1:8000 --file prompt.json --json
@@ -113,7 +113,7 @@ Status explain(const ExplainOptions& options) {
 void add_explain_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand(
       "explain", "why a prompt would miss the cache of a running server, and what would help");
-  command.footer(kExamples);
+  command.footer(kExplainExamples);
   const auto options = std::make_shared<ExplainOptions>();
   command.add_option("URL", options->url, "http[s]://host:port of a server").required();
   command.add_option("--file", options->file,

@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kInspectExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
@@ -327,7 +327,7 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
       "inspect",
       "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
       "disk store");
-  command.footer(kExamples);
+  command.footer(kInspectExamples);
   const auto options = std::make_shared<Options>();
   const Flag model = command.add_option(
       "MODEL", options->model,

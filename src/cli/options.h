@@ -3,8 +3,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/flags.h"
 #include "terminal/messages.h"
 
@@ -18,6 +20,14 @@ void add_model_option(const CommandSpec& command, std::string& model);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
+
+// What a command answers to a word that makes no sense.
+inline Error invalid(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+// The exit status that shells expect after Ctrl-C.
+inline constexpr int kInterrupted = 130;
 
 using terminal::print_error;
 using terminal::print_warning;

@@ -25,7 +25,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kReplayExamples = R"(Examples:
   pagoda replay conversation_trace.jsonl.gz
       every policy at 1% to 50% of the trace's different blocks
   pagoda replay trace.jsonl --policy lru,belady --capacity 2000,10%
@@ -51,8 +51,6 @@ struct ReplayFlags {
   bool curve = false;
   bool json = false;
 };
-
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view list) {
   std::vector<const kv::EvictionPolicy*> every(kv::eviction_policies().begin(),
@@ -171,7 +169,7 @@ Status replay(const ReplayFlags& flags) {
 void add_replay_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand(
       "replay", "hit rates of a recorded stream of requests, by eviction policy and cache size");
-  command.footer(kExamples);
+  command.footer(kReplayExamples);
   const auto flags = std::make_shared<ReplayFlags>();
   command.add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)").required();
   command

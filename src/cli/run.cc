@@ -26,8 +26,6 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr int kInterrupted = 130;  // what shells expect after Ctrl-C
-
 struct RunOptions {
   std::string model = app::default_model_path();
   std::string prompt;
@@ -45,7 +43,7 @@ struct RunOptions {
   app::DeviceOptions device;
 };
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  pagoda run -p 'The tallest pagoda in Japan'\n"
     "  pagoda run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
@@ -78,7 +76,7 @@ void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens
 }
 
 engine::BackendOptions backend_options(const RunOptions& options, const app::LoadedModel& model,
-                                          std::uint64_t context) {
+                                       std::uint64_t context) {
   engine::BackendOptions made;
   made.threads = options.threads;
   made.kv_element = options.kv_element;
@@ -215,7 +213,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
       .add_option("--max-num-batched-tokens", options->batched_tokens_max,
                   "prompt tokens computed at a time (default 512)")
       .range(1u, 1u << 16);
-  command.footer(kExamples);
+  command.footer(kRunExamples);
   command.callback([options, &exit_status] {
     const Result<int> outcome = run(*options);
     if (!outcome.ok()) print_error(outcome.error().message);

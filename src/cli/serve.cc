@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kSignalled = 128;  // what shells add to the signal's number
 
-constexpr const char* kExamples =
+constexpr const char* kServeExamples =
     "Examples:\n"
     "  pagoda serve                                   (the default model on 127.0.0.1:8000)\n"
     "  pagoda serve model.gguf --port 9000 -c 8192 --kv-cache-memory-bytes 4GiB\n"
@@ -287,7 +287,7 @@ void add_serve_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand("serve", "Serve a model over the OpenAI API");
   const auto options = std::make_shared<ServeOptions>();
   add_serve_options(command, *options);
-  command.footer(kExamples);
+  command.footer(kServeExamples);
   command.callback([options, &exit_status] {
     const Status outcome = serve(*options);
     if (!outcome.ok()) print_error(outcome.error().message);

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kSizeExamples = R"(Examples:
   pagoda size
       64 sequences of 8,192 tokens of an 8B-class model in bf16: 64.00 GiB
   pagoda size --num-layers 80 --batch-size 1 --sequence-length 131072 --tp-size 8
@@ -48,8 +48,6 @@ struct Report {
   std::string text;
   std::string json;
 };
-
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 // The command's options as typed. A value that came from the environment gives way to a flag it
 // does not go with; two typed flags that do not go together are an error.
@@ -115,7 +113,7 @@ std::string count_text(std::int64_t count, std::string_view noun) {
 
 std::string size_text(std::int64_t bytes) { return format_byte_size(static_cast<double>(bytes)); }
 
-std::string line(std::string_view label, std::string_view value) {
+std::string size_line(std::string_view label, std::string_view value) {
   return fmt::format("  {:<18}{}\n", label, value);
 }
 
@@ -174,21 +172,23 @@ std::string size_lines(const app::KvSizeQuery& question, const app::KvSize& size
                        std::int64_t tokens) {
   std::string text;
   for (const app::KvLayers& group : question.groups) {
-    text += line(text.empty() ? "shape" : "", group_text(group));
+    text += size_line(text.empty() ? "shape" : "", group_text(group));
   }
-  text += line("element type", question.format.name);
+  text += size_line("element type", question.format.name);
+  text += size_line("bytes per token",
+                    fmt::format("{} per sequence ({})", grouped(size.per_token.stored),
+                                size_text(size.per_token.stored)));
   text +=
-      line("bytes per token", fmt::format("{} per sequence ({})", grouped(size.per_token.stored),
-                                          size_text(size.per_token.stored)));
-  text += line("tokens", fmt::format("{} of {} = {}", count_text(question.batch_size, "sequence"),
-                                     grouped(question.sequence_length), grouped(tokens)));
-  text += line("total", bytes_text(size.total.stored));
+      size_line("tokens", fmt::format("{} of {} = {}", count_text(question.batch_size, "sequence"),
+                                      grouped(question.sequence_length), grouped(tokens)));
+  text += size_line("total", bytes_text(size.total.stored));
   if (question.format.quantised()) {
-    text += line("payload alone", fmt::format("{}, {} per token", bytes_text(size.total.payload),
-                                              grouped(size.per_token.payload)));
-    text += line("scales", question.format.scale_rule);
+    text +=
+        size_line("payload alone", fmt::format("{}, {} per token", bytes_text(size.total.payload),
+                                               grouped(size.per_token.payload)));
+    text += size_line("scales", question.format.scale_rule);
   }
-  text += line(fmt::format("per rank (tp {})", question.ranks), rank_text(question, size));
+  text += size_line(fmt::format("per rank (tp {})", question.ranks), rank_text(question, size));
   return text;
 }
 
@@ -220,15 +220,15 @@ Status add_blocks(const Flags& flags, const app::KvSizeQuery& question, const ap
                    app::checked_product(size.per_token.stored, block_size, "--block-size"));
   ASSIGN_OR_RETURN(const app::KvBlocks blocks, app::kv_blocks(tokens, block_size, block_bytes));
   const std::int64_t held_bytes = block_bytes * blocks.blocks;
-  text +=
-      line("blocks", fmt::format("{} in blocks of {}: {}, {} unused", count_text(tokens, "token"),
-                                 block_size, count_text(blocks.blocks, "block"),
-                                 count_text(blocks.slots_unused, "slot")));
-  text += line("block", bytes_text(block_bytes));
-  text += line("held by blocks", bytes_text(held_bytes));
+  text += size_line(
+      "blocks",
+      fmt::format("{} in blocks of {}: {}, {} unused", count_text(tokens, "token"), block_size,
+                  count_text(blocks.blocks, "block"), count_text(blocks.slots_unused, "slot")));
+  text += size_line("block", bytes_text(block_bytes));
+  text += size_line("held by blocks", bytes_text(held_bytes));
   bool windowed = false;
   for (const app::KvLayers& group : question.groups) windowed = windowed || group.window != 0;
-  if (windowed) text += line("", "before windowed layers give back what left their window");
+  if (windowed) text += size_line("", "before windowed layers give back what left their window");
   json["blocks"] = {{"tokens", tokens},           {"block_size", block_size},
                     {"blocks", blocks.blocks},    {"slots_unused", blocks.slots_unused},
                     {"block_bytes", block_bytes}, {"held_bytes", held_bytes}};
@@ -269,8 +269,8 @@ Result<Report> one_size(const Flags& flags) {
     json["model"] = flags.text("--model", "");
     json["model_context_length"] = context;
     if (question.sequence_length > context) {
-      text += line("note",
-                   fmt::format("the model was trained on {} tokens of context", grouped(context)));
+      text += size_line(
+          "note", fmt::format("the model was trained on {} tokens of context", grouped(context)));
     }
   }
   if (flags.given("--tokens") || flags.given("--block-size")) {
@@ -422,7 +422,7 @@ Result<Report> answer(Flags& flags) {
 void add_size_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command =
       app.add_subcommand("size", "KV memory arithmetic: bytes per token, totals, blocks, ranks");
-  command.footer(kExamples);
+  command.footer(kSizeExamples);
   const auto flags = std::make_shared<Flags>();
   flags->add(command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
   flags->add(command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");

@@ -31,7 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTokenizeExamples = R"(Examples:
   pagoda tokenize model.gguf "Hello, world!"
   pagoda tokenize model.gguf --pieces "<|im_start|>user" --special
       one token a line: its id and what it stands for
@@ -59,8 +59,6 @@ struct TokenizeOptions {
   Flag text_option{nullptr};
   Flag file_option{nullptr};
 };
-
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 Result<std::string> read_all(std::istream& stream, const std::string& name) {
   std::string text((std::istreambuf_iterator<char>(stream)), {});
@@ -191,7 +189,7 @@ Result<std::string> answer(const TokenizeOptions& options) {
 void add_tokenize_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command =
       app.add_subcommand("tokenize", "text to token ids and back, with a model's vocabulary");
-  command.footer(kExamples);
+  command.footer(kTokenizeExamples);
   const auto options = std::make_shared<TokenizeOptions>();
   command.add_option("MODEL", options->model, "a GGUF file").required();
   options->text_option = command.add_option(

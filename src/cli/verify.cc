@@ -9,7 +9,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kVerifyExamples =
     "Examples:\n"
     "  pagoda verify\n"
     "  pagoda verify model.gguf --device cuda\n"
@@ -45,7 +45,7 @@ void add_verify_command(const CommandSpec& app, int& exit_status) {
   command.add_option("--kv-remote", options->remote,
                      "remote store to go through, too: redis://… or memcached://… (default: none)");
   command.add_flag("--json", options->json, "one JSON object on stdout instead of a table");
-  command.footer(kExamples);
+  command.footer(kVerifyExamples);
   command.callback([options, &exit_status] { exit_status = verify::verify(*options); });
 }
 

@@ -40,11 +40,6 @@ void EngineMeters::note_first_token(const OpenSequence& seq) {
   use.prompt_tokens_cached += seq.tokens_cached;
 }
 
-void EngineMeters::note_output(TenantId tenant) {
-  ++counters_.output_tokens;
-  ++tenants_[tenant].use.output_tokens;
-}
-
 void EngineMeters::note_finish(const OpenSequence& seq, FinishReason reason,
                                const SequenceRecord& record) {
   for (std::size_t i = 0; i < kTiersMax; ++i) {

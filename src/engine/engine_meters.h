@@ -39,7 +39,10 @@ class EngineMeters {
   // A sequence got its first token, or its next one so long after the one before.
   void note_first_token(const OpenSequence& seq);
   void note_next_token(double gap_s) { distributions_.token_gap_s.observe(gap_s); }
-  void note_output(TenantId tenant);
+  void note_output(TenantId tenant) {
+    ++counters_.output_tokens;
+    ++tenants_[tenant].use.output_tokens;
+  }
   // A sequence ended; `record.load` says what tiers gave.
   void note_finish(const OpenSequence& seq, FinishReason reason, const SequenceRecord& record);
   // The last sequence of a request ended.

@@ -12,16 +12,28 @@ LaunchAssembler::LaunchAssembler(std::size_t groups, std::size_t sequences_max) 
   tables_.reserve(sequences_max * groups);
 }
 
-Launch LaunchAssembler::assemble(const sched::Step& step) {
-  rows_.clear();
-  samples_.clear();
-  scores_.clear();
-  tables_.clear();
-  // Rows point into tables_ while the tables are gathered, so that the vector must not grow.
-  tables_.reserve(step.chunks.size() * groups_);
-  row_count_ = 0;
-  for (const sched::ScheduledChunk& chunk : step.chunks) add(chunk);
-  return {step.copies, rows_, samples_, scores_};
+// The next two are inline because every sequence of every step passes them.
+// A position is scored once, by the first launch that computes the token before it.
+inline void LaunchAssembler::add_scores(OpenSequence& seq, const sched::ScheduledChunk& chunk) {
+  const std::optional<std::uint32_t>& scored = seq.request->asked.sampling.prompt_logprobs;
+  if (!scored) return;
+  for (std::uint32_t i = 0; i < chunk.tokens; ++i) {
+    const std::uint64_t next = chunk.first + i + 1;
+    if (next >= seq.prompt_tokens || next <= seq.scores_launched) continue;
+    scores_.push_back({row_count_ + i, seq.tokens[next], *scored});
+    seq.scores_launched = next;
+  }
+}
+
+// Sequences that have yet to fork from this one sample by the same logits.
+inline void LaunchAssembler::add_samples(OpenSequence& seq, const sched::ScheduledChunk& chunk) {
+  for (std::uint32_t i = 0; i < seq.sequence_count; ++i) {
+    OpenSequence& sampled = *seq.request->sequences[seq.index + i];
+    samples_.push_back({.handle = &sampled,
+                        .row = row_count_ + chunk.tokens - 1,
+                        .position = chunk.first + chunk.tokens,
+                        .sampling = &sampled.sampling});
+  }
 }
 
 void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
@@ -42,27 +54,16 @@ void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
   row_count_ += chunk.tokens;
 }
 
-// A position is scored once, by the first launch that computes the token before it.
-void LaunchAssembler::add_scores(OpenSequence& seq, const sched::ScheduledChunk& chunk) {
-  const std::optional<std::uint32_t>& scored = seq.request->asked.sampling.prompt_logprobs;
-  if (!scored) return;
-  for (std::uint32_t i = 0; i < chunk.tokens; ++i) {
-    const std::uint64_t next = chunk.first + i + 1;
-    if (next >= seq.prompt_tokens || next <= seq.scores_launched) continue;
-    scores_.push_back({row_count_ + i, seq.tokens[next], *scored});
-    seq.scores_launched = next;
-  }
-}
-
-// Sequences that have yet to fork from this one sample by the same logits.
-void LaunchAssembler::add_samples(OpenSequence& seq, const sched::ScheduledChunk& chunk) {
-  for (std::uint32_t i = 0; i < seq.sequence_count; ++i) {
-    OpenSequence& sampled = *seq.request->sequences[seq.index + i];
-    samples_.push_back({.handle = &sampled,
-                        .row = row_count_ + chunk.tokens - 1,
-                        .position = chunk.first + chunk.tokens,
-                        .sampling = &sampled.sampling});
-  }
+Launch LaunchAssembler::assemble(const sched::Step& step) {
+  rows_.clear();
+  samples_.clear();
+  scores_.clear();
+  tables_.clear();
+  // Rows point into tables_ while the tables are gathered, so that the vector must not grow.
+  tables_.reserve(step.chunks.size() * groups_);
+  row_count_ = 0;
+  for (const sched::ScheduledChunk& chunk : step.chunks) add(chunk);
+  return {step.copies, rows_, samples_, scores_};
 }
 
 }  // namespace pagoda::engine

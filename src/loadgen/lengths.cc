@@ -15,13 +15,13 @@
 namespace pagoda::loadgen {
 namespace {
 
-constexpr std::uint32_t kTokensMax = 1u << 24;
+constexpr std::uint32_t kLengthMax = 1u << 24;
 
 std::optional<std::uint32_t> parse_count(std::string_view text) {
   std::uint32_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || count == 0 || count > kTokensMax) return std::nullopt;
+  if (!whole || count == 0 || count > kLengthMax) return std::nullopt;
   return count;
 }
 
@@ -56,7 +56,7 @@ Result<Lengths> Lengths::parse(const std::string& text, const std::string& argum
   return Error{ErrorCode::kInvalidArgument,
                fmt::format("{}: \"{}\" is neither a number of tokens from 1 to {} nor two of them "
                            "with a dash between, the smaller first",
-                           argument, text, kTokensMax)};
+                           argument, text, kLengthMax)};
 }
 
 std::uint32_t Lengths::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) const {

@@ -12,15 +12,16 @@ namespace {
 using terminal::ReportValue;
 using Json = nlohmann::ordered_json;
 
-constexpr double kMilli = 1e3;
+constexpr double kMillisecondsPerSecond = 1e3;
 
 void add_times(terminal::BenchReport& report, const char* name, const Distribution& times) {
   if (times.count == 0) {
     report.add_row({name, std::uint64_t{0}, nullptr, nullptr, nullptr, nullptr, nullptr});
     return;
   }
-  report.add_row({name, times.count, times.mean * kMilli, times.p50 * kMilli, times.p95 * kMilli,
-                  times.p99 * kMilli, times.max * kMilli});
+  report.add_row({name, times.count, times.mean * kMillisecondsPerSecond,
+                  times.p50 * kMillisecondsPerSecond, times.p95 * kMillisecondsPerSecond,
+                  times.p99 * kMillisecondsPerSecond, times.max * kMillisecondsPerSecond});
 }
 
 // "2 of connection, 1 of http status 503"
@@ -101,11 +102,11 @@ void add_goodput(terminal::BenchReport& report, const Summary& summary, const Sl
   if (!slo.ttft_s && !slo.itl_s) return;
   std::string objective;
   if (slo.ttft_s) {
-    objective += fmt::format("TTFT within {:.6g} ms", *slo.ttft_s * kMilli);
+    objective += fmt::format("TTFT within {:.6g} ms", *slo.ttft_s * kMillisecondsPerSecond);
   }
   if (slo.itl_s) {
     objective += fmt::format("{}mean ITL within {:.6g} ms", objective.empty() ? "" : ", ",
-                             *slo.itl_s * kMilli);
+                             *slo.itl_s * kMillisecondsPerSecond);
   }
   const double share = summary.requests == 0 ? 0
                                              : static_cast<double>(summary.good) /
@@ -145,10 +146,10 @@ terminal::BenchReport report_load(const LoadResult& result, const Summary& summa
   report.add_detail("fell_behind", behind);
   if (behind) {
     report.add_figure(
-        "late_p99_ms", summary.late.p99 * kMilli,
+        "late_p99_ms", summary.late.p99 * kMillisecondsPerSecond,
         fmt::format("THE SENDER FELL BEHIND: 1 % of requests were sent {:.1f} ms late or later; "
                     "times since scheduled include that",
-                    summary.late.p99 * kMilli));
+                    summary.late.p99 * kMillisecondsPerSecond));
   }
   return report;
 }

@@ -17,7 +17,7 @@
 namespace pagoda::loadgen {
 namespace {
 
-constexpr double kMilli = 1e-3;
+constexpr double kSecondsPerMillisecond = 1e-3;
 constexpr std::uint32_t kIdsMax = 1u << 31;
 
 Result<Lengths> lengths(const std::string& text, const char* argument, const Lengths& otherwise) {
@@ -181,10 +181,12 @@ Result<ServerMeasurement> measure_server(const ServeLoadOptions& options,
                                .closed_loop = !has_times && options.concurrency > 0,
                                .duration_s = options.duration_s,
                                .timeout_s = options.timeout_s};
-  const Slo slo = {
-      .ttft_s =
-          options.slo_ttft_ms > 0 ? std::optional(options.slo_ttft_ms * kMilli) : std::nullopt,
-      .itl_s = options.slo_itl_ms > 0 ? std::optional(options.slo_itl_ms * kMilli) : std::nullopt};
+  const Slo slo = {.ttft_s = options.slo_ttft_ms > 0
+                                 ? std::optional(options.slo_ttft_ms * kSecondsPerMillisecond)
+                                 : std::nullopt,
+                   .itl_s = options.slo_itl_ms > 0
+                                ? std::optional(options.slo_itl_ms * kSecondsPerMillisecond)
+                                : std::nullopt};
   const SteadyClock clock;
   const bool timed = options.duration_s > 0;
   terminal::ProgressBar progress("load", timed ? "s" : "requests", clock);

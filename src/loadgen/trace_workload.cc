@@ -11,10 +11,10 @@
 namespace pagoda::loadgen {
 namespace {
 
-constexpr double kTokensMax = 1 << 24;
+constexpr double kTraceTokensMax = 1 << 24;
 
 std::uint32_t scaled(double tokens, double scale) {
-  return static_cast<std::uint32_t>(std::clamp(std::round(tokens * scale), 1.0, kTokensMax));
+  return static_cast<std::uint32_t>(std::clamp(std::round(tokens * scale), 1.0, kTraceTokensMax));
 }
 
 class TraceWorkload final : public Workload {

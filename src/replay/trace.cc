@@ -16,7 +16,7 @@
 namespace pagoda::replay {
 namespace {
 
-using Json = nlohmann::json;
+using InputJson = nlohmann::json;
 
 constexpr unsigned kChunkBytes = 256 * 1024;
 constexpr std::uint64_t kIdsMax = UINT32_MAX - 1;  // the last number stands for nothing
@@ -98,7 +98,7 @@ Error malformed(std::string reason) { return {ErrorCode::kCorrupt, std::move(rea
 
 // A line must say its input; what else it says of itself must be a number.
 Result<Line> parse_line(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const InputJson json = InputJson::parse(text, nullptr, false);
   if (json.is_discarded()) return malformed("not a JSON value");
   if (!json.is_object()) return malformed("not a JSON object");
   Line line;
@@ -121,7 +121,7 @@ Result<Line> parse_line(std::string_view text) {
   if (!ids->is_array()) return malformed("hash_ids is not an array");
   line.input_tokens = length->get<std::uint64_t>();
   line.ids.reserve(ids->size());
-  for (const Json& id : *ids) {
+  for (const InputJson& id : *ids) {
     if (!id.is_number_unsigned()) {
       return malformed(
           fmt::format("hash_ids[{}] is not a whole number from 0 to 2^64 - 1", line.ids.size()));

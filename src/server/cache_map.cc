@@ -6,7 +6,7 @@ namespace pagoda::server {
 namespace {
 
 // The limits are lower than a one-time tool would want, because the engine waits for the snapshot.
-constexpr kv::MapLimits kLimits = {.blocks_max = 8192, .nodes_max = 8192};
+constexpr kv::MapLimits kMapLimits = {.blocks_max = 8192, .nodes_max = 8192};
 
 Json cell_json(const kv::BlockCell& cell) {
   Json region = nullptr;
@@ -30,7 +30,7 @@ std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Eng
   if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRefreshNs)) {
     engine.post([shared = shared_, &engine](auto& cache) {
       auto next =
-          std::make_shared<const Snapshot>(Snapshot{build_map(cache, kLimits), engine.now_ns()});
+          std::make_shared<const Snapshot>(Snapshot{build_map(cache, kMapLimits), engine.now_ns()});
       const std::lock_guard hold(shared->mutex);
       shared->snapshot.swap(next);
       shared->asked = false;

@@ -1,10 +1,8 @@
 // How a request is answered: long work runs on other threads, and the connection notices meanwhile
 // when its client leaves.
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 #include <exception>
@@ -12,6 +10,7 @@
 
 #include "server/api/chat_prompt.h"
 #include "server/api_error.h"
+#include "server/as_tuple.h"
 #include "server/completion_log.h"
 #include "server/connection.h"
 #include "server/text_job.h"
@@ -23,7 +22,6 @@ namespace asio = boost::asio;
 using asio::awaitable;
 using asio::experimental::awaitable_operators::operator||;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kAheadReadBytes = 4 << 10;
 constexpr std::size_t kFloodReadBytes = 64 << 10;
 // Bodies up to this size are parsed on the connection's thread, which takes some milliseconds.
@@ -239,7 +237,7 @@ awaitable<DeferredReply::Make> Connection::await_reply(DeferredReply& deferred) 
 awaitable<bool> Connection::wait_for_wake() {
   if (!woken_) {
     alarm_.expires_after(options_.keep_alive);
-    co_await alarm_.async_wait(kTuple);
+    co_await alarm_.async_wait(kAsTuple);
   }
   co_return std::exchange(woken_, false);
 }
@@ -261,7 +259,7 @@ awaitable<std::optional<Outcome>> Connection::unless(awaitable<bool> leaving,
 // Waits until the connection breaks, for a reply that a client which closed its side still reads.
 // Bytes that the client sends meanwhile stay in the socket.
 awaitable<bool> Connection::connection_breaks() {
-  co_await transport_->socket().async_wait(Transport::Socket::wait_error, kTuple);
+  co_await transport_->socket().async_wait(Transport::Socket::wait_error, kAsTuple);
   co_return true;
 }
 
@@ -281,7 +279,7 @@ awaitable<bool> Connection::client_ends() {
     if (!flooded_) continue;
     buffer_.clear();
     pause.expires_after(kFloodPause);
-    co_await pause.async_wait(kTuple);
+    co_await pause.async_wait(kAsTuple);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace pagoda::server {
 namespace {
 
@@ -18,17 +20,14 @@ bool all_of(std::string_view text, auto is_allowed) {
   return std::all_of(text.begin(), text.end(), is_allowed);
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_hexadecimal(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  return is_ascii_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 // Is `c` a character of RFC 3986's reg-name?
 bool is_name_character(char c) {
   constexpr std::string_view kOthers = "-._~%!$&'()*+,;=";
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kOthers.find(c) != std::string_view::npos;
+  return is_ascii_digit(c) || is_ascii_letter(c) || kOthers.find(c) != std::string_view::npos;
 }
 
 bool is_address_character(char c) { return is_hexadecimal(c) || c == ':' || c == '.'; }
@@ -69,7 +68,7 @@ std::optional<std::string> host_of(std::string_view authority) {
     port.remove_prefix(1);
   }
   const bool has_good_port =
-      port.empty() || (port.front() == ':' && all_of(port.substr(1), is_digit));
+      port.empty() || (port.front() == ':' && all_of(port.substr(1), is_ascii_digit));
   if (!has_good_port || !all_of(host, is_address ? is_address_character : is_name_character)) {
     return std::nullopt;
   }

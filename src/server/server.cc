@@ -4,13 +4,11 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <csignal>
 #include <map>
@@ -20,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/as_tuple.h"
 #include "server/connection.h"
 #include "server/request_reader.h"
 #include "server/server_state.h"
@@ -32,7 +31,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 // The pause between two accept() calls when the system has no socket left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Connections get this long for their last bytes when the server stops.
@@ -194,7 +192,7 @@ asio::awaitable<void> Server::State::accept_connections() {
     try {
       if (pauses) {
         room.expires_after(kAcceptPause);
-        co_await room.async_wait(kTuple);
+        co_await room.async_wait(kAsTuple);
       }
       pauses = !co_await accept_one();
     } catch (...) {
@@ -208,11 +206,11 @@ asio::awaitable<void> Server::State::accept_connections() {
 asio::awaitable<bool> Server::State::accept_one() {
   if (is_full()) {
     room.expires_after(std::chrono::seconds(1));
-    co_await room.async_wait(kTuple);
+    co_await room.async_wait(kAsTuple);
     co_return true;
   }
   auto [error, socket] =
-      co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kTuple);
+      co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kAsTuple);
   if (!error) serve(std::move(socket));
   co_return !error || error == asio::error::operation_aborted;
 }
@@ -224,10 +222,10 @@ asio::awaitable<void> Server::State::await_signals() {
     try {
       if (pauses) {
         pause.expires_after(kAcceptPause);
-        co_await pause.async_wait(kTuple);
+        co_await pause.async_wait(kAsTuple);
       }
       pauses = true;  // cleared once the signal was handled
-      const auto [error, signal] = co_await signals.async_wait(kTuple);
+      const auto [error, signal] = co_await signals.async_wait(kAsTuple);
       if (error) co_return;
       on_signal(signal);
       pauses = false;

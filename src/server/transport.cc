@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "server/as_tuple.h"
 
 namespace pagoda::server {
 
@@ -24,7 +24,6 @@ class TlsIdentity {
 
 namespace {
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 // The ciphers of TLS 1.2 have forward secrecy, which static RSA lacks, and authenticated
 // encryption, which CBC lacks. TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
@@ -38,14 +37,14 @@ class TcpTransport final : public Transport {
 
   awaitable<Outcome> open() override { co_return Outcome(); }
   awaitable<Outcome> read_some(asio::mutable_buffer room) override {
-    co_return co_await socket_.async_read_some(room, kTuple);
+    co_return co_await socket_.async_read_some(room, kAsTuple);
   }
   std::size_t write_now(asio::const_buffer bytes) override {
     error_code ignored;
     return socket_.send(bytes, 0, ignored);
   }
   awaitable<Outcome> write(asio::const_buffer bytes) override {
-    co_return co_await asio::async_write(socket_, bytes, kTuple);
+    co_return co_await asio::async_write(socket_, bytes, kAsTuple);
   }
   awaitable<Outcome> finish() override {
     error_code error;
@@ -64,19 +63,19 @@ class TlsTransport final : public Transport {
       : identity_(std::move(identity)), stream_(std::move(socket), identity_->context()) {}
 
   awaitable<Outcome> open() override {
-    const auto [error] = co_await stream_.async_handshake(ssl::stream_base::server, kTuple);
+    const auto [error] = co_await stream_.async_handshake(ssl::stream_base::server, kAsTuple);
     co_return Outcome(error, 0);
   }
   awaitable<Outcome> read_some(asio::mutable_buffer room) override {
-    co_return co_await stream_.async_read_some(room, kTuple);
+    co_return co_await stream_.async_read_some(room, kAsTuple);
   }
   // A TLS record that was begun must be finished, so that this begins none.
   std::size_t write_now(asio::const_buffer /*bytes*/) override { return 0; }
   awaitable<Outcome> write(asio::const_buffer bytes) override {
-    co_return co_await asio::async_write(stream_, bytes, kTuple);
+    co_return co_await asio::async_write(stream_, bytes, kAsTuple);
   }
   awaitable<Outcome> finish() override {
-    const auto [error] = co_await stream_.async_shutdown(kTuple);
+    const auto [error] = co_await stream_.async_shutdown(kAsTuple);
     co_return Outcome(error, 0);
   }
   Socket& socket() override { return stream_.next_layer(); }

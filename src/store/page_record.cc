@@ -12,11 +12,11 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::string_view kMagic = "PAGODA1\n";
+constexpr std::string_view kRecordMagic = "PAGODA1\n";
 constexpr std::uint32_t kSealed = 1;
-constexpr std::size_t kNonceAt = kRecordHeadBytes;
-constexpr std::size_t kTagAt = kNonceAt + kNonceBytes;
-constexpr std::size_t kLabelAt = kTagAt + kTagBytes;
+constexpr std::size_t kRecordNonceAt = kRecordHeadBytes;
+constexpr std::size_t kRecordTagAt = kRecordNonceAt + kNonceBytes;
+constexpr std::size_t kLabelAt = kRecordTagAt + kTagBytes;
 constexpr std::size_t kLabelBytes = 16 + 32 + 32 + 4;  // without token ids
 constexpr std::size_t kChecksumBytes = 8;
 
@@ -65,7 +65,7 @@ std::uint32_t number32_at(std::string_view bytes, std::size_t at) {
 
 void write_head(const RecordHead& head, std::span<std::byte> room) {
   FieldWriter out(room);
-  out.bytes(kMagic.data(), kMagic.size());
+  out.bytes(kRecordMagic.data(), kRecordMagic.size());
   out.bytes(head.owner.bytes.data(), head.owner.bytes.size());
   out.number(head.generation);
   out.number(head.sealed ? kSealed : std::uint32_t{0});
@@ -93,7 +93,7 @@ std::size_t record_bytes(std::size_t tokens, std::size_t page_bytes) {
 }
 
 std::optional<RecordHead> read_head(std::string_view record) {
-  if (record.size() < kRecordHeadBytes || !record.starts_with(kMagic)) return std::nullopt;
+  if (record.size() < kRecordHeadBytes || !record.starts_with(kRecordMagic)) return std::nullopt;
   RecordHead head;
   std::memcpy(head.owner.bytes.data(), record.data() + 8, head.owner.bytes.size());
   head.generation = number_at(record, 16);
@@ -117,7 +117,7 @@ Status write_record(const kv::PageLabel& label, std::uint64_t generation,
               .tokens = static_cast<std::uint32_t>(tokens),
               .page_bytes = page.size()},
              all);
-  std::fill_n(all.begin() + kNonceAt, kNonceBytes + kTagBytes, std::byte{0});
+  std::fill_n(all.begin() + kRecordNonceAt, kNonceBytes + kTagBytes, std::byte{0});
   write_label(label, all.subspan(kLabelAt));
   if (!page.empty()) {
     std::memcpy(all.data() + kLabelAt + label_bytes(tokens), page.data(), page.size());
@@ -125,8 +125,8 @@ Status write_record(const kv::PageLabel& label, std::uint64_t generation,
   if (cipher != nullptr) {
     RETURN_IF_ERROR(cipher->seal(label.key, all.first(kRecordHeadBytes),
                                  all.subspan(kLabelAt, label_bytes(tokens) + page.size()),
-                                 all.subspan<kNonceAt, kNonceBytes>(),
-                                 all.subspan<kTagAt, kTagBytes>()));
+                                 all.subspan<kRecordNonceAt, kNonceBytes>(),
+                                 all.subspan<kRecordTagAt, kTagBytes>()));
   }
   FieldWriter(all.last(kChecksumBytes)).number(std::uint64_t{checksum_of(record)});
   return ok_status();
@@ -161,8 +161,8 @@ kv::StoreFault read_record(std::string_view record, const kv::PageLabel& asked,
   std::string found(labelled, '\0');
   if (!cipher->open(asked.key, all.first(kRecordHeadBytes),
                     all.subspan(kLabelAt, labelled + page.size()),
-                    all.subspan<kNonceAt, kNonceBytes>(), all.subspan<kTagAt, kTagBytes>(),
-                    as_bytes(found), page)) {
+                    all.subspan<kRecordNonceAt, kNonceBytes>(),
+                    all.subspan<kRecordTagAt, kTagBytes>(), as_bytes(found), page)) {
     return StoreFault::kForeign;
   }
   return found == wanted ? StoreFault::kNone : StoreFault::kForeign;

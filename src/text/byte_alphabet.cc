@@ -13,11 +13,11 @@ constexpr bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-constexpr std::size_t kLetters = 0x100 + 68;
+constexpr std::size_t kAlphabetLetters = 0x100 + 68;
 
 // Maps a code point to its byte; -1 for code points outside the alphabet.
-constexpr std::array<std::int16_t, kLetters> make_byte_of_letter() {
-  std::array<std::int16_t, kLetters> byte_of_letter{};
+constexpr std::array<std::int16_t, kAlphabetLetters> make_byte_of_letter() {
+  std::array<std::int16_t, kAlphabetLetters> byte_of_letter{};
   byte_of_letter.fill(-1);
   std::size_t next = 0x100;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -35,8 +35,9 @@ bool append_alphabet_bytes(std::string_view letters, std::string& bytes) {
   const std::size_t before = bytes.size();
   while (!letters.empty()) {
     const std::size_t length = utf8_char_bytes(letters);
-    const char32_t code = length == 0 ? char32_t{kLetters} : utf8_code_point(letters, length);
-    if (code >= kLetters || kByteOfLetter[code] < 0) {
+    const char32_t code =
+        length == 0 ? char32_t{kAlphabetLetters} : utf8_code_point(letters, length);
+    if (code >= kAlphabetLetters || kByteOfLetter[code] < 0) {
       bytes.resize(before);
       return false;
     }

@@ -8,7 +8,7 @@ namespace {
 
 using kv::MissReason;
 
-BackendOptions small_backend() {
+BackendOptions tight_backend() {
   BackendOptions options;
   options.threads = 1;
   options.kv_bytes = 1 << 20;
@@ -39,7 +39,7 @@ class EngineExplains : public testing::Test {
   }
   const kv::MissCounters& misses() { return fixture_.core().counters().misses; }
 
-  EngineFixture fixture_{stories(), small_backend(), *kernels::available_sets().back()};
+  EngineFixture fixture_{stories(), tight_backend(), *kernels::available_sets().back()};
 };
 
 TEST_F(EngineExplains, EveryRequestThatRanAndCountsItByItsReason) {

@@ -16,39 +16,39 @@ namespace {
 using Row = std::vector<double>;
 
 constexpr std::size_t kLayers = 2;
-constexpr std::size_t kWidth = 24;
-constexpr std::size_t kHidden = 40;
+constexpr std::size_t kQwenWidth = 24;
+constexpr std::size_t kQwenHidden = 40;
 constexpr std::size_t kHeads = 4;
 constexpr std::size_t kKvHeads = 2;
 constexpr std::size_t kHeadDim = 16;  // more than width / heads
-constexpr std::size_t kVocabulary = 50;
+constexpr std::size_t kQwenVocabulary = 50;
 constexpr double kEpsilon = 1e-6;
 constexpr double kRopeBase = 1000.0;
 
 class Qwen3 : public testing::Test {
  protected:
   Qwen3() {
-    matrix("token_embd.weight", kVocabulary, kWidth);
-    norm("output_norm.weight", kWidth);
+    matrix("token_embd.weight", kQwenVocabulary, kQwenWidth);
+    norm("output_norm.weight", kQwenWidth);
     for (std::size_t layer = 0; layer < kLayers; ++layer) {
       const std::string at = "blk." + std::to_string(layer) + ".";
-      norm(at + "attn_norm.weight", kWidth);
-      matrix(at + "attn_q.weight", kHeads * kHeadDim, kWidth);
-      matrix(at + "attn_k.weight", kKvHeads * kHeadDim, kWidth);
-      matrix(at + "attn_v.weight", kKvHeads * kHeadDim, kWidth);
+      norm(at + "attn_norm.weight", kQwenWidth);
+      matrix(at + "attn_q.weight", kHeads * kHeadDim, kQwenWidth);
+      matrix(at + "attn_k.weight", kKvHeads * kHeadDim, kQwenWidth);
+      matrix(at + "attn_v.weight", kKvHeads * kHeadDim, kQwenWidth);
       norm(at + "attn_q_norm.weight", kHeadDim);
       norm(at + "attn_k_norm.weight", kHeadDim);
-      matrix(at + "attn_output.weight", kWidth, kHeads * kHeadDim);
-      norm(at + "ffn_norm.weight", kWidth);
-      matrix(at + "ffn_gate.weight", kHidden, kWidth);
-      matrix(at + "ffn_up.weight", kHidden, kWidth);
-      matrix(at + "ffn_down.weight", kWidth, kHidden);
+      matrix(at + "attn_output.weight", kQwenWidth, kHeads * kHeadDim);
+      norm(at + "ffn_norm.weight", kQwenWidth);
+      matrix(at + "ffn_gate.weight", kQwenHidden, kQwenWidth);
+      matrix(at + "ffn_up.weight", kQwenHidden, kQwenWidth);
+      matrix(at + "ffn_down.weight", kQwenWidth, kQwenHidden);
     }
     writer_.add("general.architecture", "qwen3");
     writer_.add("qwen3.block_count", static_cast<std::uint32_t>(kLayers));
     writer_.add("qwen3.context_length", 128u);
-    writer_.add("qwen3.embedding_length", static_cast<std::uint32_t>(kWidth));
-    writer_.add("qwen3.feed_forward_length", static_cast<std::uint32_t>(kHidden));
+    writer_.add("qwen3.embedding_length", static_cast<std::uint32_t>(kQwenWidth));
+    writer_.add("qwen3.feed_forward_length", static_cast<std::uint32_t>(kQwenHidden));
     writer_.add("qwen3.attention.head_count", static_cast<std::uint32_t>(kHeads));
     writer_.add("qwen3.attention.head_count_kv", static_cast<std::uint32_t>(kKvHeads));
     writer_.add("qwen3.attention.key_length", static_cast<std::uint32_t>(kHeadDim));
@@ -138,8 +138,8 @@ class Qwen3 : public testing::Test {
     std::vector<Row> logits;
     for (std::size_t position = 0; position < tokens.size(); ++position) {
       const auto* const from =
-          tensors_.at("token_embd.weight").data() + tokens[position].value() * kWidth;
-      Row x(from, from + kWidth);
+          tensors_.at("token_embd.weight").data() + tokens[position].value() * kQwenWidth;
+      Row x(from, from + kQwenWidth);
       for (std::size_t layer = 0; layer < kLayers; ++layer) {
         const std::string at = "blk." + std::to_string(layer) + ".";
         const Row in = normalised(x, at + "attn_norm.weight");
@@ -150,14 +150,14 @@ class Qwen3 : public testing::Test {
         values[layer].push_back(product(in, at + "attn_v.weight"));
         const Row mixed =
             product(attended(query, keys[layer], values[layer]), at + "attn_output.weight");
-        for (std::size_t i = 0; i < kWidth; ++i) x[i] += mixed[i];
+        for (std::size_t i = 0; i < kQwenWidth; ++i) x[i] += mixed[i];
         const Row then = normalised(x, at + "ffn_norm.weight");
         Row gate = product(then, at + "ffn_gate.weight");
         const Row up = product(then, at + "ffn_up.weight");
-        for (std::size_t i = 0; i < kHidden; ++i)
+        for (std::size_t i = 0; i < kQwenHidden; ++i)
           gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
         const Row down = product(gate, at + "ffn_down.weight");
-        for (std::size_t i = 0; i < kWidth; ++i) x[i] += down[i];
+        for (std::size_t i = 0; i < kQwenWidth; ++i) x[i] += down[i];
       }
       logits.push_back(product(normalised(x, "output_norm.weight"), "token_embd.weight"));
     }
@@ -181,8 +181,8 @@ TEST_F(Qwen3, LogitsAreThoseOfItsDefinition) {
     const Logits got =
         run_sequences(model, {.kernels = set, .element = kv::memory::Element::kF32}, {tokens})[0];
     for (std::size_t p = 0; p < tokens.size(); ++p) {
-      for (std::size_t v = 0; v < kVocabulary; ++v) {
-        ASSERT_NEAR(got[p * kVocabulary + v], expected[p][v], 1e-4) << set->name << " " << p;
+      for (std::size_t v = 0; v < kQwenVocabulary; ++v) {
+        ASSERT_NEAR(got[p * kQwenVocabulary + v], expected[p][v], 1e-4) << set->name << " " << p;
       }
     }
   }

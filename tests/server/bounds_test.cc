@@ -21,18 +21,19 @@ namespace {
 using testing::HasSubstr;
 using text::CountingAccount;
 
-constexpr const char* kPath = "/v1/completions";
 constexpr std::uint64_t kMiB = 1 << 20;
 
-StoryFixture& fixture() {
+StoryFixture& bounds_fixture() {
   static StoryFixture fixture;
   return fixture;
 }
 
 HttpRequest posted(std::string body) {
-  HttpRequest request = {
-      .method = "POST", .path = kPath, .content_type = "application/json", .body = std::move(body)};
-  request.caller = identify({}, fixture().state().keys());
+  HttpRequest request = {.method = "POST",
+                         .path = kCompletionsPath,
+                         .content_type = "application/json",
+                         .body = std::move(body)};
+  request.caller = identify({}, bounds_fixture().state().keys());
   return request;
 }
 
@@ -52,8 +53,8 @@ TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
     biases += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
   }
   const double begin = cpu_seconds();
-  const HttpReply reply = fixture().post_text(
-      kPath, R"({"prompt":"Once","max_tokens":1,"logit_bias":{)" + biases + "}}");
+  const HttpReply reply = bounds_fixture().post_text(
+      kCompletionsPath, R"({"prompt":"Once","max_tokens":1,"logit_bias":{)" + biases + "}}");
   EXPECT_EQ(reply.status, 400);
   EXPECT_THAT(reply.body, HasSubstr("logit_bias names token 512"));
   EXPECT_LT(cpu_seconds() - begin, 20.0);
@@ -61,12 +62,12 @@ TEST(Bounds, ManyBiasesAreReadInTimeWithTheirNumber) {
 
 TEST(Bounds, ATokenHasOneNameAmongBiases) {
   for (const char* const key : {"01", "+1", " 1", "1 ", "", "-0", "4294967296", "1e1"}) {
-    const HttpReply reply =
-        fixture().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{key, 1}}}});
+    const HttpReply reply = bounds_fixture().post(
+        kCompletionsPath, {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{key, 1}}}});
     EXPECT_EQ(reply.status, 400) << key;
     EXPECT_EQ(error_of(reply)["param"], "logit_bias") << key;
   }
-  fixture().complete(
+  bounds_fixture().complete(
       {{"prompt", "Once"}, {"max_tokens", 1}, {"logit_bias", {{"0", 1}, {"10", 1}}}});
 }
 
@@ -74,7 +75,7 @@ TEST(Bounds, ATokenHasOneNameAmongBiases) {
 std::uint64_t bytes_to_route(const Json& body, int status = 0) {
   const HttpRequest request = posted(body.dump());
   const std::uint64_t before = bytes_allocated_so_far();
-  const Routed routed = route(request, fixture().state());
+  const Routed routed = route(request, bounds_fixture().state());
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
   const auto* const reply = std::get_if<HttpReply>(&routed);
   EXPECT_EQ(reply == nullptr ? 0 : reply->status, status) << (reply ? reply->body : "");
@@ -100,10 +101,10 @@ TEST(Bounds, TooManyChoicesAreRefusedBeforeAnythingIsMadeForEach) {
   const std::vector<std::string> stops(64, std::string(4096, 'x'));
   const Json many = {{"prompt", prompts}, {"n", 8}, {"stop", stops}};
   EXPECT_LT(bytes_to_route(many, 400), 32 * kMiB);
-  EXPECT_EQ(error_of(fixture().post(kPath, many))["code"], "request_too_large");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, many))["code"], "request_too_large");
   const Json beyond = {{"prompt", prompts}, {"n", 128}, {"stop", stops}};
   EXPECT_LT(bytes_to_route(beyond, 400), 32 * kMiB);
-  EXPECT_EQ(error_of(fixture().post(kPath, beyond))["param"], "n");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, beyond))["param"], "n");
 }
 
 TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
@@ -112,20 +113,20 @@ TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
   bytes_to_route(body);
   body.update({{"echo", true}, {"logprobs", 5}});
   EXPECT_LT(bytes_to_route(body, 400), 64 * kMiB);
-  EXPECT_EQ(error_of(fixture().post(kPath, body))["code"], "request_too_large");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["code"], "request_too_large");
 }
 
 TEST(Bounds, AStopListIsCountedBeforeItIsCopied) {
   Json body = {{"prompt", "Once"}, {"max_tokens", 1}};
   body["stop"] = std::vector<std::string>(65, "x");
-  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "stop");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["param"], "stop");
   body.erase("stop");
   body["stop_token_ids"] = std::vector<int>(1025, 1);
-  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "stop_token_ids");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["param"], "stop_token_ids");
   body["stop_token_ids"] = std::vector<int>(1024, 1);
-  EXPECT_EQ(fixture().post(kPath, body).status, 200);
+  EXPECT_EQ(bounds_fixture().post(kCompletionsPath, body).status, 200);
   body["cache_salt"] = std::string(513, 'x');
-  EXPECT_EQ(error_of(fixture().post(kPath, body))["param"], "cache_salt");
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["param"], "cache_salt");
 }
 
 TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
@@ -135,42 +136,43 @@ TEST(Bounds, APromptThatCannotFitIsNotTokenised) {
     // The bound is the body as JSON, which grows by doubling; merging all of it would take four
     // times as much.
     EXPECT_LT(bytes_to_route(body, 400), 256 * kMiB);
-    EXPECT_EQ(error_of(fixture().post(kPath, body))["code"], "context_length_exceeded");
+    EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["code"],
+              "context_length_exceeded");
   }
   const Json chat = {{"messages", {{{"role", "user"}, {"content", std::string(kMiB, ' ')}}}}};
-  const Json error = error_of(fixture().post("/v1/chat/completions", chat));
+  const Json error = error_of(bounds_fixture().post("/v1/chat/completions", chat));
   EXPECT_EQ(error["code"], "context_length_exceeded");
   EXPECT_EQ(error["param"], "messages");
 }
 
 TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
-  ByteBudget& memory = fixture().state().request_memory();
+  ByteBudget& memory = bounds_fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   const Json body = {{"prompt", std::vector<std::string>(64, "Once")}, {"max_tokens", 1}};
   memory.set_max(2 * kMiB);
-  Routed first = route(posted(body.dump()), fixture().state());
+  Routed first = route(posted(body.dump()), bounds_fixture().state());
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(first));
   EXPECT_GE(memory.bytes_held(), 64u * 1024);
   std::vector<Routed> more;
-  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), fixture().state()));
+  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), bounds_fixture().state()));
   const auto* const refused = std::get_if<HttpReply>(&more.back());
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
   EXPECT_THAT(refused->body, HasSubstr("max_request_memory_bytes"));
   EXPECT_LE(memory.bytes_held(), 2 * kMiB);
   more.clear();
-  EXPECT_EQ(fixture().post(kPath, body).status, 200);
+  EXPECT_EQ(bounds_fixture().post(kCompletionsPath, body).status, 200);
   first = HttpReply();
   EXPECT_EQ(memory.bytes_held(), 0u);
   memory.set_max(most);
 }
 
 TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
-  ByteBudget& memory = fixture().state().request_memory();
+  ByteBudget& memory = bounds_fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   Json body = {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}, {"logprobs", 5}};
   memory.set_max(16 << 10);
-  const HttpReply alone = fixture().post(kPath, body);
+  const HttpReply alone = bounds_fixture().post(kCompletionsPath, body);
   EXPECT_EQ(alone.status, 400) << "no wait would help";
   EXPECT_EQ(error_of(alone)["code"], "request_too_large");
   EXPECT_EQ(memory.bytes_held(), 0u);
@@ -178,14 +180,14 @@ TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
   {
     ByteBudget::Hold others(memory);
     ASSERT_TRUE(others.resize(most - (16 << 10)));
-    const HttpReply beside = fixture().post(kPath, body);
+    const HttpReply beside = bounds_fixture().post(kCompletionsPath, body);
     EXPECT_EQ(beside.status, 503) << "others may end";
     EXPECT_EQ(error_of(beside)["code"], "out_of_request_memory");
   }
   memory.set_max(16 << 10);
-  fixture().stream(kPath, body);
+  bounds_fixture().stream(kCompletionsPath, body);
   memory.set_max(most);
-  EXPECT_EQ(fixture().post(kPath, body).status, 200);
+  EXPECT_EQ(bounds_fixture().post(kCompletionsPath, body).status, 200);
 }
 
 TEST(ByteBudget, GivesNoMoreThanThereIsAndTakesAllBack) {
@@ -227,16 +229,17 @@ TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
       Json{{"messages", {{{"role", "user"}, {"content", {{{"type", long_text}}}}}}}}.dump(),
   };
   for (const std::string& body : bodies) {
-    for (const char* const path : {kPath, "/v1/chat/completions", "/tokenize", "/detokenize"}) {
-      const HttpReply reply = fixture().post_text(path, body);
+    for (const char* const path :
+         {kCompletionsPath, "/v1/chat/completions", "/tokenize", "/detokenize"}) {
+      const HttpReply reply = bounds_fixture().post_text(path, body);
       EXPECT_LT(reply.body.size(), 4096u) << path << " " << body.substr(0, 40);
       EXPECT_THAT(reply.body, Not(HasSubstr("\xEF\xBF\xBD")));
-      if (std::string_view(path) == kPath) {
+      if (std::string_view(path) == kCompletionsPath) {
         EXPECT_GE(reply.status, 400);
       }
     }
   }
-  const HttpReply model = fixture().post_text(kPath, bodies[4]);
+  const HttpReply model = bounds_fixture().post_text(kCompletionsPath, bodies[4]);
   EXPECT_THAT(error_of(model)["message"].get<std::string>(), HasSubstr("this server has"));
 }
 
@@ -245,9 +248,10 @@ TEST(Bounds, PathsMethodsAndTypesAreRepeatedInPartToo) {
   for (const HttpRequest& request :
        {HttpRequest{.method = "GET", .path = "/" + long_word},
         HttpRequest{.method = long_word, .path = "/health"},
-        HttpRequest{.method = "POST", .path = kPath, .content_type = long_word, .body = "{}"},
+        HttpRequest{
+            .method = "POST", .path = kCompletionsPath, .content_type = long_word, .body = "{}"},
         HttpRequest{.method = "GET", .path = "/health", .origin = "https://" + long_word}}) {
-    const HttpReply reply = fixture().send(request);
+    const HttpReply reply = bounds_fixture().send(request);
     EXPECT_GE(reply.status, 400);
     EXPECT_LT(reply.body.size(), 4096u);
   }
@@ -268,22 +272,16 @@ TEST(Bounds, ShortenedTextsKeepBothEndsAndWholeCharacters) {
 TEST(Bounds, RepliesOfTokenizeAndDetokenizeAreBounded) {
   const std::uint64_t most = 1 << 18;
   const Json many = {{"tokens", std::vector<int>(most + 1, 5)}};
-  EXPECT_EQ(error_of(fixture().post("/detokenize", many))["param"], "tokens");
+  EXPECT_EQ(error_of(bounds_fixture().post("/detokenize", many))["param"], "tokens");
   const Json enough = {{"tokens", std::vector<int>(most, 5)}};
-  EXPECT_EQ(fixture().post("/detokenize", enough).status, 200);
+  EXPECT_EQ(bounds_fixture().post("/detokenize", enough).status, 200);
   std::string text;
   while (text.size() < 4 * kMiB) text += "q7";
-  const Json error = error_of(fixture().post("/tokenize", {{"prompt", text}}));
+  const Json error = error_of(bounds_fixture().post("/tokenize", {{"prompt", text}}));
   EXPECT_EQ(error["param"], "prompt");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(most)));
-  EXPECT_GT(fixture().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
+  EXPECT_GT(bounds_fixture().ask("/tokenize", {{"prompt", text.substr(0, 10'000)}})["count"], 512)
       << "a text may be longer than the context";
-}
-
-std::string repeated(std::string_view text, std::size_t count) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += text;
-  return all;
 }
 
 std::string many_keys(std::size_t count) {
@@ -339,20 +337,20 @@ TEST(Bounds, ABodyInChunksIsCountedWithTheBufferThatItFills) {
 }
 
 TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
-  ByteBudget& memory = fixture().state().request_memory();
+  ByteBudget& memory = bounds_fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   memory.set_max(2 * kMiB);
   const std::string values = repeated("[],", 60'000) + "1";
   const std::string chat = R"({"max_tokens":1,"messages":[{"role":"user","content":"Once"}])";
   const std::pair<const char*, std::string> bodies[] = {
-      {kPath, R"({"prompt":"Once","max_tokens":1,"padding":[)" + values + "]}"},
+      {kCompletionsPath, R"({"prompt":"Once","max_tokens":1,"padding":[)" + values + "]}"},
       {"/tokenize", R"({"prompt":"Once","padding":[)" + values + "]}"},
       {"/v1/chat/completions", chat + R"(,"padding":[)" + values + "]}"},
       {"/v1/chat/completions", chat + R"(,"chat_template_kwargs":{)" + many_keys(12'000) + "}}"},
       {"/v1/chat/completions/render", chat + R"(,"padding":[)" + values + "]}"},
       {"/cache/explain", R"({"prompt":"Once","padding":[)" + values + "]}"}};
   for (const auto& [path, body] : bodies) {
-    const HttpReply reply = fixture().post_text(path, body);
+    const HttpReply reply = bounds_fixture().post_text(path, body);
     EXPECT_EQ(reply.status, 400) << path << body.substr(0, 90);
     EXPECT_THAT(reply.body, HasSubstr("request_too_large")) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
@@ -361,21 +359,22 @@ TEST(Bounds, WhatABodyBecomesIsPartOfTheMemoryOfRequests) {
   for (const auto& [path, body] : bodies) {
     ByteBudget::Hold others(memory);
     ASSERT_TRUE(others.resize(most - 2 * kMiB));
-    const HttpReply reply = fixture().post_text(path, body);
+    const HttpReply reply = bounds_fixture().post_text(path, body);
     EXPECT_EQ(reply.status, 503) << path << body.substr(0, 90);
     EXPECT_THAT(reply.body, HasSubstr("out_of_request_memory")) << path;
   }
   memory.set_max(2 * kMiB);
-  EXPECT_EQ(fixture().post(kPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status, 200);
+  EXPECT_EQ(bounds_fixture().post(kCompletionsPath, {{"prompt", "Once"}, {"max_tokens", 1}}).status,
+            200);
   memory.set_max(most);
   for (const auto& [path, body] : bodies) {
-    EXPECT_EQ(fixture().post_text(path, body).status, 200) << path;
+    EXPECT_EQ(bounds_fixture().post_text(path, body).status, 200) << path;
     EXPECT_EQ(memory.bytes_held(), 0u) << path;
   }
 }
 
 TEST(Bounds, AnIdleServerNeverSaysThatOthersHoldTheMemory) {
-  ByteBudget& memory = fixture().state().request_memory();
+  ByteBudget& memory = bounds_fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();
   const std::string prompts = "[" + repeated("\"Once\",", 99) + "\"Once\"]";
   const std::string body = "{\"prompt\":" + prompts + ",\"max_tokens\":1,\"padding\":[" +
@@ -383,7 +382,7 @@ TEST(Bounds, AnIdleServerNeverSaysThatOthersHoldTheMemory) {
   std::set<int> statuses;
   for (std::uint64_t max = kMiB / 4; max <= 16 * kMiB; max += kMiB / 4) {
     memory.set_max(max);
-    const int status = fixture().post_text(kPath, body).status;
+    const int status = bounds_fixture().post_text(kCompletionsPath, body).status;
     EXPECT_NE(status, 503) << "with " << max << " bytes for all requests";
     statuses.insert(status);
   }
@@ -397,11 +396,11 @@ TEST(Bounds, NamesGivenToATemplateAreCountedWithWhatItMakes) {
   conversation.kwargs = Json::parse("{" + many_keys(20'000) + "}");
   CountingAccount account;
   const HeldBytes held;
-  const auto rendered = fixture().served().chat_template->render(
+  const auto rendered = bounds_fixture().served().chat_template->render(
       conversation, {.bytes = 64 * kMiB, .account = &account});
   ASSERT_TRUE(rendered.ok()) << rendered.error().message;
   EXPECT_GE(account.taken(), held.most());
-  EXPECT_FALSE(fixture().served().chat_template->render(conversation, {.bytes = kMiB}).ok());
+  EXPECT_FALSE(bounds_fixture().served().chat_template->render(conversation, {.bytes = kMiB}).ok());
 }
 
 }  // namespace

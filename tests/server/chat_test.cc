@@ -7,9 +7,9 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kPath = "/v1/chat/completions";
+constexpr const char* kChatPath = "/v1/chat/completions";
 
-StoryFixture& fixture() {
+StoryFixture& chat_fixture() {
   static StoryFixture fixture;
   return fixture;
 }
@@ -25,11 +25,11 @@ Json chat(Json more = Json::object()) {
 }
 
 TEST(Chat, ThePromptIsWhatTheTemplateMakesOfTheMessages) {
-  const Json rendered = fixture().ask("/v1/chat/completions/render", chat());
+  const Json rendered = chat_fixture().ask("/v1/chat/completions/render", chat());
   EXPECT_EQ(rendered["prompt"], "system: You tell stories.\nuser: Tell me of Tom.\nassistant:");
-  const Json reply = fixture().ask(kPath, chat({{"return_token_ids", true}}));
+  const Json reply = chat_fixture().ask(kChatPath, chat({{"return_token_ids", true}}));
   EXPECT_EQ(reply["prompt_token_ids"], rendered["token_ids"]);
-  const Json completed = fixture().complete(
+  const Json completed = chat_fixture().complete(
       {{"prompt", rendered["token_ids"]}, {"temperature", 0}, {"max_tokens", 12}});
   EXPECT_EQ(reply["choices"][0]["message"]["content"], completed["choices"][0]["text"]);
   EXPECT_EQ(reply["choices"][0]["message"]["role"], "assistant");
@@ -37,7 +37,7 @@ TEST(Chat, ThePromptIsWhatTheTemplateMakesOfTheMessages) {
 }
 
 TEST(Chat, TypedPartsToolsAndPrefillReachTheTemplate) {
-  const Json parts = fixture().ask(
+  const Json parts = chat_fixture().ask(
       "/v1/chat/completions/render",
       {{"messages",
         {{{"role", "user"},
@@ -48,20 +48,20 @@ TEST(Chat, TypedPartsToolsAndPrefillReachTheTemplate) {
   EXPECT_THAT(parts["prompt"].get<std::string>(), testing::HasSubstr("one"));
   EXPECT_THAT(parts["prompt"].get<std::string>(), testing::HasSubstr("two"));
   EXPECT_THAT(parts["prompt"].get<std::string>(), testing::HasSubstr("tools: 1\n"));
-  const Json prefill = fixture().ask("/v1/chat/completions/render",
-                                     {{"messages",
-                                       {{{"role", "user"}, {"content", "Go on."}},
-                                        {{"role", "assistant"}, {"content", "Tom was"}}}},
-                                      {"continue_final_message", true}});
+  const Json prefill = chat_fixture().ask("/v1/chat/completions/render",
+                                          {{"messages",
+                                            {{{"role", "user"}, {"content", "Go on."}},
+                                             {{"role", "assistant"}, {"content", "Tom was"}}}},
+                                           {"continue_final_message", true}});
   EXPECT_EQ(prefill["prompt"], "user: Go on.\nassistant: Tom was");
 }
 
 TEST(Chat, AStreamOpensWithTheRoleAndSaysWhatTheWholeReplySays) {
-  const Json whole = fixture().ask(kPath, chat({{"logprobs", true}, {"top_logprobs", 2}}));
+  const Json whole = chat_fixture().ask(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 2}}));
   const std::vector<Json> events =
-      fixture().stream(kPath, chat({{"logprobs", true},
-                                    {"top_logprobs", 2},
-                                    {"stream_options", {{"include_usage", true}}}}));
+      chat_fixture().stream(kChatPath, chat({{"logprobs", true},
+                                             {"top_logprobs", 2},
+                                             {"stream_options", {{"include_usage", true}}}}));
   ASSERT_EQ(events.size(), 1u + 12u + 1u) << "the role, one chunk a token, the usage";
   EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
   EXPECT_EQ(events[0]["choices"][0]["delta"]["content"], "");
@@ -82,10 +82,10 @@ TEST(Chat, AStreamOpensWithTheRoleAndSaysWhatTheWholeReplySays) {
 
 TEST(Chat, SeveralChoicesStreamSideBySide) {
   const Json body = chat({{"n", 3}, {"temperature", 1.0}, {"seed", 9}});
-  const Json whole = fixture().ask(kPath, body);
+  const Json whole = chat_fixture().ask(kChatPath, body);
   std::vector<std::string> texts(3);
   std::vector<int> roles(3);
-  for (const Json& event : fixture().stream(kPath, body)) {
+  for (const Json& event : chat_fixture().stream(kChatPath, body)) {
     const Json& choice = event["choices"][0];
     const std::size_t index = choice["index"];
     texts[index] += choice["delta"].value("content", "");
@@ -99,8 +99,8 @@ TEST(Chat, SeveralChoicesStreamSideBySide) {
 }
 
 TEST(Chat, EveryPromptTokenHasASource) {
-  const Json first = fixture().ask(kPath, chat({{"cache_salt", "sources"}}));
-  const Json second = fixture().ask(kPath, chat({{"cache_salt", "sources"}}));
+  const Json first = chat_fixture().ask(kChatPath, chat({{"cache_salt", "sources"}}));
+  const Json second = chat_fixture().ask(kChatPath, chat({{"cache_salt", "sources"}}));
   for (const Json& reply : {first, second}) {
     const Json usage = reply["usage"];
     const Json details = usage["prompt_tokens_details"];
@@ -122,15 +122,15 @@ TEST(Chat, EveryPromptTokenHasASource) {
 
 TEST(Chat, MaxCompletionTokensIsTheNewerName) {
   Json body = chat({{"max_completion_tokens", 3}, {"ignore_eos", true}});
-  EXPECT_EQ(fixture().ask(kPath, body)["usage"]["completion_tokens"], 3);
+  EXPECT_EQ(chat_fixture().ask(kChatPath, body)["usage"]["completion_tokens"], 3);
   body["max_completion_tokens"] = 100000;
-  EXPECT_EQ(Json::parse(fixture().post(kPath, body).body)["error"]["param"],
+  EXPECT_EQ(Json::parse(chat_fixture().post(kChatPath, body).body)["error"]["param"],
             "max_completion_tokens");
 }
 
 TEST(Chat, TopLogprobsWantLogprobs) {
-  EXPECT_EQ(fixture().post(kPath, chat({{"top_logprobs", 2}})).status, 400);
-  const Json reply = fixture().ask(kPath, chat({{"logprobs", true}, {"top_logprobs", 3}}));
+  EXPECT_EQ(chat_fixture().post(kChatPath, chat({{"top_logprobs", 2}})).status, 400);
+  const Json reply = chat_fixture().ask(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 3}}));
   for (const Json& entry : reply["choices"][0]["logprobs"]["content"]) {
     ASSERT_EQ(entry["top_logprobs"].size(), 3u);
     EXPECT_EQ(entry["top_logprobs"][0]["token"], entry["token"]) << "greedy takes the best";

@@ -13,16 +13,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kPath = "/v1/completions";
-constexpr const char* kPrompt = "Once upon a time";
+constexpr const char* kOncePrompt = "Once upon a time";
 
-StoryFixture& fixture() {
+StoryFixture& completions_fixture() {
   static StoryFixture fixture;
   return fixture;
 }
 
 Json greedy(Json more = Json::object()) {
-  Json body = {{"prompt", kPrompt}, {"temperature", 0}, {"max_tokens", 24}};
+  Json body = {{"prompt", kOncePrompt}, {"temperature", 0}, {"max_tokens", 24}};
   body.update(more);
   return body;
 }
@@ -31,15 +30,15 @@ std::string text_of(const Json& reply) { return reply["choices"][0]["text"]; }
 
 TEST(Completions, TheStoryIsTheOneThatIsKnown) {
   // llama2.c's own program generates this text with the model at temperature 0.
-  EXPECT_THAT(text_of(fixture().complete(greedy())),
+  EXPECT_THAT(text_of(completions_fixture().complete(greedy())),
               testing::StartsWith(", there was a little girl named Lily."));
 }
 
 TEST(Completions, ARepeatedPromptIsCachedButForItsLastToken) {
   const Json body = greedy({{"prompt", "The cat sat on a warm red mat and looked at the sun"}});
-  const Json first = fixture().complete(body);
+  const Json first = completions_fixture().complete(body);
   EXPECT_LE(first["usage"]["prompt_tokens_details"]["cached_tokens"], 2) << "BOS, perhaps 'The'";
-  const Json second = fixture().complete(body);
+  const Json second = completions_fixture().complete(body);
   const Json usage = second["usage"];
   EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"].get<int>() - 1);
   EXPECT_EQ(text_of(second), text_of(first));
@@ -47,14 +46,16 @@ TEST(Completions, ARepeatedPromptIsCachedButForItsLastToken) {
 
 TEST(Completions, ASaltKeepsTheCacheApart) {
   const auto cached = [&](const Json& body) {
-    return fixture().complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+    return completions_fixture()
+        .complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"]
+        .get<int>();
   };
   const Json mine = greedy({{"prompt", "My secret is big"}, {"cache_salt", "mine"}});
   Json yours = mine;
   yours["cache_salt"] = "yours";
   Json everyones = mine;
   everyones.erase("cache_salt");
-  fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
+  completions_fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
   EXPECT_EQ(cached(mine), 0);
   EXPECT_GT(cached(mine), 1);
   EXPECT_EQ(cached(yours), 0);
@@ -62,17 +63,17 @@ TEST(Completions, ASaltKeepsTheCacheApart) {
 }
 
 TEST(Completions, AResetForgetsThePrefixes) {
-  fixture().complete(greedy());
-  fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
-  const Json after = fixture().complete(greedy());
+  completions_fixture().complete(greedy());
+  completions_fixture().send({.method = "POST", .path = "/reset_prefix_cache"});
+  const Json after = completions_fixture().complete(greedy());
   EXPECT_EQ(after["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
 }
 
 TEST(Completions, TokenIdsAndTheirTextGiveTheSame) {
-  const Json tokens = fixture().ask("/tokenize", {{"prompt", kPrompt}});
-  const Json by_text = fixture().complete(greedy({{"return_token_ids", true}}));
+  const Json tokens = completions_fixture().ask("/tokenize", {{"prompt", kOncePrompt}});
+  const Json by_text = completions_fixture().complete(greedy({{"return_token_ids", true}}));
   EXPECT_EQ(by_text["choices"][0]["prompt_token_ids"], tokens["tokens"]);
-  const Json by_ids = fixture().complete(greedy({{"prompt", tokens["tokens"]}}));
+  const Json by_ids = completions_fixture().complete(greedy({{"prompt", tokens["tokens"]}}));
   EXPECT_EQ(text_of(by_ids), text_of(by_text));
   EXPECT_EQ(by_ids["usage"]["prompt_tokens"], tokens["count"]);
   EXPECT_EQ(by_text["choices"][0]["token_ids"].size(), 24u);
@@ -80,12 +81,12 @@ TEST(Completions, TokenIdsAndTheirTextGiveTheSame) {
 
 TEST(Completions, ABatchAnswersEachPromptAsIfAlone) {
   const std::vector<std::string> prompts = {"Once upon a time", "Tom had a red car", "The dog"};
-  const Json batch = fixture().complete(
+  const Json batch = completions_fixture().complete(
       greedy({{"prompt", prompts}, {"n", 2}, {"temperature", 0.8}, {"seed", 3}}));
   ASSERT_EQ(batch["choices"].size(), 6u);
   std::int64_t prompt_tokens = 0;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const Json alone = fixture().complete(
+    const Json alone = completions_fixture().complete(
         greedy({{"prompt", prompts[i]}, {"n", 2}, {"temperature", 0.8}, {"seed", 3}}));
     prompt_tokens += alone["usage"]["prompt_tokens"].get<std::int64_t>();
     for (std::size_t answer = 0; answer < 2; ++answer) {
@@ -98,22 +99,22 @@ TEST(Completions, ABatchAnswersEachPromptAsIfAlone) {
 }
 
 TEST(Completions, SeedsRepeatAndAreReported) {
-  const Json drawn = fixture().complete(greedy({{"temperature", 1.0}}));
+  const Json drawn = completions_fixture().complete(greedy({{"temperature", 1.0}}));
   const Json seed = drawn["choices"][0]["seed"];
   EXPECT_LT(seed.get<std::uint64_t>(), std::uint64_t{1} << 53);
-  const Json again = fixture().complete(greedy({{"temperature", 1.0}, {"seed", seed}}));
+  const Json again = completions_fixture().complete(greedy({{"temperature", 1.0}, {"seed", seed}}));
   EXPECT_EQ(text_of(again), text_of(drawn));
-  const Json other =
-      fixture().complete(greedy({{"temperature", 1.0}, {"seed", seed.get<std::uint64_t>() + 1}}));
+  const Json other = completions_fixture().complete(
+      greedy({{"temperature", 1.0}, {"seed", seed.get<std::uint64_t>() + 1}}));
   EXPECT_NE(text_of(other), text_of(drawn));
 }
 
 TEST(Completions, AStreamSaysWhatTheWholeReplySays) {
   const Json body = greedy({{"logprobs", 2}, {"return_token_ids", true}});
-  const Json whole = fixture().complete(body);
+  const Json whole = completions_fixture().complete(body);
   Json streamed = body;
   streamed["stream_options"] = {{"include_usage", true}};
-  const std::vector<Json> events = fixture().stream(kPath, streamed);
+  const std::vector<Json> events = completions_fixture().stream(kCompletionsPath, streamed);
   ASSERT_EQ(events.size(), 24u + 1u) << "one chunk a token, and the usage";
   std::string text;
   Json ids = Json::array();
@@ -139,16 +140,17 @@ TEST(Completions, AStreamSaysWhatTheWholeReplySays) {
 }
 
 TEST(Completions, AStopStringNeverLeaksWhereverItEnds) {
-  const std::string full = text_of(fixture().complete(greedy()));
+  const std::string full = text_of(completions_fixture().complete(greedy()));
   for (std::size_t begin = 1; begin + 3 < full.size(); begin += 5) {
     const std::string stop = full.substr(begin, 3);
     const std::size_t first = full.find(stop);
-    const Json whole = fixture().complete(greedy({{"stop", stop}}));
+    const Json whole = completions_fixture().complete(greedy({{"stop", stop}}));
     EXPECT_EQ(text_of(whole), full.substr(0, first)) << stop;
     EXPECT_EQ(whole["choices"][0]["finish_reason"], "stop");
     EXPECT_EQ(whole["choices"][0]["stop_reason"], stop);
     std::string streamed;
-    for (const Json& event : fixture().stream(kPath, greedy({{"stop", stop}}))) {
+    for (const Json& event :
+         completions_fixture().stream(kCompletionsPath, greedy({{"stop", stop}}))) {
       streamed += event["choices"][0]["text"].get<std::string>();
       EXPECT_EQ(full.substr(0, first).substr(0, streamed.size()), streamed);
     }
@@ -158,7 +160,8 @@ TEST(Completions, AStopStringNeverLeaksWhereverItEnds) {
 
 // Usage, ids and log-probabilities end with the token that completed the stop string.
 TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
-  const Json full = fixture().complete(greedy({{"return_token_ids", true}, {"logprobs", 0}}));
+  const Json full =
+      completions_fixture().complete(greedy({{"return_token_ids", true}, {"logprobs", 0}}));
   const std::string text = text_of(full);
   const std::string stop = text.substr(8, 4);
   std::string so_far;
@@ -166,7 +169,7 @@ TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
   while (so_far.find(stop) == std::string::npos) {
     so_far += full["choices"][0]["logprobs"]["tokens"][tokens++].get<std::string>();
   }
-  const Json stopped = fixture().complete(
+  const Json stopped = completions_fixture().complete(
       greedy({{"stop", {"zzz", stop}}, {"return_token_ids", true}, {"logprobs", 0}, {"n", 2}}));
   EXPECT_EQ(stopped["usage"]["completion_tokens"], 2 * tokens);
   for (const Json& choice : stopped["choices"]) {
@@ -174,23 +177,23 @@ TEST(Completions, AtAStopTheFiguresAreThoseOfTheMatch) {
     EXPECT_EQ(choice["logprobs"]["tokens"].size(), tokens);
     EXPECT_EQ(choice["stop_reason"], stop);
   }
-  const Json with_stop =
-      fixture().complete(greedy({{"stop", stop}, {"include_stop_str_in_output", true}}));
+  const Json with_stop = completions_fixture().complete(
+      greedy({{"stop", stop}, {"include_stop_str_in_output", true}}));
   EXPECT_EQ(text_of(with_stop), text.substr(0, text.find(stop) + stop.size()));
 }
 
 TEST(Completions, TheFirstMinTokensAreNoPartOfAStop) {
-  const Json full = fixture().complete(greedy({{"logprobs", 0}}));
+  const Json full = completions_fixture().complete(greedy({{"logprobs", 0}}));
   const std::string first = full["choices"][0]["logprobs"]["tokens"][0];
-  const Json stopped = fixture().complete(greedy({{"stop", first}, {"min_tokens", 2}}));
+  const Json stopped = completions_fixture().complete(greedy({{"stop", first}, {"min_tokens", 2}}));
   EXPECT_GT(stopped["usage"]["completion_tokens"], 2);
   EXPECT_THAT(text_of(stopped), testing::StartsWith(first));
 }
 
 TEST(Completions, AStopTokenEndsTheAnswerAndIsCounted) {
-  const Json full = fixture().complete(greedy({{"return_token_ids", true}}));
+  const Json full = completions_fixture().complete(greedy({{"return_token_ids", true}}));
   const Json id = full["choices"][0]["token_ids"][5];
-  const Json stopped = fixture().complete(greedy({{"stop_token_ids", {id}}}));
+  const Json stopped = completions_fixture().complete(greedy({{"stop_token_ids", {id}}}));
   EXPECT_EQ(stopped["choices"][0]["stop_reason"], id);
   EXPECT_EQ(stopped["choices"][0]["finish_reason"], "stop");
   EXPECT_LE(stopped["usage"]["completion_tokens"], 6);
@@ -198,9 +201,9 @@ TEST(Completions, AStopTokenEndsTheAnswerAndIsCounted) {
 }
 
 TEST(Completions, AnEchoBeginsWithThePromptAndItsScores) {
-  const Json plain = fixture().complete(greedy({{"logprobs", 1}}));
-  const Json echo = fixture().complete(greedy({{"echo", true}, {"logprobs", 1}}));
-  EXPECT_EQ(text_of(echo), kPrompt + text_of(plain));
+  const Json plain = completions_fixture().complete(greedy({{"logprobs", 1}}));
+  const Json echo = completions_fixture().complete(greedy({{"echo", true}, {"logprobs", 1}}));
+  EXPECT_EQ(text_of(echo), kOncePrompt + text_of(plain));
   const Json& logprobs = echo["choices"][0]["logprobs"]["token_logprobs"];
   const std::size_t prompt = echo["usage"]["prompt_tokens"];
   ASSERT_EQ(logprobs.size(), prompt + 24);
@@ -210,7 +213,8 @@ TEST(Completions, AnEchoBeginsWithThePromptAndItsScores) {
       Json::array_t(logprobs.begin() + static_cast<std::ptrdiff_t>(prompt), logprobs.end()));
   EXPECT_EQ(tail, plain["choices"][0]["logprobs"]["token_logprobs"]);
   std::string streamed;
-  for (const Json& event : fixture().stream(kPath, greedy({{"echo", true}, {"logprobs", 1}}))) {
+  for (const Json& event :
+       completions_fixture().stream(kCompletionsPath, greedy({{"echo", true}, {"logprobs", 1}}))) {
     streamed += event["choices"][0]["text"].get<std::string>();
   }
   EXPECT_EQ(streamed, text_of(echo));
@@ -218,15 +222,15 @@ TEST(Completions, AnEchoBeginsWithThePromptAndItsScores) {
 
 TEST(Completions, AnEchoMayHaveNoAnswerAtAll) {
   const Json scored =
-      fixture().complete(greedy({{"echo", true}, {"logprobs", 1}, {"max_tokens", 0}}));
-  EXPECT_EQ(text_of(scored), kPrompt);
+      completions_fixture().complete(greedy({{"echo", true}, {"logprobs", 1}, {"max_tokens", 0}}));
+  EXPECT_EQ(text_of(scored), kOncePrompt);
   EXPECT_EQ(scored["usage"]["completion_tokens"], 0);
   EXPECT_EQ(scored["choices"][0]["logprobs"]["tokens"].size(), scored["usage"]["prompt_tokens"]);
 }
 
 TEST(Completions, LogprobsAreOrderedAndHoldTheChosen) {
   const Json reply =
-      fixture().complete(greedy({{"temperature", 1.0}, {"seed", 5}, {"logprobs", 3}}));
+      completions_fixture().complete(greedy({{"temperature", 1.0}, {"seed", 5}, {"logprobs", 3}}));
   const Json& logprobs = reply["choices"][0]["logprobs"];
   for (std::size_t i = 0; i < 24; ++i) {
     const Json& top = logprobs["top_logprobs"][i];
@@ -242,7 +246,7 @@ TEST(Completions, LogprobsAreOrderedAndHoldTheChosen) {
 }
 
 TEST(Completions, PromptLogprobsComeAsVllmPutsThem) {
-  const Json reply = fixture().complete(greedy({{"prompt_logprobs", 2}}));
+  const Json reply = completions_fixture().complete(greedy({{"prompt_logprobs", 2}}));
   const Json& scores = reply["choices"][0]["prompt_logprobs"];
   ASSERT_EQ(scores.size(), reply["usage"]["prompt_tokens"].get<std::size_t>());
   EXPECT_TRUE(scores[0].is_null());
@@ -253,13 +257,13 @@ TEST(Completions, PromptLogprobsComeAsVllmPutsThem) {
 }
 
 TEST(Completions, WithoutALengthSixteenTokensCome) {
-  EXPECT_EQ(
-      fixture().complete({{"prompt", kPrompt}, {"ignore_eos", true}})["usage"]["completion_tokens"],
-      16);
+  EXPECT_EQ(completions_fixture().complete(
+                {{"prompt", kOncePrompt}, {"ignore_eos", true}})["usage"]["completion_tokens"],
+            16);
 }
 
 TEST(Completions, TokensOfAPromptAreAttributed) {
-  const Json usage = fixture().complete(greedy())["usage"];
+  const Json usage = completions_fixture().complete(greedy())["usage"];
   const Json by_source = usage["prompt_tokens_details"]["by_source"];
   EXPECT_EQ(by_source["template"]["tokens"], 1) << "BOS";
   EXPECT_EQ(by_source["user"]["tokens"], usage["prompt_tokens"].get<int>() - 1);
@@ -267,48 +271,49 @@ TEST(Completions, TokensOfAPromptAreAttributed) {
 
 TEST(Completions, TooManyWaitingIsToldToComeBack) {
   StoryFixture narrow(1);
-  const std::vector<std::string> prompts(60, kPrompt);
-  const HttpReply reply = narrow.post(kPath, greedy({{"prompt", prompts}}));
+  const std::vector<std::string> prompts(60, kOncePrompt);
+  const HttpReply reply = narrow.post(kCompletionsPath, greedy({{"prompt", prompts}}));
   EXPECT_EQ(reply.status, 429) << reply.body;
   ASSERT_FALSE(reply.headers.empty());
   EXPECT_EQ(reply.headers.front().first, "Retry-After");
-  EXPECT_EQ(narrow.post(kPath, greedy()).status, 200) << "others are undisturbed";
+  EXPECT_EQ(narrow.post(kCompletionsPath, greedy()).status, 200) << "others are undisturbed";
 }
 
 TEST(Completions, WhatNobodyWaitsForIsCancelled) {
   Routed routed = route({.method = "POST",
-                         .path = kPath,
+                         .path = kCompletionsPath,
                          .content_type = "application/json",
                          .body = greedy({{"max_tokens", 400}, {"ignore_eos", true}}).dump(),
                          .caller = identify("", nullptr)},
-                        fixture().state());
-  const std::uint64_t before = fixture().engine().snapshot().requests_finished;
+                        completions_fixture().state());
+  const std::uint64_t before = completions_fixture().engine().snapshot().requests_finished;
   std::get<std::unique_ptr<Completion>>(routed)->start([] {});
   std::get<std::unique_ptr<Completion>>(routed).reset();
-  EXPECT_TRUE(fixture().engine().snapshot().requests_finished <= before + 1);
-  fixture().complete(greedy({{"max_tokens", 1}}));  // runs after the cancellation
-  EXPECT_EQ(fixture().engine().snapshot().requests_finished, before + 2);
+  EXPECT_TRUE(completions_fixture().engine().snapshot().requests_finished <= before + 1);
+  completions_fixture().complete(greedy({{"max_tokens", 1}}));  // runs after the cancellation
+  EXPECT_EQ(completions_fixture().engine().snapshot().requests_finished, before + 2);
 }
 
 TEST(Tokenize, RoundTripsAndCounts) {
-  const Json tokens =
-      fixture().ask("/tokenize", {{"prompt", "Tom had a car"}, {"return_token_strs", true}});
+  const Json tokens = completions_fixture().ask(
+      "/tokenize", {{"prompt", "Tom had a car"}, {"return_token_strs", true}});
   EXPECT_EQ(tokens["count"], tokens["tokens"].size());
   EXPECT_EQ(tokens["token_strs"].size(), tokens["tokens"].size());
-  EXPECT_EQ(tokens["max_model_len"], fixture().served().context_tokens());
-  const Json bare =
-      fixture().ask("/tokenize", {{"prompt", "Tom had a car"}, {"add_special_tokens", false}});
+  EXPECT_EQ(tokens["max_model_len"], completions_fixture().served().context_tokens());
+  const Json bare = completions_fixture().ask(
+      "/tokenize", {{"prompt", "Tom had a car"}, {"add_special_tokens", false}});
   EXPECT_EQ(bare["count"].get<int>() + 1, tokens["count"].get<int>());
-  EXPECT_EQ(fixture().ask("/detokenize", {{"tokens", bare["tokens"]}})["prompt"], "Tom had a car");
+  EXPECT_EQ(completions_fixture().ask("/detokenize", {{"tokens", bare["tokens"]}})["prompt"],
+            "Tom had a car");
 }
 
 TEST(Models, ListsEveryNameAndTheServerDescribesItself) {
-  const Json models = Json::parse(fixture().get("/v1/models").body);
+  const Json models = Json::parse(completions_fixture().get("/v1/models").body);
   ASSERT_EQ(models["data"].size(), 3u);
   EXPECT_EQ(models["data"][0]["id"], "stories");
-  const Json info = Json::parse(fixture().get("/server_info").body);
+  const Json info = Json::parse(completions_fixture().get("/server_info").body);
   EXPECT_EQ(info["version"], "1.2.3");
-  EXPECT_EQ(info["max_model_len"], fixture().served().context_tokens());
+  EXPECT_EQ(info["max_model_len"], completions_fixture().served().context_tokens());
 }
 
 }  // namespace

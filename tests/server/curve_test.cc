@@ -8,7 +8,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kPrompt =
+constexpr const char* kCurvePrompt =
     "Once upon a time there was a little girl named Lily who loved to play outside in the park "
     "with her friend Tom every single day";
 
@@ -26,7 +26,7 @@ TEST(CacheCurve, SaysWhatSizesAndPoliciesWouldHaveGiven) {
   const Json before = curve_of(fixture);
   EXPECT_EQ(before["enabled"], true);
   EXPECT_EQ(before["blocks_asked"], 0);
-  const Json body = {{"prompt", kPrompt}, {"max_tokens", 2}, {"temperature", 0}};
+  const Json body = {{"prompt", kCurvePrompt}, {"max_tokens", 2}, {"temperature", 0}};
   const int tokens = fixture.complete(body)["usage"]["prompt_tokens"];
   const int blocks = (tokens - 1) / 16;
   ASSERT_GT(blocks, 1);
@@ -73,7 +73,7 @@ TEST(CacheCurve, ChangesNoAnswer) {
   StoryFixture without(100, false);
   EXPECT_EQ(curve_of(without), Json({{"enabled", false}}));
   for (int i = 0; i < 6; ++i) {
-    const Json body = {{"prompt", std::string(kPrompt) + std::to_string(i / 2)},
+    const Json body = {{"prompt", std::string(kCurvePrompt) + std::to_string(i / 2)},
                        {"max_tokens", 12},
                        {"logprobs", 3},
                        {"seed", i}};

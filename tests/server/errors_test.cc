@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-StoryFixture& fixture() {
+StoryFixture& errors_fixture() {
   static StoryFixture fixture;
   return fixture;
 }
@@ -42,7 +42,8 @@ TEST_P(WrongField, IsNamed) {
                      : Json{{"prompt", "Once"}};
     body["max_tokens"] = 2;
     body[wrong.field] = Json::parse(wrong.value);
-    const HttpReply reply = fixture().post(chat ? "/v1/chat/completions" : "/v1/completions", body);
+    const HttpReply reply =
+        errors_fixture().post(chat ? "/v1/chat/completions" : "/v1/completions", body);
     const Json error = error_of(reply, 400);
     EXPECT_EQ(error["param"], wrong.param) << reply.body;
     EXPECT_EQ(error["type"], "invalid_request_error");
@@ -94,18 +95,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"repeat_penalty", "1.1", "repeat_penalty"}, Wrong{"functions", "[{}]", "functions"}));
 
 TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
-  const Json reply = fixture().complete({{"prompt", "Once"},
-                                         {"max_tokens", 1},
-                                         {"suffix", nullptr},
-                                         {"guided_json", nullptr},
-                                         {"use_beam_search", false},
-                                         {"functions", Json::array()},
-                                         {"best_of", 1},
-                                         {"repeat_penalty", 1.0},
-                                         {"tool_choice", "none"},
-                                         {"response_format", {{"type", "text"}}},
-                                         {"modalities", {"text"}},
-                                         {"a_field_from_the_future", {{"x", 1}}}});
+  const Json reply = errors_fixture().complete({{"prompt", "Once"},
+                                                {"max_tokens", 1},
+                                                {"suffix", nullptr},
+                                                {"guided_json", nullptr},
+                                                {"use_beam_search", false},
+                                                {"functions", Json::array()},
+                                                {"best_of", 1},
+                                                {"repeat_penalty", 1.0},
+                                                {"tool_choice", "none"},
+                                                {"response_format", {{"type", "text"}}},
+                                                {"modalities", {"text"}},
+                                                {"a_field_from_the_future", {{"x", 1}}}});
   EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
 }
 
@@ -113,7 +114,7 @@ TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
 TEST(Errors, RangesAgreeWhereverTheyAreChecked) {
   const auto told = [](const char* field, const char* value) {
     const Json body = {{"prompt", "Once"}, {"max_tokens", 2}, {field, Json::parse(value)}};
-    const Json error = error_of(fixture().post("/v1/completions", body), 400);
+    const Json error = error_of(errors_fixture().post("/v1/completions", body), 400);
     const std::string message = error["message"];
     return message.substr(std::min(message.find("expected"), message.size()));
   };
@@ -146,17 +147,18 @@ TEST(Errors, ToolsAndTheirLikeAreObjects) {
   for (const auto& [field, value, param] : wrong) {
     const Json body = {{"messages", {message}}, {field, Json::parse(value)}};
     for (const char* const path : {"/v1/chat/completions", "/v1/chat/completions/render"}) {
-      EXPECT_EQ(error_of(fixture().post(path, body), 400)["param"], param) << value;
+      EXPECT_EQ(error_of(errors_fixture().post(path, body), 400)["param"], param) << value;
     }
   }
   Json calls = {{"role", "assistant"}, {"tool_calls", {5}}};
-  EXPECT_EQ(error_of(fixture().post("/v1/chat/completions", {{"messages", {message, calls}}}),
-                     400)["param"],
-            "messages[1].tool_calls[0]");
+  EXPECT_EQ(
+      error_of(errors_fixture().post("/v1/chat/completions", {{"messages", {message, calls}}}),
+               400)["param"],
+      "messages[1].tool_calls[0]");
   const Json good = {{"messages", {message}},
                      {"max_tokens", 1},
                      {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}};
-  EXPECT_EQ(fixture().post("/v1/chat/completions", good).status, 200);
+  EXPECT_EQ(errors_fixture().post("/v1/chat/completions", good).status, 200);
 }
 
 TEST(Errors, MessagesAreNamedByTheirPath) {
@@ -175,10 +177,10 @@ TEST(Errors, MessagesAreNamedByTheirPath) {
        "messages[1].content[1].type"}};
   for (const auto& [messages, param] : wrong) {
     const HttpReply reply =
-        fixture().post("/v1/chat/completions", {{"messages", Json::parse(messages)}});
+        errors_fixture().post("/v1/chat/completions", {{"messages", Json::parse(messages)}});
     EXPECT_EQ(error_of(reply, 400)["param"], param) << reply.body;
   }
-  EXPECT_EQ(error_of(fixture().post("/v1/chat/completions", Json::object()), 400)["param"],
+  EXPECT_EQ(error_of(errors_fixture().post("/v1/chat/completions", Json::object()), 400)["param"],
             "messages");
 }
 
@@ -194,19 +196,21 @@ TEST(Errors, PromptsAreNamedByTheirPath) {
                                                                   {"[1,512]", "prompt[1]"},
                                                                   {"[[1],[512]]", "prompt[1][0]"}};
   for (const auto& [prompt, param] : wrong) {
-    const HttpReply reply = fixture().post("/v1/completions", {{"prompt", Json::parse(prompt)}});
+    const HttpReply reply =
+        errors_fixture().post("/v1/completions", {{"prompt", Json::parse(prompt)}});
     EXPECT_EQ(error_of(reply, 400)["param"], param) << reply.body;
   }
 }
 
 TEST(Errors, AContextThatOverflowsIsToldWithBothNumbers) {
-  const std::uint64_t context = fixture().served().context_tokens();
+  const std::uint64_t context = errors_fixture().served().context_tokens();
   const std::vector<int> ids(context, 5);
-  Json error = error_of(fixture().post("/v1/completions", {{"prompt", ids}}), 400);
+  Json error = error_of(errors_fixture().post("/v1/completions", {{"prompt", ids}}), 400);
   EXPECT_EQ(error["code"], "context_length_exceeded");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context)));
-  error = error_of(
-      fixture().post("/v1/completions", {{"prompt", {5, 6, 7}}, {"max_tokens", context - 2}}), 400);
+  error = error_of(errors_fixture().post("/v1/completions",
+                                         {{"prompt", {5, 6, 7}}, {"max_tokens", context - 2}}),
+                   400);
   EXPECT_EQ(error["param"], "max_tokens");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context + 1)));
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(context)));
@@ -217,34 +221,34 @@ TEST(Errors, AnotherModelIsNotFoundAndNoneIsMeant) {
   for (const char* const name : {"stories", "alias"}) {
     Json named = body;
     named["model"] = name;
-    EXPECT_EQ(fixture().complete(named)["model"], "stories");
+    EXPECT_EQ(errors_fixture().complete(named)["model"], "stories");
   }
-  EXPECT_EQ(fixture().complete(body)["model"], "stories");
+  EXPECT_EQ(errors_fixture().complete(body)["model"], "stories");
   Json other = body;
   other["model"] = "gpt";
-  const Json error = error_of(fixture().post("/v1/completions", other), 404);
+  const Json error = error_of(errors_fixture().post("/v1/completions", other), 404);
   EXPECT_EQ(error["code"], "model_not_found");
 }
 
 TEST(Errors, AModelIsFoundByItsIdWhateverItHolds) {
-  const Json listed = Json::parse(fixture().get("/v1/models").body)["data"];
+  const Json listed = Json::parse(errors_fixture().get("/v1/models").body)["data"];
   ASSERT_EQ(listed.size(), 3u);
   const std::vector<std::pair<const char*, std::size_t>> found = {
       {"stories", 0},   {"alias", 1},           {"org/st%C3%B6ry", 2}, {"org%2Fst\xc3\xb6ry", 2},
       {"%73tories", 0}, {"org%2fst%c3%b6ry", 2}};
   for (const auto& [id, index] : found) {
-    const HttpReply reply = fixture().get(std::string("/v1/models/") + id);
+    const HttpReply reply = errors_fixture().get(std::string("/v1/models/") + id);
     EXPECT_EQ(reply.status, 200) << id;
     EXPECT_EQ(Json::parse(reply.body), listed[index]) << id;
   }
   for (const char* const id : {"", "gpt", "stories/", "org", "stories%00", "%FF", "stories%2F"}) {
-    const HttpReply reply = fixture().get(std::string("/v1/models/") + id);
+    const HttpReply reply = errors_fixture().get(std::string("/v1/models/") + id);
     EXPECT_EQ(error_of(reply, 404)["code"], "model_not_found") << id;
   }
   for (const char* const id : {"%", "stories%2", "%zz"}) {
-    EXPECT_EQ(fixture().get(std::string("/v1/models/") + id).status, 400) << id;
+    EXPECT_EQ(errors_fixture().get(std::string("/v1/models/") + id).status, 400) << id;
   }
-  EXPECT_EQ(fixture().post("/v1/models/stories", Json::object()).status, 405);
+  EXPECT_EQ(errors_fixture().post("/v1/models/stories", Json::object()).status, 405);
 }
 
 // The owner of a name can make it resolve to this server and have a browser use it.
@@ -255,14 +259,14 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
       HttpRequest request = {.method = method, .path = path, .host = "evil.example:8000"};
       for (const char* const origin : {"", "http://evil.example:8000", "https://other.example"}) {
         request.origin = origin;
-        const Json error = error_of(fixture().send(request), 403);
+        const Json error = error_of(errors_fixture().send(request), 403);
         EXPECT_EQ(error["code"], "host_not_allowed");
         EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("allowed_hosts=evil.example"));
-        EXPECT_TRUE(refuse_early(request, fixture().state()).has_value());
+        EXPECT_TRUE(refuse_early(request, errors_fixture().state()).has_value());
       }
       request.origin = "";
       request.host = "127.0.0.1:8000";
-      EXPECT_NE(fixture().send(request).status, 403);
+      EXPECT_NE(errors_fixture().send(request).status, 403);
     }
   }
 }
@@ -274,8 +278,8 @@ TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
                               .path = path,
                               .host = "127.0.0.1:8000",
                               .origin = origin,
-                              .caller = identify("", fixture().state().keys())};
-    const auto reply = refuse_early(head, fixture().state());
+                              .caller = identify("", errors_fixture().state().keys())};
+    const auto reply = refuse_early(head, errors_fixture().state());
     return reply ? reply->status : 200;
   };
   for (const char* const path : {"/health", "/ping", "/version", "/", "/metrics", "/v1/models"}) {
@@ -292,7 +296,7 @@ TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
 TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
   const std::string path = testing::TempDir() + "pagoda_refusing.jinja";
   std::ofstream(path) << "{{ raise_exception('no such talk') }}";
-  const auto loaded = text::ChatTemplate::load_file(path, fixture().tokenizer());
+  const auto loaded = text::ChatTemplate::load_file(path, errors_fixture().tokenizer());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   text::Conversation conversation;
   conversation.messages = Json::array({{{"role", "user"}, {"content", "Hi"}}});
@@ -301,29 +305,29 @@ TEST(Errors, OfTemplatesNameNoFileOfTheServer) {
   EXPECT_THAT(rendered.error().message, HasSubstr("no such talk"));
   EXPECT_THAT(rendered.error().message, testing::Not(HasSubstr("refusing")));
   std::ofstream(path) << "{% if %}";
-  EXPECT_THAT(text::ChatTemplate::load_file(path, fixture().tokenizer()).error().message,
+  EXPECT_THAT(text::ChatTemplate::load_file(path, errors_fixture().tokenizer()).error().message,
               HasSubstr(path));
   std::filesystem::remove(path);
 }
 
 TEST(Errors, PathsMethodsAndTypesAreChecked) {
-  EXPECT_EQ(fixture().get("/nothing").status, 404);
-  const HttpReply wrong_method = fixture().get("/v1/completions");
+  EXPECT_EQ(errors_fixture().get("/nothing").status, 404);
+  const HttpReply wrong_method = errors_fixture().get("/v1/completions");
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(wrong_method.headers.front().second, "POST");
   const HttpRequest form = {.method = "POST",
                             .path = "/v1/completions",
                             .content_type = "application/x-www-form-urlencoded",
                             .body = "{}"};
-  EXPECT_EQ(fixture().send(form).status, 415);
+  EXPECT_EQ(errors_fixture().send(form).status, 415);
   const HttpRequest with_charset = {.method = "POST",
                                     .path = "/detokenize",
                                     .content_type = "Application/JSON; charset=utf-8",
                                     .body = "{\"tokens\":[]}"};
-  EXPECT_EQ(fixture().send(with_charset).status, 200);
+  EXPECT_EQ(errors_fixture().send(with_charset).status, 200);
   const HttpRequest empty = {.method = "POST", .path = "/reset_prefix_cache"};
-  EXPECT_EQ(fixture().send(empty).status, 200);
-  EXPECT_EQ(fixture().send({.method = "POST", .path = "/v1/completions"}).status, 400);
+  EXPECT_EQ(errors_fixture().send(empty).status, 200);
+  EXPECT_EQ(errors_fixture().send({.method = "POST", .path = "/v1/completions"}).status, 400);
 }
 
 TEST(Errors, PhasesDecideWhoIsServed) {

@@ -22,12 +22,6 @@ std::string status_of(const std::optional<std::string>& answer) {
   return answer ? answer->substr(9, 3) : "silence";
 }
 
-std::string repeated(std::string_view text, std::size_t count) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += text;
-  return all;
-}
-
 // Here no byte of either budget is free.
 TEST(Pressure, SmallRequestsThatRunNothingNeedNoMemoryOfAll) {
   ServerOptions options = small_server();

@@ -7,7 +7,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kPrompt =
+constexpr const char* kRetainedPrompt =
     "Once upon a time there was a little girl named Lily who loved to play outside in the park "
     "with her "
     "friend Tom every single day";
@@ -25,7 +25,7 @@ TEST(Retain, IsGrantedInWholeBlocksAndShownUntilItEnds) {
   StoryFixture fixture;
   EXPECT_EQ(retained(fixture)["grants"], Json::array());
   const Json reply =
-      fixture.complete(body_of(kPrompt, {{"seconds", 600}, {"priority", 7}, {"upto", 20}}));
+      fixture.complete(body_of(kRetainedPrompt, {{"seconds", 600}, {"priority", 7}, {"upto", 20}}));
   EXPECT_EQ(
       reply["retain"],
       Json(
@@ -40,14 +40,14 @@ TEST(Retain, IsGrantedInWholeBlocksAndShownUntilItEnds) {
   EXPECT_LE(seen["grants"][0]["seconds_left"], 600.0);
 
   StoryFixture brief;
-  brief.complete(body_of(kPrompt, {{"seconds", 0.001}}));
+  brief.complete(body_of(kRetainedPrompt, {{"seconds", 0.001}}));
   while (!retained(brief)["grants"].empty()) {
   }
 }
 
 TEST(Retain, OfTheWholePromptIsTheDefault) {
   StoryFixture fixture;
-  const Json reply = fixture.complete(body_of(kPrompt, {{"seconds", 1}}));
+  const Json reply = fixture.complete(body_of(kRetainedPrompt, {{"seconds", 1}}));
   const int tokens = reply["usage"]["prompt_tokens"];
   EXPECT_GT(tokens, 32);
   EXPECT_EQ(reply["retain"]["tokens"], tokens / 16 * 16);
@@ -56,30 +56,30 @@ TEST(Retain, OfTheWholePromptIsTheDefault) {
 
 TEST(Retain, OfTheSystemMessageEndsWithIt) {
   StoryFixture fixture;
-  const Json body = {
-      {"messages",
-       {{{"role", "system"}, {"content", kPrompt}}, {{"role", "user"}, {"content", kPrompt}}}},
-      {"max_tokens", 2},
-      {"retain", {{"seconds", 5}, {"upto", "system"}}}};
+  const Json body = {{"messages",
+                      {{{"role", "system"}, {"content", kRetainedPrompt}},
+                       {{"role", "user"}, {"content", kRetainedPrompt}}}},
+                     {"max_tokens", 2},
+                     {"retain", {{"seconds", 5}, {"upto", "system"}}}};
   const Json reply = fixture.ask("/v1/chat/completions", body);
   const int system = reply["usage"]["prompt_tokens_details"]["by_source"]["system"]["tokens"];
   const int kept = reply["retain"]["tokens"];
   EXPECT_LE(kept, system + 16) << "the words of the template before it";
   EXPECT_GE(kept, system - 16);
-  const Json none =
-      fixture.ask("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", kPrompt}}}},
-                                           {"max_tokens", 2},
-                                           {"retain", {{"seconds", 5}, {"upto", "system"}}}});
+  const Json none = fixture.ask("/v1/chat/completions",
+                                {{"messages", {{{"role", "user"}, {"content", kRetainedPrompt}}}},
+                                 {"max_tokens", 2},
+                                 {"retain", {{"seconds", 5}, {"upto", "system"}}}});
   EXPECT_EQ(none["retain"], Json({{"granted", false}, {"reason", "there is nothing to retain"}}));
-  const HttpReply wrong =
-      fixture.post("/v1/completions", body_of(kPrompt, {{"seconds", 5}, {"upto", "system"}}));
+  const HttpReply wrong = fixture.post(
+      "/v1/completions", body_of(kRetainedPrompt, {{"seconds", 5}, {"upto", "system"}}));
   EXPECT_EQ(wrong.status, 400);
   EXPECT_THAT(wrong.body, testing::HasSubstr("retain.upto"));
 }
 
 TEST(Retain, IsToldAtTheEndOfAStream) {
   StoryFixture fixture;
-  Json body = body_of(kPrompt, {{"seconds", 5}});
+  Json body = body_of(kRetainedPrompt, {{"seconds", 5}});
   body["stream"] = true;
   const std::vector<Json> events = fixture.stream("/v1/completions", body);
   EXPECT_TRUE(events.back()["choices"].empty());
@@ -90,7 +90,7 @@ TEST(Retain, BeyondTheBudgetIsRefusedWithTheReasonAndTheAnswerIsGivenAllTheSame)
   StoryFixture fixture;
   Json reply;
   for (int i = 0; i < 10'000; ++i) {
-    const std::string prompt = std::to_string(i) + " " + kPrompt;
+    const std::string prompt = std::to_string(i) + " " + kRetainedPrompt;
     reply = fixture.complete(body_of(prompt.c_str(), {{"seconds", 600}}, "greedy"));
     if (reply["retain"]["granted"] == false) break;
   }
@@ -101,7 +101,7 @@ TEST(Retain, BeyondTheBudgetIsRefusedWithTheReasonAndTheAnswerIsGivenAllTheSame)
   const Json seen = retained(fixture);
   EXPECT_LE(seen["blocks_retained"], seen["blocks_per_tenant_max"]);
   EXPECT_EQ(seen["grants"][0]["tenant"], "private");
-  const Json other = fixture.complete(body_of(kPrompt, {{"seconds", 600}}, "modest"));
+  const Json other = fixture.complete(body_of(kRetainedPrompt, {{"seconds", 600}}, "modest"));
   EXPECT_EQ(other["retain"]["granted"], true) << "a budget is a tenant's own";
 }
 

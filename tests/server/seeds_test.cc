@@ -12,23 +12,23 @@ namespace {
 
 constexpr std::uint64_t kExactMax = (std::uint64_t{1} << 53) - 1;  // of a 64-bit float
 
-StoryFixture& fixture() {
+StoryFixture& seeds_fixture() {
   static StoryFixture fixture;
   return fixture;
 }
 
-struct Asked {
+struct SeedCase {
   const char* seed;  // JSON; nullptr: none
   std::uint32_t n;
   std::size_t prompts;
 };
 
-void PrintTo(const Asked& asked, std::ostream* out) {
+void PrintTo(const SeedCase& asked, std::ostream* out) {
   *out << (asked.seed == nullptr ? "none" : asked.seed) << ", n " << asked.n << ", "
        << asked.prompts << " prompts";
 }
 
-class Seeds : public testing::TestWithParam<Asked> {
+class Seeds : public testing::TestWithParam<SeedCase> {
  protected:
   static Json body(Json more) {
     Json made = {{"temperature", 1.0}, {"max_tokens", 12}, {"n", GetParam().n}};
@@ -49,7 +49,7 @@ const std::vector<std::string> kPrompts = {"Once upon a time", "Tom had a red ca
 TEST_P(Seeds, RepeatEveryChoiceOfABatch) {
   const std::vector<std::string> prompts(kPrompts.begin(),
                                          kPrompts.begin() + static_cast<int>(GetParam().prompts));
-  const Json all = fixture().complete(body({{"prompt", prompts}}));
+  const Json all = seeds_fixture().complete(body({{"prompt", prompts}}));
   const std::uint32_t n = GetParam().n;
   ASSERT_EQ(all["choices"].size(), n * prompts.size());
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -59,7 +59,7 @@ TEST_P(Seeds, RepeatEveryChoiceOfABatch) {
       const std::uint64_t seed = exact_seed(choice);
       seeds.insert(seed);
       const Json alone =
-          fixture().complete(body({{"prompt", prompts[i]}, {"n", 1}, {"seed", seed}}));
+          seeds_fixture().complete(body({{"prompt", prompts[i]}, {"n", 1}, {"seed", seed}}));
       EXPECT_EQ(alone["choices"][0]["text"], choice["text"]);
       EXPECT_EQ(alone["choices"][0]["seed"], seed);
     }
@@ -72,7 +72,7 @@ TEST_P(Seeds, RepeatEveryChoiceOfAChatsStream) {
   const char* const path = "/v1/chat/completions";
   std::vector<std::string> texts(GetParam().n);
   std::vector<std::uint64_t> seeds(GetParam().n);
-  for (const Json& event : fixture().stream(path, body(messages))) {
+  for (const Json& event : seeds_fixture().stream(path, body(messages))) {
     const Json& choice = event["choices"][0];
     const std::size_t index = choice["index"];
     texts[index] += choice["delta"].value("content", "");
@@ -81,19 +81,19 @@ TEST_P(Seeds, RepeatEveryChoiceOfAChatsStream) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     Json one = body(messages);
     one.update({{"n", 1}, {"seed", seeds[i]}});
-    EXPECT_EQ(fixture().ask(path, one)["choices"][0]["message"]["content"], texts[i]);
+    EXPECT_EQ(seeds_fixture().ask(path, one)["choices"][0]["message"]["content"], texts[i]);
   }
 }
 
 TEST_P(Seeds, GivenOnceMoreGiveTheSameChoices) {
   const Json asked = body({{"prompt", kPrompts[0]}});
-  const Json choices = fixture().complete(asked)["choices"];
+  const Json choices = seeds_fixture().complete(asked)["choices"];
   if (GetParam().seed == nullptr) {
-    EXPECT_NE(fixture().complete(asked)["choices"][0]["seed"], choices[0]["seed"])
+    EXPECT_NE(seeds_fixture().complete(asked)["choices"][0]["seed"], choices[0]["seed"])
         << "one is drawn";
     return;
   }
-  EXPECT_EQ(fixture().complete(asked)["choices"], choices);
+  EXPECT_EQ(seeds_fixture().complete(asked)["choices"], choices);
   const std::uint64_t first = choices[0]["seed"];
   const Json seed = Json::parse(GetParam().seed);
   if (seed.is_number_unsigned() && seed.get<std::uint64_t>() <= kExactMax) {
@@ -101,14 +101,13 @@ TEST_P(Seeds, GivenOnceMoreGiveTheSameChoices) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Seeds,
-                         testing::Values(Asked{nullptr, 1, 1}, Asked{nullptr, 8, 1},
-                                         Asked{nullptr, 4, 3}, Asked{"0", 8, 1}, Asked{"5", 8, 3},
-                                         Asked{"-1", 8, 1}, Asked{"-1", 1, 3}, Asked{"-2", 2, 1},
-                                         Asked{"9007199254740991", 3, 1},
-                                         Asked{"9007199254740992", 3, 1},
-                                         Asked{"9223372036854775807", 2, 2},
-                                         Asked{"-9223372036854775808", 2, 2}));
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Seeds,
+    testing::Values(SeedCase{nullptr, 1, 1}, SeedCase{nullptr, 8, 1}, SeedCase{nullptr, 4, 3},
+                    SeedCase{"0", 8, 1}, SeedCase{"5", 8, 3}, SeedCase{"-1", 8, 1},
+                    SeedCase{"-1", 1, 3}, SeedCase{"-2", 2, 1}, SeedCase{"9007199254740991", 3, 1},
+                    SeedCase{"9007199254740992", 3, 1}, SeedCase{"9223372036854775807", 2, 2},
+                    SeedCase{"-9223372036854775808", 2, 2}));
 
 }  // namespace
 }  // namespace pagoda::server

@@ -40,12 +40,12 @@ class StandStill : public testing::Test, protected StoryServer {
   }
 };
 
-struct Asked {
+struct NamedRequest {
   const char* name;
   std::string request;
 };
 
-std::vector<Asked> every_kind() {
+std::vector<NamedRequest> every_kind() {
   const std::string whole = R"({"prompt":"Once upon","max_tokens":4,"temperature":0)";
   const std::string chat = R"({"max_tokens":4,"messages":[{"role":"user","content":"Once"}])";
   const std::string text(100'000, 'a');
@@ -65,7 +65,7 @@ std::vector<Asked> every_kind() {
 // Out of memory is an exception that any allocation can throw: each one fails once, in the accept
 // loop, in reading, routing, producing and sending.
 TEST_F(StandStill, NoAllocationThatFailsLeavesAnyoneWaiting) {
-  for (const Asked& asked : every_kind()) {
+  for (const NamedRequest& asked : every_kind()) {
     for (const char* const thread : {"http", "text"}) {
       int told = 0;
       int ended = 0;

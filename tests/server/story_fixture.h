@@ -23,6 +23,14 @@
 
 namespace pagoda::server {
 
+inline constexpr const char* kCompletionsPath = "/v1/completions";
+
+inline std::string repeated(std::string_view text, std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
 inline constexpr const char* kStoryTemplate =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     "{% if tools %}tools: {{ tools | length }}\n{% endif %}"

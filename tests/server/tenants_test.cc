@@ -21,7 +21,7 @@ constexpr const char* kKeys =
     "key press-key bert may_publish\n"
     "key ops-key ops admin may_publish\n";
 
-const std::string kStory =
+const std::string kTenantStory =
     "Once upon a time there was a little girl who loved to play outside in the park with her dog "
     "and her best friend, and one day they found a big red ball under the old tree.";
 
@@ -47,7 +47,7 @@ class Tenants : public testing::Test {
     return fixture_.send({.method = "GET", .path = path, .authorization = authorization}).status;
   }
   Json complete(const std::string& key, Json more = Json::object()) {
-    Json body = {{"prompt", kStory}, {"max_tokens", 2}, {"temperature", 0}};
+    Json body = {{"prompt", kTenantStory}, {"max_tokens", 2}, {"temperature", 0}};
     body.update(more);
     const HttpReply reply = post(key, "/v1/completions", body);
     EXPECT_EQ(reply.status, 200) << reply.body;
@@ -121,7 +121,7 @@ TEST_F(Tenants, ASystemMessageCanBePublished) {
 }
 
 TEST_F(Tenants, PublishingNeedsAKeyThatMay) {
-  const Json body = {{"prompt", kStory}, {"max_tokens", 1}, {"cache_public_upto", 16}};
+  const Json body = {{"prompt", kTenantStory}, {"max_tokens", 1}, {"cache_public_upto", 16}};
   const HttpReply refused = post("anna-key", "/v1/completions", body);
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "cache_public_upto");

@@ -30,9 +30,11 @@ std::string shown(const Result<OriginText>& prompt) {
   return prompt.ok() ? std::string(prompt.value().bytes()) : "error: " + prompt.error().message;
 }
 
-Conversation talk(ChatJson messages) {
+// Braces around one value mean an array to some compilers and that value to others: arrays are
+// named.
+Conversation talk(std::vector<ChatJson> messages) {
   Conversation conversation;
-  conversation.messages = std::move(messages);
+  conversation.messages = ChatJson(std::move(messages));
   return conversation;
 }
 
@@ -73,8 +75,8 @@ TEST(ChatTemplate, ToolsDocumentsAndArgumentsAreNotTheTemplates) {
   const ChatTemplate chat =
       parse("{{ tools[0].name }}/{{ documents[0].text }}/{{ mood }}{{ messages[0].content }}");
   Conversation conversation = talk({say("user", "U")});
-  conversation.tools = {{{"name", "f"}}};
-  conversation.documents = {{{"text", "d"}}};
+  conversation.tools = ChatJson::array({{{"name", "f"}}});
+  conversation.documents = ChatJson::array({{{"text", "d"}}});
   conversation.kwargs = {{"mood", "m"}};
   const auto prompt = chat.render(conversation);
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
@@ -141,7 +143,7 @@ TEST(ChatTemplate, TypedPartsBecomeTextWhereTheTemplateTakesText) {
   const ChatJson parts = {{{"type", "text"}, {"text", "one"}}, {{"type", "text"}, {"text", "two"}}};
   EXPECT_EQ(shown(chat.render(talk({say("user", parts)}))),
             "<|im_start|>user\none\ntwo<|im_end|>\n<|im_start|>assistant\n");
-  const ChatJson image = {{{"type", "image_url"}, {"image_url", {{"url", "x"}}}}};
+  const ChatJson image = ChatJson::array({{{"type", "image_url"}, {"image_url", {{"url", "x"}}}}});
   EXPECT_EQ(
       shown(chat.render(talk({say("user", "a"), say("user", image)}))),
       "error: test: messages[1]: the template takes text only, not parts of type 'image_url'");
@@ -169,7 +171,7 @@ TEST(ChatTemplate, WithoutASystemRoleItsTextBeginsTheNextUserMessage) {
             "template:(user:|system#0:S|template:\n\n|user#1:U|template:)(assistant:|assistant#2:A|"
             "template:)(user:|system#3:D|template:\n\n|user#4:V|template:)");
   EXPECT_EQ(shown(chat.render(talk({say("system", "S")}))), "(user:S)");
-  Conversation wordless = talk({{{"role", "developer"}}});
+  Conversation wordless = talk({ChatJson::object({{"role", "developer"}})});
   EXPECT_EQ(shown(chat.render(wordless)), "(user:)");
   wordless.continue_final_message = true;
   EXPECT_EQ(shown(chat.render(wordless)), "(user:");
@@ -196,7 +198,7 @@ Conversation one_call(const std::string& arguments) {
   ChatJson message = say("assistant", "");
   message["tool_calls"] = ChatJson::array(
       {{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", arguments}}}}});
-  return talk(ChatJson::array({say("user", "hi"), message}));
+  return talk({say("user", "hi"), message});
 }
 
 constexpr const char* kArguments =
@@ -214,7 +216,7 @@ TEST(ChatTemplate, ManyToolArgumentsTakeTheirLengthInTime) {
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
   EXPECT_EQ(prompt.value().bytes(), "hi" + arguments);
   const ChatTemplate nested = parse("{{ (messages[0].content | from_json) | length }}");
-  EXPECT_EQ(shown(nested.render(talk(ChatJson::array({say("user", arguments)})))), "200001");
+  EXPECT_EQ(shown(nested.render(talk({say("user", arguments)}))), "200001");
 }
 
 TEST(ChatTemplate, ToolArgumentsThatAreNoAcceptableJsonStayText) {
@@ -249,7 +251,7 @@ TEST(ChatTemplate, LittleMemoryChangesNoPrompt) {
   expect_right_or_exhausted(parse(kArguments), one_call(arguments), "hi" + arguments);
   expect_right_or_exhausted(parse(kArguments), one_call("{\"a\": "), R"(hi"{\"a\": ")");
   const ChatTemplate nested = parse("{{ (messages[0].content | from_json) | length }}");
-  expect_right_or_exhausted(nested, talk(ChatJson::array({say("user", arguments)})), "1001");
+  expect_right_or_exhausted(nested, talk({say("user", arguments)}), "1001");
 }
 
 TEST(ChatTemplate, ContinuingTheFinalMessageEndsThePromptWithItsText) {
@@ -282,7 +284,9 @@ TEST(ChatTemplate, ContinuingWhereTheTemplateTrimsTrimsToo) {
 TEST(ChatTemplate, ConversationsThatAreNoneAreRefused) {
   const ChatTemplate chat = parse(kChatMl);
   const auto refusal = [&](ChatJson messages) {
-    return shown(chat.render(talk(std::move(messages))));
+    Conversation conversation;
+    conversation.messages = std::move(messages);
+    return shown(chat.render(conversation));
   };
   EXPECT_EQ(refusal(ChatJson::array()), "error: test: messages is not an array of messages");
   EXPECT_EQ(refusal("hi"), "error: test: messages is not an array of messages");

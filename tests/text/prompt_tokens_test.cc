@@ -13,8 +13,8 @@
 namespace pagoda::text {
 namespace {
 
-constexpr Origin kTemplate{};
-constexpr Origin kUser{Source::kUser, 1};
+constexpr Origin kFromTemplate{};
+constexpr Origin kFromUser{Source::kUser, 1};
 
 // The vocabularies of tests/data: three families of byte-pair encoding and one of sentence piece.
 std::vector<std::string> vocabulary_names() {
@@ -38,7 +38,7 @@ OriginText random_prompt(std::mt19937& random, const std::vector<std::string>& c
     const bool control = random() % 3 == 0 && (client_writes_controls || !client);
     prompt.append(
         control ? controls[random() % controls.size()] : random_unicode(random, random() % 12),
-        client ? kUser : kTemplate);
+        client ? kFromUser : kFromTemplate);
   }
   return prompt;
 }
@@ -71,7 +71,7 @@ TEST(PromptTokens, ClientsCannotWriteControlTokens) {
       ASSERT_EQ(tokens.ids.size(), tokens.origins.size());
       for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
         if (!tokenizer->is_control(tokens.ids[i])) continue;
-        EXPECT_EQ(tokens.origins[i], kTemplate) << name << ": " << prompt.bytes();
+        EXPECT_EQ(tokens.origins[i], kFromTemplate) << name << ": " << prompt.bytes();
       }
     }
   }
@@ -83,12 +83,12 @@ TEST(PromptTokens, AControlTokenThatTwoWroteTogetherIsText) {
   made.add("abc", kControl);                                      // 5
   made.add("bcd", kUserDefined);                                  // 6
   const auto tokenizer = made.load_or_fail();
-  OriginText prompt("a", kTemplate);
-  prompt.append("bc", kUser);
+  OriginText prompt("a", kFromTemplate);
+  prompt.append("bc", kFromUser);
   EXPECT_EQ(numbers(tokenise_prompt(prompt, *tokenizer).ids),
             (std::vector<std::uint32_t>{0, 1, 2}));
   // Text that cannot be the control token may still be another token.
-  prompt.append("de", kTemplate);
+  prompt.append("de", kFromTemplate);
   EXPECT_EQ(numbers(tokenise_prompt(prompt, *tokenizer).ids),
             (std::vector<std::uint32_t>{0, 6, 4}));
 }
@@ -100,13 +100,13 @@ TEST(PromptTokens, EachTokenBelongsToWhoWroteItsFirstByte) {
   made.add("<s>", kControl);                                      // 6
   made.merges = {"b c"};
   const auto tokenizer = made.load_or_fail();
-  OriginText prompt("<s>ab", kTemplate);
-  prompt.append("cd", kUser);
-  prompt.append("e", kTemplate);
+  OriginText prompt("<s>ab", kFromTemplate);
+  prompt.append("cd", kFromUser);
+  prompt.append("e", kFromTemplate);
   const PromptTokens tokens = tokenise_prompt(prompt, *tokenizer);
   EXPECT_EQ(numbers(tokens.ids), (std::vector<std::uint32_t>{6, 0, 5, 3, 4}));
-  EXPECT_EQ(tokens.origins,
-            (std::vector<Origin>{kTemplate, kTemplate, kTemplate, kUser, kTemplate}));
+  EXPECT_EQ(tokens.origins, (std::vector<Origin>{kFromTemplate, kFromTemplate, kFromTemplate,
+                                                 kFromUser, kFromTemplate}));
   const auto counts = tokens.count_by_source();
   EXPECT_EQ(counts[static_cast<std::size_t>(Source::kTemplate)], 4U);
   EXPECT_EQ(counts[static_cast<std::size_t>(Source::kUser)], 1U);
@@ -148,11 +148,11 @@ TEST(PromptTokens, TheSpaceAfterPhiThreeTagsIsNobodys) {
   made.add("<a>", kControl);  // 5
   made.more.add("general.name", "Microsoft Phi-3 mini");
   const auto tokenizer = made.load_or_fail();
-  OriginText prompt("<a>\n", kTemplate);
-  prompt.append("  b", kUser);
+  OriginText prompt("<a>\n", kFromTemplate);
+  prompt.append("  b", kFromUser);
   const PromptTokens tokens = tokenise_prompt(prompt, *tokenizer);
   EXPECT_EQ(numbers(tokens.ids), (std::vector<std::uint32_t>{5, 1}));
-  EXPECT_EQ(tokens.origins, (std::vector<Origin>{kTemplate, kUser}));
+  EXPECT_EQ(tokens.origins, (std::vector<Origin>{kFromTemplate, kFromUser}));
 }
 
 TEST(PromptTokens, AnEmptyPromptHasNone) {

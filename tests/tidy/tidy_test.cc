@@ -24,8 +24,8 @@ const fs::path kRoot = PAGODA_SOURCE_DIR;
 // Hidden folders, build folders and what tests read as data.
 bool is_exempt(const std::string& folder) {
   const std::string name = fs::path(folder).filename().string();
-  return name.starts_with(".") || name.starts_with("build") || name.starts_with("carry") ||
-         folder == "tests/data" || folder == "tests/fuzz/corpus" || folder == "shared";
+  return name.starts_with(".") || name.starts_with("build") || folder == "tests/data" ||
+         folder == "tests/fuzz/corpus" || folder == "shared";
 }
 
 bool is_source(const std::string& path) {
@@ -101,6 +101,8 @@ TEST(TidyTest, WordsArePlain) { expect_none(metaphors); }
 TEST(TidyTest, FlagsAreNamedInTheCommandLineAlone) { expect_none(flags_below_the_command_line); }
 
 TEST(TidyTest, ATypeNameIsInOneFolder) { expect_none(types_in_two_folders(tree())); }
+
+TEST(TidyTest, ANameIsInOneSourceOfALibrary) { expect_none(names_in_two_sources(tree())); }
 
 TEST(TidyTest, ClassesAreSmall) { expect_none(classes_too_long(tree())); }
 

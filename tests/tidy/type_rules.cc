@@ -86,9 +86,26 @@ std::optional<std::string> alias_of_head(std::string_view head) {
   return std::string(name);
 }
 
+// "kSizes" of "constexpr std::array<int, 2> kSizes = {1, 2}". Functions and types are none.
+std::optional<std::string> constant_of_head(std::string_view head) {
+  head = trimmed(head.substr(0, head.find('=')));
+  const bool is_constant = first_word(head) == "constexpr" || first_word(head) == "const";
+  if (!is_constant || head.find('(') != std::string_view::npos) return std::nullopt;
+  if (const std::size_t array = head.find('['); array != std::string_view::npos) {
+    head = trimmed(head.substr(0, array));
+  }
+  std::size_t begin = head.size();
+  while (begin > 0 && is_word(head[begin - 1])) --begin;
+  return std::string(head.substr(begin));
+}
+
+// What a walk lists: types of named namespaces, or types and constants of every namespace.
+enum class Listed { kNamedTypes, kAllNames };
+
 class TypeWalk {
  public:
-  explicit TypeWalk(const SourceText& source) : code_(without_directives(source.code)) {}
+  TypeWalk(const SourceText& source, Listed listed)
+      : listed_(listed), code_(without_directives(source.code)) {}
 
   std::vector<TypeDefinition> run() {
     for (std::size_t at = 0; at < code_.size(); ++at) {
@@ -101,13 +118,13 @@ class TypeWalk {
 
  private:
   struct Level {
-    bool is_named_namespace = false;
+    bool is_listed_namespace = false;
     std::optional<std::size_t> type = {};  // its index in types_
   };
 
   bool at_namespace() const {
     return std::all_of(open_.begin(), open_.end(),
-                       [](const Level& level) { return level.is_named_namespace; });
+                       [](const Level& level) { return level.is_listed_namespace; });
   }
   std::string_view head(std::size_t at) const {
     return trimmed(std::string_view(code_).substr(head_, at - head_));
@@ -122,8 +139,10 @@ class TypeWalk {
         level.type = types_.size();
         types_.push_back({*name, line_of_head(), 0});
       }
+      list_constant(at);
       skip_word(words, "inline");
-      level.is_named_namespace = skip_word(words, "namespace") && !words.empty();
+      level.is_listed_namespace =
+          skip_word(words, "namespace") && (!words.empty() || listed_ == Listed::kAllNames);
     }
     open_.push_back(level);
     head_ = at + 1;
@@ -140,10 +159,21 @@ class TypeWalk {
   void end_statement(std::size_t at) {
     if (at_namespace()) {
       const std::optional<std::string> name = alias_of_head(head(at));
-      if (name) types_.push_back({*name, line_of_head(), line_of(code_, at)});
+      if (name && listed_ == Listed::kNamedTypes) {
+        types_.push_back({*name, line_of_head(), line_of(code_, at)});
+      }
+      list_constant(at);
     }
     head_ = at + 1;
   }
+
+  void list_constant(std::size_t at) {
+    if (listed_ != Listed::kAllNames) return;
+    const std::optional<std::string> name = constant_of_head(head(at));
+    if (name) types_.push_back({*name, line_of_head(), line_of_head()});
+  }
+
+  Listed listed_;
 
   std::string code_;
   std::size_t head_ = 0;  // where the words before the next brace or ';' begin
@@ -189,7 +219,26 @@ std::map<std::string, int> lines_by_class(const SourceText& source,
 
 }  // namespace
 
-std::vector<TypeDefinition> list_types(const SourceText& source) { return TypeWalk(source).run(); }
+std::vector<TypeDefinition> list_types(const SourceText& source) {
+  return TypeWalk(source, Listed::kNamedTypes).run();
+}
+
+PlacedFindings names_in_two_sources(const Sources& sources) {
+  std::map<std::pair<std::string, std::string>, std::string> first_path;  // by library and name
+  PlacedFindings findings;
+  for (const auto& [path, source] : sources) {
+    if (!path.starts_with("src/") || path.starts_with("src/kernels/")) continue;
+    if (extension(path) != "cc") continue;
+    const std::string library = path.substr(0, path.find('/', 4));
+    for (const TypeDefinition& found : TypeWalk(source, Listed::kAllNames).run()) {
+      const auto [first, is_new] = first_path.emplace(std::pair(library, found.name), path);
+      if (is_new || first->second == path) continue;
+      findings.push_back(
+          {path, {found.first_line, "'" + found.name + "' is also in " + first->second}});
+    }
+  }
+  return findings;
+}
 
 PlacedFindings types_in_two_folders(const Sources& sources) {
   std::map<std::string, std::string> first_path;  // by name

@@ -61,6 +61,23 @@ TEST(TypeRulesTest, ANameIsInOneFolder) {
               IsEmpty());
 }
 
+TEST(TypeRulesTest, SourcesOfALibraryShareNoNames) {
+  const std::string file =
+      "namespace {\nstruct Side {};\nconstexpr int kTries[2] = {2, 3};\nusing Json = int;\n"
+      "const char* text() const { const int local = 1; return 0; }\nconst std::array<int, 2> "
+      "kA;\n}\n";
+  EXPECT_THAT(
+      names_in_two_sources(sources_of({{"src/a/x.cc", file}, {"src/a/b/y.cc", "\n" + file}})),
+      ElementsAre(PlacedFinding{"src/a/x.cc", {2, "'Side' is also in src/a/b/y.cc"}},
+                  PlacedFinding{"src/a/x.cc", {3, "'kTries' is also in src/a/b/y.cc"}},
+                  PlacedFinding{"src/a/x.cc", {6, "'kA' is also in src/a/b/y.cc"}}));
+  EXPECT_THAT(names_in_two_sources(sources_of({{"src/a/x.cc", file},
+                                               {"src/b/x.cc", file},
+                                               {"src/a/x.h", file},
+                                               {"tests/a/x.cc", file}})),
+              IsEmpty());
+}
+
 TEST(TypeRulesTest, AClassIsCountedOverTheFilesThatDefineIt) {
   const std::string header = "class Cache {\n  void a();\n  void b();\n};\n" + lines(396);
   const std::string half = "Result<F<void()>> Cache::a() {\n}\n" + lines(198);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/file_bytes.h"
 #include "server/access/key_ring.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 64;
 constexpr std::size_t kKeyBytesMax = 512;
-constexpr std::size_t kFileBytesMax = 16 << 20;
+constexpr std::size_t kKeyFileBytesMax = 16 << 20;
 constexpr std::string_view kHashed = "sha256:";
 constexpr double kWeightMin = 1e-3;
 constexpr double kWeightMax = 1e6;
@@ -27,7 +28,7 @@ struct LimitName {
 };
 
 // The limits of engine::TenantLimits except the weight.
-constexpr std::array<LimitName, 7> kLimits = {{
+constexpr std::array<LimitName, 7> kLimitNames = {{
     {.name = "answers_running", .narrow = &engine::TenantLimits::sequences_running},
     {.name = "requests_queued", .narrow = &engine::TenantLimits::requests_queued},
     {.name = "kv_tokens", .wide = &engine::TenantLimits::kv_tokens},
@@ -63,8 +64,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 Status check_name(std::string_view name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
+    return is_ascii_letter(c) || is_ascii_digit(c) || c == '_' || c == '-' || c == '.';
   });
   if (!plain || name.size() > kNameBytesMax) {
     return refusal(
@@ -140,7 +140,7 @@ class Parser {
       ASSIGN_OR_RETURN(tenant.priority_min, read_number(name, value, INT32_MIN, INT32_MAX));
       return ok_status();
     }
-    for (const LimitName& limit : kLimits) {
+    for (const LimitName& limit : kLimitNames) {
       if (limit.name != name) continue;
       const std::uint64_t high = limit.wide != nullptr ? INT64_MAX : UINT32_MAX;
       ASSIGN_OR_RETURN(const std::uint64_t number,
@@ -150,7 +150,7 @@ class Parser {
       return ok_status();
     }
     std::string names = "weight, priority_min";
-    for (const LimitName& limit : kLimits) names += fmt::format(", {}", limit.name);
+    for (const LimitName& limit : kLimitNames) names += fmt::format(", {}", limit.name);
     return refusal(fmt::format("is no setting of a tenant, expected one of {}", names));
   }
 
@@ -217,7 +217,7 @@ Result<KeyList> parse_keys(std::string_view text, const std::string& name) {
 }
 
 Result<KeyList> read_key_file(const std::string& path) {
-  ASSIGN_OR_RETURN(const FileBytes file, read_file_bytes(path, kFileBytesMax));
+  ASSIGN_OR_RETURN(const FileBytes file, read_file_bytes(path, kKeyFileBytesMax));
   ASSIGN_OR_RETURN(KeyList list, parse_keys(file.bytes, path));
   list.is_open_to_others = file.is_open_to_others();
   return list;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBytesMin = 16;
 constexpr std::size_t kBytesMax = 4096;
-constexpr std::size_t kFileBytesMax = 2 * kBytesMax;  // allows for line ends
+constexpr std::size_t kSecretFileBytesMax = 2 * kBytesMax;  // allows for line ends
 
 Error io_error(const std::string& path, const char* what) {
   return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
@@ -53,7 +53,7 @@ Status make_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 Result<std::string> read_secret(const std::string& path) {
-  ASSIGN_OR_RETURN(FileBytes file, read_file_bytes(path, kFileBytesMax));
+  ASSIGN_OR_RETURN(FileBytes file, read_file_bytes(path, kSecretFileBytesMax));
   if (file.is_open_to_others()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: others may read this secret (mode {:o}); chmod 600 it, or remove "

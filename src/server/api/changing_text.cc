@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kWordBytesMax = 40;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 std::string lower(std::string_view text) {
@@ -45,7 +45,7 @@ std::string_view with_neighbours(std::string_view text, std::string_view word) {
 // Returns the word with digits as 9 and letters as a.
 std::string shape_of(std::string_view word) {
   std::string shape;
-  for (const char c : word) shape += is_digit(c) ? '9' : is_letter(c) ? 'a' : c;
+  for (const char c : word) shape += is_ascii_digit(c) ? '9' : is_ascii_letter(c) ? 'a' : c;
   return shape;
 }
 
@@ -64,14 +64,14 @@ bool names_a_day(std::string_view words) {
 }
 
 bool is_number(std::string_view word) {
-  return std::any_of(word.begin(), word.end(), is_digit) &&
-         std::none_of(word.begin(), word.end(), is_letter);
+  return std::any_of(word.begin(), word.end(), is_ascii_digit) &&
+         std::none_of(word.begin(), word.end(), is_ascii_letter);
 }
 
 // An id is long and has digits among its letters.
 bool is_id(std::string_view word) {
-  return word.size() >= 8 && std::any_of(word.begin(), word.end(), is_digit) &&
-         std::any_of(word.begin(), word.end(), is_letter);
+  return word.size() >= 8 && std::any_of(word.begin(), word.end(), is_ascii_digit) &&
+         std::any_of(word.begin(), word.end(), is_ascii_letter);
 }
 
 std::string_view kind_of(std::string_view text, std::string_view word) {

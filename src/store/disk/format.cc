@@ -10,7 +10,7 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::string_view kMagic = "pagoda kv index\n";
+constexpr std::string_view kIndexMagic = "pagoda kv index\n";
 constexpr std::string_view kStemStart = "pages-v1-";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kSummedBytes = 56;  // bytes that the sum of a record or header covers
@@ -107,7 +107,7 @@ std::optional<SlotRecord> RecordCodec::decode(
 
 IndexHeaderBytes encode_header(const IndexHeader& header) {
   IndexHeaderBytes bytes = {};
-  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  std::memcpy(bytes.data(), kIndexMagic.data(), kIndexMagic.size());
   put(bytes.data() + 16, kVersion);
   put(bytes.data() + 20, header.cipher);
   put(bytes.data() + 24, header.geometry.page_bytes);
@@ -128,10 +128,10 @@ ReadHeader decode_header(std::span<const std::byte, 64> bytes) {
   if (sum != XXH3_64bits(bytes.data(), kSummedBytes)) {
     // One flipped bit must not make our own file look like another program's.
     std::size_t same = 0;
-    for (std::size_t i = 0; i < kMagic.size(); ++i) {
-      same += bytes[i] == static_cast<std::byte>(kMagic[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < kIndexMagic.size(); ++i) {
+      same += bytes[i] == static_cast<std::byte>(kIndexMagic[i]) ? 1 : 0;
     }
-    read.state = same + 1 >= kMagic.size() ? HeaderState::kDamaged : HeaderState::kForeign;
+    read.state = same + 1 >= kIndexMagic.size() ? HeaderState::kDamaged : HeaderState::kForeign;
     return read;
   }
   read.state = HeaderState::kGood;

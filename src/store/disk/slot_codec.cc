@@ -10,10 +10,10 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x3153'4750;  // "PGS1"
+constexpr std::uint32_t kSlotMagic = 0x3153'4750;  // "PGS1"
 constexpr std::size_t kSummedFrom = 8;
-constexpr std::size_t kNonceAt = 16;
-constexpr std::size_t kTagAt = 32;
+constexpr std::size_t kSlotNonceAt = 16;
+constexpr std::size_t kSlotTagAt = 32;
 
 template <class T>
 void put(std::span<std::byte> slot, std::size_t at, const T& value) {
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> SlotCodec::seal(const kv::PageLabel& label,
   const std::size_t page_at = geometry_.page_at();
   const std::size_t used = geometry_.used_bytes();
   std::memset(slot.data(), 0, page_at);
-  put(slot, 8, kMagic);
+  put(slot, 8, kSlotMagic);
   put(slot, 12, cipher());
   put(slot, 48, label.key.space);
   put(slot, 64, label.key.hash);
@@ -63,10 +63,10 @@ std::optional<std::uint64_t> SlotCodec::seal(const kv::PageLabel& label,
   }
   std::memcpy(slot.data() + page_at, page.data(), page.size());
   std::fill(slot.begin() + static_cast<std::ptrdiff_t>(used), slot.end(), std::byte{0});
-  if (cipher_ &&
-      !cipher_->seal(label.key, slot.subspan(kSummedFrom, 8),
-                     slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
-                     slot.subspan<kNonceAt, kNonceBytes>(), slot.subspan<kTagAt, kTagBytes>())) {
+  if (cipher_ && !cipher_->seal(label.key, slot.subspan(kSummedFrom, 8),
+                                slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
+                                slot.subspan<kSlotNonceAt, kNonceBytes>(),
+                                slot.subspan<kSlotTagAt, kTagBytes>())) {
     return std::nullopt;
   }
   const std::uint64_t sum = XXH3_64bits(slot.data() + kSummedFrom, used - kSummedFrom);
@@ -79,7 +79,7 @@ kv::StoreFault SlotCodec::check(std::span<const std::byte> slot, std::uint64_t s
       XXH3_64bits(slot.data() + kSummedFrom, geometry_.used_bytes() - kSummedFrom);
   if (!is_at(slot, 0, found)) return kv::StoreFault::kDamaged;
   if (found != sum) return kv::StoreFault::kAbsent;
-  if (!is_at(slot, 8, kMagic) || !is_at(slot, 12, cipher())) return kv::StoreFault::kDamaged;
+  if (!is_at(slot, 8, kSlotMagic) || !is_at(slot, 12, cipher())) return kv::StoreFault::kDamaged;
   return kv::StoreFault::kNone;
 }
 
@@ -103,10 +103,11 @@ kv::StoreFault SlotCodec::open(std::span<std::byte> slot, std::uint64_t sum,
   const kv::StoreFault fault = check(slot, sum);
   if (fault != kv::StoreFault::kNone) return fault;
   const std::size_t used = geometry_.used_bytes();
-  if (cipher_ && !cipher_->open(label.key, slot.subspan(kSummedFrom, 8),
-                                slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
-                                std::span<const std::byte>(slot).subspan<kNonceAt, kNonceBytes>(),
-                                std::span<const std::byte>(slot).subspan<kTagAt, kTagBytes>())) {
+  if (cipher_ &&
+      !cipher_->open(label.key, slot.subspan(kSummedFrom, 8),
+                     slot.subspan(kSlotSealedAt, used - kSlotSealedAt),
+                     std::span<const std::byte>(slot).subspan<kSlotNonceAt, kNonceBytes>(),
+                     std::span<const std::byte>(slot).subspan<kSlotTagAt, kTagBytes>())) {
     return kv::StoreFault::kDamaged;
   }
   if (!is_label(slot, label)) return kv::StoreFault::kForeign;

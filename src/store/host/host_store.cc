@@ -12,7 +12,7 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kMovesAtOnce = 16;
+constexpr std::size_t kHostCopiesAtOnce = 16;
 constexpr std::size_t kSlotsLookedAtOnce = 4096;  // by a removal, under the lock
 
 std::uint32_t slots_of(const HostStoreOptions& options) {
@@ -179,7 +179,7 @@ void HostStore::run() {
     if (queue_.empty()) return;
     copies.clear();
     moves.clear();
-    while (!queue_.empty() && copies.size() < kMovesAtOnce) {
+    while (!queue_.empty() && copies.size() < kHostCopiesAtOnce) {
       copies.push_back(queue_.front());
       moves.push_back(move_of(queue_.front()));
       queue_.pop_front();

@@ -16,7 +16,7 @@ constexpr std::size_t kItemBytesDefault = 512u << 20;  // proto-max-bulk-len of 
 constexpr int kElementsMax = 100'000;          // elements of one reply; SCAN is asked for far fewer
 constexpr std::size_t kPieceBytes = 1u << 20;  // larger than one read of the socket
 constexpr std::string_view kKeys = "pagoda1:*";
-constexpr std::string_view kKeysAtOnce = "1000";
+constexpr std::string_view kScanCount = "1000";
 
 // hiredis builds replies out of Parts: no value is copied twice, and no length is trusted.
 struct Part {
@@ -202,7 +202,7 @@ void RedisProtocol::encode(const Command& command, std::string& out) {
     case Verb::kErase:
       return append({"UNLINK", command.key}, out);
     case Verb::kList:
-      return append({"SCAN", number, "MATCH", kKeys, "COUNT", kKeysAtOnce}, out);
+      return append({"SCAN", number, "MATCH", kKeys, "COUNT", kScanCount}, out);
     case Verb::kHead:
       return append({"GETRANGE", command.key, "0", fmt::format("{}", command.number - 1)}, out);
     case Verb::kLength:

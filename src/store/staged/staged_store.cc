@@ -8,7 +8,7 @@
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kMovesAtOnce = 16;
+constexpr std::size_t kStagedMovesAtOnce = 16;
 
 }  // namespace
 
@@ -175,7 +175,7 @@ void StagedStore::run() {
     if (jobs_.empty()) return;
     outcome.clear();
     moves.clear();
-    while (!jobs_.empty() && moves.size() < kMovesAtOnce) {
+    while (!jobs_.empty() && moves.size() < kStagedMovesAtOnce) {
       outcome.push_back({.ticket = jobs_.front().ticket});
       moves.push_back(jobs_.front().move);
       jobs_.pop_front();

@@ -149,7 +149,7 @@ Value filter_abs(const Value& subject, const Arguments& arguments, Heap&) {
   return std::signbit(subject.as_real()) ? negate(subject) : affirm(subject);
 }
 
-constexpr std::array<std::pair<std::string_view, Filter>, 18> kFilters = {{
+constexpr std::array<std::pair<std::string_view, Filter>, 18> kValueFilters = {{
     {"abs", filter_abs},
     {"capitalize", filter_case<Case::kCapitalised>},
     {"d", filter_default},
@@ -172,9 +172,9 @@ constexpr std::array<std::pair<std::string_view, Filter>, 18> kFilters = {{
 }};
 
 Filter find_filter(std::string_view name) {
-  const auto* const found = std::find_if(kFilters.begin(), kFilters.end(),
+  const auto* const found = std::find_if(kValueFilters.begin(), kValueFilters.end(),
                                          [&](const auto& row) { return row.first == name; });
-  return found != kFilters.end() ? found->second : find_sequence_filter(name);
+  return found != kValueFilters.end() ? found->second : find_sequence_filter(name);
 }
 
 }  // namespace

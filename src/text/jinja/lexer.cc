@@ -7,13 +7,13 @@
 #include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "text/jinja/string_literal.h"
 #include "text/jinja/unicode.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return std::isalnum(byte) != 0 || c == '_' || byte >= 0x80;
@@ -193,7 +193,7 @@ class Lexer {
 
   void lex_token(std::string& open) {
     const char c = source_[at_];
-    if (is_digit(c)) {
+    if (is_ascii_digit(c)) {
       lex_number();
     } else if (is_name_byte(c)) {
       const std::size_t begin = at_;
@@ -221,7 +221,7 @@ class Lexer {
 
   std::string take_digits() {
     std::string digits;
-    while (at_ < source_.size() && (is_digit(source_[at_]) || source_[at_] == '_')) {
+    while (at_ < source_.size() && (is_ascii_digit(source_[at_]) || source_[at_] == '_')) {
       if (source_[at_] != '_') digits += source_[at_];
       ++at_;
     }
@@ -232,7 +232,7 @@ class Lexer {
     const std::size_t begin = at_;
     std::string text = take_digits();
     TokenKind kind = TokenKind::kInteger;
-    if (looking_at(".") && at_ + 1 < source_.size() && is_digit(source_[at_ + 1])) {
+    if (looking_at(".") && at_ + 1 < source_.size() && is_ascii_digit(source_[at_ + 1])) {
       kind = TokenKind::kFloat;
       ++at_;
       text += '.' + take_digits();
@@ -240,7 +240,7 @@ class Lexer {
     if (looking_at("e") || looking_at("E")) {
       const char sign = sign_at(at_ + 1);
       const std::size_t digits = at_ + (sign == '\0' ? 1 : 2);
-      if (digits < source_.size() && is_digit(source_[digits])) {
+      if (digits < source_.size() && is_ascii_digit(source_[digits])) {
         kind = TokenKind::kFloat;
         at_ = digits;
         text += 'e';

@@ -6,13 +6,12 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/ascii.h"
 #include "text/jinja/fault.h"
 #include "text/jinja/unicode.h"
 
 namespace pagoda::text::jinja {
 namespace {
-
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Converts to ASCII without white space around the number and underscores within; returns nothing
 // for text that is no number.

@@ -248,7 +248,7 @@ Value filter_select(const Value& subject, const Arguments& arguments, Heap& heap
   return heap.list(std::move(items), ListKind::kIterator);
 }
 
-constexpr std::array<std::pair<std::string_view, Filter>, 19> kFilters = {{
+constexpr std::array<std::pair<std::string_view, Filter>, 19> kSequenceFilters = {{
     {"count", filter_length},
     {"dictsort", filter_dictsort},
     {"first", filter_end<0>},
@@ -273,9 +273,9 @@ constexpr std::array<std::pair<std::string_view, Filter>, 19> kFilters = {{
 }  // namespace
 
 Filter find_sequence_filter(std::string_view name) {
-  const auto* const found = std::find_if(kFilters.begin(), kFilters.end(),
+  const auto* const found = std::find_if(kSequenceFilters.begin(), kSequenceFilters.end(),
                                          [&](const auto& row) { return row.first == name; });
-  return found == kFilters.end() ? nullptr : found->second;
+  return found == kSequenceFilters.end() ? nullptr : found->second;
 }
 
 Value attribute_path(const Value& object, std::string_view path, Heap& heap) {

@@ -10,7 +10,7 @@ namespace pagoda::text::jinja {
 namespace {
 
 // `borders` alternates between the first character of a range and the first behind it.
-bool is_within(std::span<const char32_t> borders, char32_t code) {
+bool is_between_borders(std::span<const char32_t> borders, char32_t code) {
   const auto behind = std::upper_bound(borders.begin(), borders.end(), code);
   return (behind - borders.begin()) % 2 != 0;
 }
@@ -55,15 +55,15 @@ bool ends_line(char32_t code) {
          code == 0x2028 || code == 0x2029;
 }
 
-bool is_printable(char32_t code) { return is_within(kPrintable, code); }
-bool is_letter(char32_t code) { return is_within(kLetters, code); }
-bool is_digit(char32_t code) { return is_within(kDigits, code); }
-bool is_upper(char32_t code) { return is_within(kUpperCase, code); }
-bool is_lower(char32_t code) { return is_within(kLowerCase, code); }
+bool is_printable(char32_t code) { return is_between_borders(kPrintable, code); }
+bool is_letter(char32_t code) { return is_between_borders(kLetters, code); }
+bool is_digit(char32_t code) { return is_between_borders(kDigits, code); }
+bool is_upper(char32_t code) { return is_between_borders(kUpperCase, code); }
+bool is_lower(char32_t code) { return is_between_borders(kLowerCase, code); }
 bool is_cased(char32_t code) {
-  return is_upper(code) || is_lower(code) || is_within(kTitleCase, code);
+  return is_upper(code) || is_lower(code) || is_between_borders(kTitleCase, code);
 }
-bool is_case_ignorable(char32_t code) { return is_within(kCaseIgnorable, code); }
+bool is_case_ignorable(char32_t code) { return is_between_borders(kCaseIgnorable, code); }
 
 std::optional<unsigned> decimal_digit(char32_t code) {
   const auto* const behind = std::upper_bound(kDecimalZeros.begin(), kDecimalZeros.end(), code);

@@ -82,11 +82,12 @@ class RefusingStores : public testing::TestWithParam<std::tuple<Refusal, bool, W
 TEST_P(RefusingStores, KeepNobodyWaiting) {
   const auto [refusal, is_first, mode] = GetParam();
   // All requests fit into the pool, and a clean stop keeps all of them.
-  const auto pages_kept = [mode = mode](TierFixture& fixture, kv::PageStore& other) {
+  const auto pages_kept = [shown = static_cast<int>(mode)](TierFixture& fixture,
+                                                           kv::PageStore& other) {
     fixture.core->set_space(kv::space_id("stories"));
     for (std::uint64_t i = 0; i < 6; ++i) {
       fixture.submit(tier_request(i));
-      EXPECT_TRUE(fixture.run()) << "request " << i << ", mode " << static_cast<int>(mode);
+      EXPECT_TRUE(fixture.run()) << "request " << i << ", mode " << shown;
     }
     fixture.core->offload_all();
     EXPECT_TRUE(fixture.run()) << "a clean stop";

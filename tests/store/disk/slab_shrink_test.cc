@@ -15,18 +15,18 @@ namespace {
 
 using kv::StoreFault;
 
-constexpr std::uint64_t kPages = 16;
+constexpr std::uint64_t kSlabPages = 16;
 
 // Writes pages in order, then uses some of them again, by seed. Returns all, most recently used
 // first.
 std::vector<std::uint64_t> fill(StoreFixture& fixture, std::uint64_t seed) {
   fixture.wait_until_ready();
-  std::vector<std::uint64_t> order(kPages);
+  std::vector<std::uint64_t> order(kSlabPages);
   std::iota(order.begin(), order.end(), 0);
   for (const std::uint64_t page : order)
     EXPECT_EQ(fixture.write(page, page % 2), StoreFault::kNone);
-  for (std::uint64_t i = 0; i < 2 * kPages; ++i) {
-    const std::uint64_t page = random_bits(seed, 7, i) % kPages;
+  for (std::uint64_t i = 0; i < 2 * kSlabPages; ++i) {
+    const std::uint64_t page = random_bits(seed, 7, i) % kSlabPages;
     EXPECT_EQ(fixture.read(page, page % 2), StoreFault::kNone);
     order.erase(std::find(order.begin(), order.end(), page));
     order.push_back(page);
@@ -36,18 +36,18 @@ std::vector<std::uint64_t> fill(StoreFixture& fixture, std::uint64_t seed) {
 }
 
 TEST(SlabShrink, DropsThePagesThatWereUsedLongestAgo) {
-  for (std::uint64_t slots = 1; slots <= kPages; slots += slots < 4 ? 1 : 3) {
+  for (std::uint64_t slots = 1; slots <= kSlabPages; slots += slots < 4 ? 1 : 3) {
     FaultyDisk disk(slots);
     std::vector<std::uint64_t> order;
     {
-      StoreFixture fixture(fixture_options("/simulated", kPages), disk.layer());
+      StoreFixture fixture(fixture_options("/simulated", kSlabPages), disk.layer());
       order = fill(fixture, slots);
     }
     for (int start = 0; start < 2; ++start) {
       StoreFixture fixture(fixture_options("/simulated", slots), disk.layer());
       fixture.wait_until_ready();
       EXPECT_EQ(fixture.store().stats().pages, slots);
-      for (std::uint64_t i = 0; i < kPages; ++i) {
+      for (std::uint64_t i = 0; i < kSlabPages; ++i) {
         ASSERT_EQ(fixture.finds(order[i]), i < slots) << i << " of " << slots;
       }
       for (std::uint64_t i = 0; i < slots; ++i) {
@@ -61,7 +61,7 @@ TEST(SlabShrink, DropsThePagesThatWereUsedLongestAgo) {
 
 TEST(SlabShrink, ASlabOfAnotherPageSizeLosesWhatWasUsedLongestAgoToo) {
   const TemporaryFolder folder;
-  DiskOptions options = fixture_options(folder.path(), kPages);
+  DiskOptions options = fixture_options(folder.path(), kSlabPages);
   std::vector<std::uint64_t> order;
   {
     StoreFixture fixture(options);
@@ -77,15 +77,15 @@ TEST(SlabShrink, ASlabOfAnotherPageSizeLosesWhatWasUsedLongestAgoToo) {
   fixture.wait_until_ready();
   const std::uint64_t left = fixture.store().stats().pages;
   EXPECT_GT(left, 0u);
-  EXPECT_LT(left, kPages);
-  for (std::uint64_t i = 0; i < kPages; ++i) EXPECT_EQ(fixture.finds(order[i]), i < left) << i;
+  EXPECT_LT(left, kSlabPages);
+  for (std::uint64_t i = 0; i < kSlabPages; ++i) EXPECT_EQ(fixture.finds(order[i]), i < left) << i;
 }
 
 // Pages may be lost; none is another's, and removed pages are gone from every sector.
 TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
   for (std::int64_t at = 0; at < 400; ++at) {
     FaultyDisk disk(static_cast<std::uint64_t>(at));
-    const DiskOptions large = fixture_options("/simulated", kPages);
+    const DiskOptions large = fixture_options("/simulated", kSlabPages);
     const DiskOptions small = fixture_options("/simulated", 6);
     {
       StoreFixture fixture(large, disk.layer());
@@ -101,10 +101,10 @@ TEST(SlabShrink, ACrashOnTheWayMakesNoPageWrong) {
     StoreFixture fixture(at % 2 == 0 ? large : small, disk.layer());
     fixture.wait_until_ready();
     if (at % 3 != 0) {
-      for (std::uint64_t page = 0; page < kPages; ++page) fixture.read(page, page % 2);
+      for (std::uint64_t page = 0; page < kSlabPages; ++page) fixture.read(page, page % 2);
     }
     ASSERT_TRUE(fixture.store().remove(sample_owner(1)).ok());
-    for (std::uint64_t page = 1; page < kPages; page += 2) {
+    for (std::uint64_t page = 1; page < kSlabPages; page += 2) {
       const std::vector<std::byte> bytes = sample_page(page, 0, large.page_bytes);
       const std::string part(reinterpret_cast<const char*>(bytes.data()) + 1024, 256);
       ASSERT_FALSE(disk.holds(part)) << "page " << page << ", crash at " << at;

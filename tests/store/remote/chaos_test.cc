@@ -17,7 +17,7 @@ namespace {
 using kv::StoreFault;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kBytes = 3000;
+constexpr std::size_t kChaosPageBytes = 3000;
 constexpr std::uint64_t kPages = 40;
 
 class ChaoticRedis {
@@ -73,7 +73,7 @@ RemoteOptions options_of(const FakeServer& server, std::uint64_t seed) {
   options.request_timeout_ns = 60'000'000;
   options.retry_first_ns = 1'000'000;
   options.retry_last_ns = 5'000'000;
-  options.bytes_in_flight_max = seed % 2 == 0 ? 4 * kBytes : 100 * kBytes;
+  options.bytes_in_flight_max = seed % 2 == 0 ? 4 * kChaosPageBytes : 100 * kChaosPageBytes;
   if (seed % 3 == 0) options.item_bytes_max = 1000;
   return options;
 }
@@ -81,7 +81,7 @@ RemoteOptions options_of(const FakeServer& server, std::uint64_t seed) {
 // Room is memory of a read that is on its way, and then ours again.
 struct Room {
   std::uint64_t number = 0;
-  std::vector<std::byte> page = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> page = std::vector<std::byte>(kChaosPageBytes);
   bool is_open = true;
 };
 
@@ -93,7 +93,7 @@ class ChaoticRun {
         server_([this](FakeServer::Peer& peer) { redis_.serve(peer); }),
         store_(RemoteStore::open(options_of(server_, seed)).value()) {
     for (std::uint64_t number = 0; number < kPages; ++number) {
-      pages_.push_back(sample_page(number, kBytes));
+      pages_.push_back(sample_page(number, kChaosPageBytes));
     }
   }
 
@@ -130,7 +130,7 @@ class ChaoticRun {
         ++given_back_;
         ASSERT_EQ(room->second.page, pages_[room->second.number]);
       }
-      room->second.page.assign(kBytes, std::byte{0x5A});
+      room->second.page.assign(kChaosPageBytes, std::byte{0x5A});
       room->second.is_open = false;
     }
   }
@@ -138,7 +138,8 @@ class ChaoticRun {
   void check_rooms() const {
     for (const auto& [ticket, room] : rooms_) {
       if (room.is_open) continue;
-      ASSERT_EQ(room.page, std::vector<std::byte>(kBytes, std::byte{0x5A})) << "ticket " << ticket;
+      ASSERT_EQ(room.page, std::vector<std::byte>(kChaosPageBytes, std::byte{0x5A}))
+          << "ticket " << ticket;
     }
   }
 
