@@ -77,12 +77,12 @@ Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
   if (device.kind == DeviceKind::kCpu) {
     return Error{ErrorCode::kUnsupported,
-                 "random_weights: weights are made on a GPU; for the CPU "
+                 "`random_weights`: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};
   }
   auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   if (backend.ok()) return backend;
-  return Error{backend.error().code, fmt::format("random_weights: {}", backend.error().message)};
+  return Error{backend.error().code, fmt::format("`random_weights`: {}", backend.error().message)};
 }
 
 }  // namespace pagoda::app

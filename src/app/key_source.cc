@@ -19,7 +19,7 @@ Status check_origin(const std::string& origin) {
     return ok_status();
   }
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("cors_origin: \"{}\" is no origin, expected one like "
+               fmt::format("`cors_origin`: \"{}\" is no origin, expected one like "
                            "https://chat.example.com, or *",
                            origin)};
 }
@@ -30,7 +30,7 @@ Result<std::vector<std::string>> read_hosts(const std::vector<std::string>& give
     const std::optional<std::string> host = server::host_of(name);
     if (!host || host->empty()) {
       return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("allowed_hosts: \"{}\" is no host's name, expected one like "
+                   fmt::format("`allowed_hosts`: \"{}\" is no host's name, expected one like "
                                "gpu1.example.com, or *",
                                name)};
     }
@@ -44,7 +44,7 @@ Result<std::vector<std::string>> read_hosts(const std::vector<std::string>& give
 Status set_access(const AccessOptions& options, server::ServerOptions& made) {
   if (options.certificate_file.empty() != options.certificate_key_file.empty()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "ssl_certfile and ssl_keyfile: expected both or none"};
+                 "`ssl_certfile` and `ssl_keyfile`: expected both or none"};
   }
   if (!options.certificate_file.empty()) {
     made.tls = server::TlsFiles{options.certificate_file, options.certificate_key_file};
@@ -52,7 +52,7 @@ Status set_access(const AccessOptions& options, server::ServerOptions& made) {
   for (const std::string& origin : options.cors_origins) RETURN_IF_ERROR(check_origin(origin));
   for (const std::string& key : options.api_keys) {
     const Status checked = server::check_key(key);
-    if (!checked.ok()) return Error{checked.error().code, "api_key: " + checked.error().message};
+    if (!checked.ok()) return Error{checked.error().code, "`api_key`: " + checked.error().message};
   }
   made.access.cors_origins = options.cors_origins;
   ASSIGN_OR_RETURN(made.access.own_names, read_hosts(options.allowed_hosts));
@@ -87,14 +87,14 @@ std::vector<std::string> KeySource::warnings() const {
   std::vector<std::string> warnings;
   if (shows_keys_to_others_) {
     warnings.push_back(fmt::format(
-        "api_keys: others may read the keys in {}; chmod 600 it, or write them as sha256:…",
+        "`api_keys`: others may read the keys in {}; chmod 600 it, or write them as sha256:…",
         options_.key_file));
   }
   struct stat status = {};
   if (!options_.certificate_key_file.empty() &&
       ::stat(options_.certificate_key_file.c_str(), &status) == 0 &&
       (status.st_mode & S_IRWXO) != 0) {
-    warnings.push_back(fmt::format("ssl_keyfile: everyone may read {}; chmod 600 it",
+    warnings.push_back(fmt::format("`ssl_keyfile`: everyone may read {}; chmod 600 it",
                                    options_.certificate_key_file));
   }
   return warnings;

@@ -61,7 +61,7 @@ Result<KvBytes> sum(KvBytes a, KvBytes b, std::string_view field) {
   std::int64_t stored = 0;
   if (__builtin_add_overflow(a.stored, b.stored, &stored)) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("{}: the layers together pass 2^63 - 1 bytes", field)};
+                 fmt::format("`{}`: the layers together pass 2^63 - 1 bytes", field)};
   }
   return KvBytes{a.payload + b.payload, stored};
 }
@@ -193,7 +193,7 @@ Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string
   if (!__builtin_mul_overflow(a, b, &product)) return product;
   ASSERT(a > 0, "a product with 0 does not overflow");
   return Error{ErrorCode::kOutOfRange,
-               fmt::format("{}: {} is out of range: with the other values it may be 1 to {}, or "
+               fmt::format("`{}`: {} is out of range: with the other values it may be 1 to {}, or "
                            "the result would pass 2^63 - 1",
                            field, b, INT64_MAX / a)};
 }
@@ -201,7 +201,7 @@ Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string
 Result<KvSize> kv_size(const KvSizeQuery& question) {
   for (const KvLayers& group : question.groups) {
     if (std::max(group.key_dim, group.value_dim) > kHeadDimMax) {
-      return Error{ErrorCode::kOutOfRange, fmt::format("head_dim: {} is out of range: 1 to {}",
+      return Error{ErrorCode::kOutOfRange, fmt::format("`head_dim`: {} is out of range: 1 to {}",
                                                        group.key_dim, kHeadDimMax)};
     }
   }
@@ -233,7 +233,7 @@ Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::in
   const std::int64_t blocks_max = INT64_MAX / std::max(block_size, block_bytes);
   if (blocks > blocks_max) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("tokens: {} is out of range: in blocks of {} it may be 1 to {}, or "
+                 fmt::format("`tokens`: {} is out of range: in blocks of {} it may be 1 to {}, or "
                              "the blocks would pass 2^63 - 1 bytes",
                              tokens, block_size, blocks_max * block_size)};
   }

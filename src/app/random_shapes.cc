@@ -70,7 +70,7 @@ Result<model::Config> random_shape(std::string_view name) {
   }
   return Error{
       ErrorCode::kInvalidArgument,
-      fmt::format("random_weights: no shape '{}'; there are {}", name, random_shape_names())};
+      fmt::format("`random_weights`: no shape '{}'; there are {}", name, random_shape_names())};
 }
 
 Result<gguf::TensorType> random_weight_type(std::string_view name) {
@@ -78,7 +78,7 @@ Result<gguf::TensorType> random_weight_type(std::string_view name) {
     if (known == name) return type;
   }
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("weights: '{}' is none of bf16, q8_0, q4_0, q4_1, q4_k, q6_k", name)};
+               fmt::format("`weights`: '{}' is none of bf16, q8_0, q4_0, q4_1, q4_k, q6_k", name)};
 }
 
 }  // namespace pagoda::app

@@ -143,7 +143,7 @@ class RemoteChat final : public ChatModel {
 Result<std::unique_ptr<ChatModel>> open_remote_chat(const std::string& url,
                                                     const std::string& model,
                                                     const net::ServerAccess& access) {
-  ASSIGN_OR_RETURN(net::Url parsed, net::parse_url(url, "url"));
+  ASSIGN_OR_RETURN(net::Url parsed, net::parse_url(url, "`url`"));
   return std::unique_ptr<ChatModel>(new RemoteChat(std::move(parsed), model, access));
 }
 

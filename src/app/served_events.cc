@@ -9,7 +9,7 @@ namespace {
 // Between two steps: 6 us of the engine's thread on a Neoverse V1 at 2.1 GHz (kv_bench).
 constexpr std::uint32_t kSnapshotPartNodes = 256;
 
-Error of_flag(const Error& error) { return {error.code, "kv_events_config: " + error.message}; }
+Error of_flag(const Error& error) { return {error.code, "`kv_events_config`: " + error.message}; }
 
 }  // namespace
 

@@ -24,7 +24,7 @@ namespace {
 Result<std::uint64_t> read_size(const char* field, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
   if (bytes.ok()) return bytes;
-  return Error{bytes.error().code, fmt::format("{}: {}", field, bytes.error().message)};
+  return Error{bytes.error().code, fmt::format("`{}`: {}", field, bytes.error().message)};
 }
 
 Result<std::uint64_t> disk_bytes(const TierSetOptions& flags, const std::string& path) {
@@ -91,14 +91,14 @@ Status TierSet::open_host() {
   if (bytes == 0) return ok_status();
   if (bytes < needs_.page_bytes) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("kv_host_size: is {}, a page takes {}", bytes, needs_.page_bytes)};
+                 fmt::format("`kv_host_size`: is {}, a page takes {}", bytes, needs_.page_bytes)};
   }
   ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
   if (!copier) copier = kv::memory_copier(store::host_copy_threads());
   Result<std::unique_ptr<store::HostStore>> host = store::HostStore::open(
       {.bytes_max = bytes, .page_bytes = needs_.page_bytes}, std::move(copier));
   if (!host.ok()) {
-    return Error{host.error().code, fmt::format("kv_host_size: {}", host.error().message)};
+    return Error{host.error().code, fmt::format("`kv_host_size`: {}", host.error().message)};
   }
   stores_.push_back(std::move(host).value());
   lines_.push_back(
@@ -126,7 +126,7 @@ Status TierSet::open_disk() {
     return ok_status();
   }
   disk_ = disk.value().get();
-  lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); kv_disk=off for none", path,
+  lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); `kv_disk=off` for none", path,
                                format_byte_size(static_cast<double>(bytes.value())),
                                disk_->io_name()));
   return add(std::move(disk).value());
@@ -210,7 +210,7 @@ void TierSet::stop(engine::Engine& engine) {
   }
   if (!all) {
     terminal::print_warning(fmt::format(
-        "not all KV was written within {} s; kv_stop_seconds gives it more", flags_.stop_s));
+        "not all KV was written within {} s; `kv_stop_seconds` gives it more", flags_.stop_s));
   }
 }
 

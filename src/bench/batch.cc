@@ -47,9 +47,9 @@ Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, cons
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));
   const std::uint64_t tokens = std::uint64_t{options.prompt_tokens} + options.new_tokens;
-  RETURN_IF_ERROR(app::check_context(
-      fmt::format("prompt_tokens={} and new_tokens={}", options.prompt_tokens, options.new_tokens),
-      tokens, engine->context_tokens()));
+  RETURN_IF_ERROR(app::check_context(fmt::format("`prompt_tokens={}` and `new_tokens={}`",
+                                                 options.prompt_tokens, options.new_tokens),
+                                     tokens, engine->context_tokens()));
   RETURN_IF_ERROR(engine->check_room(tokens * largest));
 
   std::vector<std::vector<double>> step_seconds(options.batch_sizes.size());

@@ -24,7 +24,7 @@ Result<std::unique_ptr<app::LoadedModel>> BenchRun::load_model() const {
 Result<engine::BackendOptions> BenchRun::backend_options(std::uint32_t sequences_max) const {
   if (options_.batched_tokens_max < sequences_max) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("max_num_batched_tokens: {} are fewer than the {} sequences that "
+                 fmt::format("`max_num_batched_tokens`: {} are fewer than the {} sequences that "
                              "run at once, each of which has a token in a step",
                              options_.batched_tokens_max, sequences_max)};
   }

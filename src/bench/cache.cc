@@ -32,7 +32,7 @@ class CacheBench {
 
   Result<terminal::BenchReport> measure() {
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
-    RETURN_IF_ERROR(app::check_context(fmt::format("prompt_tokens={} and new_tokens={}",
+    RETURN_IF_ERROR(app::check_context(fmt::format("`prompt_tokens={}` and `new_tokens={}`",
                                                    options_.prompt_tokens, options_.new_tokens),
                                        tokens, decoder_.config().context));
     RETURN_IF_ERROR(answer(true, 1));  // the weights are in memory from here on

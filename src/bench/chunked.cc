@@ -76,9 +76,9 @@ Result<Gaps> measure(const app::LoadedModel& model, const BenchChunkedOptions& o
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(model, run, backend));
   RETURN_IF_ERROR(app::check_context(
-      fmt::format("prompt_tokens={} and one token after them", options.prompt_tokens),
+      fmt::format("`prompt_tokens={}` and one token after them", options.prompt_tokens),
       std::uint64_t{options.prompt_tokens} + 1, engine->context_tokens()));
-  RETURN_IF_ERROR(app::check_context(fmt::format("a stream's prompt of {} and quiet_tokens={}",
+  RETURN_IF_ERROR(app::check_context(fmt::format("a stream's prompt of {} and `quiet_tokens={}`",
                                                  kStreamPromptTokens, options.quiet_tokens),
                                      kStreamPromptTokens + options.quiet_tokens,
                                      engine->context_tokens()));
@@ -110,7 +110,7 @@ Result<terminal::BenchReport> bench_chunked(const BenchChunkedOptions& options,
                                             const BenchRun& run) {
   if (options.batched_tokens_max >= options.prompt_tokens) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("max_num_batched_tokens: {} is not below prompt_tokens={}, so "
+                 fmt::format("`max_num_batched_tokens`: {} is not below `prompt_tokens={}`, so "
                              "that nothing would be cut into chunks",
                              options.batched_tokens_max, options.prompt_tokens)};
   }

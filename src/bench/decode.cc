@@ -40,7 +40,7 @@ Result<double> decode_step_seconds(BenchEngine& engine,
   const std::optional<double> seconds = shared_step_seconds(times_ns);
   if (!seconds) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("new_tokens: {} are too few for {} sequences to run together",
+                 fmt::format("`new_tokens`: {} are too few for {} sequences to run together",
                              new_tokens, prompts.size())};
   }
   return *seconds;

@@ -65,7 +65,7 @@ Result<terminal::BenchReport> bench_depth(const BenchDepthOptions& options, cons
                              : options.depths;
   const std::uint32_t deepest = *std::max_element(depths.begin(), depths.end());
   RETURN_IF_ERROR(app::check_context(
-      fmt::format("depths={} and new_tokens={}", deepest, options.new_tokens),
+      fmt::format("`depths={}` and `new_tokens={}`", deepest, options.new_tokens),
       std::uint64_t{prompt_tokens(deepest)} + options.new_tokens, engine->context_tokens()));
 
   // Prompts are prefixes of one text: each goes on from what the cache has of those before it.

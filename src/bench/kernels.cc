@@ -64,7 +64,7 @@ Result<ModelShape> shape_of(const BenchKernelsOptions& options) {
     if (matrix.columns % type.block_elements == 0) continue;
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format("type: {} has blocks of {}, but the matrix {} of {} has {} columns",
+        fmt::format("`type`: {} has blocks of {}, but the matrix {} of {} has {} columns",
                     options.type, type.block_elements, matrix.name, shape.name, matrix.columns)};
   }
   return shape;

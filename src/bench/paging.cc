@@ -63,7 +63,7 @@ Result<PagingSide> measure(const app::LoadedModel& model, const BenchPagingOptio
           watched.block_steps += held;
         }));
     RETURN_IF_ERROR(app::check_context(
-        fmt::format("prompt_tokens_max={} and new_tokens={}", options.prompt_tokens_max,
+        fmt::format("`prompt_tokens_max={}` and `new_tokens={}`", options.prompt_tokens_max,
                     options.new_tokens),
         std::uint64_t{options.prompt_tokens_max} + options.new_tokens, engine->context_tokens()));
     side.block_tokens = backend.block_tokens;
@@ -130,7 +130,7 @@ terminal::BenchReport report_of(const BenchPagingOptions& options, const BenchRu
 Result<terminal::BenchReport> bench_paging(const BenchPagingOptions& options, const BenchRun& run) {
   if (options.prompt_tokens_min > options.prompt_tokens_max) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("prompt_tokens_min: {} is above prompt_tokens_max={}",
+                 fmt::format("`prompt_tokens_min`: {} is above `prompt_tokens_max={}`",
                              options.prompt_tokens_min, options.prompt_tokens_max)};
   }
   ASSIGN_OR_RETURN(engine::BackendOptions backend, run.backend_options(options.sequences_max));

@@ -94,7 +94,7 @@ class PeerBench {
   Status check_room() const {
     for (const WorkRates& rates : rates_) {
       const Work& work = rates.work;
-      RETURN_IF_ERROR(app::check_context(fmt::format("works={}: {}", work.name, work.title),
+      RETURN_IF_ERROR(app::check_context(fmt::format("`works={}`: {}", work.name, work.title),
                                          work.context_tokens(), engine_.context_tokens()));
       RETURN_IF_ERROR(engine_.check_room(work.context_tokens() * work.sequences));
     }
@@ -105,7 +105,7 @@ class PeerBench {
     const std::string program = peer.program_for(work);
     if (access(program.c_str(), X_OK) == 0) return ok_status();
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("llama_bench: {} cannot be run: {} (works={} needs it)", program,
+                 fmt::format("`llama_bench`: {} cannot be run: {} (`works={}` needs it)", program,
                              strerror(errno), work.name)};
   }
 

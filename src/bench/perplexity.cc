@@ -22,7 +22,7 @@ Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) return Error{ErrorCode::kIo, fmt::format("file={}: cannot be read", path)};
+  if (!file) return Error{ErrorCode::kIo, fmt::format("`file` {}: cannot be read", path)};
   return text.str();
 }
 
@@ -119,7 +119,7 @@ Result<terminal::BenchReport> bench_perplexity(const BenchPerplexityOptions& opt
                                                const BenchRun& run) {
   ASSIGN_OR_RETURN(const std::string text, read_text(options.file));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
-  RETURN_IF_ERROR(app::check_context(fmt::format("context={}", options.context_tokens),
+  RETURN_IF_ERROR(app::check_context(fmt::format("`context={}`", options.context_tokens),
                                      options.context_tokens, model->config().context));
   const text::Tokenizer& tokenizer = model->tokenizer();
   std::vector<TokenId> tokens = tokenizer.encode(text, {.add_bos_eos = true});
@@ -128,7 +128,7 @@ Result<terminal::BenchReport> bench_perplexity(const BenchPerplexityOptions& opt
   if (windows == 0) {
     return Error{
         ErrorCode::kOutOfRange,
-        fmt::format("file={}: its {} tokens are less than one window of {} (context={})",
+        fmt::format("`file` {}: its {} tokens are less than one window of {} (`context={}`)",
                     options.file, tokens.size(), options.context_tokens, options.context_tokens)};
   }
   ThreadPool pool(options.threads);

@@ -60,12 +60,12 @@ class PrefixBench {
     const std::uint64_t tokens =
         std::uint64_t{options_.system_tokens} + options_.question_tokens + options_.new_tokens;
     RETURN_IF_ERROR(app::check_context(
-        fmt::format("system_tokens={}, question_tokens={} and new_tokens={}",
+        fmt::format("`system_tokens={}`, `question_tokens={}` and `new_tokens={}`",
                     options_.system_tokens, options_.question_tokens, options_.new_tokens),
         tokens, std::min(off_.context_tokens(), on_.context_tokens())));
     if (options_.questions < on_.vocabulary()) return ok_status();
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("questions: {} questions and the one that warms the cache begin "
+                 fmt::format("`questions`: {} questions and the one that warms the cache begin "
                              "with tokens of their own, but the vocabulary has {}",
                              options_.questions, on_.vocabulary())};
   }

@@ -219,7 +219,7 @@ Result<std::vector<Tier>> tiers_of(const BenchTiersOptions& options, const Bench
 Result<terminal::BenchReport> bench_tiers(const BenchTiersOptions& options, const BenchRun& run) {
   if (options.page_bytes % store::kIoAlignment != 0) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("page_bytes: {} is no multiple of {}, which dd needs for direct I/O",
+                 fmt::format("`page_bytes`: {} is no multiple of {}, which dd needs for direct I/O",
                              options.page_bytes, store::kIoAlignment)};
   }
   terminal::BenchReport report("tiers", {{"tier", "tier"},

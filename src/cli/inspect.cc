@@ -17,6 +17,7 @@
 #include "base/byte_size.h"
 #include "cli/access_flags.h"
 #include "cli/commands.h"
+#include "cli/field_flags.h"
 #include "cli/inspect_server.h"
 #include "cli/inspect_store.h"
 #include "cli/kv_size_json.h"
@@ -135,10 +136,12 @@ Json value_json(const gguf::MetadataValue& value) {
 
 Result<KvInspection> inspect_kv(const gguf::File& file) {
   ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
-  ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size({.groups = model.groups,
-                                                         .format = *app::find_kv_format("fp16"),
-                                                         .sequence_length = model.context_length}));
-  return KvInspection{model.groups, model.context_length, size.per_token.stored, size.total.stored};
+  const Result<app::KvSize> size = app::kv_size({.groups = model.groups,
+                                                 .format = *app::find_kv_format("fp16"),
+                                                 .sequence_length = model.context_length});
+  if (!size.ok()) return Error{size.error().code, with_plain_fields(size.error().message)};
+  return KvInspection{model.groups, model.context_length, size.value().per_token.stored,
+                      size.value().total.stored};
 }
 
 std::string grouped_bytes(std::uint64_t bytes) {

@@ -217,7 +217,7 @@ Status add_blocks(const Flags& flags, const app::KvSizeQuery& question, const ap
   ASSIGN_OR_RETURN(const auto tokens,
                    flags.number("--tokens", fmt::format("{}", question.sequence_length)));
   ASSIGN_OR_RETURN(const auto block_bytes,
-                   app::checked_product(size.per_token.stored, block_size, "--block-size"));
+                   app::checked_product(size.per_token.stored, block_size, "block_size"));
   ASSIGN_OR_RETURN(const app::KvBlocks blocks, app::kv_blocks(tokens, block_size, block_bytes));
   const std::int64_t held_bytes = block_bytes * blocks.blocks;
   text += size_line(
@@ -259,7 +259,7 @@ Result<Report> one_size(const Flags& flags) {
   ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size(question));
   ASSIGN_OR_RETURN(
       const std::int64_t tokens_total,
-      app::checked_product(question.sequence_length, question.batch_size, "--batch-size"));
+      app::checked_product(question.sequence_length, question.batch_size, "batch_size"));
 
   std::string text = size_lines(question, size, tokens_total);
   Json json = size_json(question, size);

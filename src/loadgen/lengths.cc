@@ -48,15 +48,16 @@ Lengths Lengths::log_normal(double mean, double sigma, std::uint32_t least, std:
   return made;
 }
 
-Result<Lengths> Lengths::parse(const std::string& text, const std::string& argument) {
+Result<Lengths> Lengths::parse(const std::string& text, const std::string& field) {
   const std::size_t dash = text.find('-');
   const auto least = parse_count(std::string_view(text).substr(0, dash));
   const auto most = dash == std::string::npos ? least : parse_count(text.substr(dash + 1));
   if (least && most && *least <= *most) return between(*least, *most);
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("{}: \"{}\" is neither a number of tokens from 1 to {} nor two of them "
-                           "with a dash between, the smaller first",
-                           argument, text, kLengthMax)};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("`{}`: \"{}\" is neither a number of tokens from 1 to {} nor two of them "
+                  "with a dash between, the smaller first",
+                  field, text, kLengthMax)};
 }
 
 std::uint32_t Lengths::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) const {

@@ -16,8 +16,8 @@ class Lengths {
   // `least` to `most` is moved to the nearer of the two.
   static Lengths log_normal(double mean, double sigma, std::uint32_t least, std::uint32_t most);
 
-  // "128" or "64-256". An error names the argument.
-  static Result<Lengths> parse(const std::string& text, const std::string& argument);
+  // "128" or "64-256". An error names the field.
+  static Result<Lengths> parse(const std::string& text, const std::string& field);
 
   // A pure function of the three.
   std::uint32_t draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) const;

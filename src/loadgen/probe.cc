@@ -25,7 +25,7 @@ Result<std::string> first_model(const Target& target) {
   }
   return Error{
       ErrorCode::kIo,
-      fmt::format("/v1/models names no model (HTTP {}: {:.200}); give one with served_model",
+      fmt::format("/v1/models names no model (HTTP {}: {:.200}); give one with `served_model`",
                   reply.status, reply.body)};
 }
 

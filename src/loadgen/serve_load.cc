@@ -20,9 +20,9 @@ namespace {
 constexpr double kSecondsPerMillisecond = 1e-3;
 constexpr std::uint32_t kIdsMax = 1u << 31;
 
-Result<Lengths> lengths(const std::string& text, const char* argument, const Lengths& otherwise) {
+Result<Lengths> lengths(const std::string& text, const char* field, const Lengths& otherwise) {
   if (text.empty()) return otherwise;
-  return Lengths::parse(text, argument);
+  return Lengths::parse(text, field);
 }
 
 Result<IdRange> read_ids(const std::string& text) {
@@ -34,7 +34,7 @@ Result<IdRange> read_ids(const std::string& text) {
     return ids;
   }
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("token_ids: \"{}\" is not two ids with a dash between, the smaller "
+               fmt::format("`token_ids`: \"{}\" is not two ids with a dash between, the smaller "
                            "first",
                            text)};
 }
@@ -42,7 +42,7 @@ Result<IdRange> read_ids(const std::string& text) {
 Result<std::unique_ptr<Workload>> read_trace_workload(const ServeLoadOptions& options,
                                                       const WorkloadOptions& shared) {
   if (options.trace.empty()) {
-    return Error{ErrorCode::kInvalidArgument, "workload=trace needs trace=FILE"};
+    return Error{ErrorCode::kInvalidArgument, "`workload=trace` needs `trace=FILE`"};
   }
   ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(options.trace, {}));
   if (trace.lines_malformed > 0) {
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Workload>> workload_of(const ServeLoadOptions& options) {
       break;
   }
   if (options.prompt.empty()) {
-    return Error{ErrorCode::kInvalidArgument, "workload=fixed needs prompt=TEXT"};
+    return Error{ErrorCode::kInvalidArgument, "`workload=fixed` needs `prompt=TEXT`"};
   }
   return make_workload(shared, FixedPrompt{options.prompt, output.draw(0, 0, 0)});
 }
@@ -171,7 +171,7 @@ std::uint64_t whole_seconds(double seconds) {
 
 Result<ServerMeasurement> measure_server(const ServeLoadOptions& options,
                                          const terminal::Interrupt& interrupt) {
-  ASSIGN_OR_RETURN(Target target, parse_target(options.url, "url"));
+  ASSIGN_OR_RETURN(Target target, parse_target(options.url, "`url`"));
   target.api_key = options.api_key;
   target.verify = !options.insecure;
   ASSIGN_OR_RETURN(const std::unique_ptr<Workload> workload, workload_of(options));

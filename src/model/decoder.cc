@@ -47,7 +47,7 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::
 Status check_kv_element(std::optional<kv::memory::Element> element) {
   if (element != kv::memory::Element::kE4M3) return ok_status();
   return Error{ErrorCode::kUnsupported,
-               "kv_cache_dtype: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
+               "`kv_cache_dtype`: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
 }
 
 Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,

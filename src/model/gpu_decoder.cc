@@ -34,17 +34,17 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
     return Error{
         ErrorCode::kUnsupported,
         fmt::format("the GPU runs heads of 64, 128 or 256 dimensions; this model's have {} "
-                    "key and {} value dimensions: use device=cpu",
+                    "key and {} value dimensions: use `device=cpu`",
                     dim, config.value_dim)};
   }
   const std::uint32_t block = options.block_tokens;
   if (!std::has_single_bit(block) || block < 16 || block > 128) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("block_size: is {}, but the GPU takes 16, 32, 64 or 128", block)};
+                 fmt::format("`block_size`: is {}, but the GPU takes 16, 32, 64 or 128", block)};
   }
   if (options.kv_element == kv::memory::Element::kF32) {
     return Error{ErrorCode::kUnsupported,
-                 "kv_cache_dtype: the GPU keeps keys and values as bf16, fp16 or fp8"};
+                 "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16 or fp8"};
   }
   return ok_status();
 }

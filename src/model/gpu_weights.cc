@@ -124,7 +124,7 @@ class GpuWeights::Uploader {
     const WeightMatrix& up = layer.up.weight;
     if (!layer.gate.bias.empty() || !layer.up.bias.empty()) {
       return Error{ErrorCode::kUnsupported,
-                   "the GPU runs no feed-forward gate with a bias; use device=cpu"};
+                   "the GPU runs no feed-forward gate with a bias; use `device=cpu`"};
     }
     const WeightFormat format =
         gate.type == up.type ? kernels::cuda::weight_format_of(gate.type) : WeightFormat::kBf16;

@@ -17,7 +17,7 @@ ssl::context trusting(const ServerAccess& access) {
   const Result<TlsClient> client =
       TlsClient::load({.verify = !access.insecure, .ca_file = access.ca_file});
   if (!client.ok()) {
-    throw std::runtime_error(fmt::format("ca_file: {}", client.error().message));
+    throw std::runtime_error(fmt::format("`ca_file`: {}", client.error().message));
   }
   SSL_CTX_up_ref(client.value().context());  // Asio's context gives it back
   return ssl::context(client.value().context());

@@ -16,7 +16,8 @@ struct Url {
   const char* scheme() const { return tls ? "https" : "http"; }
 };
 
-// http[s]://host[:port][/path][/v1]. Errors name the argument that it was given as.
+// http[s]://host[:port][/path][/v1]. Errors begin with `argument`, which it was given as: "URL", or
+// an option's field in backticks.
 Result<Url> parse_url(const std::string& text, const std::string& argument);
 
 }  // namespace pagoda::net

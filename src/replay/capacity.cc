@@ -19,7 +19,7 @@ Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::m
 
 Error not_a_capacity(std::string_view text) {
   return invalid(fmt::format(
-      "capacity: '{}' is not a share of the blocks (5%, above 0 to 1000, at most {} decimals), "
+      "`capacity`: '{}' is not a share of the blocks (5%, above 0 to 1000, at most {} decimals), "
       "a number of blocks (2000, from 1) or a size (16GiB)",
       text, kPercentDecimalsMax));
 }
@@ -68,11 +68,11 @@ Result<Capacity> parse_capacity(std::string_view text, std::uint64_t block_bytes
   const Result<std::uint64_t> bytes = parse_byte_size(text);
   if (!bytes.ok()) return not_a_capacity(text);
   if (block_bytes == 0) {
-    return invalid(fmt::format("capacity: the size '{}' needs bytes_per_token", text));
+    return invalid(fmt::format("`capacity`: the size '{}' needs `bytes_per_token`", text));
   }
   capacity.blocks_set = bytes.value() / block_bytes;
   if (capacity.blocks_set > 0) return capacity;
-  return invalid(fmt::format("capacity: '{}' is less than one block of {} bytes", text,
+  return invalid(fmt::format("`capacity`: '{}' is less than one block of {} bytes", text,
                              format_grouped(block_bytes)));
 }
 

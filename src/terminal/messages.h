@@ -11,8 +11,8 @@ void print_error(std::string_view message);
 // Prints "warning: message".
 void print_warning(std::string_view message);
 
-// Sets how messages are worded: folders below the command line name fields, which a command line
-// replaces by its flags. Call once, before the first message.
+// Sets how messages are worded: folders below the command line name fields between backticks, which
+// a command line replaces by its flags. Call once, before the first message.
 void set_wording(std::string (*wording)(std::string_view message));
 
 }  // namespace pagoda::terminal

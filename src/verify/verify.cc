@@ -151,9 +151,10 @@ int verify(const VerifyOptions& options) {
   if (!kernels.ok()) return fail_with(kernels.error().message);
   const auto model = app::LoadedModel::load(options.model, *kernels.value());
   if (!model.ok()) return fail_with(model.error().message);
-  const Status fits = app::check_context(
-      fmt::format("prompt_tokens={} and new_tokens={}", options.prompt_tokens, options.new_tokens),
-      std::uint64_t{options.prompt_tokens} + options.new_tokens, model.value()->config().context);
+  const Status fits = app::check_context(fmt::format("`prompt_tokens={}` and `new_tokens={}`",
+                                                     options.prompt_tokens, options.new_tokens),
+                                         std::uint64_t{options.prompt_tokens} + options.new_tokens,
+                                         model.value()->config().context);
   if (!fits.ok()) {
     terminal::print_error(fits.error().message);
     return 2;

@@ -80,11 +80,11 @@ TEST_F(DeviceChoice, RandomWeightsNeedAGpu) {
                                             model_.config(), {}, kernels::ref_set(), sizes_);
   ASSERT_FALSE(on_cpu.ok());
   EXPECT_EQ(on_cpu.error().message,
-            "random_weights: weights are made on a GPU; for the CPU bench/make_random_model.py "
+            "`random_weights`: weights are made on a GPU; for the CPU bench/make_random_model.py "
             "writes a file of them");
   const auto by_choice = create_random_backend({}, model_.config(), {}, kernels::ref_set(), sizes_);
   ASSERT_FALSE(by_choice.ok());
-  EXPECT_EQ(by_choice.error().message, "random_weights: " + missing_);
+  EXPECT_EQ(by_choice.error().message, "`random_weights`: " + missing_);
 }
 
 }  // namespace

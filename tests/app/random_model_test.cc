@@ -29,9 +29,9 @@ TEST(RandomModel, HasAShapeAndATokenizerOfItsVocabulary) {
 
 TEST(RandomModel, NamesWhatThereIsWhenAskedForSomethingElse) {
   EXPECT_EQ(RandomModel::make({.shape = "gpt-9"}).error().message,
-            "random_weights: no shape 'gpt-9'; there are llama-3-8b, llama-3.2-1b, qwen3-0.6b");
+            "`random_weights`: no shape 'gpt-9'; there are llama-3-8b, llama-3.2-1b, qwen3-0.6b");
   EXPECT_EQ(RandomModel::make({.shape = "llama-3-8b", .type = "int3"}).error().message,
-            "weights: 'int3' is none of bf16, q8_0, q4_0, q4_1, q4_k, q6_k");
+            "`weights`: 'int3' is none of bf16, q8_0, q4_0, q4_1, q4_k, q6_k");
 }
 
 }  // namespace

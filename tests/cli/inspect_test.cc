@@ -114,6 +114,12 @@ TEST_F(InspectTest, VocabularyOnlyFilesSayWhyTheCacheIsUnknown) {
                     HasSubstr("vocabulary      300")));
 }
 
+TEST_F(InspectTest, ACacheThatPassesAllNumbersIsUnknownByItsFieldsName) {
+  add_shape(1 << 16, UINT32_MAX);
+  writer_.add<std::uint32_t>("llama.attention.key_length", 1 << 20);
+  EXPECT_THAT(text(), HasSubstr("KV cache: unknown: sequence_length: 4294967295 is out of range"));
+}
+
 TEST_F(InspectTest, AnEmptyFileIsStillAReport) {
   EXPECT_THAT(text(), HasSubstr("architecture: not stated"));
   EXPECT_TRUE(json()["architecture"].is_null());

@@ -240,7 +240,7 @@ TEST(CpuBackend, LowersTheContextToWhatTheCacheHolds) {
   const auto none =
       CpuBackend::create(stories().config(), stories().weights(), kernels::ref_set(), options);
   ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.error().message.find("kv_cache_memory_bytes"), std::string::npos);
+  EXPECT_NE(none.error().message.find("`kv_cache_memory_bytes`: "), std::string::npos);
 }
 
 }  // namespace

@@ -9,20 +9,20 @@ namespace {
 
 TEST(TargetTest, HttpsHasAPortOfItsOwn) {
   const auto port = [](const std::string& url) {
-    return parse_target(url, "--url").value().url.port;
+    return parse_target(url, "`url`").value().url.port;
   };
   EXPECT_EQ(port("http://a"), "80");
   EXPECT_EQ(port("https://a"), "443");
   EXPECT_EQ(port("https://a/v1"), "443");
   EXPECT_EQ(port("https://a:80"), "80");
   EXPECT_EQ(port("https://[::1]:8443/x"), "8443");
-  EXPECT_TRUE(parse_target("https://a", "--url").value().url.tls);
-  EXPECT_FALSE(parse_target("http://a", "--url").value().url.tls);
-  EXPECT_FALSE(parse_target("ftp://a", "--url").ok());
+  EXPECT_TRUE(parse_target("https://a", "`url`").value().url.tls);
+  EXPECT_FALSE(parse_target("http://a", "`url`").value().url.tls);
+  EXPECT_FALSE(parse_target("ftp://a", "`url`").ok());
 }
 
 TEST(TargetTest, ARequestIsWholeAndItsLengthIsRight) {
-  Target target = parse_target("http://host:81/base/v1", "--url").value();
+  Target target = parse_target("http://host:81/base/v1", "`url`").value();
   target.api_key = "sesame";
   const CompletionForm form = {.chat = true, .prompts = PromptForm::kMessages, .model = "a \"b\""};
   const std::string text =

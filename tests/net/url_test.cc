@@ -22,9 +22,9 @@ TEST(Url, HasSchemeHostPortAndPath) {
 TEST(Url, ErrorsNameTheArgument) {
   for (const char* const wrong :
        {"", "host:80", "ftp://host", "http://", "http://:80", "http://h:"}) {
-    const Result<Url> url = parse_url(wrong, "--url");
+    const Result<Url> url = parse_url(wrong, "`url`");
     ASSERT_FALSE(url.ok()) << wrong;
-    EXPECT_TRUE(url.error().message.starts_with("--url: ")) << url.error().message;
+    EXPECT_TRUE(url.error().message.starts_with("`url`: ")) << url.error().message;
   }
 }
 

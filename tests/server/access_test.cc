@@ -96,7 +96,7 @@ TEST(KeyFile, ErrorsNameTheFileTheLineAndTheWord) {
               HasSubstr("takes 1 to 4294967295"));
   EXPECT_THAT(error_of("tenant a/b\n"), StartsWith("keys:1: word 2: is no tenant's name"));
   EXPECT_THAT(error_of("tenant default\n"),
-              HasSubstr("is the tenant of the server option api_key"));
+              HasSubstr("is the tenant of the server option `api_key`"));
   EXPECT_THAT(error_of(good + "key j a root\n"),
               StartsWith("keys:3: word 4: is no right of a key"));
   EXPECT_THAT(error_of(good + "key sha256:12 a\n"), HasSubstr("64 hexadecimal digits"));

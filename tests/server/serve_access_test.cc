@@ -34,14 +34,14 @@ TEST(ServeAccess, WhatIsNoNameOrNoKeyIsRefusedWithItsFlag) {
     options.access.allowed_hosts = {wrong};
     const auto made = server_options(options);
     ASSERT_FALSE(made.ok()) << wrong;
-    EXPECT_THAT(made.error().message, HasSubstr("allowed_hosts: ")) << wrong;
+    EXPECT_THAT(made.error().message, HasSubstr("`allowed_hosts`: ")) << wrong;
   }
   for (const char* const wrong : {"", "a b", "secret\n", "\xc3\xa9"}) {
     ServeOptions options;
     options.access.api_keys = {"good", wrong};
     const auto made = server_options(options);
     ASSERT_FALSE(made.ok()) << wrong;
-    EXPECT_EQ(made.error().message, "api_key: a key has 1 to 512 visible ASCII characters");
+    EXPECT_EQ(made.error().message, "`api_key`: a key has 1 to 512 visible ASCII characters");
   }
 }
 

@@ -11,7 +11,7 @@ namespace pagoda::tidy {
 Findings metaphors(const SourceText& source);
 
 // String literals of src/ outside src/cli/ that name a flag: a word that begins with "--" and a
-// letter, also in parentheses. Errors name fields ("block_size"), and src/cli/field_flags.h maps
+// letter, also in parentheses. Errors name fields between backticks, and src/cli/field_flags.h maps
 // them to flags. Files that run other programs pass.
 Findings flags_below_the_command_line(const SourceText& source);
 

@@ -48,7 +48,7 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
   const std::uint64_t blocks = std::min<std::uint64_t>(bytes / layout.page_bytes(), UINT32_MAX);
   if (blocks == 0) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("kv_cache_memory_bytes: {} hold no block, one takes {}",
+                 fmt::format("`kv_cache_memory_bytes`: {} hold no block, one takes {}",
                              format_byte_size(static_cast<double>(bytes)),
                              format_byte_size(static_cast<double>(layout.page_bytes())))};
   }

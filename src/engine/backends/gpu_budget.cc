@@ -25,18 +25,18 @@ Result<std::uint32_t> count_blocks(const GpuBudget& budget) {
     const std::uint64_t bytes = *budget.blocks * budget.page_bytes;
     if (bytes <= budget.bytes_free) return *budget.blocks;
     return not_there(
-        fmt::format("num_gpu_blocks_override: {} blocks take {}", *budget.blocks, shown(bytes)),
+        fmt::format("`num_gpu_blocks_override`: {} blocks take {}", *budget.blocks, shown(bytes)),
         budget);
   }
   std::uint64_t bytes = 0;
   if (budget.kv_bytes) {
     bytes = *budget.kv_bytes;
     if (bytes > budget.bytes_free) {
-      return not_there(fmt::format("kv_cache_memory_bytes: is {}", shown(bytes)), budget);
+      return not_there(fmt::format("`kv_cache_memory_bytes`: is {}", shown(bytes)), budget);
     }
     if (bytes < budget.page_bytes) {
       return Error{ErrorCode::kOutOfRange,
-                   fmt::format("kv_cache_memory_bytes: {} hold no block, one takes {}",
+                   fmt::format("`kv_cache_memory_bytes`: {} hold no block, one takes {}",
                                shown(bytes), shown(budget.page_bytes))};
     }
   } else {
@@ -46,7 +46,7 @@ Result<std::uint32_t> count_blocks(const GpuBudget& budget) {
     bytes = allowed > taken ? allowed - taken : 0;
     if (bytes < budget.page_bytes) {
       return Error{ErrorCode::kExhausted,
-                   fmt::format("gpu_memory_utilization: {} of the GPU's {} are {}, of which "
+                   fmt::format("`gpu_memory_utilization`: {} of the GPU's {} are {}, of which "
                                "weights and workspace take {}: no block of {} is left",
                                budget.memory_utilization, shown(budget.bytes_all), shown(allowed),
                                shown(taken), shown(budget.page_bytes))};

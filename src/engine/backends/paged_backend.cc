@@ -53,7 +53,7 @@ Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uin
   if (low >= 2) return low;
   return Error{
       ErrorCode::kOutOfRange,
-      fmt::format("kv_cache_memory_bytes: {} are {} blocks, the shortest request needs "
+      fmt::format("`kv_cache_memory_bytes`: {} are {} blocks, the shortest request needs "
                   "{}",
                   format_byte_size(static_cast<double>(kv_bytes)), blocks, demand.blocks_alone(2))};
 }

@@ -71,7 +71,7 @@ Status check_name(std::string_view name) {
         fmt::format("is no tenant's name, expected up to {} of a-z A-Z 0-9 _ - .", kNameBytesMax));
   }
   if (name == kDefaultTenant) {
-    return refusal(fmt::format("{} is the tenant of the server option api_key", kDefaultTenant));
+    return refusal(fmt::format("{} is the tenant of the server option `api_key`", kDefaultTenant));
   }
   return ok_status();
 }

@@ -40,17 +40,17 @@ TEST(GpuBudget, ErrorsNameTheFlagWhatItAsksForAndWhatThereIs) {
   GpuBudget asked = budget();
   asked.memory_utilization = 0.1;
   EXPECT_EQ(error_of(asked),
-            "gpu_memory_utilization: 0.1 of the GPU's 100.00 GiB are 10.00 GiB, of which weights "
+            "`gpu_memory_utilization`: 0.1 of the GPU's 100.00 GiB are 10.00 GiB, of which weights "
             "and workspace take 16.00 GiB: no block of 2.00 MiB is left");
   asked.kv_bytes = 85 * kGiB;
   EXPECT_EQ(error_of(asked),
-            "kv_cache_memory_bytes: is 85.00 GiB, but beside weights and workspace 84.00 GiB of "
+            "`kv_cache_memory_bytes`: is 85.00 GiB, but beside weights and workspace 84.00 GiB of "
             "the GPU's 100.00 GiB are free");
   asked.kv_bytes = kMiB;
-  EXPECT_EQ(error_of(asked), "kv_cache_memory_bytes: 1.00 MiB hold no block, one takes 2.00 MiB");
+  EXPECT_EQ(error_of(asked), "`kv_cache_memory_bytes`: 1.00 MiB hold no block, one takes 2.00 MiB");
   asked.blocks = 50000;
   EXPECT_EQ(error_of(asked),
-            "num_gpu_blocks_override: 50000 blocks take 97.66 GiB, but beside weights and "
+            "`num_gpu_blocks_override`: 50000 blocks take 97.66 GiB, but beside weights and "
             "workspace 84.00 GiB of the GPU's 100.00 GiB are free");
 }
 
