@@ -11,17 +11,8 @@
 //                                       and shared, the rest becomes a partial block
 //   close(sequence)                     its blocks stay, reusable until evicted
 //
-// The cache is composed of parts, each with its own state and check(). It carries out what a
-// request asks for and tells the parts what happened:
-//
-//   BlockPool, PrefixTree, SaltTable    which blocks exist, which tokens they hold, whose they are
-//   PrefixLookup                        where a prefix is matched
-//   Evictor                             where a block is evicted: queues, quotas, guards
-//   RetentionTable                      which blocks requests asked to be kept
-//   BlockHashes, EventFeed              block hashes and events, for readers outside
-//   BlockIdentities                     how a block is known again after it left
-//   EvictionHistory, Explainer          why a match is not longer
-//   CurveFeed                           what other sizes and policies would have given
+// The cache is composed of parts (kv/cache_parts.h), each with its own state and check(). It
+// carries out what a request asks for and tells the parts what happened.
 //
 // Bytes are not touched here: copies are instructions for whoever owns the memory. Running out of
 // blocks is a value. Thread rule: one thread owns a Cache; it has no locks.
@@ -36,34 +27,18 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
-#include "kv/block_identities.h"
-#include "kv/blocks/block_pool.h"
-#include "kv/cache_clock.h"
-#include "kv/cache_options.h"
+#include "kv/cache_parts.h"
 #include "kv/cache_scope.h"
 #include "kv/cache_values.h"
-#include "kv/curve/curve_feed.h"
-#include "kv/events/event_feed.h"
-#include "kv/evict/evictor.h"
-#include "kv/explain/eviction_history.h"
-#include "kv/explain/explainer.h"
-#include "kv/hash/block_hashes.h"
 #include "kv/ids.h"
-#include "kv/namespaces.h"
-#include "kv/prefix/prefix_lookup.h"
-#include "kv/prefix/prefix_tree.h"
 #include "kv/retention.h"
-#include "kv/retention_table.h"
-#include "kv/salt_table.h"
 #include "kv/sequence.h"
 
 namespace pagoda::kv {
 
-class Cache {
+class Cache : public CacheParts {
  public:
-  explicit Cache(const CacheOptions& options);
-  Cache(const Cache&) = delete;
-  Cache& operator=(const Cache&) = delete;
+  explicit Cache(const CacheOptions& options) : CacheParts(options) {}
 
   // The region of `salt` (empty: public) in a namespace; both are made when new. `space` stands for
   // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter` is
@@ -154,26 +129,7 @@ class Cache {
   // them, and no store copies them out any more (pin_page). Returns how many were evicted.
   std::uint64_t retire(OwnerId owner) { return evictor_.retire(owner); }
 
-  // Stops the program when an invariant (README: B, T, C, ...) does not hold. Linear.
-  void check() const;
-
-  // Read access to the parts.
-  const CacheOptions& options() const { return options_; }
-  const CacheClock& clock() const { return clock_; }
-  const BlockPool& pool() const { return pool_; }
-  const PrefixTree& tree() const { return tree_; }
-  const SaltTable& salts() const { return salts_; }
-  const Namespaces& namespaces() const { return namespaces_; }
-  const BlockHashes& hashes() const { return hashes_; }
-  const EventFeed& events() const { return events_; }
-  const RetentionTable& retention() const { return retention_; }
-  const CurveFeed& curve() const { return curve_; }
-  CacheStats stats() const;
-
  private:
-  std::uint32_t groups() const { return tree_.groups(); }
-  std::size_t nodes_expected() const;
-
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
@@ -200,24 +156,6 @@ class Cache {
   std::optional<std::uint32_t> clear_way(NodeId parent, SaltId region,
                                          std::span<const TokenId> tokens);
   void release_behind_windows(Sequence& sequence);
-
-  // A part reads those above it.
-  CacheOptions options_;
-  CacheClock clock_;
-  BlockPool pool_;
-  PrefixTree tree_;
-  SaltTable salts_;
-  Namespaces namespaces_;
-  BlockIdentities identities_;
-  BlockHashes hashes_;
-  EventFeed events_;
-  EvictionHistory history_;
-  RetentionTable retention_;
-  Evictor evictor_;
-  PrefixLookup lookup_;
-  Explainer explainer_;
-  CurveFeed curve_;
-  std::uint64_t blocks_deduplicated_ = 0;
 };
 
 }  // namespace pagoda::kv

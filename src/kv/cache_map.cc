@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "kv/cache.h"
+#include "kv/cache_parts.h"
 #include "kv/cache_snapshot.h"
 
 namespace pagoda::kv {
@@ -107,7 +107,7 @@ class GroveWalk {
 
 class BranchList {
  public:
-  BranchList(const Cache& cache, const Grove& grove, const MapLimits& limits)
+  BranchList(const CacheParts& cache, const Grove& grove, const MapLimits& limits)
       : tree_(cache.tree()), pool_(cache.pool()), seen_(grove.nodes), limits_(limits) {}
 
   // A branch has at most the blocks of what it goes on from: taking the largest takes that first.
@@ -199,7 +199,7 @@ std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) { return (value 
 
 }  // namespace
 
-CacheMap build_map(const Cache& cache, const MapLimits& limits) {
+CacheMap build_map(const CacheParts& cache, const MapLimits& limits) {
   const BlockPool& pool = cache.pool();
   const std::uint32_t blocks = pool.blocks();
   CacheMap map;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "kv/cache.h"
+#include "kv/cache_parts.h"
 
 namespace pagoda::kv {
 namespace {
@@ -30,7 +30,7 @@ CacheSnapshot::Blocks count_blocks(const BlockPool& pool) {
   return blocks;
 }
 
-NodeSnapshot snapshot_of(const Cache& cache, NodeId node) {
+NodeSnapshot snapshot_of(const CacheParts& cache, NodeId node) {
   const PrefixTree& tree = cache.tree();
   NodeSnapshot snapshot = {.depth = tree.depth(node) - 1,
                            .tokens = {},
@@ -51,7 +51,7 @@ NodeSnapshot snapshot_of(const Cache& cache, NodeId node) {
 
 }  // namespace
 
-CacheSnapshot take_snapshot(const Cache& cache, std::size_t nodes_max) {
+CacheSnapshot take_snapshot(const CacheParts& cache, std::size_t nodes_max) {
   const PrefixTree& tree = cache.tree();
   CacheSnapshot snapshot;
   snapshot.blocks = count_blocks(cache.pool());
@@ -74,7 +74,7 @@ CacheSnapshot take_snapshot(const Cache& cache, std::size_t nodes_max) {
   return snapshot;
 }
 
-std::vector<NodeId> list_whole_blocks(const Cache& cache) {
+std::vector<NodeId> list_whole_blocks(const CacheParts& cache) {
   const PrefixTree& tree = cache.tree();
   const BlockPool& pool = cache.pool();
   struct Used {

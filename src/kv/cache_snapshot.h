@@ -85,15 +85,15 @@ struct CacheMap {
   std::uint64_t nodes_seen = 0;  // many fewer than nodes: branches may be larger than they seem
 };
 
-class Cache;
+class CacheParts;
 
 // These read the cache and run on its thread.
 
 // The pool's counts and the first `nodes_max` nodes of the tree. Linear.
-CacheSnapshot take_snapshot(const Cache& cache, std::size_t nodes_max);
-CacheMap build_map(const Cache& cache, const MapLimits& limits);
+CacheSnapshot take_snapshot(const CacheParts& cache, std::size_t nodes_max);
+CacheMap build_map(const CacheParts& cache, const MapLimits& limits);
 // Whole blocks that have pages, most recently used first: a server that stops keeps the first ones.
 // Linear.
-std::vector<NodeId> list_whole_blocks(const Cache& cache);
+std::vector<NodeId> list_whole_blocks(const CacheParts& cache);
 
 }  // namespace pagoda::kv
