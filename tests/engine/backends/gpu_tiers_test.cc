@@ -15,7 +15,7 @@ namespace {
 using engine::Request;
 using engine::TestSink;
 
-std::vector<Request> requests_of(const model::Config& config, std::size_t count) {
+std::vector<Request> tiered_requests(const model::Config& config, std::size_t count) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < count; ++i) {
     Request request;
@@ -65,7 +65,7 @@ class GpuTiers : public testing::TestWithParam<std::tuple<Way, kv::memory::Eleme
 TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
-  const std::vector<Request> requests = requests_of(model.config(), 12);
+  const std::vector<Request> requests = tiered_requests(model.config(), 12);
   std::vector<std::shared_ptr<TestSink>> alone;
   for (const Request& request : requests) {
     GpuEngineFixture gpu(model, {.element = element()});
