@@ -229,6 +229,7 @@ bool Core::launch() {
     OpenSequence& seq = static_cast<OpenSequence&>(*task);
     if (seq.started_ns == 0) {
       seq.started_ns = planned;
+      if (tiers_) tiers_->explain_start(seq);
       meters_.note_start(seq);
     }
     if (tiers_) tiers_->start(*task, planned);

@@ -49,8 +49,11 @@ class Loader {
                                std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
   // True: the prompt's last whole block ends there, its last token left out.
   bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
-    return tokens + block_tokens() > prompt.size() - 1;
+    return tokens % block_tokens() == 0 && tokens + block_tokens() > prompt.size() - 1;
   }
+
+  // Returns how many tokens stores gave to the task so far.
+  std::uint64_t tokens_loaded(const sched::SequenceTask& task) const;
 
   // A step computed so many tokens: measures the model's speed.
   void note_step(std::uint64_t rows, double seconds);

@@ -259,6 +259,17 @@ void Loader::started(sched::SequenceTask& task, std::int64_t now_ns) {
   }
 }
 
+std::uint64_t Loader::tokens_loaded(const sched::SequenceTask& task) const {
+  std::uint64_t tokens = 0;
+  if (const auto load = load_of_.find(&task); load != load_of_.end()) {
+    tokens += load->second->record.tokens_loaded();
+  }
+  if (const auto record = records_.find(&task); record != records_.end()) {
+    tokens += record->second.tokens_loaded();
+  }
+  return tokens;
+}
+
 LoadRecord Loader::ended(const sched::SequenceTask& task) {
   if (const auto found = load_of_.find(&task); found != load_of_.end()) abandon(*found->second);
   const auto record = records_.find(&task);

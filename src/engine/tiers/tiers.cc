@@ -8,6 +8,19 @@
 #include "base/assert.h"
 
 namespace pagoda::engine {
+namespace {
+
+// Every whole block of the prompt is there. Tiers keep no part of a block, whatever else the cache
+// knows of the rest.
+void explain_whole_blocks(kv::Explanation& why) {
+  const bool is_all = why.stops_at() + 1 == why.prompt_tokens;
+  why.reason = is_all ? kv::MissReason::kNone : kv::MissReason::kWholeBlocks;
+  why.tokens_reachable = why.prompt_tokens - 1;
+  why.eviction.reset();
+  why.stored.clear();
+}
+
+}  // namespace
 
 Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler)
     : options_(options),
@@ -55,11 +68,18 @@ void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockHa
   why.tokens_reachable = std::max(why.tokens_reachable, end);
   why.stored.clear();
   if (loader_.is_last_whole(prompt, end)) {
-    why.reason = kv::MissReason::kNone;
+    explain_whole_blocks(why);
   } else if (why.reason == kv::MissReason::kDiffers) {
     // The pool goes on with other tokens, but a tier has those of the prompt.
     why.reason = kv::MissReason::kNeverSeen;
   }
+}
+
+void Tiers::explain_start(sched::SequenceTask& task) const {
+  kv::Explanation& why = task.explanation;
+  const bool is_missing_part = why.stops_at() + 1 < why.prompt_tokens;
+  if (!is_missing_part || loader_.tokens_loaded(task) == 0) return;
+  if (loader_.is_last_whole(task.tokens, why.stops_at())) explain_whole_blocks(why);
 }
 
 void Tiers::poll(std::int64_t now_ns) {

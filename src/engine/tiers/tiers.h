@@ -40,6 +40,9 @@ class Tiers {
   // of its whole blocks.
   void explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
                kv::Explanation& why);
+  // The task starts for the first time: where stores gave it every whole block, that explains why
+  // its match ended there.
+  void explain_start(sched::SequenceTask& task) const;
 
   void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);

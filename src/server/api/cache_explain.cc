@@ -95,6 +95,13 @@ std::string advise_never_seen(const Explanation& why, std::int64_t now_ns) {
   return advice + ": asked again, it will be found";
 }
 
+std::string advise_whole_blocks(const Explanation& why) {
+  return fmt::format(
+      "a tier has every whole block of this prompt, and tiers keep no part of a block: the last {} "
+      "tokens are computed, and stay in memory until they are evicted",
+      why.prompt_tokens - why.stops_at());
+}
+
 std::string advise(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer,
                    std::int64_t now_ns) {
   const auto elsewhere = [&](const char* where) {
@@ -132,6 +139,8 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
       return advise_differs(why, prompt, tokenizer);
     case MissReason::kNeverSeen:
       return advise_never_seen(why, now_ns);
+    case MissReason::kWholeBlocks:
+      return advise_whole_blocks(why);
   }
   return {};
 }

@@ -134,5 +134,40 @@ INSTANTIATE_TEST_SUITE_P(Groups, LoadWithWindows,
                                          Windows{"Several", {{.window = 3}, {}, {.window = 11}}}),
                          [](const auto& tested) { return tested.param.name; });
 
+// A match that ends with the last whole block ends there because tiers keep no part of a block.
+TEST(Loader, ExplainsThatTiersKeepWholeBlocksOnly) {
+  ToyFixture fixture({.load = LoadMode::kAlways});
+  fixture.store.holds_reads = false;
+  Request part = toy_request(35);  // eight whole blocks, two tokens, and the one always computed
+  part.explain = true;
+  Request whole = toy_request(33);
+  whole.explain = true;
+  fixture.submit(part);
+  fixture.run();
+  for (const Request& request : {part, whole}) {
+    const bool is_part = request.prompt.size() == 35;
+    const auto reason = is_part ? kv::MissReason::kWholeBlocks : kv::MissReason::kNone;
+    const auto check = [&](const kv::Explanation& why) {
+      EXPECT_EQ(why.stops_at(), 32u);
+      EXPECT_EQ(kv::reason_name(why.reason), kv::reason_name(reason));
+      EXPECT_EQ(why.tokens_reachable, request.prompt.size() - 1);
+      EXPECT_FALSE(why.eviction.has_value());
+    };
+    fixture.clear_pool();
+    Request asked = request;
+    asked.explain_only = true;
+    kv::BlockHasher hasher;
+    ASSERT_TRUE(kv::hash_prompt(hasher, {}, {}, 0, request.prompt, 4, asked.block_hashes).ok());
+    const kv::Explanation before = fixture.submit(asked)->answers[0].record.explanation.value();
+    EXPECT_EQ(before.tokens_in_tier, 32u);
+    check(before);
+    const auto heard = fixture.submit(request);
+    fixture.run();
+    ASSERT_EQ(heard->answers[0].record.load.tokens_loaded(), 32u);
+    check(heard->answers[0].record.explanation.value());
+  }
+  EXPECT_EQ(fixture.core().counters().misses[kv::MissReason::kWholeBlocks].requests, 1u);
+}
+
 }  // namespace
 }  // namespace pagoda::engine

@@ -85,7 +85,12 @@ class Disk(Tiers):
             served.wait_until(lambda: self.explain(server, PROMPT)["matched_by_tier"]["tier"])
             why = self.explain(server, PROMPT)
             self.assertEqual(why["matched_by_tier"], {"memory": 0, "tier": WHOLE})
-            self.assertEqual(why["reason"], "none")
+            self.assertEqual(why["reason"], "whole_blocks")
+            self.assertEqual(why["reachable_tokens"], len(PROMPT) - 1)
+            self.assertIn(f"the last {len(PROMPT) - WHOLE} tokens", why["advice"])
+            why = self.explain(server, PROMPT[:WHOLE + 1])
+            self.assertEqual(why["matched_by_tier"], {"memory": 0, "tier": WHOLE})
+            self.assertEqual((why["reason"], why["reachable_tokens"]), ("none", WHOLE))
             half = PROMPT[:160] + [5] * 100
             why = self.explain(server, half)
             self.assertEqual(why["matched_by_tier"], {"memory": 0, "tier": 160})
