@@ -9,17 +9,20 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "app/cache_folder.h"
 #include "base/byte_size.h"
 #include "server/access/tenant_salt.h"
 #include "store/host/host_store.h"
-#include "store/remote/remote_store.h"
 #include "store/staged/staged_store.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
 namespace {
+
+// The greeting waits this long for a remote store's first connection.
+constexpr std::chrono::seconds kFirstConnection{1};
 
 Result<std::uint64_t> read_size(const char* field, const std::string& text) {
   Result<std::uint64_t> bytes = parse_byte_size(text);
@@ -141,7 +144,8 @@ Status TierSet::open_remote() {
   options.key_file = flags_.key_file;
   options.tls_ca_file = flags_.ca_file;
   ASSIGN_OR_RETURN(std::unique_ptr<store::RemoteStore> remote, store::RemoteStore::open(options));
-  lines_.push_back(fmt::format("KV in {}", options.url.shown()));
+  remote_ = remote.get();
+  remote_shown_ = options.url.shown();
   return add(std::move(remote));
 }
 
@@ -223,7 +227,21 @@ std::vector<kv::PageStore*> TierSet::stores() const {
 std::string TierSet::greeting() const {
   std::string text;
   for (const std::string& line : lines_) text += line + "\n";
+  if (remote_ != nullptr) text += remote_line() + "\n";
   return text;
+}
+
+std::string TierSet::remote_line() const {
+  const auto deadline = std::chrono::steady_clock::now() + kFirstConnection;
+  kv::StoreStats now = remote_->stats();
+  while (!now.is_ready && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    now = remote_->stats();
+  }
+  if (now.is_on) return fmt::format("KV in {} (connected)", remote_shown_);
+  const std::string why =
+      now.condition.empty() ? fmt::format("{}: no connection yet", remote_shown_) : now.condition;
+  return fmt::format("no KV in {}; it is tried again in the background", why);
 }
 
 void TierSet::set_idle(bool is_idle) {

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "gguf/fingerprint.h"
 #include "store/disk/disk_store.h"
+#include "store/remote/remote_store.h"
 
 namespace pagoda::app {
 
@@ -67,7 +68,8 @@ class TierSet {
 
   std::vector<kv::PageStore*> stores() const;
   kv::OwnerTag owner_tag(kv::OwnerId owner) const;
-  // Lines for people, one a tier.
+  // Lines for people, one a tier. Waits at most a second for the remote store, and says whether it
+  // is connected.
   std::string greeting() const;
   // Nothing runs, or something does: the scrub waits for it.
   void set_idle(bool is_idle);
@@ -79,11 +81,14 @@ class TierSet {
   Status open_disk();
   Status open_remote();
   Status add(std::unique_ptr<kv::PageStore> store);
+  std::string remote_line() const;
 
   TierSetOptions flags_;
   TierNeeds needs_;
   std::vector<std::unique_ptr<kv::PageStore>> stores_;  // nearest first
   store::DiskStore* disk_ = nullptr;
+  const store::RemoteStore* remote_ = nullptr;
+  std::string remote_shown_;  // its URL without the login
   std::vector<std::string> lines_;
   mutable std::mutex owners_mutex_;
   std::vector<kv::OwnerTag> owners_;  // [tenant]

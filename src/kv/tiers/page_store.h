@@ -110,7 +110,7 @@ struct StoreStats {
   std::uint64_t requests_queued = 0;       // reads and writes not reported yet
   std::array<std::uint64_t, kStoreFaults> faults = {};
   bool is_on = true;      // false: switched off after failures, until a retry succeeds
-  bool is_ready = true;   // false: its index is still being read
+  bool is_ready = true;   // false: its index is still being read, its first connection being made
   std::string condition;  // for people: what is wrong, or empty
 };
 

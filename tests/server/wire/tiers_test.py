@@ -345,6 +345,14 @@ class Redis(Tiers):
             self.assertEqual((again, details["cached_tokens"]), (first, 0))
             served.wait_until(server.is_at_rest)
 
+    def test_the_greeting_says_whether_the_store_answers(self):
+        with self.remote() as server:
+            self.assertIn(f"KV in {self.redis.url} (connected)\n", server.greeting)
+        self.redis.stop()
+        with self.serve("--kv-disk", "off", "--kv-remote", self.redis.url) as server:
+            self.assertIn(f"no KV in {self.redis.url}: ", server.greeting)
+            self.assertNotIn("(connected)", server.greeting)
+            self.assertEqual(ask(server)[1]["cached_tokens"], 0)
 
     def test_removals_that_wait_for_a_store_stop_nobody(self):
         keys = self.path("keys")
