@@ -12,8 +12,9 @@
 namespace pagoda::server {
 
 struct HttpRequest {
-  std::string method;  // "GET"
-  std::string path;    // without the query
+  std::string method;      // "GET"
+  std::string path;        // without the query
+  std::string query = {};  // what follows the path's '?'
   std::string content_type = {};
   std::string accept = {};
   std::string body = {};

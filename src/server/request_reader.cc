@@ -199,6 +199,7 @@ void RequestReader::read_head() {
   if (!target) return fail(bad_http("the target is neither a path nor a URL"));
   request_.method = std::string(message.method_string());
   request_.path = std::move(target->path);
+  request_.query = std::move(target->query);
   request_.content_type = std::string(message[http::field::content_type]);
   request_.accept = std::string(message[http::field::accept]);
   request_.authorization = std::string(message[http::field::authorization]);

@@ -32,6 +32,13 @@ bool is_name_character(char c) {
 
 bool is_address_character(char c) { return is_hexadecimal(c) || c == ':' || c == '.'; }
 
+// Splits "/v1/models?a=1" into path and query.
+void read_path(std::string_view text, RequestTarget& target) {
+  const std::size_t mark = text.find('?');
+  target.path = text.substr(0, mark);
+  if (mark != std::string_view::npos) target.query = text.substr(mark + 1);
+}
+
 std::optional<RequestTarget> read_url(std::string_view url) {
   const std::size_t begin = url.find("://");
   if (begin == std::string_view::npos) return std::nullopt;
@@ -43,7 +50,8 @@ std::optional<RequestTarget> read_url(std::string_view url) {
   const std::optional<std::string> host = host_of(*target.authority);
   if (!host || host->empty()) return std::nullopt;
   url.remove_prefix(end);
-  if (url.starts_with('/')) target.path = url.substr(0, url.find('?'));
+  if (url.starts_with('/')) read_path(url, target);
+  if (url.starts_with('?')) target.query = url.substr(1);
   return target;
 }
 
@@ -51,7 +59,9 @@ std::optional<RequestTarget> read_url(std::string_view url) {
 
 std::optional<RequestTarget> read_target(std::string_view method, std::string_view target) {
   if (target.starts_with('/')) {
-    return RequestTarget{.path = std::string(target.substr(0, target.find('?')))};
+    RequestTarget read;
+    read_path(target, read);
+    return read;
   }
   if (target == "*" && method == "OPTIONS") return RequestTarget{.path = "*"};
   return read_url(target);
@@ -74,6 +84,17 @@ std::optional<std::string> host_of(std::string_view authority) {
   }
   if (!is_address && host.ends_with('.')) host.remove_suffix(1);
   return small_letters(host);
+}
+
+std::optional<std::string_view> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view parameter = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(parameter.size() + 1, query.size()));
+    const std::size_t equals = std::min(parameter.find('='), parameter.size());
+    if (parameter.substr(0, equals) != name) continue;
+    return parameter.substr(std::min(equals + 1, parameter.size()));
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> percent_decoded(std::string_view text) {

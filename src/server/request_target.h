@@ -1,4 +1,5 @@
-// Parses the target of a request: the forms of RFC 9112 (3.2), and names within a path.
+// Parses the target of a request: the forms of RFC 9112 (3.2), names within a path, and parameters
+// of a query.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,8 @@
 namespace pagoda::server {
 
 struct RequestTarget {
-  std::string path;  // "/v1/models", without the query; "*"
+  std::string path;        // "/v1/models", without the query; "*"
+  std::string query = {};  // "a=1&b=2", what follows the first '?'
   // "127.0.0.1:8000" of "http://127.0.0.1:8000/v1/models".
   std::optional<std::string> authority = {};
 };
@@ -19,6 +21,10 @@ std::optional<RequestTarget> read_target(std::string_view method, std::string_vi
 // Returns the host of "name", "name:8000", "127.0.0.1:8000" or "[::1]:8000": in lower case, without
 // brackets and without the dot that may end a name. Returns nothing for other forms.
 std::optional<std::string> host_of(std::string_view authority);
+
+// Returns the value of the first parameter of this name, as it stands there: "2" of "a=1&b=2" for
+// "b", empty of "a&b". Returns nothing where the query has none.
+std::optional<std::string_view> query_value(std::string_view query, std::string_view name);
 
 // "a%2Fb" becomes "a/b". Returns nothing where two hexadecimal digits do not follow a %.
 std::optional<std::string> percent_decoded(std::string_view text);

@@ -183,7 +183,20 @@ Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
   return show_tree(state.model(), state.cache_tree_reader());
 }
 
+// vLLM's parameter would empty tiers as well. Stores remove a tenant's pages, or those of all
+// models and servers that share them, and nothing in between.
+void refuse_reset_of_tiers(const HttpRequest& request) {
+  constexpr const char* kParameter = "reset_external";
+  const auto asked = query_value(request.query, kParameter);
+  if (!asked || *asked == "false" || *asked == "0") return;
+  throw ApiError(400,
+                 "reset_external: is not supported: a reset empties memory alone, what tiers hold "
+                 "stays; DELETE /cache/tenant/NAME removes a tenant from tiers",
+                 kParameter, "unsupported_parameter");
+}
+
 Routed reset_cache(const HttpRequest& request, const ServerState& state) {
+  refuse_reset_of_tiers(request);
   return json_reply(reset_prefix_cache(state.model(), request.caller));
 }
 

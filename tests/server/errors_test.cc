@@ -330,6 +330,29 @@ TEST(Errors, PathsMethodsAndTypesAreChecked) {
   EXPECT_EQ(errors_fixture().send({.method = "POST", .path = "/v1/completions"}).status, 400);
 }
 
+TEST(Errors, AResetOfTiersIsRefusedAndResetsNothing) {
+  const Json body = {{"prompt", "A reset that is refused changes nothing"}, {"max_tokens", 1}};
+  const auto cached = [&] {
+    const Json usage = errors_fixture().complete(body)["usage"];
+    return usage["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  const auto reset = [](const char* query) {
+    return errors_fixture().send({.method = "POST", .path = "/reset_prefix_cache", .query = query});
+  };
+  cached();
+  for (const char* const query :
+       {"reset_external=true", "a=1&reset_external=1", "reset_external"}) {
+    const Json error = error_of(reset(query), 400);
+    EXPECT_EQ(error["param"], "reset_external") << query;
+    EXPECT_EQ(error["code"], "unsupported_parameter") << query;
+    EXPECT_GT(cached(), 0) << query;
+  }
+  for (const char* const query : {"", "reset_external=false", "other=true"}) {
+    EXPECT_EQ(reset(query).status, 200) << query;
+    EXPECT_EQ(cached(), 0) << query;
+  }
+}
+
 TEST(Errors, PhasesDecideWhoIsServed) {
   StoryFixture own;
   const Json body = {{"prompt", "Once"}, {"max_tokens", 1}};

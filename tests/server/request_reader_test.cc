@@ -323,6 +323,27 @@ TEST(RequestReader, WhatIsRefusedHasAnIdToo) {
   }
 }
 
+TEST(RequestTarget, AQueryIsNoPartOfThePath) {
+  const auto read = [](const char* text) { return read_target("POST", text).value(); };
+  EXPECT_EQ(read("/reset").query, "");
+  EXPECT_EQ(read("/reset?").path, "/reset");
+  for (const char* const target : {"/reset?a=1&b=2?", "http://host:1/reset?a=1&b=2?"}) {
+    EXPECT_EQ(read(target).path, "/reset") << target;
+    EXPECT_EQ(read(target).query, "a=1&b=2?") << target;
+  }
+  EXPECT_EQ(read("http://host?a=1").path, "/");
+  EXPECT_EQ(read("http://host?a=1").query, "a=1");
+}
+
+TEST(RequestTarget, ParametersOfAQueryAreFoundByTheirWholeName) {
+  EXPECT_EQ(query_value("a=1&b=2&b=3", "b"), "2");
+  EXPECT_EQ(query_value("a=1=2", "a"), "1=2");
+  EXPECT_EQ(query_value("ab=1&&a", "a"), "");
+  EXPECT_EQ(query_value("ab=1", "a"), std::nullopt);
+  EXPECT_EQ(query_value("ab=1", "b"), std::nullopt);
+  EXPECT_EQ(query_value("", "a"), std::nullopt);
+}
+
 TEST(RequestTarget, PercentSignsStandForBytes) {
   EXPECT_EQ(percent_decoded("org%2Fmodel"), "org/model");
   EXPECT_EQ(percent_decoded("org%2fmodel/%e4%BD%a0"), "org/model/\xe4\xbd\xa0");

@@ -26,8 +26,9 @@ Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms)
 Json list_retained(const ServedModel& model);
 // Reports the share of requested blocks that other cache sizes and policies would have hit.
 Json describe_curve(const ServedModel& model);
-// Clears the cache for requests that are sent after the reply, except blocks that running requests
-// hold: all of it for an admin, the private blocks of its tenant for another caller.
+// Clears the pool for requests that are sent after the reply, except blocks that running requests
+// hold: all of it for an admin, the private blocks of its tenant for another caller. Tiers keep
+// what they have.
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // Removes a tenant's private blocks from memory and from every tier. The reply says what was
 // removed, what running requests still hold, and which tier failed; the reason of a failure goes to

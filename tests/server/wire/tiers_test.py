@@ -106,6 +106,20 @@ class Disk(Tiers):
             self.assertEqual(third, first)
             self.assertEqual(details["cached_tokens_by_tier"]["disk"], 0)
 
+    def test_a_reset_empties_memory_and_leaves_the_disk(self):
+        with self.disk() as server:
+            first, _ = ask(server)
+            ask(server)
+            wait_written(server, WHOLE // BLOCK)
+            served.wait_until(server.is_at_rest)
+            status, reply = server.post("/reset_prefix_cache?reset_external=true", {})
+            self.assertEqual((status, reply["error"]["param"]), (400, "reset_external"))
+            status, _ = server.post("/reset_prefix_cache", {})
+            self.assertEqual(status, 200)
+            again, details = ask(server)
+            self.assertEqual(again, first)
+            self.assertEqual(details["cached_tokens_by_tier"], {"memory": 0, "disk": WHOLE})
+
     def test_what_was_used_twice_survives_a_kill(self):
         with self.disk() as server:
             first, _ = ask(server)
