@@ -58,12 +58,16 @@ std::string with_fields(std::string_view message, const Write& write) {
 
 }  // namespace
 
+std::string flag_of(std::string_view field, std::string_view value) {
+  std::string flag = "--";
+  for (const char c : field) flag += c == '_' ? '-' : c;
+  if (!value.empty()) flag += ' ';
+  return flag += value;
+}
+
 std::string with_flags(std::string_view message) {
   return with_fields(message, [](std::string& result, const Field& field) {
-    result += "--";
-    for (const char c : field.name) result += c == '_' ? '-' : c;
-    if (!field.value.empty()) result += ' ';
-    result += field.value;
+    result += flag_of(field.name, field.value);
   });
 }
 

@@ -9,6 +9,9 @@
 
 namespace pagoda::cli {
 
+// Returns the flag of a field, followed by a value unless that is empty: "--allowed-hosts my-name".
+std::string flag_of(std::string_view field, std::string_view value);
+
 // Replaces every field of a message by its flag: "`block_size`: is 8" becomes "--block-size: is 8",
 // and "use `device=cpu`" becomes "use --device cpu". A field is a name of a-z, 0-9 and '_' that
 // begins with a letter; its value holds no control characters. All else stays, backticks around

@@ -10,6 +10,7 @@
 #include "base/byte_size.h"
 #include "cli/access_flags.h"
 #include "cli/device_flags.h"
+#include "cli/field_flags.h"
 #include "cli/kv_flags.h"
 #include "cli/options.h"
 #include "cli/tier_flags.h"
@@ -209,6 +210,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connections_max = options.connections_max;
   made.version = terminal::kVersion;
   made.log = options.log;
+  made.option_name = flag_of;
   made.connection.body_bytes_max = body_bytes;
   made.connection.keep_alive = milliseconds(options.keep_alive_s);
   made.connection.request_timeout = milliseconds(options.request_timeout_s);

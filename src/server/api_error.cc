@@ -28,8 +28,7 @@ std::string leading_field(std::string_view message) {
 }
 
 struct MemoryUse {
-  std::string_view need;    // the beginning of a sentence
-  std::string_view option;  // the server option that sets the budget
+  std::string_view need;  // the beginning of a sentence
   int too_large_status;
   std::string code;
 };
@@ -37,15 +36,14 @@ struct MemoryUse {
 ApiError out_of_memory(const ByteBudget& budget, std::uint64_t needed, const MemoryUse& use) {
   if (needed > budget.bytes_max()) {
     return {use.too_large_status,
-            fmt::format(
-                "{} {} bytes of memory, and all requests together may take {} (server option {})",
-                use.need, needed, budget.bytes_max(), use.option),
+            fmt::format("{} {} bytes of memory, and all requests together may take {} ({})",
+                        use.need, needed, budget.bytes_max(), budget.option()),
             {},
             "request_too_large"};
   }
   return {503,
-          fmt::format("{} {} bytes of memory, and requests hold {} of {} (server option {})",
-                      use.need, needed, budget.bytes_held(), budget.bytes_max(), use.option),
+          fmt::format("{} {} bytes of memory, and requests hold {} of {} ({})", use.need, needed,
+                      budget.bytes_held(), budget.bytes_max(), budget.option()),
           {},
           use.code};
 }
@@ -65,14 +63,11 @@ ApiError api_error(const Error& error) {
 }
 
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed) {
-  return out_of_memory(
-      budget, needed,
-      {"this request needs", "max_request_memory_bytes", 400, "out_of_request_memory"});
+  return out_of_memory(budget, needed, {"this request needs", 400, "out_of_request_memory"});
 }
 
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
-  return out_of_memory(budget, needed,
-                       {"this body needs", "max_total_body_bytes", 413, "out_of_body_memory"});
+  return out_of_memory(budget, needed, {"this body needs", 413, "out_of_body_memory"});
 }
 
 Json error_json(const ApiError& error) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 namespace pagoda::server {
@@ -48,11 +49,14 @@ class ByteBudget {
     std::uint64_t bytes_ = 0;
   };
 
-  explicit ByteBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  // `option` is the name of the option that sets the budget, for errors.
+  explicit ByteBudget(std::uint64_t bytes_max, std::string option = {})
+      : bytes_max_(bytes_max), option_(std::move(option)) {}
 
   // Call this before the first hold exists.
   void set_max(std::uint64_t bytes_max) { bytes_max_ = bytes_max; }
   std::uint64_t bytes_max() const { return bytes_max_; }
+  const std::string& option() const { return option_; }
   std::uint64_t bytes_held() const { return bytes_held_.load(std::memory_order_relaxed); }
 
  private:
@@ -66,6 +70,7 @@ class ByteBudget {
   void give(std::uint64_t bytes) { bytes_held_.fetch_sub(bytes, std::memory_order_relaxed); }
 
   std::uint64_t bytes_max_;
+  std::string option_;
   std::atomic<std::uint64_t> bytes_held_{0};
 };
 

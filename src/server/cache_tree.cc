@@ -1,5 +1,7 @@
 #include "server/cache_tree.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -155,9 +157,11 @@ void CacheTreeReader::ask(engine::Engine& engine, Give give) {
   }
 }
 
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader) {
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader,
+                                         const OptionName& option_name) {
   if (!model.shows_tree) {
-    throw ApiError(404, "/cache/tree: needs the server option kv_events_config", {}, "not_found");
+    throw ApiError(404, fmt::format("/cache/tree: needs {}", option_name("kv_events_config", {})),
+                   {}, "not_found");
   }
   return std::make_unique<DeferredReply>(
       [&served = model.engine, &reader](Give give) { reader.ask(served, std::move(give)); });

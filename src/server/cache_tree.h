@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "server/deferred_reply.h"
+#include "server/option_name.h"
 #include "server/served_model.h"
 #include "server/text_workers.h"
 
@@ -31,6 +32,7 @@ class CacheTreeReader {
 };
 
 // Throws ApiError (404) unless the server publishes cache events.
-std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader);
+std::unique_ptr<DeferredReply> show_tree(const ServedModel& model, CacheTreeReader& reader,
+                                         const OptionName& option_name);
 
 }  // namespace pagoda::server

@@ -38,8 +38,10 @@ std::optional<ApiError> failure(const FinishInfo& ending) {
 
 }  // namespace
 
-Completion::Completion(const ServedModel& model, CompletionRequest request)
+Completion::Completion(const ServedModel& model, CompletionRequest request,
+                       const OptionName& option_name)
     : model_(model),
+      option_name_(option_name),
       request_(std::move(request)),
       format_(request_.is_chat ? make_chat_format(request_, model.tokenizer)
                                : make_text_format(request_, model.tokenizer)),
@@ -253,19 +255,24 @@ Usage Completion::usage() const {
 
 // Returns one value for one prompt and an array for several.
 Json Completion::retained() const {
+  const bool has_budget = model_.engine.retain_blocks_max() > 0;
+  const std::string budget_option = has_budget ? "" : option_name_("retain_budget", {});
   Json all = Json::array();
   for (const Submitted& submitted : submitted_) {
-    all.push_back(retain_json(*request_.retain, submitted.retain));
+    all.push_back(retain_json(*request_.retain, submitted.retain, budget_option));
   }
   return all.size() == 1 ? all.front() : all;
 }
 
 Json Completion::explained() const {
-  const std::int64_t now_ns = model_.engine.now_ns();
+  const bool is_salted = !request_.engine.cache_salt.empty();
+  const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
+                              .salted_beside_tiers = is_salted && !model_.tiers.empty(),
+                              .option_name = option_name_};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     const std::optional<kv::Explanation>& why = submitted_[i].explanation;
-    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, now_ns)
+    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms)
                       : Json(nullptr));
   }
   return all.size() == 1 ? all.front() : all;

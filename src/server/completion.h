@@ -21,6 +21,7 @@
 #include "server/api/usage.h"
 #include "server/api_error.h"
 #include "server/http_reply.h"
+#include "server/option_name.h"
 #include "server/reply_queue.h"
 #include "server/request_log.h"
 #include "server/sse_template.h"
@@ -29,8 +30,8 @@ namespace pagoda::server {
 
 class Completion {
  public:
-  // The model must outlive the completion.
-  Completion(const ServedModel& model, CompletionRequest request);
+  // The model and `option_name` must outlive the completion.
+  Completion(const ServedModel& model, CompletionRequest request, const OptionName& option_name);
   ~Completion();
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
@@ -99,6 +100,7 @@ class Completion {
   }
 
   const ServedModel& model_;
+  const OptionName& option_name_;
   CompletionRequest request_;
   std::unique_ptr<CompletionFormat> format_;
   std::string id_;

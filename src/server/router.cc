@@ -121,7 +121,7 @@ Routed complete(CompletionRequest asked, const HttpRequest& request, const Serve
   if (!asked.memory.resize(asked.memory_bytes)) {
     throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
   }
-  return std::make_unique<Completion>(state.model(), std::move(asked));
+  return std::make_unique<Completion>(state.model(), std::move(asked), state.option_name());
 }
 
 // Reading functions return when the memory of reading is given back: complete() counts what stays.
@@ -180,7 +180,7 @@ Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
-  return show_tree(state.model(), state.cache_tree_reader());
+  return show_tree(state.model(), state.cache_tree_reader(), state.option_name());
 }
 
 // vLLM's parameter would empty tiers as well. Stores remove a tenant's pages, or those of all
@@ -275,21 +275,18 @@ void check_host(const HttpRequest& request, const ServerState& state) {
   if (is_for_us(request, state.access(), state.keys() != nullptr)) return;
   const std::string host = request.host->substr(0, kShownHostBytesMax);
   const std::string name = host_of(host).value_or("");
-  throw ApiError(
-      403,
-      fmt::format(
-          "Host: \"{}\" is no name of this server; the server option allowed_hosts={} allows it",
-          host, name.empty() ? "NAME" : name),
-      {}, "host_not_allowed");
+  throw ApiError(403,
+                 fmt::format("Host: \"{}\" is no name of this server; {} allows it", host,
+                             state.option_name()("allowed_hosts", name.empty() ? "NAME" : name)),
+                 {}, "host_not_allowed");
 }
 
 void check_origin(const HttpRequest& request, const ServerState& state) {
   if (may_ask(request, state.access().cors_origins)) return;
-  throw ApiError(
-      403,
-      fmt::format("pages of {} may not ask here; the server option cors_origin={} allows them",
-                  request.origin, request.origin),
-      {}, "origin_not_allowed");
+  throw ApiError(403,
+                 fmt::format("pages of {} may not ask here; {} allows them", request.origin,
+                             state.option_name()("cors_origin", request.origin)),
+                 {}, "origin_not_allowed");
 }
 
 // A caller without a key must not be able to fill the memory for bodies.

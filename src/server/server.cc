@@ -93,7 +93,7 @@ Error cannot_listen(const ServerOptions& options, const error_code& error) {
 struct Server::State {
   State(const ServerOptions& asked, std::function<void(int)> signal_handler)
       : options(asked),
-        shared(asked.version, asked.log, asked.access, asked.text_threads),
+        shared(asked.version, asked.log, asked.access, asked.text_threads, asked.option_name),
         acceptor(asio::make_strand(io)),
         room(acceptor.get_executor()),
         signals(acceptor.get_executor(), SIGINT, SIGTERM, SIGHUP),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/access/access_rules.h"
+#include "server/option_name.h"
 #include "server/request_log.h"
 
 namespace pagoda::server {
@@ -46,6 +47,7 @@ struct ServerOptions {
   AccessRules access;
   ConnectionOptions connection;
   LogOptions log;
+  OptionName option_name = plain_option_name;  // for replies that name an option
 };
 
 }  // namespace pagoda::server

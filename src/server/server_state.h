@@ -12,6 +12,7 @@
 #include "server/byte_budget.h"
 #include "server/cache_map.h"
 #include "server/cache_tree.h"
+#include "server/option_name.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
@@ -31,9 +32,10 @@ enum class Phase : std::uint8_t {
 class ServerState {
  public:
   explicit ServerState(std::string version, const LogOptions& log = {}, AccessRules access = {},
-                       std::uint32_t text_threads = 1)
+                       std::uint32_t text_threads = 1, OptionName option_name = plain_option_name)
       : version_(std::move(version)),
         access_(std::move(access)),
+        option_name_(std::move(option_name)),
         log_(log),
         workers_(text_threads) {}
 
@@ -53,6 +55,7 @@ class ServerState {
   ByteBudget& request_memory() const { return request_memory_; }
 
   const AccessRules& access() const { return access_; }
+  const OptionName& option_name() const { return option_name_; }
 
   // Returns nullptr when no key is needed.
   std::shared_ptr<const KeyRing> keys() const {
@@ -74,6 +77,7 @@ class ServerState {
  private:
   std::string version_;
   AccessRules access_;
+  OptionName option_name_;
   mutable std::mutex keys_mutex_;
   std::shared_ptr<const KeyRing> keys_;  // guarded by keys_mutex_
   mutable ServerMeters meters_;
@@ -81,8 +85,9 @@ class ServerState {
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
   mutable CacheTreeReader cache_tree_reader_{workers_};
-  mutable ByteBudget body_memory_{kBodyMemoryMax};
-  mutable ByteBudget request_memory_{kRequestsMemoryMax};
+  mutable ByteBudget body_memory_{kBodyMemoryMax, option_name_("max_total_body_bytes", {})};
+  mutable ByteBudget request_memory_{kRequestsMemoryMax,
+                                     option_name_("max_request_memory_bytes", {})};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
 };

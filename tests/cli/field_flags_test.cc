@@ -23,6 +23,11 @@ TEST(FieldFlags, AValueFollowsItsFlag) {
   EXPECT_EQ(with_flags("`kv_disk=/a b=c_d`"), "--kv-disk /a b=c_d");
 }
 
+TEST(FieldFlags, RepliesOfAServerNameAFlagAndItsValue) {
+  EXPECT_EQ(flag_of("kv_events_config", ""), "--kv-events-config");
+  EXPECT_EQ(flag_of("allowed_hosts", "my_server"), "--allowed-hosts my_server");
+}
+
 TEST(FieldFlags, WordsWithoutBackticksStay) {
   for (const char* const message :
        {"", "the device is lost", "kv_disk: no such file", "weights: no such file",

@@ -271,6 +271,31 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
   }
 }
 
+TEST(Errors, NameOptionsAsWhoStartedTheServerDoes) {
+  const OptionName marked = [](std::string_view field, std::string_view value) {
+    return "<" + std::string(field) + "|" + std::string(value) + ">";
+  };
+  const ServerState named("1.2.3", {}, {}, 1, marked);
+  const ServerState plain("1.2.3");
+  const auto message = [](const HttpRequest& request, const ServerState& state) {
+    const HttpReply reply = std::get<HttpReply>(route(request, state));
+    return error_of(reply, 403)["message"].get<std::string>();
+  };
+  const HttpRequest host = {.method = "GET", .path = "/health", .host = "my-server:8000"};
+  EXPECT_THAT(message(host, named), HasSubstr("; <allowed_hosts|my-server> allows it"));
+  EXPECT_THAT(message(host, plain),
+              HasSubstr("; the server option allowed_hosts=my-server allows it"));
+  const HttpRequest page = {
+      .method = "GET", .path = "/health", .host = "127.0.0.1:8000", .origin = "https://a.example"};
+  EXPECT_THAT(message(page, named), HasSubstr("<cors_origin|https://a.example> allows them"));
+  EXPECT_THAT(out_of_request_memory(named.request_memory(), 1).message,
+              HasSubstr("(<max_request_memory_bytes|>)"));
+  EXPECT_THAT(out_of_body_memory(plain.body_memory(), 1).message,
+              HasSubstr("(the server option max_total_body_bytes)"));
+  EXPECT_THAT(error_of(errors_fixture().get("/cache/tree"), 404)["message"].get<std::string>(),
+              HasSubstr("needs the server option kv_events_config"));
+}
+
 // refuse_early() is called before a body comes, for anyone who can connect.
 TEST(Errors, ABodyIsReadOnlyWhereOneIsTaken) {
   const auto refused = [](const char* method, const char* path, const char* origin = "") {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/api/retain.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {
@@ -103,6 +104,18 @@ TEST(Retain, BeyondTheBudgetIsRefusedWithTheReasonAndTheAnswerIsGivenAllTheSame)
   EXPECT_EQ(seen["grants"][0]["tenant"], "private");
   const Json other = fixture.complete(body_of(kRetainedPrompt, {{"seconds", 600}}, "modest"));
   EXPECT_EQ(other["retain"]["granted"], true) << "a budget is a tenant's own";
+}
+
+TEST(Retain, WithoutABudgetIsRefusedWithTheOptionThatGivesOne) {
+  const engine::RetainOutcome refused = {.refused = "nothing is retained: the budget is 0"};
+  const auto reason = [&](const std::optional<engine::RetainOutcome>& outcome, const char* option) {
+    return retain_json({}, outcome, option)["reason"].get<std::string>();
+  };
+  EXPECT_EQ(reason(refused, "--retain-budget"),
+            "nothing is retained: the budget is 0; --retain-budget gives one");
+  EXPECT_EQ(reason(refused, ""), refused.refused) << "there is a budget";
+  EXPECT_EQ(reason(std::nullopt, "--retain-budget"), "there is nothing to retain");
+  EXPECT_EQ(retain_json({}, engine::RetainOutcome{}, "--retain-budget")["granted"], true);
 }
 
 }  // namespace

@@ -103,7 +103,8 @@ std::string advise_whole_blocks(const Explanation& why) {
 }
 
 std::string advise(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer,
-                   std::int64_t now_ns) {
+                   const ExplainTerms& terms) {
+  const std::int64_t now_ns = terms.now_ns;
   const auto elsewhere = [&](const char* where) {
     return fmt::format(
         "{} tokens of this are in the cache under another {}: ask under the same one",
@@ -115,7 +116,8 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
     case MissReason::kTooShort:
       return "a prompt of one token is always computed";
     case MissReason::kSharingOff:
-      return "prefix caching is off: turn on the server option enable_prefix_caching";
+      return fmt::format("prefix caching is off: {} turns it on",
+                         terms.option_name("enable_prefix_caching", {}));
     case MissReason::kPromptLogprobs:
       return fmt::format(
           "log-probabilities of the prompt need all of it computed: without them {} tokens would "
@@ -145,6 +147,19 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
   return {};
 }
 
+// True: public blocks of a tier might have made the match longer.
+bool may_miss_public_blocks(const Explanation& why, const ExplainTerms& terms) {
+  switch (why.reason) {
+    case MissReason::kEvicted:
+    case MissReason::kCleared:
+    case MissReason::kDiffers:
+    case MissReason::kNeverSeen:
+      return terms.salted_beside_tiers;
+    default:
+      return false;
+  }
+}
+
 Json stop_json(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer) {
   const std::uint64_t stop = why.stops_at();
   const std::size_t bytes = why.stored.empty() ? 0 : parting_of(why, prompt, tokenizer).bytes;
@@ -164,7 +179,13 @@ Json eviction_json(const kv::Eviction& left, std::int64_t now_ns) {
 }  // namespace
 
 Json explain_json(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer,
-                  std::int64_t now_ns) {
+                  const ExplainTerms& terms) {
+  std::string advice = advise(why, prompt, tokenizer, terms);
+  if (may_miss_public_blocks(why, terms)) {
+    advice +=
+        "; tiers are searched with this request's salt alone, not for what requests without "
+        "one left";
+  }
   const bool has_stored = !why.stored.empty();
   return {{"prompt_tokens", why.prompt_tokens},
           {"matched_tokens", why.stops_at()},
@@ -173,8 +194,8 @@ Json explain_json(const Explanation& why, const Prompt& prompt, const text::Toke
           {"reachable_tokens", why.tokens_reachable},
           {"stopped_at", stop_json(why, prompt, tokenizer)},
           {"stored", has_stored ? token_json(why.stored.front(), tokenizer) : Json(nullptr)},
-          {"evicted", why.eviction ? eviction_json(*why.eviction, now_ns) : Json(nullptr)},
-          {"advice", advise(why, prompt, tokenizer, now_ns)}};
+          {"evicted", why.eviction ? eviction_json(*why.eviction, terms.now_ns) : Json(nullptr)},
+          {"advice", std::move(advice)}};
 }
 
 }  // namespace pagoda::server

@@ -8,9 +8,17 @@
 #include "kv/explanation.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
+#include "server/option_name.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::server {
+
+struct ExplainTerms {
+  std::int64_t now_ns = 0;  // by the engine's clock
+  // The request has a salt and the server has tiers, where public blocks are not looked for.
+  bool salted_beside_tiers = false;
+  const OptionName& option_name;
+};
 
 // {"prompt_tokens": 90, "matched_tokens": 9, "matched_by_tier": {"memory": 9, "tier": 0},
 //  "reason": "differs", "reachable_tokens": 9,
@@ -18,8 +26,7 @@ namespace pagoda::server {
 //                 "character": 41},
 //  "stored": {"id": 2, "text": " 14"}, "evicted": null,
 //  "advice": "the system prompt changes at character 41: a date …"}
-// `now_ns` is the engine's clock.
 Json explain_json(const kv::Explanation& why, const Prompt& prompt,
-                  const text::Tokenizer& tokenizer, std::int64_t now_ns);
+                  const text::Tokenizer& tokenizer, const ExplainTerms& terms);
 
 }  // namespace pagoda::server

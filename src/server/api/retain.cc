@@ -1,5 +1,7 @@
 #include "server/api/retain.h"
 
+#include <fmt/format.h>
+
 #include "kv/retention.h"
 
 namespace pagoda::server {
@@ -34,8 +36,12 @@ std::optional<engine::RetainParams> retain_params(const RetainField& field, cons
                               .priority = field.priority};
 }
 
-Json retain_json(const RetainField& field, const std::optional<engine::RetainOutcome>& outcome) {
-  const std::string reason = outcome ? outcome->refused : "there is nothing to retain";
+Json retain_json(const RetainField& field, const std::optional<engine::RetainOutcome>& outcome,
+                 const std::string& budget_option) {
+  std::string reason = outcome ? outcome->refused : "there is nothing to retain";
+  if (outcome && !reason.empty() && !budget_option.empty()) {
+    reason += fmt::format("; {} gives one", budget_option);
+  }
   if (!reason.empty()) return {{"granted", false}, {"reason", reason}};
   return {{"granted", true},
           {"tokens", outcome->tokens},

@@ -19,7 +19,9 @@ std::optional<RetainField> read_retain(const Fields& fields, bool is_chat);
 std::optional<engine::RetainParams> retain_params(const RetainField& field, const Prompt& prompt);
 
 // {"granted": true, "tokens": 64, "blocks": 4, "seconds": 600.0, "priority": 50}, or
-// {"granted": false, "reason": "..."}
-Json retain_json(const RetainField& field, const std::optional<engine::RetainOutcome>& outcome);
+// {"granted": false, "reason": "..."}. `budget_option` names the option without which nothing is
+// granted; empty: there is a budget.
+Json retain_json(const RetainField& field, const std::optional<engine::RetainOutcome>& outcome,
+                 const std::string& budget_option);
 
 }  // namespace pagoda::server

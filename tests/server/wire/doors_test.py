@@ -189,8 +189,18 @@ class Hosts(Doors):
     def status(self, server, host, path="/cache/map", **headers):
         reply, text = server.request("GET", path, None, {"Host": host, **headers})
         if reply.status == 403:
-            self.assertIn("server option allowed_hosts=", text)
+            self.assertIn("--allowed-hosts ", text)
         return reply.status
+
+    def test_replies_name_the_flags_that_would_help(self):
+        server = self.start()
+        status, reply = server.get("/cache/tree")
+        self.assertEqual(status, 404)
+        self.assertIn("needs --kv-events-config", reply["error"]["message"])
+        status, reply = server.post("/v1/completions", {**BODY, "retain": {"seconds": 5}})
+        self.assertEqual(status, 200)
+        self.assertFalse(reply["retain"]["granted"])
+        self.assertIn("--retain-budget", reply["retain"]["reason"])
 
     def test_without_keys_only_names_of_ours_are_answered(self):
         server = self.start()

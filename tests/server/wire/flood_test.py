@@ -109,7 +109,7 @@ class Floods(unittest.TestCase):
             with contextlib.suppress(OSError):
                 answers += raw.recv(4096)
         self.assertIn(b" 503 ", answers)
-        self.assertIn(b"max_total_body_bytes", answers)
+        self.assertIn(b"--max-total-body-bytes", answers)
         self.assertIn(b"Retry-After: 1", answers)
         for raw in raws:
             raw.close()
