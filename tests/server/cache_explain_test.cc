@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/api/cache_explain.h"
 #include "server/api/changing_text.h"
 #include "server/story_fixture.h"
 
@@ -134,6 +135,28 @@ TEST(CacheExplain, KnowsTheReset) {
   EXPECT_EQ(why["evicted"]["cause"], "reset");
   EXPECT_GE(why["evicted"]["seconds_ago"], 0.0);
   EXPECT_THAT(advice_of(why), HasSubstr("the cache was reset"));
+}
+
+TEST(CacheExplain, SaysThatTiersAreSearchedWithTheRequestsSaltAlone) {
+  StoryFixture fixture;
+  Prompt prompt;
+  prompt.tokens.assign(3, TokenId(300));
+  prompt.sources.assign(3, text::Source::kUser);
+  const OptionName option_name = plain_option_name;
+  const auto advice = [&](kv::MissReason reason, bool salted_beside_tiers) {
+    const kv::Explanation why = {.prompt_tokens = 3, .reason = reason, .tokens_reachable = 2};
+    return advice_of(
+        explain_json(why, prompt, fixture.tokenizer(),
+                     {.salted_beside_tiers = salted_beside_tiers, .option_name = option_name}));
+  };
+  const char* const told = "tiers are searched with this request's salt alone";
+  EXPECT_THAT(advice(kv::MissReason::kNeverSeen, true), HasSubstr(told));
+  EXPECT_THAT(advice(kv::MissReason::kEvicted, true), HasSubstr(told));
+  EXPECT_THAT(advice(kv::MissReason::kNeverSeen, false), testing::Not(HasSubstr(told)));
+  EXPECT_THAT(advice(kv::MissReason::kInWork, true), testing::Not(HasSubstr(told)));
+  EXPECT_EQ(advice(kv::MissReason::kSharingOff, true),
+            "prefix caching is off: the server option enable_prefix_caching turns it on");
+  EXPECT_THAT(advice(kv::MissReason::kWholeBlocks, true), HasSubstr("the last 3 tokens"));
 }
 
 TEST(CacheExplain, CountsMissesByReason) {
