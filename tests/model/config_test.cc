@@ -95,7 +95,7 @@ TEST(Config, ReadsWhatTheFileSaysAndDerivesTheRest) {
   EXPECT_EQ(config.vocabulary, 5u);
   EXPECT_EQ(config.key_dim, 4u);
   EXPECT_EQ(config.value_dim, 4u);
-  EXPECT_EQ(config.rope.dims, 4u);
+  EXPECT_EQ(config.ropes.front().dims, 4u);
   EXPECT_EQ(config.group(), 2u);
   EXPECT_EQ(config.attention, std::vector<kv::memory::AttentionSpec>(1));
 }
