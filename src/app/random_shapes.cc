@@ -61,10 +61,10 @@ Result<model::Config> random_shape(std::string_view name) {
                             .vocabulary = shape.vocabulary,
                             .context = shape.context,
                             .norm_epsilon = shape.qk_norm ? 1e-6f : 1e-5f,
-                            .qk_norm = shape.qk_norm,
-                            .rope = {.dims = shape.head_dim, .base = shape.rope_base},
+                            .qk_norm = shape.qk_norm ? model::QkNorm::kHead : model::QkNorm::kNone,
+                            .ropes = {{.dims = shape.head_dim, .base = shape.rope_base}},
                             .attention = {}};
-    if (shape.qk_norm) config.rope.pairing = kernels::RopePairing::kHalfSplit;
+    if (shape.qk_norm) config.ropes.front().pairing = kernels::RopePairing::kHalfSplit;
     config.attention.assign(config.layers, {});
     return config;
   }

@@ -24,7 +24,7 @@ ToyModel::ToyModel(std::uint32_t context_tokens)
               .value_dim = kWidth / kHeads,
               .vocabulary = kVocabulary,
               .context = context_tokens,
-              .rope = {.dims = kWidth / kHeads},
+              .ropes = {{.dims = kWidth / kHeads}},
               .attention = {kv::memory::AttentionSpec{}}} {
   const std::vector<float> ones(kWidth, 1.0f);
   model::LayerWeights layer;

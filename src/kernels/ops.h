@@ -185,6 +185,10 @@ struct SamplingWeights {
 inline constexpr float kWeightPower = 30;
 inline constexpr float kWeightOfBest = 0x1p30f;  // 2^kWeightPower
 
+// gelu(x) = x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)) in its tanh form
+inline constexpr float kGeluLinear = 1.5957691216057308f;
+inline constexpr float kGeluCubic = 0.07135481282993518f;
+
 struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
@@ -231,6 +235,9 @@ struct KernelSet {
 
   // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
   void (*swiglu)(float* gate, const float* up, std::size_t count);
+  // The tanh form of gelu: gate[i] = gate[i] / (1 + exp(-inner)) * up[i], where
+  // inner = gate[i] * fma(gate[i] * gate[i], kGeluCubic, kGeluLinear)
+  void (*geglu)(float* gate, const float* up, std::size_t count);
 
   // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
   // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:

@@ -29,13 +29,32 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   rotate_and_store(layer, view);
   attend(layer, view);
   mix_attended();
-  const Output output = to_rows(weights.attention_output, residual_, true);
-  project({&output, 1}, mixed_.data(), rows);
+  add_branch(weights.attention_output, mixed_.data(), weights.attention_output_norm);
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row, std::uint32_t layer,
                                                 const kv::memory::LayerView& view) const {
   return {view, batch_tokens_[row].sequence->tables[group_plan_.locations[layer].group]};
+}
+
+// Norms span a head or all heads: what the weight spans.
+void Decoder::normalise_heads(float* heads, std::uint32_t count,
+                              const std::vector<float>& weight) const {
+  const std::size_t width = std::size_t{count} * config_.key_dim;
+  for (std::size_t at = 0; at < width && !weight.empty(); at += weight.size()) {
+    kernels_.rms_norm(heads + at, weight.data(), config_.norm_epsilon, weight.size(), heads + at);
+  }
+}
+
+// The rotation of a layer at a row's position; of a layer that has none, of no pair.
+kernels::RopeRow Decoder::rope_row(std::uint32_t layer, std::size_t row) const {
+  if (config_.rope_of(layer) == kNoRope) return {};
+  const BatchRope& rope = ropes_[config_.rope_of(layer)];
+  const std::size_t pairs = rope.table.pairs();
+  return {.cosines = rope.cosines.data() + row * pairs,
+          .sines = rope.sines.data() + row * pairs,
+          .pairs = pairs,
+          .pairing = config_.ropes[config_.rope_of(layer)].pairing};
 }
 
 void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view) {
@@ -44,27 +63,18 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
   const LayerWeights& weights = weights_->layers[layer];
   const float limit = kernels::first_infinite(kernels_.numerics, page_layout_.element);
-  const auto prepare = [&](float* head, const std::vector<float>& norm,
+  const auto prepare = [&](float* heads, std::uint32_t count, const std::vector<float>& norm,
                            const kernels::RopeRow& rope) {
-    if (!norm.empty()) {
-      kernels_.rms_norm(head, norm.data(), config_.norm_epsilon, config_.key_dim, head);
-    }
-    kernels_.rope(head, rope);
+    normalise_heads(heads, count, norm);
+    for (std::uint32_t h = 0; h < count; ++h) kernels_.rope(heads + h * config_.key_dim, rope);
   };
   for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      const kernels::RopeRow rope = {.cosines = cosines_.data() + row * rope_.pairs(),
-                                     .sines = sines_.data() + row * rope_.pairs(),
-                                     .pairs = rope_.pairs(),
-                                     .pairing = config_.rope.pairing};
+      const kernels::RopeRow rope = rope_row(layer, row);
       float* const query = query_.data() + row * query_width;
       float* const key = key_.data() + row * key_width;
-      for (std::uint32_t h = 0; h < config_.heads; ++h) {
-        prepare(query + h * config_.key_dim, weights.query_norm, rope);
-      }
-      for (std::uint32_t h = 0; h < config_.kv_heads; ++h) {
-        prepare(key + h * config_.key_dim, weights.key_norm, rope);
-      }
+      prepare(query, config_.heads, weights.query_norm, rope);
+      prepare(key, config_.kv_heads, weights.key_norm, rope);
       if (!kernels::all_below(query, query_width, limit)) {
         std::fill_n(query, query_width, std::numeric_limits<float>::quiet_NaN());
         nonfinite_rows_[row] = 1;
@@ -81,7 +91,7 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
   list_tiles(layer, view);
   const kernels::Attention job = {.heads = config_.heads,
                                   .window = config_.attention[layer].window,
-                                  .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim))};
+                                  .scale = config_.score_scale()};
   // Few rows with long contexts keep all threads busy only when their keys are split. Both ways
   // compute the same partials and merge them in the same order.
   if (batch_tokens_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {

@@ -1,8 +1,12 @@
-// The configuration of a llama or qwen3 model, read from its metadata and checked: every number is
-// within its stated limits, and the numbers fit each other.
+// The configuration of a model: what the one decoder follows, on CPUs and GPUs. An architecture is
+// a description in these words (model/architectures/); plain llama is what all defaults describe.
+// What is read from a file is checked: every number is within its stated limits, and the numbers
+// fit each other.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +30,20 @@ struct RopeConfig {
   double yarn_beta_slow = 1.0;
 };
 
+// Which RMS norms a layer has: of what goes into its attention and feed-forward branches, of what
+// comes out of them before it is added to the residual stream, or of both.
+enum class BranchNorms : std::uint8_t { kInput, kOutput, kBoth };
+
+// What RMS norms of queries and keys span before they are rotated.
+enum class QkNorm : std::uint8_t { kNone, kHead, kAllHeads };
+
+// How the two halves of a feed-forward layer are joined: silu(gate) * up, or gelu(gate) * up with
+// the tanh form of gelu.
+enum class GateKind : std::uint8_t { kSwiGlu, kGeGlu };
+
+// A layer whose queries and keys are not rotated.
+inline constexpr std::uint8_t kNoRope = 0xFF;
+
 struct Config {
   std::uint32_t layers = 0;
   std::uint32_t width = 0;         // embedding length
@@ -37,11 +55,24 @@ struct Config {
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
-  bool qk_norm = false;  // RMS norm of each query and key head before RoPE (qwen3)
-  RopeConfig rope;
-  std::vector<kv::memory::AttentionSpec> attention;  // by layer: which keys it sees
+  BranchNorms branch_norms = BranchNorms::kInput;
+  QkNorm qk_norm = QkNorm::kNone;
+  GateKind gate = GateKind::kSwiGlu;
+  float embedding_scale = 1;                         // multiplies the embedding of a token
+  float residual_scale = 1;                          // multiplies what a branch adds
+  float logit_scale = 1;                             // multiplies logits
+  std::optional<float> attention_scale = {};              // of scores; unset: 1 / sqrt(key_dim)
+  std::vector<RopeConfig> ropes = {};                     // the rotations that layers choose from
+  std::vector<std::uint8_t> rope_of_layer = {};           // index in ropes, or kNoRope; empty: the first
+  std::vector<kv::memory::AttentionSpec> attention = {};  // by layer: which keys it sees
 
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
+  float score_scale() const {
+    return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
+  }
+  std::uint8_t rope_of(std::uint32_t layer) const {
+    return rope_of_layer.empty() ? std::uint8_t{0} : rope_of_layer[layer];
+  }
 };
 
 Result<Config> read_config(const gguf::File& file);

@@ -59,7 +59,6 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       weights_(weights, kernels, pool, options.on_pack),
       group_plan_(cache_groups_of(config, kernels, options)),
       page_layout_(group_plan_.layouts.front()),
-      rope_(config.rope, weights.rope_frequencies),
       scratch_stride_(scratch_bytes(config, kernels)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
@@ -69,8 +68,19 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   value_.resize(rows * config.kv_heads * config.value_dim);
   gate_.resize(rows, config.hidden_width);
   up_.resize(rows, config.hidden_width);
-  cosines_.resize(rows * rope_.pairs());
-  sines_.resize(rows * rope_.pairs());
+  // The file's divisors are those of the first rotation.
+  for (const RopeConfig& rope : config.ropes) {
+    BatchRope& made = ropes_.emplace_back(
+        BatchRope{RopeTable(rope, ropes_.empty() ? std::span<const float>(weights.rope_frequencies)
+                                                 : std::span<const float>()),
+                  {},
+                  {}});
+    made.cosines.resize(rows * made.table.pairs());
+    made.sines.resize(rows * made.table.pairs());
+  }
+  if (config.branch_norms != BranchNorms::kInput || config.residual_scale != 1) {
+    branch_.resize(rows, config.width);
+  }
   attended_.resize(rows * config.heads * config.value_dim);
   normed_.resize(activation_bytes(config.width));
   mixed_.resize(activation_bytes(std::size_t{config.heads} * config.value_dim));
@@ -104,8 +114,11 @@ void Decoder::place_rows(const Batch& batch) {
   nonfinite_rows_.assign(batch_tokens_.size(), 0);
   pool_.run(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      rope_.fill(batch_tokens_[row].position, cosines_.data() + row * rope_.pairs(),
-                 sines_.data() + row * rope_.pairs());
+      for (BatchRope& rope : ropes_) {
+        const std::size_t at = row * rope.table.pairs();
+        rope.table.fill(batch_tokens_[row].position, rope.cosines.data() + at,
+                        rope.sines.data() + at);
+      }
     }
   });
 }
@@ -113,20 +126,43 @@ void Decoder::place_rows(const Batch& batch) {
 void Decoder::embed(const Batch& batch) {
   for (std::size_t row = 0; row < batch.tokens.size(); ++row) {
     ASSERT(batch.tokens[row].value() < config_.vocabulary, "token ids are checked at the door");
-    kernels_.unpack_row(weights_->embedding, batch.tokens[row].value(), residual_.row(row));
+    float* const values = residual_.row(row);
+    kernels_.unpack_row(weights_->embedding, batch.tokens[row].value(), values);
+    if (config_.embedding_scale == 1) continue;
+    for (std::size_t i = 0; i < config_.width; ++i) values[i] *= config_.embedding_scale;
   }
 }
 
 void Decoder::feed_forward_block(const LayerWeights& layer) {
   if (config_.hidden_width == 0) return;  // a model of attention alone
-  const std::size_t rows = batch_tokens_.size();
   normalise(layer.feed_forward_norm);
   gate_and_up(layer);
-  const Output down = to_rows(layer.down, residual_, true);
-  project({&down, 1}, hidden_.data(), rows);
+  add_branch(layer.down, hidden_.data(), layer.feed_forward_output_norm);
 }
 
-// A thread computes the same outputs of both projections and their SwiGLU; a row is packed as
+// Adds x times the projection, normed and scaled where the model does that, to the residual stream.
+void Decoder::add_branch(const Projection& projection, const std::byte* x,
+                         const std::vector<float>& output_norm) {
+  const std::size_t rows = batch_tokens_.size();
+  if (output_norm.empty() && config_.residual_scale == 1) {
+    const Output output = to_rows(projection, residual_, true);
+    return project({&output, 1}, x, rows);
+  }
+  const Output output = to_rows(projection, branch_, false);
+  project({&output, 1}, x, rows);
+  for_rows(rows, [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      float* const added = branch_.row(row);
+      float* const sum = residual_.row(row);
+      if (!output_norm.empty()) {
+        kernels_.rms_norm(added, output_norm.data(), config_.norm_epsilon, config_.width, added);
+      }
+      for (std::size_t i = 0; i < config_.width; ++i) sum[i] += added[i] * config_.residual_scale;
+    }
+  });
+}
+
+// A thread computes the same outputs of both projections and joins them; a row is packed as
 // activations once it is complete.
 void Decoder::gate_and_up(const LayerWeights& layer) {
   const std::size_t rows = batch_tokens_.size();
@@ -135,13 +171,14 @@ void Decoder::gate_and_up(const LayerWeights& layer) {
   // With many rows, each thread computes few outputs at a time, which stay in the CPU cache until
   // they are used.
   const std::size_t panels_together = rows > 16 ? 2 : panels;
+  const auto join = config_.gate == GateKind::kSwiGlu ? kernels_.swiglu : kernels_.geglu;
   const auto compute = [&](WorkRange part) {
     project_range(to_rows(layer.gate, gate_, false), normed_.data(), rows, part);
     project_range(to_rows(layer.up, up_, false), normed_.data(), rows, part);
     const std::size_t begin = part.begin * kernels::kMatmulPanel;
     const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
     for (std::size_t row = 0; row < rows; ++row) {
-      kernels_.swiglu(gate_.row(row) + begin, up_.row(row) + begin, count);
+      join(gate_.row(row) + begin, up_.row(row) + begin, count);
     }
   };
   pool_.run(panels, [&](WorkRange range) {
@@ -167,9 +204,17 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   const Projection head = {.weight = weights_->output, .bias = {}};
   const Output output = {&head, out, head.weight.rows, false};
   project({&output, 1}, normed_.data(), rows.size());
+  if (config_.logit_scale == 1) return;
+  for_rows(rows.size(), [&](WorkRange range) {
+    for (float& logit :
+         std::span(out + range.begin * head.weight.rows, out + range.end * head.weight.rows)) {
+      logit *= config_.logit_scale;
+    }
+  });
 }
 
-// Normalises every row of the residual stream into normed_.
+// Normalises every row of the residual stream into normed_; without a weight it goes there as it
+// is.
 void Decoder::normalise(const std::vector<float>& weight) {
   for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
@@ -180,6 +225,9 @@ void Decoder::normalise(const std::vector<float>& weight) {
 
 void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
                             std::size_t thread) {
+  if (weight.empty()) {
+    return kernels_.pack_activations(residual_.row(row), config_.width, normed_.data(), to);
+  }
   auto* const floats = reinterpret_cast<float*>(scratch(thread));
   kernels_.rms_norm(residual_.row(row), weight.data(), config_.norm_epsilon, config_.width, floats);
   kernels_.pack_activations(floats, config_.width, normed_.data(), to);

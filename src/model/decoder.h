@@ -1,4 +1,4 @@
-// The llama forward pass on a CPU: tokens and a KV view in, logits out.
+// The forward pass on a CPU: tokens and a KV view in, logits out.
 //
 // forward() writes the keys and values of the batch's rows into their pages and computes logits for
 // the requested rows. A row's logits are a function of the tokens up to it and the weights, not of
@@ -92,6 +92,8 @@ class Decoder {
   void embed(const Batch& batch);
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
   void feed_forward_block(const LayerWeights& layer);
+  void add_branch(const Projection& projection, const std::byte* x,
+                  const std::vector<float>& output_norm);
 
   // Runs task(WorkRange) over rows; for few rows on this thread alone, which costs less than waking
   // the others.
@@ -110,6 +112,8 @@ class Decoder {
   void project(std::span<const Output> outputs, const std::byte* x, std::size_t rows);
   void project_range(const Output& output, const std::byte* x, std::size_t rows, WorkRange panels);
   void gate_and_up(const LayerWeights& layer);
+  void normalise_heads(float* heads, std::uint32_t count, const std::vector<float>& weight) const;
+  kernels::RopeRow rope_row(std::uint32_t layer, std::size_t row) const;
   void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend(std::uint32_t layer, const kv::memory::LayerView& view);
   std::uint32_t rows_together() const;
@@ -136,7 +140,13 @@ class Decoder {
   PackedWeights weights_;
   kv::memory::CacheGroupPlan group_plan_;
   kv::memory::PageLayout page_layout_;
-  RopeTable rope_;
+  // A rotation, and its angles for the rows of the batch.
+  struct BatchRope {
+    RopeTable table;
+    std::vector<float> cosines;  // [rows_max, pairs]
+    std::vector<float> sines;    // [rows_max, pairs]
+  };
+  std::vector<BatchRope> ropes_;  // those of the configuration
 
   // Activations, [rows_max, …] each, allocated once.
   FloatRows residual_;          // [width]
@@ -146,8 +156,7 @@ class Decoder {
   LargeArray<float> attended_;  // [heads * value_dim]
   FloatRows gate_;              // [hidden_width]
   FloatRows up_;                // [hidden_width]
-  std::vector<float> cosines_;  // [rope pairs]
-  std::vector<float> sines_;    // [rope pairs]
+  FloatRows branch_;            // [width]: what a branch adds, where it is normed or scaled
   std::vector<BatchToken> batch_tokens_;
   std::vector<std::uint8_t> nonfinite_rows_;
   // Packed activations, [rows_max] rows each.

@@ -28,7 +28,24 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const GpuDecode
   return kv::memory::plan_cache_groups(layers);
 }
 
+// The operations that the GPU lacks are refused by name.
+Status check_operations(const Config& config) {
+  const char* lacks = nullptr;
+  if (config.branch_norms != BranchNorms::kInput) lacks = "norms of what a branch adds";
+  if (config.qk_norm == QkNorm::kAllHeads) lacks = "norms that span all heads";
+  if (config.gate != GateKind::kSwiGlu) lacks = "GeGLU";
+  if (config.ropes.size() != 1 || !config.rope_of_layer.empty()) lacks = "rotations by layer";
+  if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {
+    lacks = "scales of embeddings, branches or logits";
+  }
+  if (lacks == nullptr) return ok_status();
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("this model has {}, which the GPU does not run: use `device=cpu`", lacks)};
+}
+
 Status check_shape(const Config& config, const GpuDecoderOptions& options) {
+  RETURN_IF_ERROR(check_operations(config));
   const std::uint32_t dim = config.key_dim;
   if ((dim != 64 && dim != 128 && dim != 256) || config.value_dim != dim) {
     return Error{
@@ -144,7 +161,7 @@ Status GpuDecoder::take_memory(std::span<const float> rope_divisors) {
 }
 
 Status GpuDecoder::fill_rope(std::span<const float> divisors) {
-  const RopeTable rope(config_.rope, divisors);
+  const RopeTable rope(config_.ropes.front(), divisors);
   const std::size_t values = options_.context_tokens * rope.pairs();
   std::vector<float> cosines(values);
   std::vector<float> sines(values);
@@ -407,8 +424,8 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
        .heads = config_.heads,
        .cosines = cosines_.as<float>(),
        .sines = sines_.as<float>(),
-       .pairs = config_.rope.dims / 2,
-       .adjacent = config_.rope.pairing == kernels::RopePairing::kAdjacent,
+       .pairs = config_.ropes.front().dims / 2,
+       .adjacent = config_.ropes.front().pairing == kernels::RopePairing::kAdjacent,
        .query = query_.as<std::uint16_t>(),
        .nonfinite = step_.as<std::uint32_t>() + layout_.nonfinite},
       stream_.handle());
@@ -417,7 +434,7 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const StepShape& shape) {
                               .pages = pages,
                               .heads = config_.heads,
                               .window = group_plan_.groups[place.group].window,
-                              .scale = 1.0f / std::sqrt(static_cast<float>(config_.key_dim)),
+                              .scale = config_.score_scale(),
                               .items = reinterpret_cast<const cuda::AttentionItem*>(
                                   step_at(items + 3 + layout_.merges_max * 5)),
                               .item_count = step_at(items),

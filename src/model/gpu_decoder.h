@@ -1,4 +1,4 @@
-// The llama forward pass on a GPU: tokens and pages in, sampled tokens and logits out.
+// The forward pass on a GPU: tokens and pages in, sampled tokens and logits out.
 //
 // forward() and logits() launch work on the decoder's stream and return. A row's logits are a
 // function of the tokens up to it and the weights; kernels/cuda/ops.h defines the numerics.

@@ -7,6 +7,18 @@
 namespace pagoda::model {
 namespace {
 
+// Rows [first, first + count) of a projection, which stay where they are.
+Projection rows_of(const Projection& all, std::uint64_t first, std::uint64_t count) {
+  Projection part = all;
+  part.weight.data += first * all.weight.row_bytes;
+  part.weight.rows = count;
+  if (!all.bias.empty()) {
+    const auto begin = all.bias.begin() + static_cast<std::ptrdiff_t>(first);
+    part.bias.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+  return part;
+}
+
 class TensorReader {
  public:
   TensorReader(const gguf::File& file, const kernels::KernelSet& kernels)
@@ -64,33 +76,79 @@ class TensorReader {
   const kernels::KernelSet& kernels_;
 };
 
-Result<LayerWeights> load_layer(const TensorReader& reader, const Config& config,
-                                std::uint32_t layer) {
-  const auto name = [layer](std::string_view part) {
-    return fmt::format("blk.{}.{}", layer, part);
-  };
-  const std::uint64_t width = config.width;
-  const std::uint64_t hidden = config.hidden_width;
-  const std::uint64_t query_rows = std::uint64_t{config.heads} * config.key_dim;
-  const std::uint64_t key_rows = std::uint64_t{config.kv_heads} * config.key_dim;
-  const std::uint64_t value_rows = std::uint64_t{config.kv_heads} * config.value_dim;
-  const std::uint64_t mixed = std::uint64_t{config.heads} * config.value_dim;
-  LayerWeights w;
-  ASSIGN_OR_RETURN(w.attention_norm, reader.vector(name("attn_norm.weight"), width));
-  ASSIGN_OR_RETURN(w.query, reader.projection(name("attn_q"), query_rows, width));
-  ASSIGN_OR_RETURN(w.key, reader.projection(name("attn_k"), key_rows, width));
-  ASSIGN_OR_RETURN(w.value, reader.projection(name("attn_v"), value_rows, width));
-  if (config.qk_norm) {
-    ASSIGN_OR_RETURN(w.query_norm, reader.vector(name("attn_q_norm.weight"), config.key_dim));
-    ASSIGN_OR_RETURN(w.key_norm, reader.vector(name("attn_k_norm.weight"), config.key_dim));
+// Reads one layer's tensors.
+class LayerReader {
+ public:
+  LayerReader(const TensorReader& tensors, const Config& config, std::uint32_t layer)
+      : tensors_(tensors), config_(config), layer_(layer) {}
+
+  Result<LayerWeights> read() const {
+    LayerWeights w;
+    const bool inputs = config_.branch_norms != BranchNorms::kOutput;
+    const bool outputs = config_.branch_norms != BranchNorms::kInput;
+    ASSIGN_OR_RETURN(w.attention_norm, norm("attn_norm", inputs, config_.width));
+    ASSIGN_OR_RETURN(w.attention_output_norm, norm("post_attention_norm", outputs, config_.width));
+    ASSIGN_OR_RETURN(w.feed_forward_norm, norm("ffn_norm", inputs, config_.width));
+    ASSIGN_OR_RETURN(w.feed_forward_output_norm, norm("post_ffw_norm", outputs, config_.width));
+    RETURN_IF_ERROR(read_attention(w));
+    RETURN_IF_ERROR(read_feed_forward(w));
+    return w;
   }
-  ASSIGN_OR_RETURN(w.attention_output, reader.projection(name("attn_output"), width, mixed));
-  ASSIGN_OR_RETURN(w.feed_forward_norm, reader.vector(name("ffn_norm.weight"), width));
-  ASSIGN_OR_RETURN(w.gate, reader.projection(name("ffn_gate"), hidden, width));
-  ASSIGN_OR_RETURN(w.up, reader.projection(name("ffn_up"), hidden, width));
-  ASSIGN_OR_RETURN(w.down, reader.projection(name("ffn_down"), width, hidden));
-  return w;
-}
+
+ private:
+  std::string name(std::string_view part) const { return fmt::format("blk.{}.{}", layer_, part); }
+
+  Result<std::vector<float>> norm(std::string_view part, bool exists, std::uint64_t size) const {
+    if (!exists) return std::vector<float>();
+    return tensors_.vector(name(fmt::format("{}.weight", part)), size);
+  }
+
+  Status read_attention(LayerWeights& w) const {
+    const std::uint64_t width = config_.width;
+    const std::uint64_t queries = std::uint64_t{config_.heads} * config_.key_dim;
+    const std::uint64_t keys = std::uint64_t{config_.kv_heads} * config_.key_dim;
+    const std::uint64_t values = std::uint64_t{config_.kv_heads} * config_.value_dim;
+    const std::uint64_t mixed = std::uint64_t{config_.heads} * config_.value_dim;
+    if (tensors_.contains(name("attn_qkv.weight"))) {
+      ASSIGN_OR_RETURN(const Projection all,
+                       tensors_.projection(name("attn_qkv"), queries + keys + values, width));
+      w.query = rows_of(all, 0, queries);
+      w.key = rows_of(all, queries, keys);
+      w.value = rows_of(all, queries + keys, values);
+    } else {
+      ASSIGN_OR_RETURN(w.query, tensors_.projection(name("attn_q"), queries, width));
+      ASSIGN_OR_RETURN(w.key, tensors_.projection(name("attn_k"), keys, width));
+      ASSIGN_OR_RETURN(w.value, tensors_.projection(name("attn_v"), values, width));
+    }
+    const bool normed = config_.qk_norm != QkNorm::kNone;
+    const bool each = config_.qk_norm == QkNorm::kHead;
+    ASSIGN_OR_RETURN(w.query_norm, norm("attn_q_norm", normed, each ? config_.key_dim : queries));
+    ASSIGN_OR_RETURN(w.key_norm, norm("attn_k_norm", normed, each ? config_.key_dim : keys));
+    ASSIGN_OR_RETURN(w.attention_output, tensors_.projection(name("attn_output"), width, mixed));
+    return ok_status();
+  }
+
+  // Where there is no gate, the rows of the gate come first in ffn_up.
+  Status read_feed_forward(LayerWeights& w) const {
+    const std::uint64_t width = config_.width;
+    const std::uint64_t hidden = config_.hidden_width;
+    if (tensors_.contains(name("ffn_gate.weight"))) {
+      ASSIGN_OR_RETURN(w.gate, tensors_.projection(name("ffn_gate"), hidden, width));
+      ASSIGN_OR_RETURN(w.up, tensors_.projection(name("ffn_up"), hidden, width));
+    } else {
+      ASSIGN_OR_RETURN(const Projection all,
+                       tensors_.projection(name("ffn_up"), 2 * hidden, width));
+      w.gate = rows_of(all, 0, hidden);
+      w.up = rows_of(all, hidden, hidden);
+    }
+    ASSIGN_OR_RETURN(w.down, tensors_.projection(name("ffn_down"), width, hidden));
+    return ok_status();
+  }
+
+  const TensorReader& tensors_;
+  const Config& config_;
+  std::uint32_t layer_;
+};
 
 }  // namespace
 
@@ -102,7 +160,7 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
                    reader.matrix("token_embd.weight", config.vocabulary, config.width));
   weights.layers.reserve(config.layers);
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    ASSIGN_OR_RETURN(LayerWeights loaded, load_layer(reader, config, layer));
+    ASSIGN_OR_RETURN(LayerWeights loaded, LayerReader(reader, config, layer).read());
     weights.layers.push_back(std::move(loaded));
   }
   ASSIGN_OR_RETURN(weights.output_norm, reader.vector("output_norm.weight", config.width));
@@ -111,7 +169,7 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
                                                  config.vocabulary, config.width));
   if (reader.contains("rope_freqs.weight")) {
     ASSIGN_OR_RETURN(weights.rope_frequencies,
-                     reader.vector("rope_freqs.weight", config.rope.dims / 2));
+                     reader.vector("rope_freqs.weight", config.ropes.front().dims / 2));
   }
   return weights;
 }

@@ -17,18 +17,21 @@ struct Projection {
   std::vector<float> bias;
 };
 
+// Norms of branches are [width], or empty where the architecture has none there (BranchNorms).
 struct LayerWeights {
-  std::vector<float> attention_norm;  // [width]
-  Projection query;                   // [heads * key_dim, width]
-  Projection key;                     // [kv_heads * key_dim, width]
-  Projection value;                   // [kv_heads * value_dim, width]
-  std::vector<float> query_norm;      // [key_dim] for every head, or empty
-  std::vector<float> key_norm;        // [key_dim] for every head, or empty
-  Projection attention_output;        // [width, heads * value_dim]
+  std::vector<float> attention_norm;
+  Projection query;               // [heads * key_dim, width]
+  Projection key;                 // [kv_heads * key_dim, width]
+  Projection value;               // [kv_heads * value_dim, width]
+  std::vector<float> query_norm;  // [key_dim] for every head, [heads * key_dim], or empty
+  std::vector<float> key_norm;    // [key_dim] for every head, [kv_heads * key_dim], or empty
+  Projection attention_output;    // [width, heads * value_dim]
+  std::vector<float> attention_output_norm;
   std::vector<float> feed_forward_norm;
   Projection gate;  // [hidden_width, width]
   Projection up;    // [hidden_width, width]
   Projection down;  // [width, hidden_width]
+  std::vector<float> feed_forward_output_norm;
 };
 
 struct Weights {

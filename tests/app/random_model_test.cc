@@ -13,7 +13,8 @@ TEST(RandomModel, HasAShapeAndATokenizerOfItsVocabulary) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     const RandomModel& model = *made.value();
     EXPECT_EQ(model.tokenizer().size(), model.config().vocabulary);
-    EXPECT_EQ(model.config().qk_norm, std::string_view(shape) == "qwen3-0.6b");
+    EXPECT_EQ(model.config().qk_norm == model::QkNorm::kHead,
+              std::string_view(shape) == "qwen3-0.6b");
     EXPECT_EQ(model.weights().type, gguf::TensorType::kBF16);
     // Any text is bytes, whatever the words are.
     const std::string text = "What is a pagoda? \xE5\xA1\x94";

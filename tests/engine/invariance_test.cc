@@ -196,6 +196,7 @@ std::vector<MixCase> all_mixes() {
       mixes.push_back({{"stories260K"}, {set, element}});
     }
     mixes.push_back({seeded("llama Q4_0", TensorType::kQ4_0, false), {set, Element::kBF16}});
+    mixes.push_back({{"arch_gemma3"}, {set, Element::kBF16}});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});

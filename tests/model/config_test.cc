@@ -95,7 +95,7 @@ TEST(Config, ReadsWhatTheFileSaysAndDerivesTheRest) {
   EXPECT_EQ(config.vocabulary, 5u);
   EXPECT_EQ(config.key_dim, 4u);
   EXPECT_EQ(config.value_dim, 4u);
-  EXPECT_EQ(config.rope.dims, 4u);
+  EXPECT_EQ(config.ropes.front().dims, 4u);
   EXPECT_EQ(config.group(), 2u);
   EXPECT_EQ(config.attention, std::vector<kv::memory::AttentionSpec>(1));
 }
@@ -141,7 +141,8 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
     return keys;
   };
   const std::vector<Refusal> refusals = {
-      {{.architecture = "mamba"}, {"test.gguf", "'mamba'", "llama"}},
+      {{.architecture = "mamba"}, {"test.gguf", "'mamba'", "gemma3", "llama", "qwen2"}},
+      {{.architecture = "qwen3next"}, {"'qwen3next'", "recurrent state is not cached yet"}},
       {{.layers = 0}, {"llama.block_count is 0", "1 to 4096"}},
       {{.layers = 5000}, {"llama.block_count is 5000", "1 to 4096"}},
       {{.heads = 0}, {"llama.attention.head_count is 0"}},

@@ -39,6 +39,54 @@ INSTANTIATE_TEST_SUITE_P(Models, TinyModel,
                                          "tiny_yarn", "tiny_llama3", "tiny_window", "tiny_neox"),
                          [](const auto& instance) { return std::string(instance.param); });
 
+// A small model of every architecture: its logits in the numerics of fp32, and its distributions in
+// the others, which round factors to 8 bits of mantissa.
+class ArchitectureModel : public testing::TestWithParam<const char*> {};
+
+double mean_kl(const FullLogits& oracle, const Logits& ours) {
+  const std::size_t vocabulary = oracle.logits.size() / oracle.tokens.size();
+  const auto log_sum = [&](const std::vector<float>& logits, std::size_t at) {
+    double sum = 0;
+    for (std::size_t i = 0; i < vocabulary; ++i) sum += std::exp(double{logits[at + i]});
+    return std::log(sum);
+  };
+  double kl = 0;
+  for (std::size_t at = 0; at < oracle.logits.size(); at += vocabulary) {
+    const double true_sum = log_sum(oracle.logits, at);
+    const double our_sum = log_sum(ours, at);
+    for (std::size_t i = 0; i < vocabulary; ++i) {
+      const double p = oracle.logits[at + i] - true_sum;
+      kl += std::exp(p) * (p - (ours[at + i] - our_sum));
+    }
+  }
+  return kl / static_cast<double>(oracle.tokens.size());
+}
+
+TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
+  const std::string name = std::string("arch_") + GetParam();
+  const TestModel model(test_model_path(name + ".gguf"));
+  const FullLogits oracle = read_full_logits(name + ".bin");
+  for (const kernels::KernelSet* const set : kernels::available_sets()) {
+    const Conditions conditions = {.kernels = set, .chunk = 33, .element = Element::kF32};
+    const Logits logits = run_sequences(model, conditions, {oracle.tokens}).front();
+    ASSERT_EQ(logits.size(), oracle.logits.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      worst = std::max(worst, std::abs(double{logits[i]} - oracle.logits[i]));
+    }
+    if (set->numerics == kernels::Numerics::kFp32) {
+      EXPECT_LT(worst, 1e-4) << set->name;
+    }
+    EXPECT_LT(mean_kl(oracle, logits), 1e-3) << set->name << ", largest difference " << worst;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
+                         testing::Values("exaone4", "exaone4_full", "gemma3", "glm4", "granite",
+                                         "olmo2", "olmo3", "phi3", "phi3_partial", "qwen2", "qwen3",
+                                         "smollm3"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
 struct Bound {
   Element element;
   double top_share_min;

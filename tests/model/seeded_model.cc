@@ -14,15 +14,15 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .value_dim = shape.head_dim,
              .vocabulary = shape.vocabulary,
              .context = 4096,
-             .qk_norm = shape.qk_norm,
-             .rope = {.dims = shape.head_dim},
+             .qk_norm = shape.qk_norm ? QkNorm::kHead : QkNorm::kNone,
+             .ropes = {{.dims = shape.head_dim}},
              .attention = {}};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     config_.attention.push_back({i % 2 == 0 ? shape.window : 0});
   }
   const std::size_t queries = std::size_t{shape.heads} * shape.head_dim;
   const std::size_t keys = std::size_t{shape.kv_heads} * shape.head_dim;
-  if (shape.qk_norm) config_.rope.pairing = kernels::RopePairing::kHalfSplit;
+  if (shape.qk_norm) config_.ropes.front().pairing = kernels::RopePairing::kHalfSplit;
   const auto norm = [](std::size_t width) {
     std::vector<float> weight(width);
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = 1.0f + uniform(50, i, 0.25f);

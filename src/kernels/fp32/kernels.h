@@ -17,6 +17,7 @@ std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim);
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 void swiglu(float* gate, const float* up, std::size_t count);
+void geglu(float* gate, const float* up, std::size_t count);
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

@@ -4,6 +4,7 @@
 #include "kernels/fp32/f32x8.h"
 #include "kernels/fp32/kernels.h"
 #include "kernels/ref/finite.h"
+#include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
 namespace pagoda::kernels::fp32 {
@@ -47,6 +48,18 @@ void swiglu(float* gate, const float* up, std::size_t count) {
     store(gate + i, g / (one + exp_fixed(zero - g)) * load(up + i));
   }
   for (; i < count; ++i) gate[i] = gate[i] / (1.0f + kernels::exp_fixed(-gate[i])) * up[i];
+}
+
+void geglu(float* gate, const float* up, std::size_t count) {
+  const F32x8 one = broadcast(1.0f);
+  const F32x8 zero = broadcast(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x8 g = load(gate + i);
+    const F32x8 inner = g * fma(g * g, broadcast(kGeluCubic), broadcast(kGeluLinear));
+    store(gate + i, g / (one + exp_fixed(zero - inner)) * load(up + i));
+  }
+  ref::geglu(gate + i, up + i, count - i);
 }
 
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,

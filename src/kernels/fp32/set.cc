@@ -39,6 +39,7 @@ const KernelSet& fp32_set() {
       .rms_norm = fp32::rms_norm,
       .rope = ref::rope,
       .swiglu = fp32::swiglu,
+      .geglu = fp32::geglu,
       .store_kv = fp32::store_kv,
       .attend_split = fp32::attend_split,
       .merge_partials = fp32::merge_partials,

@@ -14,6 +14,7 @@ void pack_activations(const float* x, std::size_t columns, std::byte* activation
 void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* scratch);
 void rope(float* head, const RopeRow& rope);
 void swiglu(float* gate, const float* up, std::size_t count);
+void geglu(float* gate, const float* up, std::size_t count);
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

@@ -49,4 +49,16 @@ void swiglu(float* gate, const float* up, std::size_t count) {
   ref::swiglu(gate + i, up + i, count - i);
 }
 
+void geglu(float* gate, const float* up, std::size_t count) {
+  const F32x16 one = broadcast(1.0f);
+  const F32x16 zero = broadcast(0.0f);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x16 g = load(gate + i);
+    const F32x16 inner = g * fma(g * g, broadcast(kGeluCubic), broadcast(kGeluLinear));
+    store(gate + i, g / (one + exp_anywhere(zero - inner)) * load(up + i));
+  }
+  ref::geglu(gate + i, up + i, count - i);
+}
+
 }  // namespace pagoda::kernels::PAGODA_ISA

@@ -27,6 +27,7 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.matmul = matmul;
   made.rope = rope;
   made.swiglu = swiglu;
+  made.geglu = geglu;
   made.store_kv = store_kv;
   made.attend_split = attend_split;
   made.merge_partials = merge_partials;

@@ -63,6 +63,13 @@ void swiglu(float* gate, const float* up, std::size_t count) {
   }
 }
 
+void geglu(float* gate, const float* up, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float inner = gate[i] * std::fma(gate[i] * gate[i], kGeluCubic, kGeluLinear);
+    gate[i] = gate[i] / (1.0f + exp_fixed(-inner)) * up[i];
+  }
+}
+
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;

@@ -14,6 +14,7 @@ void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* sc
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 void rope(float* head, const RopeRow& rope);
 void swiglu(float* gate, const float* up, std::size_t count);
+void geglu(float* gate, const float* up, std::size_t count);
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 

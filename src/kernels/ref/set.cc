@@ -29,6 +29,7 @@ constexpr KernelSet kFp32 = {
     .rms_norm = ref::rms_norm,
     .rope = ref::rope,
     .swiglu = ref::swiglu,
+    .geglu = ref::geglu,
     .store_kv = ref::store_kv,
     .attend_split = ref::attend_split,
     .merge_partials = ref::merge_partials,

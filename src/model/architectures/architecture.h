@@ -1,0 +1,45 @@
+// Architectures: what a model does differently from plain llama, each described in a file of its
+// own. One that needs no new operation is such a file, a line in architecture.cc, and a test.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "model/config.h"
+#include "model/config_reader.h"
+
+namespace pagoda::model {
+
+struct Architecture {
+  std::string_view name;  // general.architecture of a file
+  // Describes the model in `config`, which holds sizes, the rotation of the file's own keys and
+  // full attention in every layer. Reads the keys that this architecture adds.
+  Status (*describe)(const ConfigReader& reader, Config& config);
+};
+
+// An error names the architectures there are, and why not this one where that is known. `path` is
+// the file's.
+Result<const Architecture*> find_architecture(std::string_view name, std::string_view path);
+
+Status describe_exaone4(const ConfigReader& reader, Config& config);
+Status describe_gemma3(const ConfigReader& reader, Config& config);
+Status describe_glm4(const ConfigReader& reader, Config& config);
+Status describe_granite(const ConfigReader& reader, Config& config);
+Status describe_llama(const ConfigReader& reader, Config& config);
+Status describe_olmo2(const ConfigReader& reader, Config& config);
+Status describe_phi3(const ConfigReader& reader, Config& config);
+Status describe_qwen2(const ConfigReader& reader, Config& config);
+Status describe_qwen3(const ConfigReader& reader, Config& config);
+Status describe_smollm3(const ConfigReader& reader, Config& config);
+
+// What descriptions share.
+
+// Layer i sees the last attention.sliding_window keys unless (i + 1) % pattern == 0, where the
+// pattern is attention.sliding_window_pattern: a number, `pattern` where the file has none, or a
+// flag for each layer. Without a window, and with pattern 1, all layers see all keys.
+Status read_windows(const ConfigReader& reader, std::uint32_t pattern, Config& config);
+
+// Rotates pairs (i, i + dims / 2) in every rope.
+void rotate_halves(Config& config);
+
+}  // namespace pagoda::model

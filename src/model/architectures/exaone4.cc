@@ -1,0 +1,19 @@
+// EXAONE 4: norms of what branches add, and of query and key heads. Where three of four layers
+// have a window, the others do not rotate.
+#include "model/architectures/architecture.h"
+
+namespace pagoda::model {
+
+Status describe_exaone4(const ConfigReader& reader, Config& config) {
+  rotate_halves(config);
+  config.branch_norms = BranchNorms::kOutput;
+  config.qk_norm = QkNorm::kHead;
+  if (!reader.contains("attention.sliding_window")) return ok_status();
+  RETURN_IF_ERROR(read_windows(reader, 4, config));
+  for (const kv::memory::AttentionSpec& spec : config.attention) {
+    config.rope_of_layer.push_back(spec.window == 0 ? kNoRope : 0);
+  }
+  return ok_status();
+}
+
+}  // namespace pagoda::model

@@ -1,0 +1,26 @@
+// Gemma 3 (text): norms around both branches, GeGLU, scaled embeddings; of six layers five see a
+// window and turn faster than the sixth. The file's norms are 1 + weight already.
+#include "model/architectures/architecture.h"
+
+#include <cmath>
+
+namespace pagoda::model {
+
+Status describe_gemma3(const ConfigReader& reader, Config& config) {
+  rotate_halves(config);
+  config.branch_norms = BranchNorms::kBoth;
+  config.qk_norm = QkNorm::kHead;
+  config.gate = GateKind::kGeGlu;
+  config.embedding_scale = std::sqrt(static_cast<float>(config.width));
+  RETURN_IF_ERROR(read_windows(reader, 6, config));
+  RopeConfig local = {.dims = config.ropes.front().dims,
+                      .pairing = kernels::RopePairing::kHalfSplit};
+  ASSIGN_OR_RETURN(local.base, reader.positive_or("rope.freq_base_swa", 10000.0));
+  config.ropes.push_back(local);
+  for (const kv::memory::AttentionSpec& spec : config.attention) {
+    config.rope_of_layer.push_back(spec.window == 0 ? 0 : 1);
+  }
+  return ok_status();
+}
+
+}  // namespace pagoda::model

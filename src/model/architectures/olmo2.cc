@@ -1,0 +1,22 @@
+// OLMo 2 and 3: norms of what branches add, and of all query heads together and all key heads
+// together. OLMo 3 has windows in three of four layers; those turn without its scaling.
+#include "model/architectures/architecture.h"
+
+namespace pagoda::model {
+
+Status describe_olmo2(const ConfigReader& reader, Config& config) {
+  rotate_halves(config);
+  config.branch_norms = BranchNorms::kOutput;
+  config.qk_norm = QkNorm::kAllHeads;
+  if (!reader.contains("attention.sliding_window")) return ok_status();
+  RETURN_IF_ERROR(read_windows(reader, 4, config));
+  const RopeConfig& rope = config.ropes.front();
+  const RopeConfig plain = {.dims = rope.dims, .base = rope.base, .pairing = rope.pairing};
+  config.ropes.push_back(plain);
+  for (const kv::memory::AttentionSpec& spec : config.attention) {
+    config.rope_of_layer.push_back(spec.window == 0 ? 0 : 1);
+  }
+  return ok_status();
+}
+
+}  // namespace pagoda::model

@@ -1,0 +1,17 @@
+// Phi 3, 3.5 and 4 without longrope: queries, keys and values are one matrix, gates and ups
+// another (model/weights.cc), and a window holds for every layer.
+#include "model/architectures/architecture.h"
+
+namespace pagoda::model {
+
+Status describe_phi3(const ConfigReader& reader, Config& config) {
+  rotate_halves(config);
+  if (!reader.contains("attention.sliding_window")) return ok_status();
+  ASSIGN_OR_RETURN(const std::uint64_t window,
+                   reader.metadata().unsigned_value(reader.key("attention.sliding_window")));
+  if (window == 0 || window >= config.context) return ok_status();
+  config.attention.assign(config.layers, {.window = static_cast<std::uint32_t>(window)});
+  return ok_status();
+}
+
+}  // namespace pagoda::model

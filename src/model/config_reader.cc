@@ -1,0 +1,65 @@
+#include "model/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pagoda::model {
+
+std::string ConfigReader::key(std::string_view name) const {
+  return fmt::format("{}.{}", architecture_, name);
+}
+
+Error ConfigReader::out_of_range(std::string_view name, std::string_view value,
+                                 std::string_view range) const {
+  return {ErrorCode::kOutOfRange,
+          fmt::format("{}: {} is {}, expected {}", metadata_.source(), key(name), value, range)};
+}
+
+Result<std::uint32_t> ConfigReader::count(std::string_view name, std::uint64_t max) const {
+  ASSIGN_OR_RETURN(const std::uint64_t value, metadata_.unsigned_value(key(name)));
+  return checked(name, value, max);
+}
+
+Result<std::uint32_t> ConfigReader::count_or(std::string_view name, std::uint64_t fallback,
+                                             std::uint64_t max) const {
+  ASSIGN_OR_RETURN(const std::uint64_t value, metadata_.unsigned_value_or(key(name), fallback));
+  return checked(name, value, max);
+}
+
+Result<double> ConfigReader::positive_or(std::string_view name, double fallback) const {
+  ASSIGN_OR_RETURN(const double value, metadata_.number_or(key(name), fallback));
+  if (!(value > 0) || !std::isfinite(value)) {
+    return out_of_range(name, fmt::format("{}", value), "a finite number above 0");
+  }
+  return value;
+}
+
+Result<std::uint32_t> ConfigReader::count_for_all_layers(std::string_view name,
+                                                         std::uint64_t fallback,
+                                                         std::uint64_t max) const {
+  const gguf::MetadataValue* const value = metadata_.find(key(name));
+  if (value == nullptr || value->type != gguf::ValueType::kArray) {
+    return count_or(name, fallback, max);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::int64_t> values, metadata_.integers(key(name)));
+  if (values.empty() || values.front() < 0) return out_of_range(name, "empty", "numbers above 0");
+  if (std::any_of(values.begin(), values.end(),
+                  [&](std::int64_t other) { return other != values.front(); })) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: {} differs between layers, which this version cannot run",
+                             metadata_.source(), key(name))};
+  }
+  return checked(name, static_cast<std::uint64_t>(values.front()), max);
+}
+
+Result<std::uint32_t> ConfigReader::checked(std::string_view name, std::uint64_t value,
+                                            std::uint64_t max) const {
+  if (value < 1 || value > max) {
+    return out_of_range(name, fmt::format("{}", value), fmt::format("1 to {}", max));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace pagoda::model

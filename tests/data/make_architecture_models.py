@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Writes models/arch_*.gguf and logits/arch_*.bin: a small random model of every architecture beside
+llama, and its logits.
+
+The models are made and run by `transformers` (float64 weights and products, eager attention) and
+written by the `gguf` package with the names and orders of llama.cpp's converter; nothing of Pagoda
+is used. Prompts are longer than windows and than the context before rope scaling. Formats:
+logits/README.md.
+
+    python make_architecture_models.py [DIRECTORY]      (default: the folder of this script)
+
+Needs torch, transformers, gguf, numpy. Seconds.
+"""
+
+import dataclasses
+import math
+import pathlib
+import struct
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+
+VOCAB = 96
+EMBD, HEADS, KV_HEADS, HEAD_DIM, FFN = 64, 4, 2, 16, 96
+WINDOW = 24
+TOKENS = 120
+# Names of tensors in transformers and in GGUF files; what an architecture calls differently is its own.
+NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv",
+    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "mlp.gate_up_proj": "ffn_up",
+}
+OUTPUT_NORMS = {"post_attention_layernorm": "post_attention_norm",
+                "post_feedforward_layernorm": "post_ffw_norm"}
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+        "original_max_position_embeddings": 32}
+
+
+def kinds(layers, full_every):
+    return ["full_attention" if (i + 1) % full_every == 0 else "sliding_attention"
+            for i in range(layers)]
+
+
+@dataclasses.dataclass
+class Model:
+    name: str            # of the files, after "arch_"
+    architecture: str    # general.architecture
+    family: str          # of the classes in transformers
+    seed: int
+    config: dict = dataclasses.field(default_factory=dict)  # beside what all have
+    keys: dict = dataclasses.field(default_factory=dict)    # metadata beside what all have
+    names: dict = dataclasses.field(default_factory=dict)   # tensors called differently
+    layers: int = 2
+    rope: dict = dataclasses.field(default_factory=lambda: dict(ROPE))
+    adjacent: bool = False       # the file holds Q and K for adjacent pairs
+    norms_plus_one: bool = False  # transformers multiplies by 1 + weight, the file holds that sum
+    prefix: str = "Config"
+
+
+MODELS = [
+    Model("qwen2", "qwen2", "Qwen2", 11),
+    Model("qwen3", "qwen3", "Qwen3", 12),
+    Model("gemma3", "gemma3", "Gemma3", 13, layers=7, norms_plus_one=True, prefix="TextConfig",
+          config={"sliding_window": WINDOW, "layer_types": kinds(7, 6),
+                  "query_pre_attn_scalar": HEAD_DIM, "hidden_activation": "gelu_pytorch_tanh"},
+          rope={"full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}},
+          keys={"attention.sliding_window": WINDOW},
+          names={**OUTPUT_NORMS, "pre_feedforward_layernorm": "ffn_norm"}),
+    Model("phi3", "phi3", "Phi3", 14, config={"pad_token_id": 0}),
+    Model("phi3_partial", "phi3", "Phi3", 15, config={"sliding_window": WINDOW, "pad_token_id": 0},
+          rope={**ROPE, "partial_rotary_factor": 0.75},
+          keys={"attention.sliding_window": WINDOW, "rope.dimension_count": HEAD_DIM * 3 // 4}),
+    Model("granite", "granite", "Granite", 16, adjacent=True,
+          config={"embedding_multiplier": 3.0, "attention_multiplier": 0.4,
+                  "residual_multiplier": 0.5, "logits_scaling": 1.25},
+          keys={"embedding_scale": 3.0, "attention.scale": 0.4, "residual_scale": 0.5,
+                "logit_scale": 1.25}),
+    Model("olmo2", "olmo2", "Olmo2", 17, names=OUTPUT_NORMS),
+    Model("olmo3", "olmo2", "Olmo3", 18, layers=5, names=OUTPUT_NORMS, rope=YARN,
+          config={"sliding_window": WINDOW, "layer_types": kinds(5, 4)},
+          keys={"attention.sliding_window": WINDOW}),
+    Model("smollm3", "smollm3", "SmolLM3", 19, layers=5, adjacent=True,
+          config={"no_rope_layers": [1, 1, 1, 0, 1], "use_sliding_window": False,
+                  "pad_token_id": 0}),
+    Model("glm4", "glm4", "Glm4", 20, config={"attention_bias": True, "pad_token_id": 0},
+          rope={**ROPE, "partial_rotary_factor": 0.5},
+          keys={"rope.dimension_count": HEAD_DIM // 2},
+          names={"post_self_attn_layernorm": "post_attention_norm",
+                 "post_mlp_layernorm": "post_ffw_norm"}),
+    Model("exaone4", "exaone4", "Exaone4", 21, layers=5, names=OUTPUT_NORMS,
+          config={"sliding_window": WINDOW, "sliding_window_pattern": 4,
+                  "layer_types": kinds(5, 4)},
+          keys={"attention.sliding_window": WINDOW}),
+    Model("exaone4_full", "exaone4", "Exaone4", 22, names=OUTPUT_NORMS,
+          config={"sliding_window": None, "sliding_window_pattern": None,
+                  "layer_types": ["full_attention"] * 2}),
+]
+
+
+def make_oracle(made):
+    """A transformers model with seeded weights, already rounded to what the file will hold."""
+    config = getattr(transformers, made.family + made.prefix)(
+        vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
+        num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
+        max_position_embeddings=256, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
+        rope_parameters=made.rope, attn_implementation="eager", **made.config)
+    model = getattr(transformers, made.family + "ForCausalLM")(config).double().eval()
+    rng = np.random.default_rng(made.seed)
+    # Scores get a standard deviation near 2, logits one between 1 and 3.
+    gain = {"q_proj": 1.6, "k_proj": 1.3, "o_proj": 1.4, "gate_proj": 1.2, "down_proj": 1.2,
+            "qkv_proj": 1.3, "gate_up_proj": 1.1, "embed_tokens": 2.0, "lm_head": 2.0}
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.endswith(".bias"):
+                values = rng.normal(0.0, 0.3, weight.shape).astype(np.float32)
+            elif weight.ndim == 1:
+                low = -0.4 if made.norms_plus_one else 0.6
+                values = rng.uniform(low, low + 0.8, weight.shape).astype(np.float32)
+            else:
+                spread = gain.get(name.split(".")[-2], 1.0) / math.sqrt(weight.shape[1])
+                values = rng.normal(0.0, spread, weight.shape).astype(np.float16)
+            weight.copy_(torch.from_numpy(values.astype(np.float64)))
+    return model, rng.integers(3, VOCAB, TOKENS)
+
+
+def adjacent_pairs(rows, heads):
+    """[head, 2, pair, …] -> [head, pair, 2, …]: the converter's permutation of Q and K."""
+    shape = rows.shape
+    return rows.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+
+
+def write_keys(writer, made):
+    writer.add_name("arch_" + made.name)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
+    writer.add_context_length(256)
+    writer.add_embedding_length(EMBD)
+    writer.add_block_count(made.layers)
+    writer.add_feed_forward_length(FFN)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(VOCAB)
+    rope = made.rope.get("full_attention", made.rope)
+    writer.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] != "default":
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    for key, value in made.keys.items():
+        add = writer.add_uint32 if isinstance(value, int) else writer.add_float32
+        add(f"{made.architecture}.{key}", value)
+    writer.add_tokenizer_model("llama")
+    words = ["<unk>", "<s>", "</s>"] + [chr(c) for c in range(0x21, 0x7F)]
+    writer.add_token_list(words[:VOCAB])
+    writer.add_token_scores([0.0] * 3 + [-float(i) for i in range(VOCAB - 3)])
+    writer.add_token_types([gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+                           + [gguf.TokenType.NORMAL] * (VOCAB - 3))
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+
+
+def gguf_name(made, name):
+    base, end = name.rsplit(".", 1)
+    names = {**NAMES, **made.names}
+    if base in names:
+        return f"{names[base]}.{end}"
+    _, _, layer, part = base.split(".", 3)
+    return f"blk.{layer}.{names[part]}.{end}"
+
+
+def write_gguf(path, made, model):
+    writer = gguf.GGUFWriter(path, made.architecture)
+    write_keys(writer, made)
+    for name, weight in model.named_parameters():
+        values = weight.detach().numpy()
+        place = gguf_name(made, name)
+        if made.norms_plus_one and "norm" in place:
+            values = values + 1.0
+        if made.adjacent and ".attn_q." in place:
+            values = adjacent_pairs(values, HEADS)
+        if made.adjacent and ".attn_k." in place:
+            values = adjacent_pairs(values, KV_HEADS)
+        writer.add_tensor(place, values.astype(np.float16 if values.ndim == 2 else np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    for made in MODELS:
+        model, ids = make_oracle(made)
+        with torch.no_grad():
+            logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
+        write_gguf(folder / "models" / f"arch_{made.name}.gguf", made, model)
+        with open(folder / "logits" / f"arch_{made.name}.bin", "wb") as out:
+            out.write(b"PGFL" + struct.pack("<2I", len(ids), VOCAB))
+            out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())
+        print(f"arch_{made.name}: logits have a standard deviation of {logits.std():.2f}")
+
+
+if __name__ == "__main__":
+    main()
