@@ -70,6 +70,7 @@ void multiply_panel(const Matmul& job, const float* panel, std::size_t first, st
       } else {
         lane_reductions_of_rows<1>(rows, x, x_stride, w, columns, sums);
       }
+      // The epilogue: sums go to y, or are added to it.
       for (std::size_t i = 0; i < rows; ++i) {
         float* const y = job.y + (r + i) * job.y_stride + first + n;
         for (std::size_t j = 0; j < tile; ++j) {

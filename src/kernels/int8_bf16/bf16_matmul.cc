@@ -27,7 +27,8 @@ inline std::size_t outputs_from(const Matmul& job, std::size_t first) {
   return job.weight.rows - first < kTileRows ? job.weight.rows - first : kTileRows;
 }
 
-// 16 floats into a row of y, of which the first `outputs` exist.
+// The epilogue of a bf16 GEMM: 16 sums go into a row of y, or are added to it; the first `outputs`
+// exist.
 [[gnu::always_inline]] inline void put_outputs(const Matmul& job, std::size_t row,
                                                std::size_t first, std::size_t outputs,
                                                const float* sums) {

@@ -85,8 +85,8 @@ struct LimbRows {
   }
 };
 
-// The outputs of one row from a tile of rows of the weight, those that exist: sums as floats, to be
-// scaled.
+// The epilogue of an int8 GEMM: the outputs of one row from a tile of rows of the weight, those
+// that exist. The sums are floats; they are scaled, and stored or added to y.
 [[gnu::always_inline]] inline void put_sums(const Matmul& job, const PackedWeight& weight,
                                             std::size_t row, float x_scale, std::size_t row_tile,
                                             const F32x16& sums) {

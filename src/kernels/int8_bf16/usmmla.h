@@ -98,7 +98,8 @@ class LimbRow {
   return vfmaq_f32(vcvtq_f32_s32(low), vcvtq_f32_s32(high), vdupq_n_f32(0x1p24f));
 }
 
-// Four outputs of one row, those that exist: sums as floats, to be scaled.
+// The epilogue of an int8 GEMM: four outputs of one row, those that exist. The sums are floats;
+// they are scaled, and stored or added to y.
 [[gnu::always_inline]] inline void put_panel(const Matmul& job, std::size_t row, float x_scale,
                                              const float* row_scales, std::size_t first,
                                              float32x4_t sums) {
