@@ -125,6 +125,9 @@ Status TierSet::open_disk() {
                  : bytes.error();
   if (!disk.ok()) {
     if (asked_for && disk.error().code == ErrorCode::kInvalidArgument) return disk.error();
+    if (asked_for && disk.error().code == ErrorCode::kIo) {
+      return Error{ErrorCode::kIo, fmt::format("`kv_disk`: {}", disk.error().message)};
+    }
     terminal::print_warning(fmt::format("KV is not kept on disk: {}", disk.error().message));
     return ok_status();
   }

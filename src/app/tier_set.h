@@ -51,8 +51,9 @@ struct TierNeeds {
 // The stores that a server uses, from the start to a clean stop.
 class TierSet {
  public:
-  // Nothing when no tier is wanted. A disk that cannot be used is a warning, and the server does
-  // without; a flag that makes no sense is an error.
+  // Nothing when no tier is wanted. A flag that makes no sense is an error, and so is a folder that
+  // was named and that the operating system refuses. Otherwise a disk that cannot be used, as
+  // another process uses it, is a warning, and the server does without.
   static Result<std::unique_ptr<TierSet>> open(const TierSetOptions& flags, const TierNeeds& needs);
 
   // For the engine's options; call set_owners() before a request comes.

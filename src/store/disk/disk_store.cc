@@ -128,7 +128,9 @@ DiskStore::~DiskStore() {
 
 std::string DiskStore::io_name() const {
   return fmt::format("{}, {}",
-                     has_uring_ ? "io_uring" : fmt::format("{} threads", io_workers_.size()),
+                     has_uring_ ? "io_uring"
+                                : fmt::format("{} thread{}", io_workers_.size(),
+                                              io_workers_.size() == 1 ? "" : "s"),
                      slab_->files().slab().is_direct() ? "direct" : "through the page cache");
 }
 

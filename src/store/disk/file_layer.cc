@@ -1,7 +1,5 @@
 #include "store/disk/file_layer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
@@ -39,8 +37,6 @@ IoResult write_all(DiskFile& file, std::uint64_t offset, std::span<const std::by
   return total;
 }
 
-std::string error_text(int error) {
-  return fmt::format("{} ({})", std::generic_category().message(error), error);
-}
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 }  // namespace pagoda::store

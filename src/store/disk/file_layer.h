@@ -83,7 +83,7 @@ class FileLayer {
 IoResult read_all(DiskFile& file, std::uint64_t offset, std::span<std::byte> bytes);
 IoResult write_all(DiskFile& file, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// Formats an error: "No space left on device (28)".
+// Formats an error: "No space left on device".
 std::string error_text(int error);
 
 }  // namespace pagoda::store

@@ -184,6 +184,14 @@ class Disk(Tiers):
             self.assertIn("not kept on disk", second.stderr())
             self.assertEqual(ask(first)[0], ask(second)[0])
 
+    def test_a_folder_that_was_named_and_cannot_be_used_is_an_error(self):
+        plain = self.path("plain")
+        with open(plain, "w"):
+            pass
+        for folder in (plain, "/proc/none"):
+            with self.assertRaisesRegex(RuntimeError, f"error: --kv-disk: {folder}: [^()]*$"):
+                self.serve("--kv-disk", folder)
+
     def test_an_encrypted_store_shows_no_tokens_and_needs_its_key(self):
         key = self.path("key")
         with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
