@@ -16,76 +16,112 @@ namespace pagoda::cli {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr std::string_view kKeyFlag = "--api-key";
 
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::optional<std::string> meant = nearest(word.substr(0, word.find('=')), known);
   return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
 }
 
-// The nearest word that exists, and our name of a flag of another server.
+// Our name of a flag of another server, or else the nearest word that exists.
 std::string word_hint(std::string_view word, std::span<const std::string> known) {
   const std::optional<std::string> foreign = foreign_flag_hint(word, known);
-  if (!foreign) return suggestion(word, known);
-  const std::optional<std::string> meant = nearest(word.substr(0, word.find('=')), known);
-  const bool is_other = meant && foreign->find(" " + *meant + " ") == std::string::npos;
-  return is_other ? fmt::format(" ({}; or did you mean {}?)", *foreign, *meant)
-                  : fmt::format(" ({})", *foreign);
+  return foreign ? fmt::format(" ({})", *foreign) : suggestion(word, known);
 }
 
-// Returns the part of an unknown flag that is surely a name: behind the name of a flag that exists
-// there may be a value ("--api-keySECRET").
-std::string flag_name(std::string_view word, std::span<const std::string> known) {
+// Returns the part of an unknown flag that is surely a name: behind the name of a flag that takes
+// keys there may be one ("--api-keySECRET"), unless another server has a flag of that name.
+std::string flag_name(std::string_view word) {
   const auto is_of_name = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
   };
   const std::string_view name(word.begin(), std::find_if_not(word.begin(), word.end(), is_of_name));
-  std::string_view longest;
-  for (const std::string& flag : known) {
-    const bool begins = flag.starts_with("--") && name.starts_with(flag) && name != flag;
-    if (begins && flag.size() > longest.size()) longest = flag;
+  const bool has_key = name.starts_with(kKeyFlag) && !is_foreign_flag(name);
+  return has_key ? fmt::format("{}…", kKeyFlag) : std::string(name);
+}
+
+// Returns where the unknown words stand among all words. They keep their order; of equal words the
+// last is meant, as the parser takes what it can from the front.
+std::vector<std::size_t> places_of(const std::vector<std::string>& unknown,
+                                   const std::vector<std::string>& words) {
+  std::vector<std::size_t> places(unknown.size(), words.size());
+  std::size_t end = words.size();
+  for (std::size_t i = unknown.size(); i-- > 0;) {
+    for (std::size_t at = end; at-- > 0;) {
+      if (words[at] != unknown[i]) continue;
+      places[i] = end = at;
+      break;
+    }
   }
-  return longest.empty() ? std::string(name) : fmt::format("{}…", longest);
+  return places;
+}
+
+// Returns ", after --port": the nearest flag of ours before the word. Others are left out, as they
+// may be the value of a flag that takes keys.
+std::string flag_before(std::size_t place, const std::vector<std::string>& words,
+                        std::span<const std::string> known) {
+  for (std::size_t at = place; at-- > 0;) {
+    const std::string name = words[at].substr(0, words[at].find('='));
+    const bool is_short = name.size() == 2 && name[0] == '-' && name[1] != '-';
+    const bool is_long =
+        name.starts_with("--") && std::find(known.begin(), known.end(), name) != known.end();
+    if (is_short || is_long) return fmt::format(", after {}", name);
+  }
+  return "";
+}
+
+bool is_plain_word(std::string_view word) {
+  constexpr std::size_t kLettersMax = 20;
+  return word.size() <= kLettersMax && std::all_of(word.begin(), word.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+         });
 }
 
 // Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped
 // --api-key or without it: values are never shown, and of other words those that resemble a flag or
-// a command.
-std::string unknown_words(const CommandLine::Outcome& outcome) {
+// a command, and a plain one in the command's place. `words`: all of the command line.
+std::string unknown_words(const CommandLine::Outcome& outcome,
+                          const std::vector<std::string>& words) {
+  const std::vector<std::size_t> places = places_of(outcome.unknown, words);
   std::vector<std::string> messages;
-  bool has_hidden = false;
-  for (const std::string& word : outcome.unknown) {
+  std::string hidden;  // the first of those that are not shown
+  for (std::size_t i = 0; i < outcome.unknown.size(); ++i) {
+    const std::string& word = outcome.unknown[i];
+    const char* const kind = places[i] == 0 ? "command" : "argument";
     if (word.starts_with('-')) {
-      messages.push_back(fmt::format("unknown option {}{}", flag_name(word, outcome.possible),
-                                     word_hint(word, outcome.possible)));
+      messages.push_back(
+          fmt::format("unknown option {}{}", flag_name(word), word_hint(word, outcome.possible)));
     } else if (nearest(word, outcome.possible)) {
       messages.push_back(
-          fmt::format("unknown argument {}{}", word, suggestion(word, outcome.possible)));
-    } else {
-      has_hidden = true;
+          fmt::format("unknown {} {}{}", kind, word, suggestion(word, outcome.possible)));
+    } else if (places[i] == 0 && is_plain_word(word)) {
+      messages.push_back(fmt::format("unknown command {}", word));
+    } else if (hidden.empty()) {
+      hidden = fmt::format("unknown argument {}{} (it is not shown: it may be a key)",
+                           places[i] + 1, flag_before(places[i], words, outcome.possible));
     }
   }
-  if (messages.empty() && has_hidden) {
-    messages.emplace_back("unknown argument (it is not shown: it may be a key)");
-  }
+  if (messages.empty() && !hidden.empty()) messages.push_back(hidden);
   return fmt::format("{}", fmt::join(messages, "; "));
 }
 
-// "--flag: fp17 not in {fp16,fp32}": the nearest of what is allowed.
-std::string value_suggestion(std::string_view message) {
-  const std::size_t open = message.find(" not in {");
-  const std::size_t word_begin = message.rfind(' ', open == 0 ? 0 : open - 1);
-  if (open == std::string_view::npos || word_begin == std::string_view::npos) return "";
-  const std::string_view word = message.substr(word_begin + 1, open - word_begin - 1);
-  std::vector<std::string> allowed(1);
-  for (const char c : message.substr(open + 9)) {
-    if (c == '}') break;
-    if (c == ',') {
-      allowed.emplace_back();
-    } else {
-      allowed.back() += c;
-    }
+// Flags whose value is free text, which may look like a flag.
+bool takes_text(std::string_view flag) {
+  return flag == "-p" || flag == "--prompt" || flag == "--system";
+}
+
+// Names the first flag of several letters behind one dash that is another server's: "-hf" would be
+// read as -h, "-cb" as -c with a value. Returns nothing where there is none.
+std::string foreign_short_flag(const std::vector<std::string>& words,
+                               std::span<const std::string> known) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string_view word = words[i];
+    if (word.size() < 3 || word[0] != '-' || word[1] == '-') continue;
+    if (i > 0 && takes_text(words[i - 1])) continue;
+    const std::optional<std::string> hint = foreign_flag_hint(word, known);
+    if (hint) return fmt::format("unknown option {} ({})", flag_name(word), *hint);
   }
-  return suggestion(word, allowed);
+  return "";
 }
 
 // Hides the login of a URL: "redis://:password@host" becomes "redis://…@host".
@@ -101,11 +137,11 @@ void hide_login(std::string& word) {
 
 // Reports are shown to others.
 std::vector<std::string> without_keys(std::vector<std::string> words) {
-  constexpr std::string_view kFlag = "--api-key";
   for (std::string& word : words) hide_login(word);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == kFlag && i + 1 < words.size()) words[i + 1] = "KEY";
-    if (words[i].starts_with(fmt::format("{}=", kFlag))) words[i] = fmt::format("{}=KEY", kFlag);
+    if (words[i] == kKeyFlag && i + 1 < words.size()) words[i + 1] = "KEY";
+    if (words[i].starts_with(fmt::format("{}=", kKeyFlag)))
+      words[i] = fmt::format("{}=KEY", kKeyFlag);
   }
   return words;
 }
@@ -151,13 +187,22 @@ int run_command_line(int argc, const char* const* argv) {
   command_line.add_environment_variables(words);
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));
-  const CommandLine::Outcome outcome = command_line.parse(std::move(words));
-  if (outcome.exit_status) return *outcome.exit_status;
-  if (outcome.error.empty()) return exit_status;
-  // Words that nothing takes explain a missing command, too.
-  const std::string unknown = unknown_words(outcome);
-  print_error(unknown.empty() ? outcome.error + value_suggestion(outcome.error) : unknown);
-  fmt::print(stderr, "see: pagoda --help\n");
+  if (!words.empty() && words.front() == "help") {  // "help serve" is "serve --help"
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const CommandLine::Place place = command_line.place_of(words);
+  std::string error = foreign_short_flag(words, place.possible);
+  if (error.empty()) {
+    const CommandLine::Outcome outcome = command_line.parse(words);
+    if (outcome.exit_status) return *outcome.exit_status;
+    if (outcome.error.empty()) return exit_status;
+    // Words that nothing takes explain a missing command, too.
+    const std::string unknown = unknown_words(outcome, words);
+    error = unknown.empty() ? outcome.error : unknown;
+  }
+  print_error(error);
+  fmt::print(stderr, "see: pagoda {}{}--help\n", place.command, place.command.empty() ? "" : " ");
   return kUsageError;
 }
 

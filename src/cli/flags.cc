@@ -1,19 +1,93 @@
 #include "cli/flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <type_traits>
 
 #include "base/byte_size.h"
 #include "base/result.h"
+#include "cli/nearest.h"
 #include "cli/options.h"
 
 namespace pagoda::cli {
 namespace {
 
-// An enumeration in the help's eyes: its words stand for numbers.
-enum class Numbered : int {};
+// A limit as people write it: without an exponent up to ten digits.
+template <class Number>
+std::string limit_text(Number number) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    return fmt::format("{:.10g}", number);
+  } else {
+    return fmt::format("{}", number);
+  }
+}
+
+// Refuses what is no number, and numbers outside; NaN is outside.
+template <class Number>
+void add_range(CLI::Option& option, Number least, Number most) {
+  option.type_name(fmt::format("{}..{}", limit_text(least), limit_text(most)));
+  option.check([least, most](const std::string& text) -> std::string {
+    using CLI::detail::lexical_cast;
+    Number number{};
+    if (lexical_cast(text, number) && number >= least && number <= most) return {};
+    return fmt::format("{} is not a {} from {} to {}", text,
+                       std::is_floating_point_v<Number> ? "number" : "whole number",
+                       limit_text(least), limit_text(most));
+  });
+}
+
+// Refuses other words, with the nearest of these.
+void add_words(CLI::Option& option, const std::vector<std::string>& words) {
+  option.type_name(fmt::format("{}", fmt::join(words, "|")));
+  option.check([words](const std::string& text) -> std::string {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+    const std::optional<std::string> meant = nearest(text, words);
+    return fmt::format("{} is not one of {}{}", text, fmt::join(words, ", "),
+                       meant ? fmt::format(" (did you mean {}?)", *meant) : "");
+  });
+}
+
+// An error of the parser's in the words of our own.
+std::string plain_words(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const std::string name = message.substr(0, message.find(": "));
+  const auto has = [&](std::string_view part) { return message.find(part) != std::string::npos; };
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    if (has(": At Most 1 ")) return fmt::format("{}: is given more than once", name);
+    if (message.ends_with(" missing")) return fmt::format("{}: its value is missing", name);
+  }
+  constexpr std::string_view kConversion = "Could not convert: ";
+  const std::size_t equals = message.find(" = ");
+  if (message.starts_with(kConversion) && equals != std::string::npos) {
+    const std::string flag = message.substr(kConversion.size(), equals - kConversion.size());
+    return fmt::format("{}: {} is not a number", flag, message.substr(equals + 3));
+  }
+  return message == "A subcommand is required" ? "a command is missing" : message;
+}
+
+CLI::App& chosen_command(CLI::App& app) {
+  CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return *chosen;
+}
+
+// An error about a value that a variable gave names the variable: "--port: …" becomes
+// "PAGODA_PORT: …".
+std::string with_variable(const std::string& message, CLI::App& command) {
+  const std::size_t colon = message.find(": ");
+  if (colon == std::string::npos) return message;
+  for (CLI::Option* const option : command.get_options()) {
+    const bool is_named = option->get_name() == message.substr(0, colon);
+    if (is_named && Flag(option).is_from_environment()) {
+      return option->get_envname() + message.substr(colon);
+    }
+  }
+  return message;
+}
 
 // Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
 // `inspect --kernels` lists the sets.
@@ -30,15 +104,13 @@ void add_variables(CLI::App& command) {
   for (CLI::App* const below : command.get_subcommands({})) add_variables(*below);
 }
 
-// Words that could have stood where a wrong one does: flags and commands of the command it is in.
+// Words that could have stood where a wrong one does: flags and commands of the command.
 std::vector<std::string> possible_words(const CLI::App& app) {
-  const CLI::App* chosen = &app;
-  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   std::vector<std::string> words;
-  for (const CLI::App* const command : chosen->get_subcommands({})) {
+  for (const CLI::App* const command : app.get_subcommands({})) {
     words.push_back(command->get_name());
   }
-  for (const CLI::Option* const option : chosen->get_options()) {
+  for (const CLI::Option* const option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   return words;
@@ -47,27 +119,36 @@ std::vector<std::string> possible_words(const CLI::App& app) {
 }  // namespace
 
 const Flag& Flag::range(int least, int most) const {
-  option_->check(CLI::Range(least, most));
+  add_range(*option_, least, most);
   return *this;
 }
 
 const Flag& Flag::range(std::uint32_t least, std::uint32_t most) const {
-  option_->check(CLI::Range(least, most));
+  add_range(*option_, least, most);
   return *this;
 }
 
 const Flag& Flag::range(std::uint64_t least, std::uint64_t most) const {
-  option_->check(CLI::Range(least, most));
+  add_range(*option_, least, most);
   return *this;
 }
 
 const Flag& Flag::range(double least, double most) const {
-  option_->check(CLI::Range(least, most));
+  add_range(*option_, least, most);
   return *this;
 }
 
 const Flag& Flag::among(const std::vector<std::string>& values) const {
-  option_->check(CLI::IsMember(values));
+  add_words(*option_, values);
+  return *this;
+}
+
+const Flag& Flag::byte_size() const {
+  option_->type_name("SIZE");
+  option_->check([](const std::string& text) -> std::string {
+    const Result<std::uint64_t> parsed = parse_byte_size(text);
+    return parsed.ok() ? std::string() : parsed.error().message;
+  });
   return *this;
 }
 
@@ -88,6 +169,8 @@ const Flag& Flag::delimiter(char separator) const {
 
 const Flag& Flag::one_value_each() const {
   option_->allow_extra_args(false);
+  // One less than what CLI11 takes for a list, whose help would end with "...".
+  option_->expected(1, CLI::detail::expected_max_vector_size - 1);
   return *this;
 }
 
@@ -132,6 +215,7 @@ CommandSpec CommandSpec::add_subcommand(const std::string& name,
 }
 
 void CommandSpec::require_subcommand() const { app_->require_subcommand(1); }
+void CommandSpec::group(const std::string& name) const { app_->option_defaults()->group(name); }
 void CommandSpec::footer(const std::string& text) const { app_->footer(text); }
 void CommandSpec::callback(std::function<void()> action) const {
   app_->callback(std::move(action));
@@ -236,13 +320,17 @@ Flag CommandSpec::add_byte_size(const std::string& names, std::optional<std::uin
 
 Flag CommandSpec::add_numbered_choice(const std::string& names, std::function<void(int)> choose,
                                       const Choices& choices, const std::string& help) const {
-  std::map<std::string, Numbered> numbers;
-  for (const auto& [word, number] : choices) numbers.emplace(word, static_cast<Numbered>(number));
-  const auto take = [choose = std::move(choose)](const Numbered& number) {
-    choose(static_cast<int>(number));
+  std::map<std::string, int> numbers;
+  std::vector<std::string> words;
+  for (const auto& [word, number] : choices) {
+    numbers.emplace(word, number);
+    words.push_back(word);
+  }
+  const auto take = [choose = std::move(choose), numbers](const std::string& word) {
+    choose(numbers.at(word));
   };
-  CLI::Option* const option = app_->add_option_function<Numbered>(names, take, help);
-  option->transform(CLI::CheckedTransformer(numbers));
+  CLI::Option* const option = app_->add_option_function<std::string>(names, take, help);
+  add_words(*option, words);
   return Flag(option);
 }
 
@@ -276,6 +364,22 @@ void CommandLine::add_environment_variables(const std::vector<std::string>& word
   }
 }
 
+CommandLine::Place CommandLine::place_of(const std::vector<std::string>& words) const {
+  Place place;
+  const CLI::App* command = app_.get();
+  for (const std::string& word : words) {
+    const std::vector<const CLI::App*> below = command->get_subcommands({});
+    const auto named = std::find_if(below.begin(), below.end(), [&](const CLI::App* candidate) {
+      return candidate->get_name() == word;
+    });
+    if (named == below.end()) break;
+    command = *named;
+    place.command += (place.command.empty() ? "" : " ") + word;
+  }
+  place.possible = possible_words(*command);
+  return place;
+}
+
 CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
   Outcome outcome;
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
@@ -284,9 +388,10 @@ CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
   } catch (const CLI::Success& asked_for_text) {  // --help, --version
     outcome.exit_status = app_->exit(asked_for_text);
   } catch (const CLI::ParseError& error) {
-    outcome.error = error.what();
+    CLI::App& command = chosen_command(*app_);
+    outcome.error = with_variable(plain_words(error), command);
     outcome.unknown = app_->remaining(true);
-    outcome.possible = possible_words(*app_);
+    outcome.possible = possible_words(command);
   }
   return outcome;
 }

@@ -24,13 +24,15 @@ class Flag {
  public:
   explicit Flag(CLI::Option* option) : option_(option) {}
 
-  // Values outside are refused; the help shows the range.
+  // Values outside, and those that are no numbers, are refused; the help shows the range.
   const Flag& range(int least, int most) const;
   const Flag& range(std::uint32_t least, std::uint32_t most) const;
   const Flag& range(std::uint64_t least, std::uint64_t most) const;
   const Flag& range(double least, double most) const;
   // Values that are none of these are refused; the help lists them.
   const Flag& among(const std::vector<std::string>& values) const;
+  // Of a text: values that are no number of bytes, such as 512MiB, are refused.
+  const Flag& byte_size() const;
   // Refuses a value for which `check` returns a reason.
   const Flag& check(std::function<std::string(const std::string&)> check) const;
 
@@ -68,6 +70,8 @@ class CommandSpec {
 
   CommandSpec add_subcommand(const std::string& name, const std::string& description) const;
   void require_subcommand() const;
+  // The heading of the help under which the flags that are added next stand.
+  void group(const std::string& name) const;
   // Text below the flags in the help.
   void footer(const std::string& text) const;
   // What is done once the command was chosen and all its flags were read.
@@ -141,6 +145,13 @@ class CommandLine {
   // environment variable. CLI11 reads the variables of every command: those of one that was not
   // called would be held against its ranges all the same.
   void add_environment_variables(const std::vector<std::string>& words) const;
+
+  // Where words lead before they are parsed: "bench serve" for {"bench", "serve", "--rate", "4"}.
+  struct Place {
+    std::string command;                // empty: the program itself
+    std::vector<std::string> possible;  // its flags and the commands below it
+  };
+  Place place_of(const std::vector<std::string>& words) const;
 
   struct Outcome {
     std::optional<int> exit_status;     // where help or version was asked for, and is printed

@@ -21,10 +21,30 @@ constexpr std::string_view kLlama = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
 constexpr std::string_view kAlways = "it is always on here";
 constexpr std::string_view kNone = "it is not supported here";
+constexpr std::string_view kFilesOnly =
+    "models are GGUF files on this machine, names on Hugging Face are not supported";
+constexpr std::string_view kOrder =
+    "the queue's order is fixed: priority, then tenants by weight, then arrival";
+constexpr std::string_view kFileTypes = "weights have the types of their file here";
+constexpr std::string_view kTextCalls = "calls and reasoning come back as text here";
+constexpr std::string_view kByDefault = "it is not needed here";
 
 // Flags that are called the same everywhere need no row. docs/guide/migrate.md has the whole table.
 constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-path", kSglang, "--model"},
+    {"-hf", kLlama, kFilesOnly},
+    {"-hfr", kLlama, kFilesOnly},
+    {"--hf-repo", kLlama, kFilesOnly},
+    {"-hff", kLlama, kFilesOnly},
+    {"--hf-file", kLlama, kFilesOnly},
+    {"-mu", kLlama, kFilesOnly},
+    {"--model-url", kLlama, kFilesOnly},
+    {"--tokenizer", kVllm, "the tokenizer is in the model's file"},
+    {"--trust-remote-code", kVllm, kByDefault},
+    {"--dtype", kVllm, kFileTypes},
+    {"--enforce-eager", kVllm, kByDefault},
+    {"--mlock", kLlama, kNone},
+    {"--no-mmap", kLlama, kNone},
     {"-a", kLlama, "--served-model-name"},
     {"--alias", kLlama, "--served-model-name"},
     {"--context-length", kSglang, "--max-model-len"},
@@ -43,18 +63,28 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--ubatch-size", kLlama, "--max-num-batched-tokens"},
     {"--num-batch", kOllama, "--max-num-batched-tokens"},
     {"--enable-chunked-prefill", kVllm, kAlways},
+    {"-cb", kLlama, kAlways},
     {"--cont-batching", kLlama, kAlways},
     {"--max-queued-requests", kSglang, "--max-waiting-requests"},
+    {"--scheduling-policy", kVllm, kOrder},
+    {"--schedule-policy", kSglang, kOrder},
+    {"--enable-priority-scheduling", kSglang, kAlways},
     {"--max-total-tokens", kSglang, "--kv-cache-memory-bytes"},
     {"--mem-fraction-static", kSglang, "--gpu-memory-utilization"},
     {"--kv-cache-free-gpu-memory-fraction", kTensorrt, "--gpu-memory-utilization"},
     {"--free-gpu-memory-fraction", kTensorrt, "--gpu-memory-utilization"},
+    {"-fit", kLlama, "--gpu-memory-utilization"},
+    {"--fit", kLlama, "--gpu-memory-utilization"},
     {"--page-size", kSglang, "--block-size"},
     {"--cache-type-k", kLlama, "--kv-cache-dtype"},
     {"--cache-type-v", kLlama, "--kv-cache-dtype"},
     {"--disable-radix-cache", kSglang, "--no-enable-prefix-caching"},
     {"--no-cache-prompt", kLlama, "--no-enable-prefix-caching"},
     {"--cache-prompt", kLlama, "--enable-prefix-caching"},
+    {"-sps", kLlama, "--enable-prefix-caching"},
+    {"--slot-prompt-similarity", kLlama, "--enable-prefix-caching"},
+    {"--flash-attn", kLlama, kAlways},
+    {"-fa", kLlama, kAlways},
     {"--radix-eviction-policy", kSglang, "--kv-eviction"},
     {"--kv-offloading-size", kVllm, "--kv-host-size"},
     {"--swap-space", kVllm, "--kv-host-size"},
@@ -62,7 +92,10 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--hicache-ratio", kSglang, "--kv-host-size"},
     {"--enable-hierarchical-cache", kSglang, "--kv-host-size"},
     {"--cache-ram", kLlama, "--kv-host-size"},
+    {"-cram", kLlama, "--kv-host-size"},
+    {"--slot-save-path", kLlama, "--kv-disk"},
     {"--hicache-storage-backend", kSglang, "--kv-remote"},
+    {"--enable-lmcache", kSglang, "--kv-remote"},
     {"--kv-transfer-config", kVllm, "--kv-remote"},
     {"--hicache-write-policy", kSglang, "--kv-write"},
     {"--enable-prompt-tokens-details", kVllm, kAlways},
@@ -72,8 +105,12 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--gpu-layers", kLlama, "--device"},
     {"--n-gpu-layers", kLlama, "--device"},
     {"--num-gpu", kOllama, "--device"},
+    {"-ngl", kLlama, "--device"},
     {"--num-thread", kOllama, "--threads"},
+    {"-tb", kLlama, "--threads"},
+    {"--threads-batch", kLlama, "--threads"},
     {"--api-key-file", kLlama, "--api-keys"},
+    {"--admin-api-key", kSglang, "--api-keys"},
     {"--ssl-cert-file", kLlama, "--ssl-certfile"},
     {"--ssl-key-file", kLlama, "--ssl-keyfile"},
     {"--allowed-origins", kVllm, "--cors-origin"},
@@ -84,7 +121,10 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--enable-log-requests", kVllm, "--log-format"},
     {"--disable-log-requests", kVllm, "--log-format"},
     {"--log-requests", kSglang, "--log-format"},
+    {"-v", kLlama, "--log-format"},
+    {"--verbose", kLlama, "--log-format"},
     {"--sse-ping-interval", kLlama, "--sse-keep-alive"},
+    {"--num-postprocess-workers", kTensorrt, "--threads-http"},
     {"--n-predict", kLlama, "--max-tokens"},
     {"--predict", kLlama, "--max-tokens"},
     {"--num-predict", kOllama, "--max-tokens"},
@@ -92,30 +132,69 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--pipeline-parallel-size", kVllm, kNone},
     {"--tp-size", kSglang, kNone},
     {"--pp-size", kSglang, kNone},
+    {"--tp", kSglang, kNone},
+    {"--pp", kSglang, kNone},
+    {"-tp", kVllm, kNone},
+    {"-sm", kLlama, kNone},
+    {"--split-mode", kLlama, kNone},
+    {"-ts", kLlama, kNone},
+    {"--tensor-split", kLlama, kNone},
+    {"--disaggregation-mode", kSglang, kNone},
+    {"--server-role", kTensorrt, kNone},
     {"--speculative-config", kVllm, kNone},
     {"--speculative-algorithm", kSglang, kNone},
+    {"--spec-type", kLlama, kNone},
+    {"-md", kLlama, kNone},
+    {"--model-draft", kLlama, kNone},
     {"--enable-lora", kVllm, kNone},
     {"--lora", kLlama, kNone},
-    {"--tool-call-parser", kVllm, kNone},
-    {"--reasoning-parser", kVllm, kNone},
-    {"--quantization", kVllm, kNone},
+    {"--tool-call-parser", kVllm, kTextCalls},
+    {"--tool-parser", kTensorrt, kTextCalls},
+    {"--enable-auto-tool-choice", kVllm, kTextCalls},
+    {"--jinja", kLlama, "chat templates are always Jinja here; calls come back as text"},
+    {"--reasoning-parser", kVllm, kTextCalls},
+    {"--reasoning-format", kLlama, kTextCalls},
+    {"--structured-outputs-config", kVllm, kNone},
+    {"--grammar-backend", kSglang, kNone},
+    {"--grammar", kLlama, kNone},
+    {"--json-schema", kLlama, kNone},
+    {"-mm", kLlama, kNone},
+    {"--mmproj", kLlama, kNone},
+    {"--embedding", kLlama, kNone},
+    {"--embeddings", kLlama, kNone},
+    {"--rerank", kLlama, kNone},
+    {"--reranking", kLlama, kNone},
+    {"--quantization", kVllm, kFileTypes},
+    {"--models-dir", kLlama, kNone},
+    {"--enable-sleep-mode", kVllm, kNone},
+    {"--sleep-idle-seconds", kLlama, kNone},
+    {"--allow-auto-truncate", kSglang, kNone},
+    {"--context-shift", kLlama, kNone},
 });
+
+// Returns the row of a flag, or nothing.
+const ForeignFlag* find_row(std::string_view word) {
+  std::string flag(word.substr(0, word.find('=')));
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  const auto found = std::find_if(kFlags.begin(), kFlags.end(),
+                                  [&](const ForeignFlag& row) { return row.flag == flag; });
+  return found == kFlags.end() ? nullptr : &*found;
+}
 
 }  // namespace
 
 std::optional<std::string> foreign_flag_hint(std::string_view word,
                                              std::span<const std::string> known) {
-  std::string flag(word.substr(0, word.find('=')));
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  const auto* const found = std::find_if(kFlags.begin(), kFlags.end(),
-                                         [&](const ForeignFlag& row) { return row.flag == flag; });
-  if (found == kFlags.end()) return std::nullopt;
-  const std::string_view shown = word.substr(0, flag.size());
+  const ForeignFlag* const found = find_row(word);
+  if (found == nullptr) return std::nullopt;
+  const std::string_view shown = word.substr(0, word.find('='));
   if (!found->here.starts_with("--")) {
     return fmt::format("{}'s {}: {}", found->program, shown, found->here);
   }
   if (std::find(known.begin(), known.end(), found->here) == known.end()) return std::nullopt;
   return fmt::format("{}'s {} is {} here", found->program, shown, found->here);
 }
+
+bool is_foreign_flag(std::string_view word) { return find_row(word) != nullptr; }
 
 }  // namespace pagoda::cli

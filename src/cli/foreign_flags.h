@@ -14,4 +14,7 @@ namespace pagoda::cli {
 std::optional<std::string> foreign_flag_hint(std::string_view word,
                                              std::span<const std::string> known);
 
+// Is the word a flag of one of them, whatever the command? A value behind '=' is no part of it.
+bool is_foreign_flag(std::string_view word);
+
 }  // namespace pagoda::cli

@@ -25,7 +25,8 @@ void add_kv_element_option(const CommandSpec& command, std::optional<Element>& e
   };
   command
       .add_parsed_list("--kv-cache-dtype", choose,
-                       "element type of cached keys and values (default for this CPU: bf16, or "
+                       "element type of cached keys and values; also -ctk and -ctv (default for "
+                       "this CPU: bf16, or "
                        "fp16 where it multiplies in fp32; on a GPU bf16; fp8 on a GPU alone)")
       .among({"auto", "fp32", "f32", "fp16", "f16", "bf16", "fp8", "fp8_e4m3"})
       .one_value_each();

@@ -1,5 +1,7 @@
 #include "cli/options.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 #include <string_view>
@@ -27,6 +29,15 @@ std::string environment_name(const std::string& long_flag) {
 void add_model_option(const CommandSpec& command, std::string& model) {
   command.add_option("-m,--model,MODEL", model,
                      "model file (GGUF; default: the default model in the cache folder)");
+}
+
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string beyond_training(std::uint64_t context, std::uint64_t trained) {
+  return fmt::format("--max-model-len {} is beyond the {} tokens the model was trained on", context,
+                     trained);
 }
 
 std::vector<std::string> with_long_flags(int argc, const char* const* argv) {

@@ -2,6 +2,7 @@
 // PAGODA_KV_DISK), a short description that states default and range.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,12 @@ void add_model_option(const CommandSpec& command, std::string& model);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
+
+// "1 token", "2 tokens".
+std::string counted(std::uint64_t count, const std::string& noun);
+
+// The warning about a context that is longer than the model's.
+std::string beyond_training(std::uint64_t context, std::uint64_t trained);
 
 // What a command answers to a word that makes no sense.
 inline Error invalid(std::string message) {

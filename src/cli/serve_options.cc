@@ -51,13 +51,11 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
       .range(0, 65535);
-  command
-      .add_option("--threads-http", options.http_threads,
-                  "threads for connections (default 2, 1 to 64)")
+  command.add_option("--threads-http", options.http_threads, "threads for connections (default 2)")
       .range(1u, 64u);
   command
       .add_option("--threads-text", options.text_threads,
-                  "threads for JSON and text of long requests (default 2, 1 to 64)")
+                  "threads for JSON and text of long requests (default 2)")
       .range(1u, 64u);
   command
       .add_option("--max-connections", options.connections_max,
@@ -67,17 +65,27 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .add_option("--max-connections-per-client", options.connections_per_client_max,
                   "connections of one address (IPv6: of one /64); more are refused (default 1024)")
       .range(1u, 1u << 20);
-  command.add_option("--max-body-bytes", options.body_bytes_max,
-                     "largest body of a request, e.g. 64MiB (default 32MiB)");
-  command.add_option("--max-total-body-bytes", options.body_memory_max,
-                     "memory for all request bodies being read; beyond it 503 (default 256MiB)");
-  command.add_option(
-      "--max-request-memory-bytes", options.request_memory_max,
-      "estimated memory of all waiting and running requests; beyond it 503 (default 1GiB)");
-  command.add_option("--max-header-bytes", options.header_bytes_max,
-                     "largest header of a request (default 16KiB)");
-  command.add_option("--max-pipelined-bytes", options.ahead_bytes_max,
-                     "bytes of following requests read while one is answered (default 64KiB)");
+  command
+      .add_option("--max-body-bytes", options.body_bytes_max,
+                  "largest body of a request, e.g. 64MiB (default 32MiB)")
+      .byte_size();
+  command
+      .add_option("--max-total-body-bytes", options.body_memory_max,
+                  "memory for all request bodies being read; beyond it 503 (default 256MiB)")
+      .byte_size();
+  command
+      .add_option(
+          "--max-request-memory-bytes", options.request_memory_max,
+          "estimated memory of all waiting and running requests; beyond it 503 (default 1GiB)")
+      .byte_size();
+  command
+      .add_option("--max-header-bytes", options.header_bytes_max,
+                  "largest header of a request (default 16KiB)")
+      .byte_size();
+  command
+      .add_option("--max-pipelined-bytes", options.ahead_bytes_max,
+                  "bytes of following requests read while one is answered (default 64KiB)")
+      .byte_size();
   command
       .add_option("--sse-keep-alive", options.keep_alive_s,
                   "seconds after which a silent stream gets a comment (default 10)")
@@ -108,8 +116,10 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
   add_kv_element_option(command, options.kv_element);
-  command.add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
-                     "memory of the KV cache, e.g. 4GiB (default: half of the free memory)");
+  command
+      .add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
+                  "memory of the KV cache, e.g. 4GiB (default: half of the free memory)")
+      .byte_size();
   add_kv_eviction_option(command, options.kv_eviction);
   command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
                    "estimate the hit rates of other cache sizes and policies (default on)");
@@ -137,7 +147,7 @@ void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
       .range(1u, 1024u);
   command
       .add_option("--max-num-seqs", options.sequences_max,
-                  "sequences that run at once (default 64, 1 to 4096)")
+                  "sequences that run at once; also -np (default 64)")
       .range(1u, 4096u);
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
@@ -172,13 +182,21 @@ void add_log_options(const CommandSpec& command, ServeOptions& options) {
 }  // namespace
 
 void add_serve_options(const CommandSpec& command, ServeOptions& options) {
+  command.group("Model");
   add_model_options(command, options);
+  command.group("Network");
   add_network_options(command, options);
+  command.group("Access");
   add_access_options(command, options.access);
+  command.group("Device");
   add_device_options(command, options.device);
+  command.group("KV cache");
   add_cache_options(command, options);
+  command.group("KV tiers");
   add_tier_options(command, options.tiers);
+  command.group("Scheduling");
   add_scheduling_options(command, options);
+  command.group("Log");
   add_log_options(command, options);
 }
 

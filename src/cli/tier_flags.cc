@@ -6,9 +6,11 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
   command.add_option(
       "--kv-disk", flags.disk,
       "folder that keeps KV over restarts, or off (default: kv in the cache folder)");
-  command.add_option(
-      "--kv-disk-size", flags.disk_size,
-      "limit of the disk tier, e.g. 50GiB (default: 20GiB, or a tenth of the free space)");
+  command
+      .add_option(
+          "--kv-disk-size", flags.disk_size,
+          "limit of the disk tier, e.g. 50GiB (default: 20GiB, or a tenth of the free space)")
+      .byte_size();
   command.add_option("--kv-remote", flags.remote,
                      "remote tier that servers share: redis://[[user]:password@]host[:port][/db], "
                      "rediss://…, memcached://host[:port] (default: none)");
@@ -22,8 +24,10 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
       .range(0.001, 60.0);
   command.add_option("--kv-remote-ca-file", flags.ca_file,
                      "CA certificates of the remote tier, PEM (default: the system's)");
-  command.add_option("--kv-host-size", flags.host_size,
-                     "host memory tier beside the KV cache, e.g. 8GiB (default 0: none)");
+  command
+      .add_option("--kv-host-size", flags.host_size,
+                  "host memory tier beside the KV cache, e.g. 8GiB (default 0: none)")
+      .byte_size();
   command.add_option("--kv-store-key", flags.key_file,
                      "file of 32 bytes or 64 hexadecimal digits: encrypts pages on disk and in "
                      "remote stores (AES-256-GCM)");
@@ -42,8 +46,10 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
       .add_option("--kv-stop-seconds", flags.stop_s,
                   "seconds to write blocks worth keeping at a clean stop (default 10)")
       .range(0.0, 3600.0);
-  command.add_option("--kv-disk-bytes-per-second", flags.disk_bytes_per_s,
-                     "throttle the disk tier to this speed, for tests (default 0: no limit)");
+  command
+      .add_option("--kv-disk-bytes-per-second", flags.disk_bytes_per_s,
+                  "throttle the disk tier to this speed, for tests (default 0: no limit)")
+      .type_name("N");
 }
 
 }  // namespace pagoda::cli

@@ -91,6 +91,32 @@ TEST_F(FlagsTest, WrongValuesAreErrorsThatNameTheFlag) {
   EXPECT_EQ(calls_, 0);
 }
 
+TEST_F(FlagsTest, ErrorsSpeakOfValuesAndNotOfTheParser) {
+  EXPECT_EQ(error_of({"--number", "10"}), "--number: 10 is not a whole number from 1 to 9");
+  EXPECT_EQ(error_of({"--number", "x"}), "--number: x is not a whole number from 1 to 9");
+  EXPECT_EQ(error_of({"--share", "nan"}), "--share: nan is not a number from 0 to 1");
+  EXPECT_EQ(error_of({"--colour", "gren"}),
+            "--colour: gren is not one of red, green (did you mean green?)");
+  EXPECT_EQ(error_of({"--number", "1", "--number", "2"}), "--number: is given more than once");
+  EXPECT_EQ(error_of({"--number"}), "--number: its value is missing");
+  EXPECT_EQ(error_of({"--seed", "x"}), "--seed: x is not a number");
+}
+
+TEST_F(FlagsTest, AnErrorOfAVariableNamesTheVariable) {
+  line_.add_environment_variables({"paint"});
+  setenv("PAGODA_NUMBER", "many", 1);
+  const std::string error = error_of({});
+  unsetenv("PAGODA_NUMBER");
+  EXPECT_EQ(error, "PAGODA_NUMBER: many is not a whole number from 1 to 9");
+}
+
+TEST_F(FlagsTest, WordsLeadToACommandAndItsFlags) {
+  const CommandLine::Place place = line_.place_of({"paint", "--number", "3"});
+  EXPECT_EQ(place.command, "paint");
+  EXPECT_THAT(place.possible, testing::Contains("--colour"));
+  EXPECT_EQ(line_.place_of({"--number", "paint"}).command, "");
+}
+
 TEST_F(FlagsTest, UnknownWordsComeWithWhatCouldHaveStoodThere) {
   const CommandLine::Outcome outcome = line_.parse({"paint", "--nmber", "3"});
   EXPECT_THAT(outcome.unknown, ElementsAre("--nmber", "3"));

@@ -26,6 +26,50 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
             "vLLM's --enable-chunked-prefill: it is always on here");
 }
 
+TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
+  for (const char* const flag : {"--scheduling-policy",
+                                 "--schedule-policy",
+                                 "--disaggregation-mode",
+                                 "--spec-type",
+                                 "--jinja",
+                                 "--grammar",
+                                 "--json-schema",
+                                 "--embedding",
+                                 "--models-dir",
+                                 "--structured-outputs-config",
+                                 "--dtype",
+                                 "--enforce-eager",
+                                 "--trust-remote-code",
+                                 "--flash-attn",
+                                 "--mlock",
+                                 "--no-mmap",
+                                 "--tp",
+                                 "-sm",
+                                 "-cb",
+                                 "-md",
+                                 "-hf"}) {
+    const Captured answer = run_captured({"serve", flag, "1"});
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_EQ(answer.out, "");
+    EXPECT_THAT(answer.err, HasSubstr(std::string("unknown option ") + flag + " (")) << flag;
+    EXPECT_THAT(answer.err, HasSubstr(std::string("'s ") + flag + ": ")) << flag;
+    EXPECT_THAT(answer.err, Not(HasSubstr("did you mean"))) << flag;
+  }
+  EXPECT_THAT(run_captured({"serve", "-hf", "foo/bar"}).err,
+              HasSubstr("names on Hugging Face are not supported"));
+}
+
+// "-p -hf" has a prompt that looks like a flag, and "-- -hf" a model.
+TEST(ForeignFlags, AreNotSeenInTexts) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "-p", "-hf", "-m", "/no/such.gguf"},
+        {"run", "-p", "a", "--", "-hf"}}) {
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 1);
+    EXPECT_THAT(answer.err, HasSubstr("cannot open"));
+  }
+}
+
 TEST(ForeignFlags, OfNoUseInTheCommandAreNotNamed) {
   EXPECT_EQ(foreign_flag_hint("--page-size", kKnown), std::nullopt);
   EXPECT_EQ(foreign_flag_hint("--no-such-flag", kKnown), std::nullopt);
@@ -51,6 +95,15 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "--hicache-storage-backend",
                                  "--hicache-write-policy",
                                  "--n-gpu-layers",
+                                 "-ngl",
+                                 "-tb",
+                                 "-cram",
+                                 "-fit",
+                                 "-sps",
+                                 "-v",
+                                 "--slot-save-path",
+                                 "--admin-api-key",
+                                 "--threads-batch",
                                  "--num-thread",
                                  "--api-key-file",
                                  "--ssl-cert-file",

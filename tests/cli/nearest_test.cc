@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "cli/captured_command.h"
@@ -47,6 +48,14 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"serve", "--port", "65536"}, {"--port", "65536", "65535"}},
       {{"serve", "--max-num-seqs", "0"}, {"--max-num-seqs", "4096"}},
       {{"serve", "--block-size", "x"}, {"--block-size", "x"}},
+      {{"serve", "--kv-cache-memory-bytes", "much"}, {"--kv-cache-memory-bytes", "much"}},
+      {{"serve", "--device", "rocm"}, {"--device: rocm is not one of auto, cpu, cuda"}},
+      {{"serve", "--device", "0"}, {"--device: 0 is not one of auto, cpu, cuda"}},
+      {{"serve", "--model", "a", "--model", "b"}, {"--model: is given more than once"}},
+      {{"serve", "--port"}, {"--port: its value is missing"}},
+      {{"run", "-p", "a", "--top-k", "x"}, {"--top-k: x is not a number"}},
+      {{"serve", "--port", "x"}, {"--port: x is not a whole number from 0 to 65535"}},
+      {{"serve", "--kv-remote-ttl", "0"}, {"0 is not a number from 1 to 31536000"}},
       {{"run", "-p", "a", "--top_k", "4"}, {"did you mean --top-k?"}}};
   for (const Wrong& wrong : all) {
     const Captured answer = run_captured(wrong.words);
@@ -55,11 +64,49 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
   }
 }
 
+TEST(Nearest, UnknownWordsAreNamedByTheirPlaceAndShownOnlyInTheCommands) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{"frobnicate"}, "error: unknown command frobnicate\nsee: pagoda --help\n"},
+      {{"frob1"},
+       "error: unknown argument 1 (it is not shown: it may be a key)\nsee: pagoda --help\n"},
+      {{"abcdefghijklmnopqrstu"},
+       "error: unknown argument 1 (it is not shown: it may be a key)\nsee: pagoda --help\n"},
+      {{"serve", "a.gguf", "xyzzy"},
+       "error: unknown argument 3 (it is not shown: it may be a key)\nsee: pagoda serve --help\n"},
+      {{"serve", "a.gguf", "--port", "9", "xyzzy"},
+       "error: unknown argument 5, after --port (it is not shown: it may be a key)\n"
+       "see: pagoda serve --help\n"},
+      {{"serve", "a.gguf", "--api-key=-Zsecret", "xyzzy"},
+       "error: unknown argument 4, after --api-key (it is not shown: it may be a key)\n"
+       "see: pagoda serve --help\n"},
+      {{"serve", "a.gguf", "--api-key", "-Zsecret", "xyzzy"},
+       "error: unknown argument 5, after --api-key (it is not shown: it may be a key)\n"
+       "see: pagoda serve --help\n"},
+      {{"bench", "serve", "xyzzy"},
+       "error: unknown argument 3 (it is not shown: it may be a key)\n"
+       "see: pagoda bench serve --help\n"}};
+  for (const auto& [words, told] : all) {
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_EQ(answer.err, told);
+  }
+}
+
+TEST(Nearest, UnknownFlagsAreShownInWholeUnlessTheyMayHoldAKey) {
+  EXPECT_THAT(run_captured({"serve", "--threads-fly", "2"}).err,
+              HasSubstr("unknown option --threads-fly"));
+  for (const char* const flag : {"--api-keysecret", "--api-keyssecret", "--api-key-secret"}) {
+    const Captured answer = run_captured({"serve", flag});
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_THAT(answer.err, HasSubstr("unknown option --api-key…"));
+    EXPECT_THAT(answer.err, testing::Not(HasSubstr("secret")));
+  }
+}
+
 TEST(Nearest, WhatDoesNotFitTogetherIsTold) {
   const std::vector<Wrong> all = {
       {{"serve", "-np", "64", "--max-num-batched-tokens", "64"},
        {"--max-num-batched-tokens", "--max-num-seqs", "64"}},
-      {{"serve", "--kv-cache-memory-bytes", "much"}, {"--kv-cache-memory-bytes", "much"}},
       {{"serve", "--context-classes", "a:b"}, {"--context-classes"}},
       {{"serve", "--host", "no.such.host.invalid"}, {"no.such.host.invalid"}}};
   for (const Wrong& wrong : all) {

@@ -44,14 +44,41 @@ TEST(CommandLine, HelpAndVersionGoToStdout) {
   }
 }
 
+TEST(CommandLine, TheWordHelpAsksForTheHelpOfACommand) {
+  EXPECT_EQ(run_captured({"help"}).out, run_captured({"--help"}).out);
+  EXPECT_EQ(run_captured({"help", "size"}).out, run_captured({"size", "--help"}).out);
+  EXPECT_EQ(run_captured({"help", "bench", "serve"}).out,
+            run_captured({"bench", "serve", "--help"}).out);
+}
+
+TEST(CommandLine, TheHelpOfServeHasHeadingsAndSpeaksOfNoParser) {
+  const std::string help = run_captured({"serve", "--help"}).out;
+  for (const char* const part :
+       {"\nKV cache:\n", "\nScheduling:\n", "--device auto|cpu|cuda ", "--port 0..65535 ",
+        "--kv-remote-ttl 1..31536000 ", "-np", "-ctk", "--kv-disk-size SIZE "}) {
+    EXPECT_THAT(help, HasSubstr(part));
+  }
+  for (const char* const part : {"->", " ...", "UINT", "ENUM"}) {
+    EXPECT_THAT(help, testing::Not(HasSubstr(part)));
+  }
+}
+
 TEST(CommandLine, WrongWordsAreUsageErrors) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{}, {"fly"}, {"run"}, {"run", "-p", "x", "--wings", "2"}}) {
     const Captured wrong = run_captured(words);
     EXPECT_EQ(wrong.exit_status, 2);
     EXPECT_THAT(wrong.err, testing::StartsWith("error: "));
+    const bool is_run = !words.empty() && words.front() == "run";
+    EXPECT_THAT(wrong.err, HasSubstr(is_run ? "see: pagoda run --help" : "see: pagoda --help"));
     EXPECT_EQ(wrong.out, "");
   }
+}
+
+TEST(Options, CountsAgreeWithTheirNouns) {
+  EXPECT_EQ(counted(0, "token"), "0 tokens");
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(2, "new token"), "2 new tokens");
 }
 
 // The variable is not that of `inspect --kernels`, and no command takes it for one.

@@ -36,12 +36,16 @@ def anchors(page):
     return names
 
 
-def pagodas_column(heading):
-    """The last cells of the tables below a heading of MIGRATE, up to the next one of its level."""
+def rows_below(heading):
+    """Cells of the tables below a heading of MIGRATE, up to the next one of its level, row by row."""
     section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", pages.read(MIGRATE), re.M | re.S).group(1)
     rows = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("|---")]
     assert len(rows) > 5, heading
-    return [re.split(r"(?<!\\)\|", row.strip().strip("|"))[-1] for row in rows]
+    return [re.split(r"(?<!\\)\|", row.strip().strip("|")) for row in rows]
+
+
+def pagodas_column(heading):
+    return [cells[-1] for cells in rows_below(heading)]
 
 
 class Links(unittest.TestCase):
@@ -98,6 +102,18 @@ class Migration(unittest.TestCase):
                                        text=True).stdout for command in commands)
         self.assertGreater(len(named), 25)
         self.assertEqual({flag for flag in named if not re.search(rf"{flag}\b(?!-)", known)}, set())
+
+    def test_flags_called_anothers_are_answered_by_name(self):
+        cells = [cell for row in rows_below("Flags") for cell in row[1:-1]]
+        named = {flag for cell in cells for flag in re.findall(r"`(--?[a-z][a-z_-]+)", cell)}
+        help_text = subprocess.run([served.BINARY, "serve", "--help"], check=True, capture_output=True,
+                                   text=True).stdout
+        others = sorted(flag for flag in named if not re.search(rf"(?<![\w-]){flag}\b(?!-)", help_text))
+        self.assertGreater(len(others), 60)
+        for flag in others:
+            done = subprocess.run([served.BINARY, "serve", flag, "1"], capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2, flag)
+            self.assertIn(f"unknown option {flag} (", done.stderr)
 
     def test_metrics_called_pagodas_exist(self):
         cells = pagodas_column("Metrics")
