@@ -34,6 +34,8 @@ class RemoteChat final : public ChatModel {
                              const std::function<bool()>& stopped) override {
     try {
       return stream_completion(messages, sampling, on_text, stopped);
+    } catch (const boost::system::system_error& trouble) {  // what() would tell its source file
+      return Error{ErrorCode::kIo, fmt::format("{}: {}", name(), trouble.code().message())};
     } catch (const std::exception& trouble) {
       return Error{ErrorCode::kIo, fmt::format("{}: {}", name(), trouble.what())};
     }

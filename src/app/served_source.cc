@@ -37,6 +37,10 @@ std::vector<gguf::OpenedPart> ServedSource::parts() const {
   return random_ ? std::vector<gguf::OpenedPart>() : loaded_->file().opened_parts();
 }
 
+std::uint64_t ServedSource::trained_context() const {
+  return random_ ? random_->config().context : loaded_->config().context;
+}
+
 std::string ServedSource::name() const {
   return random_ ? path_ : std::filesystem::path(path_).stem().string();
 }

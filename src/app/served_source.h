@@ -27,6 +27,8 @@ class ServedSource {
   std::optional<text::ChatTemplate> own_chat_template() const;
   // Whose fingerprint names what is computed; none of random weights. Open while the source lives.
   std::vector<gguf::OpenedPart> parts() const;
+  // Tokens of context that the model was trained on.
+  std::uint64_t trained_context() const;
   // The name that requests give, when none was given.
   std::string name() const;
 

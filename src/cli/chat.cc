@@ -43,9 +43,10 @@ void print_figures(const app::ChatReply& answer) {
   const double decoded =
       answer.output_tokens > 1 ? static_cast<double>(answer.output_tokens - 1) : 0;
   const double decode_s = answer.total_s - answer.first_token_s;
-  fmt::print(stderr, "[TTFT {:.0f} ms, {:.1f} tok/s, {} tokens; prompt {} tokens, {} cached{}]\n",
+  fmt::print(stderr, "[TTFT {:.0f} ms, {:.1f} tok/s, {}; prompt {}, {} cached{}]\n",
              answer.first_token_s * 1e3, decode_s > 0 ? decoded / decode_s : 0.0,
-             answer.output_tokens, answer.prompt_tokens, answer.cached_tokens,
+             counted(answer.output_tokens, "token"), counted(answer.prompt_tokens, "token"),
+             answer.cached_tokens,
              answer.finish_reason == "stop" ? "" : "; ended by " + answer.finish_reason);
 }
 
@@ -67,13 +68,15 @@ class ChatSession {
   Status ask(const std::string& question) {
     messages_.push_back({{"role", "user"}, {"content", question}});
     const terminal::Interrupt interrupt;
-    const auto show = [](std::string_view piece) {
+    bool has_shown = false;
+    const auto show = [&has_shown](std::string_view piece) {
+      has_shown = true;
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
     };
     const auto answer = chat_model_.complete(messages_, options_.sampling, show,
                                              [&] { return interrupt.requested(); });
-    fmt::print("\n");
+    if (answer.ok() || has_shown) fmt::print("\n");
     if (!answer.ok()) {
       messages_.erase(messages_.size() - 1);
       return answer.error();
@@ -142,7 +145,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
                      "file with a chat template (default: the model's own)");
   command
       .add_option("--temp,--temperature", options->sampling.temperature,
-                  "0 takes the likeliest token; higher is more varied (default 0.7, 0 to 100)")
+                  "0 takes the likeliest token; higher is more varied (default 0.7)")
       .range(0.0, 100.0);
   command
       .add_option("--top-p", options->sampling.top_p,

@@ -19,14 +19,20 @@ std::string count_of(const Json& object, const char* name) {
   return format_grouped(object.at(name).get<std::uint64_t>());
 }
 
+// "1 block", "2 blocks".
+std::string blocks_of(const Json& object, const char* name) {
+  const bool is_one = object.at(name).get<std::uint64_t>() == 1;
+  return fmt::format("{} block{}", count_of(object, name), is_one ? "" : "s");
+}
+
 std::string server_text(const std::string& url, const Json& info, const Json& retained) {
   const Json& now = info.at("now");
   std::string text = fmt::format("{}: {}\n\n", url, info.at("model").get_ref<const std::string&>());
   text += fmt::format("blocks     {} in all, {} free, {} reusable\n", count_of(now, "blocks_all"),
                       count_of(now, "blocks_free"), count_of(now, "blocks_idle"));
   text +=
-      fmt::format("retained   {} blocks of at most {}; of at most {} a tenant\n",
-                  count_of(retained, "blocks_retained"), count_of(retained, "blocks_retained_max"),
+      fmt::format("retained   {} of at most {}; of at most {} a tenant\n",
+                  blocks_of(retained, "blocks_retained"), count_of(retained, "blocks_retained_max"),
                   count_of(retained, "blocks_per_tenant_max"));
   const Json& grants = retained.at("grants");
   if (grants.empty()) return text;
@@ -50,8 +56,8 @@ std::string curve_text(const Json& curve) {
   if (!curve.at("enabled").get<bool>()) return "";
   std::string text = fmt::format(
       "\n"
-      "hit rates  of {} blocks looked up, estimated from a sample of {:.1f} % of all blocks\n",
-      count_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>());
+      "hit rates  of {} looked up, estimated from a sample of {:.1f} % of all blocks\n",
+      blocks_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>());
   text += fmt::format("\n  {:>14}{:>12}{:>10}\n", "blocks", "memory", "lru");
   for (const Json& point : curve.at("lru")) {
     const bool is_now = point.at("blocks") == curve.at("blocks");

@@ -116,6 +116,10 @@ Result<std::vector<replay::Trace>> read_traces(const std::vector<std::string>& p
             },
         .on_progress = [&](std::uint64_t done, std::uint64_t total) { bar.show(done, total); }};
     ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(path, events));
+    if (trace.requests.empty() && trace.lines_malformed > 0) {
+      bar.clear();
+      return Error{ErrorCode::kCorrupt, fmt::format("{}: no line of it is a request", path)};
+    }
     traces.push_back(std::move(trace));
   }
   return traces;
@@ -174,7 +178,8 @@ void add_replay_command(const CommandSpec& app, int& exit_status) {
   command.add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)").required();
   command
       .add_option("--policy", flags->policy,
-                  "lru, fifo, lfu, slru, s3fifo, arc, belady; several with commas (all)")
+                  "lru, fifo, lfu, slru, s3fifo, arc, ttl, cost, continuation, belady; several "
+                  "with commas (all)")
       .type_name("LIST");
   command
       .add_option("--capacity", flags->capacity,

@@ -53,8 +53,7 @@ constexpr const char* kRunExamples =
 std::uint64_t context_of(const RunOptions& options, const model::Config& config) {
   if (options.max_model_len == 0) return config.context;
   if (options.max_model_len > config.context) {
-    print_warning(fmt::format("--max-model-len {} is beyond the {} tokens the model was trained on",
-                              options.max_model_len, config.context));
+    print_warning(beyond_training(options.max_model_len, config.context));
   }
   return options.max_model_len;
 }
@@ -64,13 +63,12 @@ void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens
   const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
   const double decoded = answer.tokens.empty() ? 0 : static_cast<double>(answer.tokens.size() - 1);
   fmt::print(
-      stderr,
-      "prompt {} tokens, prefill {:.1f} tok/s, TTFT {:.0f} ms, "
-      "{} new tokens, decode {:.1f} tok/s{}{}\n",
-      prompt_tokens, rate(static_cast<double>(prompt_tokens), answer.first_token_s),
-      answer.first_token_s * 1e3, answer.tokens.size(), rate(decoded, answer.decode_s),
+      stderr, "prompt {}, prefill {:.1f} tok/s, TTFT {:.0f} ms, {}, decode {:.1f} tok/s{}{}\n",
+      counted(prompt_tokens, "token"),
+      rate(static_cast<double>(prompt_tokens), answer.first_token_s), answer.first_token_s * 1e3,
+      counted(answer.tokens.size(), "new token"), rate(decoded, answer.decode_s),
       options.no_kv_cache
-          ? fmt::format(", no KV cache ({} tokens computed)", answer.tokens_computed)
+          ? fmt::format(", no KV cache ({} computed)", counted(answer.tokens_computed, "token"))
           : "",
       options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
 }
@@ -166,20 +164,26 @@ Result<int> run(RunOptions options) {
   stream.finish();
   print_summary(given, request.prompt.size(), options);
   if (given.reason == engine::FinishReason::kContext) {
-    print_warning(fmt::format("the context of {} tokens is full", request.context_max));
+    print_warning(fmt::format("the context of {} is full", counted(request.context_max, "token")));
   }
   return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
 void add_sampling_options(const CommandSpec& command, RunOptions& options) {
-  command.add_option("--temp,--temperature", options.sampling.temperature,
-                     "0 takes the likeliest token; higher is more varied (default 0, 0 to 100)");
+  command
+      .add_option("--temp,--temperature", options.sampling.temperature,
+                  "0 takes the likeliest token; higher is more varied (default 0)")
+      .range(0.0, 100.0);
   command.add_option("--top-k", options.sampling.top_k,
                      "sample from the K likeliest tokens (default 0: all)");
-  command.add_option("--top-p", options.sampling.top_p,
-                     "sample from the likeliest tokens that make up this probability (default 1)");
-  command.add_option("--min-p", options.sampling.min_p,
-                     "drop tokens less likely than this share of the best (default 0)");
+  command
+      .add_option("--top-p", options.sampling.top_p,
+                  "sample from the likeliest tokens that make up this probability (default 1)")
+      .range(1e-6, 1.0);
+  command
+      .add_option("--min-p", options.sampling.min_p,
+                  "drop tokens less likely than this share of the best (default 0)")
+      .range(0.0, 1.0);
   command.add_option("--seed", options.seed,
                      "sampling seed (default: a fresh one, printed at the end)");
 }

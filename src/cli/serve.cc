@@ -146,6 +146,11 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"max_num_batched_tokens", options.batched_tokens_max}};
 }
 
+void warn_of_long_context(const ServeOptions& options, const app::ServedSource& source) {
+  if (options.max_model_len <= source.trained_context()) return;
+  print_warning(beyond_training(options.max_model_len, source.trained_context()));
+}
+
 bool is_idle(const engine::Snapshot& now) {
   return now.sequences_running == 0 && now.requests_waiting == 0;
 }
@@ -229,6 +234,7 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source,
                    app::ServedSource::open(options.model, options.random, *kernels));
+  warn_of_long_context(options, *source);
   const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
   sizes.model_name = served_names(options, *source).front();

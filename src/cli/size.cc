@@ -57,6 +57,11 @@ class Flags {
            const char* help) {
     flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
   }
+  void add_model(const CommandSpec& command) {
+    constexpr const char* kHelp = "take layers, heads and windows from this GGUF file";
+    flags_.insert_or_assign(
+        "--model", command.add_option("-m,--model", texts_["--model"], kHelp).type_name("FILE"));
+  }
   void add_switch(const CommandSpec& command, const std::string& name, const std::string& help) {
     flags_.insert_or_assign(name, command.add_flag(name, help));
   }
@@ -434,7 +439,7 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   flags->add(command, "--num-heads", "N", "query heads, for --compare-heads (32)");
   flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
   flags->add(command, "--block-size", "N", "tokens of a block (16)");
-  flags->add(command, "--model", "FILE", "take layers, heads and windows from this GGUF file");
+  flags->add_model(command);
   flags->add_switch(command, "--compare-heads", "MHA, GQA, MQA and MLA side by side");
   flags->add_switch(command, "--table", "7B, 13B, 70B and 405B at 2K, 8K, 32K and 128K tokens");
   flags->add_switch(command, "--json", "one JSON value on stdout");

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/loaded_model.h"
 #include "base/result.h"
 #include "base/token_id.h"
 #include "cli/chat_input.h"
@@ -41,12 +42,14 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   pagoda tokenize model.gguf -- "-5 degrees"
   pagoda tokenize model.gguf --chat --pieces '[{"role": "user", "content": "Hi"}]'
       a conversation through the model's chat template; each token with who wrote it
+  pagoda tokenize -m model.gguf "Hello"
+The first word is the model, unless -m names it; without both it is the default model.
 A file that holds a vocabulary and no tensors will do.)";
 
 constexpr std::size_t kPieceBytesMax = 400;
 
 struct TokenizeOptions {
-  std::string model;
+  std::string model = app::default_model_path();
   std::string text;
   std::string file;
   bool special = false;
@@ -173,7 +176,7 @@ Result<std::string> show_chat(const text::Tokenizer& tokenizer, const gguf::Meta
 }
 
 Result<std::string> answer(const TokenizeOptions& options) {
-  ASSIGN_OR_RETURN(const gguf::File file, gguf::File::open(options.model));
+  ASSIGN_OR_RETURN(const gguf::File file, app::open_model_file(options.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<text::Tokenizer> tokenizer,
                    text::Tokenizer::load(file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) print_warning(warning);
@@ -191,7 +194,7 @@ void add_tokenize_command(const CommandSpec& app, int& exit_status) {
       app.add_subcommand("tokenize", "text to token ids and back, with a model's vocabulary");
   command.footer(kTokenizeExamples);
   const auto options = std::make_shared<TokenizeOptions>();
-  command.add_option("MODEL", options->model, "a GGUF file").required();
+  add_model_option(command, options->model);
   options->text_option = command.add_option(
       "TEXT", options->text, "the text; without it --file, without that standard input");
   options->file_option =

@@ -46,7 +46,7 @@ TEST_F(DeviceChoice, AutoFallsBackToTheCpu) {
   for (const DeviceKind kind : {DeviceKind::kAuto, DeviceKind::kCpu}) {
     const auto backend = create(kind);
     ASSERT_TRUE(backend.ok()) << backend.error().message;
-    EXPECT_EQ(backend.value()->device_name(), "1 threads");
+    EXPECT_EQ(backend.value()->device_name(), "1 thread");
     const auto copier = backend.value()->create_page_copier();
     EXPECT_TRUE(copier.ok() && copier.value() == nullptr);
   }

@@ -16,6 +16,8 @@ TEST(CurveLine, SaysWhatHalfAndTwiceTheMemoryWouldHaveGivenUnderThePolicyThatRan
   EXPECT_EQ(curve_line(stats),
             "cache hit rate about 33.3 % of 12,345 blocks looked up; with half the memory 25.0 %, "
             "with twice the memory 50.0 %\n");
+  stats.blocks_asked = 1;
+  EXPECT_NE(curve_line(stats).find(" of 1 block looked up;"), std::string::npos);
 }
 
 TEST(CurveLine, IsEmptyWhereASampleDoesNotTell) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+
 #include "cli/captured_command.h"
 
 namespace pagoda::cli {
@@ -81,6 +84,11 @@ TEST(Run, ASeedRepeatsAndAnUnsetOneIsReported) {
   EXPECT_EQ(run_story(again).out, unseeded.out) << "the reported seed gives the same answer";
 }
 
+TEST(Run, OneTokenIsCountedAsOne) {
+  EXPECT_THAT(run_story({"-p", "", "-n", "1"}).err,
+              testing::AllOf(HasSubstr("prompt 1 token, "), HasSubstr(", 1 new token, ")));
+}
+
 TEST(Run, TooLongAPromptIsAnErrorWithBothNumbers) {
   std::string prompt;
   for (int i = 0; i < 600; ++i) prompt += "cat ";
@@ -101,12 +109,32 @@ TEST(Run, AFullContextEndsTheAnswerAndSaysSo) {
 TEST(Run, BadValuesAreNamedAndNothingRuns) {
   EXPECT_EQ(run_story({"-p", "x", "-n", "0"}).exit_status, 2);
   EXPECT_EQ(run_story({"-p", "x", "--kv-cache-dtype", "fp1"}).exit_status, 2);
-  const Captured hot = run_story({"-p", "x", "--temp", "-1"});
-  EXPECT_EQ(hot.exit_status, 1);
-  EXPECT_THAT(hot.err, HasSubstr("temperature is -1, expected 0 to 100"));
+  for (const auto& [flag, value] :
+       {std::pair{"--temp", "-1"}, {"--temp", "500"}, {"--top-p", "2"}, {"--min-p", "-0.5"}}) {
+    const Captured outside = run_story({"-p", "x", flag, value});
+    EXPECT_EQ(outside.exit_status, 2);
+    EXPECT_THAT(outside.err, HasSubstr(std::string(flag) + ": " + value + " is not a number from"));
+  }
   const Captured missing = run_captured({"run", "-m", "/no/such/model.gguf", "-p", "x"});
   EXPECT_EQ(missing.exit_status, 1);
   EXPECT_THAT(missing.err, HasSubstr("/no/such/model.gguf"));
+  EXPECT_THAT(missing.err, testing::Not(HasSubstr("Hugging Face")));
+}
+
+TEST(Run, AMissingModelIsAnsweredWithWhereModelsComeFrom) {
+  const Captured named = run_captured({"run", "-m", "meta-llama/Llama-3-8B", "-p", "x"});
+  EXPECT_EQ(named.exit_status, 1);
+  EXPECT_THAT(named.err, HasSubstr("meta-llama/Llama-3-8B: cannot open"));
+  EXPECT_THAT(named.err, HasSubstr("names on Hugging Face are not supported"));
+  const char* const folder = std::getenv("XDG_CACHE_HOME");
+  const std::optional<std::string> before =
+      folder == nullptr ? std::nullopt : std::optional<std::string>(folder);
+  setenv("XDG_CACHE_HOME", "/no/such/folder", 1);
+  const Captured unnamed = run_captured({"run", "-p", "x"});
+  before ? setenv("XDG_CACHE_HOME", before->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(unnamed.exit_status, 1);
+  EXPECT_THAT(unnamed.err, HasSubstr("./run downloads the default model, or name a GGUF file with "
+                                     "--model"));
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ TEST(Tokenize, PrintsIdsOnOneLine) {
   EXPECT_EQ(ids.out, "15496 995\n");
 }
 
+TEST(Tokenize, TheModelMayStandBehindItsFlag) {
+  const std::string model = std::string(PAGODA_TEST_DATA) + "/vocab/ggml-vocab-gpt-2.gguf";
+  EXPECT_EQ(run_captured({"tokenize", "-m", model, "Hello world"}).out, "15496 995\n");
+  EXPECT_EQ(run_captured({"tokenize", "--model", model, "Hello world"}).out, "15496 995\n");
+}
+
 TEST(Tokenize, SpecialTokensAreRecognisedOnlyWhenAsked) {
   EXPECT_EQ(tokenize({"<|endoftext|>", "--special"}).out, "50256\n");
   EXPECT_THAT(tokenize({"<|endoftext|>"}).out, testing::Not(HasSubstr("50256")));

@@ -299,6 +299,14 @@ TEST(ReplayTest, MalformedLinesAreCountedAndTheExitStatusSaysSo) {
   EXPECT_EQ(rates_of(json["results"][0]), (Rates{1. / 2, 1. / 2}));
 }
 
+TEST(ReplayTest, AFileWithoutOneRequestIsAnErrorAndNoTable) {
+  const std::string trace = write_file("none.jsonl", "oops\n{}\n");
+  const Replayed replayed = run_replay({trace});
+  EXPECT_EQ(replayed.status, 1);
+  EXPECT_THAT(replayed.err, HasSubstr("error: " + trace + ": no line of it is a request"));
+  EXPECT_THAT(replayed.out, IsEmpty());
+}
+
 TEST(ReplayTest, FilesThatCannotBeReadFail) {
   const std::string folder = ::testing::TempDir();
   for (const std::string& path : {std::string("/does/not/exist.jsonl"), folder}) {

@@ -77,6 +77,8 @@ std::span<std::byte> CpuBackend::page(kv::BlockId block) {
   return {pages_->page(block), pages_->layout().page_bytes()};
 }
 
-std::string CpuBackend::device_name() const { return fmt::format("{} threads", threads()); }
+std::string CpuBackend::device_name() const {
+  return fmt::format("{} thread{}", threads(), threads() == 1 ? "" : "s");
+}
 
 }  // namespace pagoda::engine

@@ -121,6 +121,12 @@ class Life(unittest.TestCase):
             for one in (busy, *many):
                 one.close()
 
+    def test_a_context_beyond_the_models_is_a_warning(self):
+        for context, is_told in (("512", False), ("600", True)):
+            with served.Served(served.STORIES, "-c", context) as server:
+                told = f"--max-model-len {context} is beyond the 512 tokens" in server.stderr()
+                self.assertEqual(told, is_told)
+
     def test_a_taken_port_is_an_error(self):
         with served.Served() as server:
             second = served.Served(wait=False, port=server.port)
