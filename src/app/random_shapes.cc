@@ -51,19 +51,20 @@ std::string random_shape_names() {
 Result<model::Config> random_shape(std::string_view name) {
   for (const NamedShape& shape : kShapes) {
     if (shape.name != name) continue;
-    model::Config config = {.layers = shape.layers,
-                            .width = shape.width,
-                            .hidden_width = shape.hidden_width,
-                            .heads = shape.heads,
-                            .kv_heads = shape.kv_heads,
-                            .key_dim = shape.head_dim,
-                            .value_dim = shape.head_dim,
-                            .vocabulary = shape.vocabulary,
-                            .context = shape.context,
-                            .norm_epsilon = shape.qk_norm ? 1e-6f : 1e-5f,
-                            .qk_norm = shape.qk_norm ? model::QkNorm::kHead : model::QkNorm::kNone,
-                            .ropes = {{.dims = shape.head_dim, .base = shape.rope_base}},
-                            .attention = {}};
+    model::Config config = {
+        .layers = shape.layers,
+        .width = shape.width,
+        .hidden_width = shape.hidden_width,
+        .heads = shape.heads,
+        .kv_heads = shape.kv_heads,
+        .key_dim = shape.head_dim,
+        .value_dim = shape.head_dim,
+        .vocabulary = shape.vocabulary,
+        .context = shape.context,
+        .norm_epsilon = shape.qk_norm ? 1e-6f : 1e-5f,
+        .qk_norm = shape.qk_norm ? model::QkNormSpan::kHead : model::QkNormSpan::kNone,
+        .ropes = {{.dims = shape.head_dim, .base = shape.rope_base}},
+        .attention = {}};
     if (shape.qk_norm) config.ropes.front().pairing = kernels::RopePairing::kHalfSplit;
     config.attention.assign(config.layers, {});
     return config;

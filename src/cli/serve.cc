@@ -215,6 +215,15 @@ void prepare_process() {
   mmap_large_blocks();            // long requests leave nothing behind
 }
 
+// Reads the keys and says what of them is doubtful, such as that there are none.
+Result<std::shared_ptr<const server::KeyRing>> read_keys(app::KeySource& source,
+                                                         const std::string& host) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const server::KeyRing> keys, source.read());
+  print_warnings(source);
+  if (!keys && !is_loopback(host)) warn_of_open_door(host);
+  return keys;
+}
+
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options(options));
@@ -222,9 +231,8 @@ Status serve(const ServeOptions& options) {
                    app::ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
   app::KeySource key_source(options.access);
-  ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys, key_source.read());
-  print_warnings(key_source);
-  if (!keys && !is_loopback(options.host)) warn_of_open_door(options.host);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys,
+                   read_keys(key_source, options.host));
   prepare_process();
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,

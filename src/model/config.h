@@ -35,7 +35,7 @@ struct RopeConfig {
 enum class BranchNorms : std::uint8_t { kInput, kOutput, kBoth };
 
 // What RMS norms of queries and keys span before they are rotated.
-enum class QkNorm : std::uint8_t { kNone, kHead, kAllHeads };
+enum class QkNormSpan : std::uint8_t { kNone, kHead, kAllHeads };
 
 // How the two halves of a feed-forward layer are joined: silu(gate) * up, or gelu(gate) * up with
 // the tanh form of gelu.
@@ -56,14 +56,14 @@ struct Config {
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
   BranchNorms branch_norms = BranchNorms::kInput;
-  QkNorm qk_norm = QkNorm::kNone;
+  QkNormSpan qk_norm = QkNormSpan::kNone;
   GateKind gate = GateKind::kSwiGlu;
-  float embedding_scale = 1;                         // multiplies the embedding of a token
-  float residual_scale = 1;                          // multiplies what a branch adds
-  float logit_scale = 1;                             // multiplies logits
-  std::optional<float> attention_scale = {};              // of scores; unset: 1 / sqrt(key_dim)
-  std::vector<RopeConfig> ropes = {};                     // the rotations that layers choose from
-  std::vector<std::uint8_t> rope_of_layer = {};           // index in ropes, or kNoRope; empty: the first
+  float embedding_scale = 1;                     // multiplies the embedding of a token
+  float residual_scale = 1;                      // multiplies what a branch adds
+  float logit_scale = 1;                         // multiplies logits
+  std::optional<float> attention_scale = {};     // of scores; unset: 1 / sqrt(key_dim)
+  std::vector<RopeConfig> ropes = {};            // the rotations that layers choose from
+  std::vector<std::uint8_t> rope_of_layer = {};  // index in ropes, or kNoRope; empty: the first
   std::vector<kv::memory::AttentionSpec> attention = {};  // by layer: which keys it sees
 
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head

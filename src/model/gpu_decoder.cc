@@ -32,7 +32,7 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const GpuDecode
 Status check_operations(const Config& config) {
   const char* lacks = nullptr;
   if (config.branch_norms != BranchNorms::kInput) lacks = "norms of what a branch adds";
-  if (config.qk_norm == QkNorm::kAllHeads) lacks = "norms that span all heads";
+  if (config.qk_norm == QkNormSpan::kAllHeads) lacks = "norms that span all heads";
   if (config.gate != GateKind::kSwiGlu) lacks = "GeGLU";
   if (config.ropes.size() != 1 || !config.rope_of_layer.empty()) lacks = "rotations by layer";
   if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {

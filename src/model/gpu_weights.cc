@@ -251,7 +251,7 @@ Result<GpuWeights> GpuWeights::random(const Config& config, WeightFormat format,
     ASSIGN_OR_RETURN(layer.attention_norm, maker.ones(config.width));
     ASSIGN_OR_RETURN(const GpuProjection qkv, maker.projection(queries + 2 * keys, config.width));
     layer.qkv.push_back(qkv);
-    if (config.qk_norm == QkNorm::kHead) {
+    if (config.qk_norm == QkNormSpan::kHead) {
       ASSIGN_OR_RETURN(layer.query_norm, maker.ones(config.key_dim));
       ASSIGN_OR_RETURN(layer.key_norm, maker.ones(config.key_dim));
     }

@@ -120,8 +120,8 @@ class LayerReader {
       ASSIGN_OR_RETURN(w.key, tensors_.projection(name("attn_k"), keys, width));
       ASSIGN_OR_RETURN(w.value, tensors_.projection(name("attn_v"), values, width));
     }
-    const bool normed = config_.qk_norm != QkNorm::kNone;
-    const bool each = config_.qk_norm == QkNorm::kHead;
+    const bool normed = config_.qk_norm != QkNormSpan::kNone;
+    const bool each = config_.qk_norm == QkNormSpan::kHead;
     ASSIGN_OR_RETURN(w.query_norm, norm("attn_q_norm", normed, each ? config_.key_dim : queries));
     ASSIGN_OR_RETURN(w.key_norm, norm("attn_k_norm", normed, each ? config_.key_dim : keys));
     ASSIGN_OR_RETURN(w.attention_output, tensors_.projection(name("attn_output"), width, mixed));

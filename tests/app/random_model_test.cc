@@ -13,7 +13,7 @@ TEST(RandomModel, HasAShapeAndATokenizerOfItsVocabulary) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     const RandomModel& model = *made.value();
     EXPECT_EQ(model.tokenizer().size(), model.config().vocabulary);
-    EXPECT_EQ(model.config().qk_norm == model::QkNorm::kHead,
+    EXPECT_EQ(model.config().qk_norm == model::QkNormSpan::kHead,
               std::string_view(shape) == "qwen3-0.6b");
     EXPECT_EQ(model.weights().type, gguf::TensorType::kBF16);
     // Any text is bytes, whatever the words are.

@@ -111,7 +111,7 @@ def make_oracle(made):
     config = getattr(transformers, made.family + made.prefix)(
         vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
         num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
-        max_position_embeddings=256, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
+        max_position_embeddings=2048, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
         rope_parameters=made.rope, attn_implementation="eager", **made.config)
     model = getattr(transformers, made.family + "ForCausalLM")(config).double().eval()
     rng = np.random.default_rng(made.seed)
@@ -141,7 +141,7 @@ def adjacent_pairs(rows, heads):
 def write_keys(writer, made):
     writer.add_name("arch_" + made.name)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    writer.add_context_length(256)
+    writer.add_context_length(2048)
     writer.add_embedding_length(EMBD)
     writer.add_block_count(made.layers)
     writer.add_feed_forward_length(FFN)

@@ -175,6 +175,7 @@ TEST(EngineInvariance, AlternatingWindows) {
 struct MixCase {
   model::ModelCase model;
   KernelConfig kernel_config;
+  std::uint64_t kv_blocks = 70;  // memory is short: some requests are preempted
 };
 void PrintTo(const MixCase& c, std::ostream* out) {
   *out << c.model.name << " on " << c.kernel_config.set->name;
@@ -196,7 +197,8 @@ std::vector<MixCase> all_mixes() {
       mixes.push_back({{"stories260K"}, {set, element}});
     }
     mixes.push_back({seeded("llama Q4_0", TensorType::kQ4_0, false), {set, Element::kBF16}});
-    mixes.push_back({{"arch_gemma3"}, {set, Element::kBF16}});
+    // Seven KV cache groups, so that a block of tokens takes seven pages.
+    mixes.push_back({{"arch_gemma3"}, {set, Element::kBF16}, 220});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});
@@ -207,12 +209,12 @@ std::vector<MixCase> all_mixes() {
 
 class EveryKernelConfig : public testing::TestWithParam<MixCase> {};
 
-// Memory is short: some requests are preempted.
 TEST_P(EveryKernelConfig, NothingChangesAnOutput) {
   const model::AnyModel model(GetParam().model);
   const KernelConfig& kernel_config = GetParam().kernel_config;
   run_mix(model.parts(), draw_requests(model.parts().config, 8, 40, 16),
-          backend_options(70, model.parts(), 4, kernel_config), kernel_config, kFewWays);
+          backend_options(GetParam().kv_blocks, model.parts(), 4, kernel_config), kernel_config,
+          kFewWays);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixes, EveryKernelConfig, testing::ValuesIn(all_mixes()));

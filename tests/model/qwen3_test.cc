@@ -173,7 +173,7 @@ TEST_F(Qwen3, LogitsAreThoseOfItsDefinition) {
   const std::string path = testing::TempDir() + "pagoda_qwen3_test.gguf";
   writer_.save(path);
   const TestModel model(path);
-  ASSERT_EQ(model.config().qk_norm, QkNorm::kHead);
+  ASSERT_EQ(model.config().qk_norm, QkNormSpan::kHead);
   const Tokens tokens = random_tokens(model.config(), 40, 3);
   const std::vector<Row> expected = reference(tokens);
   for (const kernels::KernelSet* const set : kernels::available_sets()) {

@@ -14,7 +14,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .value_dim = shape.head_dim,
              .vocabulary = shape.vocabulary,
              .context = 4096,
-             .qk_norm = shape.qk_norm ? QkNorm::kHead : QkNorm::kNone,
+             .qk_norm = shape.qk_norm ? QkNormSpan::kHead : QkNormSpan::kNone,
              .ropes = {{.dims = shape.head_dim}},
              .attention = {}};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {

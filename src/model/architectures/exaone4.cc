@@ -7,7 +7,7 @@ namespace pagoda::model {
 Status describe_exaone4(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
   config.branch_norms = BranchNorms::kOutput;
-  config.qk_norm = QkNorm::kHead;
+  config.qk_norm = QkNormSpan::kHead;
   if (!reader.contains("attention.sliding_window")) return ok_status();
   RETURN_IF_ERROR(read_windows(reader, 4, config));
   for (const kv::memory::AttentionSpec& spec : config.attention) {

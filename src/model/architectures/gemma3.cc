@@ -9,7 +9,7 @@ namespace pagoda::model {
 Status describe_gemma3(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
   config.branch_norms = BranchNorms::kBoth;
-  config.qk_norm = QkNorm::kHead;
+  config.qk_norm = QkNormSpan::kHead;
   config.gate = GateKind::kGeGlu;
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
   RETURN_IF_ERROR(read_windows(reader, 6, config));

@@ -7,7 +7,7 @@ namespace pagoda::model {
 Status describe_olmo2(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
   config.branch_norms = BranchNorms::kOutput;
-  config.qk_norm = QkNorm::kAllHeads;
+  config.qk_norm = QkNormSpan::kAllHeads;
   if (!reader.contains("attention.sliding_window")) return ok_status();
   RETURN_IF_ERROR(read_windows(reader, 4, config));
   const RopeConfig& rope = config.ropes.front();

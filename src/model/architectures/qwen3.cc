@@ -5,7 +5,7 @@ namespace pagoda::model {
 
 Status describe_qwen3(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
-  config.qk_norm = QkNorm::kHead;
+  config.qk_norm = QkNormSpan::kHead;
   return read_windows(reader, 1, config);
 }
 
