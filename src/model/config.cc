@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -70,13 +71,29 @@ Result<std::uint32_t> read_vocabulary(const gguf::File& file) {
   return static_cast<std::uint32_t>(rows);
 }
 
-Status refuse_experts(const ConfigReader& reader) {
-  ASSIGN_OR_RETURN(const std::uint64_t experts,
-                   reader.metadata().unsigned_value_or(reader.key("expert_count"), 0));
-  if (experts == 0) return ok_status();
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("{}: mixtures of experts ({} experts) are not supported",
-                           reader.metadata().source(), experts)};
+// What a file may ask for that would change its logits, and that the decoder does not do.
+struct MissingOperation {
+  std::string_view key;
+  std::string_view name;
+};
+constexpr auto kMissing = std::to_array<MissingOperation>({
+    {"expert_count", "mixtures of experts"},
+    {"nextn_predict_layers", "layers that predict several tokens"},
+    {"attention.clamp_kqv", "clamped queries, keys and values"},
+    {"attention.temperature_scale", "scores scaled by position"},
+    {"attn_logit_softcapping", "soft caps of scores"},
+    {"final_logit_softcapping", "soft caps of logits"},
+});
+
+Status refuse_missing_operations(const ConfigReader& reader) {
+  for (const MissingOperation& missing : kMissing) {
+    ASSIGN_OR_RETURN(const double value, reader.metadata().number_or(reader.key(missing.key), 0));
+    if (value == 0) continue;
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: {} are not supported ({} is {})", reader.metadata().source(),
+                             missing.name, reader.key(missing.key), value)};
+  }
+  return ok_status();
 }
 
 }  // namespace
@@ -85,7 +102,7 @@ Result<Config> read_config(const gguf::File& file) {
   ASSIGN_OR_RETURN(const std::string_view name, file.metadata().text("general.architecture"));
   ASSIGN_OR_RETURN(const Architecture* const architecture, find_architecture(name, file.path()));
   const ConfigReader reader(file.metadata(), std::string(name));
-  RETURN_IF_ERROR(refuse_experts(reader));
+  RETURN_IF_ERROR(refuse_missing_operations(reader));
   Config config;
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
@@ -108,6 +125,10 @@ Result<Config> read_config(const gguf::File& file) {
                    reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   config.attention.assign(config.layers, {});
+  if (reader.contains("attention.scale")) {
+    ASSIGN_OR_RETURN(const double scale, reader.positive_or("attention.scale", 1.0));
+    config.attention_scale = static_cast<float>(scale);
+  }
   RETURN_IF_ERROR(read_rope(reader, config));
   RETURN_IF_ERROR(architecture->describe(reader, config));
   return config;

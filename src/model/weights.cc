@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string>
+
+#include "gguf/printable.h"
 
 namespace pagoda::model {
 namespace {
+
+constexpr std::size_t kNameBytesShown = 60;
 
 // Rows [first, first + count) of a projection, which stay where they are.
 Projection rows_of(const Projection& all, std::uint64_t first, std::uint64_t count) {
@@ -26,13 +31,26 @@ class TensorReader {
 
   bool contains(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
 
+  // An error names a tensor that was not read: the model has a part that this version leaves out.
+  Status check_all_read() const {
+    for (const gguf::Tensor& tensor : file_.tensors()) {
+      if (read_.contains(&tensor)) continue;
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{}: tensor '{}' is of no use to this version: the model has a part "
+                               "that is not supported",
+                               file_.path(), gguf::printable(tensor.name, kNameBytesShown))};
+    }
+    return ok_status();
+  }
+
   Result<kernels::WeightMatrix> matrix(std::string_view name, std::uint64_t rows,
-                                       std::uint64_t columns) const {
+                                       std::uint64_t columns) {
     const gguf::Tensor* const tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       return Error{ErrorCode::kNotFound,
                    fmt::format("{}: tensor '{}' is missing", file_.path(), name)};
     }
+    read_.insert(tensor);
     const gguf::TensorTypeInfo& info = gguf::tensor_type_info(tensor->type);
     if (!info.readable) {
       return Error{ErrorCode::kUnsupported,
@@ -52,7 +70,7 @@ class TensorReader {
                                  .row_bytes = columns / info.block_elements * info.block_bytes};
   }
 
-  Result<std::vector<float>> vector(std::string_view name, std::uint64_t size) const {
+  Result<std::vector<float>> vector(std::string_view name, std::uint64_t size) {
     ASSIGN_OR_RETURN(const kernels::WeightMatrix row, matrix(name, 1, size));
     std::vector<float> values(size);
     kernels_.unpack_row(row, 0, values.data());
@@ -60,8 +78,7 @@ class TensorReader {
   }
 
   // Finds `name`.weight, and `name`.bias where the file has it.
-  Result<Projection> projection(std::string_view name, std::uint64_t rows,
-                                std::uint64_t columns) const {
+  Result<Projection> projection(std::string_view name, std::uint64_t rows, std::uint64_t columns) {
     Projection projection;
     ASSIGN_OR_RETURN(projection.weight, matrix(fmt::format("{}.weight", name), rows, columns));
     const std::string bias = fmt::format("{}.bias", name);
@@ -74,12 +91,13 @@ class TensorReader {
  private:
   const gguf::File& file_;
   const kernels::KernelSet& kernels_;
+  std::set<const gguf::Tensor*> read_;
 };
 
 // Reads one layer's tensors.
 class LayerReader {
  public:
-  LayerReader(const TensorReader& tensors, const Config& config, std::uint32_t layer)
+  LayerReader(TensorReader& tensors, const Config& config, std::uint32_t layer)
       : tensors_(tensors), config_(config), layer_(layer) {}
 
   Result<LayerWeights> read() const {
@@ -145,7 +163,7 @@ class LayerReader {
     return ok_status();
   }
 
-  const TensorReader& tensors_;
+  TensorReader& tensors_;
   const Config& config_;
   std::uint32_t layer_;
 };
@@ -154,7 +172,7 @@ class LayerReader {
 
 Result<Weights> load_weights(const gguf::File& file, const Config& config,
                              const kernels::KernelSet& kernels) {
-  const TensorReader reader(file, kernels);
+  TensorReader reader(file, kernels);
   Weights weights;
   ASSIGN_OR_RETURN(weights.embedding,
                    reader.matrix("token_embd.weight", config.vocabulary, config.width));
@@ -171,6 +189,7 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
     ASSIGN_OR_RETURN(weights.rope_frequencies,
                      reader.vector("rope_freqs.weight", config.ropes.front().dims / 2));
   }
+  RETURN_IF_ERROR(reader.check_all_read());
   return weights;
 }
 

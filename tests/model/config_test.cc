@@ -30,12 +30,12 @@ struct Keys {
 
 void add_keys(GgufWriter& writer, const Keys& keys) {
   writer.add("general.architecture", keys.architecture);
-  writer.add("llama.block_count", keys.layers);
-  writer.add("llama.context_length", 64u);
-  writer.add("llama.embedding_length", static_cast<std::uint32_t>(kWidth));
-  writer.add("llama.feed_forward_length", static_cast<std::uint32_t>(kHidden));
-  writer.add("llama.attention.head_count", keys.heads);
-  writer.add("llama.attention.head_count_kv", keys.kv_heads);
+  writer.add(keys.architecture + ".block_count", keys.layers);
+  writer.add(keys.architecture + ".context_length", 64u);
+  writer.add(keys.architecture + ".embedding_length", static_cast<std::uint32_t>(kWidth));
+  writer.add(keys.architecture + ".feed_forward_length", static_cast<std::uint32_t>(kHidden));
+  writer.add(keys.architecture + ".attention.head_count", keys.heads);
+  writer.add(keys.architecture + ".attention.head_count_kv", keys.kv_heads);
   keys.more(writer);
 }
 
@@ -112,6 +112,23 @@ TEST(Config, EveryPatternThLayerIsFull) {
   EXPECT_EQ(windows, (std::vector<std::uint32_t>{24, 24, 0, 24, 24}));
 }
 
+TEST(Config, ScoresHaveTheScaleOfTheFileOrTheArchitecture) {
+  const auto scale_of = [](const char* architecture, std::uint32_t layers, float given) {
+    Keys keys = {.architecture = architecture, .layers = layers};
+    keys.more = [&](GgufWriter& writer) {
+      writer.add(std::string(architecture) + ".attention.key_length", 16u);
+      writer.add(std::string(architecture) + ".attention.value_length", 16u);
+      if (given != 0) writer.add(std::string(architecture) + ".attention.scale", given);
+    };
+    return config_of(keys).value().score_scale();
+  };
+  EXPECT_EQ(scale_of("llama", 2, 0), 0.25f);
+  EXPECT_EQ(scale_of("llama", 2, 0.125f), 0.125f);
+  EXPECT_EQ(scale_of("gemma3", 2, 0), 0.25f);
+  // Gemma 3 27B: width over heads, 8 / 2 here, is not the size of a head.
+  EXPECT_EQ(scale_of("gemma3", 62, 0), 0.5f);
+}
+
 TEST(Config, OneKvHeadCountPerLayerIsFineWhenAllAreEqual) {
   GgufWriter writer;
   Keys keys = {.layers = 2};
@@ -148,7 +165,13 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
       {{.heads = 0}, {"llama.attention.head_count is 0"}},
       {{.heads = 4, .kv_heads = 3}, {"head_count_kv is 3", "divisor of the 4"}},
       {{.heads = 2, .kv_heads = 4}, {"head_count_kv is 4", "1 to 2"}},
-      {with([](GgufWriter& w) { w.add("llama.expert_count", 8u); }), {"8 experts"}},
+      {with([](GgufWriter& w) { w.add("llama.expert_count", 8u); }),
+       {"mixtures of experts", "llama.expert_count is 8"}},
+      {with([](GgufWriter& w) { w.add("llama.final_logit_softcapping", 30.0f); }),
+       {"soft caps of logits"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.clamp_kqv", 8.0f); }), {"clamped"}},
+      {with([](GgufWriter& w) { w.add("llama.nextn_predict_layers", 1u); }), {"several tokens"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.scale", 0.0f); }), {"above 0"}},
       {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 3u); }), {"an even number"}},
       {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 6u); }), {"1 to 4"}},
       {with([](GgufWriter& w) { w.add("llama.rope.freq_base", -1.0f); }), {"above 0"}},
@@ -176,6 +199,23 @@ TEST(Weights, EveryTensorIsNeededAndNamedWhenMissing) {
     const Config config = read_config(loaded.file.value()).value();
     EXPECT_EQ(message_of(load_weights(loaded.file.value(), config, kernels::ref_set())),
               "test.gguf: tensor '" + name + "' is missing");
+  }
+}
+
+// A part of a model that is left out would change its answers in silence.
+TEST(Weights, ATensorThatNobodyReadsIsRefusedByName) {
+  for (const std::string name : {"rope_factors_long.weight", "blk.0.attn_sinks.weight",
+                                 "blk.1.attn_norm.weight", "output.bias"}) {
+    GgufWriter writer;
+    add_keys(writer, {});
+    add_tensors(writer);
+    add_zeros(writer, name, kWidth, 1);
+    const Loaded loaded = parse(writer);
+    const Config config = read_config(loaded.file.value()).value();
+    EXPECT_NE(message_of(load_weights(loaded.file.value(), config, kernels::ref_set()))
+                  .find("test.gguf: tensor '" + name + "' is of no use"),
+              std::string::npos)
+        << name;
   }
 }
 

@@ -12,6 +12,11 @@ Status describe_gemma3(const ConfigReader& reader, Config& config) {
   config.qk_norm = QkNormSpan::kHead;
   config.gate = GateKind::kGeGlu;
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
+  // Scores of the 27B model have a scale that its files do not state.
+  if (config.layers == 62 && !config.attention_scale) {
+    config.attention_scale =
+        1.0f / std::sqrt(static_cast<float>(config.width) / static_cast<float>(config.heads));
+  }
   RETURN_IF_ERROR(read_windows(reader, 6, config));
   RopeConfig local = {.dims = config.ropes.front().dims,
                       .pairing = kernels::RopePairing::kHalfSplit};

@@ -14,9 +14,6 @@ Status describe_granite(const ConfigReader& reader, Config& config) {
   float divisor = 1;
   RETURN_IF_ERROR(read("logit_scale", divisor));
   config.logit_scale = 1.0f / divisor;
-  if (reader.contains("attention.scale")) {
-    RETURN_IF_ERROR(read("attention.scale", config.attention_scale.emplace()));
-  }
   ASSIGN_OR_RETURN(const bool rotates,
                    reader.metadata().flag_or(reader.key("rope.scaling.finetuned"), true));
   if (!rotates) config.rope_of_layer.assign(config.layers, kNoRope);
