@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/ascii.h"
 #include "cli/commands.h"
 #include "cli/field_flags.h"
 #include "cli/foreign_flags.h"
@@ -29,15 +30,22 @@ std::string word_hint(std::string_view word, std::span<const std::string> known)
   return foreign ? fmt::format(" ({})", *foreign) : suggestion(word, known);
 }
 
-// Returns the part of an unknown flag that is surely a name: behind the name of a flag that takes
-// keys there may be one ("--api-keySECRET"), unless another server has a flag of that name.
+// Returns the part of an unknown flag that is surely a name: behind the words "key" and "secret"
+// there may be one ("--api-keySECRET"), unless another server has a flag of that name.
 std::string flag_name(std::string_view word) {
   const auto is_of_name = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
   };
   const std::string_view name(word.begin(), std::find_if_not(word.begin(), word.end(), is_of_name));
-  const bool has_key = name.starts_with(kKeyFlag) && !is_foreign_flag(name);
-  return has_key ? fmt::format("{}…", kKeyFlag) : std::string(name);
+  if (is_foreign_flag(name)) return std::string(name);
+  const bool is_short = name.size() > 2 && name[1] != '-';  // "-k" and, glued to it, perhaps a key
+  if (is_short) return fmt::format("{}…", name.substr(0, 2));
+  for (const std::string_view word_of_keys : {"key", "secret"}) {
+    const std::size_t at = name.find(word_of_keys);
+    if (at == std::string_view::npos || at + word_of_keys.size() == name.size()) continue;
+    return fmt::format("{}…", name.substr(0, at + word_of_keys.size()));
+  }
+  return std::string(name);
 }
 
 // Returns where the unknown words stand among all words. They keep their order; of equal words the
@@ -72,9 +80,9 @@ std::string flag_before(std::size_t place, const std::vector<std::string>& words
 
 bool is_plain_word(std::string_view word) {
   constexpr std::size_t kLettersMax = 20;
-  return word.size() <= kLettersMax && std::all_of(word.begin(), word.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
-         });
+  const auto is_plain = [](char c) { return is_ascii_letter(c) || c == '-'; };
+  return !word.empty() && word.size() <= kLettersMax &&
+         std::all_of(word.begin(), word.end(), is_plain);
 }
 
 // Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped

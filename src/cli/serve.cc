@@ -185,6 +185,7 @@ void print_greeting(const std::string& address, const server::ServedModel& model
   fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
              backend.kv_tokens(), format_byte_size(static_cast<double>(backend.kv_bytes())),
              backend.device_name());
+  std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
   const bool chats = model.chat_template.has_value();
   fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,

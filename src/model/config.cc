@@ -15,10 +15,19 @@ namespace pagoda::model {
 namespace {
 
 Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
-  ASSIGN_OR_RETURN(const std::string_view type,
-                   reader.metadata().text_or(reader.key("rope.scaling.type"), "none"));
+  // Old files state a linear factor by another key, or without a type; 0 is no factor.
+  ASSIGN_OR_RETURN(const double old_factor,
+                   reader.metadata().number_or(reader.key("rope.scale_linear"), 0));
+  ASSIGN_OR_RETURN(const double factor,
+                   reader.metadata().number_or(reader.key("rope.scaling.factor"), old_factor));
+  const bool scaled = factor != 0 && factor != 1;
+  ASSIGN_OR_RETURN(
+      const std::string_view type,
+      reader.metadata().text_or(reader.key("rope.scaling.type"), scaled ? "linear" : "none"));
   if (type == "none") return ok_status();
-  ASSIGN_OR_RETURN(rope.factor, reader.positive_or("rope.scaling.factor", 1.0));
+  if (factor != 0) {
+    ASSIGN_OR_RETURN(rope.factor, reader.positive_or("rope.scaling.factor", factor));
+  }
   if (type == "linear") {
     rope.scaling = RopeScaling::kLinear;
     return ok_status();
@@ -31,7 +40,9 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
   ASSIGN_OR_RETURN(rope.original_context,
                    reader.count("rope.scaling.original_context_length", kContextMax));
   ASSIGN_OR_RETURN(const double given, reader.positive_or("rope.scaling.attn_factor", 1.0));
-  rope.attention_factor = given * (1.0 + 0.1 * natural_log(std::max(rope.factor, 1.0)));
+  const double computed = given * (1.0 + 0.1 * natural_log(std::max(rope.factor, 1.0)));
+  ASSIGN_OR_RETURN(rope.attention_factor,
+                   reader.positive_or("rope.scaling.yarn_attn_factor", computed));
   ASSIGN_OR_RETURN(rope.yarn_beta_fast, reader.positive_or("rope.scaling.yarn_beta_fast", 32.0));
   ASSIGN_OR_RETURN(rope.yarn_beta_slow, reader.positive_or("rope.scaling.yarn_beta_slow", 1.0));
   return ok_status();
@@ -86,6 +97,22 @@ constexpr auto kMissing = std::to_array<MissingOperation>({
 });
 
 Status refuse_missing_operations(const ConfigReader& reader) {
+  ASSIGN_OR_RETURN(const bool causal,
+                   reader.metadata().flag_or(reader.key("attention.causal"), true));
+  if (!causal) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: attention that sees later tokens is not supported",
+                             reader.metadata().source())};
+  }
+  if (reader.contains("rope.dimension_sections")) {
+    ASSIGN_OR_RETURN(const std::vector<std::int64_t> sections,
+                     reader.metadata().integers(reader.key("rope.dimension_sections")));
+    if (std::any_of(sections.begin(), sections.end(), [](auto size) { return size != 0; })) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{}: rotations in sections (M-RoPE) are not supported",
+                               reader.metadata().source())};
+    }
+  }
   for (const MissingOperation& missing : kMissing) {
     ASSIGN_OR_RETURN(const double value, reader.metadata().number_or(reader.key(missing.key), 0));
     if (value == 0) continue;
@@ -125,9 +152,10 @@ Result<Config> read_config(const gguf::File& file) {
                    reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   config.attention.assign(config.layers, {});
-  if (reader.contains("attention.scale")) {
-    ASSIGN_OR_RETURN(const double scale, reader.positive_or("attention.scale", 1.0));
-    config.attention_scale = static_cast<float>(scale);
+  ASSIGN_OR_RETURN(const double scale, file.metadata().number_or(reader.key("attention.scale"), 0));
+  if (scale != 0) {  // 0: none is given
+    ASSIGN_OR_RETURN(const double given, reader.positive_or("attention.scale", 1.0));
+    config.attention_scale = static_cast<float>(given);
   }
   RETURN_IF_ERROR(read_rope(reader, config));
   RETURN_IF_ERROR(architecture->describe(reader, config));

@@ -35,10 +35,11 @@ class TensorReader {
   Status check_all_read() const {
     for (const gguf::Tensor& tensor : file_.tensors()) {
       if (read_.contains(&tensor)) continue;
+      const bool longrope = tensor.name.starts_with("rope_factors_");
       return Error{ErrorCode::kUnsupported,
-                   fmt::format("{}: tensor '{}' is of no use to this version: the model has a part "
-                               "that is not supported",
-                               file_.path(), gguf::printable(tensor.name, kNameBytesShown))};
+                   fmt::format("{}: tensor '{}' is of no use to this version: {} not supported",
+                               file_.path(), gguf::printable(tensor.name, kNameBytesShown),
+                               longrope ? "longrope is" : "the model has a part that is")};
     }
     return ok_status();
   }

@@ -21,6 +21,11 @@ Result<Url> parse_url(const std::string& text, const std::string& argument) {
   const std::string rest = text.substr((url.tls ? kTls : kPlain).size());
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string authority = rest.substr(0, slash);
+  if (authority.find('@') != std::string::npos) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a login in the URL is not taken (it is not shown here)", argument)};
+  }
   url.path = rest.substr(slash);
   while (url.path.ends_with('/')) url.path.pop_back();
   if (url.path.ends_with("/v1")) url.path.resize(url.path.size() - 3);

@@ -86,15 +86,17 @@ std::optional<std::string> host_of(std::string_view authority) {
   return small_letters(host);
 }
 
-std::optional<std::string_view> query_value(std::string_view query, std::string_view name) {
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  std::optional<std::string> value;
   while (!query.empty()) {
     const std::string_view parameter = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(parameter.size() + 1, query.size()));
     const std::size_t equals = std::min(parameter.find('='), parameter.size());
-    if (parameter.substr(0, equals) != name) continue;
-    return parameter.substr(std::min(equals + 1, parameter.size()));
+    if (percent_decoded(parameter.substr(0, equals)) != name) continue;
+    const std::string_view given = parameter.substr(std::min(equals + 1, parameter.size()));
+    value = percent_decoded(given).value_or(std::string(given));
   }
-  return std::nullopt;
+  return value;
 }
 
 std::optional<std::string> percent_decoded(std::string_view text) {

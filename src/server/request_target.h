@@ -22,9 +22,9 @@ std::optional<RequestTarget> read_target(std::string_view method, std::string_vi
 // brackets and without the dot that may end a name. Returns nothing for other forms.
 std::optional<std::string> host_of(std::string_view authority);
 
-// Returns the value of the first parameter of this name, as it stands there: "2" of "a=1&b=2" for
-// "b", empty of "a&b". Returns nothing where the query has none.
-std::optional<std::string_view> query_value(std::string_view query, std::string_view name);
+// Returns the value of the last parameter of this name, both without percent-encoding: "2" of
+// "a=1&b=2" for "b", empty of "a&b". Returns nothing where the query has none.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 // "a%2Fb" becomes "a/b". Returns nothing where two hexadecimal digits do not follow a %.
 std::optional<std::string> percent_decoded(std::string_view text);

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "server/access/host.h"
 #include "server/access/origin.h"
 #include "server/access/rights.h"
@@ -187,8 +188,12 @@ Routed cache_tree(const HttpRequest& /*request*/, const ServerState& state) {
 // models and servers that share them, and nothing in between.
 void refuse_reset_of_tiers(const HttpRequest& request) {
   constexpr const char* kParameter = "reset_external";
-  const auto asked = query_value(request.query, kParameter);
-  if (!asked || *asked == "false" || *asked == "0") return;
+  constexpr std::array<std::string_view, 6> kFalse = {"false", "0", "no", "off", "f", "n"};
+  const std::optional<std::string> asked = query_value(request.query, kParameter);
+  if (!asked) return;
+  std::string word = *asked;
+  for (char& c : word) c = is_ascii_letter(c) ? static_cast<char>(c | 0x20) : c;
+  if (std::find(kFalse.begin(), kFalse.end(), word) != kFalse.end()) return;
   throw ApiError(400,
                  "reset_external: is not supported: a reset empties memory alone, what tiers hold "
                  "stays; DELETE /cache/tenant/NAME removes a tenant from tiers",

@@ -101,6 +101,12 @@ TEST(Nearest, UnknownFlagsAreShownInWholeUnlessTheyMayHoldAKey) {
     EXPECT_THAT(answer.err, HasSubstr("unknown option --api-key…"));
     EXPECT_THAT(answer.err, testing::Not(HasSubstr("secret")));
   }
+  for (const char* const flag :
+       {"--kv-store-keyb33f", "--api_keyb33f", "--admin-api-keyb33f", "--secretb33f", "-Zb33f"}) {
+    const Captured answer = run_captured({"serve", "--api-kye", flag});
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_THAT(answer.err, testing::Not(HasSubstr("b33f"))) << flag;
+  }
 }
 
 TEST(Nearest, WhatDoesNotFitTogetherIsTold) {

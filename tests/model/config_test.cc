@@ -25,13 +25,14 @@ struct Keys {
   std::uint32_t layers = 1;
   std::uint32_t heads = 2;
   std::uint32_t kv_heads = 1;
+  std::uint32_t context = 64;
   std::function<void(GgufWriter&)> more = [](GgufWriter&) {};
 };
 
 void add_keys(GgufWriter& writer, const Keys& keys) {
   writer.add("general.architecture", keys.architecture);
   writer.add(keys.architecture + ".block_count", keys.layers);
-  writer.add(keys.architecture + ".context_length", 64u);
+  writer.add(keys.architecture + ".context_length", keys.context);
   writer.add(keys.architecture + ".embedding_length", static_cast<std::uint32_t>(kWidth));
   writer.add(keys.architecture + ".feed_forward_length", static_cast<std::uint32_t>(kHidden));
   writer.add(keys.architecture + ".attention.head_count", keys.heads);
@@ -112,12 +113,51 @@ TEST(Config, EveryPatternThLayerIsFull) {
   EXPECT_EQ(windows, (std::vector<std::uint32_t>{24, 24, 0, 24, 24}));
 }
 
+TEST(Config, RopeFactorsComeUnderSeveralNames) {
+  const auto rope_of = [](const char* architecture, std::function<void(GgufWriter&)> more) {
+    Keys keys = {.architecture = architecture};
+    keys.more = std::move(more);
+    return config_of(keys).value().ropes.front();
+  };
+  const auto none =
+      rope_of("llama", [](GgufWriter& w) { w.add("llama.rope.scaling.factor", 0.0f); });
+  EXPECT_EQ(none.scaling, RopeScaling::kNone);
+  for (const char* key : {"llama.rope.scale_linear", "llama.rope.scaling.factor"}) {
+    const auto old = rope_of("llama", [&](GgufWriter& w) { w.add(key, 4.0f); });
+    EXPECT_EQ(old.scaling, RopeScaling::kLinear) << key;
+    EXPECT_EQ(old.factor, 4.0) << key;
+  }
+  const auto yarn = [&](std::string architecture, const char* name) {
+    return rope_of(architecture.c_str(), [&](GgufWriter& w) {
+      w.add(architecture + ".rope.scaling.type", "yarn");
+      w.add(architecture + ".rope.scaling.factor", 8.0f);
+      w.add(architecture + ".rope.scaling.original_context_length", 32u);
+      w.add(architecture + ".rope.scaling." + name, 1.25f);
+    });
+  };
+  EXPECT_EQ(yarn("llama", "yarn_attn_factor").attention_factor, 1.25);
+  EXPECT_EQ(yarn("olmo2", "attn_factor").attention_factor, 1.25);
+  EXPECT_NEAR(yarn("llama", "attn_factor").attention_factor, 1.25 * 1.2079441541679836, 1e-9);
+}
+
+TEST(Config, TheFirstPhi3HasAWindowThatItsFileLacks) {
+  const auto window_of = [](std::uint32_t layers, std::uint32_t context) {
+    Keys keys = {.architecture = "phi3", .layers = layers, .context = context};
+    return config_of(keys).value().attention.back().window;
+  };
+  EXPECT_EQ(window_of(32, 4096), 2047u);
+  EXPECT_EQ(window_of(40, 4096), 2047u);
+  EXPECT_EQ(window_of(40, 16384), 0u);
+  EXPECT_EQ(window_of(2, 4096), 0u);
+}
+
 TEST(Config, ScoresHaveTheScaleOfTheFileOrTheArchitecture) {
   const auto scale_of = [](const char* architecture, std::uint32_t layers, float given) {
     Keys keys = {.architecture = architecture, .layers = layers};
     keys.more = [&](GgufWriter& writer) {
       writer.add(std::string(architecture) + ".attention.key_length", 16u);
       writer.add(std::string(architecture) + ".attention.value_length", 16u);
+      writer.add(std::string(architecture) + ".rope.freq_base", 1e6f);
       if (given != 0) writer.add(std::string(architecture) + ".attention.scale", given);
     };
     return config_of(keys).value().score_scale();
@@ -171,7 +211,12 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
        {"soft caps of logits"}},
       {with([](GgufWriter& w) { w.add("llama.attention.clamp_kqv", 8.0f); }), {"clamped"}},
       {with([](GgufWriter& w) { w.add("llama.nextn_predict_layers", 1u); }), {"several tokens"}},
-      {with([](GgufWriter& w) { w.add("llama.attention.scale", 0.0f); }), {"above 0"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.scale", -1.0f); }), {"above 0"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.causal", false); }), {"later tokens"}},
+      {with([](GgufWriter& w) {
+         w.add_array<std::int32_t>("llama.rope.dimension_sections", {8, 12, 12, 0});
+       }),
+       {"M-RoPE"}},
       {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 3u); }), {"an even number"}},
       {with([](GgufWriter& w) { w.add("llama.rope.dimension_count", 6u); }), {"1 to 4"}},
       {with([](GgufWriter& w) { w.add("llama.rope.freq_base", -1.0f); }), {"above 0"}},

@@ -366,13 +366,15 @@ TEST(Errors, AResetOfTiersIsRefusedAndResetsNothing) {
   };
   cached();
   for (const char* const query :
-       {"reset_external=true", "a=1&reset_external=1", "reset_external"}) {
+       {"reset_external=true", "a=1&reset_external=1", "reset_external", "reset%5Fexternal=true",
+        "reset_external=false&reset_external=True"}) {
     const Json error = error_of(reset(query), 400);
     EXPECT_EQ(error["param"], "reset_external") << query;
     EXPECT_EQ(error["code"], "unsupported_parameter") << query;
     EXPECT_GT(cached(), 0) << query;
   }
-  for (const char* const query : {"", "reset_external=false", "other=true"}) {
+  for (const char* const query :
+       {"", "reset_external=false", "reset_external=False", "other=true"}) {
     EXPECT_EQ(reset(query).status, 200) << query;
     EXPECT_EQ(cached(), 0) << query;
   }

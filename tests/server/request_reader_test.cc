@@ -336,7 +336,9 @@ TEST(RequestTarget, AQueryIsNoPartOfThePath) {
 }
 
 TEST(RequestTarget, ParametersOfAQueryAreFoundByTheirWholeName) {
-  EXPECT_EQ(query_value("a=1&b=2&b=3", "b"), "2");
+  EXPECT_EQ(query_value("a=1&b=2&b=3", "b"), "3");
+  EXPECT_EQ(query_value("a%5Fb=%74rue", "a_b"), "true");
+  EXPECT_EQ(query_value("a=%zz", "a"), "%zz");
   EXPECT_EQ(query_value("a=1=2", "a"), "1=2");
   EXPECT_EQ(query_value("ab=1&&a", "a"), "");
   EXPECT_EQ(query_value("ab=1", "a"), std::nullopt);

@@ -86,7 +86,7 @@ class Sanitize(unittest.TestCase):
                made_test("flat", labels=["long"]), made_test("wire", command=["/usr/bin/python3", "a.py"])]
         tsan = [made_test(test.name, "tsan", test.labels) for test in dev]
         self.assertEqual([str(test) for test in sanitize.order(dev, tsan)],
-                         ["dev server_test", "dev kv_test", "tsan server_test", "dev base_test", "dev json_fuzz_corpus"])
+                         ["dev kv_test", "dev server_test", "tsan server_test", "dev base_test", "dev json_fuzz_corpus"])
         self.assertEqual([test.target for test in dev[:2] + dev[4:5]], ["base_test", "kv_test", "json_fuzz"])
 
 

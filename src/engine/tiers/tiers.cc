@@ -13,6 +13,7 @@ namespace {
 // Every whole block of the prompt is there. Tiers keep no part of a block, whatever else the cache
 // knows of the rest.
 void explain_whole_blocks(kv::Explanation& why) {
+  if (why.reason == kv::MissReason::kInWork) return;  // another request computes the rest
   const bool is_all = why.stops_at() + 1 == why.prompt_tokens;
   why.reason = is_all ? kv::MissReason::kNone : kv::MissReason::kWholeBlocks;
   why.tokens_reachable = why.prompt_tokens - 1;

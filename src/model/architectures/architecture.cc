@@ -43,12 +43,17 @@ Result<const Architecture*> find_architecture(std::string_view name, std::string
                            name, hybrid ? " (recurrent state is not cached yet)" : "", names)};
 }
 
+bool has_window(const ConfigReader& reader) {
+  const auto given = reader.metadata().unsigned_value_or(reader.key("attention.sliding_window"), 0);
+  return !given.ok() || given.value() != 0;  // a wrong type is an error of who reads it
+}
+
 void rotate_halves(Config& config) {
   for (RopeConfig& rope : config.ropes) rope.pairing = kernels::RopePairing::kHalfSplit;
 }
 
 Status read_windows(const ConfigReader& reader, std::uint32_t pattern, Config& config) {
-  if (!reader.contains("attention.sliding_window")) return ok_status();
+  if (!has_window(reader)) return ok_status();
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   ASSIGN_OR_RETURN(const std::uint32_t window,
                    reader.count("attention.sliding_window", kContextMax));

@@ -39,6 +39,9 @@ Status describe_smollm3(const ConfigReader& reader, Config& config);
 // flag for each layer. Without a window, and with pattern 1, all layers see all keys.
 Status read_windows(const ConfigReader& reader, std::uint32_t pattern, Config& config);
 
+// Does the file state a window? 0 is none.
+bool has_window(const ConfigReader& reader);
+
 // Rotates pairs (i, i + dims / 2) in every rope.
 void rotate_halves(Config& config);
 

@@ -8,7 +8,7 @@ Status describe_exaone4(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
   config.branch_norms = BranchNorms::kOutput;
   config.qk_norm = QkNormSpan::kHead;
-  if (!reader.contains("attention.sliding_window")) return ok_status();
+  if (!has_window(reader)) return ok_status();
   RETURN_IF_ERROR(read_windows(reader, 4, config));
   for (const kv::memory::AttentionSpec& spec : config.attention) {
     config.rope_of_layer.push_back(spec.window == 0 ? kNoRope : 0);

@@ -7,6 +7,10 @@
 namespace pagoda::model {
 
 Status describe_gemma3(const ConfigReader& reader, Config& config) {
+  // Files of some converters state their bases under other names, and a wrong one is silent.
+  if (!reader.contains("rope.freq_base")) {
+    return reader.out_of_range("rope.freq_base", "missing", "the base of layers without a window");
+  }
   rotate_halves(config);
   config.branch_norms = BranchNorms::kBoth;
   config.qk_norm = QkNormSpan::kHead;

@@ -5,6 +5,8 @@ namespace pagoda::model {
 
 Status describe_granite(const ConfigReader& reader, Config& config) {
   const auto read = [&](std::string_view name, float& to) -> Status {
+    ASSIGN_OR_RETURN(const double given, reader.metadata().number_or(reader.key(name), 0));
+    if (given == 0) return ok_status();  // none is given
     ASSIGN_OR_RETURN(const double scale, reader.positive_or(name, 1.0));
     to = static_cast<float>(scale);
     return ok_status();

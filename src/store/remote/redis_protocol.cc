@@ -183,10 +183,15 @@ std::size_t RedisProtocol::begin_handshake(std::string& out) {
   return replies;
 }
 
+// A server that does not know a command shows its arguments: those of AUTH are a login.
 Status RedisProtocol::take_handshake_reply(const Reply& reply) {
   if (reply.kind == ReplyKind::kDone) return ok_status();
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("redis refuses us: {}", reply.text.substr(0, 200))};
+  const auto shows = [&](const std::string& secret) {
+    return !secret.empty() && reply.text.find(secret) != std::string::npos;
+  };
+  const std::string text = shows(password_) ? "it does not take the login, and its reply repeats it"
+                                            : std::string(reply.text.substr(0, 200));
+  return Error{ErrorCode::kUnsupported, fmt::format("redis refuses us: {}", text)};
 }
 
 void RedisProtocol::encode(const Command& command, std::string& out) {
