@@ -12,6 +12,7 @@ logits/README.md.
 Needs torch, transformers, gguf, numpy. Seconds.
 """
 
+import copy
 import dataclasses
 import math
 import pathlib
@@ -85,7 +86,8 @@ MODELS = [
           keys={"embedding_scale": 3.0, "attention.scale": 0.4, "residual_scale": 0.5,
                 "logit_scale": 1.25}),
     Model("olmo2", "olmo2", "Olmo2", 17, names=OUTPUT_NORMS),
-    Model("olmo3", "olmo2", "Olmo3", 18, layers=5, names=OUTPUT_NORMS, rope=YARN,
+    Model("olmo3", "olmo2", "Olmo3", 18, layers=5, names=OUTPUT_NORMS,
+          rope={"full_attention": YARN, "sliding_attention": ROPE},
           config={"sliding_window": WINDOW, "layer_types": kinds(5, 4)},
           keys={"attention.sliding_window": WINDOW}),
     Model("smollm3", "smollm3", "SmolLM3", 19, layers=5, adjacent=True,
@@ -112,7 +114,7 @@ def make_oracle(made):
         vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
         num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
         max_position_embeddings=2048, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
-        rope_parameters=made.rope, attn_implementation="eager", **made.config)
+        rope_parameters=copy.deepcopy(made.rope), attn_implementation="eager", **made.config)
     model = getattr(transformers, made.family + "ForCausalLM")(config).double().eval()
     rng = np.random.default_rng(made.seed)
     # Scores get a standard deviation near 2, logits one between 1 and 3.
