@@ -61,7 +61,7 @@ endif()
 # pagoda_unite(target): with PAGODA_UNITY its sources are compiled several at a time (CMake's unity
 # build), because most of a file's time goes into headers. So a name in an unnamed namespace is taken
 # once in a folder (tests/tidy); what a file includes is checked by builds without, such as the
-# sanitizers'. More sources at a time would gain little and cost memory: 8 take about 1 GB.
+# sanitizers'. Few at a time, so that cores share the work and memory stays small.
 function(pagoda_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PAGODA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()

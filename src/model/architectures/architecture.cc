@@ -48,6 +48,13 @@ bool has_window(const ConfigReader& reader) {
   return !given.ok() || given.value() != 0;  // a wrong type is an error of who reads it
 }
 
+void choose_ropes(const RopesByWindow& ropes, Config& config) {
+  config.rope_of_layer.clear();
+  for (const kv::memory::AttentionSpec& spec : config.attention) {
+    config.rope_of_layer.push_back(spec.window == 0 ? ropes.full : ropes.windowed);
+  }
+}
+
 void rotate_halves(Config& config) {
   for (RopeConfig& rope : config.ropes) rope.pairing = kernels::RopePairing::kHalfSplit;
 }

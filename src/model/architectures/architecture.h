@@ -2,6 +2,7 @@
 // own. One that needs no new operation is such a file, a line in architecture.cc, and a test.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/result.h"
@@ -41,6 +42,14 @@ Status read_windows(const ConfigReader& reader, std::uint32_t pattern, Config& c
 
 // Does the file state a window? 0 is none.
 bool has_window(const ConfigReader& reader);
+
+// Which rope layers take that see all keys, and those with a window: indices, or kNoRope.
+struct RopesByWindow {
+  std::uint8_t full;
+  std::uint8_t windowed;
+};
+// Every layer takes the rope of its kind; the windows must be known.
+void choose_ropes(const RopesByWindow& ropes, Config& config);
 
 // Rotates pairs (i, i + dims / 2) in every rope.
 void rotate_halves(Config& config);

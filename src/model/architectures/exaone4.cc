@@ -10,9 +10,7 @@ Status describe_exaone4(const ConfigReader& reader, Config& config) {
   config.qk_norm = QkNormSpan::kHead;
   if (!has_window(reader)) return ok_status();
   RETURN_IF_ERROR(read_windows(reader, 4, config));
-  for (const kv::memory::AttentionSpec& spec : config.attention) {
-    config.rope_of_layer.push_back(spec.window == 0 ? kNoRope : 0);
-  }
+  choose_ropes({.full = kNoRope, .windowed = 0}, config);
   return ok_status();
 }
 

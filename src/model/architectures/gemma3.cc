@@ -26,9 +26,7 @@ Status describe_gemma3(const ConfigReader& reader, Config& config) {
                       .pairing = kernels::RopePairing::kHalfSplit};
   ASSIGN_OR_RETURN(local.base, reader.positive_or("rope.freq_base_swa", 10000.0));
   config.ropes.push_back(local);
-  for (const kv::memory::AttentionSpec& spec : config.attention) {
-    config.rope_of_layer.push_back(spec.window == 0 ? 0 : 1);
-  }
+  choose_ropes({.full = 0, .windowed = 1}, config);
   return ok_status();
 }
 

@@ -20,9 +20,7 @@ Status describe_olmo2(const ConfigReader& reader, Config& config) {
   const RopeConfig& rope = config.ropes.front();
   const RopeConfig plain = {.dims = rope.dims, .base = rope.base, .pairing = rope.pairing};
   config.ropes.push_back(plain);
-  for (const kv::memory::AttentionSpec& spec : config.attention) {
-    config.rope_of_layer.push_back(spec.window == 0 ? 0 : 1);
-  }
+  choose_ropes({.full = 0, .windowed = 1}, config);
   return ok_status();
 }
 
