@@ -16,14 +16,22 @@ std::uint64_t layer_token_bytes(const model::Config& config, kv::memory::Element
 
 }  // namespace
 
-std::uint64_t weight_bytes_read(const model::Weights& weights) {
+std::uint64_t weight_bytes_read(const model::Weights& weights, const model::Config& config) {
+  const auto network_bytes = [](const model::FeedForwardWeights& network) {
+    return bytes_of(network.gate.weight) + bytes_of(network.up.weight) +
+           bytes_of(network.down.weight);
+  };
   std::uint64_t bytes = bytes_of(weights.output);
   for (const model::LayerWeights& layer : weights.layers) {
-    for (const model::Projection* const projection :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
-          &layer.down}) {
-      bytes += bytes_of(projection->weight);
+    model::for_each_matrix(layer,
+                           [&](const kernels::WeightMatrix& matrix) { bytes += bytes_of(matrix); });
+    std::uint64_t experts = 0;
+    for (const model::FeedForwardWeights& expert : layer.experts.experts) {
+      experts += network_bytes(expert);
     }
+    if (experts == 0) continue;
+    const kernels::Router& router = config.experts.router;
+    bytes -= experts - experts / router.experts * router.chosen;
   }
   return bytes;
 }

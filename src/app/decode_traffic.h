@@ -14,7 +14,8 @@
 
 namespace pagoda::app {
 
-std::uint64_t weight_bytes_read(const model::Weights& weights);
+// By one token: of a mixture's experts those that it chooses. More tokens may read more of them.
+std::uint64_t weight_bytes_read(const model::Weights& weights, const model::Config& config);
 
 // Keys and values of one token, all layers.
 std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Element element);

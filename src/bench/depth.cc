@@ -40,7 +40,7 @@ terminal::BenchReport report_of(const BenchDepthOptions& options, const BenchRun
   run.add_settings(report);
   report.add_setting("new_tokens", options.new_tokens);
   report.add_setting("repeats", options.repeats);
-  const std::uint64_t weight_bytes = app::weight_bytes_read(model.weights());
+  const std::uint64_t weight_bytes = app::weight_bytes_read(model.weights(), model.config());
   report.add_setting("weight_bytes", weight_bytes);
   for (std::size_t i = 0; i < depths.size(); ++i) {
     const double seconds = median(step_seconds[i]);

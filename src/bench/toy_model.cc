@@ -34,9 +34,9 @@ ToyModel::ToyModel(std::uint32_t context_tokens)
   layer.value.weight = random_matrix(kWidth, kWidth);
   layer.attention_output.weight = random_matrix(kWidth, kWidth);
   layer.feed_forward_norm = ones;
-  layer.gate.weight = random_matrix(0, kWidth);
-  layer.up.weight = random_matrix(0, kWidth);
-  layer.down.weight = random_matrix(kWidth, 0);
+  layer.feed_forward.gate.weight = random_matrix(0, kWidth);
+  layer.feed_forward.up.weight = random_matrix(0, kWidth);
+  layer.feed_forward.down.weight = random_matrix(kWidth, 0);
   weights_.layers.push_back(std::move(layer));
   weights_.embedding = random_matrix(kVocabulary, kWidth);
   weights_.output = random_matrix(kVocabulary, kWidth);

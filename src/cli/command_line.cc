@@ -1,5 +1,6 @@
 // The whole command line: which subcommands there are, and what a wrong word is answered with.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -87,6 +88,53 @@ std::string with_variable(const std::string& message, CLI::App& command) {
     }
   }
   return message;
+}
+
+// The program, the command that the first word names, the one below it that the second does, ….
+std::vector<CLI::App*> named_commands(CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<CLI::App*> named = {&app};
+  for (const std::string& word : words) {
+    const std::vector<CLI::App*> below = named.back()->get_subcommands({});
+    const auto found = std::find_if(below.begin(), below.end(), [&](const CLI::App* candidate) {
+      return candidate->get_name() == word;
+    });
+    if (found == below.end()) break;
+    named.push_back(*found);
+  }
+  return named;
+}
+
+bool is_given(const CLI::Option& option, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return option.check_name(word.substr(0, word.find('=')));
+  });
+}
+
+// What the option's validators say of a value; the parser does not tell how many they are.
+std::string refusal_of(CLI::Option& option, std::string value) {
+  try {
+    for (int index = 0;; ++index) {
+      const std::string refusal = (*option.get_validator(index))(value);
+      if (!refusal.empty()) return refusal;
+    }
+  } catch (const CLI::OptionNotFound&) {
+    return {};
+  }
+}
+
+// The error about the first variable whose value is refused, or nothing: newer versions of the
+// parser leave such a value out without a word.
+std::string refused_variable(CLI::App& command, const std::vector<std::string>& words) {
+  if (command.get_help_ptr() != nullptr && is_given(*command.get_help_ptr(), words)) return {};
+  for (CLI::Option* const option : command.get_options()) {
+    const char* const value =
+        option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
+    const bool is_list = option->get_items_expected_max() > 1;
+    if (value == nullptr || *value == '\0' || is_list || is_given(*option, words)) continue;
+    const std::string refusal = refusal_of(*option, value);
+    if (!refusal.empty()) return fmt::format("{}: {}", option->get_envname(), refusal);
+  }
+  return {};
 }
 
 // Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
@@ -366,32 +414,28 @@ void CommandLine::add_environment_variables(const std::vector<std::string>& word
 
 CommandLine::Place CommandLine::place_of(const std::vector<std::string>& words) const {
   Place place;
-  const CLI::App* command = app_.get();
-  for (const std::string& word : words) {
-    const std::vector<const CLI::App*> below = command->get_subcommands({});
-    const auto named = std::find_if(below.begin(), below.end(), [&](const CLI::App* candidate) {
-      return candidate->get_name() == word;
-    });
-    if (named == below.end()) break;
-    command = *named;
-    place.command += (place.command.empty() ? "" : " ") + word;
+  const std::vector<CLI::App*> commands = named_commands(*app_, words);
+  for (std::size_t i = 1; i < commands.size(); ++i) {
+    place.command += (place.command.empty() ? "" : " ") + commands[i]->get_name();
   }
-  place.possible = possible_words(*command);
+  place.possible = possible_words(*commands.back());
   return place;
 }
 
 CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
   Outcome outcome;
+  outcome.error = refused_variable(*named_commands(*app_, words).back(), words);
+  if (!outcome.error.empty()) return outcome;
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {
     app_->parse(words);
   } catch (const CLI::Success& asked_for_text) {  // --help, --version
     outcome.exit_status = app_->exit(asked_for_text);
   } catch (const CLI::ParseError& error) {
-    CLI::App& command = chosen_command(*app_);
-    outcome.error = with_variable(plain_words(error), command);
+    CLI::App& chosen = chosen_command(*app_);
+    outcome.error = with_variable(plain_words(error), chosen);
     outcome.unknown = app_->remaining(true);
-    outcome.possible = possible_words(command);
+    outcome.possible = possible_words(chosen);
   }
   return outcome;
 }

@@ -98,4 +98,8 @@ constexpr std::size_t activation_bytes(Numerics numerics, std::size_t columns, s
   return (rows + kActivationBlock - 1) / kActivationBlock * ActivationLayout(columns).block_bytes();
 }
 
+// Copies a row from activations into others of as many columns.
+void copy_activations(Numerics numerics, std::size_t columns, const std::byte* from,
+                      std::size_t from_row, std::byte* to, std::size_t to_row);
+
 }  // namespace pagoda::kernels

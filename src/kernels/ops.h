@@ -107,12 +107,16 @@ struct AttentionRows {
 //              by key % 16, folded like an 8-lane reduction; values by even-odd reduction over the
 //              keys in blocks of 16 from position 0. The maximum is highest * scale.
 //
+// With a cap, scores become cap * tanh(scale * score / cap) before all that, and what is written as
+// scale is 1 from there on.
+//
 // All query heads that share a KV head are one item. What is not visible has no influence, also
 // when it is NaN: rows not written yet, rows of others, the unwritten half of a pair of tokens.
 struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
   float scale = 1.0f;
+  float cap = 0.0f;  // of scores (soft_cap); 0: none
   // The split that the same rows attend to next on this thread, if it is known: kernels may
   // prefetch it. It changes no result.
   const struct KeySplit* next = nullptr;
@@ -189,6 +193,9 @@ inline constexpr float kWeightOfBest = 0x1p30f;  // 2^kWeightPower
 inline constexpr float kGeluLinear = 1.5957691216057308f;
 inline constexpr float kGeluCubic = 0.07135481282993518f;
 
+inline constexpr float kClampedGateMax = 7.0f;
+inline constexpr float kClampedGateSlope = 1.702f;
+
 struct KernelSet {
   std::string_view name;  // with version: the numerics id of what these kernels compute
   std::uint32_t version;  // raised whenever a result may change by a bit
@@ -238,6 +245,13 @@ struct KernelSet {
   // The tanh form of gelu: gate[i] = gate[i] / (1 + exp(-inner)) * up[i], where
   // inner = gate[i] * fma(gate[i] * gate[i], kGeluCubic, kGeluLinear)
   void (*geglu)(float* gate, const float* up, std::size_t count);
+  // The gate of gpt-oss: with g = min(gate[i], kClampedGateMax) and u = up[i] within
+  // +-kClampedGateMax, gate[i] = g / (1 + exp(-(g * kClampedGateSlope))) * (u + 1). NaN stays NaN.
+  void (*clamped_swiglu)(float* gate, const float* up, std::size_t count);
+
+  // x[i] = (e - 1) / (e + 1) * cap with e = exp(x[i] * (2 * scale / cap)): cap * tanh(scale * x /
+  // cap)
+  void (*soft_cap)(float* x, std::size_t count, float scale, float cap);
 
   // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
   // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:

@@ -4,6 +4,7 @@
 #include <limits>
 #include <ranges>
 
+#include "base/elementary.h"
 #include "model/decoder.h"
 
 namespace pagoda::model {
@@ -11,6 +12,11 @@ namespace {
 
 constexpr std::size_t kItemsPerThread = 8;  // attention items per thread that balance the load
 constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
+
+float query_factor(const QueryScale& scale, std::uint64_t position) {
+  const auto contexts = static_cast<double>(position / scale.context);
+  return static_cast<float>(1.0 + double{scale.slope} * natural_log(1.0 + contexts));
+}
 
 }  // namespace
 
@@ -20,12 +26,12 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   const kv::memory::LayerView view = {
       .pages = pages.data(), .layout = page_layout_, .layer = group_plan_.locations[layer].layer};
   normalise(weights.attention_norm);
-  const auto dense = [](const Projection& projection, LargeArray<float>& y) {
-    return Output{&projection, y.data(), projection.weight.rows, false};
+  const auto dense = [&](const Projection& projection, LargeArray<float>& y) {
+    return Product{&projection, normed_.data(), rows, y.data(), projection.weight.rows};
   };
-  const Output inputs[] = {dense(weights.query, query_), dense(weights.key, key_),
-                           dense(weights.value, value_)};
-  project(inputs, normed_.data(), rows);
+  const Product products[] = {dense(weights.query, query_), dense(weights.key, key_),
+                              dense(weights.value, value_)};
+  matmuls_.run(products);
   rotate_and_store(layer, view);
   attend(layer, view);
   mix_attended();
@@ -68,12 +74,16 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
     normalise_heads(heads, count, norm);
     for (std::uint32_t h = 0; h < count; ++h) kernels_.rope(heads + h * config_.key_dim, rope);
   };
-  for_rows(batch_tokens_.size(), [&](WorkRange range) {
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = rope_row(layer, row);
       float* const query = query_.data() + row * query_width;
       float* const key = key_.data() + row * key_width;
       prepare(query, config_.heads, weights.query_norm, rope);
+      if (config_.query_scale) {
+        const float factor = query_factor(*config_.query_scale, batch_tokens_[row].position);
+        for (std::size_t i = 0; i < query_width; ++i) query[i] *= factor;
+      }
       prepare(key, config_.kv_heads, weights.key_norm, rope);
       if (!kernels::all_below(query, query_width, limit)) {
         std::fill_n(query, query_width, std::numeric_limits<float>::quiet_NaN());
@@ -91,7 +101,8 @@ void Decoder::attend(std::uint32_t layer, const kv::memory::LayerView& view) {
   list_tiles(layer, view);
   const kernels::Attention job = {.heads = config_.heads,
                                   .window = config_.attention[layer].window,
-                                  .scale = config_.score_scale()};
+                                  .scale = config_.score_scale(),
+                                  .cap = config_.score_cap};
   // Few rows with long contexts keep all threads busy only when their keys are split. Both ways
   // compute the same partials and merge them in the same order.
   if (batch_tokens_.size() * config_.kv_heads < kItemsPerThread * pool_.threads()) {
@@ -114,6 +125,7 @@ std::uint32_t Decoder::rows_together() const {
 
 void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view) {
   const std::uint32_t rows_max = rows_together();
+  const float* const sinks = sinks_.empty() ? nullptr : sinks_[layer].data();
   attention_tiles_.clear();
   for (std::size_t row = 0; row < batch_tokens_.size();) {
     const SequenceRows& sequence = *batch_tokens_[row].sequence;
@@ -124,7 +136,8 @@ void Decoder::list_tiles(std::uint32_t layer, const kv::memory::LayerView& view)
                                          .q = query_.data() + row * config_.heads * config_.key_dim,
                                          .first_position = batch_tokens_[row].position,
                                          .rows = rows},
-                                .first_row = row});
+                                .first_row = row,
+                                .sinks = sinks});
     row += rows;
   }
 }
@@ -155,12 +168,19 @@ void Decoder::merge_split(const kernels::Attention& job, const AttentionTile& ti
   }
 }
 
-void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals) {
+// A sink is a partial result of its own: a score and its weight of 1, without values. It comes
+// last, whatever the splits before it.
+void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, float* totals) {
   const std::size_t group = config_.group();
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
+  const std::size_t floats = kernels::partial_floats(group, config_.value_dim);
   for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
+    float* const total = totals + row * floats;
+    if (tile.sinks != nullptr) {
+      kernels_.merge_partials(total, tile.sinks + kv_head * floats, group, config_.value_dim);
+    }
     kernels_.normalise_partial(
-        totals + row * kernels::partial_floats(group, config_.value_dim), group, config_.value_dim,
+        total, group, config_.value_dim,
         attended_.data() + (tile.first_row + row) * width + kv_head * group * config_.value_dim);
   }
 }
@@ -168,7 +188,7 @@ void Decoder::finish_tile(const AttentionTile& tile, std::uint32_t kv_head, cons
 // Packs the attention output of all heads as activations of the output projection.
 void Decoder::mix_attended() {
   const std::size_t width = std::size_t{config_.heads} * config_.value_dim;
-  for_rows(batch_tokens_.size(), [&](WorkRange range) {
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       kernels_.pack_activations(attended_.data() + row * width, width, mixed_.data(), row);
     }
@@ -202,7 +222,7 @@ void Decoder::attend_by_tile(const kernels::Attention& job) {
   };
   pool_.run(items, [&](WorkRange range) {
     for (std::size_t item = range.begin; item < range.end; ++item) {
-      attend_item(item, scratch(range.thread));
+      attend_item(item, matmuls_.scratch(range.thread));
     }
   });
 }
@@ -237,7 +257,7 @@ void Decoder::attend_by_split(const kernels::Attention& job) {
       const bool more = i + 1 < split_items_.size() && split_items_[i + 1].tile == item.tile;
       ahead.next = more ? &split_items_[i + 1].keys : nullptr;
       kernels_.attend_split(ahead, attention_tiles_[item.tile].rows, item.keys.kv_head,
-                            item.keys.split, scratch(range.thread),
+                            item.keys.split, matmuls_.scratch(range.thread),
                             partials_.data() + item.first_partial);
     }
   });

@@ -40,7 +40,12 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
   ASSIGN_OR_RETURN(rope.original_context,
                    reader.count("rope.scaling.original_context_length", kContextMax));
   ASSIGN_OR_RETURN(const double given, reader.positive_or("rope.scaling.attn_factor", 1.0));
-  const double computed = given * (1.0 + 0.1 * natural_log(std::max(rope.factor, 1.0)));
+  // A multiplier takes back, from cosines and sines, what the model has in its scores.
+  ASSIGN_OR_RETURN(const float multiplier, reader.scale_or("rope.scaling.yarn_log_multiplier", 0));
+  const auto magnitude = [&](double share) {
+    return 1.0 + 0.1 * share * natural_log(std::max(rope.factor, 1.0));
+  };
+  const double computed = given * magnitude(1.0) / magnitude(multiplier);
   ASSIGN_OR_RETURN(rope.attention_factor,
                    reader.positive_or("rope.scaling.yarn_attn_factor", computed));
   ASSIGN_OR_RETURN(rope.yarn_beta_fast, reader.positive_or("rope.scaling.yarn_beta_fast", 32.0));
@@ -88,12 +93,10 @@ struct MissingOperation {
   std::string_view name;
 };
 constexpr auto kMissing = std::to_array<MissingOperation>({
-    {"expert_count", "mixtures of experts"},
+    {"interleave_moe_layer_step", "experts in some layers"},
+    {"moe_every_n_layers", "experts in some layers"},
     {"nextn_predict_layers", "layers that predict several tokens"},
     {"attention.clamp_kqv", "clamped queries, keys and values"},
-    {"attention.temperature_scale", "scores scaled by position"},
-    {"attn_logit_softcapping", "soft caps of scores"},
-    {"final_logit_softcapping", "soft caps of logits"},
 });
 
 Status refuse_missing_operations(const ConfigReader& reader) {
@@ -131,6 +134,7 @@ Result<Config> read_config(const gguf::File& file) {
   const ConfigReader reader(file.metadata(), std::string(name));
   RETURN_IF_ERROR(refuse_missing_operations(reader));
   Config config;
+  config.architecture = name;
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));
@@ -152,13 +156,23 @@ Result<Config> read_config(const gguf::File& file) {
                    reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   config.attention.assign(config.layers, {});
-  ASSIGN_OR_RETURN(const double scale, file.metadata().number_or(reader.key("attention.scale"), 0));
-  if (scale != 0) {  // 0: none is given
-    ASSIGN_OR_RETURN(const double given, reader.positive_or("attention.scale", 1.0));
-    config.attention_scale = static_cast<float>(given);
-  }
+  ASSIGN_OR_RETURN(const float scale, reader.scale_or("attention.scale", 0));
+  if (scale != 0) config.attention_scale = scale;
+  ASSIGN_OR_RETURN(config.score_cap, reader.scale_or("attn_logit_softcapping", 0));
+  ASSIGN_OR_RETURN(config.logit_cap, reader.scale_or("final_logit_softcapping", 0));
   RETURN_IF_ERROR(read_rope(reader, config));
   RETURN_IF_ERROR(architecture->describe(reader, config));
+  ASSIGN_OR_RETURN(const float slope, reader.scale_or("attention.temperature_scale", 0));
+  if (slope != 0 && !config.query_scale) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: queries scaled by position are not supported in '{}' files",
+                             file.path(), name)};
+  }
+  if (has_experts(reader) && config.experts.router.experts == 0) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("{}: mixtures of experts are not supported in '{}' files", file.path(), name)};
+  }
   return config;
 }
 

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "gguf/file.h"
 #include "kernels/ops.h"
+#include "kernels/routing.h"
 #include "kv/memory/cache_groups.h"
 
 namespace pagoda::model {
@@ -28,6 +30,7 @@ struct RopeConfig {
   std::uint32_t original_context = 0;
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
+  bool rounds_yarn_ramp = true;  // to whole dimensions
 };
 
 // Which RMS norms a layer has: of what goes into its attention and feed-forward branches, of what
@@ -37,17 +40,33 @@ enum class BranchNorms : std::uint8_t { kInput, kOutput, kBoth };
 // What RMS norms of queries and keys span before they are rotated.
 enum class QkNormSpan : std::uint8_t { kNone, kHead, kAllHeads };
 
-// How the two halves of a feed-forward layer are joined: silu(gate) * up, or gelu(gate) * up with
-// the tanh form of gelu.
-enum class GateKind : std::uint8_t { kSwiGlu, kGeGlu };
+// How the two halves of a feed-forward layer are joined: silu(gate) * up, gelu(gate) * up with the
+// tanh form of gelu, or the clamped form of gpt-oss (kernels/ops.h, clamped_swiglu).
+enum class GateKind : std::uint8_t { kSwiGlu, kGeGlu, kClampedSwiGlu };
+
+// A mixture of experts: feed-forward networks of which every token uses a few.
+struct ExpertsConfig {
+  kernels::Router router = {};     // of no experts: every layer is dense
+  std::uint32_t hidden_width = 0;  // of an expert
+  std::uint32_t shared_width = 0;  // of the expert that every token uses; 0: there is none
+  std::uint32_t first_layer = 0;   // layers before this one are dense
+};
+
+// Queries far behind the original context are multiplied: the one at `position` by
+// 1 + slope * ln(1 + floor(position / context)).
+struct QueryScale {
+  float slope = 0;
+  std::uint32_t context = 0;
+};
 
 // A layer whose queries and keys are not rotated.
 inline constexpr std::uint8_t kNoRope = 0xFF;
 
 struct Config {
+  std::string architecture = "llama";  // the file's word
   std::uint32_t layers = 0;
   std::uint32_t width = 0;         // embedding length
-  std::uint32_t hidden_width = 0;  // feed-forward length
+  std::uint32_t hidden_width = 0;  // feed-forward length of dense layers
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;
@@ -58,9 +77,14 @@ struct Config {
   BranchNorms branch_norms = BranchNorms::kInput;
   QkNormSpan qk_norm = QkNormSpan::kNone;
   GateKind gate = GateKind::kSwiGlu;
-  float embedding_scale = 1;                     // multiplies the embedding of a token
-  float residual_scale = 1;                      // multiplies what a branch adds
-  float logit_scale = 1;                         // multiplies logits
+  ExpertsConfig experts = {};
+  bool has_sinks = false;  // a learned logit for each query head joins its softmax, without a value
+  float embedding_scale = 1;  // multiplies the embedding of a token
+  float residual_scale = 1;   // multiplies what a branch adds
+  float logit_scale = 1;      // multiplies logits
+  float score_cap = 0;        // soft cap of scores; 0: none
+  float logit_cap = 0;        // soft cap of logits; 0: none
+  std::optional<QueryScale> query_scale = {};
   std::optional<float> attention_scale = {};     // of scores; unset: 1 / sqrt(key_dim)
   std::vector<RopeConfig> ropes = {};            // the rotations that layers choose from
   std::vector<std::uint8_t> rope_of_layer = {};  // index in ropes, or kNoRope; empty: the first
@@ -69,6 +93,13 @@ struct Config {
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
   float score_scale() const {
     return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
+  }
+  bool has_experts(std::uint32_t layer) const {
+    return experts.router.experts > 0 && layer >= experts.first_layer;
+  }
+  // The feed-forward length of what every token of a layer uses: 0 where there is no such part.
+  std::uint32_t hidden_width_of(std::uint32_t layer) const {
+    return has_experts(layer) ? experts.shared_width : hidden_width;
   }
   std::uint8_t rope_of(std::uint32_t layer) const {
     return rope_of_layer.empty() ? std::uint8_t{0} : rope_of_layer[layer];

@@ -36,6 +36,13 @@ Result<double> ConfigReader::positive_or(std::string_view name, double fallback)
   return value;
 }
 
+Result<float> ConfigReader::scale_or(std::string_view name, float fallback) const {
+  ASSIGN_OR_RETURN(const double given, metadata_.number_or(key(name), 0));
+  if (given == 0) return fallback;
+  ASSIGN_OR_RETURN(const double scale, positive_or(name, 1.0));
+  return static_cast<float>(scale);
+}
+
 Result<std::uint32_t> ConfigReader::count_for_all_layers(std::string_view name,
                                                          std::uint64_t fallback,
                                                          std::uint64_t max) const {

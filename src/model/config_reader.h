@@ -17,6 +17,7 @@ inline constexpr std::uint64_t kLayersMax = 4096;
 inline constexpr std::uint64_t kWidthMax = 1 << 20;
 inline constexpr std::uint64_t kHeadsMax = 4096;
 inline constexpr std::uint64_t kHeadDimMax = 1024;
+inline constexpr std::uint64_t kExpertsMax = 4096;
 inline constexpr std::uint64_t kContextMax = 1u << 30;
 
 class ConfigReader {
@@ -33,6 +34,8 @@ class ConfigReader {
                                  std::uint64_t max) const;
   // A finite number above 0.
   Result<double> positive_or(std::string_view name, double fallback) const;
+  // A finite number above 0; the fallback also where the file states 0, which is none.
+  Result<float> scale_or(std::string_view name, float fallback) const;
   // Reads a number, or one number per layer, which must then all be equal.
   Result<std::uint32_t> count_for_all_layers(std::string_view name, std::uint64_t fallback,
                                              std::uint64_t max) const;

@@ -11,15 +11,14 @@ namespace {
 // also the partials of one tile, twice.
 std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
   const std::size_t mixed = std::size_t{config.heads} * config.value_dim;
-  const std::size_t columns = std::max<std::size_t>({config.width, config.hidden_width, mixed});
+  const std::size_t columns =
+      std::max<std::size_t>({config.width, config.hidden_width, config.experts.hidden_width,
+                             config.experts.shared_width, mixed});
   const std::size_t queries = std::max(kernels.attention_queries, config.group());
   const std::size_t partials = 2 * kernels::partial_floats(queries, config.value_dim);
   const std::size_t attention =
       kernels.attention_scratch(config.key_dim, config.value_dim) + partials * sizeof(float);
-  const std::size_t bytes =
-      std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
-  // Padded to whole cache lines with one between, so that threads never share a line.
-  return (bytes + 2 * kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  return std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
 }
 
 // All layers have rows of one shape and differ in their windows alone, so that all groups have one
@@ -42,6 +41,16 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::
   return kv::memory::plan_cache_groups(layers);
 }
 
+// A sink's score is its learned logit, and its weight 1.
+std::vector<float> sink_partials(const std::vector<float>& logits, std::size_t value_dim) {
+  std::vector<float> partials;
+  for (const float logit : logits) {
+    partials.insert(partials.end(), {logit, 1.0f});
+    partials.insert(partials.end(), value_dim, 0.0f);
+  }
+  return partials;
+}
+
 }  // namespace
 
 Status check_kv_element(std::optional<kv::memory::Element> element) {
@@ -57,17 +66,16 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       pool_(pool),
       options_(options),
       weights_(weights, kernels, pool, options.on_pack),
+      matmuls_(kernels, pool, scratch_bytes(config, kernels)),
+      feed_forward_(config, kernels, pool, matmuls_, options.rows_max),
       group_plan_(cache_groups_of(config, kernels, options)),
-      page_layout_(group_plan_.layouts.front()),
-      scratch_stride_(scratch_bytes(config, kernels)) {
+      page_layout_(group_plan_.layouts.front()) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
   residual_.resize(rows, config.width);
   query_.resize(rows * config.heads * config.key_dim);
   key_.resize(rows * config.kv_heads * config.key_dim);
   value_.resize(rows * config.kv_heads * config.value_dim);
-  gate_.resize(rows, config.hidden_width);
-  up_.resize(rows, config.hidden_width);
   // The file's divisors are those of the first rotation.
   for (const RopeConfig& rope : config.ropes) {
     BatchRope& made = ropes_.emplace_back(
@@ -78,17 +86,21 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
     made.cosines.resize(rows * made.table.pairs());
     made.sines.resize(rows * made.table.pairs());
   }
-  if (config.branch_norms != BranchNorms::kInput || config.residual_scale != 1) {
+  if (config.branch_norms != BranchNorms::kInput || config.residual_scale != 1 ||
+      config.experts.router.experts > 0) {
     branch_.resize(rows, config.width);
+  }
+  if (config.has_sinks) {
+    for (const LayerWeights& layer : weights.layers) {
+      sinks_.push_back(sink_partials(layer.sinks, config.value_dim));
+    }
   }
   attended_.resize(rows * config.heads * config.value_dim);
   normed_.resize(activation_bytes(config.width));
   mixed_.resize(activation_bytes(std::size_t{config.heads} * config.value_dim));
-  hidden_.resize(activation_bytes(config.hidden_width));
   batch_tokens_.reserve(rows);
   nonfinite_rows_.reserve(rows);
   attention_tiles_.reserve(rows);
-  scratch_.resize(pool.threads() * scratch_stride_);
 }
 
 void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out) {
@@ -96,7 +108,7 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
   embed(batch);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     attention_block(layer, pages);
-    feed_forward_block(weights_->layers[layer]);
+    feed_forward_block(layer);
   }
   if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
@@ -133,24 +145,35 @@ void Decoder::embed(const Batch& batch) {
   }
 }
 
-void Decoder::feed_forward_block(const LayerWeights& layer) {
+void Decoder::feed_forward_block(std::uint32_t layer) {
+  const LayerWeights& weights = weights_->layers[layer];
+  const std::size_t rows = batch_tokens_.size();
+  if (config_.has_experts(layer)) {
+    normalise(weights.feed_forward_norm);
+    feed_forward_.mix_experts(weights, normed_.data(), rows, branch_);
+    return add_branch_rows(weights.feed_forward_output_norm);
+  }
   if (config_.hidden_width == 0) return;  // a model of attention alone
-  normalise(layer.feed_forward_norm);
-  gate_and_up(layer);
-  add_branch(layer.down, hidden_.data(), layer.feed_forward_output_norm);
+  normalise(weights.feed_forward_norm);
+  add_branch(weights.feed_forward.down,
+             feed_forward_.hidden(weights.feed_forward, normed_.data(), rows),
+             weights.feed_forward_output_norm);
 }
 
 // Adds x times the projection, normed and scaled where the model does that, to the residual stream.
 void Decoder::add_branch(const Projection& projection, const std::byte* x,
                          const std::vector<float>& output_norm) {
   const std::size_t rows = batch_tokens_.size();
-  if (output_norm.empty() && config_.residual_scale == 1) {
-    const Output output = to_rows(projection, residual_, true);
-    return project({&output, 1}, x, rows);
-  }
-  const Output output = to_rows(projection, branch_, false);
-  project({&output, 1}, x, rows);
-  for_rows(rows, [&](WorkRange range) {
+  const bool at_once = output_norm.empty() && config_.residual_scale == 1;
+  FloatRows& to = at_once ? residual_ : branch_;
+  const Product product = {&projection, x, rows, to.row(0), to.stride(), at_once};
+  matmuls_.run({&product, 1});
+  if (!at_once) add_branch_rows(output_norm);
+}
+
+// Adds the rows of branch_, normed and scaled where the model does that, to the residual stream.
+void Decoder::add_branch_rows(const std::vector<float>& output_norm) {
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       float* const added = branch_.row(row);
       float* const sum = residual_.row(row);
@@ -162,53 +185,29 @@ void Decoder::add_branch(const Projection& projection, const std::byte* x,
   });
 }
 
-// A thread computes the same outputs of both projections and joins them; a row is packed as
-// activations once it is complete.
-void Decoder::gate_and_up(const LayerWeights& layer) {
-  const std::size_t rows = batch_tokens_.size();
-  const std::size_t width = config_.hidden_width;
-  const std::size_t panels = (width + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
-  // With many rows, each thread computes few outputs at a time, which stay in the CPU cache until
-  // they are used.
-  const std::size_t panels_together = rows > 16 ? 2 : panels;
-  const auto join = config_.gate == GateKind::kSwiGlu ? kernels_.swiglu : kernels_.geglu;
-  const auto compute = [&](WorkRange part) {
-    project_range(to_rows(layer.gate, gate_, false), normed_.data(), rows, part);
-    project_range(to_rows(layer.up, up_, false), normed_.data(), rows, part);
-    const std::size_t begin = part.begin * kernels::kMatmulPanel;
-    const std::size_t count = std::min(part.end * kernels::kMatmulPanel, width) - begin;
-    for (std::size_t row = 0; row < rows; ++row) {
-      join(gate_.row(row) + begin, up_.row(row) + begin, count);
-    }
-  };
-  pool_.run(panels, [&](WorkRange range) {
-    for (std::size_t begin = range.begin; begin < range.end; begin += panels_together) {
-      compute({begin, std::min(begin + panels_together, range.end), range.thread});
-    }
-  });
-  for_rows(rows, [&](WorkRange range) {
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.pack_activations(gate_.row(row), width, hidden_.data(), row);
-    }
-  });
-}
-
 void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   ASSERT(rows.size() <= options_.rows_max, "no more rows than were computed");
-  for_rows(rows.size(), [&](WorkRange range) {
+  matmuls_.for_rows(rows.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       ASSERT(rows[i] < batch_tokens_.size(), "logit rows are rows of the batch");
       normalise_row(weights_->output_norm, rows[i], i, range.thread);
     }
   });
   const Projection head = {.weight = weights_->output, .bias = {}};
-  const Output output = {&head, out, head.weight.rows, false};
-  project({&output, 1}, normed_.data(), rows.size());
-  if (config_.logit_scale == 1) return;
-  for_rows(rows.size(), [&](WorkRange range) {
-    for (float& logit :
-         std::span(out + range.begin * head.weight.rows, out + range.end * head.weight.rows)) {
-      logit *= config_.logit_scale;
+  const Product product = {&head, normed_.data(), rows.size(), out, head.weight.rows};
+  matmuls_.run({&product, 1});
+  finish_logits(std::span(out, rows.size() * head.weight.rows));
+}
+
+void Decoder::finish_logits(std::span<float> logits) {
+  if (config_.logit_scale == 1 && config_.logit_cap == 0) return;
+  constexpr std::size_t kTogether = 4096;
+  pool_.run((logits.size() + kTogether - 1) / kTogether, [&](WorkRange range) {
+    const std::size_t begin = range.begin * kTogether;
+    const std::size_t end = std::min(range.end * kTogether, logits.size());
+    for (float& logit : logits.subspan(begin, end - begin)) logit *= config_.logit_scale;
+    if (config_.logit_cap > 0) {
+      kernels_.soft_cap(logits.data() + begin, end - begin, 1.0f, config_.logit_cap);
     }
   });
 }
@@ -216,7 +215,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
 // Normalises every row of the residual stream into normed_; without a weight it goes there as it
 // is.
 void Decoder::normalise(const std::vector<float>& weight) {
-  for_rows(batch_tokens_.size(), [&](WorkRange range) {
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       normalise_row(weight, row, row, range.thread);
     }
@@ -228,49 +227,9 @@ void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, s
   if (weight.empty()) {
     return kernels_.pack_activations(residual_.row(row), config_.width, normed_.data(), to);
   }
-  auto* const floats = reinterpret_cast<float*>(scratch(thread));
+  auto* const floats = reinterpret_cast<float*>(matmuls_.scratch(thread));
   kernels_.rms_norm(residual_.row(row), weight.data(), config_.norm_epsilon, config_.width, floats);
   kernels_.pack_activations(floats, config_.width, normed_.data(), to);
-}
-
-// Computes several projections of the same rows: their panels are divided over threads as if they
-// were one matrix.
-void Decoder::project(std::span<const Output> outputs, const std::byte* x, std::size_t rows) {
-  const auto panels_of = [](const Output& output) {
-    return (output.projection->weight.rows + kernels::kMatmulPanel - 1) / kernels::kMatmulPanel;
-  };
-  std::size_t panels = 0;
-  for (const Output& output : outputs) panels += panels_of(output);
-  pool_.run(panels, [&](WorkRange range) {
-    std::size_t first = 0;
-    for (const Output& output : outputs) {
-      const std::size_t last = first + panels_of(output);
-      const std::size_t begin = std::max(range.begin, first);
-      const std::size_t end = std::min(range.end, last);
-      if (begin < end) project_range(output, x, rows, {begin - first, end - first, range.thread});
-      first = last;
-    }
-  });
-}
-
-void Decoder::project_range(const Output& output, const std::byte* x, std::size_t rows,
-                            WorkRange panels) {
-  const Projection& projection = *output.projection;
-  const std::size_t outputs = projection.weight.rows;
-  const std::size_t begin = panels.begin * kernels::kMatmulPanel;
-  const std::size_t end = std::min(panels.end * kernels::kMatmulPanel, outputs);
-  kernels_.matmul({.x = x,
-                   .rows = rows,
-                   .weight = projection.weight,
-                   .y = output.y,
-                   .y_stride = output.stride,
-                   .accumulate = output.accumulate},
-                  begin, end, scratch(panels.thread));
-  if (projection.bias.empty()) return;
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t n = begin; n < end; ++n)
-      output.y[row * output.stride + n] += projection.bias[n];
-  }
 }
 
 }  // namespace pagoda::model

@@ -19,7 +19,9 @@
 #include "kv/memory/page_buffer.h"
 #include "model/batch.h"
 #include "model/config.h"
+#include "model/feed_forward.h"
 #include "model/float_rows.h"
+#include "model/matmul_runner.h"
 #include "model/packed_weights.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -70,6 +72,7 @@ class Decoder {
   struct AttentionTile {
     kernels::AttentionRows rows;
     std::size_t first_row;  // in the batch
+    const float* sinks;     // partial results of all heads' sinks, or null
   };
   // One split of the keys of one tile for one KV head: a thread's unit of work.
   struct SplitItem {
@@ -77,41 +80,18 @@ class Decoder {
     kernels::KeySplit keys;
     std::size_t first_partial;  // in partials_
   };
-  // A projection and its output: [rows, stride].
-  struct Output {
-    const Projection* projection;
-    float* y;
-    std::size_t stride;
-    bool accumulate;
-  };
-  static Output to_rows(const Projection& projection, FloatRows& rows, bool accumulate) {
-    return {&projection, rows.row(0), rows.stride(), accumulate};
-  }
-
   void place_rows(const Batch& batch);
   void embed(const Batch& batch);
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
-  void feed_forward_block(const LayerWeights& layer);
+  void feed_forward_block(std::uint32_t layer);
   void add_branch(const Projection& projection, const std::byte* x,
                   const std::vector<float>& output_norm);
+  void add_branch_rows(const std::vector<float>& output_norm);
 
-  // Runs task(WorkRange) over rows; for few rows on this thread alone, which costs less than waking
-  // the others.
-  template <class Task>
-  void for_rows(std::size_t rows, Task&& task) {
-    constexpr std::size_t kRowsWorthSharing = 8;
-    if (rows < kRowsWorthSharing) {
-      task(WorkRange{0, rows, 0});
-    } else {
-      pool_.run(rows, task);
-    }
-  }
+  void finish_logits(std::span<float> logits);
   void normalise(const std::vector<float>& weight);
   void normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
                      std::size_t thread);
-  void project(std::span<const Output> outputs, const std::byte* x, std::size_t rows);
-  void project_range(const Output& output, const std::byte* x, std::size_t rows, WorkRange panels);
-  void gate_and_up(const LayerWeights& layer);
   void normalise_heads(float* heads, std::uint32_t count, const std::vector<float>& weight) const;
   kernels::RopeRow rope_row(std::uint32_t layer, std::size_t row) const;
   void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
@@ -124,20 +104,21 @@ class Decoder {
   void merge_tile(const kernels::Attention& job, std::span<const SplitItem> items);
   void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
-  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, const float* totals);
+  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, float* totals);
   void mix_attended();
   kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
                                          const kv::memory::LayerView& view) const;
   std::size_t activation_bytes(std::size_t columns) const {
     return kernels::activation_bytes(kernels_.numerics, columns, options_.rows_max);
   }
-  std::byte* scratch(std::size_t thread) { return scratch_.data() + thread * scratch_stride_; }
 
   const Config& config_;
   const kernels::KernelSet& kernels_;
   ThreadPool& pool_;
   DecoderOptions options_;
   PackedWeights weights_;
+  MatmulRunner matmuls_;
+  FeedForward feed_forward_;
   kv::memory::CacheGroupPlan group_plan_;
   kv::memory::PageLayout page_layout_;
   // A rotation, and its angles for the rows of the batch.
@@ -146,7 +127,8 @@ class Decoder {
     std::vector<float> cosines;  // [rows_max, pairs]
     std::vector<float> sines;    // [rows_max, pairs]
   };
-  std::vector<BatchRope> ropes_;  // those of the configuration
+  std::vector<BatchRope> ropes_;           // those of the configuration
+  std::vector<std::vector<float>> sinks_;  // [layers][heads] partial results; empty: no sinks
 
   // Activations, [rows_max, …] each, allocated once.
   FloatRows residual_;          // [width]
@@ -154,20 +136,15 @@ class Decoder {
   LargeArray<float> key_;       // [kv_heads * key_dim]
   LargeArray<float> value_;     // [kv_heads * value_dim]
   LargeArray<float> attended_;  // [heads * value_dim]
-  FloatRows gate_;              // [hidden_width]
-  FloatRows up_;                // [hidden_width]
-  FloatRows branch_;            // [width]: what a branch adds, where it is normed or scaled
+  FloatRows branch_;            // [width]: what a branch adds, where it is not added at once
   std::vector<BatchToken> batch_tokens_;
   std::vector<std::uint8_t> nonfinite_rows_;
   // Packed activations, [rows_max] rows each.
   LargeArray<std::byte> normed_;  // rows of width
   LargeArray<std::byte> mixed_;   // rows of heads * value_dim
-  LargeArray<std::byte> hidden_;  // rows of hidden_width
   std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
   LargeArray<float> partials_;  // partials of the split items; grows with the longest context seen
-  LargeArray<std::byte> scratch_;  // [threads]
-  std::size_t scratch_stride_;     // in bytes
 };
 
 }  // namespace pagoda::model

@@ -33,7 +33,11 @@ Status check_operations(const Config& config) {
   const char* lacks = nullptr;
   if (config.branch_norms != BranchNorms::kInput) lacks = "norms of what a branch adds";
   if (config.qk_norm == QkNormSpan::kAllHeads) lacks = "norms that span all heads";
-  if (config.gate != GateKind::kSwiGlu) lacks = "GeGLU";
+  if (config.gate != GateKind::kSwiGlu) lacks = "another gate than SwiGLU";
+  if (config.experts.router.experts > 0) lacks = "experts";
+  if (config.has_sinks) lacks = "attention sinks";
+  if (config.score_cap != 0 || config.logit_cap != 0) lacks = "soft caps of scores or logits";
+  if (config.query_scale) lacks = "queries scaled by position";
   if (config.ropes.size() != 1 || !config.rope_of_layer.empty()) lacks = "rotations by layer";
   if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {
     lacks = "scales of embeddings, branches or logits";

@@ -119,10 +119,10 @@ class GpuWeights::Uploader {
     return made;
   }
 
-  Result<GpuProjection> gate_and_up(const LayerWeights& layer) {
-    const WeightMatrix& gate = layer.gate.weight;
-    const WeightMatrix& up = layer.up.weight;
-    if (!layer.gate.bias.empty() || !layer.up.bias.empty()) {
+  Result<GpuProjection> gate_and_up(const FeedForwardWeights& network) {
+    const WeightMatrix& gate = network.gate.weight;
+    const WeightMatrix& up = network.up.weight;
+    if (!network.gate.bias.empty() || !network.up.bias.empty()) {
       return Error{ErrorCode::kUnsupported,
                    "the GPU runs no feed-forward gate with a bias; use `device=cpu`"};
     }
@@ -171,11 +171,8 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
   GpuWeights made;
   std::size_t values = weights.output.rows * weights.output.columns;
   for (const LayerWeights& layer : weights.layers) {
-    for (const Projection* const part :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
-          &layer.down}) {
-      values += part->weight.rows * part->weight.columns;
-    }
+    for_each_matrix(layer,
+                    [&](const WeightMatrix& matrix) { values += matrix.rows * matrix.columns; });
   }
   ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
   Uploader uploader(made, std::move(stream), pool, progress, values);
@@ -187,8 +184,8 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
     ASSIGN_OR_RETURN(placed.key_norm, uploader.floats(layer.key_norm));
     ASSIGN_OR_RETURN(placed.attention_output, uploader.projection(layer.attention_output));
     ASSIGN_OR_RETURN(placed.feed_forward_norm, uploader.floats(layer.feed_forward_norm));
-    ASSIGN_OR_RETURN(placed.gate_up, uploader.gate_and_up(layer));
-    ASSIGN_OR_RETURN(placed.down, uploader.projection(layer.down));
+    ASSIGN_OR_RETURN(placed.gate_up, uploader.gate_and_up(layer.feed_forward));
+    ASSIGN_OR_RETURN(placed.down, uploader.projection(layer.feed_forward.down));
     made.layers_.push_back(std::move(placed));
   }
   ASSIGN_OR_RETURN(made.embedding_, uploader.embedding(weights.embedding));

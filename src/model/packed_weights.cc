@@ -10,11 +10,9 @@ namespace {
 std::vector<kernels::WeightMatrix*> matrices_of(Weights& weights) {
   std::vector<kernels::WeightMatrix*> matrices;
   for (LayerWeights& layer : weights.layers) {
-    for (Projection* const projection :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
-          &layer.down}) {
-      matrices.push_back(&projection->weight);
-    }
+    for_each_matrix(layer, [&](kernels::WeightMatrix& matrix) {
+      if (matrix.rows > 0) matrices.push_back(&matrix);
+    });
   }
   matrices.push_back(&weights.output);
   return matrices;

@@ -19,9 +19,11 @@ double pair_of_rotations(const RopeConfig& config, double rotations) {
 // YaRN (Peng et al. 2023): fast pairs keep their frequency, slow ones are stretched by the
 // factor, with a linear ramp between. Returns how much of the pair's own frequency is kept.
 double yarn_kept_share(const RopeConfig& config, double pair) {
-  const double low = std::max(0.0, std::floor(pair_of_rotations(config, config.yarn_beta_fast)));
-  const double high =
-      std::min(config.dims - 1.0, std::ceil(pair_of_rotations(config, config.yarn_beta_slow)));
+  const bool rounds = config.rounds_yarn_ramp;
+  const double fast = pair_of_rotations(config, config.yarn_beta_fast);
+  const double slow = pair_of_rotations(config, config.yarn_beta_slow);
+  const double low = std::max(0.0, rounds ? std::floor(fast) : fast);
+  const double high = std::min(config.dims - 1.0, rounds ? std::ceil(slow) : slow);
   const double ramp = (pair - low) / std::max(0.001, high - low);
   return 1.0 - std::clamp(ramp, 0.0, 1.0);
 }

@@ -78,13 +78,26 @@ class TensorReader {
     return values;
   }
 
+  // All of a tensor's `size` values, whatever its rows.
+  Result<std::vector<float>> values(std::string_view name, std::uint64_t size) {
+    const gguf::Tensor* const tensor = file_.find_tensor(name);
+    if (tensor == nullptr || tensor->elements() != size) return vector(name, size);  // its error
+    ASSIGN_OR_RETURN(const kernels::WeightMatrix rows,
+                     matrix(name, tensor->rows(), tensor->extents[0]));
+    std::vector<float> made(size);
+    for (std::size_t row = 0; row < rows.rows; ++row) {
+      kernels_.unpack_row(rows, row, made.data() + row * rows.columns);
+    }
+    return made;
+  }
+
   // Finds `name`.weight, and `name`.bias where the file has it.
   Result<Projection> projection(std::string_view name, std::uint64_t rows, std::uint64_t columns) {
     Projection projection;
     ASSIGN_OR_RETURN(projection.weight, matrix(fmt::format("{}.weight", name), rows, columns));
     const std::string bias = fmt::format("{}.bias", name);
     if (contains(bias)) {
-      ASSIGN_OR_RETURN(projection.bias, vector(bias, rows));
+      ASSIGN_OR_RETURN(projection.bias, values(bias, rows));
     }
     return projection;
   }
@@ -107,7 +120,10 @@ class LayerReader {
     const bool outputs = config_.branch_norms != BranchNorms::kInput;
     ASSIGN_OR_RETURN(w.attention_norm, norm("attn_norm", inputs, config_.width));
     ASSIGN_OR_RETURN(w.attention_output_norm, norm("post_attention_norm", outputs, config_.width));
-    ASSIGN_OR_RETURN(w.feed_forward_norm, norm("ffn_norm", inputs, config_.width));
+    // Some architectures name the norm before the feed-forward branch by where it stands.
+    const bool is_after = !outputs && tensors_.contains(name("post_attention_norm.weight"));
+    ASSIGN_OR_RETURN(w.feed_forward_norm,
+                     norm(is_after ? "post_attention_norm" : "ffn_norm", inputs, config_.width));
     ASSIGN_OR_RETURN(w.feed_forward_output_norm, norm("post_ffw_norm", outputs, config_.width));
     RETURN_IF_ERROR(read_attention(w));
     RETURN_IF_ERROR(read_feed_forward(w));
@@ -144,23 +160,86 @@ class LayerReader {
     ASSIGN_OR_RETURN(w.query_norm, norm("attn_q_norm", normed, each ? config_.key_dim : queries));
     ASSIGN_OR_RETURN(w.key_norm, norm("attn_k_norm", normed, each ? config_.key_dim : keys));
     ASSIGN_OR_RETURN(w.attention_output, tensors_.projection(name("attn_output"), width, mixed));
+    if (config_.has_sinks) {
+      ASSIGN_OR_RETURN(w.sinks, tensors_.vector(name("attn_sinks.weight"), config_.heads));
+    }
     return ok_status();
   }
 
-  // Where there is no gate, the rows of the gate come first in ffn_up.
   Status read_feed_forward(LayerWeights& w) const {
-    const std::uint64_t width = config_.width;
-    const std::uint64_t hidden = config_.hidden_width;
-    if (tensors_.contains(name("ffn_gate.weight"))) {
-      ASSIGN_OR_RETURN(w.gate, tensors_.projection(name("ffn_gate"), hidden, width));
-      ASSIGN_OR_RETURN(w.up, tensors_.projection(name("ffn_up"), hidden, width));
-    } else {
-      ASSIGN_OR_RETURN(const Projection all,
-                       tensors_.projection(name("ffn_up"), 2 * hidden, width));
-      w.gate = rows_of(all, 0, hidden);
-      w.up = rows_of(all, hidden, hidden);
+    const bool mixed = config_.has_experts(layer_);
+    const std::uint64_t hidden = config_.hidden_width_of(layer_);
+    if (hidden > 0) {
+      ASSIGN_OR_RETURN(w.feed_forward, network(mixed ? "_shexp" : "", hidden));
     }
-    ASSIGN_OR_RETURN(w.down, tensors_.projection(name("ffn_down"), width, hidden));
+    return mixed ? read_experts(w) : ok_status();
+  }
+
+  // ffn_gate, ffn_up and ffn_down with a suffix. Where there is no gate, its rows come first in
+  // ffn_up.
+  Result<FeedForwardWeights> network(std::string_view suffix, std::uint64_t hidden) const {
+    const auto part = [&](std::string_view which) {
+      return name(fmt::format("ffn_{}{}", which, suffix));
+    };
+    const std::uint64_t width = config_.width;
+    FeedForwardWeights made;
+    if (tensors_.contains(part("gate") + ".weight")) {
+      ASSIGN_OR_RETURN(made.gate, tensors_.projection(part("gate"), hidden, width));
+      ASSIGN_OR_RETURN(made.up, tensors_.projection(part("up"), hidden, width));
+    } else {
+      ASSIGN_OR_RETURN(const Projection all, tensors_.projection(part("up"), 2 * hidden, width));
+      made.gate = rows_of(all, 0, hidden);
+      made.up = rows_of(all, hidden, hidden);
+    }
+    ASSIGN_OR_RETURN(made.down, tensors_.projection(part("down"), width, hidden));
+    return made;
+  }
+
+  Status read_experts(LayerWeights& w) const {
+    const std::uint64_t count = config_.experts.router.experts;
+    const std::uint64_t hidden = config_.experts.hidden_width;
+    const std::uint64_t width = config_.width;
+    ASSIGN_OR_RETURN(w.experts.router, tensors_.projection(name("ffn_gate_inp"), count, width));
+    const std::string bias = name("exp_probs_b.bias");
+    if (tensors_.contains(bias)) {
+      ASSIGN_OR_RETURN(w.experts.selection_bias, tensors_.vector(bias, count));
+    }
+    if (tensors_.contains(name("ffn_gate_inp_shexp.weight"))) {
+      ASSIGN_OR_RETURN(w.experts.shared_gate,
+                       tensors_.projection(name("ffn_gate_inp_shexp"), 1, width));
+    }
+    w.experts.experts.resize(count);
+    if (tensors_.contains(name("ffn_gate.0.weight"))) return read_experts_apart(w.experts.experts);
+    const auto set = [&](auto part, const Projection& all, std::uint64_t stride,
+                         std::uint64_t first, std::uint64_t rows) {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        w.experts.experts[i].*part = rows_of(all, i * stride + first, rows);
+      }
+    };
+    if (tensors_.contains(name("ffn_gate_up_exps.weight"))) {
+      ASSIGN_OR_RETURN(const Projection all,
+                       tensors_.projection(name("ffn_gate_up_exps"), 2 * hidden * count, width));
+      set(&FeedForwardWeights::gate, all, 2 * hidden, 0, hidden);
+      set(&FeedForwardWeights::up, all, 2 * hidden, hidden, hidden);
+    } else {
+      ASSIGN_OR_RETURN(const Projection gates,
+                       tensors_.projection(name("ffn_gate_exps"), hidden * count, width));
+      ASSIGN_OR_RETURN(const Projection ups,
+                       tensors_.projection(name("ffn_up_exps"), hidden * count, width));
+      set(&FeedForwardWeights::gate, gates, hidden, 0, hidden);
+      set(&FeedForwardWeights::up, ups, hidden, 0, hidden);
+    }
+    ASSIGN_OR_RETURN(const Projection downs,
+                     tensors_.projection(name("ffn_down_exps"), width * count, hidden));
+    set(&FeedForwardWeights::down, downs, width, 0, width);
+    return ok_status();
+  }
+
+  // The layout of old files, and of Hugging Face folders: a tensor for each expert.
+  Status read_experts_apart(std::vector<FeedForwardWeights>& experts) const {
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+      ASSIGN_OR_RETURN(experts[i], network(fmt::format(".{}", i), config_.experts.hidden_width));
+    }
     return ok_status();
   }
 

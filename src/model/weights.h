@@ -17,6 +17,20 @@ struct Projection {
   std::vector<float> bias;
 };
 
+// A gated feed-forward network. One of no rows is not there.
+struct FeedForwardWeights {
+  Projection gate;  // [hidden, width]
+  Projection up;    // [hidden, width]
+  Projection down;  // [width, hidden]
+};
+
+struct ExpertWeights {
+  Projection router;                  // [experts, width]
+  std::vector<float> selection_bias;  // [experts], of scores where experts are chosen; or empty
+  std::vector<FeedForwardWeights> experts;  // empty in a dense layer
+  Projection shared_gate;  // [1, width]: its sigmoid multiplies the shared expert; or of no rows
+};
+
 // Norms of branches are [width], or empty where the architecture has none there (BranchNorms).
 struct LayerWeights {
   std::vector<float> attention_norm;
@@ -27,10 +41,10 @@ struct LayerWeights {
   std::vector<float> key_norm;    // [key_dim] for every head, [kv_heads * key_dim], or empty
   Projection attention_output;    // [width, heads * value_dim]
   std::vector<float> attention_output_norm;
+  std::vector<float> sinks;  // [heads], or empty
   std::vector<float> feed_forward_norm;
-  Projection gate;  // [hidden_width, width]
-  Projection up;    // [hidden_width, width]
-  Projection down;  // [width, hidden_width]
+  FeedForwardWeights feed_forward;  // what every token uses: a dense layer, or the shared expert
+  ExpertWeights experts;
   std::vector<float> feed_forward_output_norm;
 };
 
@@ -41,6 +55,25 @@ struct Weights {
   kernels::WeightMatrix output;         // [vocabulary, width]; the embedding when tied
   std::vector<float> rope_frequencies;  // [rope pairs]: divide the frequencies; or empty
 };
+
+// Calls use(matrix) for every weight matrix of a layer that GEMMs multiply by, whatever the layer
+// has of them. `Layer` is LayerWeights, const or not.
+template <class Layer, class Use>
+void for_each_matrix(Layer& layer, Use use) {
+  const auto all_of = [&](auto& network) {
+    use(network.gate.weight);
+    use(network.up.weight);
+    use(network.down.weight);
+  };
+  use(layer.query.weight);
+  use(layer.key.weight);
+  use(layer.value.weight);
+  use(layer.attention_output.weight);
+  all_of(layer.feed_forward);
+  use(layer.experts.router.weight);
+  use(layer.experts.shared_gate.weight);
+  for (auto& expert : layer.experts.experts) all_of(expert);
+}
 
 Result<Weights> load_weights(const gguf::File& file, const Config& config,
                              const kernels::KernelSet& kernels);

@@ -69,11 +69,21 @@ TEST(BenchTraffic, EveryMatrixCountsOnceAndTheEmbeddingNever) {
     layer.key.weight = matrix(2, 1);
     layer.value.weight = matrix(4, 1);
     layer.attention_output.weight = matrix(8, 1);
-    layer.gate.weight = matrix(16, 1);
-    layer.up.weight = matrix(32, 1);
-    layer.down.weight = matrix(64, 1);
+    layer.feed_forward.gate.weight = matrix(16, 1);
+    layer.feed_forward.up.weight = matrix(32, 1);
+    layer.feed_forward.down.weight = matrix(64, 1);
   }
-  EXPECT_EQ(app::weight_bytes_read(weights), 70 + 2 * 127);
+  EXPECT_EQ(app::weight_bytes_read(weights, {}), 70 + 2 * 127);
+  // Of eight experts of 3 * 100 bytes in the second layer a token reads two, and the router.
+  model::ExpertWeights& experts = weights.layers[1].experts;
+  experts.router.weight = matrix(8, 10);
+  experts.experts.resize(8);
+  for (model::FeedForwardWeights& expert : experts.experts) {
+    expert.gate.weight = expert.up.weight = expert.down.weight = matrix(10, 10);
+  }
+  model::Config config;
+  config.experts.router = {.experts = 8, .chosen = 2};
+  EXPECT_EQ(app::weight_bytes_read(weights, config), 70 + 2 * 127 + 80 + 2 * 300);
 }
 
 }  // namespace

@@ -110,6 +110,17 @@ TEST_F(FlagsTest, AnErrorOfAVariableNamesTheVariable) {
   EXPECT_EQ(error, "PAGODA_NUMBER: many is not a whole number from 1 to 9");
 }
 
+TEST_F(FlagsTest, AVariableIsNotReadWhereItsFlagIsGiven) {
+  line_.add_environment_variables({"paint"});
+  setenv("PAGODA_NUMBER", "many", 1);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--number", "3"}, {"-n", "3"}, {"--number=3"}}) {
+    EXPECT_EQ(error_of(words), "") << words.front();
+    EXPECT_EQ(values_.number, 3u);
+  }
+  unsetenv("PAGODA_NUMBER");
+}
+
 TEST_F(FlagsTest, WordsLeadToACommandAndItsFlags) {
   const CommandLine::Place place = line_.place_of({"paint", "--number", "3"});
   EXPECT_EQ(place.command, "paint");

@@ -7,9 +7,9 @@ written by the `gguf` package with the names and orders of llama.cpp's converter
 is used. Prompts are longer than windows and than the context before rope scaling. Formats:
 logits/README.md.
 
-    python make_architecture_models.py [DIRECTORY]      (default: the folder of this script)
+    python make_architecture_models.py [DIRECTORY [NAME…]]   (the folder of this script; all)
 
-Needs torch, transformers, gguf, numpy. Seconds.
+Needs torch, transformers, gguf, numpy. A minute or two.
 """
 
 import copy
@@ -28,6 +28,9 @@ VOCAB = 96
 EMBD, HEADS, KV_HEADS, HEAD_DIM, FFN = 64, 4, 2, 16, 96
 WINDOW = 24
 TOKENS = 120
+# What the last expert that a token chooses is ahead of the first that it does not, at least, in
+# standard deviations of router logits: less, and rounding to bfloat16 may choose another.
+MARGIN_MIN = 0.015
 # Names of tensors in transformers and in GGUF files; what an architecture calls differently is its own.
 NAMES = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
@@ -40,6 +43,8 @@ NAMES = {
 }
 OUTPUT_NORMS = {"post_attention_layernorm": "post_attention_norm",
                 "post_feedforward_layernorm": "post_ffw_norm"}
+SHARED = {f"mlp.shared_expert.{part}_proj": f"ffn_{part}_shexp" for part in ("gate", "up", "down")}
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
         "original_max_position_embeddings": 32}
@@ -64,6 +69,9 @@ class Model:
     adjacent: bool = False       # the file holds Q and K for adjacent pairs
     norms_plus_one: bool = False  # transformers multiplies by 1 + weight, the file holds that sum
     prefix: str = "Config"
+    experts: str = ""            # how the file holds experts: "stacked", "fused" or "apart"
+    fp4: bool = False            # experts are MXFP4, else float16
+    tokens: int = TOKENS         # of the prompt
 
 
 MODELS = [
@@ -102,10 +110,113 @@ MODELS = [
           config={"sliding_window": WINDOW, "sliding_window_pattern": 4,
                   "layer_types": kinds(5, 4)},
           keys={"attention.sliding_window": WINDOW}),
+    Model("gemma2", "gemma2", "Gemma2", 28, layers=3, norms_plus_one=True,
+          config={"sliding_window": WINDOW, "layer_types": kinds(3, 2), "query_pre_attn_scalar": 20,
+                  "hidden_activation": "gelu_pytorch_tanh", "attn_logit_softcapping": 4.0,
+                  "final_logit_softcapping": 5.0},
+          keys={"attention.sliding_window": WINDOW, "attention.scale": 20.0 ** -0.5,
+                "attn_logit_softcapping": 4.0, "final_logit_softcapping": 5.0},
+          names={**OUTPUT_NORMS, "pre_feedforward_layernorm": "ffn_norm"}),
+    Model("mistral3", "mistral3", "Ministral3", 29, adjacent=True, config={"sliding_window": None},
+          rope={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3,
+                "beta_fast": 32.0, "beta_slow": 1.0},
+          keys={"attention.temperature_scale": 0.3, "rope.scaling.yarn_log_multiplier": 1.0}),
+    Model("mixtral", "llama", "Mixtral", 23, adjacent=True, experts="apart", tokens=48,
+          config={"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": None},
+          keys={"expert_count": 5, "expert_used_count": 2},
+          names={"mlp.gate": "ffn_gate_inp"}),
+    Model("qwen2moe", "qwen2moe", "Qwen2Moe", 24, experts="stacked", tokens=48,
+          config={"moe_intermediate_size": 48, "shared_expert_intermediate_size": 80,
+                  "num_experts": 6, "num_experts_per_tok": 3},
+          keys={"expert_count": 6, "expert_used_count": 3, "expert_feed_forward_length": 48,
+                "expert_shared_feed_forward_length": 80},
+          names={**SHARED, "mlp.gate": "ffn_gate_inp",
+                 "mlp.shared_expert_gate": "ffn_gate_inp_shexp"}),
+    Model("qwen3moe", "qwen3moe", "Qwen3Moe", 25, experts="stacked", tokens=48,
+          config={"moe_intermediate_size": 48, "num_experts": 9, "num_experts_per_tok": 4,
+                  "norm_topk_prob": True, "mlp_only_layers": [], "decoder_sparse_step": 1},
+          keys={"expert_count": 9, "expert_used_count": 4, "expert_feed_forward_length": 48},
+          names={"mlp.gate": "ffn_gate_inp"}),
+    Model("granitemoe", "granitemoe", "GraniteMoeShared", 26, adjacent=True, experts="fused", tokens=48,
+          config={"embedding_multiplier": 3.0, "attention_multiplier": 0.4,
+                  "residual_multiplier": 0.5, "logits_scaling": 1.25, "num_local_experts": 4,
+                  "num_experts_per_tok": 2, "shared_intermediate_size": 80},
+          keys={"embedding_scale": 3.0, "attention.scale": 0.4, "residual_scale": 0.5,
+                "logit_scale": 1.25, "expert_count": 4, "expert_used_count": 2,
+                "expert_shared_feed_forward_length": 80},
+          names={"block_sparse_moe.router": "ffn_gate_inp",
+                 "shared_mlp.input_linear": "ffn_up_shexp",
+                 "shared_mlp.output_linear": "ffn_down_shexp"}),
+    Model("gpt_oss", "gpt-oss", "GptOss", 27, experts="stacked", fp4=True, tokens=48,
+          config={"num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": WINDOW},
+          rope={**YARN, "rope_theta": 150000.0, "factor": 8.0, "truncate": False},
+          keys={"attention.sliding_window": WINDOW, "expert_count": 6, "expert_used_count": 2,
+                "expert_feed_forward_length": FFN},
+          names={"mlp.router": "ffn_gate_inp",
+                 "post_attention_layernorm": "post_attention_norm"}),
     Model("exaone4_full", "exaone4", "Exaone4", 22, names=OUTPUT_NORMS,
           config={"sliding_window": None, "sliding_window_pattern": None,
                   "layer_types": ["full_attention"] * 2}),
 ]
+
+
+def random_fp4(rng, shape, spread):
+    """Codes and exponents of MXFP4, blocks of 32 along the last axis, and what they stand for."""
+    codes = rng.integers(0, 16, shape)
+    blocks = shape[:-1] + (shape[-1] // 32,)
+    exponents = np.floor(np.log2(spread / 3)).astype(int) + rng.integers(-2, 2, blocks)
+    values = FP4[codes] * np.repeat(2.0 ** exponents, 32, axis=-1)
+    return codes, exponents, values
+
+
+def fp4_bytes(codes, exponents):
+    """[…, blocks * 17]: a block is its exponent + 127 and 16 bytes, byte i of codes i and i + 16."""
+    pairs = codes.reshape(*exponents.shape, 2, 16).astype(np.uint8)
+    packed = pairs[..., 0, :] | pairs[..., 1, :] << 4
+    block = np.concatenate([(exponents + 127).astype(np.uint8)[..., None], packed], axis=-1)
+    return block.reshape(*exponents.shape[:-1], -1)
+
+
+def make_fp4_experts(rng, name, shape):
+    """Weights of all experts as gpt-oss holds them, [expert, in, out]; codes by part of the file,
+    [expert, out, in]."""
+    experts, inputs, outputs = shape
+    spread = (6.0 if "gate_up" in name else 2.0) / math.sqrt(inputs)
+    codes, exponents, values = random_fp4(rng, (experts, outputs, inputs), spread)
+    whole = {"down": slice(None)} if "down" in name else {"gate": slice(0, None, 2),
+                                                          "up": slice(1, None, 2)}
+    parts = {part: fp4_bytes(codes[:, rows], exponents[:, rows]) for part, rows in whole.items()}
+    return values.swapaxes(1, 2), parts
+
+
+def find_oracle(made):
+    """make_oracle() with the first seed that leaves no token in doubt about its experts."""
+    while True:
+        model, ids, fp4 = make_oracle(made)
+        logits, margin = run(model, ids)
+        if margin > MARGIN_MIN:
+            return model, ids, fp4, logits
+        made.seed += 1000
+
+
+def run(model, ids):
+    """All logits, and the smallest margin of all routers."""
+    margins = [math.inf]
+
+    def look(router, inputs, _):
+        scores = torch.nn.functional.linear(inputs[0].reshape(-1, EMBD), router.weight,
+                                            getattr(router, "bias", None))
+        ranked = scores.sort(-1, descending=True).values
+        chosen = model.config.num_experts_per_tok
+        gaps = ranked[:, chosen - 1] - ranked[:, chosen]
+        margins.append(float(gaps.min() / scores.std()))
+
+    for name, module in model.named_modules():
+        if name.endswith(("mlp.gate", "mlp.router", "block_sparse_moe.router")):
+            module.register_forward_hook(look)
+    with torch.no_grad():
+        logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
+    return logits, min(margins)
 
 
 def make_oracle(made):
@@ -114,24 +225,31 @@ def make_oracle(made):
         vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
         num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
         max_position_embeddings=2048, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
-        rope_parameters=copy.deepcopy(made.rope), attn_implementation="eager", **made.config)
+        rope_parameters=copy.deepcopy(made.rope), attn_implementation="eager",
+        **({"experts_implementation": "eager"} if made.experts else {}), **made.config)
     model = getattr(transformers, made.family + "ForCausalLM")(config).double().eval()
     rng = np.random.default_rng(made.seed)
     # Scores get a standard deviation near 2, logits one between 1 and 3.
     gain = {"q_proj": 1.6, "k_proj": 1.3, "o_proj": 1.4, "gate_proj": 1.2, "down_proj": 1.2,
-            "qkv_proj": 1.3, "gate_up_proj": 1.1, "embed_tokens": 2.0, "lm_head": 2.0}
+            "qkv_proj": 1.3, "gate_up_proj": 1.1, "embed_tokens": 2.0, "lm_head": 2.0,
+            "gate": 2.0, "router": 2.0}
+    fp4 = {}
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if name.endswith(".bias"):
+            if made.fp4 and weight.ndim == 3:
+                values, fp4[name] = make_fp4_experts(rng, name, weight.shape)
+            elif name.endswith("bias"):
                 values = rng.normal(0.0, 0.3, weight.shape).astype(np.float32)
+            elif name.endswith("sinks"):
+                values = rng.normal(0.0, 1.5, weight.shape).astype(np.float32)
             elif weight.ndim == 1:
                 low = -0.4 if made.norms_plus_one else 0.6
                 values = rng.uniform(low, low + 0.8, weight.shape).astype(np.float32)
             else:
-                spread = gain.get(name.split(".")[-2], 1.0) / math.sqrt(weight.shape[1])
+                spread = gain.get(name.split(".")[-2], 1.0) / math.sqrt(weight.shape[-1])
                 values = rng.normal(0.0, spread, weight.shape).astype(np.float16)
             weight.copy_(torch.from_numpy(values.astype(np.float64)))
-    return model, rng.integers(3, VOCAB, TOKENS)
+    return model, rng.integers(3, VOCAB, made.tokens), fp4
 
 
 def adjacent_pairs(rows, heads):
@@ -175,7 +293,37 @@ def write_keys(writer, made):
     writer.add_add_bos_token(False)
 
 
+def add_experts(writer, made, name, values, fp4):
+    """gate_up_proj or down_proj of all experts of a layer, or their biases."""
+    block = "blk." + name.split(".")[2]
+    end = "bias" if name.endswith("_bias") else "weight"
+    if fp4:
+        for part, data in fp4.items():
+            writer.add_tensor(f"{block}.ffn_{part}_exps.weight", data,
+                              raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        return
+    values = values.astype(np.float32 if end == "bias" else np.float16)
+    if "down_proj" in name:
+        parts = {"down": values}
+    elif made.experts == "fused":
+        parts = {"gate_up": values}
+    elif made.family == "GptOss":
+        parts = {"gate": values[:, ::2], "up": values[:, 1::2]}
+    else:
+        gate, up = np.split(values, 2, axis=1)
+        parts = {"gate": gate, "up": up}
+    for part, stacked in parts.items():
+        if made.experts == "apart":
+            for i, one in enumerate(stacked):
+                writer.add_tensor(f"{block}.ffn_{part}.{i}.{end}", np.ascontiguousarray(one))
+        else:
+            writer.add_tensor(f"{block}.ffn_{part}_exps.{end}", np.ascontiguousarray(stacked))
+
+
 def gguf_name(made, name):
+    if name.endswith("sinks"):
+        name = name.replace("self_attn.sinks", "attn_sinks.weight").replace("model.layers", "blk")
+        return name
     base, end = name.rsplit(".", 1)
     names = {**NAMES, **made.names}
     if base in names:
@@ -184,11 +332,14 @@ def gguf_name(made, name):
     return f"blk.{layer}.{names[part]}.{end}"
 
 
-def write_gguf(path, made, model):
+def write_gguf(path, made, model, fp4):
     writer = gguf.GGUFWriter(path, made.architecture)
     write_keys(writer, made)
     for name, weight in model.named_parameters():
         values = weight.detach().numpy()
+        if ".experts." in name:
+            add_experts(writer, made, name, values, fp4.get(name))
+            continue
         place = gguf_name(made, name)
         if made.norms_plus_one and "norm" in place:
             values = values + 1.0
@@ -206,10 +357,10 @@ def write_gguf(path, made, model):
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for made in MODELS:
-        model, ids = make_oracle(made)
-        with torch.no_grad():
-            logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
-        write_gguf(folder / "models" / f"arch_{made.name}.gguf", made, model)
+        if len(sys.argv) > 2 and made.name not in sys.argv[2:]:
+            continue
+        model, ids, fp4, logits = find_oracle(made)
+        write_gguf(folder / "models" / f"arch_{made.name}.gguf", made, model, fp4)
         with open(folder / "logits" / f"arch_{made.name}.bin", "wb") as out:
             out.write(b"PGFL" + struct.pack("<2I", len(ids), VOCAB))
             out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())

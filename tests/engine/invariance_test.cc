@@ -199,6 +199,9 @@ std::vector<MixCase> all_mixes() {
     mixes.push_back({seeded("llama Q4_0", TensorType::kQ4_0, false), {set, Element::kBF16}});
     // Seven KV cache groups, so that a block of tokens takes seven pages.
     mixes.push_back({{"arch_gemma3"}, {set, Element::kBF16}, 220});
+    // Experts, sinks and windows; experts with a shared one.
+    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220});
+    mixes.push_back({{"arch_qwen2moe"}, {set, Element::kF32}});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});

@@ -26,6 +26,7 @@ struct Case {
   std::uint32_t value_dim;
   std::uint32_t window;
   std::uint64_t position;
+  float cap = 0;
 };
 
 // One layer's pages holding random rows for every position up to the query's, scattered over the
@@ -57,7 +58,7 @@ class Scene {
 
   kv::memory::SequenceView view() { return {{pages_.data(), layout_, 0}, table_.data()}; }
   Attention job() const {
-    return {c_.heads, c_.window, 1.0f / std::sqrt(static_cast<float>(c_.key_dim))};
+    return {c_.heads, c_.window, 1.0f / std::sqrt(static_cast<float>(c_.key_dim)), c_.cap};
   }
 
   // Stores a token anew, with a number among its last head's keys or values that is given.
@@ -115,6 +116,7 @@ class Scene {
           dot += double{query_[head * c_.key_dim + d]} * row[d];
         }
         scores.push_back(dot / std::sqrt(double{1} * c_.key_dim));
+        if (c_.cap > 0) scores.back() = c_.cap * std::tanh(scores.back() / c_.cap);
         best = std::max(best, scores.back());
       }
       double sum = 0;
@@ -145,6 +147,7 @@ const std::vector<Case> kCases = {
     {Element::kF16, 16, 4, 2, 16, 16, 0, 1600},   {Element::kF16, 16, 4, 2, 16, 16, 24, 20},
     {Element::kF32, 16, 4, 2, 16, 16, 24, 100},   {Element::kBF16, 3, 4, 2, 16, 16, 1, 530},
     {Element::kF16, 16, 4, 2, 16, 16, 600, 1500}, {Element::kF32, 64, 2, 2, 256, 256, 513, 1023},
+    {Element::kF32, 16, 4, 2, 64, 64, 0, 300, 2}, {Element::kBF16, 16, 8, 1, 40, 24, 90, 520, 1},
 };
 
 TEST(Attention, TheReferenceIsAPlainSoftmaxOverVisibleRowsAndReadsNoOther) {

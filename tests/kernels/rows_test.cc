@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "base/half.h"
@@ -44,16 +45,22 @@ TEST(RmsNorm, EverySetGivesTheReferenceBits) {
   }
 }
 
-// The two ways to join gates and ups: a set's function, and what it computes.
+// The ways to join gates and ups: a set's function, and what it computes with an up of 1.5.
 struct Gate {
   const char* name;
   void (*KernelSet::*join)(float* gate, const float* up, std::size_t count);
   double (*exact)(double gate);
 };
 constexpr Gate kGates[] = {
-    {"swiglu", &KernelSet::swiglu, [](double g) { return g / (1 + std::exp(-g)); }},
-    {"geglu", &KernelSet::geglu, [](double g) {
-       return g / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+    {"swiglu", &KernelSet::swiglu, [](double g) { return g / (1 + std::exp(-g)) * 1.5; }},
+    {"geglu", &KernelSet::geglu,
+     [](double g) {
+       const double inner = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
+       return g / 2 * (1 + std::tanh(inner)) * 1.5;
+     }},
+    {"clamped_swiglu", &KernelSet::clamped_swiglu, [](double g) {
+       g = std::min(g, 7.0);
+       return g / (1 + std::exp(-1.702 * g)) * (1.5 + 1);
      }}};
 
 TEST(Gates, TheReferenceFollowsTheFormulaAlsoAtTheExtremes) {
@@ -64,7 +71,7 @@ TEST(Gates, TheReferenceFollowsTheFormulaAlsoAtTheExtremes) {
     std::vector<float> gate = before;
     (ref_set().*kind.join)(gate.data(), up.data(), gate.size());
     for (std::size_t i = 0; i < gate.size(); ++i) {
-      const double exact = kind.exact(before[i]) * 1.5;
+      const double exact = kind.exact(before[i]);
       // tanh loses what is left of 1 + tanh far below zero, as the exponential does not.
       ASSERT_NEAR(gate[i], exact, std::abs(exact) * 2e-6 + 1e-12) << kind.name << before[i];
     }
@@ -84,6 +91,60 @@ TEST(Gates, EverySetGivesTheReferenceBits) {
         (set->*kind.join)(y.data(), up.data(), width);
         ASSERT_TRUE(same_bits(y, expected)) << kind.name << ", " << set->name << " width " << width;
       }
+    }
+  }
+}
+
+TEST(Gates, ClampedUpsStayWithinSevenAndNaNStaysNaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::size_t count = 37;  // more than a vector, and a rest
+  for (const KernelSet* const set : available_sets()) {
+    for (const auto& [up, factor] : {std::pair{100.0f, 8.0f}, {-100.0f, -6.0f}, {7.5f, 8.0f}}) {
+      std::vector<float> gate(count, 7.0f);
+      set->clamped_swiglu(gate.data(), std::vector<float>(count, up).data(), count);
+      const double exact = 7.0 / (1 + std::exp(-1.702 * 7)) * double{factor};
+      for (const float value : gate) ASSERT_NEAR(value, exact, 1e-5) << set->name << up;
+    }
+    std::vector<float> gate(count, nan);
+    set->clamped_swiglu(gate.data(), std::vector<float>(count, 1.0f).data(), count);
+    for (const float value : gate) ASSERT_TRUE(std::isnan(value)) << set->name;
+    gate.assign(count, 1.0f);
+    set->clamped_swiglu(gate.data(), std::vector<float>(count, nan).data(), count);
+    for (const float value : gate) ASSERT_TRUE(std::isnan(value)) << set->name;
+  }
+}
+
+TEST(SoftCap, FollowsTheFormulaWithTheSameBitsInEverySet) {
+  for (const std::size_t width : kWidths) {
+    std::vector<float> x = random_values(width, 10);
+    for (std::size_t i = 0; i < width; ++i) x[i] *= i % 5 == 0 ? 3e4f : 30.0f;
+    std::vector<float> expected = x;
+    ref_set().soft_cap(expected.data(), width, 0.25f, 30.0f);
+    for (std::size_t i = 0; i < width; ++i) {
+      ASSERT_NEAR(expected[i], 30 * std::tanh(0.25 * x[i] / 30), 1e-5) << x[i];
+    }
+    for (const KernelSet* const set : available_sets()) {
+      std::vector<float> y = x;
+      set->soft_cap(y.data(), width, 0.25f, 30.0f);
+      ASSERT_TRUE(same_bits(y, expected)) << set->name << " width " << width;
+    }
+  }
+}
+
+TEST(Activations, ACopiedRowIsTheRowThatWouldHaveBeenPackedThere) {
+  for (const std::size_t columns : {5, 32, 64, 96, 200}) {
+    const std::vector<float> x = random_values(columns, 9);
+    for (const KernelSet* const set : available_sets()) {
+      const auto empty = [&] {
+        return std::vector<std::byte>(activation_bytes(set->numerics, columns, 40));
+      };
+      std::vector<std::byte> from = empty();
+      std::vector<std::byte> packed = empty();
+      std::vector<std::byte> copied = empty();
+      set->pack_activations(x.data(), columns, from.data(), 3);
+      set->pack_activations(x.data(), columns, packed.data(), 33);
+      copy_activations(set->numerics, columns, from.data(), 3, copied.data(), 33);
+      ASSERT_EQ(copied, packed) << set->name << ", " << columns << " columns";
     }
   }
 }

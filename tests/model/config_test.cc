@@ -187,16 +187,65 @@ TEST(Config, OneKvHeadCountPerLayerIsFineWhenAllAreEqual) {
             std::string::npos);
 }
 
+struct Refusal {
+  Keys keys;
+  std::vector<std::string> words;
+};
+
+Keys with(std::function<void(GgufWriter&)> more) {
+  Keys keys;
+  keys.more = std::move(more);
+  return keys;
+}
+
+void expect_refusals(const std::vector<Refusal>& refusals) {
+  for (const Refusal& refusal : refusals) {
+    const std::string message = message_of(config_of(refusal.keys));
+    for (const std::string& word : refusal.words) {
+      EXPECT_NE(message.find(word), std::string::npos) << message << "\nlacks: " << word;
+    }
+  }
+}
+
+TEST(Config, ExpertsThatDoNotFitAreRefused) {
+  expect_refusals({
+      {with([](GgufWriter& w) { w.add("llama.expert_count", 8u); }),
+       {"llama.expert_used_count", "missing"}},
+      {with([](GgufWriter& w) {
+         w.add("llama.expert_count", 8u);
+         w.add("llama.expert_used_count", 9u);
+       }),
+       {"llama.expert_used_count is 9", "1 to 8"}},
+      {with([](GgufWriter& w) {
+         w.add("llama.expert_count", 8u);
+         w.add("llama.expert_used_count", 2u);
+         w.add("llama.expert_gating_func", 4u);
+       }),
+       {"llama.expert_gating_func is 4", "softmax"}},
+      {with([](GgufWriter& w) {
+         w.add("llama.expert_count", 8u);
+         w.add("llama.expert_used_count", 5u);
+         w.add("llama.expert_group_count", 4u);
+         w.add("llama.expert_group_used_count", 2u);
+       }),
+       {"llama.expert_group_count is 4 (2 used)", "room for the 5"}},
+      {with([](GgufWriter& w) {
+         w.add("llama.expert_count", 8u);
+         w.add("llama.expert_used_count", 2u);
+         w.add("llama.leading_dense_block_count", 2u);
+       }),
+       {"llama.leading_dense_block_count is 2", "1 layers"}},
+      {{.architecture = "gemma3",
+        .more =
+            [](GgufWriter& w) {
+              w.add("gemma3.rope.freq_base", 1e6f);
+              w.add("gemma3.expert_count", 8u);
+            }},
+       {"mixtures of experts", "'gemma3'"}},
+  });
+}
+
 TEST(Config, WhatCannotBeRunIsRefusedByName) {
-  struct Refusal {
-    Keys keys;
-    std::vector<std::string> words;
-  };
-  const auto with = [](std::function<void(GgufWriter&)> more) {
-    Keys keys;
-    keys.more = std::move(more);
-    return keys;
-  };
   const std::vector<Refusal> refusals = {
       {{.architecture = "mamba"}, {"test.gguf", "'mamba'", "gemma3", "llama", "qwen2"}},
       {{.architecture = "qwen3next"}, {"'qwen3next'", "recurrent state is not cached yet"}},
@@ -205,10 +254,13 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
       {{.heads = 0}, {"llama.attention.head_count is 0"}},
       {{.heads = 4, .kv_heads = 3}, {"head_count_kv is 3", "divisor of the 4"}},
       {{.heads = 2, .kv_heads = 4}, {"head_count_kv is 4", "1 to 2"}},
-      {with([](GgufWriter& w) { w.add("llama.expert_count", 8u); }),
-       {"mixtures of experts", "llama.expert_count is 8"}},
-      {with([](GgufWriter& w) { w.add("llama.final_logit_softcapping", 30.0f); }),
-       {"soft caps of logits"}},
+      {with([](GgufWriter& w) { w.add("llama.final_logit_softcapping", -30.0f); }), {"above 0"}},
+      {with([](GgufWriter& w) { w.add("llama.attention.temperature_scale", 0.1f); }),
+       {"scaled by position", "'llama'"}},
+      {{.architecture = "gemma2"}, {"gemma2.attention.sliding_window", "missing"}},
+      {{.architecture = "mistral3",
+        .more = [](GgufWriter& w) { w.add("mistral3.attention.temperature_scale", 0.1f); }},
+       {"mistral3.attention.temperature_length"}},
       {with([](GgufWriter& w) { w.add("llama.attention.clamp_kqv", 8.0f); }), {"clamped"}},
       {with([](GgufWriter& w) { w.add("llama.nextn_predict_layers", 1u); }), {"several tokens"}},
       {with([](GgufWriter& w) { w.add("llama.attention.scale", -1.0f); }), {"above 0"}},
@@ -225,12 +277,7 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
       {with([](GgufWriter& w) { w.add("llama.attention.sliding_window", "wide"); }),
        {"llama.attention.sliding_window"}},
   };
-  for (const Refusal& refusal : refusals) {
-    const std::string message = message_of(config_of(refusal.keys));
-    for (const std::string& word : refusal.words) {
-      EXPECT_NE(message.find(word), std::string::npos) << message << "\nlacks: " << word;
-    }
-  }
+  expect_refusals(refusals);
 }
 
 TEST(Weights, EveryTensorIsNeededAndNamedWhenMissing) {

@@ -82,9 +82,10 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
-                         testing::Values("exaone4", "exaone4_full", "gemma3", "glm4", "granite",
-                                         "olmo2", "olmo3", "phi3", "phi3_partial", "qwen2", "qwen3",
-                                         "smollm3"),
+                         testing::Values("exaone4", "exaone4_full", "gemma2", "gemma3", "glm4",
+                                         "gpt_oss", "granite", "granitemoe", "mistral3", "mixtral",
+                                         "qwen2moe", "qwen3moe", "olmo2", "olmo3", "phi3",
+                                         "phi3_partial", "qwen2", "qwen3", "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 struct Bound {

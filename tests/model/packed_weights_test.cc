@@ -39,7 +39,8 @@ TEST_F(PackedWeightsTest, MatricesDoNotOverlap) {
     if (packed.bytes() == 0) continue;
     const std::byte* end = nullptr;
     for (const LayerWeights& layer : packed->layers) {
-      for (const Projection* const projection : {&layer.query, &layer.key, &layer.down}) {
+      for (const Projection* const projection :
+           {&layer.query, &layer.key, &layer.feed_forward.down}) {
         ASSERT_NE(projection->weight.packed, nullptr) << set->name;
         ASSERT_GE(projection->weight.packed, end) << set->name;
         end = projection->weight.packed + set->packed_bytes(projection->weight);

@@ -37,9 +37,9 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
     layer.value.weight = matrix(keys, shape.width);
     layer.attention_output.weight = matrix(shape.width, queries);
     layer.feed_forward_norm = norm(shape.width);
-    layer.gate.weight = matrix(shape.hidden_width, shape.width);
-    layer.up.weight = matrix(shape.hidden_width, shape.width);
-    layer.down.weight = matrix(shape.width, shape.hidden_width);
+    layer.feed_forward.gate.weight = matrix(shape.hidden_width, shape.width);
+    layer.feed_forward.up.weight = matrix(shape.hidden_width, shape.width);
+    layer.feed_forward.down.weight = matrix(shape.width, shape.hidden_width);
     weights_.layers.push_back(std::move(layer));
   }
   weights_.embedding = matrix(shape.vocabulary, shape.width);

@@ -32,8 +32,9 @@ struct Prompts {
   const ChatTemplate* find(const std::string& name) {
     const auto known = templates.find(name);
     if (known != templates.end()) return &known->second;
-    auto made = ChatTemplate::parse(name, read_file(chat_path("templates/" + name + ".jinja")),
-                                    {fixture["bos"], fixture["eos"]});
+    auto made =
+        ChatTemplate::parse(name, read_file(chat_path("templates/" + name + ".jinja")),
+                            {fixture["bos"].get<std::string>(), fixture["eos"].get<std::string>()});
     if (!made.ok()) {
       ADD_FAILURE() << made.error().message;
       return nullptr;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/byte_size.h"
 #include "base/random.h"
+#include "kv/tiers/page_store.h"
+#include "model/rows_description.h"
 #include "sched/block_demand.h"
 
 namespace pagoda::engine {
@@ -58,6 +61,15 @@ Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uin
                   format_byte_size(static_cast<double>(kv_bytes)), blocks, demand.blocks_alone(2))};
 }
 
+// A space and 16 hexadecimal digits; nothing of nothing.
+std::string short_digest(const std::string& text) {
+  if (text.empty()) return {};
+  const kv::SpaceId id = kv::space_id(text);
+  std::uint64_t first = 0;
+  std::memcpy(&first, id.digest.data(), sizeof(first));
+  return fmt::format(" {:016x}", first);
+}
+
 }  // namespace
 
 std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config) {
@@ -87,7 +99,8 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
   ASSIGN_OR_RETURN(const std::uint64_t fitting,
                    fitting_context(demand, wanted, cache_->pool().blocks(), kv_bytes()));
   if (fitting < wanted) context_asked_ = wanted;
-  rows_id_ = fmt::format("{} {}", numerics_id, kv::memory::format_name(layout_));
+  rows_id_ = fmt::format("{} {}{}", numerics_id, kv::memory::format_name(layout_),
+                         short_digest(model::describe_rows(config)));
   core_options_ = {.scheduler = options.scheduler,
                    .limits = {.vocabulary = config.vocabulary,
                               .context_tokens = fitting,

@@ -112,6 +112,8 @@ void attend_token(const Query& query, float* scratch, float* partial) {
       first_visible_key(query.position, query.job.window), query.split * kFp32SplitKeys);
   const std::uint64_t last =
       std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFp32SplitKeys);
+  const float cap = query.job.cap;
+  const float score_scale = cap > 0 ? 1.0f : query.job.scale;
   float* const keys = scratch;
   float* const values = keys + kFp32KeyTile * key_dim;
   float* const scores = values + kFp32KeyTile * value_dim;
@@ -135,8 +137,9 @@ void attend_token(const Query& query, float* scratch, float* partial) {
     for (std::uint32_t g = 0; g < group; ++g) {
       std::fill_n(scores, kFp32KeyTile, kNothing);
       for (std::size_t i = range.begin; i < range.end; ++i) {
-        scores[i] = dot(query.q + g * key_dim, keys + i * key_dim, key_dim) * query.job.scale;
+        scores[i] = dot(query.q + g * key_dim, keys + i * key_dim, key_dim) * score_scale;
       }
+      if (cap > 0) soft_cap(scores + range.begin, range.end - range.begin, query.job.scale, cap);
       add_tile(partial + g * (2 + value_dim), values, value_dim, range, scores);
     }
   }

@@ -18,6 +18,8 @@ void matmul(const Matmul& job, std::size_t begin, std::size_t end, std::byte* sc
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, float* y);
 void swiglu(float* gate, const float* up, std::size_t count);
 void geglu(float* gate, const float* up, std::size_t count);
+void clamped_swiglu(float* gate, const float* up, std::size_t count);
+void soft_cap(float* x, std::size_t count, float scale, float cap);
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

@@ -62,6 +62,30 @@ void geglu(float* gate, const float* up, std::size_t count) {
   ref::geglu(gate + i, up + i, count - i);
 }
 
+void clamped_swiglu(float* gate, const float* up, std::size_t count) {
+  const F32x8 one = broadcast(1.0f);
+  const F32x8 zero = broadcast(0.0f);
+  const F32x8 slope = broadcast(kClampedGateSlope);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x8 g = clamp_above(load(gate + i), kClampedGateMax);
+    const F32x8 u = max(broadcast(-kClampedGateMax), clamp_above(load(up + i), kClampedGateMax));
+    store(gate + i, g / (one + exp_fixed(zero - g * slope)) * (u + one));
+  }
+  ref::clamped_swiglu(gate + i, up + i, count - i);
+}
+
+void soft_cap(float* x, std::size_t count, float scale, float cap) {
+  const F32x8 one = broadcast(1.0f);
+  const F32x8 slope = broadcast(2.0f * scale / cap);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x8 e = exp_fixed(load(x + i) * slope);
+    store(x + i, (e - one) / (e + one) * broadcast(cap));
+  }
+  ref::soft_cap(x + i, count - i, scale, cap);
+}
+
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;

@@ -40,6 +40,8 @@ const KernelSet& fp32_set() {
       .rope = ref::rope,
       .swiglu = fp32::swiglu,
       .geglu = fp32::geglu,
+      .clamped_swiglu = fp32::clamped_swiglu,
+      .soft_cap = fp32::soft_cap,
       .store_kv = fp32::store_kv,
       .attend_split = fp32::attend_split,
       .merge_partials = fp32::merge_partials,

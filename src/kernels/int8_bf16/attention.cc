@@ -218,6 +218,15 @@ void hide_scores(const QueryTile& tile) {
   }
 }
 
+void cap_scores(const QueryTile& tile) {
+  const Attention& attention = tile.call.attention;
+  for (std::size_t query = 0; query < tile.queries && attention.cap > 0; ++query) {
+    float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
+    soft_cap(scores + tile.first_tile * kKeyTile, (tile.last_tile - tile.first_tile) * kKeyTile,
+             attention.scale, attention.cap);
+  }
+}
+
 // The highest score of one query.
 float highest_score(const QueryTile& tile, std::size_t query) {
   const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
@@ -235,7 +244,8 @@ float highest_score(const QueryTile& tile, std::size_t query) {
 void compute_weights(const QueryTile& tile, std::size_t query, float highest, float* partial) {
   const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
   std::uint16_t* const weights = tile.call.parts.weights(query);
-  const float scale = tile.call.attention.scale;
+  const Attention& attention = tile.call.attention;
+  const float scale = attention.cap > 0 ? 1.0f : attention.scale;
   const std::size_t first = tile.first_tile * kKeyTile;
   const std::size_t last = tile.last_tile * kKeyTile;
   const float power = scale * exp_steps::kLog2E;
@@ -336,6 +346,7 @@ void attend(const QueryTile& tile, float* partials) {
   TileScope scope;
   load_queries(tile);
   compute_scores<Lefts>(scope, tile);
+  cap_scores(tile);
   hide_scores(tile);
   // The maxima of all queries are found before any weight, so that none waits for its maximum.
   float highest[kCallQueries];

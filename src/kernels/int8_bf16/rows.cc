@@ -61,4 +61,29 @@ void geglu(float* gate, const float* up, std::size_t count) {
   ref::geglu(gate + i, up + i, count - i);
 }
 
+void clamped_swiglu(float* gate, const float* up, std::size_t count) {
+  const F32x16 one = broadcast(1.0f);
+  const F32x16 zero = broadcast(0.0f);
+  const F32x16 slope = broadcast(kClampedGateSlope);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x16 g = min(broadcast(kClampedGateMax), load(gate + i));
+    const F32x16 u =
+        max(broadcast(-kClampedGateMax), min(broadcast(kClampedGateMax), load(up + i)));
+    store(gate + i, g / (one + exp_anywhere(zero - g * slope)) * (u + one));
+  }
+  ref::clamped_swiglu(gate + i, up + i, count - i);
+}
+
+void soft_cap(float* x, std::size_t count, float scale, float cap) {
+  const F32x16 one = broadcast(1.0f);
+  const F32x16 slope = broadcast(2.0f * scale / cap);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x16 e = exp_anywhere(load(x + i) * slope);
+    store(x + i, (e - one) / (e + one) * broadcast(cap));
+  }
+  ref::soft_cap(x + i, count - i, scale, cap);
+}
+
 }  // namespace pagoda::kernels::PAGODA_ISA

@@ -28,6 +28,8 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.rope = rope;
   made.swiglu = swiglu;
   made.geglu = geglu;
+  made.clamped_swiglu = clamped_swiglu;
+  made.soft_cap = soft_cap;
   made.store_kv = store_kv;
   made.attend_split = attend_split;
   made.merge_partials = merge_partials;

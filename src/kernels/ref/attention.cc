@@ -7,6 +7,7 @@
 
 #include "kernels/exp.h"
 #include "kernels/ref/lane_reduction.h"
+#include "kernels/ref/rows.h"
 #include "kv/memory/codec.h"
 
 namespace pagoda::kernels::ref {
@@ -74,7 +75,9 @@ void attend_one(const Query& query, const float* q, float* scratch, Running run)
     for (std::uint64_t key = begin; key < end; ++key) {
       kv::memory::decode_row(layout.element, query.view.key_row(query.kv_head, key), layout.key_dim,
                              scratch);
-      scores[key % kFp32KeyTile] = dot(q, scratch, layout.key_dim) * query.job.scale;
+      float& score = scores[key % kFp32KeyTile];
+      score = dot(q, scratch, layout.key_dim) * (query.job.cap > 0 ? 1.0f : query.job.scale);
+      if (query.job.cap > 0) soft_cap(&score, 1, query.job.scale, query.job.cap);
     }
     add_tile(run, query.view, query.kv_head, begin, end, scores.data(), scratch + layout.key_dim);
     begin = end;

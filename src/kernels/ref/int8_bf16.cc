@@ -77,8 +77,8 @@ std::vector<float> decoded(const kv::memory::PageLayout& layout, kv::memory::Row
 }
 
 // One query head over the keys it sees.
-void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, const float* q,
-                float scale, KeyRange keys, float* partial) {
+void attend_one(const Attention& job, const kv::memory::SequenceView& view, std::uint32_t kv_head,
+                const float* q, KeyRange keys, float* partial) {
   const kv::memory::PageLayout& layout = view.layer.layout;
   std::vector<float> scores;
   float highest = kNothing;
@@ -87,8 +87,10 @@ void attend_one(const kv::memory::SequenceView& view, std::uint32_t kv_head, con
     EvenOddReduction sum(kDimensionStep);
     for (std::uint32_t d = 0; d < layout.key_dim; ++d) sum.add(d, rounded(q[d]), k[d]);
     scores.push_back(sum.total());
+    if (job.cap > 0) soft_cap(&scores.back(), 1, job.scale, job.cap);
     highest = std::max(highest, scores.back());
   }
+  const float scale = job.cap > 0 ? 1.0f : job.scale;
   const float power = scale * exp_steps::kLog2E;
   // Where all scores are too low for a float nothing weighs anything.
   const float shift = highest == kNothing ? 0.0f : -(highest * power);
@@ -169,7 +171,7 @@ void attend_split_int8_bf16(const Attention& job, const AttentionRows& rows, std
     if (keys.begin >= keys.end) continue;
     for (std::uint32_t g = 0; g < group; ++g) {
       const std::size_t head = row * job.heads + kv_head * group + g;
-      attend_one(rows.view, kv_head, rows.q + head * layout.key_dim, job.scale, keys,
+      attend_one(job, rows.view, kv_head, rows.q + head * layout.key_dim, keys,
                  partials + (row * group + g) * (2 + layout.value_dim));
     }
   }

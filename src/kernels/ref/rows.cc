@@ -70,6 +70,25 @@ void geglu(float* gate, const float* up, std::size_t count) {
   }
 }
 
+void clamped_swiglu(float* gate, const float* up, std::size_t count) {
+  // Comparisons keep NaN, as std::min and std::max of these orders do not.
+  const auto at_most = [](float x) { return kClampedGateMax < x ? kClampedGateMax : x; };
+  const auto at_least = [](float x) { return -kClampedGateMax > x ? -kClampedGateMax : x; };
+  for (std::size_t i = 0; i < count; ++i) {
+    const float g = at_most(gate[i]);
+    const float u = at_least(at_most(up[i]));
+    gate[i] = g / (1.0f + exp_fixed(-(g * kClampedGateSlope))) * (u + 1.0f);
+  }
+}
+
+void soft_cap(float* x, std::size_t count, float scale, float cap) {
+  const float slope = 2.0f * scale / cap;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float e = exp_fixed(x[i] * slope);
+    x[i] = (e - 1.0f) / (e + 1.0f) * cap;
+  }
+}
+
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values) {
   const kv::memory::PageLayout& layout = view.layer.layout;

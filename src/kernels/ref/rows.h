@@ -15,6 +15,8 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::size_t wi
 void rope(float* head, const RopeRow& rope);
 void swiglu(float* gate, const float* up, std::size_t count);
 void geglu(float* gate, const float* up, std::size_t count);
+void clamped_swiglu(float* gate, const float* up, std::size_t count);
+void soft_cap(float* x, std::size_t count, float scale, float cap);
 bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
               const float* values);
 

@@ -23,14 +23,20 @@ struct Architecture {
 Result<const Architecture*> find_architecture(std::string_view name, std::string_view path);
 
 Status describe_exaone4(const ConfigReader& reader, Config& config);
+Status describe_gemma2(const ConfigReader& reader, Config& config);
 Status describe_gemma3(const ConfigReader& reader, Config& config);
 Status describe_glm4(const ConfigReader& reader, Config& config);
+Status describe_gpt_oss(const ConfigReader& reader, Config& config);
 Status describe_granite(const ConfigReader& reader, Config& config);
+Status describe_granitemoe(const ConfigReader& reader, Config& config);
 Status describe_llama(const ConfigReader& reader, Config& config);
+Status describe_mistral3(const ConfigReader& reader, Config& config);
 Status describe_olmo2(const ConfigReader& reader, Config& config);
 Status describe_phi3(const ConfigReader& reader, Config& config);
 Status describe_qwen2(const ConfigReader& reader, Config& config);
+Status describe_qwen2moe(const ConfigReader& reader, Config& config);
 Status describe_qwen3(const ConfigReader& reader, Config& config);
+Status describe_qwen3moe(const ConfigReader& reader, Config& config);
 Status describe_smollm3(const ConfigReader& reader, Config& config);
 
 // What descriptions share.
@@ -42,6 +48,13 @@ Status read_windows(const ConfigReader& reader, std::uint32_t pattern, Config& c
 
 // Does the file state a window? 0 is none.
 bool has_window(const ConfigReader& reader);
+
+// Does the file state experts? 0 is none.
+bool has_experts(const ConfigReader& reader);
+
+// Reads how many experts there are and how tokens choose them. `router` says how the architecture
+// scores and weighs where the file does not.
+Status read_experts(const ConfigReader& reader, kernels::Router router, Config& config);
 
 // Which rope layers take that see all keys, and those with a window: indices, or kNoRope.
 struct RopesByWindow {

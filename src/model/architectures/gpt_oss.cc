@@ -1,0 +1,16 @@
+// gpt-oss: experts behind a clamped gate, attention sinks, a window in every other layer. Its YaRN
+// ramp runs between dimensions that are not rounded.
+#include "model/architectures/architecture.h"
+
+namespace pagoda::model {
+
+Status describe_gpt_oss(const ConfigReader& reader, Config& config) {
+  rotate_halves(config);
+  for (RopeConfig& rope : config.ropes) rope.rounds_yarn_ramp = false;
+  config.gate = GateKind::kClampedSwiGlu;
+  config.has_sinks = true;
+  RETURN_IF_ERROR(read_experts(reader, {.score = kernels::RouterScore::kSoftmaxOfChosen}, config));
+  return read_windows(reader, 2, config);
+}
+
+}  // namespace pagoda::model

@@ -1,0 +1,78 @@
+// The feed-forward half of a decoder layer: a gated network for all rows of the batch, or a mixture
+// of experts.
+//
+// Rows of an expert stand together, from a multiple of kernels::kActivationBlock on, in *slots*.
+// What a row computes depends on the row and its experts alone, never on who else chose them, and
+// its experts' results are added in the order in which the router ranks them.
+//
+// Thread rule: as Decoder.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kernels/routing.h"
+#include "model/config.h"
+#include "model/float_rows.h"
+#include "model/matmul_runner.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+
+class FeedForward {
+ public:
+  // All must outlive the object. `rows_max` rows at most are computed at once.
+  FeedForward(const Config& config, const kernels::KernelSet& kernels, ThreadPool& pool,
+              MatmulRunner& matmuls, std::size_t rows_max);
+
+  // The joined gates and ups of `rows` rows, packed: what the down projection multiplies. `x` is
+  // packed activations of the rows. The result is good until the next call.
+  const std::byte* hidden(const FeedForwardWeights& network, const std::byte* x, std::size_t rows);
+
+  // Computes all that a layer with experts adds: out[row] = the sum of its experts' results by
+  // weight, and of the shared expert's.
+  void mix_experts(const LayerWeights& layer, const std::byte* x, std::size_t rows, FloatRows& out);
+
+ private:
+  // Rows that one network computes.
+  struct Group {
+    const FeedForwardWeights* network;
+    const std::byte* x;
+    std::size_t rows;
+    std::size_t first_slot;
+  };
+
+  void route_rows(const ExpertWeights& weights, const std::byte* x, std::size_t rows);
+  // Gives every row a slot of each of its experts, and copies its activations there.
+  void gather(const LayerWeights& layer, const std::byte* x, std::size_t rows);
+  // Fills hidden_ with the joined gates and ups of all groups.
+  void gate_and_up(std::span<const Group> groups);
+  void add_up(const LayerWeights& layer, std::size_t rows, FloatRows& out);
+  std::size_t hidden_of(const Group& group) const { return group.network->gate.weight.rows; }
+  std::byte* hidden_block(std::size_t slot);
+
+  const Config& config_;
+  const kernels::KernelSet& kernels_;
+  ThreadPool& pool_;
+  MatmulRunner& matmuls_;
+  std::size_t slots_max_;
+  FloatRows gate_;                      // [slots, widest hidden width]
+  FloatRows up_;                        // [slots, widest hidden width]
+  LargeArray<std::byte> hidden_;        // packed activations of every slot
+  std::size_t hidden_block_bytes_ = 0;  // of kernels::kActivationBlock slots
+
+  // Of layers with experts alone.
+  FloatRows logits_;                              // [rows, experts]
+  FloatRows shared_gates_;                        // [rows, 1]
+  std::vector<kernels::RoutingScratch> routing_;  // [threads]
+  std::vector<kernels::ChosenExpert> chosen_;     // [rows, router.chosen]
+  std::vector<std::uint32_t> slot_of_;            // [rows, router.chosen]
+  std::vector<std::uint32_t> next_slot_;          // [experts]
+  std::vector<Group> groups_;
+  std::vector<Product> products_;
+  LargeArray<std::byte> gathered_;  // packed activations of experts' slots
+  FloatRows results_;               // [slots, width]
+};
+
+}  // namespace pagoda::model
