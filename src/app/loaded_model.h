@@ -18,14 +18,15 @@ namespace pagoda::app {
 // ${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf
 std::string default_model_path();
 
-// Opens a model's file. The error about one that is not there says where models come from.
-Result<gguf::File> open_model_file(const std::string& path);
+// Opens a model that is given as a file, a folder or a name (model_finder.h). The error about one
+// that is not there says where models come from.
+Result<gguf::File> open_model_file(const std::string& word);
 
 // Owns everything a decoder refers to; does not move, so that references into it stay good.
 class LoadedModel {
  public:
-  // Warnings about the file go to stderr.
-  static Result<std::unique_ptr<LoadedModel>> load(const std::string& path,
+  // Loads a file, a folder or a name. Warnings about the file go to stderr.
+  static Result<std::unique_ptr<LoadedModel>> load(const std::string& word,
                                                    const kernels::KernelSet& kernels);
 
   const gguf::File& file() const { return file_; }
