@@ -37,9 +37,8 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
                                  "--embedding",
                                  "--models-dir",
                                  "--structured-outputs-config",
-                                 "--dtype",
                                  "--enforce-eager",
-                                 "--trust-remote-code",
+                                 "--tokenizer",
                                  "--flash-attn",
                                  "--mlock",
                                  "--no-mmap",
@@ -47,7 +46,7 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
                                  "-sm",
                                  "-cb",
                                  "-md",
-                                 "-hf"}) {
+                                 "-hff"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
@@ -56,7 +55,7 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
     EXPECT_THAT(answer.err, Not(HasSubstr("did you mean"))) << flag;
   }
   EXPECT_THAT(run_captured({"serve", "-hf", "foo/bar"}).err,
-              HasSubstr("names on Hugging Face are not supported"));
+              HasSubstr("llama.cpp's -hf is --model here"));
 }
 
 // "-p -hf" has a prompt that looks like a flag, and "-- -hf" a model.
