@@ -25,6 +25,7 @@ constexpr std::string_view kNoUrl =
     "a model is a file, a folder or a name here; pagoda pull downloads by name";
 constexpr std::string_view kFileBehindName =
     "the file stands behind the model's name: Org/Name:FILE.gguf";
+constexpr std::string_view kOwnTokenizer = "the tokenizer is the model's own";
 constexpr std::string_view kOrder =
     "the queue's order is fixed: priority, then tenants by weight, then arrival";
 constexpr std::string_view kFileTypes = "weights have the types of their file here";
@@ -41,7 +42,9 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--hf-file", kLlama, kFileBehindName},
     {"-mu", kLlama, kNoUrl},
     {"--model-url", kLlama, kNoUrl},
-    {"--tokenizer", kVllm, "the tokenizer is in the model's file"},
+    {"--tokenizer", kVllm, kOwnTokenizer},
+    {"--tokenizer-path", kSglang, kOwnTokenizer},
+    {"--sampling-defaults", kSglang, "--generation-config"},
     {"--enforce-eager", kVllm, kByDefault},
     {"--mlock", kLlama, kNone},
     {"--no-mmap", kLlama, kNone},
