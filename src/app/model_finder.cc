@@ -214,7 +214,9 @@ std::string ModelEnvironment::hub_folder() const {
 
 Result<FoundModel> find_model(const std::string& word, const ModelEnvironment& environment) {
   if (is_folder(word)) {
-    ASSIGN_OR_RETURN(std::string path, model_in_folder(word, "", word));
+    std::string folder = word;
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    ASSIGN_OR_RETURN(std::string path, model_in_folder(folder, "", folder));
     return FoundModel{std::move(path), ""};
   }
   std::error_code ignored;

@@ -105,6 +105,11 @@ void reload(app::KeySource& source, engine::Engine& engine, server::Server& serv
   std::fflush(stdout);
 }
 
+void reload_until_stopped(Signals& signals, app::KeySource& source, engine::Engine& engine,
+                          server::Server& server, app::TierSet* tier_set) {
+  while (signals.wait() == Signals::Wish::kReload) reload(source, engine, server, tier_set);
+}
+
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
@@ -126,6 +131,15 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
 // Pages are kept under the fingerprint of a file: of random weights, none are.
 bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
+}
+
+// What of a backend's options depends on the model.
+void fit_to_model(const ServeOptions& options, const app::ServedSource& source,
+                  engine::BackendOptions& sizes) {
+  const std::span<const TokenId> ends = source.tokenizer().end_tokens();
+  sizes.model_name = served_names(options, source).front();
+  sizes.end_tokens.assign(ends.begin(), ends.end());
+  sizes.hash_blocks = wants_tiers(options, source);
 }
 
 server::Json sampling_facts(const app::SamplingDefaults& defaults) {
@@ -271,9 +285,7 @@ Status serve(const ServeOptions& options) {
   warn_of_long_context(options, *source);
   const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
-  sizes.model_name = served_names(options, *source).front();
-  sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  sizes.hash_blocks = wants_tiers(options, *source);
+  fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, *backend, *source));
@@ -313,9 +325,7 @@ Status serve(const ServeOptions& options) {
   server->open(served);
   print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());
 
-  while (signals.wait() == Signals::Wish::kReload) {
-    reload(key_source, engine, *server, tier_set.get());
-  }
+  reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);
   fmt::print("{}", curve_line(engine.curve()));

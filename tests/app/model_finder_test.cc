@@ -175,6 +175,7 @@ TEST_F(ModelFinder, AFolderIsItsOneGgufFileOrItself) {
   put("weights/config.json");
   put("weights/model.safetensors");
   EXPECT_EQ(path_of((root_ / "weights").string()), (root_ / "weights").string());
+  EXPECT_EQ(path_of((root_ / "weights").string() + "/"), (root_ / "weights").string());
   put("one/other.gguf");
   EXPECT_THAT(error_of((root_ / "one").string()),
               AllOf(HasSubstr("model.gguf"), HasSubstr("other.gguf"), HasSubstr("give one of")));
