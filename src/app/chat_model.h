@@ -48,6 +48,7 @@ class ChatModel {
 
 struct LocalChatOptions {
   std::string model;
+  std::string tokenizer;      // another model's; empty: the model's own
   std::string chat_template;  // a file; empty: the model's own
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;

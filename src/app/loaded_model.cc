@@ -38,27 +38,46 @@ Result<gguf::File> open_model_file(const std::string& word) {
 }
 
 LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights weights,
+                         std::optional<gguf::File> tokenizer_file,
                          std::unique_ptr<text::Tokenizer> tokenizer)
     : file_(std::move(file)),
+      tokenizer_file_(std::move(tokenizer_file)),
       config_(std::move(config)),
       weights_(std::move(weights)),
       tokenizer_(std::move(tokenizer)) {}
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
-                                                       const kernels::KernelSet& kernels) {
+                                                       const kernels::KernelSet& kernels,
+                                                       const std::string& tokenizer_word) {
   ASSIGN_OR_RETURN(gguf::File file, open_model_file(word));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
-  ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer,
-                   text::Tokenizer::load(file.metadata()));
+  std::optional<gguf::File> tokenizer_file;
+  if (!tokenizer_word.empty()) {
+    ASSIGN_OR_RETURN(tokenizer_file, open_model_file(tokenizer_word));
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<text::Tokenizer> tokenizer,
+      text::Tokenizer::load(tokenizer_file ? tokenizer_file->metadata() : file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
   if (tokenizer->size() > config.vocabulary) {
     return Error{ErrorCode::kCorrupt,
-                 fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}", word,
-                             tokenizer->size(), config.vocabulary)};
+                 fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}",
+                             tokenizer_word.empty() ? word : tokenizer_word, tokenizer->size(),
+                             config.vocabulary)};
   }
   return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
-                                                      std::move(weights), std::move(tokenizer)));
+                                                      std::move(weights), std::move(tokenizer_file),
+                                                      std::move(tokenizer)));
+}
+
+Result<text::ChatTemplate> LoadedModel::chat_template() const {
+  if (tokenizer_file_) {
+    Result<text::ChatTemplate> own =
+        text::ChatTemplate::load(tokenizer_file_->metadata(), *tokenizer_);
+    if (own.ok() || own.error().code != ErrorCode::kNotFound) return own;
+  }
+  return text::ChatTemplate::load(file_.metadata(), *tokenizer_);
 }
 
 model::PackProgress LoadedModel::pack_progress() const {

@@ -156,7 +156,8 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const FoundModel found,
                    find_model(options.model, ModelEnvironment::of_process()));
-  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(found.path, *kernels));
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model,
+                   LoadedModel::load(found.path, *kernels, options.tokenizer));
   SamplingDefaults of_model = model_sampling(model->file().metadata());
   for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
   ASSIGN_OR_RETURN(SamplingDefaults defaults,
@@ -164,7 +165,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
                    options.chat_template.empty()
-                       ? text::ChatTemplate::load(model->file().metadata(), tokenizer)
+                       ? model->chat_template()
                        : text::ChatTemplate::load_file(options.chat_template, tokenizer));
   engine::BackendOptions backend_options;
   backend_options.threads = options.threads;

@@ -22,6 +22,7 @@ std::string_view file_type_of(std::string_view dtype) {
 }  // namespace
 
 Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& model,
+                                                         const std::string& tokenizer,
                                                          const RandomModelOptions& random,
                                                          const kernels::KernelSet& kernels) {
   std::unique_ptr<ServedSource> source(
@@ -29,8 +30,12 @@ Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& mode
   if (random.shape.empty()) {
     ASSIGN_OR_RETURN(FoundModel found, find_model(model, ModelEnvironment::of_process()));
     source->name_ = std::move(found.name);
-    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels));
+    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels, tokenizer));
   } else {
+    if (!tokenizer.empty()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "`tokenizer`: random weights have no text of their own; leave it out"};
+    }
     ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
   }
   return source;
@@ -42,8 +47,7 @@ const text::Tokenizer& ServedSource::tokenizer() const {
 
 std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
   if (random_) return std::nullopt;
-  Result<text::ChatTemplate> loaded =
-      text::ChatTemplate::load(loaded_->file().metadata(), loaded_->tokenizer());
+  Result<text::ChatTemplate> loaded = loaded_->chat_template();
   if (loaded.ok()) return std::move(loaded).value();
   if (loaded.error().code != ErrorCode::kNotFound) terminal::print_warning(loaded.error().message);
   return std::nullopt;

@@ -22,8 +22,11 @@ namespace pagoda::cli {
 namespace {
 
 struct ChatOptions {
-  app::LocalChatOptions local = {
-      .model = app::default_model_path(), .chat_template = {}, .device = {}, .generation = {}};
+  app::LocalChatOptions local = {.model = app::default_model_path(),
+                                 .tokenizer = {},
+                                 .chat_template = {},
+                                 .device = {},
+                                 .generation = {}};
   std::string url;
   std::string served_model;
   net::ServerAccess access;
@@ -145,6 +148,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   const auto options = std::make_shared<ChatOptions>();
   add_model_option(command, options->local.model);
   add_revision_option(command, options->revision);
+  add_tokenizer_option(command, options->local.tokenizer);
   add_generation_options(command, options->local.generation);
   add_trust_option(command, options->trusts_remote_code);
   command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");

@@ -25,7 +25,6 @@ constexpr std::string_view kNoUrl =
     "a model is a file, a folder or a name here; pagoda pull downloads by name";
 constexpr std::string_view kFileBehindName =
     "the file stands behind the model's name: Org/Name:FILE.gguf";
-constexpr std::string_view kOwnTokenizer = "the tokenizer is the model's own";
 constexpr std::string_view kOrder =
     "the queue's order is fixed: priority, then tenants by weight, then arrival";
 constexpr std::string_view kFileTypes = "weights have the types of their file here";
@@ -42,8 +41,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--hf-file", kLlama, kFileBehindName},
     {"-mu", kLlama, kNoUrl},
     {"--model-url", kLlama, kNoUrl},
-    {"--tokenizer", kVllm, kOwnTokenizer},
-    {"--tokenizer-path", kSglang, kOwnTokenizer},
+    {"--tokenizer-path", kSglang, "--tokenizer"},
     {"--sampling-defaults", kSglang, "--generation-config"},
     {"--enforce-eager", kVllm, kByDefault},
     {"--mlock", kLlama, kNone},

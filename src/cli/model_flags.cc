@@ -17,6 +17,12 @@ void add_revision_option(const CommandSpec& command, std::string& revision) {
                      "NAME@REVISION (default: main)");
 }
 
+void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer) {
+  command.add_option("--tokenizer", tokenizer,
+                     "take tokenizer and chat template from this model: a file, a folder or a name "
+                     "(default: the model's own)");
+}
+
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation) {
   command
       .add_parsed(

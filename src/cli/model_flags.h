@@ -15,6 +15,9 @@ void add_model_option(const CommandSpec& command, std::string& model);
 // vLLM's --revision, beside a name.
 void add_revision_option(const CommandSpec& command, std::string& revision);
 
+// vLLM's --tokenizer.
+void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer);
+
 // vLLM's --generation-config and --override-generation-config.
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation);
 

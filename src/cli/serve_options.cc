@@ -34,6 +34,7 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   options.model = app::default_model_path();
   add_model_option(command, options.model);
   add_revision_option(command, options.revision);
+  add_tokenizer_option(command, options.tokenizer);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "

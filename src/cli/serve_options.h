@@ -22,6 +22,7 @@ namespace pagoda::cli {
 struct ServeOptions {
   std::string model;
   std::string revision;
+  std::string tokenizer;
   std::string dtype = "auto";
   bool trusts_remote_code = false;
   app::GenerationConfig generation;

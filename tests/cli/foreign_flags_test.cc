@@ -27,26 +27,11 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
 }
 
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
-  for (const char* const flag : {"--scheduling-policy",
-                                 "--schedule-policy",
-                                 "--disaggregation-mode",
-                                 "--spec-type",
-                                 "--jinja",
-                                 "--grammar",
-                                 "--json-schema",
-                                 "--embedding",
-                                 "--models-dir",
-                                 "--structured-outputs-config",
-                                 "--enforce-eager",
-                                 "--tokenizer",
-                                 "--flash-attn",
-                                 "--mlock",
-                                 "--no-mmap",
-                                 "--tp",
-                                 "-sm",
-                                 "-cb",
-                                 "-md",
-                                 "-hff"}) {
+  for (const char* const flag :
+       {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-type",
+        "--jinja", "--grammar", "--json-schema", "--embedding", "--models-dir",
+        "--structured-outputs-config", "--enforce-eager", "--flash-attn", "--mlock", "--no-mmap",
+        "--tp", "-sm", "-cb", "-md", "-hff"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
@@ -78,6 +63,8 @@ TEST(ForeignFlags, OfNoUseInTheCommandAreNotNamed) {
 // Every flag of ours in the table is one of pagoda serve or pagoda run: a hint names it.
 TEST(ForeignFlags, AreAnsweredWithOurs) {
   for (const char* const flag : {"--model-path",
+                                 "--tokenizer-path",
+                                 "--sampling-defaults",
                                  "--alias",
                                  "--num-ctx",
                                  "--parallel",

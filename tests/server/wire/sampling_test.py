@@ -1,5 +1,5 @@
 """What a model recommends (general.sampling.* of its file) applies to requests that are silent, and to no
-others."""
+others; flags of vLLM about the model."""
 
 import os
 import struct
@@ -19,6 +19,10 @@ def kv_float(key, value):
 
 def kv_int(key, value):
     return struct.pack("<Q", len(key)) + key.encode() + struct.pack("<Ii", 5, value)
+
+
+def kv_text(key, value):
+    return struct.pack("<Q", len(key)) + key.encode() + struct.pack("<IQ", 8, len(value)) + value.encode()
 
 
 def with_keys(path, pairs):
@@ -118,12 +122,26 @@ class Sampling(unittest.TestCase):
             loud = server.post("/v1/chat/completions", {**chat, "temperature": 0.2, "top_p": 0.9})[1]
             self.assertEqual(silent, loud["choices"][0]["message"])
 
+    def test_another_model_gives_tokenizer_and_chat_template(self):
+        other = with_keys(os.path.join(self.folder.name, "other.gguf"),
+                          [kv_text("tokenizer.chat_template", served.STORY_TEMPLATE)])
+        chat = {"messages": [{"role": "user", "content": "Tom had a dog."}], "max_tokens": 4}
+        with served.Served(served.STORIES) as server:
+            self.assertEqual(server.post("/v1/chat/completions", chat)[0], 400)
+        with served.Served(served.STORIES, "--tokenizer", other) as server:
+            self.assertEqual(server.post("/v1/chat/completions", chat)[0], 200)
+        served.require_default_model(self)
+        done = subprocess.run([served.BINARY, "serve", served.STORIES, "--tokenizer", served.DEFAULT_MODEL,
+                               "--port", "0"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the tokenizer has 49152 tokens, the model's embedding only 512", done.stderr)
+
     def test_flags_that_make_no_sense_are_refused_by_name(self):
         for flags, words in ((["--generation-config", "/some/folder"], "--generation-config"),
                              (["--override-generation-config", "{"], "--override-generation-config"),
                              (["--override-generation-config", '{"max_new_tokens": 5}'], "max_new_tokens"),
                              (["--dtype", "float16"], "--dtype float16"), (["--dtype", "int8"], "--dtype"),
-                             (["--revision", "v1"], "--revision v1"), (["--tokenizer", "x"], "--tokenizer")):
+                             (["--revision", "v1"], "--revision v1")):
             done = subprocess.run([served.BINARY, "serve", self.warm, "--port", "0", *flags], capture_output=True,
                                   text=True, timeout=60)
             self.assertNotEqual(done.returncode, 0)
