@@ -179,12 +179,12 @@ class ModelSearch {
                             "revisions",
                             folder));
     }
-    if (places.empty()) places.emplace_back("PAGODA_MODELS is not set");
+    const char* const unset = places.empty() ? " (PAGODA_MODELS is not set)" : "";
     places.push_back(fmt::format("{} (the cache of Hugging Face)", hub_path()));
     return Error{ErrorCode::kNotFound,
                  fmt::format("{}: no such file, and no model of that name is on this machine; "
-                             "looked in: {}; {}",
-                             word_, fmt::join(places, ", "), pull_hint())};
+                             "looked in: {}{}; {}",
+                             word_, fmt::join(places, ", "), unset, pull_hint())};
   }
 
   const std::string word_;

@@ -43,6 +43,8 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-url", kLlama, kNoUrl},
     {"--tokenizer-path", kSglang, "--tokenizer"},
     {"--sampling-defaults", kSglang, "--generation-config"},
+    {"--trust-remote-code", kVllm, kByDefault},  // of commands other than serve, run and chat
+    {"--dtype", kVllm, kFileTypes},              // of commands other than serve
     {"--enforce-eager", kVllm, kByDefault},
     {"--mlock", kLlama, kNone},
     {"--no-mmap", kLlama, kNone},
