@@ -1,13 +1,11 @@
 #include "cli/child_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,7 +16,6 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr std::size_t kOutputBytesMax = 4096;
 constexpr int kKilledBy = 128;
 
 // While a child runs, Ctrl-C is for the child.
@@ -37,49 +34,24 @@ class InterruptIgnored {
   struct sigaction before_ = {};
 };
 
-class SpawnTerms {
- public:
-  // `output`: what becomes the child's stdout; -1: this process's.
-  explicit SpawnTerms(int output) {
-    posix_spawnattr_init(&attributes_);
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    posix_spawnattr_setsigdefault(&attributes_, &interrupt);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
-    posix_spawn_file_actions_init(&actions_);
-    if (output >= 0) posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+// Starts the child with Ctrl-C as it was before it was ignored here.
+int spawn_child(pid_t& child, const std::vector<std::string>& arguments) {
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (const std::string& argument : arguments) {
+    words.push_back(const_cast<char*>(argument.c_str()));
   }
-  ~SpawnTerms() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnTerms(const SpawnTerms&) = delete;
-  SpawnTerms& operator=(const SpawnTerms&) = delete;
-
-  int spawn(pid_t& child, const std::vector<std::string>& arguments) const {
-    std::vector<char*> words;
-    for (const std::string& argument : arguments)
-      words.push_back(const_cast<char*>(argument.c_str()));
-    words.push_back(nullptr);
-    return posix_spawn(&child, words.front(), &actions_, &attributes_, words.data(), environ);
-  }
-
- private:
-  posix_spawnattr_t attributes_;
-  posix_spawn_file_actions_t actions_;
-};
-
-std::string read_output(int descriptor) {
-  std::string output;
-  std::array<char, 512> bytes;
-  for (;;) {
-    const ssize_t count = read(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return output;
-    const std::size_t room = kOutputBytesMax - std::min(output.size(), kOutputBytesMax);
-    output.append(bytes.data(), std::min(static_cast<std::size_t>(count), room));
-  }
+  words.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  posix_spawnattr_setsigdefault(&attributes, &interrupt);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawn(&child, words.front(), nullptr, &attributes, words.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  return error;
 }
 
 int wait_for(pid_t child) {
@@ -105,26 +77,13 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
   return std::nullopt;
 }
 
-Result<ChildOutcome> run_child(const std::vector<std::string>& arguments, bool keeps_output) {
-  std::array<int, 2> ends = {-1, -1};
-  if (keeps_output && pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return Error{ErrorCode::kIo, fmt::format("cannot make a pipe: {}", std::strerror(errno))};
-  }
+Result<int> run_child(const std::vector<std::string>& arguments) {
   const InterruptIgnored ignored;
   pid_t child = 0;
-  const int error = SpawnTerms(ends[1]).spawn(child, arguments);
-  if (keeps_output) close(ends[1]);
-  ChildOutcome outcome;
-  if (error == 0) {
-    if (keeps_output) outcome.output = read_output(ends[0]);
-    outcome.exit_status = wait_for(child);
-  }
-  if (keeps_output) close(ends[0]);
-  if (error != 0) {
-    return Error{ErrorCode::kIo,
-                 fmt::format("{}: cannot be run: {}", arguments.front(), std::strerror(error))};
-  }
-  return outcome;
+  const int error = spawn_child(child, arguments);
+  if (error == 0) return wait_for(child);
+  return Error{ErrorCode::kIo,
+               fmt::format("cannot run {}: {}", arguments.front(), std::strerror(error))};
 }
 
 }  // namespace pagoda::cli

@@ -1,4 +1,5 @@
-// Other programs, run by their argument list: no shell reads it.
+// Other programs that talk to the terminal themselves, run by their argument list: no shell reads
+// it. bench/child_program.h keeps what a program writes instead.
 #pragma once
 
 #include <optional>
@@ -12,14 +13,9 @@ namespace pagoda::cli {
 // Returns the program's path in the folders of `path`, the variable PATH.
 std::optional<std::string> find_program(const std::string& name, const std::string& path);
 
-struct ChildOutcome {
-  int exit_status = 0;  // of a signal 128 and its number, as shells have it
-  std::string output;   // where it was asked for
-};
-
 // Runs a program (arguments[0] is its path) with this process's environment and streams, and waits
-// for its end. Ctrl-C ends the program, and this process goes on. `keeps_output`: what it prints to
-// stdout is returned (its first bytes) and not shown.
-Result<ChildOutcome> run_child(const std::vector<std::string>& arguments, bool keeps_output);
+// for its end. Ctrl-C ends the program, and this process goes on. Returns the exit status; of a
+// signal 128 and its number, as shells have it.
+Result<int> run_child(const std::vector<std::string>& arguments);
 
 }  // namespace pagoda::cli

@@ -14,6 +14,7 @@
 #include "app/model_folder.h"
 #include "app/model_name.h"
 #include "base/ascii.h"
+#include "bench/child_program.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
 #include "cli/model_flags.h"
@@ -67,9 +68,9 @@ std::vector<std::string> patterns_for(const app::ModelName& name) {
 
 // The first number of "huggingface_hub version: 0.36.0". Where there is none, it is a newer one.
 bool is_before_version_1(const std::string& program) {
-  const Result<ChildOutcome> told = run_child({program, "version"}, true);
+  const auto told = bench::run_program({program, "version"}, [] { return false; });
   if (!told.ok()) return false;
-  const std::string& text = told.value().output;
+  const std::string& text = told.value().out;
   for (std::size_t at = 0; at + 1 < text.size(); ++at) {
     if (!is_ascii_digit(text[at]) || text[at + 1] != '.') continue;
     return text[at] == '0' && (at == 0 || !is_ascii_digit(text[at - 1]));
@@ -134,9 +135,8 @@ Result<int> pull(const PullOptions& options) {
     if (found.error().code == ErrorCode::kInvalidArgument) return found.error();
   }
   ASSIGN_OR_RETURN(const std::string program, hub_program());
-  ASSIGN_OR_RETURN(const ChildOutcome outcome,
-                   run_child(download_words(program, name.value()), false));
-  if (outcome.exit_status != 0) return outcome.exit_status;  // it has said why
+  ASSIGN_OR_RETURN(const int status, run_child(download_words(program, name.value())));
+  if (status != 0) return status;  // it has said why
   return show_pulled(model, name.value());
 }
 
