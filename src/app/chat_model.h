@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "app/device_choice.h"
+#include "app/sampling_defaults.h"
 #include "base/result.h"
 #include "kv/evict/policy.h"
 #include "net/server_access.h"
@@ -17,8 +18,7 @@
 namespace pagoda::app {
 
 struct ChatSampling {
-  double temperature = 0.7;
-  double top_p = 0.95;
+  SamplingFields fields;  // what was said; the rest is up to the model, or to the server
   std::uint32_t tokens_max = 1024;
   std::optional<std::uint64_t> seed;
 };
@@ -38,6 +38,8 @@ class ChatModel {
   virtual ~ChatModel() = default;
   // Who it is, for the greeting.
   virtual std::string name() const = 0;
+  // What it draws by where ChatSampling is silent, for the greeting; empty: the server knows.
+  virtual std::string sampling() const { return ""; }
   // Text goes to `on_text` as it comes; the reply ends early once `stopped` says so.
   virtual Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
                                      const std::function<void(std::string_view)>& on_text,
@@ -46,12 +48,18 @@ class ChatModel {
 
 struct LocalChatOptions {
   std::string model;
+  std::string tokenizer;      // another model's; empty: the model's own
   std::string chat_template;  // a file; empty: the model's own
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   DeviceOptions device;
+  GenerationConfig generation;
 };
+
+// What a chat with a local model that recommends nothing draws by.
+inline constexpr double kChatTemperature = 0.7;
+inline constexpr double kChatTopP = 0.95;
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options);
 

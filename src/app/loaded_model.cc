@@ -7,27 +7,17 @@
 #include <utility>
 
 #include "app/cache_folder.h"
+#include "app/model_finder.h"
 #include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::app {
 namespace {
 
-// "meta-llama/Llama-3-8B": one slash between two names, and no file's ending.
-bool is_hugging_face_name(const std::string& path) {
-  const std::size_t slash = path.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == path.size()) return false;
-  if (path.find('/', slash + 1) != std::string::npos || path.ends_with(".gguf")) return false;
-  return path[0] != '.' && path[0] != '~';
-}
-
 // What the user can do about a file that is not there.
 std::string missing_file_hint(const std::string& path) {
   if (path == default_model_path()) {
-    return "; ./run downloads the default model, or name a GGUF file with `model`";
-  }
-  if (is_hugging_face_name(path)) {
-    return "; models are GGUF files on this machine, names on Hugging Face are not supported";
+    return "; ./run downloads the default model, or name a model with `model`";
   }
   return "";
 }
@@ -38,7 +28,9 @@ std::string default_model_path() {
   return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
-Result<gguf::File> open_model_file(const std::string& path) {
+Result<gguf::File> open_model_file(const std::string& word) {
+  ASSIGN_OR_RETURN(const FoundModel found, find_model(word, ModelEnvironment::of_process()));
+  const std::string& path = found.path;
   Result<gguf::File> file = gguf::File::open(path);
   std::error_code ignored;
   if (file.ok() || std::filesystem::exists(path, ignored)) return file;
@@ -46,27 +38,46 @@ Result<gguf::File> open_model_file(const std::string& path) {
 }
 
 LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights weights,
+                         std::optional<gguf::File> tokenizer_file,
                          std::unique_ptr<text::Tokenizer> tokenizer)
     : file_(std::move(file)),
+      tokenizer_file_(std::move(tokenizer_file)),
       config_(std::move(config)),
       weights_(std::move(weights)),
       tokenizer_(std::move(tokenizer)) {}
 
-Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& path,
-                                                       const kernels::KernelSet& kernels) {
-  ASSIGN_OR_RETURN(gguf::File file, open_model_file(path));
+Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
+                                                       const kernels::KernelSet& kernels,
+                                                       const std::string& tokenizer_word) {
+  ASSIGN_OR_RETURN(gguf::File file, open_model_file(word));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
-  ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer,
-                   text::Tokenizer::load(file.metadata()));
+  std::optional<gguf::File> tokenizer_file;
+  if (!tokenizer_word.empty()) {
+    ASSIGN_OR_RETURN(tokenizer_file, open_model_file(tokenizer_word));
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<text::Tokenizer> tokenizer,
+      text::Tokenizer::load(tokenizer_file ? tokenizer_file->metadata() : file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
   if (tokenizer->size() > config.vocabulary) {
     return Error{ErrorCode::kCorrupt,
-                 fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}", path,
-                             tokenizer->size(), config.vocabulary)};
+                 fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}",
+                             tokenizer_word.empty() ? word : tokenizer_word, tokenizer->size(),
+                             config.vocabulary)};
   }
   return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
-                                                      std::move(weights), std::move(tokenizer)));
+                                                      std::move(weights), std::move(tokenizer_file),
+                                                      std::move(tokenizer)));
+}
+
+Result<text::ChatTemplate> LoadedModel::chat_template() const {
+  if (tokenizer_file_) {
+    Result<text::ChatTemplate> own =
+        text::ChatTemplate::load(tokenizer_file_->metadata(), *tokenizer_);
+    if (own.ok() || own.error().code != ErrorCode::kNotFound) return own;
+  }
+  return text::ChatTemplate::load(file_.metadata(), *tokenizer_);
 }
 
 model::PackProgress LoadedModel::pack_progress() const {

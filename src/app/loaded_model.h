@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -10,6 +11,7 @@
 #include "model/config.h"
 #include "model/packed_weights.h"
 #include "model/weights.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::app {
@@ -18,28 +20,34 @@ namespace pagoda::app {
 // ${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf
 std::string default_model_path();
 
-// Opens a model's file. The error about one that is not there says where models come from.
-Result<gguf::File> open_model_file(const std::string& path);
+// Opens a model that is given as a file, a folder or a name (model_finder.h). The error about one
+// that is not there says where models come from.
+Result<gguf::File> open_model_file(const std::string& word);
 
 // Owns everything a decoder refers to; does not move, so that references into it stay good.
 class LoadedModel {
  public:
-  // Warnings about the file go to stderr.
-  static Result<std::unique_ptr<LoadedModel>> load(const std::string& path,
-                                                   const kernels::KernelSet& kernels);
+  // Loads a file, a folder or a name. `tokenizer_word`: another model, whose tokenizer and chat
+  // template are used; empty: the model's own. Warnings about the file go to stderr.
+  static Result<std::unique_ptr<LoadedModel>> load(const std::string& word,
+                                                   const kernels::KernelSet& kernels,
+                                                   const std::string& tokenizer_word = "");
 
   const gguf::File& file() const { return file_; }
   const model::Config& config() const { return config_; }
   const model::Weights& weights() const { return weights_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  // Of the file that the tokenizer comes from, or else of the model's.
+  Result<text::ChatTemplate> chat_template() const;
   // A bar while weights are packed; once all are, the file's pages go back to the system.
   model::PackProgress pack_progress() const;
 
  private:
   LoadedModel(gguf::File file, model::Config config, model::Weights weights,
-              std::unique_ptr<text::Tokenizer> tokenizer);
+              std::optional<gguf::File> tokenizer_file, std::unique_ptr<text::Tokenizer> tokenizer);
 
   gguf::File file_;
+  std::optional<gguf::File> tokenizer_file_;
   model::Config config_;
   model::Weights weights_;
   std::unique_ptr<text::Tokenizer> tokenizer_;

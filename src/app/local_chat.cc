@@ -9,9 +9,11 @@
 
 #include "app/chat_model.h"
 #include "app/loaded_model.h"
+#include "app/model_finder.h"
 #include "base/random.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
+#include "terminal/messages.h"
 #include "text/detokenizer.h"
 #include "text/prompt_tokens.h"
 
@@ -64,16 +66,21 @@ std::string_view api_name(engine::FinishReason reason) {
 
 class LocalChat final : public ChatModel {
  public:
-  LocalChat(std::unique_ptr<LoadedModel> model, text::ChatTemplate chat_template,
-            std::unique_ptr<engine::Backend> backend)
+  LocalChat(std::unique_ptr<LoadedModel> model, std::string name, text::ChatTemplate chat_template,
+            SamplingDefaults defaults, std::unique_ptr<engine::Backend> backend)
       : model_(std::move(model)),
+        name_(std::move(name)),
         template_(std::move(chat_template)),
+        defaults_(std::move(defaults)),
         backend_(std::move(backend)),
         engine_({.core = backend_->core_options(), .tenants = {}}, backend_->cache(),
                 backend_->runner(), clock_) {}
 
-  std::string name() const override {
-    return std::filesystem::path(model_->file().path()).filename().string();
+  std::string name() const override { return name_; }
+
+  std::string sampling() const override {
+    if (!defaults_.fields.any()) return "";
+    return fmt::format("{} ({})", sampling_text(defaults_.fields), defaults_.source);
   }
 
   Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
@@ -84,8 +91,9 @@ class LocalChat final : public ChatModel {
     ASSIGN_OR_RETURN(const text::OriginText prompt, template_.render(conversation));
     engine::Request request;
     request.prompt = text::tokenise_prompt(prompt, model_->tokenizer()).ids;
-    request.sampling.temperature = static_cast<float>(sampling.temperature);
-    request.sampling.top_p = static_cast<float>(sampling.top_p);
+    request.sampling = defaults_.params({.temperature = static_cast<float>(kChatTemperature),
+                                         .top_p = static_cast<float>(kChatTopP)});
+    sampling.fields.apply_to(request.sampling);
     request.sampling.seed = sampling.seed.value_or(fresh_seed());
     const std::uint64_t context = engine_.limits().context_tokens;
     if (request.prompt.size() + sampling.tokens_max <= context) {
@@ -134,7 +142,9 @@ class LocalChat final : public ChatModel {
   }
 
   std::unique_ptr<LoadedModel> model_;
+  std::string name_;
   text::ChatTemplate template_;
+  SamplingDefaults defaults_;
   std::unique_ptr<engine::Backend> backend_;
   SteadyClock clock_;
   engine::Engine engine_;  // last: its thread uses the others
@@ -144,11 +154,18 @@ class LocalChat final : public ChatModel {
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model, LoadedModel::load(options.model, *kernels));
+  ASSIGN_OR_RETURN(const FoundModel found,
+                   find_model(options.model, ModelEnvironment::of_process()));
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model,
+                   LoadedModel::load(found.path, *kernels, options.tokenizer));
+  SamplingDefaults of_model = model_sampling(model->file().metadata());
+  for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
+  ASSIGN_OR_RETURN(SamplingDefaults defaults,
+                   with_generation_config(std::move(of_model), options.generation));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
                    options.chat_template.empty()
-                       ? text::ChatTemplate::load(model->file().metadata(), tokenizer)
+                       ? model->chat_template()
                        : text::ChatTemplate::load_file(options.chat_template, tokenizer));
   engine::BackendOptions backend_options;
   backend_options.threads = options.threads;
@@ -161,8 +178,11 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   ASSIGN_OR_RETURN(
       std::unique_ptr<engine::Backend> backend,
       create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
-  return std::unique_ptr<ChatModel>(
-      new LocalChat(std::move(model), std::move(chat_template), std::move(backend)));
+  std::string name =
+      found.name.empty() ? std::filesystem::path(found.path).filename().string() : found.name;
+  return std::unique_ptr<ChatModel>(new LocalChat(std::move(model), std::move(name),
+                                                  std::move(chat_template), std::move(defaults),
+                                                  std::move(backend)));
 }
 
 }  // namespace pagoda::app

@@ -47,9 +47,8 @@ class RemoteChat final : public ChatModel {
     Json body = {{"messages", messages},
                  {"stream", true},
                  {"stream_options", {{"include_usage", true}}},
-                 {"temperature", sampling.temperature},
-                 {"top_p", sampling.top_p},
                  {"max_tokens", sampling.tokens_max}};
+    for (const auto& [name, value] : sampling.fields.list()) body[name] = value;
     if (!model_.empty()) body["model"] = model_;
     if (sampling.seed) body["seed"] = *sampling.seed;
     http::request<http::string_body> request{http::verb::post, url_.path + "/v1/chat/completions",

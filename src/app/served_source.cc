@@ -1,20 +1,41 @@
 #include "app/served_source.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "app/model_finder.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
+namespace {
 
-Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& path,
+// The type of a GGUF file's tensors that vLLM's name of a type stands for.
+std::string_view file_type_of(std::string_view dtype) {
+  if (dtype == "bfloat16") return "BF16";
+  return dtype == "float16" || dtype == "half" ? "F16" : "F32";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& model,
+                                                         const std::string& tokenizer,
                                                          const RandomModelOptions& random,
                                                          const kernels::KernelSet& kernels) {
   std::unique_ptr<ServedSource> source(
-      new ServedSource(kernels, random.shape.empty() ? path : random.shape));
+      new ServedSource(kernels, random.shape.empty() ? model : random.shape));
   if (random.shape.empty()) {
-    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(path, kernels));
+    ASSIGN_OR_RETURN(FoundModel found, find_model(model, ModelEnvironment::of_process()));
+    source->name_ = std::move(found.name);
+    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels, tokenizer));
   } else {
+    if (!tokenizer.empty()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "`tokenizer`: random weights have no text of their own; leave it out"};
+    }
     ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
   }
   return source;
@@ -26,8 +47,7 @@ const text::Tokenizer& ServedSource::tokenizer() const {
 
 std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
   if (random_) return std::nullopt;
-  Result<text::ChatTemplate> loaded =
-      text::ChatTemplate::load(loaded_->file().metadata(), loaded_->tokenizer());
+  Result<text::ChatTemplate> loaded = loaded_->chat_template();
   if (loaded.ok()) return std::move(loaded).value();
   if (loaded.error().code != ErrorCode::kNotFound) terminal::print_warning(loaded.error().message);
   return std::nullopt;
@@ -41,8 +61,37 @@ std::uint64_t ServedSource::trained_context() const {
   return random_ ? random_->config().context : loaded_->config().context;
 }
 
-std::string ServedSource::name() const {
-  return random_ ? path_ : std::filesystem::path(path_).stem().string();
+std::vector<std::string> ServedSource::names() const {
+  if (random_) return {model_};
+  if (name_.empty()) {
+    const std::filesystem::path path(loaded_->file().path());
+    return {(path.extension() == ".gguf" ? path.stem() : path.filename()).string()};
+  }
+  if (name_ == model_) return {name_};
+  return {name_, model_};
+}
+
+Result<SamplingDefaults> ServedSource::sampling_defaults(const GenerationConfig& config) const {
+  SamplingDefaults of_model;
+  if (loaded_) of_model = model_sampling(loaded_->file().metadata());
+  for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
+  return with_generation_config(std::move(of_model), config);
+}
+
+Status ServedSource::check_dtype(const std::string& dtype) const {
+  if (dtype == "auto") return ok_status();
+  std::set<std::string_view> types;
+  if (loaded_) {
+    for (const gguf::Tensor& tensor : loaded_->file().tensors()) {
+      if (tensor.dimensions > 1) types.insert(gguf::tensor_type_info(tensor.type).name);
+    }
+  }
+  const std::string_view wanted = file_type_of(dtype);
+  if (types.size() == 1 && *types.begin() == wanted) return ok_status();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("`dtype={}`: weights keep the types of their file, which has {}; use "
+                           "`dtype=auto`",
+                           dtype, fmt::join(types, ", "))};
 }
 
 Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(

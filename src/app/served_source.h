@@ -1,4 +1,4 @@
-// What is served: a model file, or a named shape whose weights are random (--random-weights).
+// What is served: a model's file, or a named shape whose weights are random (--random-weights).
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "app/device_choice.h"
 #include "app/loaded_model.h"
 #include "app/random_model.h"
+#include "app/sampling_defaults.h"
 #include "base/result.h"
 #include "engine/backends/cpu_backend.h"
 #include "text/chat_template.h"
@@ -17,8 +18,9 @@ namespace pagoda::app {
 
 class ServedSource {
  public:
-  // `kernels` must outlive the source.
-  static Result<std::unique_ptr<ServedSource>> open(const std::string& path,
+  // `kernels` must outlive the source. `tokenizer`: as LoadedModel::load has it.
+  static Result<std::unique_ptr<ServedSource>> open(const std::string& model,
+                                                    const std::string& tokenizer,
                                                     const RandomModelOptions& random,
                                                     const kernels::KernelSet& kernels);
 
@@ -29,19 +31,25 @@ class ServedSource {
   std::vector<gguf::OpenedPart> parts() const;
   // Tokens of context that the model was trained on.
   std::uint64_t trained_context() const;
-  // The name that requests give, when none was given.
-  std::string name() const;
+  // The names that requests may give, when none was given: that of a model found by its name, else
+  // the file's.
+  std::vector<std::string> names() const;
+  // What the model recommends, with `config` above it. Warnings go to stderr.
+  Result<SamplingDefaults> sampling_defaults(const GenerationConfig& config) const;
+  // Fails unless `dtype` leaves the weights as they are: vLLM's names, "auto" for any.
+  Status check_dtype(const std::string& dtype) const;
 
   // The source must outlive the backend.
   Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
                                                           engine::BackendOptions options) const;
 
  private:
-  ServedSource(const kernels::KernelSet& kernels, std::string path)
-      : kernels_(kernels), path_(std::move(path)) {}
+  ServedSource(const kernels::KernelSet& kernels, std::string model)
+      : kernels_(kernels), model_(std::move(model)) {}
 
   const kernels::KernelSet& kernels_;
-  std::string path_;
+  std::string model_;                    // as it was given, or the shape of random weights
+  std::string name_;                     // "Org/Name", where the model was found by its name
   std::unique_ptr<LoadedModel> loaded_;  // or
   std::unique_ptr<RandomModel> random_;
 };

@@ -56,10 +56,12 @@ struct WorkRates {
 
 class PeerBench {
  public:
-  PeerBench(const BenchPeerOptions& options, const BenchRun& run, BenchEngine& engine)
+  // `model_path`: the file of the model that `options` may give by its name.
+  PeerBench(const BenchPeerOptions& options, const std::string& model_path, const BenchRun& run,
+            BenchEngine& engine)
       : options_(options), run_(run), engine_(engine), cores_(options.threads, run.clock()) {
     for (const std::string& program : options.llama_benches) {
-      peers_.push_back({program, options.model});
+      peers_.push_back({program, model_path});
       for (const std::string& model : options.peer_models) peers_.push_back({program, model});
     }
     failures_.resize(peers_.size());
@@ -247,7 +249,7 @@ Result<terminal::BenchReport> bench_peer(const BenchPeerOptions& options, const 
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));
-  return PeerBench(options, run, *engine).measure();
+  return PeerBench(options, model->file().path(), run, *engine).measure();
 }
 
 }  // namespace pagoda::bench

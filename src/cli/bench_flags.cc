@@ -8,6 +8,7 @@
 #include "app/machine.h"
 #include "cli/device_flags.h"
 #include "cli/kv_flags.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 #include "kernels/select.h"
 

@@ -7,11 +7,14 @@
 
 #include "app/chat_model.h"
 #include "app/loaded_model.h"
+#include "app/model_name.h"
 #include "base/thread_pool.h"
 #include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/device_flags.h"
+#include "cli/field_flags.h"
 #include "cli/kv_flags.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 #include "terminal/interrupt.h"
 
@@ -19,13 +22,18 @@ namespace pagoda::cli {
 namespace {
 
 struct ChatOptions {
-  app::LocalChatOptions local = {
-      .model = app::default_model_path(), .chat_template = {}, .device = {}};
+  app::LocalChatOptions local = {.model = app::default_model_path(),
+                                 .tokenizer = {},
+                                 .chat_template = {},
+                                 .device = {},
+                                 .generation = {}};
   std::string url;
   std::string served_model;
   net::ServerAccess access;
   std::string system;
   std::string prompt;
+  std::string revision;
+  bool trusts_remote_code = false;
   app::ChatSampling sampling;
 };
 
@@ -89,8 +97,11 @@ class ChatSession {
   // Lines of stdin until its end.
   void converse() {
     const bool terminal = isatty(STDIN_FILENO) != 0;
-    if (terminal)
-      fmt::print(stderr, "{}. /reset, /exit; Ctrl-C stops a reply.\n", chat_model_.name());
+    if (terminal) {
+      const std::string sampling = with_flags(chat_model_.sampling());
+      fmt::print(stderr, "{}. /reset, /exit; Ctrl-C stops a reply.\n{}", chat_model_.name(),
+                 sampling.empty() ? "" : fmt::format("Unless you say otherwise: {}.\n", sampling));
+    }
     std::string line;
     for (;;) {
       if (terminal) fmt::print(stderr, "> ");
@@ -115,7 +126,8 @@ class ChatSession {
   text::ChatJson messages_;
 };
 
-Result<int> chat(const ChatOptions& options) {
+Result<int> chat(ChatOptions& options) {
+  ASSIGN_OR_RETURN(options.local.model, app::with_revision(options.local.model, options.revision));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ChatModel> chat_model,
                    options.url.empty()
                        ? app::open_local_chat(options.local)
@@ -135,6 +147,10 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand("chat", "Chat in the terminal");
   const auto options = std::make_shared<ChatOptions>();
   add_model_option(command, options->local.model);
+  add_revision_option(command, options->revision);
+  add_tokenizer_option(command, options->local.tokenizer);
+  add_generation_options(command, options->local.generation);
+  add_trust_option(command, options->trusts_remote_code);
   command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
   command.add_option("--served-model", options->served_model,
                      "model to ask the server for (default: the one it serves)");
@@ -144,12 +160,14 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   command.add_option("--chat-template", options->local.chat_template,
                      "file with a chat template (default: the model's own)");
   command
-      .add_option("--temp,--temperature", options->sampling.temperature,
-                  "0 takes the likeliest token; higher is more varied (default 0.7)")
+      .add_option("--temp,--temperature", options->sampling.fields.temperature,
+                  "0 takes the likeliest token; higher is more varied (default: the model's, else "
+                  "0.7; with --url the server's)")
       .range(0.0, 100.0);
   command
-      .add_option("--top-p", options->sampling.top_p,
-                  "sample from the likeliest tokens of this probability (default 0.95)")
+      .add_option("--top-p", options->sampling.fields.top_p,
+                  "sample from the likeliest tokens of this probability (default: the model's, "
+                  "else 0.95; with --url the server's)")
       .range(1e-6, 1.0);
   command.add_option("--seed", options->sampling.seed, "sampling seed (default: a fresh one)");
   command

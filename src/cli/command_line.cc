@@ -186,6 +186,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_serve_command(app, exit_status);
   add_run_command(app, exit_status);
   add_chat_command(app, exit_status);
+  add_pull_command(app, exit_status);
   add_size_command(app, exit_status);
   add_tokenize_command(app, exit_status);
   add_inspect_command(app, exit_status);

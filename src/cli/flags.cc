@@ -303,6 +303,11 @@ Flag CommandSpec::add_option(const std::string& names, double& value,
   return Flag(app_->add_option(names, value, help));
 }
 
+Flag CommandSpec::add_option(const std::string& names, std::optional<double>& value,
+                             const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
 Flag CommandSpec::add_option(const std::string& names, std::optional<std::uint32_t>& value,
                              const std::string& help) const {
   return Flag(app_->add_option(names, value, help));

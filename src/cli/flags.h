@@ -84,6 +84,8 @@ class CommandSpec {
   Flag add_option(const std::string& names, int& value, const std::string& help) const;
   Flag add_option(const std::string& names, float& value, const std::string& help) const;
   Flag add_option(const std::string& names, double& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::optional<double>& value,
+                  const std::string& help) const;
   Flag add_option(const std::string& names, std::optional<std::uint32_t>& value,
                   const std::string& help) const;
   Flag add_option(const std::string& names, std::optional<std::uint64_t>& value,

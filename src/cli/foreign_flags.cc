@@ -21,8 +21,10 @@ constexpr std::string_view kLlama = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
 constexpr std::string_view kAlways = "it is always on here";
 constexpr std::string_view kNone = "it is not supported here";
-constexpr std::string_view kFilesOnly =
-    "models are GGUF files on this machine, names on Hugging Face are not supported";
+constexpr std::string_view kNoUrl =
+    "a model is a file, a folder or a name here; pagoda pull downloads by name";
+constexpr std::string_view kFileBehindName =
+    "the file stands behind the model's name: Org/Name:FILE.gguf";
 constexpr std::string_view kOrder =
     "the queue's order is fixed: priority, then tenants by weight, then arrival";
 constexpr std::string_view kFileTypes = "weights have the types of their file here";
@@ -32,16 +34,17 @@ constexpr std::string_view kByDefault = "it is not needed here";
 // Flags that are called the same everywhere need no row. docs/guide/migrate.md has the whole table.
 constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-path", kSglang, "--model"},
-    {"-hf", kLlama, kFilesOnly},
-    {"-hfr", kLlama, kFilesOnly},
-    {"--hf-repo", kLlama, kFilesOnly},
-    {"-hff", kLlama, kFilesOnly},
-    {"--hf-file", kLlama, kFilesOnly},
-    {"-mu", kLlama, kFilesOnly},
-    {"--model-url", kLlama, kFilesOnly},
-    {"--tokenizer", kVllm, "the tokenizer is in the model's file"},
-    {"--trust-remote-code", kVllm, kByDefault},
-    {"--dtype", kVllm, kFileTypes},
+    {"-hf", kLlama, "--model"},
+    {"-hfr", kLlama, "--model"},
+    {"--hf-repo", kLlama, "--model"},
+    {"-hff", kLlama, kFileBehindName},
+    {"--hf-file", kLlama, kFileBehindName},
+    {"-mu", kLlama, kNoUrl},
+    {"--model-url", kLlama, kNoUrl},
+    {"--tokenizer-path", kSglang, "--tokenizer"},
+    {"--sampling-defaults", kSglang, "--generation-config"},
+    {"--trust-remote-code", kVllm, kByDefault},  // of commands other than serve, run and chat
+    {"--dtype", kVllm, kFileTypes},              // of commands other than serve
     {"--enforce-eager", kVllm, kByDefault},
     {"--mlock", kLlama, kNone},
     {"--no-mmap", kLlama, kNone},

@@ -14,6 +14,8 @@
 #include <utility>
 #include <variant>
 
+#include "app/loaded_model.h"
+#include "app/sampling_defaults.h"
 #include "base/byte_size.h"
 #include "cli/access_flags.h"
 #include "cli/commands.h"
@@ -33,6 +35,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kInspectExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
+  pagoda inspect Org/Name
+      a model in PAGODA_MODELS or in the cache of Hugging Face
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
   pagoda inspect http://127.0.0.1:8000
@@ -193,6 +197,21 @@ std::string kv_text(const Inspection& inspection) {
   return text;
 }
 
+std::string sampling_line(const gguf::File& file) {
+  const app::SamplingDefaults defaults = app::model_sampling(file.metadata());
+  if (!defaults.fields.any()) return "";
+  return fmt::format("sampling where a request does not say: {} ({})\n\n",
+                     app::sampling_text(defaults.fields), defaults.source);
+}
+
+Json sampling_json(const gguf::File& file) {
+  Json fields = Json::object();
+  for (const auto& [name, value] : app::model_sampling(file.metadata()).fields.list()) {
+    fields[name] = value;
+  }
+  return fields;
+}
+
 std::string total_text(const TensorTotal& total, std::string_view label) {
   return fmt::format("  {:<10}{:>8}{:>20}{:>22}  {}\n", label, format_grouped(total.tensors),
                      format_grouped(total.parameters), format_grouped(total.bytes),
@@ -260,6 +279,7 @@ std::string inspection_text(const gguf::File& file, const Inspection& inspection
   std::string text = fmt::format("{}: GGUF version {}, {}\n\n", file.path(), file.version(),
                                  grouped_bytes(file.bytes()));
   text += architecture_text(file) + "\n" + kv_text(inspection) + "\n";
+  text += sampling_line(file);
   text +=
       fmt::format("tensors:\n  {:<10}{:>8}{:>20}{:>22}\n", "type", "count", "parameters", "bytes");
   for (const TensorTotal& total : inspection.types) text += total_text(total, total.type);
@@ -277,6 +297,7 @@ std::string inspection_json(const gguf::File& file, const Inspection& inspection
   json["architecture"] = architecture_json(file);
   json["kv_cache"] = kv_json(inspection);
   if (!inspection.kv) json["kv_cache_unknown"] = inspection.kv_reason;
+  json["sampling_defaults"] = sampling_json(file);
   json["tensors"] = total_json(inspection.all);
   json["tensors"]["by_type"] = Json::object();
   for (const TensorTotal& total : inspection.types) {
@@ -334,7 +355,8 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
   const auto options = std::make_shared<Options>();
   const Flag model = command.add_option(
       "MODEL", options->model,
-      "GGUF file, or any part of a split one; or http[s]://host:port of a server");
+      "GGUF file, or any part of a split one, a folder, or a name (Org/Name); or "
+      "http[s]://host:port of a server");
   command
       .add_flag("--kernels", options->kernels,
                 "instead of a model: the kernel sets of this program, which of them this CPU runs "
@@ -371,7 +393,7 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
       exit_status = shown.ok() ? 0 : 1;
       return;
     }
-    const Result<gguf::File> opened = gguf::File::open(options->model);
+    const Result<gguf::File> opened = app::open_model_file(options->model);
     if (!opened.ok()) {
       print_error(opened.error().message);
       exit_status = 1;

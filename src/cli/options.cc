@@ -26,11 +26,6 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
-void add_model_option(const CommandSpec& command, std::string& model) {
-  command.add_option("-m,--model,MODEL", model,
-                     "model file (GGUF; default: the default model in the cache folder)");
-}
-
 std::string counted(std::uint64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

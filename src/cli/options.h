@@ -16,9 +16,6 @@ namespace pagoda::cli {
 // "--kv-disk" -> "PAGODA_KV_DISK"
 std::string environment_name(const std::string& long_flag);
 
-// The model file, as a word of its own or behind -m or --model; `model` holds the default.
-void add_model_option(const CommandSpec& command, std::string& model);
-
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
 

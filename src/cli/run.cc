@@ -8,6 +8,8 @@
 
 #include "app/device_choice.h"
 #include "app/loaded_model.h"
+#include "app/model_name.h"
+#include "app/sampling_defaults.h"
 #include "app/single_request.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -15,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/device_flags.h"
 #include "cli/kv_flags.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 #include "engine/single_sequence.h"
 #include "kernels/select.h"
@@ -30,7 +33,12 @@ struct RunOptions {
   std::string model = app::default_model_path();
   std::string prompt;
   std::uint32_t tokens_max = 256;
-  engine::SamplingParams sampling;
+  std::string revision;
+  std::string tokenizer;
+  bool trusts_remote_code = false;
+  app::GenerationConfig generation;
+  app::SamplingFields given;        // by flags
+  engine::SamplingParams sampling;  // the flags above the model's own
   std::optional<std::uint64_t> seed;
   bool no_kv_cache = false;
   bool special = false;
@@ -131,12 +139,26 @@ class TextStream {
   text::Detokenizer detokenizer_;
 };
 
+// Flags, above what the model's file recommends, above taking the likeliest token.
+Result<engine::SamplingParams> sampling_of(const RunOptions& options,
+                                           const app::LoadedModel& model) {
+  app::SamplingDefaults of_file = app::file_sampling(model.file().metadata());
+  for (const std::string& warning : of_file.warnings) print_warning(warning);
+  ASSIGN_OR_RETURN(const app::SamplingDefaults defaults,
+                   app::with_generation_config(std::move(of_file), options.generation));
+  engine::SamplingParams made = defaults.params({});
+  options.given.apply_to(made);
+  made.seed = options.seed.value_or(fresh_seed());
+  return made;
+}
+
 Result<int> run(RunOptions options) {
+  ASSIGN_OR_RETURN(options.model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
-                   app::LoadedModel::load(options.model, *kernels));
+                   app::LoadedModel::load(options.model, *kernels, options.tokenizer));
   const text::Tokenizer& tokenizer = model->tokenizer();
-  options.sampling.seed = options.seed.value_or(fresh_seed());
+  ASSIGN_OR_RETURN(options.sampling, sampling_of(options, *model));
 
   engine::SingleRequest request;
   request.prompt =
@@ -171,18 +193,21 @@ Result<int> run(RunOptions options) {
 
 void add_sampling_options(const CommandSpec& command, RunOptions& options) {
   command
-      .add_option("--temp,--temperature", options.sampling.temperature,
-                  "0 takes the likeliest token; higher is more varied (default 0)")
+      .add_option("--temp,--temperature", options.given.temperature,
+                  "0 takes the likeliest token; higher is more varied (default: as the model's "
+                  "file recommends, else 0)")
       .range(0.0, 100.0);
-  command.add_option("--top-k", options.sampling.top_k,
-                     "sample from the K likeliest tokens (default 0: all)");
+  command.add_option("--top-k", options.given.top_k,
+                     "sample from the K likeliest tokens (default: the file's, else 0: all)");
   command
-      .add_option("--top-p", options.sampling.top_p,
-                  "sample from the likeliest tokens that make up this probability (default 1)")
+      .add_option("--top-p", options.given.top_p,
+                  "sample from the likeliest tokens that make up this probability (default: the "
+                  "file's, else 1)")
       .range(1e-6, 1.0);
   command
-      .add_option("--min-p", options.sampling.min_p,
-                  "drop tokens less likely than this share of the best (default 0)")
+      .add_option("--min-p", options.given.min_p,
+                  "drop tokens less likely than this share of the best (default: the file's, else "
+                  "0)")
       .range(0.0, 1.0);
   command.add_option("--seed", options.seed,
                      "sampling seed (default: a fresh one, printed at the end)");
@@ -194,6 +219,10 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
   add_model_option(command, options->model);
+  add_revision_option(command, options->revision);
+  add_tokenizer_option(command, options->tokenizer);
+  add_generation_options(command, options->generation);
+  add_trust_option(command, options->trusts_remote_code);
   command.add_option("-p,--prompt", options->prompt, "text to continue").required();
   command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
       .range(1u, 1u << 30);

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "app/kv_element.h"
+#include "app/model_name.h"
 #include "app/served_events.h"
 #include "app/served_source.h"
 #include "app/tier_set.h"
@@ -104,6 +105,11 @@ void reload(app::KeySource& source, engine::Engine& engine, server::Server& serv
   std::fflush(stdout);
 }
 
+void reload_until_stopped(Signals& signals, app::KeySource& source, engine::Engine& engine,
+                          server::Server& server, app::TierSet* tier_set) {
+  while (signals.wait() == Signals::Wish::kReload) reload(source, engine, server, tier_set);
+}
+
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
@@ -111,7 +117,7 @@ bool is_loopback(const std::string& host) {
 std::vector<std::string> served_names(const ServeOptions& options,
                                       const app::ServedSource& source) {
   if (!options.served_names.empty()) return options.served_names;
-  return {source.name()};
+  return source.names();
 }
 
 Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions& options,
@@ -127,8 +133,23 @@ bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
+// What of a backend's options depends on the model.
+void fit_to_model(const ServeOptions& options, const app::ServedSource& source,
+                  engine::BackendOptions& sizes) {
+  const std::span<const TokenId> ends = source.tokenizer().end_tokens();
+  sizes.model_name = served_names(options, source).front();
+  sizes.end_tokens.assign(ends.begin(), ends.end());
+  sizes.hash_blocks = wants_tiers(options, source);
+}
+
+server::Json sampling_facts(const app::SamplingDefaults& defaults) {
+  server::Json facts = server::Json::object();
+  for (const auto& [name, value] : defaults.fields.list()) facts[name] = value;
+  return facts;
+}
+
 server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
-                           const app::ServedEvents* events) {
+                           const app::SamplingDefaults& sampling, const app::ServedEvents* events) {
   const auto digest = backend.weights_digest();
   return {{"device", backend.device_name()},
           {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
@@ -143,7 +164,8 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"kv_quota", options.kv_quota},
           {"kv_quota_public", options.kv_quota_public},
           {"kv_events", events != nullptr ? events->facts() : server::Json()},
-          {"max_num_batched_tokens", options.batched_tokens_max}};
+          {"max_num_batched_tokens", options.batched_tokens_max},
+          {"sampling_defaults", sampling_facts(sampling)}};
 }
 
 void warn_of_long_context(const ServeOptions& options, const app::ServedSource& source) {
@@ -174,7 +196,8 @@ std::vector<std::string> tier_names(const engine::Engine& engine) {
 }
 
 void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::Backend& backend, bool has_keys, const app::TierSet* tier_set) {
+                    const engine::Backend& backend, const app::SamplingDefaults& sampling,
+                    bool has_keys, const app::TierSet* tier_set) {
   if (backend.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -185,6 +208,10 @@ void print_greeting(const std::string& address, const server::ServedModel& model
   fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
              backend.kv_tokens(), format_byte_size(static_cast<double>(backend.kv_bytes())),
              backend.device_name());
+  if (sampling.fields.any()) {
+    fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
+               with_flags(sampling.source));
+  }
   std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
   const bool chats = model.chat_template.has_value();
@@ -225,6 +252,18 @@ Result<std::shared_ptr<const server::KeyRing>> read_keys(app::KeySource& source,
   return keys;
 }
 
+Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& options,
+                                                       const kernels::KernelSet& kernels) {
+  if (options.trusts_remote_code) {
+    print_warning("--trust-remote-code does nothing: no code of a model is ever run");
+  }
+  ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
+  ASSIGN_OR_RETURN(auto source,
+                   app::ServedSource::open(model, options.tokenizer, options.random, kernels));
+  RETURN_IF_ERROR(source->check_dtype(options.dtype));
+  return source;
+}
+
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options(options));
@@ -241,14 +280,13 @@ Status serve(const ServeOptions& options) {
   server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source,
-                   app::ServedSource::open(options.model, options.random, *kernels));
+  ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source, open_source(options, *kernels));
+  ASSIGN_OR_RETURN(const app::SamplingDefaults sampling,
+                   source->sampling_defaults(options.generation));
   warn_of_long_context(options, *source);
   const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
-  sizes.model_name = served_names(options, *source).front();
-  sizes.end_tokens.assign(tokenizer.end_tokens().begin(), tokenizer.end_tokens().end());
-  sizes.hash_blocks = wants_tiers(options, *source);
+  fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, *backend, *source));
@@ -271,24 +309,24 @@ Status serve(const ServeOptions& options) {
   if (events) events->start(engine, backend->cache());
   serving = &engine;
   if (tier_set) tier_set->start(engine);
-  const server::ServedModel served = {.names = served_names(options, *source),
-                                      .tokenizer = tokenizer,
-                                      .chat_template = std::move(chat_template),
-                                      .engine = engine,
-                                      .step_notifier = step_notifier,
-                                      .fingerprint = backend->core_options().space,
-                                      .created_s = std::time(nullptr),
-                                      .facts = backend_facts(*backend, options, events.get()),
-                                      .block_bytes = backend->page_layout().page_bytes(),
-                                      .shows_tree = events != nullptr,
-                                      .tiers = tier_names(engine)};
+  const server::ServedModel served = {
+      .names = served_names(options, *source),
+      .tokenizer = tokenizer,
+      .chat_template = std::move(chat_template),
+      .engine = engine,
+      .step_notifier = step_notifier,
+      .fingerprint = backend->core_options().space,
+      .created_s = std::time(nullptr),
+      .facts = backend_facts(*backend, options, sampling, events.get()),
+      .block_bytes = backend->page_layout().page_bytes(),
+      .shows_tree = events != nullptr,
+      .tiers = tier_names(engine),
+      .sampling_defaults = sampling.params({.temperature = 1.0f})};
   signals.start_serving();
   server->open(served);
-  print_greeting(server->address(), served, *backend, keys != nullptr, tier_set.get());
+  print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());
 
-  while (signals.wait() == Signals::Wish::kReload) {
-    reload(key_source, engine, *server, tier_set.get());
-  }
+  reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);
   fmt::print("{}", curve_line(engine.curve()));

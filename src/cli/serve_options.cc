@@ -12,6 +12,7 @@
 #include "cli/device_flags.h"
 #include "cli/field_flags.h"
 #include "cli/kv_flags.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 #include "cli/tier_flags.h"
 #include "terminal/version.h"
@@ -32,10 +33,12 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
 void add_model_options(const CommandSpec& command, ServeOptions& options) {
   options.model = app::default_model_path();
   add_model_option(command, options.model);
+  add_revision_option(command, options.revision);
+  add_tokenizer_option(command, options.tokenizer);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "
-                  "the file's name without .gguf)")
+                  "the model's name where it was given by one, else its file's without .gguf)")
       .one_value_each();  // the word after it may be the model
   command.add_option(
       "--random-weights", options.random.shape,
@@ -44,6 +47,12 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
                      "with --random-weights: bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   command.add_option("--chat-template", options.chat_template,
                      "file with a chat template (default: the model's own)");
+  add_generation_options(command, options.generation);
+  command
+      .add_option("--dtype", options.dtype,
+                  "type of the weights: auto, or the one that the file has (default auto)")
+      .among({"auto", "bfloat16", "float16", "half", "float32", "float"});
+  add_trust_option(command, options.trusts_remote_code);
 }
 
 void add_network_options(const CommandSpec& command, ServeOptions& options) {

@@ -9,6 +9,7 @@
 #include "app/device_choice.h"
 #include "app/key_source.h"
 #include "app/random_model.h"
+#include "app/sampling_defaults.h"
 #include "app/tier_set.h"
 #include "base/result.h"
 #include "cli/flags.h"
@@ -20,6 +21,11 @@ namespace pagoda::cli {
 
 struct ServeOptions {
   std::string model;
+  std::string revision;
+  std::string tokenizer;
+  std::string dtype = "auto";
+  bool trusts_remote_code = false;
+  app::GenerationConfig generation;
   app::RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;

@@ -19,6 +19,7 @@
 #include "base/token_id.h"
 #include "cli/chat_input.h"
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "gguf/printable.h"

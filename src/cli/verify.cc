@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/device_flags.h"
 #include "cli/kv_flags.h"
+#include "cli/model_flags.h"
 #include "cli/options.h"
 
 namespace pagoda::cli {

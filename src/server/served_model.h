@@ -28,6 +28,9 @@ struct ServedModel {
   std::uint64_t block_bytes = 0;        // bytes of a cache block
   bool shows_tree = false;              // /cache/tree is enabled
   std::vector<std::string> tiers = {};  // the tiers outside the pool, nearest first
+  // What a request gets for sampling fields about which it is silent: OpenAI's defaults unless the
+  // model recommends others.
+  engine::SamplingParams sampling_defaults = {.temperature = 1.0f};
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

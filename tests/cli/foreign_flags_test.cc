@@ -27,27 +27,11 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
 }
 
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
-  for (const char* const flag : {"--scheduling-policy",
-                                 "--schedule-policy",
-                                 "--disaggregation-mode",
-                                 "--spec-type",
-                                 "--jinja",
-                                 "--grammar",
-                                 "--json-schema",
-                                 "--embedding",
-                                 "--models-dir",
-                                 "--structured-outputs-config",
-                                 "--dtype",
-                                 "--enforce-eager",
-                                 "--trust-remote-code",
-                                 "--flash-attn",
-                                 "--mlock",
-                                 "--no-mmap",
-                                 "--tp",
-                                 "-sm",
-                                 "-cb",
-                                 "-md",
-                                 "-hf"}) {
+  for (const char* const flag :
+       {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-type",
+        "--jinja", "--grammar", "--json-schema", "--embedding", "--models-dir",
+        "--structured-outputs-config", "--enforce-eager", "--flash-attn", "--mlock", "--no-mmap",
+        "--tp", "-sm", "-cb", "-md", "-hff"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
@@ -56,7 +40,7 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
     EXPECT_THAT(answer.err, Not(HasSubstr("did you mean"))) << flag;
   }
   EXPECT_THAT(run_captured({"serve", "-hf", "foo/bar"}).err,
-              HasSubstr("names on Hugging Face are not supported"));
+              HasSubstr("llama.cpp's -hf is --model here"));
 }
 
 // "-p -hf" has a prompt that looks like a flag, and "-- -hf" a model.
@@ -79,6 +63,8 @@ TEST(ForeignFlags, OfNoUseInTheCommandAreNotNamed) {
 // Every flag of ours in the table is one of pagoda serve or pagoda run: a hint names it.
 TEST(ForeignFlags, AreAnsweredWithOurs) {
   for (const char* const flag : {"--model-path",
+                                 "--tokenizer-path",
+                                 "--sampling-defaults",
                                  "--alias",
                                  "--num-ctx",
                                  "--parallel",

@@ -124,8 +124,9 @@ TEST(Run, BadValuesAreNamedAndNothingRuns) {
 TEST(Run, AMissingModelIsAnsweredWithWhereModelsComeFrom) {
   const Captured named = run_captured({"run", "-m", "meta-llama/Llama-3-8B", "-p", "x"});
   EXPECT_EQ(named.exit_status, 1);
-  EXPECT_THAT(named.err, HasSubstr("meta-llama/Llama-3-8B: cannot open"));
-  EXPECT_THAT(named.err, HasSubstr("names on Hugging Face are not supported"));
+  EXPECT_THAT(named.err, HasSubstr("meta-llama/Llama-3-8B: no such file"));
+  EXPECT_THAT(named.err, HasSubstr("models--meta-llama--Llama-3-8B"));
+  EXPECT_THAT(named.err, HasSubstr("pagoda pull meta-llama/Llama-3-8B"));
   const char* const folder = std::getenv("XDG_CACHE_HOME");
   const std::optional<std::string> before =
       folder == nullptr ? std::nullopt : std::optional<std::string>(folder);
@@ -133,7 +134,7 @@ TEST(Run, AMissingModelIsAnsweredWithWhereModelsComeFrom) {
   const Captured unnamed = run_captured({"run", "-p", "x"});
   before ? setenv("XDG_CACHE_HOME", before->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
   EXPECT_EQ(unnamed.exit_status, 1);
-  EXPECT_THAT(unnamed.err, HasSubstr("./run downloads the default model, or name a GGUF file with "
+  EXPECT_THAT(unnamed.err, HasSubstr("./run downloads the default model, or name a model with "
                                      "--model"));
 }
 

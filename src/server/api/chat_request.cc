@@ -42,6 +42,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
+  request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   if (fields.boolean("echo").value_or(false)) {
     throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");

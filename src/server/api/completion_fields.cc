@@ -44,7 +44,6 @@ void read_logit_bias(const Fields& fields, engine::SamplingParams& sampling) {
 void read_sampling(const Fields& fields, std::uint32_t sequences_max,
                    engine::SamplingParams& sampling) {
   constexpr double kNumberMax = std::numeric_limits<float>::max();
-  sampling.temperature = 1.0f;  // OpenAI's default
   assign(sampling.temperature, fields.number("temperature", 0, 100));
   // The lower limit is below the engine's, whose error says what is allowed.
   assign(sampling.top_p, fields.number("top_p", -kNumberMax, kNumberMax));
@@ -52,8 +51,9 @@ void read_sampling(const Fields& fields, std::uint32_t sequences_max,
   assign(sampling.repetition_penalty, fields.number("repetition_penalty", -kNumberMax, kNumberMax));
   assign(sampling.presence_penalty, fields.number("presence_penalty", -2, 2));
   assign(sampling.frequency_penalty, fields.number("frequency_penalty", -2, 2));
-  const std::int64_t top_k = fields.integer("top_k", -1, kTokensMax).value_or(0);
-  sampling.top_k = top_k < 0 ? 0 : static_cast<std::uint32_t>(top_k);  // -1 is all, as in vLLM
+  if (const auto top_k = fields.integer("top_k", -1, kTokensMax)) {
+    sampling.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(*top_k, 0));  // -1 is all
+  }
   assign(sampling.n, fields.integer("n", 1, sequences_max));
   read_logit_bias(fields, sampling);
 }

@@ -13,7 +13,8 @@ namespace pagoda::server {
 inline constexpr std::int64_t kLogprobsMax = 20;
 
 // Reads sampling, stop conditions, priority, salt and streaming. The caller reads what differs:
-// prompts, lengths and log-probabilities. `n` may be at most `sequences_max`.
+// prompts, lengths and log-probabilities. Sampling fields that are absent stay as they are in
+// `request`, where the caller has put the model's defaults. `n` may be at most `sequences_max`.
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request);
 

@@ -113,6 +113,7 @@ void read_logprobs(const Fields& fields, CompletionRequest& request) {
 CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
   const Fields fields(body);
   CompletionRequest request;
+  request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);

@@ -179,9 +179,10 @@ async function* events(body) {
 
 function requestBody() {
   const system = element("system").value.trim();
+  const temperature = element("temperature").value;
   return {
     messages: system ? [{ role: "system", content: system }, ...conversation] : conversation,
-    temperature: Number(element("temperature").value),
+    ...(temperature === "" ? {} : { temperature: Number(temperature) }),
     max_tokens: Number(element("max-tokens").value),
     stream: true,
     stream_options: { include_usage: true },

@@ -1,0 +1,53 @@
+#include "cli/model_flags.h"
+
+#include <fmt/format.h>
+
+namespace pagoda::cli {
+
+void add_model_option(const CommandSpec& command, std::string& model) {
+  command.add_option("-m,--model,MODEL", model,
+                     "a GGUF file, a folder, or a name such as Org/Name[@REVISION][:FILE.gguf or "
+                     ":Q4_K_M] in PAGODA_MODELS or the cache of Hugging Face (default: the default "
+                     "model in the cache folder)");
+}
+
+void add_revision_option(const CommandSpec& command, std::string& revision) {
+  command.add_option("--revision", revision,
+                     "with a name: a branch, a tag, a commit id or its beginning; also as "
+                     "NAME@REVISION (default: main)");
+}
+
+void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer) {
+  command.add_option("--tokenizer", tokenizer,
+                     "take tokenizer and chat template from this model: a file, a folder or a name "
+                     "(default: the model's own)");
+}
+
+void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation) {
+  command
+      .add_parsed(
+          "--generation-config",
+          [&generation](const std::string& word) -> std::string {
+            generation.from_model = word == "auto";
+            if (word == "auto" || word == "none" || word == "vllm") return "";
+            return fmt::format(
+                "{} is neither auto nor none: a folder of its own is not supported here; use "
+                "--override-generation-config",
+                word);
+          },
+          "auto: fields that a request leaves out are as the model recommends; none (or vllm): as "
+          "the API's defaults (default auto)")
+      .type_name("auto|none");
+  command
+      .add_option("--override-generation-config", generation.override_json,
+                  "defaults above the model's, as JSON: '{\"temperature\": 0.5}'; temperature, "
+                  "top_k, top_p, min_p and repetition_penalty (default: none)")
+      .type_name("JSON");
+}
+
+void add_trust_option(const CommandSpec& command, bool& trusts) {
+  command.add_flag("--trust-remote-code", trusts,
+                   "taken for vLLM's sake, does nothing: no code of a model is ever run");
+}
+
+}  // namespace pagoda::cli

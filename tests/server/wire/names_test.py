@@ -1,0 +1,156 @@
+"""Models by their names: where they are found, which commands take them, and what pagoda pull calls.
+Needs no huggingface_hub: hub_test.py has the real one."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import served
+
+COMMIT = "5f1d3a7c9be2460817e6a9c3d2b4f8056a7e1c93"
+NAME = "Tiny/Stories-260K-GGUF"
+TOKEN = "hf_aSecretThatNobodyShows"
+
+
+def stories():
+    with open(served.STORIES, "rb") as file:
+        return file.read()
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="pagoda-hub-")
+        self.addCleanup(self.folder.cleanup)
+        self.home = os.path.join(self.folder.name, "hf")
+        self.bin = os.path.join(self.folder.name, "bin")
+        os.makedirs(self.bin)
+        self.environment = {
+            **os.environ, "HF_HOME": self.home, "HOME": self.folder.name, "PATH": self.bin + ":/usr/bin:/bin",
+            "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1", "NO_COLOR": "1",
+        }
+        for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "PAGODA_MODELS", "CI"):
+            self.environment.pop(name, None)
+
+    def pagoda(self, *words, seconds=60):
+        return subprocess.run([served.BINARY, *words], env=self.environment, capture_output=True, text=True,
+                              timeout=seconds, stdin=subprocess.DEVNULL)
+
+    def in_hub(self, name, *path):
+        return os.path.join(self.home, "hub", "models--" + name.replace("/", "--"), *path)
+
+    def lay_out(self, name, commit, files, ref="main"):
+        """As the hub's own library lays it out."""
+        os.makedirs(self.in_hub(name, "refs"), exist_ok=True)
+        os.makedirs(self.in_hub(name, "blobs"), exist_ok=True)
+        os.makedirs(self.in_hub(name, "snapshots", commit), exist_ok=True)
+        with open(self.in_hub(name, "refs", ref), "w") as file:
+            file.write(commit)
+        for path, content in files.items():
+            blob = hashlib.sha256(content).hexdigest()
+            with open(self.in_hub(name, "blobs", blob), "wb") as file:
+                file.write(content)
+            os.symlink(f"../../blobs/{blob}", self.in_hub(name, "snapshots", commit, path))
+
+
+class Names(Folders):
+    def test_the_line_of_a_vllm_user_starts(self):
+        self.lay_out("Qwen/Qwen2.5-7B-Instruct", COMMIT, {"qwen2.5-7b-instruct-q8_0.gguf": stories()})
+        line = "serve --model Qwen/Qwen2.5-7B-Instruct --enable-prefix-caching --max-model-len 8192"
+        variables = {"PAGODA_PORT": "0", "PAGODA_KV_CACHE_MEMORY_BYTES": "64MiB"}
+        self.environment.update(variables)
+        process = subprocess.Popen([served.BINARY, *line.split()], env=self.environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        try:
+            greeting = []
+            for text in process.stdout:
+                greeting.append(text)
+                if "try: curl" in text:
+                    break
+            self.assertIn("pagoda serves Qwen/Qwen2.5-7B-Instruct on http://", greeting[0])
+            url = greeting[0].split(" on ")[1].strip()
+            models = subprocess.run(["curl", "-sS", url + "/v1/models"], capture_output=True, text=True, check=True)
+            data = json.loads(models.stdout)["data"]
+            self.assertEqual([model["id"] for model in data], ["Qwen/Qwen2.5-7B-Instruct"])
+        finally:
+            process.terminate()
+            process.wait(30)
+            process.stdout.close()
+        self.assertEqual(process.returncode, 0)
+
+    def test_every_command_that_loads_a_model_takes_a_name(self):
+        self.lay_out(NAME, COMMIT, {"stories-F32.gguf": stories(), "other-Q8_0.gguf": b"x"})
+        name = NAME + ":F32@" + COMMIT[:6]
+        for words in (["run", "-m", name, "-p", "Once", "-n", "4"], ["inspect", name], ["size", "-m", name],
+                      ["tokenize", name, "Once upon"],
+                      ["run", "-m", NAME + ":F32", "--revision", COMMIT[:8], "-p", "Once", "-n", "4"],
+                      ["bench", "cache", name, "--prompt-tokens", "4", "--new-tokens", "2"],
+                      ["verify", name, "--prompt-tokens", "40", "-n", "2"]):
+            with self.subTest(words=words):
+                done = self.pagoda(*words, seconds=200)
+                self.assertEqual(done.returncode, 0, done.stderr)
+        ambiguous = self.pagoda("inspect", NAME)
+        self.assertEqual(ambiguous.returncode, 1)
+        for part in ("stories-F32.gguf", "other-Q8_0.gguf", NAME + ":"):
+            self.assertIn(part, ambiguous.stderr)
+
+    def test_a_name_that_is_nowhere_is_answered_with_every_place(self):
+        done = self.pagoda("run", "-m", "No/Such", "-p", "x")
+        self.assertEqual(done.returncode, 1)
+        for part in ("PAGODA_MODELS", self.in_hub("No/Such"), "pagoda pull No/Such", "HF_HOME"):
+            self.assertIn(part, done.stderr)
+
+    def test_pull_without_the_hubs_program_says_how_to_get_it(self):
+        self.environment["PATH"] = self.bin
+        done = self.pagoda("pull", NAME)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("pip install huggingface_hub", done.stderr)
+        self.assertEqual(self.pagoda("pull", "../x").returncode, 2)
+        self.assertEqual(self.pagoda("pull", "a/b/c").returncode, 2)
+
+    def fake(self, name, version, status=0):
+        """A program that writes down what it was called with."""
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as file:
+            file.write(f"#!{sys.executable}\nimport json, os, sys\n"
+                       f"if sys.argv[1] == 'version':\n    print('huggingface_hub version: {version}')\n    sys.exit(0)\n"
+                       f"json.dump([sys.argv[1:], os.environ.get('HF_TOKEN')], open({path + '.called'!r}, 'w'))\n"
+                       f"sys.exit({status})\n")
+        os.chmod(path, 0o755)
+        return path + ".called"
+
+    def test_pull_passes_words_and_no_shell_reads_them(self):
+        called = self.fake("hf", "2.4.0", status=7)
+        self.environment["HF_TOKEN"] = TOKEN
+        done = self.pagoda("pull", "Org/Name@v 1;touch x")
+        self.assertEqual(done.returncode, 7, "the status is passed on")
+        words, token = json.load(open(called))
+        self.assertEqual(words[:3], ["download", "Org/Name", "--revision=v 1;touch x"])
+        for pattern in ("*.safetensors", "*.json", "*.jinja"):
+            self.assertIn("--include=" + pattern, words)
+        self.assertFalse(any("gguf" in word for word in words), words)
+        self.assertEqual(token, TOKEN)
+        self.assertNotIn(TOKEN, " ".join(words) + done.stdout + done.stderr)
+
+    def test_older_programs_take_all_patterns_behind_one_flag(self):
+        called = self.fake("huggingface-cli", "0.36.0", status=1)
+        self.assertEqual(self.pagoda("pull", "Org/Name:q4_k_m").returncode, 1)
+        words, _ = json.load(open(called))
+        self.assertEqual(words[:3], ["download", "Org/Name", "--include"])
+        self.assertIn("*[-._]Q4_K_M.gguf", words)
+        self.assertIn("*[-._]q4_k_m.gguf", words)
+
+    def test_hf_comes_before_the_older_program(self):
+        newer, older = self.fake("hf", "2.4.0"), self.fake("huggingface-cli", "0.36.0")
+        done = self.pagoda("pull", "Org/Name")
+        self.assertTrue(os.path.exists(newer))
+        self.assertFalse(os.path.exists(older))
+        self.assertEqual(done.returncode, 1, "hf said it worked, and nothing is there")
+        self.assertIn("Org/Name", done.stderr)
+
+
+if __name__ == "__main__":
+    served.run(sys.modules[__name__])
