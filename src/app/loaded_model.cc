@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/cache_folder.h"
+#include "hf/folder.h"
 #include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 
@@ -27,7 +28,8 @@ std::string missing_file_hint(const std::string& path) {
     return "; ./run downloads the default model, or name a GGUF file with `model`";
   }
   if (is_hugging_face_name(path)) {
-    return "; models are GGUF files on this machine, names on Hugging Face are not supported";
+    return "; models are GGUF files or folders on this machine, names on Hugging Face are not "
+           "supported";
   }
   return "";
 }
@@ -39,8 +41,9 @@ std::string default_model_path() {
 }
 
 Result<gguf::File> open_model_file(const std::string& path) {
-  Result<gguf::File> file = gguf::File::open(path);
   std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return hf::open_folder(path);
+  Result<gguf::File> file = gguf::File::open(path);
   if (file.ok() || std::filesystem::exists(path, ignored)) return file;
   return Error{file.error().code, file.error().message + missing_file_hint(path)};
 }
@@ -57,6 +60,12 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& path,
   ASSIGN_OR_RETURN(gguf::File file, open_model_file(path));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
+  if (!file.metadata().contains("tokenizer.ggml.model") && file.version() == 0) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{}: has no tokenizer.json, which holds the tokenizer of a model in a "
+                             "folder",
+                             path)};
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer,
                    text::Tokenizer::load(file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);

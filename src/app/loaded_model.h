@@ -18,7 +18,8 @@ namespace pagoda::app {
 // ${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf
 std::string default_model_path();
 
-// Opens a model's file. The error about one that is not there says where models come from.
+// Opens a model: a GGUF file, or a folder with config.json and *.safetensors. The error about one
+// that is not there says where models come from.
 Result<gguf::File> open_model_file(const std::string& path);
 
 // Owns everything a decoder refers to; does not move, so that references into it stay good.

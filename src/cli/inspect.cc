@@ -14,6 +14,7 @@
 #include <utility>
 #include <variant>
 
+#include "app/loaded_model.h"
 #include "base/byte_size.h"
 #include "cli/access_flags.h"
 #include "cli/commands.h"
@@ -35,6 +36,8 @@ constexpr const char* kInspectExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
+  pagoda inspect models/Qwen2.5-7B-Instruct
+      a Hugging Face folder: config.json and *.safetensors, in GGUF's words
   pagoda inspect http://127.0.0.1:8000
       a running server: its blocks, what is retained of them, what more of them would give
   pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
@@ -257,8 +260,12 @@ Inspection inspect(const gguf::File& file) {
 }
 
 std::string inspection_text(const gguf::File& file, const Inspection& inspection) {
-  std::string text = fmt::format("{}: GGUF version {}, {}\n\n", file.path(), file.version(),
-                                 grouped_bytes(file.bytes()));
+  const bool is_folder = file.version() == 0;
+  std::string text = fmt::format(
+      "{}: {}, {}\n\n", file.path(),
+      is_folder ? fmt::format("Hugging Face folder, {} files", file.opened_parts().size())
+                : fmt::format("GGUF version {}", file.version()),
+      grouped_bytes(file.bytes()));
   text += architecture_text(file) + "\n" + kv_text(inspection) + "\n";
   text +=
       fmt::format("tensors:\n  {:<10}{:>8}{:>20}{:>22}\n", "type", "count", "parameters", "bytes");
@@ -273,7 +280,8 @@ std::string inspection_text(const gguf::File& file, const Inspection& inspection
 }
 
 std::string inspection_json(const gguf::File& file, const Inspection& inspection) {
-  Json json = {{"path", file.path()}, {"version", file.version()}, {"bytes", file.bytes()}};
+  Json json = {{"path", file.path()}, {"version", nullptr}, {"bytes", file.bytes()}};
+  if (file.version() != 0) json["version"] = file.version();  // null: no GGUF file
   json["architecture"] = architecture_json(file);
   json["kv_cache"] = kv_json(inspection);
   if (!inspection.kv) json["kv_cache_unknown"] = inspection.kv_reason;
@@ -371,7 +379,7 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
       exit_status = shown.ok() ? 0 : 1;
       return;
     }
-    const Result<gguf::File> opened = gguf::File::open(options->model);
+    const Result<gguf::File> opened = app::open_model_file(options->model);
     if (!opened.ok()) {
       print_error(opened.error().message);
       exit_status = 1;

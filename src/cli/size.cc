@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/kv_size.h"
+#include "app/loaded_model.h"
 #include "base/byte_size.h"
 #include "base/result.h"
 #include "cli/commands.h"
@@ -144,7 +145,7 @@ Result<app::KvModel> open_model(const std::string& path) {
   const auto failed = [](const Error& error) {
     return Error{ErrorCode::kCorrupt, fmt::format("--model: {}", error.message)};
   };
-  const Result<gguf::File> file = gguf::File::open(path);
+  const Result<gguf::File> file = app::open_model_file(path);
   if (!file.ok()) return failed(file.error());
   Result<app::KvModel> model = app::read_kv_model(file.value());
   if (!model.ok()) return failed(model.error());
