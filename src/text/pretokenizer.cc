@@ -110,7 +110,7 @@ constexpr std::array<std::string_view, 2> kMiniCpm5 = {
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|)" PAGODA_SPACES};
 constexpr std::array<std::string_view, 2> kLaguna = {kNewlineRuns, kQwen2Pattern};
 // For texts with space marks: one piece, or pieces that begin at the marks.
-constexpr std::array<std::string_view, 1> kWholeText = {R"([\s\S]+)"};
+constexpr std::array<std::string_view, 1> kWholeText = {R"((?s).+)"};
 constexpr std::array<std::string_view, 1> kMarkedWords = {R"(\x{2581}[^\x{2581}]*|[^\x{2581}]+)"};
 
 constexpr std::array<std::string_view, 18> kGpt2Names = {

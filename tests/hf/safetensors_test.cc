@@ -31,10 +31,9 @@ std::string error_of(const std::string& header, std::size_t data_bytes) {
   return tensors.ok() ? "no error" : tensors.error().message;
 }
 
-constexpr const char* kTwo =
-    R"({"__metadata__":{"format":"pt"},)"
-    R"("b":{"dtype":"F16","shape":[2,3],"data_offsets":[8,20]},)"
-    R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}   )";
+constexpr const char* kTwo = R"({"__metadata__":{"format":"pt"},)"
+                             R"("b":{"dtype":"F16","shape":[2,3],"data_offsets":[8,20]},)"
+                             R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}   )";
 
 TEST(Safetensors, HaveTheirBytesInTheOrderOfTheFile) {
   const std::vector<std::byte> file = file_of(kTwo, 20);
