@@ -24,8 +24,8 @@ enum class Storage : std::uint8_t {
 struct ModelShape {
   const Family* family = nullptr;
   std::uint64_t layers = 0;
-  std::optional<bool> tied;      // absent: tied where there is no lm_head
-  bool has_text_config = false;  // the model is a part of one that sees images
+  std::optional<bool> tied = {};  // absent: tied where there is no lm_head
+  bool has_text_config = false;   // the model is a part of one that sees images
   Storage storage = Storage::kPlain;
   std::uint64_t block_rows = 0;  // of kBlockFp8
   std::uint64_t block_columns = 0;
