@@ -40,7 +40,7 @@ constexpr auto kRefusedFields = std::to_array<RefusedField>({
     {"nope_layer_interval", "layers without rotation are not in this architecture"},
 });
 
-bool asks_nothing(const Json& value) {
+bool asks_nothing(const JsonValue& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value.get<double>() == 0 || value.get<double>() == 1;
   return value.is_null() || value.empty();
@@ -49,7 +49,7 @@ bool asks_nothing(const Json& value) {
 Status refuse_fields(const JsonFields& config, const Family& family) {
   for (const RefusedField& field : kRefusedFields) {
     const bool is_read = !field.read_by.empty() && family.model_type.starts_with(field.read_by);
-    const Json* const value = config.find(field.name);
+    const JsonValue* const value = config.find(field.name);
     if (value == nullptr || is_read || asks_nothing(*value)) continue;
     return config.refused(field.name, field.what);
   }
@@ -137,7 +137,7 @@ class WindowKeys {
   // A number n, of which every n-th layer sees all, or letters L and G.
   Result<std::vector<bool>> by_pattern() const {
     constexpr const char* kField = "sliding_window_pattern";
-    const Json* const given = config_.find(kField);
+    const JsonValue* const given = config_.find(kField);
     std::vector<bool> windowed;
     if (given != nullptr && given->is_string()) {
       const std::string letters = given->get<std::string>();
@@ -159,7 +159,7 @@ class WindowKeys {
   std::uint64_t layers_;
 };
 
-Status read_quantisation(const JsonFields& config, const JsonFields& root, ModelShape& shape) {
+Status read_quantisation(const JsonFields& config, const JsonFields& root, FolderShape& shape) {
   ASSIGN_OR_RETURN(std::optional<JsonFields> quantised, root.object("quantization_config"));
   if (!quantised) {
     ASSIGN_OR_RETURN(quantised, config.object("quantization_config"));
@@ -233,7 +233,7 @@ Result<HeadSizes> read_heads(const JsonFields& config, const Family& family, std
 }
 
 Status write_sizes(const JsonFields& config, const Family& family, const KeyWriter& keys,
-                   ModelShape& shape) {
+                   FolderShape& shape) {
   ASSIGN_OR_RETURN(shape.layers, config.count("num_hidden_layers"));
   ASSIGN_OR_RETURN(const std::uint64_t width, config.count("hidden_size"));
   ASSIGN_OR_RETURN(const std::uint64_t hidden, config.count("intermediate_size"));
@@ -256,12 +256,12 @@ Status write_sizes(const JsonFields& config, const Family& family, const KeyWrit
 
 }  // namespace
 
-Result<ModelShape> write_config_keys(const Json& config, const std::string& source,
-                                     gguf::FileBuilder& builder) {
+Result<FolderShape> write_config_keys(const JsonValue& config, const std::string& source,
+                                      gguf::FileBuilder& builder) {
   ASSIGN_OR_RETURN(const JsonFields root, JsonFields::of(config, source + ": "));
   ASSIGN_OR_RETURN(const std::optional<JsonFields> text, root.object("text_config"));
   const JsonFields& fields = text ? *text : root;
-  ModelShape shape;
+  FolderShape shape;
   shape.has_text_config = text.has_value();
   // A hybrid may say so at the outside alone.
   if (text && !text->has("model_type")) return text->missing("model_type");

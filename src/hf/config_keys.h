@@ -21,7 +21,7 @@ enum class Storage : std::uint8_t {
 };
 
 // What of config.json decides which tensors are read, and how.
-struct ModelShape {
+struct FolderShape {
   const Family* family = nullptr;
   std::uint64_t layers = 0;
   std::optional<bool> tied = {};  // absent: tied where there is no lm_head
@@ -33,7 +33,7 @@ struct ModelShape {
 
 // Writes the model's keys, and the tensor of rotation divisors where the config asks for one.
 // `source` is the path of config.json.
-Result<ModelShape> write_config_keys(const Json& config, const std::string& source,
-                                     gguf::FileBuilder& builder);
+Result<FolderShape> write_config_keys(const JsonValue& config, const std::string& source,
+                                      gguf::FileBuilder& builder);
 
 }  // namespace pagoda::hf

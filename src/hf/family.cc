@@ -81,6 +81,14 @@ constexpr auto kGptOssNames = std::to_array<TensorName>({
     {"post_attention_layernorm", "post_attention_norm"},
     {"self_attn.sinks", "attn_sinks.weight"},
     {"mlp.router", "ffn_gate_inp"},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_gate_exps.weight", kMxfp4GateUp},
+    {"mlp.experts.gate_up_proj_scales", "", kScales},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", kGateUpBias},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", kTransposedGateUp},
+    {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", kMxfp4Down},
+    {"mlp.experts.down_proj_scales", "", kScales},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", kTransposedDown},
 });
 
 Status write_scores(const JsonFields& config, const KeyWriter& keys) {
@@ -135,7 +143,7 @@ Status write_smollm3(const JsonFields& config, const KeyWriter& /*keys*/) {
   ASSIGN_OR_RETURN(const std::uint64_t layers, config.count("num_hidden_layers"));
   constexpr std::string_view kWhy =
       "this version runs models in which every fourth layer does not rotate";
-  if (const Json* const list = config.find("no_rope_layers")) {
+  if (const JsonValue* const list = config.find("no_rope_layers")) {
     if (!list->is_array() || list->size() < layers) {
       return config.wrong_type("no_rope_layers", "a 0 or 1 for each layer");
     }
@@ -170,7 +178,7 @@ Status write_granitemoe(const JsonFields& config, const KeyWriter& keys) {
 
 Status write_qwen_moe(const JsonFields& config, const KeyWriter& keys) {
   ASSIGN_OR_RETURN(const std::uint64_t step, config.count_or("decoder_sparse_step", 1));
-  const Json* const dense = config.find("mlp_only_layers");
+  const JsonValue* const dense = config.find("mlp_only_layers");
   if (step != 1) return config.refused("decoder_sparse_step", "expected experts in every layer");
   if (dense != nullptr && !dense->empty()) {
     return config.refused("mlp_only_layers", "expected experts in every layer");
@@ -226,6 +234,8 @@ Status write_deepseek(const JsonFields& config, const KeyWriter& keys) {
     return config.refused("scoring_func", "expected softmax or sigmoid");
   }
   keys.count("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
+  ASSIGN_OR_RETURN(const bool adjacent, config.flag_or("rope_interleave", true));
+  if (!adjacent) keys.builder().set_flag("pagoda.rope.half_split", true);
   return ok_status();
 }
 

@@ -17,6 +17,13 @@ enum class TensorChange : std::uint8_t {
   kNone,          // it stays where it is
   kSplitGateUp,   // [experts, 2 * hidden, width]: gates, then ups, of every expert
   kSplitExperts,  // [experts, rows, columns]: one matrix for every expert
+  // gpt-oss: rows of gates and ups take turns.
+  kMxfp4GateUp,       // blocks of [experts, 2 * hidden, width]
+  kMxfp4Down,         // blocks of [experts, width, hidden]
+  kTransposedGateUp,  // [experts, width, 2 * hidden]
+  kTransposedDown,    // [experts, hidden, width]
+  kGateUpBias,        // [experts, 2 * hidden]
+  kScales,            // read together with their blocks
 };
 
 // A part of a layer, without ".weight" or ".bias" where it has such an end. '*' in both names

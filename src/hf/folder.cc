@@ -41,8 +41,8 @@ class FolderReader {
                                "folder with config.json and *.safetensors",
                                path_)};
     }
-    ASSIGN_OR_RETURN(const Json config, read_json(builder_, file("config.json")));
-    ASSIGN_OR_RETURN(const ModelShape shape,
+    ASSIGN_OR_RETURN(const JsonValue config, read_json(builder_, file("config.json")));
+    ASSIGN_OR_RETURN(const FolderShape shape,
                      write_config_keys(config, file("config.json"), builder_));
     write_name();
     ASSIGN_OR_RETURN(const ShardList list, list_shards());
@@ -109,7 +109,7 @@ class FolderReader {
 
   Result<ShardList> read_index() {
     const std::string path = file(kIndexName);
-    ASSIGN_OR_RETURN(const Json index, read_json(builder_, path));
+    ASSIGN_OR_RETURN(const JsonValue index, read_json(builder_, path));
     ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::of(index, path + ": "));
     ASSIGN_OR_RETURN(const std::optional<JsonFields> map, fields.object("weight_map"));
     if (!map) return fields.missing("weight_map");

@@ -14,22 +14,23 @@
 
 namespace pagoda::hf {
 
-using Json = nlohmann::ordered_json;
+using JsonValue = nlohmann::ordered_json;
 
 // Opens a file as a part of the model and parses it within the limits of text/strict_json.h.
-Result<Json> read_json(gguf::FileBuilder& builder, const std::string& path);
+Result<JsonValue> read_json(gguf::FileBuilder& builder, const std::string& path);
 
 // A JSON object. A field that is null counts as absent, as it does in transformers. The object must
 // outlive the JsonFields.
 class JsonFields {
  public:
   // `place` names the object in messages: "models/x/config.json: rope_scaling.".
-  JsonFields(const Json& object, std::string place) : object_(&object), place_(std::move(place)) {}
+  JsonFields(const JsonValue& object, std::string place)
+      : object_(&object), place_(std::move(place)) {}
   // An error when `value` is no object.
-  static Result<JsonFields> of(const Json& value, std::string place);
+  static Result<JsonFields> of(const JsonValue& value, std::string place);
 
   // Returns nullptr when the field is absent or null.
-  const Json* find(std::string_view name) const;
+  const JsonValue* find(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // Is the field there, be it null?
   bool contains(std::string_view name) const { return object_->contains(name); }
@@ -51,14 +52,14 @@ class JsonFields {
   // "PLACEname is VALUE, reason".
   Error refused(std::string_view name, std::string_view why) const;
   const std::string& place() const { return place_; }
-  const Json& json() const { return *object_; }
+  const JsonValue& json() const { return *object_; }
 
  private:
-  const Json* object_;
+  const JsonValue* object_;
   std::string place_;
 };
 
 // A value as a message shows it, cut where it is long.
-std::string shown(const Json& value);
+std::string shown(const JsonValue& value);
 
 }  // namespace pagoda::hf

@@ -53,7 +53,7 @@ class HeaderReader {
 
   Result<std::vector<SafeTensor>> read() {
     RETURN_IF_ERROR(find_header());
-    ASSIGN_OR_RETURN(const Json header, parse_header());
+    ASSIGN_OR_RETURN(const JsonValue header, parse_header());
     std::vector<SafeTensor> tensors;
     for (const auto& [name, value] : header.items()) {
       if (name == "__metadata__") continue;
@@ -92,9 +92,9 @@ class HeaderReader {
     return ok_status();
   }
 
-  Result<Json> parse_header() const {
+  Result<JsonValue> parse_header() const {
     const std::span<const std::byte> bytes = file_.subspan(kPrefixBytes, header_bytes_);
-    Result<Json> header =
+    Result<JsonValue> header =
         text::parse_strict_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!header.ok()) {
       return corrupt(fmt::format("the header at offset 8: {}", header.error().message));
@@ -109,7 +109,7 @@ class HeaderReader {
     return found == kDtypes.end() ? nullptr : found;
   }
 
-  Result<SafeTensor> read_tensor(const std::string& name, const Json& value) const {
+  Result<SafeTensor> read_tensor(const std::string& name, const JsonValue& value) const {
     if (name.empty()) return corrupt("a tensor has an empty name");
     if (!value.is_object()) return corrupt(name, "is described by no JSON object");
     SafeTensor tensor;
@@ -135,14 +135,14 @@ class HeaderReader {
     return tensor;
   }
 
-  Result<std::vector<std::uint64_t>> read_numbers(const std::string& name, const Json& value,
+  Result<std::vector<std::uint64_t>> read_numbers(const std::string& name, const JsonValue& value,
                                                   const char* field) const {
     const auto list = value.find(field);
     if (list == value.end() || !list->is_array()) {
       return corrupt(name, fmt::format("has no list '{}'", field));
     }
     std::vector<std::uint64_t> numbers;
-    for (const Json& number : *list) {
+    for (const JsonValue& number : *list) {
       if (!number.is_number_unsigned()) {
         return corrupt(name, fmt::format("has {} {}, expected integers from 0 below 2^64", field,
                                          shown(*list)));
@@ -167,7 +167,7 @@ class HeaderReader {
     return elements;
   }
 
-  Status place(const Json& value, SafeTensor& tensor) const {
+  Status place(const JsonValue& value, SafeTensor& tensor) const {
     ASSIGN_OR_RETURN(const std::vector<std::uint64_t> offsets,
                      read_numbers(tensor.name, value, "data_offsets"));
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_.size()) {

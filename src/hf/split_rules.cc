@@ -37,11 +37,11 @@ Result<std::vector<Step>> list_steps(const JsonFields& tokenizer, const char* fi
     steps.push_back({type, *root});
     return steps;
   }
-  const Json* const list = root->find(list_field);
+  const JsonValue* const list = root->find(list_field);
   if (list == nullptr || !list->is_array() || list->size() > kStepsMax) {
     return root->refused(list_field, fmt::format("expected a list of at most {}", kStepsMax));
   }
-  for (const Json& step : *list) {
+  for (const JsonValue& step : *list) {
     ASSIGN_OR_RETURN(const JsonFields fields,
                      JsonFields::of(step, fmt::format("{}{}.", root->place(), list_field)));
     ASSIGN_OR_RETURN(const std::string step_type, fields.text_or("type", ""));

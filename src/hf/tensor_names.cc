@@ -87,14 +87,14 @@ std::optional<TensorPlace> find_part(std::string_view part, std::span<const Tens
   return std::nullopt;
 }
 
-Error unknown(std::string_view tensor, const ModelShape& shape) {
+Error unknown(std::string_view tensor, const FolderShape& shape) {
   return {ErrorCode::kUnsupported,
           fmt::format("tensor '{}' is of no use to this version: models of type {} have a part "
                       "here that is not supported",
                       gguf::printable(tensor, 120), shape.family->model_type)};
 }
 
-bool is_left_out(std::string_view tensor, const ModelShape& shape) {
+bool is_left_out(std::string_view tensor, const FolderShape& shape) {
   if (std::any_of(kRotationTables.begin(), kRotationTables.end(),
                   [&](std::string_view end) { return tensor.ends_with(end); })) {
     return true;
@@ -106,7 +106,7 @@ bool is_left_out(std::string_view tensor, const ModelShape& shape) {
 
 }  // namespace
 
-Result<std::optional<TensorPlace>> find_place(std::string_view tensor, const ModelShape& shape) {
+Result<std::optional<TensorPlace>> find_place(std::string_view tensor, const FolderShape& shape) {
   using Found = std::optional<TensorPlace>;
   if (is_left_out(tensor, shape)) return Found();
   std::string_view name = tensor;

@@ -19,6 +19,6 @@ struct TensorPlace {
 // Returns nothing for tensors that the text model does not have: those of images, of layers that
 // predict more tokens, tables of rotations, and lm_head where the embedding is used for it. An
 // error names a tensor that would be left out although the model might need it.
-Result<std::optional<TensorPlace>> find_place(std::string_view tensor, const ModelShape& shape);
+Result<std::optional<TensorPlace>> find_place(std::string_view tensor, const FolderShape& shape);
 
 }  // namespace pagoda::hf

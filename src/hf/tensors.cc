@@ -12,12 +12,14 @@
 #include "base/e4m3.h"
 #include "base/half.h"
 #include "gguf/printable.h"
+#include "hf/gpt_oss_experts.h"
 #include "hf/tensor_names.h"
 
 namespace pagoda::hf {
 namespace {
 
 constexpr std::string_view kScaleEnd = "_scale_inv";
+constexpr std::string_view kBlocksEnd = "_blocks";
 constexpr std::size_t kAlignment = 8;  // of tensors in an opened gguf::File
 
 struct Located {
@@ -54,7 +56,7 @@ float element(const SafeTensor& tensor, std::uint64_t index) {
 
 class TensorAdder {
  public:
-  TensorAdder(const ModelShape& shape, gguf::FileBuilder& builder)
+  TensorAdder(const FolderShape& shape, gguf::FileBuilder& builder)
       : shape_(shape), builder_(builder) {}
 
   Status index(std::span<const Shard> shards) {
@@ -76,7 +78,7 @@ class TensorAdder {
     if (!place.ok()) {
       return Error{place.error().code, fmt::format("{}: {}", *located.path, place.error().message)};
     }
-    if (!place.value()) return ok_status();
+    if (!place.value() || place.value()->change == TensorChange::kScales) return ok_status();
     if (tensor.shape.size() > 4 || tensor.elements() == 0) {
       return fault(ErrorCode::kUnsupported, located,
                    fmt::format("has {} dimensions and {} elements, expected at most 4 and at "
@@ -84,6 +86,7 @@ class TensorAdder {
                                tensor.shape.size(), tensor.elements()));
     }
     if (tensor.dtype == Dtype::kF8E4M3) return add_block_fp8(located, place.value()->name);
+    if (is_gpt_oss(place.value()->change)) return add_gpt_oss(located, *place.value());
     const std::optional<gguf::TensorType> type = tensor_type(tensor.dtype);
     if (!type) {
       return fault(ErrorCode::kUnsupported, located,
@@ -95,6 +98,20 @@ class TensorAdder {
   }
 
  private:
+  Status add_gpt_oss(const Located& located, const TensorPlace& place) {
+    const SafeTensor& tensor = *located.tensor;
+    const SafeTensor* scales = nullptr;
+    if (tensor.name.ends_with(kBlocksEnd)) {
+      const std::string base = tensor.name.substr(0, tensor.name.size() - kBlocksEnd.size());
+      const auto found = by_name_.find(base + "_scales");
+      if (found == by_name_.end()) return fault(ErrorCode::kCorrupt, located, "has no scales");
+      scales = found->second.tensor;
+    }
+    Status added = add_gpt_oss_experts(tensor, scales, place, builder_);
+    if (added.ok()) return added;
+    return fault(added.error().code, located, added.error().message);
+  }
+
   static Error fault(ErrorCode code, const Located& located, std::string_view what) {
     return {code,
             fmt::format("{}: tensor '{}' at offset {} {}", *located.path,
@@ -198,14 +215,14 @@ class TensorAdder {
     return builder_.add_tensor(name, gguf::TensorType::kBF16, extents_of(tensor), bytes);
   }
 
-  const ModelShape& shape_;
+  const FolderShape& shape_;
   gguf::FileBuilder& builder_;
   std::unordered_map<std::string_view, Located> by_name_;
 };
 
 }  // namespace
 
-Status add_tensors(std::span<const Shard> shards, const ModelShape& shape,
+Status add_tensors(std::span<const Shard> shards, const FolderShape& shape,
                    gguf::FileBuilder& builder) {
   TensorAdder adder(shape, builder);
   RETURN_IF_ERROR(adder.index(shards));

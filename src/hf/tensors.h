@@ -20,7 +20,7 @@ struct Shard {
 };
 
 // Adds the tensors that the model needs.
-Status add_tensors(std::span<const Shard> shards, const ModelShape& shape,
+Status add_tensors(std::span<const Shard> shards, const FolderShape& shape,
                    gguf::FileBuilder& builder);
 
 }  // namespace pagoda::hf

@@ -84,7 +84,7 @@ class TableReader {
   }
 
   Status read_pairs() {
-    const Json* const vocabulary = model_.find("vocab");
+    const JsonValue* const vocabulary = model_.find("vocab");
     if (vocabulary == nullptr || !vocabulary->is_object()) return model_.missing("vocab");
     for (const auto& [text, id] : vocabulary->items()) {
       if (!id.is_number_unsigned()) {
@@ -98,9 +98,9 @@ class TableReader {
   }
 
   Status read_pieces() {
-    const Json* const vocabulary = model_.find("vocab");
+    const JsonValue* const vocabulary = model_.find("vocab");
     if (vocabulary == nullptr || !vocabulary->is_array()) return model_.missing("vocab");
-    for (const Json& piece : *vocabulary) {
+    for (const JsonValue& piece : *vocabulary) {
       if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() ||
           !piece[1].is_number()) {
         return Error{ErrorCode::kCorrupt,
@@ -140,10 +140,10 @@ class TableReader {
   }
 
   Status read_added() {
-    const Json* const added = tokenizer_.find("added_tokens");
+    const JsonValue* const added = tokenizer_.find("added_tokens");
     if (added == nullptr) return ok_status();
     if (!added->is_array()) return tokenizer_.wrong_type("added_tokens", "a list");
-    for (const Json& token : *added) {
+    for (const JsonValue& token : *added) {
       ASSIGN_OR_RETURN(const JsonFields fields,
                        JsonFields::of(token, tokenizer_.place() + "added_tokens: "));
       RETURN_IF_ERROR(read_added_token(fields));
@@ -181,10 +181,10 @@ class TableReader {
   // Merges are "left right" or ["left", "right"].
   Status read_merges() {
     if (table_.model != TokenModel::kBytePair) return ok_status();
-    const Json* const merges = model_.find("merges");
+    const JsonValue* const merges = model_.find("merges");
     if (merges == nullptr || !merges->is_array()) return model_.missing("merges");
     table_.merges.reserve(merges->size());
-    for (const Json& merge : *merges) {
+    for (const JsonValue& merge : *merges) {
       if (merge.is_string()) {
         table_.merges.push_back(merge.get<std::string>());
         continue;

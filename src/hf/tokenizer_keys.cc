@@ -31,12 +31,12 @@ std::string_view view_of(const gguf::MappedFile& file) {
 Status read_frame_step(const JsonFields& step, Frame& frame) {
   ASSIGN_OR_RETURN(const std::string type, step.text_or("type", ""));
   if (type == "ByteLevel") return ok_status();
-  const Json* const single = step.find("single");
+  const JsonValue* const single = step.find("single");
   if (type != "TemplateProcessing" || single == nullptr || !single->is_array()) {
     return step.refused("type", "this version reads TemplateProcessing and ByteLevel");
   }
   bool is_after = false;
-  for (const Json& item : *single) {
+  for (const JsonValue& item : *single) {
     if (item.contains("Sequence")) {
       is_after = true;
       continue;
@@ -60,9 +60,9 @@ Result<Frame> read_frame(const JsonFields& tokenizer) {
     RETURN_IF_ERROR(read_frame_step(*root, frame));
     return frame;
   }
-  const Json* const steps = root->find("processors");
+  const JsonValue* const steps = root->find("processors");
   if (steps == nullptr || !steps->is_array()) return root->missing("processors");
-  for (const Json& step : *steps) {
+  for (const JsonValue& step : *steps) {
     ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::of(step, root->place() + "processors."));
     RETURN_IF_ERROR(read_frame_step(fields, frame));
   }
@@ -80,7 +80,7 @@ class TokenizerKeys {
     RETURN_IF_ERROR(write_sampling());
     if (!folder_.contains("tokenizer.json")) return ok_status();
     const std::string path = folder_.file("tokenizer.json");
-    ASSIGN_OR_RETURN(const Json root, read_json(builder_, path));
+    ASSIGN_OR_RETURN(const JsonValue root, read_json(builder_, path));
     ASSIGN_OR_RETURN(const JsonFields tokenizer, JsonFields::of(root, path + ": "));
     RETURN_IF_ERROR(read_token_table(tokenizer, table_));
     RETURN_IF_ERROR(write_model(tokenizer));
@@ -90,11 +90,11 @@ class TokenizerKeys {
   }
 
  private:
-  using Document = std::optional<Json>;
+  using Document = std::optional<JsonValue>;
 
   Result<Document> read_if_there(const char* name) {
     if (!folder_.contains(name)) return Document();
-    ASSIGN_OR_RETURN(Json json, read_json(builder_, folder_.file(name)));
+    ASSIGN_OR_RETURN(JsonValue json, read_json(builder_, folder_.file(name)));
     if (!json.is_object()) {
       return Error{ErrorCode::kCorrupt, fmt::format("{}: is no JSON object", folder_.file(name))};
     }
@@ -110,7 +110,7 @@ class TokenizerKeys {
 
   // The fields of a file, none when it is not there.
   JsonFields fields_of(const Document& document, const char* name) const {
-    static const Json kNothing = Json::object();
+    static const JsonValue kNothing = JsonValue::object();
     return {document ? *document : kNothing, folder_.file(name) + ": "};
   }
   JsonFields tokenizer_config() const {
@@ -131,11 +131,11 @@ class TokenizerKeys {
       RETURN_IF_ERROR(set_template(key, view_of(*file)));
     }
     const JsonFields config = tokenizer_config();
-    const Json* const given = config.find("chat_template");
+    const JsonValue* const given = config.find("chat_template");
     if (given == nullptr) return ok_status();
     if (given->is_string()) return set_template(key, given->get_ref<const std::string&>());
     if (!given->is_array()) return config.wrong_type("chat_template", "a text or a list of texts");
-    for (const Json& named : *given) {
+    for (const JsonValue& named : *given) {
       ASSIGN_OR_RETURN(const JsonFields fields,
                        JsonFields::of(named, config.place() + "chat_template: "));
       ASSIGN_OR_RETURN(const std::string name, fields.text_or("name", "default"));
@@ -219,7 +219,7 @@ class TokenizerKeys {
   Result<std::string> special_text(const char* name) const {
     for (const JsonFields& fields :
          {tokenizer_config(), fields_of(special_tokens_, "special_tokens_map.json")}) {
-      const Json* const given = fields.find(name);
+      const JsonValue* const given = fields.find(name);
       if (given == nullptr) continue;
       if (!given->is_object()) return fields.text_or(name, "");
       return JsonFields(*given, fields.place() + name + ".").text_or("content", "");

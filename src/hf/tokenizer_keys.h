@@ -15,7 +15,7 @@ namespace pagoda::hf {
 struct FolderFiles {
   const std::string& path;
   const std::set<std::string>& names;
-  const Json& config;  // config.json
+  const JsonValue& config;  // config.json
 
   bool contains(const std::string& name) const { return names.contains(name); }
   std::string file(const std::string& name) const { return path + "/" + name; }

@@ -7,7 +7,7 @@
 namespace pagoda::hf {
 namespace {
 
-ModelShape shape_of(std::string_view model_type, bool has_text_config = false) {
+FolderShape shape_of(std::string_view model_type, bool has_text_config = false) {
   for (const Family& family : families()) {
     if (family.model_type != model_type) continue;
     return {.family = &family, .layers = 4, .has_text_config = has_text_config};
@@ -16,14 +16,14 @@ ModelShape shape_of(std::string_view model_type, bool has_text_config = false) {
   return {};
 }
 
-std::string name_of(std::string_view tensor, const ModelShape& shape) {
+std::string name_of(std::string_view tensor, const FolderShape& shape) {
   const auto place = find_place(tensor, shape);
   if (!place.ok()) return "error";
   return place.value() ? place.value()->name : "left out";
 }
 
 TEST(TensorNames, OfExpertsAreThoseOfFilesWithATensorForEachExpert) {
-  const ModelShape qwen = shape_of("qwen2_moe");
+  const FolderShape qwen = shape_of("qwen2_moe");
   const std::string layer = "model.layers.3.";
   EXPECT_EQ(name_of(layer + "mlp.gate.weight", qwen), "blk.3.ffn_gate_inp.weight");
   EXPECT_EQ(name_of(layer + "mlp.experts.17.gate_proj.weight", qwen), "blk.3.ffn_gate.17.weight");
@@ -34,7 +34,7 @@ TEST(TensorNames, OfExpertsAreThoseOfFilesWithATensorForEachExpert) {
   EXPECT_EQ(name_of(layer + "mlp.shared_expert.up_proj.weight", qwen), "blk.3.ffn_up_shexp.weight");
   EXPECT_EQ(name_of(layer + "mlp.shared_expert_gate.weight", qwen),
             "blk.3.ffn_gate_inp_shexp.weight");
-  const ModelShape mixtral = shape_of("mixtral");
+  const FolderShape mixtral = shape_of("mixtral");
   EXPECT_EQ(name_of(layer + "block_sparse_moe.experts.7.w1.weight", mixtral),
             "blk.3.ffn_gate.7.weight");
   EXPECT_EQ(name_of(layer + "block_sparse_moe.experts.7.w2.weight", mixtral),
@@ -44,7 +44,7 @@ TEST(TensorNames, OfExpertsAreThoseOfFilesWithATensorForEachExpert) {
 }
 
 TEST(TensorNames, OfDeepseekLeaveOutLayersThatPredictMoreTokens) {
-  const ModelShape shape = shape_of("deepseek_v3");
+  const FolderShape shape = shape_of("deepseek_v3");
   EXPECT_EQ(name_of("model.layers.1.self_attn.kv_b_proj.weight", shape), "blk.1.attn_kv_b.weight");
   EXPECT_EQ(name_of("model.layers.1.self_attn.kv_a_proj_with_mqa.weight", shape),
             "blk.1.attn_kv_a_mqa.weight");
@@ -55,7 +55,7 @@ TEST(TensorNames, OfDeepseekLeaveOutLayersThatPredictMoreTokens) {
 }
 
 TEST(TensorNames, OfTheTextPartOfAModelThatSeesImagesHaveEitherPrefix) {
-  const ModelShape shape = shape_of("gemma3_text", true);
+  const FolderShape shape = shape_of("gemma3_text", true);
   EXPECT_EQ(name_of("language_model.model.norm.weight", shape), "output_norm.weight");
   EXPECT_EQ(name_of("model.language_model.norm.weight", shape), "output_norm.weight");
   EXPECT_EQ(name_of("model.language_model.layers.2.self_attn.q_norm.weight", shape),
@@ -69,7 +69,7 @@ TEST(TensorNames, OfTheTextPartOfAModelThatSeesImagesHaveEitherPrefix) {
 }
 
 TEST(TensorNames, OfATiedHeadAreLeftOut) {
-  ModelShape shape = shape_of("llama");
+  FolderShape shape = shape_of("llama");
   EXPECT_EQ(name_of("lm_head.weight", shape), "output.weight");
   shape.tied = true;
   EXPECT_EQ(name_of("lm_head.weight", shape), "left out");

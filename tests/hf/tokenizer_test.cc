@@ -22,7 +22,8 @@ std::string fixture(const std::string& name) {
   return std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/" + name;
 }
 
-Result<gguf::File> describe(const std::string& path, const Json& config = Json::object()) {
+Result<gguf::File> describe(const std::string& path,
+                            const JsonValue& config = JsonValue::object()) {
   gguf::FileBuilder builder(path);
   const std::set<std::string> names = list_names(path);
   const Status written = write_tokenizer_keys({path, names, config}, builder);
@@ -39,9 +40,9 @@ TEST_P(FolderTokenizer, GivesTheIdsAndTextsOfTheTokenizersLibrary) {
   const auto loaded = text::Tokenizer::load(file.value().metadata());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   const text::Tokenizer& tokenizer = *loaded.value();
-  const Json rows = Json::parse(read_file(path + "/expected.json"));
+  const JsonValue rows = JsonValue::parse(read_file(path + "/expected.json"));
   ASSERT_GT(rows.size(), 30U);
-  for (const Json& row : rows) {
+  for (const JsonValue& row : rows) {
     const auto text = row["text"].get<std::string>();
     std::vector<std::uint32_t> ids;
     const std::vector<TokenId> tokens =
@@ -72,8 +73,9 @@ class RefusedTokenizer : public testing::TestWithParam<BadTokenizer> {};
 
 TEST_P(RefusedTokenizer, IsNamed) {
   const TestFolder folder;
-  Json tokenizer = Json::parse(read_file(fixture(GetParam().fixture) + "/tokenizer.json"));
-  tokenizer.merge_patch(Json::parse(GetParam().patch));
+  JsonValue tokenizer =
+      JsonValue::parse(read_file(fixture(GetParam().fixture) + "/tokenizer.json"));
+  tokenizer.merge_patch(JsonValue::parse(GetParam().patch));
   folder.write("tokenizer.json", tokenizer.dump());
   const auto file = describe(folder.path());
   ASSERT_FALSE(file.ok());
@@ -158,8 +160,9 @@ TEST(TokenizerKeys, AFlagOfLlamasClassTurnsTheFrameOff) {
   for (const bool on : {false, true}) {
     const TestFolder folder;
     folder.write("tokenizer.json", read_file(fixture("llama2") + "/tokenizer.json"));
-    folder.write("tokenizer_config.json",
-                 Json{{"tokenizer_class", "LlamaTokenizerFast"}, {"add_bos_token", on}}.dump());
+    folder.write(
+        "tokenizer_config.json",
+        JsonValue{{"tokenizer_class", "LlamaTokenizerFast"}, {"add_bos_token", on}}.dump());
     const auto file = describe(folder.path());
     ASSERT_TRUE(file.ok());
     EXPECT_EQ(file.value().metadata().flag_or("tokenizer.ggml.add_bos_token", !on).value(), on);
