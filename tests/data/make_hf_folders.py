@@ -54,6 +54,7 @@ class Folder:
     norms_plus_one: bool = False  # transformers multiplies by 1 + weight
     shard_bytes: int = 0          # 0: one file
     rewrite: object = None        # changes config.json, then tensors
+    vocabulary: int = VOCAB
 
 
 def legacy_rope(config, tensors):
@@ -127,6 +128,8 @@ FOLDERS = [
     Folder("mistral", "Mistral", 54, config={"sliding_window": WINDOW}, shard_bytes=20000),
     Folder("qwen2", "Qwen2", 55, layers=3, dtype=torch.float16,
            config={"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1}),
+    # As many tokens as hf_tokenizers/qwen2 has, which tests put beside it.
+    Folder("qwen2_words", "Qwen2", 66, vocabulary=425, layers=1),
     Folder("qwen3", "Qwen3", 56, rope=YARN),
     Folder("gemma3", "Gemma3", 57, layers=7, norms_plus_one=True, prefix="TextConfig",
            config={"sliding_window": WINDOW, "layer_types": kinds(7, 6), "query_pre_attn_scalar": 20,
@@ -160,7 +163,7 @@ FOLDERS = [
 def make_oracle(made):
     """A transformers model with seeded weights, already rounded to what the folder will hold."""
     config = getattr(transformers, made.family + made.prefix)(
-        vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
+        vocab_size=made.vocabulary, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
         num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
         max_position_embeddings=2048, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
         rope_parameters=copy.deepcopy(made.rope), attn_implementation="eager", **made.config)
@@ -182,7 +185,7 @@ def make_oracle(made):
             if made.rewrite is block_fp8 and "proj" in name:
                 values = from_block_fp8(*to_block_fp8(values))
             weight.copy_(values.double())
-    return model, rng.integers(3, VOCAB, TOKENS)
+    return model, rng.integers(3, made.vocabulary, TOKENS if made.vocabulary == VOCAB else 16)
 
 
 def save(folder, made, model):
@@ -207,7 +210,7 @@ def main():
             logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
         save(root / "models" / f"hf_{made.name}", made, model)
         with open(root / "logits" / f"hf_{made.name}.bin", "wb") as out:
-            out.write(b"PGFL" + struct.pack("<2I", len(ids), VOCAB))
+            out.write(b"PGFL" + struct.pack("<2I", len(ids), made.vocabulary))
             out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())
         print(f"hf_{made.name}: logits have a standard deviation of {logits.std():.2f}")
 

@@ -29,20 +29,13 @@ void patch_config(const TestFolder& folder, const std::string& patch) {
   folder.write("config.json", config.dump());
 }
 
-// A safetensors file of tensors of one byte-sized extent each.
+// A safetensors file of tensors of one element each.
 std::string safetensors_of(const std::vector<std::pair<std::string, std::string>>& tensors) {
-  ordered_json header = ordered_json::object();
-  std::size_t at = 0;
+  std::vector<TestTensor> all;
   for (const auto& [name, dtype] : tensors) {
-    const std::size_t bytes = dtype == "I64" ? 8 : 2;
-    header[name] = {{"dtype", dtype}, {"shape", {1}}, {"data_offsets", {at, at + bytes}}};
-    at += bytes;
+    all.push_back({name, dtype, {1}, std::string(dtype == "I64" ? 8 : 2, '\1')});
   }
-  const std::string text = header.dump();
-  const std::uint64_t length = text.size();
-  std::string file(8, '\0');
-  std::memcpy(file.data(), &length, 8);
-  return file + text + std::string(at, '\1');
+  return safetensors_text(all);
 }
 
 struct BadConfig {

@@ -5,11 +5,15 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace pagoda::hf {
 
@@ -40,6 +44,30 @@ class TestFolder {
  private:
   std::string path_;
 };
+
+struct TestTensor {
+  std::string name;
+  std::string dtype;
+  std::vector<std::uint64_t> shape;
+  std::string bytes;
+};
+
+// A safetensors file as a text.
+inline std::string safetensors_text(const std::vector<TestTensor>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::string data;
+  for (const TestTensor& tensor : tensors) {
+    const std::size_t begin = data.size();
+    data += tensor.bytes;
+    header[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string file(sizeof(length), '\0');
+  std::memcpy(file.data(), &length, sizeof(length));
+  return file + text + data;
+}
 
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

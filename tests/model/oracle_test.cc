@@ -101,7 +101,8 @@ TEST_P(FolderModel, GivesTheOraclesLogits) {
 INSTANTIATE_TEST_SUITE_P(Models, FolderModel,
                          testing::Values("exaone4", "gemma3", "gemma3_images", "glm4", "granite",
                                          "llama", "llama_bias", "llama_fp8", "mistral", "olmo2",
-                                         "olmo3", "phi3", "qwen2", "qwen3", "smollm3"),
+                                         "olmo3", "phi3", "qwen2", "qwen2_words", "qwen3",
+                                         "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 struct Bound {
