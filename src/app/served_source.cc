@@ -42,7 +42,13 @@ std::uint64_t ServedSource::trained_context() const {
 }
 
 std::string ServedSource::name() const {
-  return random_ ? path_ : std::filesystem::path(path_).stem().string();
+  if (random_) return path_;
+  // A folder has no ending, and the dots in its name are part of it.
+  const bool is_folder = loaded_->file().version() == 0;
+  const Result<std::string_view> given =
+      loaded_->file().metadata().text_or("general.name", "model");
+  if (is_folder && given.ok()) return std::string(given.value());
+  return std::filesystem::path(path_).stem().string();
 }
 
 Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(

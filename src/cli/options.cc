@@ -27,8 +27,9 @@ std::string environment_name(const std::string& long_flag) {
 }
 
 void add_model_option(const CommandSpec& command, std::string& model) {
-  command.add_option("-m,--model,MODEL", model,
-                     "model file (GGUF; default: the default model in the cache folder)");
+  command.add_option(
+      "-m,--model,MODEL", model,
+      "a GGUF file or a Hugging Face folder (default: the default model in the cache folder)");
 }
 
 std::string counted(std::uint64_t count, const std::string& noun) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/served_source.h"
 #include "hf/test_folder.h"
 #include "kernels/select.h"
 
@@ -27,6 +28,19 @@ TEST(LoadedModel, IsReadyFromAHuggingFaceFolder) {
   EXPECT_EQ(model.tokenizer().size(), 425U);
   EXPECT_EQ(model.weights().layers.size(), 1U);
   EXPECT_EQ(model.file().opened_parts().size(), 4U);
+}
+
+TEST(ServedSource, IsNamedAfterItsFolderWithTheDotsInItsName) {
+  const hf::TestFolder root;
+  const std::string path = root.path() + "/Qwen2.5-0.1B";
+  std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/models/hf_qwen2_words", path);
+  const std::string name = "/tokenizer.json";
+  std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/qwen2" + name, path + name);
+  for (const std::string& given : {path, path + "/"}) {
+    const auto source = ServedSource::open(given, {}, kernels::ref_set());
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    EXPECT_EQ(source.value()->name(), "Qwen2.5-0.1B");
+  }
 }
 
 TEST(LoadedModel, AFolderWithoutATokenizerSaysWhatItLacks) {

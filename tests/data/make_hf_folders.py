@@ -83,6 +83,12 @@ def legacy_gemma3(config, tensors):
     return root, tensors
 
 
+def without_layer_types(config, tensors):
+    """max_window_layers alone, as transformers wrote it before 4.53."""
+    del config["layer_types"]
+    return config, tensors
+
+
 def exaone_letters(config, tensors):
     del config["layer_types"]
     config["sliding_window_pattern"] = "LLLG"
@@ -127,7 +133,8 @@ FOLDERS = [
     Folder("llama_fp8", "Llama", 53, rewrite=block_fp8),
     Folder("mistral", "Mistral", 54, config={"sliding_window": WINDOW}, shard_bytes=20000),
     Folder("qwen2", "Qwen2", 55, layers=3, dtype=torch.float16,
-           config={"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1}),
+           config={"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1},
+           rewrite=without_layer_types),
     # As many tokens as hf_tokenizers/qwen2 has, which tests put beside it.
     Folder("qwen2_words", "Qwen2", 66, vocabulary=425, layers=1),
     Folder("qwen3", "Qwen3", 56, rope=YARN),
