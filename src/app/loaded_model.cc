@@ -8,6 +8,7 @@
 
 #include "app/cache_folder.h"
 #include "app/model_finder.h"
+#include "hf/folder.h"
 #include "terminal/messages.h"
 #include "terminal/progress_bar.h"
 
@@ -31,8 +32,9 @@ std::string default_model_path() {
 Result<gguf::File> open_model_file(const std::string& word) {
   ASSIGN_OR_RETURN(const FoundModel found, find_model(word, ModelEnvironment::of_process()));
   const std::string& path = found.path;
-  Result<gguf::File> file = gguf::File::open(path);
   std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return hf::open_folder(path);
+  Result<gguf::File> file = gguf::File::open(path);
   if (file.ok() || std::filesystem::exists(path, ignored)) return file;
   return Error{file.error().code, file.error().message + missing_file_hint(path)};
 }
@@ -56,9 +58,14 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
   if (!tokenizer_word.empty()) {
     ASSIGN_OR_RETURN(tokenizer_file, open_model_file(tokenizer_word));
   }
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<text::Tokenizer> tokenizer,
-      text::Tokenizer::load(tokenizer_file ? tokenizer_file->metadata() : file.metadata()));
+  const gguf::Metadata& words = tokenizer_file ? tokenizer_file->metadata() : file.metadata();
+  if (!words.contains("tokenizer.ggml.model") && file.version() == 0) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{}: has no tokenizer.json, which holds the tokenizer of a model in a "
+                             "folder",
+                             words.source())};
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(words));
   for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
   if (tokenizer->size() > config.vocabulary) {
     return Error{ErrorCode::kCorrupt,

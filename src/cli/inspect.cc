@@ -39,6 +39,8 @@ constexpr const char* kInspectExamples = R"(Examples:
       a model in PAGODA_MODELS or in the cache of Hugging Face
   pagoda inspect big-00001-of-00004.gguf
       any part of a split model shows the whole
+  pagoda inspect models/Qwen2.5-7B-Instruct
+      a Hugging Face folder: config.json and *.safetensors, in GGUF's words
   pagoda inspect http://127.0.0.1:8000
       a running server: its blocks, what is retained of them, what more of them would give
   pagoda inspect model.gguf --json | jq .kv_cache.bytes_per_token
@@ -276,8 +278,12 @@ Inspection inspect(const gguf::File& file) {
 }
 
 std::string inspection_text(const gguf::File& file, const Inspection& inspection) {
-  std::string text = fmt::format("{}: GGUF version {}, {}\n\n", file.path(), file.version(),
-                                 grouped_bytes(file.bytes()));
+  const bool is_folder = file.version() == 0;
+  std::string text = fmt::format(
+      "{}: {}, {}\n\n", file.path(),
+      is_folder ? fmt::format("Hugging Face folder, {} files", file.opened_parts().size())
+                : fmt::format("GGUF version {}", file.version()),
+      grouped_bytes(file.bytes()));
   text += architecture_text(file) + "\n" + kv_text(inspection) + "\n";
   text += sampling_line(file);
   text +=
@@ -293,7 +299,8 @@ std::string inspection_text(const gguf::File& file, const Inspection& inspection
 }
 
 std::string inspection_json(const gguf::File& file, const Inspection& inspection) {
-  Json json = {{"path", file.path()}, {"version", file.version()}, {"bytes", file.bytes()}};
+  Json json = {{"path", file.path()}, {"version", nullptr}, {"bytes", file.bytes()}};
+  if (file.version() != 0) json["version"] = file.version();  // null: no GGUF file
   json["architecture"] = architecture_json(file);
   json["kv_cache"] = kv_json(inspection);
   if (!inspection.kv) json["kv_cache_unknown"] = inspection.kv_reason;

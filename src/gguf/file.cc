@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "gguf/file_storage.h"
 #include "gguf/mapped_file.h"
 #include "gguf/parser.h"
 #include "gguf/printable.h"

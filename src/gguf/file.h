@@ -24,6 +24,7 @@
 
 namespace pagoda::gguf {
 
+class FileBuilder;
 class MappedFile;
 
 struct Tensor {
@@ -53,6 +54,7 @@ class File {
   // byte was read; empty for bytes in memory.
   std::vector<OpenedPart> opened_parts() const;
   const std::string& path() const { return metadata_.source(); }
+  // Returns 2 or 3, or 0 for a model that was described in GGUF's words but is in no GGUF file.
   std::uint32_t version() const { return version_; }
   std::uint64_t bytes() const { return bytes_; }  // over all parts
   const Metadata& metadata() const { return metadata_; }
@@ -62,6 +64,11 @@ class File {
   void release_pages() const;
 
  private:
+  friend class FileBuilder;
+
+  // What a builder made for keys, names and tensors that are in no mapped file as they are needed.
+  struct Storage;
+
   explicit File(std::string source);
 
   // Takes over the tensors of a part; `source` names it in messages.
@@ -71,6 +78,7 @@ class File {
 
   std::vector<std::unique_ptr<MappedFile>> parts_;
   std::vector<std::string> part_paths_;
+  std::unique_ptr<Storage> storage_;  // null for GGUF files
   Metadata metadata_;
   std::uint32_t version_ = 0;
   std::uint64_t bytes_ = 0;

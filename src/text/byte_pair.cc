@@ -19,17 +19,18 @@ constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 }  // namespace
 
 BytePairEncoder::BytePairEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer,
-                                 bool whole_words_first)
+                                 const PretokenizerFamily& family)
     : vocabulary_(vocabulary),
       pretokenizer_(std::move(pretokenizer)),
-      whole_words_first_(whole_words_first) {}
+      whole_words_first_(family.whole_words_first),
+      whole_newlines_first_(family.whole_newlines_first) {}
 
 Result<std::unique_ptr<BytePairEncoder>> BytePairEncoder::load(const gguf::Metadata& metadata,
                                                                const Vocabulary& vocabulary,
                                                                const PretokenizerFamily& family) {
   ASSIGN_OR_RETURN(Pretokenizer pretokenizer, Pretokenizer::compile(family));
   std::unique_ptr<BytePairEncoder> encoder(
-      new BytePairEncoder(vocabulary, std::move(pretokenizer), family.whole_words_first));
+      new BytePairEncoder(vocabulary, std::move(pretokenizer), family));
   encoder->read_pieces();
   // Kimi's vocabulary is in the order of its merges, and the file has no list of them.
   if (!metadata.contains(kMerges) && vocabulary.pretokenizer == "kimi-k2") {
@@ -115,12 +116,13 @@ void BytePairEncoder::derive_merges() {
   }
 }
 
-void BytePairEncoder::encode(std::string_view fragment, bool /*after_break*/,
+void BytePairEncoder::encode(std::string_view fragment, bool after_break,
                              EncodeWorkspace& workspace, std::size_t tokens_max,
                              std::vector<TokenId>& tokens) const {
   std::string_view text = fragment;
   if (plain()) {
     workspace.marked.clear();
+    if (after_break && vocabulary_.prefixes_space(fragment)) workspace.marked.append(kSpaceMark);
     append_with_marks(fragment, workspace.marked);
     text = workspace.marked;
   }
@@ -151,7 +153,8 @@ void BytePairEncoder::encode_piece(std::string_view piece, EncodeWorkspace& work
 
 void BytePairEncoder::encode_word(std::string_view word, MergeList& list,
                                   std::vector<TokenId>& tokens) const {
-  const bool newlines = plain() && word.find_first_not_of('\n') == std::string_view::npos;
+  const bool newlines =
+      whole_newlines_first_ && word.find_first_not_of('\n') == std::string_view::npos;
   if (whole_words_first_ || newlines) {
     const std::uint32_t symbol = index_.find(word);
     if (is_token(symbol)) {

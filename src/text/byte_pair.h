@@ -34,7 +34,8 @@ class BytePairEncoder final : public FragmentEncoder {
               std::size_t tokens_max, std::vector<TokenId>& tokens) const override;
 
  private:
-  BytePairEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer, bool whole_words_first);
+  BytePairEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer,
+                  const PretokenizerFamily& family);
 
   void read_pieces();
   Status read_merges(const gguf::Metadata& metadata);
@@ -51,6 +52,7 @@ class BytePairEncoder final : public FragmentEncoder {
   const Vocabulary& vocabulary_;
   Pretokenizer pretokenizer_;
   bool whole_words_first_;
+  bool whole_newlines_first_;
   bool merges_span_words_ = false;
   TextTable pieces_;  // by symbol; empty for tokens that text never becomes
   PieceIndex index_{pieces_};

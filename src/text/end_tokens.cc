@@ -100,6 +100,15 @@ Result<std::vector<TokenId>> find_end_tokens(const gguf::Metadata& metadata,
     if (id.has_value()) ids.push_back(*id);
   }
   if (vocabulary.eos.has_value()) ids.push_back(*vocabulary.eos);
+  constexpr std::string_view kMore = "pagoda.tokenizer.end_token_ids";
+  if (metadata.contains(kMore)) {
+    ASSIGN_OR_RETURN(const std::vector<std::int64_t> more, metadata.integers(kMore));
+    for (const std::int64_t id : more) {
+      if (id >= 0 && static_cast<std::size_t>(id) < vocabulary.size()) {
+        ids.push_back(TokenId(static_cast<std::uint32_t>(id)));
+      }
+    }
+  }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;

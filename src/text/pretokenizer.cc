@@ -109,6 +109,9 @@ constexpr std::array<std::string_view, 2> kMiniCpm5 = {
     R"(\p{N}{1,3})", PAGODA_CONTRACTIONS
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|)" PAGODA_SPACES};
 constexpr std::array<std::string_view, 2> kLaguna = {kNewlineRuns, kQwen2Pattern};
+// For texts with space marks: one piece, or pieces that begin at the marks.
+constexpr std::array<std::string_view, 1> kWholeText = {R"((?s).+)"};
+constexpr std::array<std::string_view, 1> kMarkedWords = {R"(\x{2581}[^\x{2581}]*|[^\x{2581}]+)"};
 
 constexpr std::array<std::string_view, 18> kGpt2Names = {
     "gpt-2",      "phi-2",       "mpt",         "olmo",     "jais",
@@ -146,9 +149,12 @@ constexpr std::array<std::string_view, 1> kSeedCoderNames = {"seed-coder"};
 constexpr std::array<std::string_view, 1> kExaoneMoeNames = {"exaone-moe"};
 constexpr std::array<std::string_view, 1> kMiniCpm5Names = {"minicpm5"};
 constexpr std::array<std::string_view, 1> kLagunaNames = {"laguna"};
+constexpr std::array<std::string_view, 1> kWholeTextNames = {"whole-text"};
+constexpr std::array<std::string_view, 1> kMarkedWordsNames = {"marked-words"};
 
 constexpr bool kWholeWordsFirst = true;
 constexpr bool kAddBos = true;
+constexpr bool kWholeNewlinesFirst = true;
 
 constexpr PretokenizerFamily kFamilies[] = {
     {kGpt2Names, kGpt2},
@@ -166,13 +172,15 @@ constexpr PretokenizerFamily kFamilies[] = {
     {kDeepseekV3Names, kDeepseekV3},
     {kBloomNames, kBloom},
     {kVikingNames, kViking},
-    {kGemma4Names, kGemma4, false, kAddBos},
+    {kGemma4Names, kGemma4, false, kAddBos, kWholeNewlinesFirst},
     {kDefaultNames, kDefault},
     {kBailingNames, kBailing},
     {kSeedCoderNames, kSeedCoder},
     {kExaoneMoeNames, kExaoneMoe},
     {kMiniCpm5Names, kMiniCpm5, kWholeWordsFirst},
     {kLagunaNames, kLaguna},
+    {kWholeTextNames, kWholeText},
+    {kMarkedWordsNames, kMarkedWords},
 };
 
 #undef PAGODA_CONTRACTIONS

@@ -21,6 +21,8 @@ struct PretokenizerFamily {
   // A piece that is a token becomes that token, whatever the merges say.
   bool whole_words_first = false;
   bool add_bos = false;  // the default where the file does not say
+  // A run of newlines that is a token becomes that token, whatever the merges say.
+  bool whole_newlines_first = false;
 };
 
 // Returns nullptr when no family has this name.

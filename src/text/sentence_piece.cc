@@ -33,7 +33,7 @@ void SentencePieceEncoder::encode(std::string_view fragment, bool after_break,
                                   std::vector<TokenId>& tokens) const {
   if (fragment.empty()) return;
   workspace.marked.clear();
-  if (after_break && vocabulary_.add_space_prefix) workspace.marked.append(kSpaceMark);
+  if (after_break && vocabulary_.prefixes_space(fragment)) workspace.marked.append(kSpaceMark);
   append_with_marks(fragment, workspace.marked);
   const std::string_view text = workspace.marked;
   const auto encode_new = [&](std::string_view word) { encode_word(word, workspace, tokens); };

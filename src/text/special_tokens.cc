@@ -8,11 +8,6 @@ namespace {
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Phi-3's tags strip the white space after them; these do not.
-bool keeps_space_after(std::string_view text) {
-  return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
-}
-
 bool is_within(const TokenTrie::Match& match, std::span<const TextRange> ranges) {
   const auto after =
       std::upper_bound(ranges.begin(), ranges.end(), match.begin,
@@ -45,8 +40,8 @@ void TokenTrie::insert(std::string_view text, TokenId id) {
   if (nodes_[node].token == kNone) nodes_[node].token = id.value();
 }
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) : user_defined_(vocabulary.size()) {
-  if (vocabulary.strips_after_special) strips_after_.resize(vocabulary.size());
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
+    : user_defined_(vocabulary.size()), strips_after_(vocabulary.strips_after) {
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id(i);
     const TokenType type = vocabulary.type(id);
@@ -56,7 +51,6 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) : user_defined_(vocab
     all_.insert(text, id);
     user_defined_[i] = user_defined;
     if (user_defined) always_.insert(text, id);
-    if (vocabulary.strips_after_special) strips_after_[i] = !keeps_space_after(text);
   }
 }
 

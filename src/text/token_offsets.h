@@ -28,7 +28,7 @@ class TokenOffsets {
   // Fragment and after_break are those that the encoder got. The arguments must outlive the object.
   TokenOffsets(const Vocabulary& vocabulary, std::string_view fragment, bool after_break)
       : vocabulary_(vocabulary), fragment_(fragment) {
-    at_.before_fragment = after_break && vocabulary.add_space_prefix;
+    at_.before_fragment = after_break && vocabulary.prefixes_space(fragment);
   }
 
   // Returns where the fragment's next token begins; call this for every token in order. A token

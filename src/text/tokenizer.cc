@@ -12,6 +12,7 @@
 #include "text/pretokenizer.h"
 #include "text/sentence_piece.h"
 #include "text/token_offsets.h"
+#include "text/unigram.h"
 #include "text/vocabulary.h"
 #include "text/workspace_pool.h"
 
@@ -33,10 +34,11 @@ namespace {
 // Returns the family that the file names, or, with a warning, the default family when that name is
 // unknown.
 const PretokenizerFamily& choose_family(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
-  if (vocabulary.family == TokenizerFamily::kBytePairPlain) {
-    return *find_pretokenizer_family("gemma4");
-  }
   const std::string& name = vocabulary.pretokenizer;
+  if (vocabulary.family != TokenizerFamily::kBytePair) {
+    const bool marked = name == "whole-text" || name == "marked-words";
+    return *find_pretokenizer_family(marked ? std::string_view(name) : "gemma4");
+  }
   const PretokenizerFamily* family = find_pretokenizer_family(name);
   if (family != nullptr) return *family;
   const std::string what =
@@ -83,6 +85,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
   bool family_adds_bos = true;
   if (vocabulary.family == TokenizerFamily::kSentencePiece) {
     state->encoder = std::make_unique<SentencePieceEncoder>(vocabulary);
+  } else if (vocabulary.family == TokenizerFamily::kUnigram) {
+    ASSIGN_OR_RETURN(state->encoder,
+                     UnigramEncoder::load(vocabulary, choose_family(metadata, vocabulary)));
   } else {
     const PretokenizerFamily& family = choose_family(metadata, vocabulary);
     family_adds_bos = family.add_bos;
@@ -113,7 +118,7 @@ bool Tokenizer::encode_parts(std::string_view text, std::span<const TextRange> s
     }
     if (cut.token.has_value()) {
       if (!on_special(*cut.token, at + cut.before.size())) return false;
-      after_break = true;
+      after_break = !state_->vocabulary.space_prefix_at_start_only;
     }
     at = cut.next;
   }

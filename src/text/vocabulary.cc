@@ -17,13 +17,15 @@ namespace {
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kSpacePrefix = "tokenizer.ggml.add_space_prefix";
 constexpr std::size_t kShownBytesMax = 60;  // the bytes of a text that a message shows
 
 Result<TokenizerFamily> read_family(const gguf::Metadata& metadata) {
   ASSIGN_OR_RETURN(const std::string_view model, metadata.text("tokenizer.ggml.model"));
   if (model == "gpt2") return TokenizerFamily::kBytePair;
-  if (model == "gemma4") return TokenizerFamily::kBytePairPlain;
+  if (model == "gemma4" || model == "bpe") return TokenizerFamily::kBytePairPlain;
   if (model == "llama") return TokenizerFamily::kSentencePiece;
+  if (model == "unigram") return TokenizerFamily::kUnigram;
   return Error{ErrorCode::kUnsupported,
                fmt::format("{}: tokenizer.ggml.model is '{}'; this build reads gpt2, llama and "
                            "gemma4 tokenizers",
@@ -52,7 +54,10 @@ Status read_types(const gguf::Metadata& metadata, std::size_t tokens, Vocabulary
 }
 
 Status read_scores(const gguf::Metadata& metadata, std::size_t tokens, Vocabulary& vocabulary) {
-  if (vocabulary.family != TokenizerFamily::kSentencePiece) return ok_status();
+  if (vocabulary.family != TokenizerFamily::kSentencePiece &&
+      vocabulary.family != TokenizerFamily::kUnigram) {
+    return ok_status();
+  }
   if (!metadata.contains(kScores)) {
     vocabulary.scores.assign(tokens, 0.0F);
     vocabulary.warnings.push_back(
@@ -204,20 +209,53 @@ Status read_special_ids(const gguf::Metadata& metadata, Vocabulary& vocabulary) 
   return ok_status();
 }
 
-Status read_flags(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
-  ASSIGN_OR_RETURN(vocabulary.add_bos, optional_flag(metadata, "tokenizer.ggml.add_bos_token"));
-  ASSIGN_OR_RETURN(vocabulary.add_eos, optional_flag(metadata, "tokenizer.ggml.add_eos_token"));
-  if (vocabulary.family == TokenizerFamily::kSentencePiece) {
-    ASSIGN_OR_RETURN(vocabulary.add_space_prefix,
-                     metadata.flag_or("tokenizer.ggml.add_space_prefix", true));
+// Phi-3's tags strip the white space after them; these do not.
+bool keeps_space_after(std::string_view text) {
+  return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+}
+
+// A list of tokens that strip the white space after them; a file without one is judged by its name.
+Status read_strips(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  constexpr std::string_view kStrips = "pagoda.tokenizer.strips_after";
+  if (metadata.contains(kStrips)) {
+    ASSIGN_OR_RETURN(const std::vector<std::int64_t> ids, metadata.integers(kStrips));
+    if (!ids.empty()) vocabulary.strips_after.resize(vocabulary.size());
+    for (const std::int64_t id : ids) {
+      if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) {
+        return Error{ErrorCode::kOutOfRange,
+                     fmt::format("{}: {} names token {} of {}", metadata.source(), kStrips, id,
+                                 vocabulary.size())};
+      }
+      vocabulary.strips_after[static_cast<std::size_t>(id)] = true;
+    }
+    return ok_status();
   }
   ASSIGN_OR_RETURN(const std::string_view name, metadata.text_or("general.name", ""));
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  vocabulary.strips_after_special =
-      lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+  if (lower.find("phi-3") == std::string::npos && lower.find("phi3") == std::string::npos) {
+    return ok_status();
+  }
+  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
+    vocabulary.strips_after.push_back(!keeps_space_after(vocabulary.texts[i]));
+  }
   return ok_status();
+}
+
+Status read_flags(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  ASSIGN_OR_RETURN(vocabulary.add_bos, optional_flag(metadata, "tokenizer.ggml.add_bos_token"));
+  ASSIGN_OR_RETURN(vocabulary.add_eos, optional_flag(metadata, "tokenizer.ggml.add_eos_token"));
+  if (vocabulary.family == TokenizerFamily::kSentencePiece) {
+    ASSIGN_OR_RETURN(vocabulary.add_space_prefix, metadata.flag_or(kSpacePrefix, true));
+  } else if (vocabulary.family != TokenizerFamily::kBytePair) {
+    ASSIGN_OR_RETURN(vocabulary.add_space_prefix, metadata.flag_or(kSpacePrefix, false));
+  }
+  ASSIGN_OR_RETURN(vocabulary.space_prefix_at_start_only,
+                   metadata.flag_or("pagoda.tokenizer.space_prefix_at_start_only", false));
+  ASSIGN_OR_RETURN(vocabulary.space_prefix_unless_space,
+                   metadata.flag_or("pagoda.tokenizer.space_prefix_unless_space", false));
+  return read_strips(metadata, vocabulary);
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ namespace pagoda::text {
 
 enum class TokenizerFamily : std::uint8_t {
   kBytePair,       // "gpt2": merges over bytes, texts in the printable byte alphabet
-  kBytePairPlain,  // "gemma4": merges over characters, spaces as U+2581, <0xXX> for the rest
+  kBytePairPlain,  // "gemma4", "bpe": merges over characters, spaces as U+2581, <0xXX> for the rest
   kSentencePiece,  // "llama": best score first, spaces as U+2581, <0xXX> for the rest
+  kUnigram,        // "unigram": the best sum of scores, spaces as U+2581
 };
 
 // The character that stands for a space in texts of the plain and sentence-piece families.
@@ -34,7 +35,7 @@ struct Vocabulary {
   TextTable texts;  // as the file writes them
   TextTable bytes;  // as a reader sees them
   std::vector<TokenType> types;
-  std::vector<float> scores;                            // sentence-piece only
+  std::vector<float> scores;                            // sentence-piece and unigram only
   std::array<std::optional<TokenId>, 256> byte_tokens;  // the token of each single byte
 
   std::optional<TokenId> bos;
@@ -44,13 +45,24 @@ struct Vocabulary {
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   bool add_space_prefix = false;
-  // Special tokens strip the white space after them (Phi-3).
-  bool strips_after_special = false;
+  // The prefix is for the beginning of a text alone, not for what follows special tokens.
+  bool space_prefix_at_start_only = false;
+  // Text that begins with a space gets no prefix.
+  bool space_prefix_unless_space = false;
+  // Special tokens that strip the white space after them (Phi-3); empty when none does.
+  std::vector<bool> strips_after;
 
   std::vector<std::string> warnings;
 
   std::size_t size() const { return types.size(); }
   TokenType type(TokenId id) const { return types[id.value()]; }
+  // Returns whether a space mark is put before a fragment that begins a text or follows a special
+  // token.
+  bool prefixes_space(std::string_view fragment) const {
+    if (!add_space_prefix) return false;
+    return !space_prefix_unless_space ||
+           !(fragment.starts_with(' ') || fragment.starts_with(kSpaceMark));
+  }
   // Returns whether text may become this token by merging. Control tokens are excluded, because
   // text that a user typed must not turn into them. User-defined tokens are cut out before; where
   // texts have space marks, those made of spaces are still reached by merging.

@@ -91,6 +91,8 @@ FAMILIES = {
     "exaone-moe": [cut(EXAONE_MOE)],
     "minicpm5": [cut(r"\p{N}{1,3}"), cut(MINICPM5)],
     "laguna": [cut(r"[^\n]+|[\n]+"), cut(QWEN2)],
+    "whole-text": [cut(r"(?m).+")],
+    "marked-words": [Split("\u2581", "merged_with_next")],
 }
 # Those one pattern can say, for the second engine.
 SECOND_ENGINE = {"gpt-2": GPT2, "llama-bpe": LLAMA3, "qwen2": QWEN2, "qwen35": QWEN35,
@@ -126,6 +128,7 @@ CHOSEN = [
     "#tag @user", "e-mail x@y.z", "a\n\n  b", "a\n \n b", "\n\n a", " \u3000 a", "a\x00b",
     "\x7f\x80", "(\u00a0)", "\u2026\u3002\uff0c\u3001\u0964", "(a|b)", "\u0964a \u0964",
     "x\u2003y", "A\u0301B\u0301", "\u0301\u0301", "1\u0301", ".\u0301a",
+    "\u2581a\u2581\u2581b c\u2581", "\u2581", "\u2581\u2581\u2581", "a\u2581", "\u2581 \n\u2581x",
 ]
 ALPHABET = list(" \t\n\r'sSdDlLtTmMvVeErRaAzZ019.,!?/(|)<>$+^~`_-#") + list(
     "\u00a0\u3000\u180e\u0085\u2028\u200b\u00e9\u00c9\u0301\u017f\u00df\u01c5\u02b0\u0915\u093f"

@@ -62,10 +62,7 @@ double mean_kl(const FullLogits& oracle, const Logits& ours) {
   return kl / static_cast<double>(oracle.tokens.size());
 }
 
-TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
-  const std::string name = std::string("arch_") + GetParam();
-  const TestModel model(test_model_path(name + ".gguf"));
-  const FullLogits oracle = read_full_logits(name + ".bin");
+void expect_oracles_logits(const TestModel& model, const FullLogits& oracle) {
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     const Conditions conditions = {.kernels = set, .chunk = 33, .element = Element::kF32};
     const Logits logits = run_sequences(model, conditions, {oracle.tokens}).front();
@@ -81,11 +78,32 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
   }
 }
 
+TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
+  const std::string name = std::string("arch_") + GetParam();
+  expect_oracles_logits(TestModel(test_model_path(name + ".gguf")),
+                        read_full_logits(name + ".bin"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
                          testing::Values("exaone4", "exaone4_full", "gemma2", "gemma3", "glm4",
                                          "gpt_oss", "granite", "granitemoe", "mistral3", "mixtral",
                                          "qwen2moe", "qwen3moe", "olmo2", "olmo3", "phi3",
                                          "phi3_partial", "qwen2", "qwen3", "smollm3"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// The same from Hugging Face folders.
+class FolderModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(FolderModel, GivesTheOraclesLogits) {
+  const std::string name = std::string("hf_") + GetParam();
+  expect_oracles_logits(TestModel(test_model_path(name)), read_full_logits(name + ".bin"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FolderModel,
+                         testing::Values("exaone4", "gemma3", "gemma3_images", "glm4", "granite",
+                                         "llama", "llama_bias", "llama_fp8", "mistral", "olmo2",
+                                         "olmo3", "phi3", "qwen2", "qwen2_words", "qwen3",
+                                         "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 struct Bound {

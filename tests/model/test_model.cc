@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "hf/folder.h"
 #include "kv/memory/page_buffer.h"
 
 namespace pagoda::model {
@@ -79,7 +81,8 @@ DecoderOptions options_of(const Conditions& conditions, std::size_t rows_max) {
 }  // namespace
 
 TestModel::TestModel(const std::string& path)
-    : file_(value_or_exit(gguf::File::open(path))),
+    : file_(value_or_exit(std::filesystem::is_directory(path) ? hf::open_folder(path)
+                                                              : gguf::File::open(path))),
       config_(value_or_exit(read_config(file_))),
       weights_(value_or_exit(load_weights(file_, config_, kernels::ref_set()))) {}
 

@@ -24,7 +24,8 @@ struct ModelParts {
 
 class TestModel {
  public:
-  // Stops the program with the message when the file does not load.
+  // Opens a GGUF file or a Hugging Face folder. Stops the program with the message when it does not
+  // load.
   explicit TestModel(const std::string& path);
 
   const gguf::File& file() const { return file_; }
