@@ -50,13 +50,14 @@ LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights w
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                                                        const kernels::KernelSet& kernels,
-                                                       const std::string& tokenizer_word) {
+                                                       const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(gguf::File file, open_model_file(word));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
+  if (options.context_tokens > 0) model::serve_context(options.context_tokens, config);
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
   std::optional<gguf::File> tokenizer_file;
-  if (!tokenizer_word.empty()) {
-    ASSIGN_OR_RETURN(tokenizer_file, open_model_file(tokenizer_word));
+  if (!options.tokenizer.empty()) {
+    ASSIGN_OR_RETURN(tokenizer_file, open_model_file(options.tokenizer));
   }
   const gguf::Metadata& words = tokenizer_file ? tokenizer_file->metadata() : file.metadata();
   if (!words.contains("tokenizer.ggml.model") && file.version() == 0) {
@@ -70,8 +71,8 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
   if (tokenizer->size() > config.vocabulary) {
     return Error{ErrorCode::kCorrupt,
                  fmt::format("{}: the tokenizer has {} tokens, the model's embedding only {}",
-                             tokenizer_word.empty() ? word : tokenizer_word, tokenizer->size(),
-                             config.vocabulary)};
+                             options.tokenizer.empty() ? word : options.tokenizer,
+                             tokenizer->size(), config.vocabulary)};
   }
   return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
                                                       std::move(weights), std::move(tokenizer_file),

@@ -24,14 +24,19 @@ std::string default_model_path();
 // that is not there says where models come from.
 Result<gguf::File> open_model_file(const std::string& word);
 
+struct ModelLoadOptions {
+  // Another model, whose tokenizer and chat template are used; empty: the model's own.
+  std::string tokenizer = {};
+  std::uint64_t context_tokens = 0;  // that are served; 0: as trained
+};
+
 // Owns everything a decoder refers to; does not move, so that references into it stay good.
 class LoadedModel {
  public:
-  // Loads a file, a folder or a name. `tokenizer_word`: another model, whose tokenizer and chat
-  // template are used; empty: the model's own. Warnings about the file go to stderr.
+  // Loads a file, a folder or a name. Warnings about the file go to stderr.
   static Result<std::unique_ptr<LoadedModel>> load(const std::string& word,
                                                    const kernels::KernelSet& kernels,
-                                                   const std::string& tokenizer_word = "");
+                                                   const ModelLoadOptions& options = {});
 
   const gguf::File& file() const { return file_; }
   const model::Config& config() const { return config_; }

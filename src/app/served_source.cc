@@ -22,7 +22,7 @@ std::string_view file_type_of(std::string_view dtype) {
 }  // namespace
 
 Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& model,
-                                                         const std::string& tokenizer,
+                                                         const ModelLoadOptions& options,
                                                          const RandomModelOptions& random,
                                                          const kernels::KernelSet& kernels) {
   std::unique_ptr<ServedSource> source(
@@ -30,9 +30,9 @@ Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& mode
   if (random.shape.empty()) {
     ASSIGN_OR_RETURN(FoundModel found, find_model(model, ModelEnvironment::of_process()));
     source->name_ = std::move(found.name);
-    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels, tokenizer));
+    ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels, options));
   } else {
-    if (!tokenizer.empty()) {
+    if (!options.tokenizer.empty()) {
       return Error{ErrorCode::kInvalidArgument,
                    "`tokenizer`: random weights have no text of their own; leave it out"};
     }

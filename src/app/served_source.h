@@ -18,9 +18,9 @@ namespace pagoda::app {
 
 class ServedSource {
  public:
-  // `kernels` must outlive the source. `tokenizer`: as LoadedModel::load has it.
+  // `kernels` must outlive the source.
   static Result<std::unique_ptr<ServedSource>> open(const std::string& model,
-                                                    const std::string& tokenizer,
+                                                    const ModelLoadOptions& options,
                                                     const RandomModelOptions& random,
                                                     const kernels::KernelSet& kernels);
 

@@ -156,7 +156,9 @@ Result<int> run(RunOptions options) {
   ASSIGN_OR_RETURN(options.model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
-                   app::LoadedModel::load(options.model, *kernels, options.tokenizer));
+                   app::LoadedModel::load(
+                       options.model, *kernels,
+                       {.tokenizer = options.tokenizer, .context_tokens = options.max_model_len}));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(options.sampling, sampling_of(options, *model));
 

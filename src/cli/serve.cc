@@ -258,8 +258,10 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
     print_warning("--trust-remote-code does nothing: no code of a model is ever run");
   }
   ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
-  ASSIGN_OR_RETURN(auto source,
-                   app::ServedSource::open(model, options.tokenizer, options.random, kernels));
+  ASSIGN_OR_RETURN(auto source, app::ServedSource::open(model,
+                                                        {.tokenizer = options.tokenizer,
+                                                         .context_tokens = options.max_model_len},
+                                                        options.random, kernels));
   RETURN_IF_ERROR(source->check_dtype(options.dtype));
   return source;
 }

@@ -101,8 +101,8 @@ Status write_scores(const JsonFields& config, const KeyWriter& keys) {
 Status write_gemma2(const JsonFields& config, const KeyWriter& keys) {
   // Where a cap is null there is none; where it is absent it has its default.
   const auto cap = [&](const char* name, double fallback) -> Status {
-    if (config.contains(name) && !config.has(name)) return ok_status();
-    ASSIGN_OR_RETURN(const double value, config.number_or(name, fallback));
+    const bool is_null = config.contains(name) && !config.has(name);
+    ASSIGN_OR_RETURN(const double value, config.number_or(name, is_null ? 0 : fallback));
     keys.number(name, value);
     return ok_status();
   };

@@ -20,7 +20,7 @@ constexpr auto kRopeFields = std::to_array<std::string_view>(
     {"rope_type", "type", "rope_theta", "factor", "original_max_position_embeddings",
      "max_position_embeddings", "attention_factor", "mscale", "mscale_all_dim", "beta_fast",
      "beta_slow", "low_freq_factor", "high_freq_factor", "partial_rotary_factor", "truncate",
-     "finetuned"});
+     "finetuned", "short_factor", "long_factor"});
 
 // One rotation as config.json has it.
 struct Rotation {
@@ -45,6 +45,7 @@ class RopeKeys {
     RETURN_IF_ERROR(write_windowed());
     if (full_.type == "default") return ok_status();
     if (full_.type == "llama3") return write_divisors();
+    if (full_.type == "longrope") return write_longrope();
     ASSIGN_OR_RETURN(const double factor, factor_of());
     keys_.text("rope.scaling.type", full_.type);
     keys_.number("rope.scaling.factor", factor);
@@ -93,11 +94,12 @@ class RopeKeys {
     ASSIGN_OR_RETURN(rotation.share, fields->number_or("partial_rotary_factor", rotation.share));
     // transformers reads the two old names of Phi 3 as longrope.
     const bool phi = family_.architecture == "phi3";
-    const bool known = rotation.type == "default" || rotation.type == "linear" ||
-                       rotation.type == "llama3" || (rotation.type == "yarn" && !phi);
-    if (!known) {
+    if (phi && (rotation.type == "su" || rotation.type == "yarn")) rotation.type = "longrope";
+    constexpr std::array<std::string_view, 5> kTypes = {"default", "linear", "llama3", "yarn",
+                                                        "longrope"};
+    if (std::find(kTypes.begin(), kTypes.end(), rotation.type) == kTypes.end()) {
       return fields->refused(fields->has("rope_type") ? "rope_type" : "type",
-                             "this version rotates by default, linear, llama3 and yarn");
+                             "this version rotates by default, linear, llama3, yarn and longrope");
     }
     return rotation;
   }
@@ -107,9 +109,7 @@ class RopeKeys {
     for (const auto& [name, value] : fields.json().items()) {
       const bool is_known =
           std::find(kRopeFields.begin(), kRopeFields.end(), name) != kRopeFields.end();
-      // The lists of longrope are refused by its name.
-      const bool is_list = name == "short_factor" || name == "long_factor";
-      if (is_known || is_list || value.is_null()) continue;
+      if (is_known || value.is_null()) continue;
       return fields.refused(name, "which this version does not know");
     }
     return ok_status();
@@ -209,11 +209,50 @@ class RopeKeys {
       const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
       divisors.push_back(static_cast<float>(1.0 / ((1.0 - kept) / factor + kept)));
     }
+    return add_floats("rope_freqs.weight", divisors);
+  }
+
+  // Two sets of divisors; transformers multiplies by a factor that it computes from the contexts.
+  Status write_longrope() const {
+    ASSIGN_OR_RETURN(const double original, original_context());
+    ASSIGN_OR_RETURN(const double context, config_.number("max_position_embeddings"));
+    if (!(original > 1)) {
+      return config_.refused("original_max_position_embeddings", "expected more than 1");
+    }
+    ASSIGN_OR_RETURN(const double ratio, positive("factor", context / original));
+    const double computed =
+        ratio <= 1 ? 1.0 : std::sqrt(1.0 + natural_log(ratio) / natural_log(original));
+    ASSIGN_OR_RETURN(const double attention, positive("attention_factor", computed));
+    keys_.text("rope.scaling.type", "longrope");
+    keys_.count("rope.scaling.original_context_length", static_cast<std::uint64_t>(original));
+    keys_.number("rope.scaling.attn_factor", attention);
+    RETURN_IF_ERROR(add_factors("short_factor", "rope_factors_short.weight"));
+    return add_factors("long_factor", "rope_factors_long.weight");
+  }
+
+  Status add_factors(const char* field, std::string_view tensor) const {
+    const JsonValue* const list = full_.fields->find(field);
+    const std::string expected = fmt::format("a list of {} numbers above 0", dims_ / 2);
+    if (list == nullptr) return full_.fields->missing(field);
+    if (!list->is_array() || list->size() != dims_ / 2) {
+      return full_.fields->wrong_type(field, expected);
+    }
+    std::vector<float> factors;
+    for (const JsonValue& factor : *list) {
+      if (!factor.is_number() || !(factor.get<double>() > 0)) {
+        return full_.fields->wrong_type(field, expected);
+      }
+      factors.push_back(factor.get<float>());
+    }
+    return add_floats(tensor, factors);
+  }
+
+  Status add_floats(std::string_view name, const std::vector<float>& values) const {
     gguf::FileBuilder& builder = keys_.builder();
-    const std::span<std::byte> bytes = builder.allocate(divisors.size() * sizeof(float));
-    std::memcpy(bytes.data(), divisors.data(), bytes.size());
-    const std::uint64_t extent = divisors.size();
-    return builder.add_tensor("rope_freqs.weight", gguf::TensorType::kF32, {&extent, 1}, bytes);
+    const std::span<std::byte> bytes = builder.allocate(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    const std::uint64_t extent = values.size();
+    return builder.add_tensor(name, gguf::TensorType::kF32, {&extent, 1}, bytes);
   }
 
   const JsonFields& config_;

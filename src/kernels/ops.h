@@ -58,7 +58,8 @@ inline constexpr std::size_t kMatmulPanel = 32;
 //              weight = row.scale * W with integers W = group_scale * u + zero_point,
 //                row.scale   = largest / grid, largest being the largest magnitude u = 0 or the
 //                              highest u can have in any group, grid 32600 or, for codes of 8
-//                              bits, 32767 * 128
+//                              bits, 32767 * 128; with scales that are powers of two (MXFP4) the
+//                              largest of them / 2048
 //                group_scale = scale / row.scale to the nearest integer
 //                zero_point  = what keeps the middle of the codes in place where minima are stored,
 //                              lowest * group_scale where they are not (ref/integer_gemm.cc, in

@@ -14,6 +14,14 @@
 namespace pagoda::model {
 namespace {
 
+Status read_longrope(const ConfigReader& reader, RopeConfig& rope) {
+  rope.scaling = RopeScaling::kLongRope;
+  ASSIGN_OR_RETURN(rope.original_context,
+                   reader.count("rope.scaling.original_context_length", kContextMax));
+  ASSIGN_OR_RETURN(rope.attention_factor, reader.positive_or("rope.scaling.attn_factor", 1.0));
+  return ok_status();
+}
+
 Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
   // Old files state a linear factor by another key, or without a type; 0 is no factor.
   ASSIGN_OR_RETURN(const double old_factor,
@@ -25,6 +33,7 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
       const std::string_view type,
       reader.metadata().text_or(reader.key("rope.scaling.type"), scaled ? "linear" : "none"));
   if (type == "none") return ok_status();
+  if (type == "longrope") return read_longrope(reader, rope);
   if (factor != 0) {
     ASSIGN_OR_RETURN(rope.factor, reader.positive_or("rope.scaling.factor", factor));
   }
@@ -34,7 +43,7 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
   }
   if (type != "yarn") {
     return reader.out_of_range("rope.scaling.type", fmt::format("'{}'", type),
-                               "none, linear or yarn");
+                               "none, linear, yarn or longrope");
   }
   rope.scaling = RopeScaling::kYarn;
   ASSIGN_OR_RETURN(rope.original_context,
@@ -161,6 +170,11 @@ Result<Config> read_config(const gguf::File& file) {
   ASSIGN_OR_RETURN(config.score_cap, reader.scale_or("attn_logit_softcapping", 0));
   ASSIGN_OR_RETURN(config.logit_cap, reader.scale_or("final_logit_softcapping", 0));
   RETURN_IF_ERROR(read_rope(reader, config));
+  // Files of Phi 3 do not name their scaling.
+  const bool has_factors = file.find_tensor(kShortFactors) != nullptr;
+  if (has_factors && config.ropes.front().scaling == RopeScaling::kNone) {
+    RETURN_IF_ERROR(read_longrope(reader, config.ropes.front()));
+  }
   RETURN_IF_ERROR(architecture->describe(reader, config));
   ASSIGN_OR_RETURN(const float slope, reader.scale_or("attention.temperature_scale", 0));
   if (slope != 0 && !config.query_scale) {
@@ -173,7 +187,15 @@ Result<Config> read_config(const gguf::File& file) {
         ErrorCode::kUnsupported,
         fmt::format("{}: mixtures of experts are not supported in '{}' files", file.path(), name)};
   }
+  serve_context(config.context, config);
   return config;
+}
+
+void serve_context(std::uint64_t tokens, Config& config) {
+  for (RopeConfig& rope : config.ropes) {
+    rope.has_long_factors =
+        rope.scaling == RopeScaling::kLongRope && tokens > rope.original_context;
+  }
 }
 
 }  // namespace pagoda::model

@@ -18,7 +18,8 @@
 
 namespace pagoda::model {
 
-enum class RopeScaling : std::uint8_t { kNone, kLinear, kYarn };
+// kLongRope: each pair's frequency is divided by a factor of the file's, one of two sets.
+enum class RopeScaling : std::uint8_t { kNone, kLinear, kYarn, kLongRope };
 
 struct RopeConfig {
   std::uint32_t dims = 0;  // rotating dimensions of each head, even
@@ -26,11 +27,12 @@ struct RopeConfig {
   kernels::RopePairing pairing = kernels::RopePairing::kAdjacent;
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
-  double attention_factor = 1.0;  // multiplies cosines and sines (yarn)
+  double attention_factor = 1.0;  // multiplies cosines and sines (yarn, longrope)
   std::uint32_t original_context = 0;
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
-  bool rounds_yarn_ramp = true;  // to whole dimensions
+  bool rounds_yarn_ramp = true;   // to whole dimensions
+  bool has_long_factors = false;  // longrope: those for contexts beyond the original one
 };
 
 // Which RMS norms a layer has: of what goes into its attention and feed-forward branches, of what
@@ -106,6 +108,12 @@ struct Config {
   }
 };
 
+// Describes the model as it is served with its trained context.
 Result<Config> read_config(const gguf::File& file);
+
+// Describes it as it is served with this context, before its weights are loaded: longrope's factors
+// are chosen by the context and not by a sequence's length, so that the rows of a prefix do not
+// depend on what follows.
+void serve_context(std::uint64_t tokens, Config& config);
 
 }  // namespace pagoda::model

@@ -20,6 +20,10 @@ inline constexpr std::uint64_t kHeadDimMax = 1024;
 inline constexpr std::uint64_t kExpertsMax = 4096;
 inline constexpr std::uint64_t kContextMax = 1u << 30;
 
+// Tensors of longrope: [rope pairs].
+inline constexpr std::string_view kShortFactors = "rope_factors_short.weight";
+inline constexpr std::string_view kLongFactors = "rope_factors_long.weight";
+
 class ConfigReader {
  public:
   ConfigReader(const gguf::Metadata& metadata, std::string architecture)

@@ -40,6 +40,7 @@ RopeTable::RopeTable(const RopeConfig& config, std::span<const float> divisors)
     const double stretched = plain / config.factor;
     switch (config.scaling) {
       case RopeScaling::kNone:
+      case RopeScaling::kLongRope:  // the divisors are all there is to it
         frequencies_[pair] = plain;
         break;
       case RopeScaling::kLinear:

@@ -15,14 +15,15 @@ int number(Enum value) {
 bool is_of_first_version(const Config& config) {
   return (config.architecture == "llama" || config.architecture == "qwen3") &&
          config.experts.router.experts == 0 && !config.attention_scale && config.score_cap == 0 &&
-         config.rope_of_layer.empty();
+         config.rope_of_layer.empty() && config.ropes.front().scaling != RopeScaling::kLongRope;
 }
 
 std::string describe(const RopeConfig& rope) {
   const auto& [dims, base, pairing, scaling, factor, attention_factor, original_context, beta_fast,
-               beta_slow, rounds_ramp] = rope;
-  return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}:{}:{}", dims, base, number(pairing), number(scaling),
-                     factor, attention_factor, original_context, beta_fast, beta_slow, rounds_ramp);
+               beta_slow, rounds_ramp, has_long_factors] = rope;
+  return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}", dims, base, number(pairing),
+                     number(scaling), factor, attention_factor, original_context, beta_fast,
+                     beta_slow, rounds_ramp, has_long_factors);
 }
 
 std::string describe(const ExpertsConfig& experts) {

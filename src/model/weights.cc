@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gguf/printable.h"
+#include "model/config_reader.h"
 
 namespace pagoda::model {
 namespace {
@@ -35,11 +36,10 @@ class TensorReader {
   Status check_all_read() const {
     for (const gguf::Tensor& tensor : file_.tensors()) {
       if (read_.contains(&tensor)) continue;
-      const bool longrope = tensor.name.starts_with("rope_factors_");
       return Error{ErrorCode::kUnsupported,
-                   fmt::format("{}: tensor '{}' is of no use to this version: {} not supported",
-                               file_.path(), gguf::printable(tensor.name, kNameBytesShown),
-                               longrope ? "longrope is" : "the model has a part that is")};
+                   fmt::format("{}: tensor '{}' is of no use to this version: the model has a part "
+                               "that is not supported",
+                               file_.path(), gguf::printable(tensor.name, kNameBytesShown))};
     }
     return ok_status();
   }
@@ -265,9 +265,13 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
   const bool tied = !reader.contains("output.weight");
   ASSIGN_OR_RETURN(weights.output, reader.matrix(tied ? "token_embd.weight" : "output.weight",
                                                  config.vocabulary, config.width));
-  if (reader.contains("rope_freqs.weight")) {
-    ASSIGN_OR_RETURN(weights.rope_frequencies,
-                     reader.vector("rope_freqs.weight", config.ropes.front().dims / 2));
+  const RopeConfig& rope = config.ropes.front();
+  if (rope.scaling == RopeScaling::kLongRope) {
+    ASSIGN_OR_RETURN(std::vector<float> long_factors, reader.vector(kLongFactors, rope.dims / 2));
+    ASSIGN_OR_RETURN(weights.rope_frequencies, reader.vector(kShortFactors, rope.dims / 2));
+    if (rope.has_long_factors) weights.rope_frequencies = std::move(long_factors);
+  } else if (reader.contains("rope_freqs.weight")) {
+    ASSIGN_OR_RETURN(weights.rope_frequencies, reader.vector("rope_freqs.weight", rope.dims / 2));
   }
   RETURN_IF_ERROR(reader.check_all_read());
   return weights;

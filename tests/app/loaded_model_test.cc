@@ -37,7 +37,7 @@ TEST(ServedSource, IsNamedAfterItsFolderWithTheDotsInItsName) {
   const std::string name = "/tokenizer.json";
   std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/qwen2" + name, path + name);
   for (const std::string& given : {path, path + "/"}) {
-    const auto source = ServedSource::open(given, "", {}, kernels::ref_set());
+    const auto source = ServedSource::open(given, {}, {}, kernels::ref_set());
     ASSERT_TRUE(source.ok()) << source.error().message;
     EXPECT_EQ(source.value()->names().front(), "Qwen2.5-0.1B");
   }
@@ -55,7 +55,7 @@ TEST(LoadedModel, AFolderThatIsNoModelSaysWhatAModelIs) {
   const hf::TestFolder folder;
   const auto file = open_model_file(folder.path());
   ASSERT_FALSE(file.ok());
-  EXPECT_THAT(file.error().message, HasSubstr("a folder with config.json and *.safetensors"));
+  EXPECT_THAT(file.error().message, HasSubstr("no *.gguf and no config.json with *.safetensors"));
 }
 
 }  // namespace

@@ -88,6 +88,14 @@ MODELS = [
     Model("phi3_partial", "phi3", "Phi3", 15, config={"sliding_window": WINDOW, "pad_token_id": 0},
           rope={**ROPE, "partial_rotary_factor": 0.75},
           keys={"attention.sliding_window": WINDOW, "rope.dimension_count": HEAD_DIM * 3 // 4}),
+    Model("phi3_longrope", "phi3", "Phi3", 30,
+          config={"pad_token_id": 0, "original_max_position_embeddings": 32},
+          rope={"rope_type": "longrope", "rope_theta": 10000.0,
+                "short_factor": [1.0 + 0.05 * i for i in range(8)],
+                "long_factor": [1.0 + 0.7 * i for i in range(8)],
+                "original_max_position_embeddings": 32},
+          keys={"rope.scaling.original_context_length": 32,
+                "rope.scaling.attn_factor": math.sqrt(1 + math.log(64) / math.log(32))}),
     Model("granite", "granite", "Granite", 16, adjacent=True,
           config={"embedding_multiplier": 3.0, "attention_multiplier": 0.4,
                   "residual_multiplier": 0.5, "logits_scaling": 1.25},
@@ -273,7 +281,7 @@ def write_keys(writer, made):
     writer.add_vocab_size(VOCAB)
     rope = made.rope.get("full_attention", made.rope)
     writer.add_rope_freq_base(rope["rope_theta"])
-    if rope["rope_type"] != "default":
+    if rope["rope_type"] not in ("default", "longrope"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] == "yarn":
@@ -348,10 +356,20 @@ def write_gguf(path, made, model, fp4):
         if made.adjacent and ".attn_k." in place:
             values = adjacent_pairs(values, KV_HEADS)
         writer.add_tensor(place, values.astype(np.float16 if values.ndim == 2 else np.float32))
+    for kind in ("short", "long"):
+        if f"{kind}_factor" in made.rope:
+            writer.add_tensor(f"rope_factors_{kind}.weight",
+                              np.array(made.rope[f"{kind}_factor"], np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def write_logits(path, ids, logits):
+    with open(path, "wb") as out:
+        out.write(b"PGFL" + struct.pack("<2I", len(ids), VOCAB))
+        out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())
 
 
 def main():
@@ -361,9 +379,10 @@ def main():
             continue
         model, ids, fp4, logits = find_oracle(made)
         write_gguf(folder / "models" / f"arch_{made.name}.gguf", made, model, fp4)
-        with open(folder / "logits" / f"arch_{made.name}.bin", "wb") as out:
-            out.write(b"PGFL" + struct.pack("<2I", len(ids), VOCAB))
-            out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())
+        write_logits(folder / "logits" / f"arch_{made.name}.bin", ids, logits)
+        if made.rope.get("rope_type") == "longrope":  # transformers chooses by the prompt's length
+            ids = ids[:30]
+            write_logits(folder / "logits" / f"arch_{made.name}_short.bin", ids, run(model, ids)[0])
         print(f"arch_{made.name}: logits have a standard deviation of {logits.std():.2f}")
 
 

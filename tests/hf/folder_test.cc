@@ -105,7 +105,7 @@ const BadConfig kBadConfigs[] = {
     {"Longrope",
      "hf_phi3",
      R"({"rope_parameters":{"rope_type":"longrope","short_factor":[1],"long_factor":[1]}})",
-     {"rope_parameters.rope_type is \"longrope\""}},
+     {"rope_parameters.short_factor", "numbers above 0"}},
     {"PhisYarnIsLongrope",
      "hf_phi3",
      R"({"rope_parameters":{"rope_type":"yarn","factor":2.0}})",

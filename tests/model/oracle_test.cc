@@ -88,8 +88,15 @@ INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
                          testing::Values("exaone4", "exaone4_full", "gemma2", "gemma3", "glm4",
                                          "gpt_oss", "granite", "granitemoe", "mistral3", "mixtral",
                                          "qwen2moe", "qwen3moe", "olmo2", "olmo3", "phi3",
-                                         "phi3_partial", "qwen2", "qwen3", "smollm3"),
+                                         "phi3_longrope", "phi3_partial", "qwen2", "qwen3",
+                                         "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+// Served with no more than the original context of 32, the same file has its other factors.
+TEST(LongRope, TheServedContextChoosesTheFactors) {
+  const std::string path = test_model_path("arch_phi3_longrope.gguf");
+  expect_oracles_logits(TestModel(path, 32), read_full_logits("arch_phi3_longrope_short.bin"));
+}
 
 // The same from Hugging Face folders.
 class FolderModel : public testing::TestWithParam<const char*> {};

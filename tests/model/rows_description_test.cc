@@ -42,12 +42,17 @@ TEST(RowsDescription, EveryWordThatChangesRowsChangesIt) {
       [](Config& c) { c.residual_scale = 2; },
       [](Config& c) { c.attention_scale = 0.5f; },
       [](Config& c) { c.score_cap = 50; },
-      [](Config& c) { c.query_scale = QueryScale{0.1f, 64}; },
-      [](Config& c) { c.query_scale = QueryScale{0.1f, 65}; },
+      [](Config& c) {
+        c.query_scale = QueryScale{0.1f, 64};
+      },
+      [](Config& c) {
+        c.query_scale = QueryScale{0.1f, 65};
+      },
       [](Config& c) { c.ropes[1].base = 1e5; },
       [](Config& c) { c.ropes[1].pairing = kernels::RopePairing::kHalfSplit; },
       [](Config& c) { c.ropes[0].factor = 8; },
       [](Config& c) { c.ropes[0].rounds_yarn_ramp = false; },
+      [](Config& c) { c.ropes[0].has_long_factors = true; },
       [](Config& c) {
         c.rope_of_layer = {0, kNoRope};
       },
@@ -64,6 +69,7 @@ TEST(RowsDescription, EveryWordThatChangesRowsChangesIt) {
 
 TEST(RowsDescription, ExpertsInALlamaFileAreNewToIt) {
   Config mixtral;
+  mixtral.ropes = {{.dims = 8}};
   mixtral.experts.router = {.experts = 8, .chosen = 2};
   EXPECT_NE(describe_rows(mixtral), "");
 }

@@ -78,12 +78,18 @@ DecoderOptions options_of(const Conditions& conditions, std::size_t rows_max) {
           .block_tokens = conditions.block_tokens};
 }
 
+Config config_of(const gguf::File& file, std::uint64_t context) {
+  Config config = value_or_exit(read_config(file));
+  if (context > 0) serve_context(context, config);
+  return config;
+}
+
 }  // namespace
 
-TestModel::TestModel(const std::string& path)
+TestModel::TestModel(const std::string& path, std::uint64_t context)
     : file_(value_or_exit(std::filesystem::is_directory(path) ? hf::open_folder(path)
                                                               : gguf::File::open(path))),
-      config_(value_or_exit(read_config(file_))),
+      config_(config_of(file_, context)),
       weights_(value_or_exit(load_weights(file_, config_, kernels::ref_set()))) {}
 
 std::string test_model_path(const std::string& name) {

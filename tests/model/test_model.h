@@ -25,8 +25,8 @@ struct ModelParts {
 class TestModel {
  public:
   // Opens a GGUF file or a Hugging Face folder. Stops the program with the message when it does not
-  // load.
-  explicit TestModel(const std::string& path);
+  // load. `context`: tokens that are served; 0: as trained.
+  explicit TestModel(const std::string& path, std::uint64_t context = 0);
 
   const gguf::File& file() const { return file_; }
   const Config& config() const { return config_; }

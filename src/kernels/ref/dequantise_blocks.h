@@ -2,6 +2,7 @@
 // `block`, which need not be aligned, and writes its block_elements to `out`.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +27,14 @@ inline float load_fp16(const std::byte* at) {
 // The sixteen values a 4-bit code of IQ4_NL and IQ4_XS stands for.
 inline constexpr float kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                          1,    13,   25,  38,  53,  69,  89,  113};
+
+// Twice the values of e2m1, the 4-bit floats of MXFP4 and NVFP4.
+inline constexpr float kFp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// 2^(exponent - 128), half of MXFP4's scale; the two smallest are subnormal floats.
+inline float half_of_e8m0(unsigned exponent) {
+  return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+}
 
 // dequantise_legacy.cc: 32 elements with one scale
 void dequantise_q4_0(const std::byte* block, float* out);

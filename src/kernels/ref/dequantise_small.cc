@@ -15,14 +15,6 @@
 namespace pagoda::kernels::ref {
 namespace {
 
-constexpr float kFp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-// 2^(exponent - 128); the two smallest are subnormal floats.
-float half_of_e8m0(unsigned exponent) {
-  const std::uint32_t bits = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
-  return std::bit_cast<float>(bits);
-}
-
 // Half of an unsigned 8-bit float: 4 bits of exponent (bias 7), 3 of mantissa; bit 7 is ignored
 // and the NaN pattern counts as 0.
 float half_of_ue4m3(unsigned bits) {

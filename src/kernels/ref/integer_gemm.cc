@@ -11,6 +11,9 @@ namespace {
 constexpr float kSmallest = 0x1p-100f;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kScaleGroup = 16;  // columns
+// Of a row with scales that are powers of two the largest group scale, so that weights stay below
+// kWeightIntMax.
+constexpr float kPowerGrid = 2048;
 
 // The largest magnitude the weights of a row can have, whatever their codes are; NaN if one of them
 // can be infinite.
@@ -91,7 +94,10 @@ IntegerRow integer_row(const WeightMatrix& weight, std::size_t row) {
     grid.scale = std::isnan(largest) ? kNan : 0.0f;
     return grid;
   }
-  grid.scale = largest / static_cast<float>(traits.wide ? kWideWeightIntMax : kWeightIntMax);
+  const float most = static_cast<float>(std::max(-traits.lowest, traits.highest + traits.lowest));
+  grid.scale = traits.powers_of_two
+                   ? largest / most / kPowerGrid
+                   : largest / static_cast<float>(traits.wide ? kWideWeightIntMax : kWeightIntMax);
   for (std::size_t i = 0; i < grid.groups.size(); ++i) {
     const QuantBlock& codes = grid.codes[i / 2];
     grid.groups[i] = integer_group(grid.scale, traits, codes.scales[i % 2], codes.minima[i % 2]);

@@ -78,6 +78,16 @@ QuantBlock read_iq4_nl(const std::byte* block) {
   return group;
 }
 
+// u = 12 + twice the value.
+QuantBlock read_mxfp4(const std::byte* block) {
+  QuantBlock group = with_scale(half_of_e8m0(load_byte(block)));
+  read_split_nibbles(block + 1, group);
+  for (std::uint8_t& code : group.codes) {
+    code = code_of(static_cast<unsigned>(12 + static_cast<int>(kFp4Doubled[code])));
+  }
+  return group;
+}
+
 QuantBlock read_iq4_xs(const std::byte* block, int g) {
   const auto scales_high = load_unaligned<std::uint16_t>(block + 2);
   const unsigned low = load_byte(block + 4 + g / 2) >> (4 * (g % 2)) & 15;
@@ -153,6 +163,7 @@ constexpr QuantisedType kQuantisedTypes[] = {
     {TensorType::kQ5_1, {false, 0, true, true, false, 31, false}, 24, 1, read_q5_1},
     {TensorType::kQ8_0, {false, -128, true, false, false, 255, true}, 34, 1, read_q8_0},
     {TensorType::kIQ4_NL, {false, -128, true, false, false, 240, true}, 18, 1, read_iq4_nl},
+    {TensorType::kMXFP4, {false, -12, false, false, false, 24, false, true}, 17, 1, read_mxfp4},
     {TensorType::kIQ4_XS,
      {false, -128, false, false, false, 240, true},
      136,

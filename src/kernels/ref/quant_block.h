@@ -26,6 +26,7 @@ struct QuantTraits {
   bool scale_per_16;  // the two groups have scales of their own
   int highest;        // the largest u
   bool wide;          // codes of 8 bits: a grid of 16 bits would be too coarse for them
+  bool powers_of_two = false;  // all scales are: a grid that is one, too, holds them exactly
 };
 
 // Nothing for types without codes (floats) and for rare ones, which are better kept as floats.

@@ -11,9 +11,9 @@ Status describe_gemma2(const ConfigReader& reader, Config& config) {
   config.branch_norms = BranchNorms::kBoth;
   config.gate = GateKind::kGeGlu;
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
-  // What all models of the family have, and early files do not state.
-  ASSIGN_OR_RETURN(config.score_cap, reader.scale_or("attn_logit_softcapping", 50));
-  ASSIGN_OR_RETURN(config.logit_cap, reader.scale_or("final_logit_softcapping", 30));
+  // What all models of the family have, and early files do not state. A cap of 0 is none.
+  if (!reader.contains("attn_logit_softcapping")) config.score_cap = 50;
+  if (!reader.contains("final_logit_softcapping")) config.logit_cap = 30;
   // Scores of the 27B model have a scale that its files do not state.
   if (config.layers == 46 && !config.attention_scale) {
     config.attention_scale =

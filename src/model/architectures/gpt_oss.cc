@@ -6,7 +6,8 @@ namespace pagoda::model {
 
 Status describe_gpt_oss(const ConfigReader& reader, Config& config) {
   rotate_halves(config);
-  for (RopeConfig& rope : config.ropes) rope.rounds_yarn_ramp = false;
+  ASSIGN_OR_RETURN(config.ropes.front().rounds_yarn_ramp,
+                   reader.metadata().flag_or(reader.key("rope.scaling.yarn_truncate"), false));
   config.gate = GateKind::kClampedSwiGlu;
   config.has_sinks = true;
   RETURN_IF_ERROR(read_experts(reader, {.score = kernels::RouterScore::kSoftmaxOfChosen}, config));

@@ -1,4 +1,4 @@
-// Phi 3, 3.5 and 4 without longrope: queries, keys and values are one matrix, gates and ups
+// Phi 3, 3.5 and 4: queries, keys and values are one matrix, gates and ups
 // another (model/weights.cc), and a window holds for every layer.
 #include "model/architectures/architecture.h"
 
