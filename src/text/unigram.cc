@@ -28,7 +28,9 @@ UnigramEncoder::UnigramEncoder(const Vocabulary& vocabulary, Pretokenizer pretok
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
     worst = std::min(worst, vocabulary.exact_scores[i]);
     has_byte_tokens_ = has_byte_tokens_ || vocabulary.types[i] == TokenType::kByte;
-    if (vocabulary.mergeable(TokenId(i))) insert(vocabulary.texts[i], i);
+    const bool is_piece =
+        vocabulary.mergeable(TokenId(i)) && vocabulary.types[i] != TokenType::kUnused;
+    if (is_piece) insert(vocabulary.texts[i], i);
   }
   unknown_score_ = worst - kUnknownPenalty;
 }
