@@ -84,9 +84,9 @@ void FileBuilder::set_integers(std::string_view key, std::span<const std::int32_
             Array{ValueType::kI32, values.size(), keep_bytes(values.data(), values.size_bytes())}});
 }
 
-void FileBuilder::set_floats(std::string_view key, std::span<const float> values) {
+void FileBuilder::set_numbers(std::string_view key, std::span<const double> values) {
   set(key, {ValueType::kArray,
-            Array{ValueType::kF32, values.size(), keep_bytes(values.data(), values.size_bytes())}});
+            Array{ValueType::kF64, values.size(), keep_bytes(values.data(), values.size_bytes())}});
 }
 
 void FileBuilder::set_flags(std::string_view key, const std::vector<bool>& values) {

@@ -36,7 +36,7 @@ class FileBuilder {
   void set_text(std::string_view key, std::string_view value);
   void set_texts(std::string_view key, std::span<const std::string_view> values);
   void set_integers(std::string_view key, std::span<const std::int32_t> values);
-  void set_floats(std::string_view key, std::span<const float> values);
+  void set_numbers(std::string_view key, std::span<const double> values);
   void set_flags(std::string_view key, const std::vector<bool>& values);
   bool has_key(std::string_view key) const { return file_.metadata().contains(key); }
 

@@ -28,8 +28,7 @@ std::string shown(const JsonValue& value) {
 
 Result<JsonFields> JsonFields::of(const JsonValue& value, std::string place) {
   if (value.is_object()) return JsonFields(value, std::move(place));
-  return Error{ErrorCode::kCorrupt,
-               fmt::format("{} is {}, expected an object", place, value.type_name())};
+  return Error{ErrorCode::kCorrupt, fmt::format("{}{} is no object", place, shown(value))};
 }
 
 const JsonValue* JsonFields::find(std::string_view name) const {

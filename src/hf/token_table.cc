@@ -109,7 +109,7 @@ class TableReader {
       }
       RETURN_IF_ERROR(
           set(table_.texts.size(), piece[0].get_ref<const std::string&>(), TokenType::kNormal));
-      table_.scores.push_back(piece[1].get<float>());
+      table_.scores.push_back(piece[1].get<double>());
     }
     return ok_status();
   }

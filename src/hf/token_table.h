@@ -22,7 +22,7 @@ struct TokenTable {
   bool ignore_merges = false;
   std::vector<std::string> texts;  // by id
   std::vector<text::TokenType> types;
-  std::vector<float> scores;               // unigram only
+  std::vector<double> scores;              // unigram only
   std::vector<std::string> merges;         // "left right", best first; byte pair only
   std::vector<std::int32_t> strips_after;  // added tokens that take the white space after them
   std::optional<std::uint32_t> unknown;

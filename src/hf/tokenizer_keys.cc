@@ -208,7 +208,7 @@ class TokenizerKeys {
     builder_.set_integers("pagoda.tokenizer.strips_after", table_.strips_after);
     if (table_.unknown) builder_.set_unsigned("tokenizer.ggml.unknown_token_id", *table_.unknown);
     if (table_.model == TokenModel::kUnigram) {
-      builder_.set_floats("tokenizer.ggml.scores", table_.scores);
+      builder_.set_numbers("tokenizer.ggml.scores", table_.scores);
     } else {
       builder_.set_texts("tokenizer.ggml.merges",
                          std::vector<std::string_view>(table_.merges.begin(), table_.merges.end()));

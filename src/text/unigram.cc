@@ -26,9 +26,11 @@ UnigramEncoder::UnigramEncoder(const Vocabulary& vocabulary, Pretokenizer pretok
     : vocabulary_(vocabulary), pretokenizer_(std::move(pretokenizer)) {
   double worst = std::numeric_limits<double>::infinity();
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
-    worst = std::min(worst, double{vocabulary.scores[i]});
+    worst = std::min(worst, vocabulary.exact_scores[i]);
     has_byte_tokens_ = has_byte_tokens_ || vocabulary.types[i] == TokenType::kByte;
-    if (vocabulary.mergeable(TokenId(i))) insert(vocabulary.texts[i], i);
+    const bool is_piece =
+        vocabulary.mergeable(TokenId(i)) && vocabulary.types[i] != TokenType::kUnused;
+    if (is_piece) insert(vocabulary.texts[i], i);
   }
   unknown_score_ = worst - kUnknownPenalty;
 }
@@ -89,7 +91,7 @@ void UnigramEncoder::encode_word(std::string_view word, std::vector<TokenId>& to
       const std::uint32_t token = token_of_node_[node];
       if (token == kNone) continue;
       is_known = is_known || end - at == character;
-      offer(at, end, double{vocabulary_.scores[token]}, token);
+      offer(at, end, vocabulary_.exact_scores[token], token);
     }
     if (!is_known) offer(at, at + character, unknown_score_, kNone);
     at += character;

@@ -60,6 +60,7 @@ Status read_scores(const gguf::Metadata& metadata, std::size_t tokens, Vocabular
   }
   if (!metadata.contains(kScores)) {
     vocabulary.scores.assign(tokens, 0.0F);
+    vocabulary.exact_scores.assign(tokens, 0.0);
     vocabulary.warnings.push_back(
         fmt::format("{}: no {}: every merge counts the same, which is wrong for most models",
                     metadata.source(), kScores));
@@ -72,6 +73,12 @@ Status read_scores(const gguf::Metadata& metadata, std::size_t tokens, Vocabular
     if (std::isnan(scores[i])) {
       return Error{ErrorCode::kCorrupt,
                    fmt::format("{}: {}[{}] is not a number", metadata.source(), kScores, i)};
+    }
+  }
+  if (vocabulary.family == TokenizerFamily::kUnigram) {
+    const gguf::Array& array = std::get<gguf::Array>(metadata.find(kScores)->data);
+    for (const gguf::MetadataValue& score : gguf::elements(array, array.count)) {
+      vocabulary.exact_scores.push_back(std::get<double>(score.data));
     }
   }
   return ok_status();

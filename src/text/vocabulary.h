@@ -36,6 +36,7 @@ struct Vocabulary {
   TextTable bytes;  // as a reader sees them
   std::vector<TokenType> types;
   std::vector<float> scores;                            // sentence-piece and unigram only
+  std::vector<double> exact_scores;                     // unigram only: as the file has them
   std::array<std::optional<TokenId>, 256> byte_tokens;  // the token of each single byte
 
   std::optional<TokenId> bos;

@@ -39,6 +39,7 @@ TEXTS = [
     "<|user|>hi<|end|>\n<|assistant|>", "<|user|>   hi <|end|>  there<|end|>", "x<|user|>", "<s>start</s> and more",
     "<s> start", "text <tool>call</tool> text", "<tool> <tool>", "<unk> <0x41> <0xZZ>", "<|us", "\x00\x01\x7f",
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐍈 𠜎", "word " * 30, "In 1923 , the construction of the house began .",
+    "one of the  most   of\nthe", "cost \u20acuro 5 \u20acu \u20ac",
 ]
 
 
@@ -90,8 +91,12 @@ def unigram(lines, splitter, byte_tokens, size=500):
     made.train_from_iterator(lines, trainers.UnigramTrainer(
         vocab_size=size, unk_token="<unk>", special_tokens=["<unk>", "<s>", "</s>"],
         show_progress=False))
+    # Pieces over marks, which words that are cut at marks never become, and one with a character
+    # that is no piece alone.
+    data = json.loads(made.to_str())
+    data["model"]["vocab"] += [[MARK * 2, -2.0], [f"{MARK}of{MARK}the", -2.5], ["\u20acuro", -20.0]]
+    made = Tokenizer.from_str(json.dumps(data))
     if byte_tokens:
-        data = json.loads(made.to_str())
         data["model"]["vocab"] += [[text, -20.0] for text in BYTES]
         data["model"]["byte_fallback"] = True
         made = Tokenizer.from_str(json.dumps(data))

@@ -156,6 +156,23 @@ TEST(TokenizerKeys, SpecialTokensComeFromTheFilesBesideTheTokenizer) {
   EXPECT_EQ(file.value().opened_parts().size(), 4U);
 }
 
+TEST(TokenizerKeys, NoTextBecomesAnIdThatNoTokenHas) {
+  for (const char* const name : {"unigram", "llama2", "llama3"}) {
+    const TestFolder folder;
+    JsonValue tokenizer = JsonValue::parse(read_file(fixture(name) + "/tokenizer.json"));
+    tokenizer["added_tokens"].push_back({{"id", 900}, {"content", "<far>"}, {"special", true}});
+    folder.write("tokenizer.json", tokenizer.dump());
+    const auto file = describe(folder.path());
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const auto loaded = text::Tokenizer::load(file.value().metadata());
+    ASSERT_TRUE(loaded.ok());
+    ASSERT_EQ(loaded.value()->size(), 901U);
+    const auto tokens = loaded.value()->encode("[PAD850]<far>", {.special = true});
+    EXPECT_EQ(tokens.back(), TokenId(900)) << name;
+    for (const TokenId token : tokens) EXPECT_NE(token, TokenId(850)) << name;
+  }
+}
+
 TEST(TokenizerKeys, AFlagOfLlamasClassTurnsTheFrameOff) {
   for (const bool on : {false, true}) {
     const TestFolder folder;
