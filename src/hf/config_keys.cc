@@ -84,7 +84,8 @@ class WindowKeys {
       ASSIGN_OR_RETURN(windowed, windowed_layers());
     }
     const bool any = std::find(windowed.begin(), windowed.end(), true) != windowed.end();
-    if (any) {
+    // Layers of EXAONE 4 without a window rotate only where the model has none at all.
+    if (any || (has_window && family_.architecture == "exaone4")) {
       keys.count("attention.sliding_window", window);
       keys.flags("attention.sliding_window_pattern", windowed);
     } else if (family_.windows == WindowRule::kAll) {

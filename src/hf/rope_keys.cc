@@ -43,6 +43,8 @@ class RopeKeys {
     keys_.count("rope.dimension_count", dims_);
     if (family_.half_split) keys_.builder().set_flag("pagoda.rope.half_split", true);
     RETURN_IF_ERROR(write_windowed());
+    // transformers has a rotation of its own for gpt-oss where config.json is silent.
+    if (family_.architecture == "gpt-oss" && !full_.fields) return config_.missing("rope_scaling");
     if (full_.type == "default") return ok_status();
     if (full_.type == "llama3") return write_divisors();
     if (full_.type == "longrope") return write_longrope();
@@ -151,6 +153,7 @@ class RopeKeys {
     if (config_.has("original_max_position_embeddings")) {
       return config_.number("original_max_position_embeddings");
     }
+    if (family_.architecture == "phi3") return 4096.0;  // also where the rotation states another
     ASSIGN_OR_RETURN(const double context, config_.number("max_position_embeddings"));
     return positive("original_max_position_embeddings", context);
   }
@@ -184,11 +187,11 @@ class RopeKeys {
       keys_.number("rope.scaling.yarn_log_multiplier", 0.1 * all_scale);
     }
     ASSIGN_OR_RETURN(const bool truncates, fields.flag_or("truncate", true));
-    if (truncates) return ok_status();
-    if (family_.architecture != "gpt-oss") {
+    if (family_.architecture == "gpt-oss") {
+      keys_.flag("rope.scaling.yarn_truncate", truncates);
+    } else if (!truncates) {
       return fields.refused("truncate", "yarn without rounded bounds is not supported");
     }
-    keys_.flag("rope.scaling.yarn_truncate", false);
     return ok_status();
   }
 

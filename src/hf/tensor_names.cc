@@ -118,10 +118,8 @@ Result<std::optional<TensorPlace>> find_place(std::string_view tensor, const Fol
       break;
     }
   }
-  if (name == "lm_head.weight") {
-    if (shape.tied.value_or(false)) return Found();
-    return Found(TensorPlace{"output.weight"});
-  }
+  // One that is there is used, also where the config says that it is the embedding.
+  if (name == "lm_head.weight") return Found(TensorPlace{"output.weight"});
   if (!is_inner && !takes_prefix(name, "model.")) return unknown(tensor, shape);
   if (name == "embed_tokens.weight") return Found(TensorPlace{"token_embd.weight"});
   if (name == "norm.weight") return Found(TensorPlace{"output_norm.weight"});

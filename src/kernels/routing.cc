@@ -106,6 +106,12 @@ void route(const Router& router, const float* logits, const float* bias, Routing
     out[i] = {scratch.order[i], scratch.scores[scratch.order[i]]};
   }
   weigh(router, {out, router.chosen});
+  // No expert is left out in silence: the token's result is not a number, either.
+  const bool is_number = std::none_of(scratch.scores.begin(), scratch.scores.end(),
+                                      [](float value) { return value != value; });
+  for (std::uint32_t i = 0; i < router.chosen && !is_number; ++i) {
+    out[i].weight = std::numeric_limits<float>::quiet_NaN();
+  }
 }
 
 }  // namespace pagoda::kernels

@@ -45,7 +45,8 @@ struct RoutingScratch {
 
 // Chooses the experts with the highest scores, the lowest number among equal ones, and writes them
 // to out[router.chosen], highest first. `bias` [experts], or null, is added to scores where experts
-// are chosen, not to weights. A score that is not a number counts as the lowest.
+// are chosen, not to weights. A score that is not a number counts as the lowest, and makes all
+// weights NaN.
 void route(const Router& router, const float* logits, const float* bias, RoutingScratch& scratch,
            ChosenExpert* out);
 

@@ -144,6 +144,7 @@ Result<Config> read_config(const gguf::File& file) {
   RETURN_IF_ERROR(refuse_missing_operations(reader));
   Config config;
   config.architecture = name;
+  config.is_folder = file.version() == 0;
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));
@@ -181,6 +182,15 @@ Result<Config> read_config(const gguf::File& file) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("{}: queries scaled by position are not supported in '{}' files",
                              file.path(), name)};
+  }
+  ASSIGN_OR_RETURN(const double local_base,
+                   reader.positive_or("rope.freq_base_swa", config.ropes.front().base));
+  if (reader.contains("rope.freq_base_swa") && has_window(reader) &&
+      local_base != config.ropes.back().base) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: a rope base of layers with a window ({} is {}) is not supported "
+                             "in '{}' files",
+                             file.path(), reader.key("rope.freq_base_swa"), local_base, name)};
   }
   if (has_experts(reader) && config.experts.router.experts == 0) {
     return Error{

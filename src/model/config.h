@@ -66,6 +66,7 @@ inline constexpr std::uint8_t kNoRope = 0xFF;
 
 struct Config {
   std::string architecture = "llama";  // the file's word
+  bool is_folder = false;              // read from a Hugging Face folder
   std::uint32_t layers = 0;
   std::uint32_t width = 0;         // embedding length
   std::uint32_t hidden_width = 0;  // feed-forward length of dense layers

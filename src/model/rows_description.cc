@@ -11,11 +11,18 @@ int number(Enum value) {
   return static_cast<int>(value);
 }
 
-// Version 0.1 had two architectures, and of each what these words describe.
+// Raised when a version reads files or folders in another way than the words below tell.
+constexpr int kReadingVersion = 1;
+
+// Version 0.1 had two architectures, and read scaled rotations by other rules.
 bool is_of_first_version(const Config& config) {
-  return (config.architecture == "llama" || config.architecture == "qwen3") &&
+  const bool llama = config.architecture == "llama";
+  const RopeConfig& rope = config.ropes.front();
+  const auto pairing = llama ? kernels::RopePairing::kAdjacent : kernels::RopePairing::kHalfSplit;
+  return (llama || config.architecture == "qwen3") && !config.is_folder &&
          config.experts.router.experts == 0 && !config.attention_scale && config.score_cap == 0 &&
-         config.rope_of_layer.empty() && config.ropes.front().scaling != RopeScaling::kLongRope;
+         config.rope_of_layer.empty() && rope.scaling == RopeScaling::kNone &&
+         rope.pairing == pairing;
 }
 
 std::string describe(const RopeConfig& rope) {
@@ -40,10 +47,10 @@ std::string describe(const ExpertsConfig& experts) {
 // All members by structured bindings: a member that is added does not compile before it is here.
 std::string describe_rows(const Config& config) {
   if (is_of_first_version(config)) return {};
-  const auto& [architecture, layers, width, hidden_width, heads, kv_heads, key_dim, value_dim,
-               vocabulary, context, norm_epsilon, branch_norms, qk_norm, gate, experts, has_sinks,
-               embedding_scale, residual_scale, logit_scale, score_cap, logit_cap, query_scale,
-               attention_scale, ropes, rope_of_layer, attention] = config;
+  const auto& [architecture, is_folder, layers, width, hidden_width, heads, kv_heads, key_dim,
+               value_dim, vocabulary, context, norm_epsilon, branch_norms, qk_norm, gate, experts,
+               has_sinks, embedding_scale, residual_scale, logit_scale, score_cap, logit_cap,
+               query_scale, attention_scale, ropes, rope_of_layer, attention] = config;
   // Rows do not depend on the trained context, and logits are no rows.
   static_cast<void>(context);
   static_cast<void>(logit_scale);
@@ -54,12 +61,12 @@ std::string describe_rows(const Config& config) {
   std::vector<std::uint32_t> windows;
   for (const kv::memory::AttentionSpec& spec : attention) windows.push_back(spec.window);
   return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} [{}] {} {} {} {} {}:{} {} [{}] [{}] [{}]",
-      architecture, layers, width, hidden_width, heads, kv_heads, key_dim, value_dim, vocabulary,
-      norm_epsilon, number(branch_norms), number(qk_norm), number(gate), describe(experts),
-      has_sinks, embedding_scale, residual_scale, score_cap, slope, slope_context,
-      attention_scale.value_or(0.0f), fmt::join(ropes_text, " "), fmt::join(rope_of_layer, " "),
-      fmt::join(windows, " "));
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} [{}] {} {} {} {} {}:{} {} [{}] [{}] [{}]",
+      kReadingVersion, is_folder, architecture, layers, width, hidden_width, heads, kv_heads,
+      key_dim, value_dim, vocabulary, norm_epsilon, number(branch_norms), number(qk_norm),
+      number(gate), describe(experts), has_sinks, embedding_scale, residual_scale, score_cap, slope,
+      slope_context, attention_scale.value_or(0.0f), fmt::join(ropes_text, " "),
+      fmt::join(rope_of_layer, " "), fmt::join(windows, " "));
 }
 
 }  // namespace pagoda::model

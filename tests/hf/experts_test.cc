@@ -17,7 +17,8 @@ constexpr const char* kGptOssConfig =
     R"({"model_type":"gpt_oss","hidden_size":64,"intermediate_size":32,"num_hidden_layers":1,)"
     R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"num_local_experts":2,)"
     R"("num_experts_per_tok":1,"max_position_embeddings":512,"tie_word_embeddings":true,)"
-    R"("quantization_config":{"quant_method":"mxfp4"}})";
+    R"("rope_scaling":{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,)"
+    R"("truncate":false},"quantization_config":{"quant_method":"mxfp4"}})";
 constexpr const char* kGraniteConfig =
     R"({"model_type":"granitemoe","hidden_size":4,"intermediate_size":2,"num_hidden_layers":1,)"
     R"("num_attention_heads":1,"num_local_experts":2,"num_experts_per_tok":1,)"

@@ -109,7 +109,7 @@ const BadConfig kBadConfigs[] = {
     {"PhisYarnIsLongrope",
      "hf_phi3",
      R"({"rope_parameters":{"rope_type":"yarn","factor":2.0}})",
-     {"rope_parameters.rope_type is \"yarn\""}},
+     {"rope_parameters.short_factor is missing"}},
     {"RopeField",
      "hf_llama",
      R"({"rope_scaling":{"mrope_section":[1,2,3]}})",

@@ -129,7 +129,9 @@ TEST(Routing, OnlyExpertsOfTheBestGroupsAreChosen) {
 TEST(Routing, WhatIsNotANumberIsChosenLastAndEveryExpertOnce) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Router router = {.experts = 4, .chosen = 4, .score = RouterScore::kSigmoid};
-  EXPECT_THAT(experts_of(routed(router, {nan, 1, nan, 2})), ElementsAre(3, 1, 0, 2));
+  const auto sigmoids = routed(router, {nan, 1, nan, 2});
+  EXPECT_THAT(experts_of(sigmoids), ElementsAre(3, 1, 0, 2));
+  EXPECT_TRUE(std::isnan(sigmoids[0].weight));
   router.score = RouterScore::kSoftmax;
   const auto chosen = routed(router, {nan, 1, nan, 2});
   EXPECT_THAT(experts_of(chosen), ElementsAre(0, 1, 2, 3));

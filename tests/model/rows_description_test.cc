@@ -12,9 +12,16 @@ namespace {
 // Stores of version 0.1 are read on (tests/server/wire/old_stores_test.py has one).
 TEST(RowsDescription, WhatTheFirstVersionReadHasNone) {
   Config config;
-  config.ropes = {{.dims = 8, .base = 5e5, .scaling = RopeScaling::kYarn}};
+  config.ropes = {{.dims = 8, .base = 5e5}};
   config.attention = {{.window = 7}};
   EXPECT_EQ(describe_rows(config), "");
+  config.is_folder = true;
+  EXPECT_NE(describe_rows(config), "");
+  config.is_folder = false;
+  config.ropes[0].scaling = RopeScaling::kYarn;  // which it read by other rules
+  EXPECT_NE(describe_rows(config), "");
+  config.ropes[0] = {.dims = 8, .pairing = kernels::RopePairing::kHalfSplit};
+  EXPECT_NE(describe_rows(config), "");
   config.architecture = "qwen3";
   config.qk_norm = QkNormSpan::kHead;
   EXPECT_EQ(describe_rows(config), "");
