@@ -1,6 +1,7 @@
 #include "app/model_finder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>

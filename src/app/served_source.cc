@@ -1,6 +1,7 @@
 #include "app/served_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <set>

@@ -3,12 +3,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <type_traits>
+
 namespace pagoda::model {
 namespace {
 
-template <class Enum>
-int number(Enum value) {
-  return static_cast<int>(value);
+template <class Field>
+std::string text_of(const Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    return fmt::format("{}", static_cast<int>(field));
+  } else {
+    return fmt::format("{}", field);
+  }
+}
+
+template <class... Fields>
+std::string joined(const Fields&... fields) {
+  std::string text;
+  ((text += text_of(fields) + ":"), ...);
+  return text;
 }
 
 // Raised when a version reads files or folders in another way than the words below tell.
@@ -28,18 +41,21 @@ bool is_of_first_version(const Config& config) {
 std::string describe(const RopeConfig& rope) {
   const auto& [dims, base, pairing, scaling, factor, attention_factor, original_context, beta_fast,
                beta_slow, rounds_ramp, has_long_factors] = rope;
-  return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}", dims, base, number(pairing),
-                     number(scaling), factor, attention_factor, original_context, beta_fast,
-                     beta_slow, rounds_ramp, has_long_factors);
+  return joined(dims, base, pairing, scaling, factor, attention_factor, original_context, beta_fast,
+                beta_slow, rounds_ramp, has_long_factors);
 }
 
 std::string describe(const ExpertsConfig& experts) {
   const auto& [router, hidden_width, shared_width, first_layer] = experts;
   const auto& [count, chosen, score, is_normalised, weight_scale, groups, groups_chosen,
                group_best] = router;
-  return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}", count, chosen, number(score),
-                     is_normalised, weight_scale, groups, groups_chosen, group_best, hidden_width,
-                     shared_width, first_layer);
+  return joined(count, chosen, score, is_normalised, weight_scale, groups, groups_chosen,
+                group_best, hidden_width, shared_width, first_layer);
+}
+
+std::string describe(const QueryScale& scale) {
+  const auto& [slope, context] = scale;
+  return joined(slope, context);
 }
 
 }  // namespace
@@ -55,18 +71,15 @@ std::string describe_rows(const Config& config) {
   static_cast<void>(context);
   static_cast<void>(logit_scale);
   static_cast<void>(logit_cap);
-  const auto& [slope, slope_context] = query_scale.value_or(QueryScale{});
-  std::vector<std::string> ropes_text;
-  for (const RopeConfig& rope : ropes) ropes_text.push_back(describe(rope));
-  std::vector<std::uint32_t> windows;
-  for (const kv::memory::AttentionSpec& spec : attention) windows.push_back(spec.window);
-  return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} [{}] {} {} {} {} {}:{} {} [{}] [{}] [{}]",
-      kReadingVersion, is_folder, architecture, layers, width, hidden_width, heads, kv_heads,
-      key_dim, value_dim, vocabulary, norm_epsilon, number(branch_norms), number(qk_norm),
-      number(gate), describe(experts), has_sinks, embedding_scale, residual_scale, score_cap, slope,
-      slope_context, attention_scale.value_or(0.0f), fmt::join(ropes_text, " "),
-      fmt::join(rope_of_layer, " "), fmt::join(windows, " "));
+  std::string text =
+      joined(kReadingVersion, is_folder, architecture, layers, width, hidden_width, heads, kv_heads,
+             key_dim, value_dim, vocabulary, norm_epsilon, branch_norms, qk_norm, gate, has_sinks,
+             embedding_scale, residual_scale, score_cap, attention_scale.value_or(0.0f));
+  text += describe(experts) + describe(query_scale.value_or(QueryScale{}));
+  for (const RopeConfig& rope : ropes) text += describe(rope);
+  text += fmt::format("[{}]", fmt::join(rope_of_layer, " "));
+  for (const kv::memory::AttentionSpec& spec : attention) text += fmt::format(" {}", spec.window);
+  return text;
 }
 
 }  // namespace pagoda::model
