@@ -39,7 +39,6 @@ FeedForward::FeedForward(const Config& config, const kernels::KernelSet& kernels
                          MatmulRunner& matmuls, std::size_t rows_max)
     : config_(config),
       kernels_(kernels),
-      pool_(pool),
       matmuls_(matmuls),
       slots_max_(most_slots(config, rows_max)) {
   const std::size_t widest = widest_hidden(config);

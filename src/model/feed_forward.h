@@ -54,7 +54,6 @@ class FeedForward {
 
   const Config& config_;
   const kernels::KernelSet& kernels_;
-  ThreadPool& pool_;
   MatmulRunner& matmuls_;
   std::size_t slots_max_;
   FloatRows gate_;                      // [slots, widest hidden width]
