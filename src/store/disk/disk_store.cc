@@ -144,9 +144,13 @@ std::optional<std::size_t> DiskStore::find(kv::StoreTicket ticket,
                                            std::span<const kv::PageKey> keys) {
   if (!slab_->is_ready()) {
     const std::lock_guard lock(mutex_);
-    queue_.put_lookup(ticket, keys, clock_.now_ns());
-    work_.notify_one();  // a worker must see to it that the lookup is not reported too late
-    return std::nullopt;
+    // Asked again under the lock: once the index is there, load_index() answers those that wait,
+    // and nobody would answer one that comes later.
+    if (!slab_->is_ready()) {
+      queue_.put_lookup(ticket, keys, clock_.now_ns());
+      work_.notify_one();  // a worker must see to it that the lookup is not reported too late
+      return std::nullopt;
+    }
   }
   return is_on(false) ? slab_->find(keys) : 0;
 }

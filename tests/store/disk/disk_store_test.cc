@@ -92,6 +92,28 @@ TEST_P(DiskStoreWays, ManyPagesAtOnceComeBackAndAreThereAfterARestart) {
   EXPECT_EQ(fixture.store().stats().requests_queued, 0u);
 }
 
+TEST_P(DiskStoreWays, NoLookupIsLostWhileTheIndexComes) {
+  const DiskOptions disk = options(8);
+  {
+    StoreFixture fixture(disk);
+    fixture.wait_until_ready();
+    ASSERT_EQ(fixture.write(1), StoreFault::kNone);
+  }
+  const kv::PageKey key = sample_label(1, disk.block_tokens).key;
+  for (int round = 0; round < 20; ++round) {
+    StoreFixture fixture(disk);
+    std::vector<kv::StoreTicket> waiting;
+    for (std::optional<std::size_t> found; !found;) {
+      const kv::StoreTicket ticket = fixture.next_ticket();
+      found = fixture.store().find(ticket, std::span(&key, 1));
+      if (!found) waiting.push_back(ticket);
+    }
+    for (const kv::StoreTicket ticket : waiting) {
+      ASSERT_EQ(fixture.report_of(ticket).keys_found, 1u) << "round " << round;
+    }
+  }
+}
+
 TEST_P(DiskStoreWays, ThePlainBytesAreOnDiskOnlyWithoutAKey) {
   const DiskOptions disk = options(8);
   {
