@@ -58,7 +58,9 @@ std::string plain_words(const CLI::ParseError& error) {
   const std::string name = message.substr(0, message.find(": "));
   const auto has = [&](std::string_view part) { return message.find(part) != std::string::npos; };
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    if (has(": At Most 1 ")) return fmt::format("{}: is given more than once", name);
+    // The second spelling is that of CLI11 2.6.
+    if (has(": At Most 1 ") || has(": At most 1 "))
+      return fmt::format("{}: is given more than once", name);
     if (message.ends_with(" missing")) return fmt::format("{}: its value is missing", name);
   }
   constexpr std::string_view kConversion = "Could not convert: ";
@@ -68,6 +70,15 @@ std::string plain_words(const CLI::ParseError& error) {
     return fmt::format("{}: {} is not a number", flag, message.substr(equals + 3));
   }
   return message == "A subcommand is required" ? "a command is missing" : message;
+}
+
+// CLI11 from 2.5 on would fill lines of descriptions and examples anew.
+template <class Formatter>
+void keep_lines(Formatter& formatter) {
+  if constexpr (requires { formatter.enable_footer_formatting(false); }) {
+    formatter.enable_description_formatting(false);
+    formatter.enable_footer_formatting(false);
+  }
 }
 
 CLI::App& chosen_command(CLI::App& app) {
@@ -400,7 +411,9 @@ Flag CommandSpec::flag(const std::string& name) const { return Flag(app_->get_op
 void throw_required(const std::string& what) { throw CLI::RequiredError(what); }
 
 CommandLine::CommandLine(const std::string& description, const std::string& name)
-    : app_(std::make_unique<CLI::App>(description, name)) {}
+    : app_(std::make_unique<CLI::App>(description, name)) {
+  keep_lines(*app_->get_formatter());
+}
 
 CommandLine::~CommandLine() = default;
 

@@ -73,8 +73,9 @@ class Lines {
     buffer_.resize(kept + static_cast<std::size_t>(std::max(bytes, 0)));
     int status = Z_OK;
     const char* const reason = gzerror(file_.get(), &status);
-    // Z_BUF_ERROR: the file ends inside its gzip data.
-    if (bytes <= 0 && status != Z_OK && status != Z_STREAM_END) error_ = failure(reason);
+    // Z_BUF_ERROR: the file ends inside its gzip data. From zlib 1.3.2 on only the call that gives
+    // the last bytes says so.
+    if (status != Z_OK && status != Z_STREAM_END) error_ = failure(reason);
     bytes_read_ = static_cast<std::uint64_t>(std::max<z_off_t>(gzoffset(file_.get()), 0));
     return bytes > 0;
   }

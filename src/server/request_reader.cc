@@ -115,7 +115,16 @@ std::string request_id_of(std::string_view given) {
 
 std::string fresh_request_id() { return fmt::format("{:016x}", fresh_seed()); }
 
-struct RequestReader::Parser : http::request_parser<http::string_body> {};
+struct RequestReader::Parser : http::request_parser<http::string_body> {
+  // Beast from Boost 1.92 on asks this of trailers, and would drop fields about the body's length;
+  // before, it refuses them itself. It overrides nothing there.
+  void on_trailer_field_impl(http::field name, boost::beast::string_view /*name_string*/,
+                             boost::beast::string_view /*value*/, error_code& error) {
+    const bool frames =
+        name == http::field::content_length || name == http::field::transfer_encoding;
+    if (frames) error = http::error::bad_field;
+  }
+};
 
 RequestReader::RequestReader(const ConnectionOptions& limits)
     : limits_(limits), parser_(std::make_unique<Parser>()) {

@@ -114,6 +114,7 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldUnderstandInTwoWays) {
       post("Transfer-Encoding: chunked\r\n", "3\r\nhello\r\n0\r\n\r\n"),
       post("Transfer-Encoding: chunked\r\n", "3\nhel\n0\n\n"),
       post("Transfer-Encoding: chunked\r\n", "0\r\nContent-Length: 5\r\n\r\n"),
+      post("Transfer-Encoding: chunked\r\n", "0\r\nTransfer-Encoding: chunked\r\n\r\n"),
       "POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       post("X: a\r\n b\r\n", ""),
       post("X: a\r\n\tb\r\n", ""),

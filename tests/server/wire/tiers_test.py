@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -189,7 +190,7 @@ class Disk(Tiers):
         with open(plain, "w"):
             pass
         for folder in (plain, "/proc/none"):
-            with self.assertRaisesRegex(RuntimeError, f"error: --kv-disk: {folder}: [^()]*$"):
+            with self.assertRaisesRegex(RuntimeError, f"error: --kv-disk: {re.escape(folder)}: [^()]*$"):
                 self.serve("--kv-disk", folder)
 
     def test_an_encrypted_store_shows_no_tokens_and_needs_its_key(self):
