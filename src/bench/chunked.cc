@@ -20,12 +20,13 @@ struct Gaps {
   std::vector<double> first_token_seconds;
 };
 
-// Adds the gaps whose middle lies between the two moments.
+// Adds the gaps that end after the first moment and whose middle comes before the second: tokens of
+// one step come one after the other.
 void add_gaps(const std::vector<std::int64_t>& times_ns, std::int64_t from_ns, std::int64_t to_ns,
               std::vector<double>& seconds) {
   for (std::size_t i = 1; i < times_ns.size(); ++i) {
     const std::int64_t middle_ns = times_ns[i - 1] + (times_ns[i] - times_ns[i - 1]) / 2;
-    if (middle_ns < from_ns || middle_ns >= to_ns) continue;
+    if (times_ns[i] <= from_ns || middle_ns >= to_ns) continue;
     seconds.push_back(seconds_between(times_ns[i - 1], times_ns[i]));
   }
 }
@@ -61,7 +62,7 @@ Status measure_once(BenchEngine& engine, const BenchChunkedOptions& options, std
   for (const PendingRequest& stream : streams) {
     const std::vector<std::int64_t> times_ns = stream.sink->read().times_ns;
     add_gaps(times_ns, begin_ns, long_one.record.arrived_ns, gaps.before_seconds);
-    add_gaps(times_ns, long_one.record.arrived_ns, long_one.record.first_token_ns,
+    add_gaps(times_ns, long_one.record.started_ns, long_one.record.first_token_ns,
              gaps.while_seconds);
   }
   gaps.first_token_seconds.push_back(long_one.record.first_token_s());
