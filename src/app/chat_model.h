@@ -11,6 +11,7 @@
 #include "app/device_choice.h"
 #include "app/sampling_defaults.h"
 #include "base/result.h"
+#include "hf/overrides.h"
 #include "kv/evict/policy.h"
 #include "net/server_access.h"
 #include "text/chat_template.h"
@@ -48,7 +49,8 @@ class ChatModel {
 
 struct LocalChatOptions {
   std::string model;
-  std::string tokenizer;      // another model's; empty: the model's own
+  std::string tokenizer;  // another model's; empty: the model's own
+  hf::ConfigOverrides overrides;
   std::string chat_template;  // a file; empty: the model's own
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;

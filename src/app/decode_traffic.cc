@@ -10,7 +10,8 @@ std::uint64_t bytes_of(const kernels::WeightMatrix& matrix) {
 }
 
 std::uint64_t layer_token_bytes(const model::Config& config, kv::memory::Element element) {
-  return std::uint64_t{config.kv_heads} * (config.key_dim + config.value_dim) *
+  const std::uint32_t values = config.latent.rank > 0 ? 0 : config.value_dim;
+  return std::uint64_t{config.kv_heads} * (config.key_dim + values) *
          kv::memory::element_bytes(element);
 }
 

@@ -29,13 +29,14 @@ std::string default_model_path() {
   return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
-Result<gguf::File> open_model_file(const std::string& word) {
+Result<gguf::File> open_model_file(const std::string& word, const hf::ConfigOverrides& overrides) {
   ASSIGN_OR_RETURN(const FoundModel found, find_model(word, ModelEnvironment::of_process()));
   const std::string& path = found.path;
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return hf::open_folder(path);
+  if (std::filesystem::is_directory(path, ignored)) return hf::open_folder(path, overrides);
   Result<gguf::File> file = gguf::File::open(path);
-  if (file.ok() || std::filesystem::exists(path, ignored)) return file;
+  if (file.ok()) return hf::override_file(overrides, std::move(file).value());
+  if (std::filesystem::exists(path, ignored)) return file;
   return Error{file.error().code, file.error().message + missing_file_hint(path)};
 }
 
@@ -51,7 +52,7 @@ LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights w
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                                                        const kernels::KernelSet& kernels,
                                                        const ModelLoadOptions& options) {
-  ASSIGN_OR_RETURN(gguf::File file, open_model_file(word));
+  ASSIGN_OR_RETURN(gguf::File file, open_model_file(word, options.overrides));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   if (options.context_tokens > 0) model::serve_context(options.context_tokens, config);
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "gguf/file.h"
+#include "hf/overrides.h"
 #include "kernels/ops.h"
 #include "model/config.h"
 #include "model/packed_weights.h"
@@ -22,12 +23,14 @@ std::string default_model_path();
 
 // Opens a model that is given as a file, a folder or a name (model_finder.h). The error about one
 // that is not there says where models come from.
-Result<gguf::File> open_model_file(const std::string& word);
+Result<gguf::File> open_model_file(const std::string& word,
+                                   const hf::ConfigOverrides& overrides = {});
 
 struct ModelLoadOptions {
   // Another model, whose tokenizer and chat template are used; empty: the model's own.
   std::string tokenizer = {};
   std::uint64_t context_tokens = 0;  // that are served; 0: as trained
+  hf::ConfigOverrides overrides = {};
 };
 
 // Owns everything a decoder refers to; does not move, so that references into it stay good.

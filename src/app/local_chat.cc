@@ -156,10 +156,11 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const FoundModel found,
                    find_model(options.model, ModelEnvironment::of_process()));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<LoadedModel> model,
-      LoadedModel::load(found.path, *kernels,
-                        {.tokenizer = options.tokenizer, .context_tokens = options.max_model_len}));
+  ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model,
+                   LoadedModel::load(found.path, *kernels,
+                                     {.tokenizer = options.tokenizer,
+                                      .context_tokens = options.max_model_len,
+                                      .overrides = options.overrides}));
   SamplingDefaults of_model = model_sampling(model->file().metadata());
   for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
   ASSIGN_OR_RETURN(SamplingDefaults defaults,

@@ -23,6 +23,22 @@ void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer) {
                      "(default: the model's own)");
 }
 
+void add_override_options(const CommandSpec& command, hf::ConfigOverrides& overrides) {
+  command
+      .add_option(
+          "--hf-overrides", overrides.fields,
+          "fields to change in a folder's config.json, as JSON: '{\"rope_theta\": 1000000}' "
+          "(default: none)")
+      .type_name("JSON");
+  command
+      .add_option(
+          "--rope-scaling", overrides.rope_scaling,
+          "rotate by another scaling than the model's, as JSON: '{\"rope_type\": \"yarn\", "
+          "\"factor\": 4.0, \"original_max_position_embeddings\": 32768}'; the context grows "
+          "by the factor (default: the model's)")
+      .type_name("JSON");
+}
+
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation) {
   command
       .add_parsed(

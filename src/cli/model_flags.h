@@ -6,6 +6,7 @@
 #include "app/sampling_defaults.h"
 #include "base/result.h"
 #include "cli/flags.h"
+#include "hf/overrides.h"
 
 namespace pagoda::cli {
 
@@ -17,6 +18,9 @@ void add_revision_option(const CommandSpec& command, std::string& revision);
 
 // vLLM's --tokenizer.
 void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer);
+
+// vLLM's --hf-overrides and --rope-scaling.
+void add_override_options(const CommandSpec& command, hf::ConfigOverrides& overrides);
 
 // vLLM's --generation-config and --override-generation-config.
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation);

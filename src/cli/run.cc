@@ -35,6 +35,7 @@ struct RunOptions {
   std::uint32_t tokens_max = 256;
   std::string revision;
   std::string tokenizer;
+  hf::ConfigOverrides overrides;
   bool trusts_remote_code = false;
   app::GenerationConfig generation;
   app::SamplingFields given;        // by flags
@@ -156,9 +157,10 @@ Result<int> run(RunOptions options) {
   ASSIGN_OR_RETURN(options.model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
-                   app::LoadedModel::load(
-                       options.model, *kernels,
-                       {.tokenizer = options.tokenizer, .context_tokens = options.max_model_len}));
+                   app::LoadedModel::load(options.model, *kernels,
+                                          {.tokenizer = options.tokenizer,
+                                           .context_tokens = options.max_model_len,
+                                           .overrides = options.overrides}));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(options.sampling, sampling_of(options, *model));
 
@@ -223,6 +225,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   add_model_option(command, options->model);
   add_revision_option(command, options->revision);
   add_tokenizer_option(command, options->tokenizer);
+  add_override_options(command, options->overrides);
   add_generation_options(command, options->generation);
   add_trust_option(command, options->trusts_remote_code);
   command.add_option("-p,--prompt", options->prompt, "text to continue").required();

@@ -260,7 +260,8 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
   ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(auto source, app::ServedSource::open(model,
                                                         {.tokenizer = options.tokenizer,
-                                                         .context_tokens = options.max_model_len},
+                                                         .context_tokens = options.max_model_len,
+                                                         .overrides = options.overrides},
                                                         options.random, kernels));
   RETURN_IF_ERROR(source->check_dtype(options.dtype));
   return source;

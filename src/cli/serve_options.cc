@@ -35,6 +35,7 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   add_model_option(command, options.model);
   add_revision_option(command, options.revision);
   add_tokenizer_option(command, options.tokenizer);
+  add_override_options(command, options.overrides);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "cli/flags.h"
 #include "engine/backends/cpu_backend.h"
+#include "hf/overrides.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
 
@@ -23,6 +24,7 @@ struct ServeOptions {
   std::string model;
   std::string revision;
   std::string tokenizer;
+  hf::ConfigOverrides overrides;
   std::string dtype = "auto";
   bool trusts_remote_code = false;
   app::GenerationConfig generation;

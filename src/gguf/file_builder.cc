@@ -19,6 +19,10 @@ FileBuilder::FileBuilder(std::string source) : file_(std::move(source)) {
   file_.storage_ = std::make_unique<File::Storage>();
 }
 
+FileBuilder::FileBuilder(File file) : file_(std::move(file)) {
+  if (!file_.storage_) file_.storage_ = std::make_unique<File::Storage>();
+}
+
 Result<const MappedFile*> FileBuilder::open(const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> mapping, MappedFile::open(path));
   file_.bytes_ += mapping->bytes().size();
@@ -43,6 +47,8 @@ std::span<const std::byte> FileBuilder::keep_bytes(const void* data, std::size_t
   if (bytes > 0) std::memcpy(kept.data(), data, bytes);
   return kept;
 }
+
+void FileBuilder::remove(std::string_view key) { file_.metadata_.remove(key); }
 
 void FileBuilder::set(std::string_view key, const MetadataValue& value) {
   const bool is_new = file_.metadata_.insert(keep(key), value);

@@ -24,12 +24,16 @@ class FileBuilder {
  public:
   // `source` is the model's path, for messages.
   explicit FileBuilder(std::string source);
+  // Changes keys of a file that was opened.
+  explicit FileBuilder(File file);
 
   // Maps a file that the model is made of. Its bytes are part of the model's fingerprint, in the
   // order of the calls, and stay mapped as long as the File lives.
   Result<const MappedFile*> open(const std::string& path);
 
-  // A key is set once.
+  // Removes a key that may be there.
+  void remove(std::string_view key);
+  // A key is set once, or again after it was removed.
   void set_unsigned(std::string_view key, std::uint64_t value);
   void set_number(std::string_view key, double value);
   void set_flag(std::string_view key, bool value);

@@ -64,6 +64,7 @@ class Metadata {
 
   // Returns false when the key is already there.
   bool insert(std::string_view key, MetadataValue value);
+  void remove(std::string_view key) { entries_.erase(key); }
 
   const MetadataValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }

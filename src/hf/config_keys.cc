@@ -1,6 +1,7 @@
 #include "hf/config_keys.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -46,7 +47,25 @@ bool asks_nothing(const JsonValue& value) {
   return value.is_null() || value.empty();
 }
 
+// Models that see images, and whose text part reads text as it would alone.
+constexpr auto kImageModels = std::to_array<std::string_view>({"gemma3", "mistral3"});
+
+Status check_text_part(const JsonFields& root, const JsonFields& text) {
+  // A hybrid may say so at the outside alone.
+  if (!text.has("model_type")) return text.missing("model_type");
+  ASSIGN_OR_RETURN(const std::string type, root.text_or("model_type", ""));
+  if (std::find(kImageModels.begin(), kImageModels.end(), type) != kImageModels.end()) {
+    return ok_status();
+  }
+  return root.refused("model_type", fmt::format("of models with a text_config this version runs {}",
+                                                fmt::join(kImageModels, " and ")));
+}
+
 Status refuse_fields(const JsonFields& config, const Family& family) {
+  ASSIGN_OR_RETURN(const bool causal, config.flag_or("is_causal", true));
+  if (!causal) {
+    return config.refused("is_causal", "attention that sees later tokens is not supported");
+  }
   for (const RefusedField& field : kRefusedFields) {
     const bool is_read = !field.read_by.empty() && family.model_type.starts_with(field.read_by);
     const JsonValue* const value = config.find(field.name);
@@ -264,8 +283,7 @@ Result<FolderShape> write_config_keys(const JsonValue& config, const std::string
   const JsonFields& fields = text ? *text : root;
   FolderShape shape;
   shape.has_text_config = text.has_value();
-  // A hybrid may say so at the outside alone.
-  if (text && !text->has("model_type")) return text->missing("model_type");
+  if (text) RETURN_IF_ERROR(check_text_part(root, *text));
   ASSIGN_OR_RETURN(shape.family, find_family(fields));
   const Family& family = *shape.family;
   RETURN_IF_ERROR(refuse_fields(fields, family));

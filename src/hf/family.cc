@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace pagoda::hf {
 namespace {
@@ -53,6 +54,8 @@ constexpr auto kGraniteMoeNames = std::to_array<TensorName>({
     {"block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"block_sparse_moe.input_linear", "ffn_gate.*", kSplitGateUp},
     {"block_sparse_moe.output_linear", "ffn_down.*", kSplitExperts},
+    {"shared_mlp.input_linear", "ffn_up_shexp"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
 });
 constexpr auto kExpertNames = std::to_array<TensorName>({
     {"input_layernorm", "attn_norm"},
@@ -176,6 +179,8 @@ Status write_mixtral(const JsonFields& config, const KeyWriter& keys) {
 
 Status write_granitemoe(const JsonFields& config, const KeyWriter& keys) {
   RETURN_IF_ERROR(write_experts(config, keys, "num_local_experts"));
+  ASSIGN_OR_RETURN(const std::uint64_t shared, config.count_or("shared_intermediate_size", 0));
+  if (shared != 0) keys.count("expert_shared_feed_forward_length", shared);
   return write_granite(config, keys);
 }
 
@@ -211,6 +216,18 @@ Status write_gpt_oss(const JsonFields& config, const KeyWriter& keys) {
   return fixed("swiglu_limit", 7.0);
 }
 
+// The layers before the first with experts: a number, or a word for each layer.
+Result<std::uint64_t> dense_layers(const JsonFields& config) {
+  constexpr const char* kTypes = "mlp_layer_types";
+  if (!config.has(kTypes)) return config.count_or("first_k_dense_replace", 0);
+  ASSIGN_OR_RETURN(const std::vector<std::string> types, config.texts(kTypes));
+  const auto first = std::find(types.begin(), types.end(), "sparse");
+  const bool is_good = std::all_of(types.begin(), first, [](auto& t) { return t == "dense"; }) &&
+                       std::all_of(first, types.end(), [](auto& t) { return t == "sparse"; });
+  if (!is_good) return config.refused(kTypes, "expected dense layers, then sparse ones");
+  return static_cast<std::uint64_t>(first - types.begin());
+}
+
 Status write_deepseek(const JsonFields& config, const KeyWriter& keys) {
   RETURN_IF_ERROR(write_experts(config, keys, "n_routed_experts"));
   const auto copy = [&](const char* field, const char* key, std::uint64_t fallback) -> Status {
@@ -220,7 +237,8 @@ Status write_deepseek(const JsonFields& config, const KeyWriter& keys) {
   };
   RETURN_IF_ERROR(copy("kv_lora_rank", "attention.kv_lora_rank", 512));
   RETURN_IF_ERROR(copy("q_lora_rank", "attention.q_lora_rank", 0));
-  RETURN_IF_ERROR(copy("first_k_dense_replace", "leading_dense_block_count", 0));
+  ASSIGN_OR_RETURN(const std::uint64_t dense, dense_layers(config));
+  if (dense != 0) keys.count("leading_dense_block_count", dense);
   RETURN_IF_ERROR(copy("n_shared_experts", "expert_shared_count", 0));
   RETURN_IF_ERROR(copy("moe_intermediate_size", "expert_feed_forward_length", 0));
   RETURN_IF_ERROR(copy("n_group", "expert_group_count", 0));
@@ -228,7 +246,7 @@ Status write_deepseek(const JsonFields& config, const KeyWriter& keys) {
   ASSIGN_OR_RETURN(const double scale, config.number_or("routed_scaling_factor", 1.0));
   keys.number("expert_weights_scale", scale);
   ASSIGN_OR_RETURN(const std::string type, config.text_or("model_type", ""));
-  const bool v3 = type == "deepseek_v3";
+  const bool v3 = type != "deepseek_v2";
   ASSIGN_OR_RETURN(const bool normed, config.flag_or("norm_topk_prob", v3));
   keys.flag("expert_weights_norm", normed);
   ASSIGN_OR_RETURN(const std::string scoring,
@@ -251,6 +269,15 @@ constexpr auto kFamilies = std::to_array<Family>({
      .half_split = true,
      .windows = WindowRule::kAll,
      .window = 4096},
+    {.model_type = "ministral3",
+     .architecture = "mistral3",
+     .names = kPreNorms,
+     .norm_epsilon = 1e-5,
+     .rope_base = 1e6,
+     .head_dim = 128,
+     .needs_kv_heads = true,
+     .half_split = true,
+     .windows = WindowRule::kAll},
     {.model_type = "qwen2",
      .architecture = "qwen2",
      .names = kPreNorms,
@@ -350,6 +377,11 @@ constexpr auto kFamilies = std::to_array<Family>({
      .names = kGraniteMoeNames,
      .half_split = true,
      .write_keys = write_granitemoe},
+    {.model_type = "granitemoeshared",
+     .architecture = "granitemoe",
+     .names = kGraniteMoeNames,
+     .half_split = true,
+     .write_keys = write_granitemoe},
     {.model_type = "qwen2_moe",
      .architecture = "qwen2moe",
      .names = kExpertNames,
@@ -382,6 +414,17 @@ constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "deepseek_v3",
      .architecture = "deepseek2",
      .names = kExpertNames,
+     .skips_later_layers = true,
+     .write_keys = write_deepseek},
+    {.model_type = "kimi_k2",
+     .architecture = "deepseek2",
+     .names = kExpertNames,
+     .skips_later_layers = true,
+     .write_keys = write_deepseek},
+    {.model_type = "glm4_moe_lite",
+     .architecture = "deepseek2",
+     .names = kExpertNames,
+     .norm_epsilon = 1e-5,
      .skips_later_layers = true,
      .write_keys = write_deepseek},
 });

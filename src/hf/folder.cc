@@ -31,7 +31,8 @@ struct ShardList {
 
 class FolderReader {
  public:
-  explicit FolderReader(const std::string& path) : path_(path), builder_(path) {}
+  FolderReader(const std::string& path, const ConfigOverrides& overrides)
+      : path_(path), overrides_(overrides), builder_(path) {}
 
   Result<gguf::File> read() && {
     RETURN_IF_ERROR(list_files());
@@ -41,7 +42,8 @@ class FolderReader {
                                "folder with config.json and *.safetensors",
                                path_)};
     }
-    ASSIGN_OR_RETURN(const JsonValue config, read_json(builder_, file("config.json")));
+    ASSIGN_OR_RETURN(JsonValue config, read_json(builder_, file("config.json")));
+    if (config.is_object()) RETURN_IF_ERROR(override_config(overrides_, config));
     ASSIGN_OR_RETURN(const FolderShape shape,
                      write_config_keys(config, file("config.json"), builder_));
     write_name();
@@ -156,12 +158,15 @@ class FolderReader {
   }
 
   std::string path_;
+  const ConfigOverrides& overrides_;
   std::set<std::string> files_;
   gguf::FileBuilder builder_;
 };
 
 }  // namespace
 
-Result<gguf::File> open_folder(const std::string& path) { return FolderReader(path).read(); }
+Result<gguf::File> open_folder(const std::string& path, const ConfigOverrides& overrides) {
+  return FolderReader(path, overrides).read();
+}
 
 }  // namespace pagoda::hf

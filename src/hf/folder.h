@@ -6,10 +6,11 @@
 
 #include "base/result.h"
 #include "gguf/file.h"
+#include "hf/overrides.h"
 
 namespace pagoda::hf {
 
 // Opens the folder. Every file whose bytes matter is one of File::opened_parts().
-Result<gguf::File> open_folder(const std::string& path);
+Result<gguf::File> open_folder(const std::string& path, const ConfigOverrides& overrides = {});
 
 }  // namespace pagoda::hf

@@ -22,6 +22,9 @@ constexpr auto kRopeFields = std::to_array<std::string_view>(
      "beta_slow", "low_freq_factor", "high_freq_factor", "partial_rotary_factor", "truncate",
      "finetuned", "short_factor", "long_factor"});
 
+// How much queries grow with their position, in the rotation's fields.
+constexpr const char* kQuerySlope = "llama_4_scaling_beta";
+
 // One rotation as config.json has it.
 struct Rotation {
   std::optional<JsonFields> fields;  // absent: plain
@@ -45,6 +48,7 @@ class RopeKeys {
     RETURN_IF_ERROR(write_windowed());
     // transformers has a rotation of its own for gpt-oss where config.json is silent.
     if (family_.architecture == "gpt-oss" && !full_.fields) return config_.missing("rope_scaling");
+    if (family_.architecture == "mistral3") RETURN_IF_ERROR(write_query_scale());
     if (full_.type == "default") return ok_status();
     if (full_.type == "llama3") return write_divisors();
     if (full_.type == "longrope") return write_longrope();
@@ -107,10 +111,11 @@ class RopeKeys {
   }
 
   // The fields of a rotation are few, so that one this version does not know is refused.
-  static Status check_fields(const JsonFields& fields) {
+  Status check_fields(const JsonFields& fields) const {
     for (const auto& [name, value] : fields.json().items()) {
       const bool is_known =
-          std::find(kRopeFields.begin(), kRopeFields.end(), name) != kRopeFields.end();
+          std::find(kRopeFields.begin(), kRopeFields.end(), name) != kRopeFields.end() ||
+          (name == kQuerySlope && family_.architecture == "mistral3");
       if (is_known || value.is_null()) continue;
       return fields.refused(name, "which this version does not know");
     }
@@ -192,6 +197,15 @@ class RopeKeys {
     } else if (!truncates) {
       return fields.refused("truncate", "yarn without rounded bounds is not supported");
     }
+    return ok_status();
+  }
+
+  Status write_query_scale() const {
+    if (!full_.fields || !full_.fields->has(kQuerySlope)) return ok_status();
+    ASSIGN_OR_RETURN(const double slope, full_.fields->number(kQuerySlope));
+    ASSIGN_OR_RETURN(const double context, original_context());
+    keys_.number("attention.temperature_scale", slope);
+    keys_.count("attention.temperature_length", static_cast<std::uint64_t>(context));
     return ok_status();
   }
 

@@ -121,6 +121,9 @@ struct Attention {
   // The split that the same rows attend to next on this thread, if it is known: kernels may
   // prefetch it. It changes no result.
   const struct KeySplit* next = nullptr;
+
+  // What multiplies scores before the softmax: a cap has the scale in it.
+  constexpr float softmax_scale() const { return cap > 0 ? 1.0f : scale; }
 };
 
 // A split of the keys of one KV head.
@@ -254,10 +257,11 @@ struct KernelSet {
   // cap)
   void (*soft_cap)(float* x, std::size_t count, float scale, float cap);
 
-  // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page. A
-  // head with a key or value that is not finite (first_infinite) gets values 0 and a NaN key:
-  // a token that sees this one gets NaN, one that does not multiplies by 0 and is unaffected.
-  // Returns whether all were finite. In the int8_bf16 numerics subnormals are stored as zero.
+  // Rounds one token's keys [kv_heads, key_dim] and values [kv_heads, value_dim] into its page;
+  // where values stand in keys (PageLayout::values_in_keys), `values` is `keys`. A head with a key
+  // or value that is not finite (first_infinite) gets values 0 and a NaN key: a token that sees
+  // this one gets NaN, one that does not multiplies by 0 and is unaffected. Returns whether all
+  // were finite. In the int8_bf16 numerics subnormals are stored as zero.
   bool (*store_kv)(const kv::memory::SequenceView& view, std::uint64_t position, const float* keys,
                    const float* values);
 

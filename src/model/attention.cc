@@ -26,15 +26,26 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   const kv::memory::LayerView view = {
       .pages = pages.data(), .layout = page_layout_, .layer = group_plan_.locations[layer].layer};
   normalise(weights.attention_norm);
-  const auto dense = [&](const Projection& projection, LargeArray<float>& y) {
-    return Product{&projection, normed_.data(), rows, y.data(), projection.weight.rows};
-  };
-  const Product products[] = {dense(weights.query, query_), dense(weights.key, key_),
-                              dense(weights.value, value_)};
-  matmuls_.run(products);
-  rotate_and_store(layer, view);
+  if (latent_attention_) {
+    latent_attention_->project(
+        weights, normed_.data(), rows, [&](std::size_t row) { return rope_row(layer, row); },
+        query_.data(), key_.data());
+  } else {
+    const auto dense = [&](const Projection& projection, LargeArray<float>& y) {
+      return Product{&projection, normed_.data(), rows, y.data(), projection.weight.rows};
+    };
+    const Product products[] = {dense(weights.query, query_), dense(weights.key, key_),
+                                dense(weights.value, value_)};
+    matmuls_.run(products);
+    rotate(layer);
+  }
+  store(layer, view);
   attend(layer, view);
-  mix_attended();
+  if (latent_attention_) {
+    latent_attention_->mix(weights.latent, attended_.data(), rows, mixed_.data());
+  } else {
+    mix_attended();
+  }
   add_branch(weights.attention_output, mixed_.data(), weights.attention_output_norm);
 }
 
@@ -63,12 +74,8 @@ kernels::RopeRow Decoder::rope_row(std::uint32_t layer, std::size_t row) const {
           .pairing = config_.ropes[config_.rope_of(layer)].pairing};
 }
 
-void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view) {
-  const std::size_t query_width = std::size_t{config_.heads} * config_.key_dim;
-  const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
-  const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
+void Decoder::rotate(std::uint32_t layer) {
   const LayerWeights& weights = weights_->layers[layer];
-  const float limit = kernels::first_infinite(kernels_.numerics, page_layout_.element);
   const auto prepare = [&](float* heads, std::uint32_t count, const std::vector<float>& norm,
                            const kernels::RopeRow& rope) {
     normalise_heads(heads, count, norm);
@@ -77,20 +84,36 @@ void Decoder::rotate_and_store(std::uint32_t layer, const kv::memory::LayerView&
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = rope_row(layer, row);
+      prepare(query_.data() + row * config_.heads * config_.key_dim, config_.heads,
+              weights.query_norm, rope);
+      prepare(key_.data() + row * config_.kv_heads * config_.key_dim, config_.kv_heads,
+              weights.key_norm, rope);
+    }
+  });
+}
+
+// Scales queries by position where the model does that, and stores keys and values.
+void Decoder::store(std::uint32_t layer, const kv::memory::LayerView& view) {
+  const std::size_t query_width = std::size_t{config_.heads} * config_.key_dim;
+  const std::size_t key_width = std::size_t{config_.kv_heads} * config_.key_dim;
+  const std::size_t value_width = std::size_t{config_.kv_heads} * config_.value_dim;
+  const float limit = kernels::first_infinite(kernels_.numerics, page_layout_.element);
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
       float* const query = query_.data() + row * query_width;
-      float* const key = key_.data() + row * key_width;
-      prepare(query, config_.heads, weights.query_norm, rope);
+      const float* const key = key_.data() + row * key_width;
       if (config_.query_scale) {
         const float factor = query_factor(*config_.query_scale, batch_tokens_[row].position);
         for (std::size_t i = 0; i < query_width; ++i) query[i] *= factor;
       }
-      prepare(key, config_.kv_heads, weights.key_norm, rope);
       if (!kernels::all_below(query, query_width, limit)) {
         std::fill_n(query, query_width, std::numeric_limits<float>::quiet_NaN());
         nonfinite_rows_[row] = 1;
       }
+      // A latent is its own value.
+      const float* const value = latent_attention_ ? key : value_.data() + row * value_width;
       if (!kernels_.store_kv(sequence_view(row, layer, view), batch_tokens_[row].position, key,
-                             value_.data() + row * value_width)) {
+                             value)) {
         nonfinite_rows_[row] = 1;
       }
     }

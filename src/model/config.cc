@@ -145,6 +145,7 @@ Result<Config> read_config(const gguf::File& file) {
   Config config;
   config.architecture = name;
   config.is_folder = file.version() == 0;
+  ASSIGN_OR_RETURN(config.is_overridden, file.metadata().flag_or("pagoda.overridden", false));
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
   ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));

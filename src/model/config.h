@@ -54,6 +54,21 @@ struct ExpertsConfig {
   std::uint32_t first_layer = 0;   // layers before this one are dense
 };
 
+// Multi-head latent attention (MLA). A token keeps one row for all heads: a latent of `rank` values
+// and a key that is rotated. Queries are multiplied into the latents' space, in prefill and decode
+// alike, so that attention is that of one KV head: key_dim is rank + rope dims, value_dim is rank.
+struct LatentConfig {
+  std::uint32_t rank = 0;        // 0: layers keep keys and values of heads
+  std::uint32_t query_rank = 0;  // of the latent that queries come from; 0: they have none
+  std::uint32_t plain_dim = 0;   // of a query head: what is not rotated
+  std::uint32_t value_dim = 0;   // of a head's output
+
+  // Of the norms of both latents: transformers gives them this one, whatever config.json says.
+  static constexpr float kNormEpsilon = 1e-6f;
+
+  std::uint32_t query_dim(std::uint32_t rope_dims) const { return plain_dim + rope_dims; }
+};
+
 // Queries far behind the original context are multiplied: the one at `position` by
 // 1 + slope * ln(1 + floor(position / context)).
 struct QueryScale {
@@ -67,6 +82,7 @@ inline constexpr std::uint8_t kNoRope = 0xFF;
 struct Config {
   std::string architecture = "llama";  // the file's word
   bool is_folder = false;              // read from a Hugging Face folder
+  bool is_overridden = false;          // keys of a GGUF file were changed
   std::uint32_t layers = 0;
   std::uint32_t width = 0;         // embedding length
   std::uint32_t hidden_width = 0;  // feed-forward length of dense layers
@@ -81,6 +97,7 @@ struct Config {
   QkNormSpan qk_norm = QkNormSpan::kNone;
   GateKind gate = GateKind::kSwiGlu;
   ExpertsConfig experts = {};
+  LatentConfig latent = {};
   bool has_sinks = false;  // a learned logit for each query head joins its softmax, without a value
   float embedding_scale = 1;  // multiplies the embedding of a token
   float residual_scale = 1;   // multiplies what a branch adds
@@ -96,6 +113,10 @@ struct Config {
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
   float score_scale() const {
     return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
+  }
+  // What the output projection multiplies, of all heads.
+  std::size_t mixed_width() const {
+    return std::size_t{heads} * (latent.rank > 0 ? latent.value_dim : value_dim);
   }
   bool has_experts(std::uint32_t layer) const {
     return experts.router.experts > 0 && layer >= experts.first_layer;

@@ -10,10 +10,9 @@ namespace {
 // Returns the scratch bytes of one thread: the kernels' own or a row of floats, and for attention
 // also the partials of one tile, twice.
 std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
-  const std::size_t mixed = std::size_t{config.heads} * config.value_dim;
-  const std::size_t columns =
-      std::max<std::size_t>({config.width, config.hidden_width, config.experts.hidden_width,
-                             config.experts.shared_width, mixed});
+  const std::size_t columns = std::max<std::size_t>(
+      {config.width, config.hidden_width, config.experts.hidden_width, config.experts.shared_width,
+       config.latent.query_rank, config.latent.rank, config.mixed_width()});
   const std::size_t queries = std::max(kernels.attention_queries, config.group());
   const std::size_t partials = 2 * kernels::partial_floats(queries, config.value_dim);
   const std::size_t attention =
@@ -35,7 +34,8 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::
       .key_dim = config.key_dim,
       .value_dim = config.value_dim,
       .value_order = kernels.value_order,
-      .key_order = paired ? kernels.key_order : kv::memory::KeyOrder::kRows};
+      .key_order = paired ? kernels.key_order : kv::memory::KeyOrder::kRows,
+      .values_in_keys = config.latent.rank > 0};
   std::vector<kv::memory::LayerKind> layers;
   for (const kv::memory::AttentionSpec spec : config.attention) layers.push_back({spec, one_layer});
   return kv::memory::plan_cache_groups(layers);
@@ -75,7 +75,11 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   residual_.resize(rows, config.width);
   query_.resize(rows * config.heads * config.key_dim);
   key_.resize(rows * config.kv_heads * config.key_dim);
-  value_.resize(rows * config.kv_heads * config.value_dim);
+  if (config.latent.rank > 0) {
+    latent_attention_.emplace(config, kernels, matmuls_, rows);
+  } else {
+    value_.resize(rows * config.kv_heads * config.value_dim);
+  }
   // The file's divisors are those of the first rotation.
   for (const RopeConfig& rope : config.ropes) {
     BatchRope& made = ropes_.emplace_back(
@@ -97,7 +101,7 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   }
   attended_.resize(rows * config.heads * config.value_dim);
   normed_.resize(activation_bytes(config.width));
-  mixed_.resize(activation_bytes(std::size_t{config.heads} * config.value_dim));
+  mixed_.resize(activation_bytes(config.mixed_width()));
   batch_tokens_.reserve(rows);
   nonfinite_rows_.reserve(rows);
   attention_tiles_.reserve(rows);

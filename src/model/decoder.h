@@ -21,6 +21,7 @@
 #include "model/config.h"
 #include "model/feed_forward.h"
 #include "model/float_rows.h"
+#include "model/latent_attention.h"
 #include "model/matmul_runner.h"
 #include "model/packed_weights.h"
 #include "model/rope.h"
@@ -94,7 +95,8 @@ class Decoder {
                      std::size_t thread);
   void normalise_heads(float* heads, std::uint32_t count, const std::vector<float>& weight) const;
   kernels::RopeRow rope_row(std::uint32_t layer, std::size_t row) const;
-  void rotate_and_store(std::uint32_t layer, const kv::memory::LayerView& view);
+  void rotate(std::uint32_t layer);
+  void store(std::uint32_t layer, const kv::memory::LayerView& view);
   void attend(std::uint32_t layer, const kv::memory::LayerView& view);
   std::uint32_t rows_together() const;
   void list_tiles(std::uint32_t layer, const kv::memory::LayerView& view);
@@ -119,6 +121,7 @@ class Decoder {
   PackedWeights weights_;
   MatmulRunner matmuls_;
   FeedForward feed_forward_;
+  std::optional<LatentAttention> latent_attention_;  // of models with latents
   kv::memory::CacheGroupPlan group_plan_;
   kv::memory::PageLayout page_layout_;
   // A rotation, and its angles for the rows of the batch.
@@ -134,14 +137,14 @@ class Decoder {
   FloatRows residual_;          // [width]
   LargeArray<float> query_;     // [heads * key_dim]
   LargeArray<float> key_;       // [kv_heads * key_dim]
-  LargeArray<float> value_;     // [kv_heads * value_dim]
+  LargeArray<float> value_;     // [kv_heads * value_dim]; none with latents
   LargeArray<float> attended_;  // [heads * value_dim]
   FloatRows branch_;            // [width]: what a branch adds, where it is not added at once
   std::vector<BatchToken> batch_tokens_;
   std::vector<std::uint8_t> nonfinite_rows_;
   // Packed activations, [rows_max] rows each.
   LargeArray<std::byte> normed_;  // rows of width
-  LargeArray<std::byte> mixed_;   // rows of heads * value_dim
+  LargeArray<std::byte> mixed_;   // rows of Config::mixed_width()
   std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
   LargeArray<float> partials_;  // partials of the split items; grows with the longest context seen

@@ -32,7 +32,7 @@ bool is_of_first_version(const Config& config) {
   const bool llama = config.architecture == "llama";
   const RopeConfig& rope = config.ropes.front();
   const auto pairing = llama ? kernels::RopePairing::kAdjacent : kernels::RopePairing::kHalfSplit;
-  return (llama || config.architecture == "qwen3") && !config.is_folder &&
+  return (llama || config.architecture == "qwen3") && !config.is_folder && !config.is_overridden &&
          config.experts.router.experts == 0 && !config.attention_scale && config.score_cap == 0 &&
          config.rope_of_layer.empty() && rope.scaling == RopeScaling::kNone &&
          rope.pairing == pairing;
@@ -53,6 +53,11 @@ std::string describe(const ExpertsConfig& experts) {
                 group_best, hidden_width, shared_width, first_layer);
 }
 
+std::string describe(const LatentConfig& latent) {
+  const auto& [rank, query_rank, plain_dim, value_dim] = latent;
+  return joined(rank, query_rank, plain_dim, value_dim);
+}
+
 std::string describe(const QueryScale& scale) {
   const auto& [slope, context] = scale;
   return joined(slope, context);
@@ -63,19 +68,19 @@ std::string describe(const QueryScale& scale) {
 // All members by structured bindings: a member that is added does not compile before it is here.
 std::string describe_rows(const Config& config) {
   if (is_of_first_version(config)) return {};
-  const auto& [architecture, is_folder, layers, width, hidden_width, heads, kv_heads, key_dim,
-               value_dim, vocabulary, context, norm_epsilon, branch_norms, qk_norm, gate, experts,
-               has_sinks, embedding_scale, residual_scale, logit_scale, score_cap, logit_cap,
-               query_scale, attention_scale, ropes, rope_of_layer, attention] = config;
+  const auto& [architecture, is_folder, is_overridden, layers, width, hidden_width, heads, kv_heads,
+               key_dim, value_dim, vocabulary, context, norm_epsilon, branch_norms, qk_norm, gate,
+               experts, latent, has_sinks, embedding_scale, residual_scale, logit_scale, score_cap,
+               logit_cap, query_scale, attention_scale, ropes, rope_of_layer, attention] = config;
   // Rows do not depend on the trained context, and logits are no rows.
   static_cast<void>(context);
   static_cast<void>(logit_scale);
   static_cast<void>(logit_cap);
-  std::string text =
-      joined(kReadingVersion, is_folder, architecture, layers, width, hidden_width, heads, kv_heads,
-             key_dim, value_dim, vocabulary, norm_epsilon, branch_norms, qk_norm, gate, has_sinks,
-             embedding_scale, residual_scale, score_cap, attention_scale.value_or(0.0f));
-  text += describe(experts) + describe(query_scale.value_or(QueryScale{}));
+  std::string text = joined(kReadingVersion, is_folder, is_overridden, architecture, layers, width,
+                            hidden_width, heads, kv_heads, key_dim, value_dim, vocabulary,
+                            norm_epsilon, branch_norms, qk_norm, gate, has_sinks, embedding_scale,
+                            residual_scale, score_cap, attention_scale.value_or(0.0f));
+  text += describe(experts) + describe(latent) + describe(query_scale.value_or(QueryScale{}));
   for (const RopeConfig& rope : ropes) text += describe(rope);
   text += fmt::format("[{}]", fmt::join(rope_of_layer, " "));
   for (const kv::memory::AttentionSpec& spec : attention) text += fmt::format(" {}", spec.window);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -91,6 +92,17 @@ class TensorReader {
     return made;
   }
 
+  // [columns, rows] of a matrix of the file.
+  std::shared_ptr<const std::vector<float>> transposed(const kernels::WeightMatrix& matrix) const {
+    auto made = std::make_shared<std::vector<float>>(matrix.rows * matrix.columns);
+    std::vector<float> row(matrix.columns);
+    for (std::size_t r = 0; r < matrix.rows; ++r) {
+      kernels_.unpack_row(matrix, r, row.data());
+      for (std::size_t c = 0; c < matrix.columns; ++c) (*made)[c * matrix.rows + r] = row[c];
+    }
+    return made;
+  }
+
   // Finds `name`.weight, and `name`.bias where the file has it.
   Result<Projection> projection(std::string_view name, std::uint64_t rows, std::uint64_t columns) {
     Projection projection;
@@ -114,7 +126,9 @@ class LayerReader {
   LayerReader(TensorReader& tensors, const Config& config, std::uint32_t layer)
       : tensors_(tensors), config_(config), layer_(layer) {}
 
-  Result<LayerWeights> read() const {
+  // `arranged` takes what is held in another order than the file's.
+  Result<LayerWeights> read(
+      std::vector<std::shared_ptr<const std::vector<float>>>& arranged) const {
     LayerWeights w;
     const bool inputs = config_.branch_norms != BranchNorms::kOutput;
     const bool outputs = config_.branch_norms != BranchNorms::kInput;
@@ -125,7 +139,8 @@ class LayerReader {
     ASSIGN_OR_RETURN(w.feed_forward_norm,
                      norm(is_after ? "post_attention_norm" : "ffn_norm", inputs, config_.width));
     ASSIGN_OR_RETURN(w.feed_forward_output_norm, norm("post_ffw_norm", outputs, config_.width));
-    RETURN_IF_ERROR(read_attention(w));
+    RETURN_IF_ERROR(config_.latent.rank > 0 ? read_latent_attention(w, arranged)
+                                            : read_attention(w));
     RETURN_IF_ERROR(read_feed_forward(w));
     return w;
   }
@@ -162,6 +177,65 @@ class LayerReader {
     ASSIGN_OR_RETURN(w.attention_output, tensors_.projection(name("attn_output"), width, mixed));
     if (config_.has_sinks) {
       ASSIGN_OR_RETURN(w.sinks, tensors_.vector(name("attn_sinks.weight"), config_.heads));
+    }
+    return ok_status();
+  }
+
+  Status read_latent_attention(
+      LayerWeights& w, std::vector<std::shared_ptr<const std::vector<float>>>& arranged) const {
+    const LatentConfig& latent = config_.latent;
+    const std::uint64_t width = config_.width;
+    const std::uint64_t queries =
+        std::uint64_t{config_.heads} * latent.query_dim(config_.ropes.front().dims);
+    if (latent.query_rank > 0) {
+      ASSIGN_OR_RETURN(w.latent.query_down,
+                       tensors_.projection(name("attn_q_a"), latent.query_rank, width));
+      ASSIGN_OR_RETURN(w.latent.query_norm, norm("attn_q_a_norm", true, latent.query_rank));
+      ASSIGN_OR_RETURN(w.query, tensors_.projection(name("attn_q_b"), queries, latent.query_rank));
+    } else {
+      ASSIGN_OR_RETURN(w.query, tensors_.projection(name("attn_q"), queries, width));
+    }
+    ASSIGN_OR_RETURN(w.latent.down,
+                     tensors_.projection(name("attn_kv_a_mqa"), config_.key_dim, width));
+    ASSIGN_OR_RETURN(w.latent.norm, norm("attn_kv_a_norm", true, latent.rank));
+    RETURN_IF_ERROR(read_latent_heads(w.latent, arranged));
+    ASSIGN_OR_RETURN(w.attention_output,
+                     tensors_.projection(name("attn_output"), width, config_.mixed_width()));
+    return ok_status();
+  }
+
+  // Apart, keys as queries need them; or, in older files and in folders, keys and values of every
+  // head together, keys the other way round.
+  Status read_latent_heads(LatentWeights& w,
+                           std::vector<std::shared_ptr<const std::vector<float>>>& arranged) const {
+    const std::uint64_t heads = config_.heads;
+    const std::uint64_t rank = config_.latent.rank;
+    const std::uint64_t plain = config_.latent.plain_dim;
+    const std::uint64_t value = config_.latent.value_dim;
+    if (tensors_.contains(name("attn_k_b.weight"))) {
+      ASSIGN_OR_RETURN(const Projection keys,
+                       tensors_.projection(name("attn_k_b"), heads * rank, plain));
+      ASSIGN_OR_RETURN(const Projection values,
+                       tensors_.projection(name("attn_v_b"), heads * value, rank));
+      for (std::uint64_t head = 0; head < heads; ++head) {
+        w.key_up.push_back(rows_of(keys, head * rank, rank));
+        w.value_up.push_back(rows_of(values, head * value, value));
+      }
+      return ok_status();
+    }
+    ASSIGN_OR_RETURN(const Projection both,
+                     tensors_.projection(name("attn_kv_b"), heads * (plain + value), rank));
+    for (std::uint64_t head = 0; head < heads; ++head) {
+      const std::uint64_t first = head * (plain + value);
+      arranged.push_back(tensors_.transposed(rows_of(both, first, plain).weight));
+      w.key_up.push_back(
+          {.weight = {.type = gguf::TensorType::kF32,
+                      .data = reinterpret_cast<const std::byte*>(arranged.back()->data()),
+                      .rows = rank,
+                      .columns = plain,
+                      .row_bytes = plain * sizeof(float)},
+           .bias = {}});
+      w.value_up.push_back(rows_of(both, first + plain, value));
     }
     return ok_status();
   }
@@ -258,7 +332,8 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
                    reader.matrix("token_embd.weight", config.vocabulary, config.width));
   weights.layers.reserve(config.layers);
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    ASSIGN_OR_RETURN(LayerWeights loaded, LayerReader(reader, config, layer).read());
+    ASSIGN_OR_RETURN(LayerWeights loaded,
+                     LayerReader(reader, config, layer).read(weights.arranged));
     weights.layers.push_back(std::move(loaded));
   }
   ASSIGN_OR_RETURN(weights.output_norm, reader.vector("output_norm.weight", config.width));

@@ -2,6 +2,7 @@
 // norms and biases (a few KB) become floats. A Weights must not outlive its gguf::File.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +32,17 @@ struct ExpertWeights {
   Projection shared_gate;  // [1, width]: its sigmoid multiplies the shared expert; or of no rows
 };
 
+// Of a layer with latents (LatentConfig). The layer's `query` is [heads * query dim, query_rank or
+// width] then, and it has no `key` and no `value`.
+struct LatentWeights {
+  Projection query_down;             // [query_rank, width], or of no rows
+  std::vector<float> query_norm;     // [query_rank]
+  Projection down;                   // [rank + rope dims, width]
+  std::vector<float> norm;           // [rank]
+  std::vector<Projection> key_up;    // [heads] of [rank, plain_dim]: from queries to latents
+  std::vector<Projection> value_up;  // [heads] of [value_dim, rank]
+};
+
 // Norms of branches are [width], or empty where the architecture has none there (BranchNorms).
 struct LayerWeights {
   std::vector<float> attention_norm;
@@ -39,7 +51,8 @@ struct LayerWeights {
   Projection value;               // [kv_heads * value_dim, width]
   std::vector<float> query_norm;  // [key_dim] for every head, [heads * key_dim], or empty
   std::vector<float> key_norm;    // [key_dim] for every head, [kv_heads * key_dim], or empty
-  Projection attention_output;    // [width, heads * value_dim]
+  LatentWeights latent;
+  Projection attention_output;  // [width, Config::mixed_width()]
   std::vector<float> attention_output_norm;
   std::vector<float> sinks;  // [heads], or empty
   std::vector<float> feed_forward_norm;
@@ -54,6 +67,8 @@ struct Weights {
   std::vector<float> output_norm;       // [width]
   kernels::WeightMatrix output;         // [vocabulary, width]; the embedding when tied
   std::vector<float> rope_frequencies;  // [rope pairs]: divide the frequencies; or empty
+  // Matrices that the file holds in another order.
+  std::vector<std::shared_ptr<const std::vector<float>>> arranged;
 };
 
 // Calls use(matrix) for every weight matrix of a layer that GEMMs multiply by, whatever the layer
@@ -68,6 +83,10 @@ void for_each_matrix(Layer& layer, Use use) {
   use(layer.query.weight);
   use(layer.key.weight);
   use(layer.value.weight);
+  use(layer.latent.query_down.weight);
+  use(layer.latent.down.weight);
+  for (auto& head : layer.latent.key_up) use(head.weight);
+  for (auto& head : layer.latent.value_up) use(head.weight);
   use(layer.attention_output.weight);
   all_of(layer.feed_forward);
   use(layer.experts.router.weight);

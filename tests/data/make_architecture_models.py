@@ -44,6 +44,15 @@ NAMES = {
 OUTPUT_NORMS = {"post_attention_layernorm": "post_attention_norm",
                 "post_feedforward_layernorm": "post_ffw_norm"}
 SHARED = {f"mlp.shared_expert.{part}_proj": f"ffn_{part}_shexp" for part in ("gate", "up", "down")}
+# Latents of 32, 8 dimensions of a head rotate and 16 do not, values of 20.
+LATENT = {"num_key_value_heads": HEADS, "head_dim": 8, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 20}
+LATENT_KEYS = {"attention.kv_lora_rank": 32, "rope.dimension_count": 8}
+LATENT_NAMES = {"self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
+                "self_attn.q_b_proj": "attn_q_b", "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa",
+                "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b",
+                "mlp.gate": "ffn_gate_inp",
+                **{f"mlp.shared_experts.{part}_proj": f"ffn_{part}_shexp"
+                   for part in ("gate", "up", "down")}}
 FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
@@ -72,6 +81,7 @@ class Model:
     experts: str = ""            # how the file holds experts: "stacked", "fused" or "apart"
     fp4: bool = False            # experts are MXFP4, else float16
     tokens: int = TOKENS         # of the prompt
+    latent: str = ""             # how the file holds latents' heads: "apart" or "together"
 
 
 MODELS = [
@@ -162,6 +172,45 @@ MODELS = [
                 "expert_feed_forward_length": FFN},
           names={"mlp.router": "ffn_gate_inp",
                  "post_attention_layernorm": "post_attention_norm"}),
+    Model("deepseek2", "deepseek2", "DeepseekV2", 31, layers=2, experts="stacked", tokens=48,
+          latent="together",
+          config={**LATENT, "q_lora_rank": None, "n_routed_experts": 6, "num_experts_per_tok": 2,
+                  "moe_intermediate_size": 48, "n_shared_experts": 2, "first_k_dense_replace": 1,
+                  "routed_scaling_factor": 1.5, "topk_method": "greedy", "norm_topk_prob": False},
+          keys={**LATENT_KEYS, "attention.key_length": 24, "attention.value_length": 20,
+                "attention.head_count_kv": HEADS, "leading_dense_block_count": 1,
+                "expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 48,
+                "expert_shared_count": 2, "expert_weights_scale": 1.5},
+          names=LATENT_NAMES),
+    Model("deepseek3", "deepseek2", "DeepseekV3", 32, layers=2, experts="stacked", tokens=48,
+          latent="apart",
+          rope={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 32.0, "beta_slow": 1.0},
+          config={**LATENT, "q_lora_rank": 40, "n_routed_experts": 8, "num_experts_per_tok": 3,
+                  "moe_intermediate_size": 48, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                  "routed_scaling_factor": 2.5, "n_group": 4, "topk_group": 2,
+                  "norm_topk_prob": True},
+          keys={**LATENT_KEYS, "attention.q_lora_rank": 40, "attention.head_count_kv": 1,
+                "attention.key_length": 40, "attention.value_length": 32,
+                "attention.key_length_mla": 24, "attention.value_length_mla": 20,
+                "leading_dense_block_count": 1, "expert_count": 8, "expert_used_count": 3,
+                "expert_feed_forward_length": 48, "expert_shared_count": 1,
+                "expert_weights_scale": 2.5, "expert_weights_norm": True, "expert_gating_func": 2,
+                "expert_group_count": 4, "expert_group_used_count": 2,
+                "rope.scaling.yarn_log_multiplier": 0.1},
+          names=LATENT_NAMES),
+    Model("glm47_flash", "deepseek2", "Glm4MoeLite", 33, layers=2, experts="stacked", tokens=48,
+          latent="apart",
+          config={**LATENT, "q_lora_rank": 40, "n_routed_experts": 6, "num_experts_per_tok": 2,
+                  "moe_intermediate_size": 48, "n_shared_experts": 1,
+                  "mlp_layer_types": ["dense", "sparse"], "routed_scaling_factor": 1.8,
+                  "n_group": 1, "topk_group": 1, "norm_topk_prob": True},
+          keys={**LATENT_KEYS, "attention.q_lora_rank": 40, "attention.head_count_kv": 1,
+                "attention.key_length": 40, "attention.value_length": 32,
+                "attention.key_length_mla": 24, "attention.value_length_mla": 20,
+                "leading_dense_block_count": 1, "expert_count": 6, "expert_used_count": 2,
+                "expert_feed_forward_length": 48, "expert_shared_count": 1,
+                "expert_weights_scale": 1.8, "expert_weights_norm": True, "expert_gating_func": 2},
+          names=LATENT_NAMES),
     Model("exaone4_full", "exaone4", "Exaone4", 22, names=OUTPUT_NORMS,
           config={"sliding_window": None, "sliding_window_pattern": None,
                   "layer_types": ["full_attention"] * 2}),
@@ -211,13 +260,25 @@ def run(model, ids):
     """All logits, and the smallest margin of all routers."""
     margins = [math.inf]
 
+    def gap(scores, chosen):
+        ranked = scores.sort(-1, descending=True).values
+        return float((ranked[:, chosen - 1] - ranked[:, chosen]).min() / scores.std())
+
     def look(router, inputs, _):
+        config = model.config
         scores = torch.nn.functional.linear(inputs[0].reshape(-1, EMBD), router.weight,
                                             getattr(router, "bias", None))
-        ranked = scores.sort(-1, descending=True).values
-        chosen = model.config.num_experts_per_tok
-        gaps = ranked[:, chosen - 1] - ranked[:, chosen]
-        margins.append(float(gaps.min() / scores.std()))
+        if hasattr(router, "e_score_correction_bias"):
+            scores = scores.sigmoid() + router.e_score_correction_bias
+            grouped = scores.reshape(len(scores), config.n_group, -1)
+            groups = grouped.topk(2, -1).values.sum(-1)
+            if config.topk_group < config.n_group:
+                margins.append(gap(groups, config.topk_group))
+            kept = torch.zeros_like(groups).scatter(1, groups.topk(config.topk_group).indices, 1)
+            inside = grouped[kept.bool()].reshape(len(scores), -1)
+            margins.append(gap(inside, config.num_experts_per_tok))
+        else:
+            margins.append(gap(scores, config.num_experts_per_tok))
 
     for name, module in model.named_modules():
         if name.endswith(("mlp.gate", "mlp.router", "block_sparse_moe.router")):
@@ -229,12 +290,15 @@ def run(model, ids):
 
 def make_oracle(made):
     """A transformers model with seeded weights, already rounded to what the file will hold."""
-    config = getattr(transformers, made.family + made.prefix)(
-        vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FFN, num_hidden_layers=made.layers,
-        num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM,
-        max_position_embeddings=2048, rms_norm_eps=1e-5, tie_word_embeddings=made.seed % 2 == 0,
-        rope_parameters=copy.deepcopy(made.rope), attn_implementation="eager",
-        **({"experts_implementation": "eager"} if made.experts else {}), **made.config)
+    fields = {
+        "vocab_size": VOCAB, "hidden_size": EMBD, "intermediate_size": FFN,
+        "num_hidden_layers": made.layers, "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS, "head_dim": HEAD_DIM, "max_position_embeddings": 2048,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": made.seed % 2 == 0,
+        "rope_parameters": copy.deepcopy(made.rope), "attn_implementation": "eager"}
+    if made.experts:
+        fields["experts_implementation"] = "eager"
+    config = getattr(transformers, made.family + made.prefix)(**{**fields, **made.config})
     model = getattr(transformers, made.family + "ForCausalLM")(config).double().eval()
     rng = np.random.default_rng(made.seed)
     # Scores get a standard deviation near 2, logits one between 1 and 3.
@@ -257,6 +321,10 @@ def make_oracle(made):
                 spread = gain.get(name.split(".")[-2], 1.0) / math.sqrt(weight.shape[-1])
                 values = rng.normal(0.0, spread, weight.shape).astype(np.float16)
             weight.copy_(torch.from_numpy(values.astype(np.float64)))
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                values = rng.normal(0.0, 0.2, buffer.shape).astype(np.float32)
+                buffer.copy_(torch.from_numpy(values))
     return model, rng.integers(3, VOCAB, made.tokens), fp4
 
 
@@ -274,9 +342,10 @@ def write_keys(writer, made):
     writer.add_block_count(made.layers)
     writer.add_feed_forward_length(FFN)
     writer.add_head_count(HEADS)
-    writer.add_head_count_kv(KV_HEADS)
-    writer.add_key_length(HEAD_DIM)
-    writer.add_value_length(HEAD_DIM)
+    if not made.latent:  # whose keys say it
+        writer.add_head_count_kv(KV_HEADS)
+        writer.add_key_length(HEAD_DIM)
+        writer.add_value_length(HEAD_DIM)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCAB)
     rope = made.rope.get("full_attention", made.rope)
@@ -287,7 +356,7 @@ def write_keys(writer, made):
     if rope["rope_type"] == "yarn":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
     for key, value in made.keys.items():
-        add = writer.add_uint32 if isinstance(value, int) else writer.add_float32
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}[type(value)]
         add(f"{made.architecture}.{key}", value)
     writer.add_tokenizer_model("llama")
     words = ["<unk>", "<s>", "</s>"] + [chr(c) for c in range(0x21, 0x7F)]
@@ -328,6 +397,15 @@ def add_experts(writer, made, name, values, fp4):
             writer.add_tensor(f"{block}.ffn_{part}_exps.{end}", np.ascontiguousarray(stacked))
 
 
+def add_latent_heads(writer, place, values):
+    """kv_b as the converter splits it: keys [head, rank, plain], values [head, value, rank]."""
+    plain = LATENT["qk_nope_head_dim"]
+    heads = values.reshape(HEADS, -1, LATENT["kv_lora_rank"]).astype(np.float16)
+    keys = np.ascontiguousarray(heads[:, :plain].swapaxes(1, 2))
+    writer.add_tensor(place.replace("kv_b", "k_b"), keys)
+    writer.add_tensor(place.replace("kv_b", "v_b"), np.ascontiguousarray(heads[:, plain:]))
+
+
 def gguf_name(made, name):
     if name.endswith("sinks"):
         name = name.replace("self_attn.sinks", "attn_sinks.weight").replace("model.layers", "blk")
@@ -349,6 +427,9 @@ def write_gguf(path, made, model, fp4):
             add_experts(writer, made, name, values, fp4.get(name))
             continue
         place = gguf_name(made, name)
+        if made.latent == "apart" and ".attn_kv_b." in place:
+            add_latent_heads(writer, place, values)
+            continue
         if made.norms_plus_one and "norm" in place:
             values = values + 1.0
         if made.adjacent and ".attn_q." in place:
@@ -356,6 +437,10 @@ def write_gguf(path, made, model, fp4):
         if made.adjacent and ".attn_k." in place:
             values = adjacent_pairs(values, KV_HEADS)
         writer.add_tensor(place, values.astype(np.float16 if values.ndim == 2 else np.float32))
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            layer = name.split(".")[2]
+            writer.add_tensor(f"blk.{layer}.exp_probs_b.bias", buffer.numpy().astype(np.float32))
     for kind in ("short", "long"):
         if f"{kind}_factor" in made.rope:
             writer.add_tensor(f"rope_factors_{kind}.weight",

@@ -4,9 +4,10 @@
 The models are made, run (float64 weights and products, eager attention) and saved by `transformers`;
 nothing of Pagoda is used. Prompts are longer than windows and than the context before rope scaling. Some
 config.json are rewritten as older versions of transformers wrote them, some folders have shards, the
-prefixes of models that see images, or matrices in blocks of fp8. Formats: logits/README.md.
+prefixes of models that see images, or matrices in blocks of fp8. Some are the models of make_architecture_models.py,
+with the logits of their GGUF files. Formats: logits/README.md.
 
-    python make_hf_folders.py [DIRECTORY]      (default: the folder of this script)
+    python make_hf_folders.py [DIRECTORY [NAME…]]      (default: the folder of this script, all)
 
 Needs torch, transformers, safetensors, numpy. Seconds.
 """
@@ -24,6 +25,8 @@ import numpy as np
 import safetensors.torch
 import torch
 import transformers
+
+import make_architecture_models as architectures
 
 VOCAB = 64
 EMBD, HEADS, KV_HEADS, HEAD_DIM, FFN = 32, 4, 2, 16, 48
@@ -167,6 +170,11 @@ FOLDERS = [
 ]
 
 
+# Models of make_architecture_models.py that are written as folders too: logits/arch_NAME.bin are theirs.
+ALSO_GGUF = {"deepseek2", "deepseek3", "gemma2", "glm47_flash", "gpt_oss", "granitemoe", "mistral3", "mixtral",
+         "phi3_longrope", "qwen2moe", "qwen3moe"}
+
+
 def make_oracle(made):
     """A transformers model with seeded weights, already rounded to what the folder will hold."""
     config = getattr(transformers, made.family + made.prefix)(
@@ -209,9 +217,42 @@ def save(folder, made, model):
                                 folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def to_mxfp4(parts):
+    """Blocks [expert, row, block, 16], byte i of codes 2 i and 2 i + 1, and exponents + 127. Parts are as GGUF
+    has them: byte i of codes i and i + 16; rows of gates and ups take turns."""
+    rows = parts["down"] if "down" in parts else np.stack([parts["gate"], parts["up"]], 2)
+    rows = rows.reshape(rows.shape[0], -1, rows.shape[-1] // 17, 17)
+    packed = rows[..., 1:]
+    codes = np.concatenate([packed & 15, packed >> 4], -1)
+    return torch.from_numpy(codes[..., ::2] | codes[..., 1::2] << 4), torch.from_numpy(rows[..., 0].copy())
+
+
+def save_also_gguf(folder, made, model, fp4):
+    """Matrices are float16, all else float32; MXFP4 where the GGUF file has it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        tensor.data = tensor.data.to(torch.float16 if tensor.ndim > 1 and "bias" not in name else torch.float32)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    if not fp4:
+        return
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for name, parts in fp4.items():
+        del tensors[name]
+        tensors[name + "_blocks"], tensors[name + "_scales"] = to_mxfp4(parts)
+    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()},
+                                folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    wanted = sys.argv[2:] or [made.name for made in FOLDERS] + sorted(ALSO_GGUF)
     for made in FOLDERS:
+        if made.name not in wanted:
+            continue
         model, ids = make_oracle(made)
         with torch.no_grad():
             logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
@@ -220,6 +261,11 @@ def main():
             out.write(b"PGFL" + struct.pack("<2I", len(ids), made.vocabulary))
             out.write(ids.astype("<u4").tobytes() + logits.astype("<f4").tobytes())
         print(f"hf_{made.name}: logits have a standard deviation of {logits.std():.2f}")
+    for made in architectures.MODELS:
+        if made.name in wanted and made.name in ALSO_GGUF:
+            model, _, fp4, _ = architectures.find_oracle(made)
+            save_also_gguf(root / "models" / f"hf_{made.name}", made, model, fp4)
+            print(f"hf_{made.name}: the model of arch_{made.name}.gguf")
 
 
 if __name__ == "__main__":

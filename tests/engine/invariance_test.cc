@@ -202,6 +202,9 @@ std::vector<MixCase> all_mixes() {
     // Experts, sinks and windows; experts with a shared one.
     mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220});
     mixes.push_back({{"arch_qwen2moe"}, {set, Element::kF32}});
+    // Latents, a page of which holds no values.
+    mixes.push_back({{"arch_deepseek2"}, {set, Element::kF32}});
+    mixes.push_back({{"arch_deepseek3"}, {set, Element::kBF16}});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});

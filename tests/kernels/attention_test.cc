@@ -27,6 +27,7 @@ struct Case {
   std::uint32_t window;
   std::uint64_t position;
   float cap = 0;
+  bool latent = false;  // values are the beginnings of keys
 };
 
 // One layer's pages holding random rows for every position up to the query's, scattered over the
@@ -43,7 +44,8 @@ class Scene {
                 .key_dim = c.key_dim,
                 .value_dim = c.value_dim,
                 .value_order = order,
-                .key_order = c.key_dim % 2 == 0 ? key_order : KeyOrder::kRows},
+                .key_order = c.key_dim % 2 == 0 ? key_order : KeyOrder::kRows,
+                .values_in_keys = c.latent},
         query_(random_values(std::size_t{c.heads} * c.key_dim, 11)) {
     const std::uint64_t tokens = c.position + 1;
     const auto blocks = static_cast<std::uint32_t>((tokens + c.block_tokens - 1) / c.block_tokens);
@@ -52,7 +54,7 @@ class Scene {
     for (std::uint64_t t = first_visible_key(c.position, c.window); t < tokens; ++t) {
       const auto keys = random_values(std::size_t{c.kv_heads} * c.key_dim, 1000 + 2 * t);
       const auto values = random_values(std::size_t{c.kv_heads} * c.value_dim, 1001 + 2 * t);
-      ref_set().store_kv(view(), t, keys.data(), values.data());
+      ref_set().store_kv(view(), t, keys.data(), c.latent ? keys.data() : values.data());
     }
   }
 
@@ -66,7 +68,7 @@ class Scene {
     auto keys = random_values(std::size_t{c_.kv_heads} * c_.key_dim, 1000 + 2 * token);
     auto values = random_values(std::size_t{c_.kv_heads} * c_.value_dim, 1001 + 2 * token);
     (in_keys ? keys : values).back() = number;
-    set.store_kv(view(), token, keys.data(), values.data());
+    set.store_kv(view(), token, keys.data(), c_.latent ? keys.data() : values.data());
   }
 
   // The query's token alone, or as the last of `rows` tokens that attend together: those before it
@@ -118,6 +120,7 @@ class Scene {
         scores.push_back(dot / std::sqrt(double{1} * c_.key_dim));
         if (c_.cap > 0) scores.back() = c_.cap * std::tanh(scores.back() / c_.cap);
         best = std::max(best, scores.back());
+        largest_score_ = std::max(largest_score_, std::abs(scores.back()));
       }
       double sum = 0;
       for (double& score : scores) sum += score = std::exp(score - best);
@@ -131,23 +134,41 @@ class Scene {
     return out;
   }
 
+  // Of those that exact() has seen.
+  double largest_score() const { return largest_score_; }
+
  private:
   Case c_;
   kv::memory::PageLayout layout_;
   std::vector<float> query_;
   std::vector<kv::BlockId> table_;
   std::vector<std::byte> pages_;
+  double largest_score_ = 0;
 };
 
 const std::vector<Case> kCases = {
-    {Element::kF32, 16, 4, 4, 64, 64, 0, 0},      {Element::kF16, 16, 9, 3, 64, 64, 0, 31},
-    {Element::kBF16, 16, 9, 3, 64, 64, 0, 32},    {Element::kF16, 1, 2, 1, 8, 8, 0, 100},
-    {Element::kF32, 7, 6, 2, 13, 5, 0, 70},       {Element::kF16, 128, 8, 1, 80, 24, 0, 600},
-    {Element::kBF16, 5, 4, 2, 33, 17, 0, 511},    {Element::kF32, 32, 4, 2, 16, 16, 0, 512},
-    {Element::kF16, 16, 4, 2, 16, 16, 0, 1600},   {Element::kF16, 16, 4, 2, 16, 16, 24, 20},
-    {Element::kF32, 16, 4, 2, 16, 16, 24, 100},   {Element::kBF16, 3, 4, 2, 16, 16, 1, 530},
-    {Element::kF16, 16, 4, 2, 16, 16, 600, 1500}, {Element::kF32, 64, 2, 2, 256, 256, 513, 1023},
-    {Element::kF32, 16, 4, 2, 64, 64, 0, 300, 2}, {Element::kBF16, 16, 8, 1, 40, 24, 90, 520, 1},
+    {Element::kF32, 16, 4, 4, 64, 64, 0, 0},
+    {Element::kF16, 16, 9, 3, 64, 64, 0, 31},
+    {Element::kBF16, 16, 9, 3, 64, 64, 0, 32},
+    {Element::kF16, 1, 2, 1, 8, 8, 0, 100},
+    {Element::kF32, 7, 6, 2, 13, 5, 0, 70},
+    {Element::kF16, 128, 8, 1, 80, 24, 0, 600},
+    {Element::kBF16, 5, 4, 2, 33, 17, 0, 511},
+    {Element::kF32, 32, 4, 2, 16, 16, 0, 512},
+    {Element::kF16, 16, 4, 2, 16, 16, 0, 1600},
+    {Element::kF16, 16, 4, 2, 16, 16, 24, 20},
+    {Element::kF32, 16, 4, 2, 16, 16, 24, 100},
+    {Element::kBF16, 3, 4, 2, 16, 16, 1, 530},
+    {Element::kF16, 16, 4, 2, 16, 16, 600, 1500},
+    {Element::kF32, 64, 2, 2, 256, 256, 513, 1023},
+    {Element::kF32, 16, 4, 2, 64, 64, 0, 300, 2},
+    {Element::kBF16, 16, 8, 1, 40, 24, 90, 520, 1},
+    // Latents: as DeepSeek has them, and of sizes that no tile divides.
+    {Element::kBF16, 16, 16, 1, 576, 512, 0, 300, 0, true},
+    {Element::kBF16, 32, 5, 1, 96, 64, 90, 520, 0, true},
+    {Element::kF16, 16, 6, 1, 64, 48, 0, 70, 0, true},
+    {Element::kF32, 16, 3, 1, 40, 32, 0, 33, 0, true},
+    {Element::kBF16, 7, 4, 1, 30, 20, 0, 100, 0, true},
 };
 
 TEST(Attention, TheReferenceIsAPlainSoftmaxOverVisibleRowsAndReadsNoOther) {
@@ -210,9 +231,11 @@ TEST(Attention, Int8Bf16IsAPlainSoftmaxWithinTheRoundingOfItsFactors) {
     Scene scene(kCases[i]);
     const std::vector<float> out = scene.attend(ref_set(Numerics::kInt8Bf16));
     const std::vector<double> exact = scene.exact();
+    // Queries, keys, weights and values are rounded to 8 bits; values reach 30, scores 10 but in
+    // the long rows of latents, and the error of a score grows with it.
+    const double bound = 0.25 * (kCases[i].latent ? std::max(1.0, scene.largest_score() / 10) : 1);
     for (std::size_t d = 0; d < out.size(); ++d) {
-      // Queries, keys, weights and values are rounded to 8 bits; values reach 30, scores 10.
-      ASSERT_NEAR(out[d], exact[d], 0.25) << "case " << i;
+      ASSERT_NEAR(out[d], exact[d], bound) << "case " << i;
     }
   }
 }

@@ -261,6 +261,23 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
       {{.architecture = "mistral3",
         .more = [](GgufWriter& w) { w.add("mistral3.attention.temperature_scale", 0.1f); }},
        {"mistral3.attention.temperature_length"}},
+      {{.architecture = "deepseek2"}, {"deepseek2.attention.kv_lora_rank", "missing"}},
+      {{.architecture = "deepseek2",
+        .more =
+            [](GgufWriter& w) {
+              w.add("deepseek2.attention.kv_lora_rank", 8u);
+              w.add("deepseek2.rope.dimension_count", 4u);
+              w.add("deepseek2.attention.key_length_mla", 4u);
+            }},
+       {"deepseek2.attention.key_length_mla is 4", "more than the 4 dimensions that rotate"}},
+      {{.architecture = "deepseek2",
+        .more =
+            [](GgufWriter& w) {
+              w.add("deepseek2.attention.kv_lora_rank", 1022u);
+              w.add("deepseek2.rope.dimension_count", 4u);
+              w.add("deepseek2.attention.key_length_mla", 8u);
+            }},
+       {"at most 1024"}},
       {with([](GgufWriter& w) { w.add("llama.attention.clamp_kqv", 8.0f); }), {"clamped"}},
       {with([](GgufWriter& w) { w.add("llama.nextn_predict_layers", 1u); }), {"several tokens"}},
       {with([](GgufWriter& w) { w.add("llama.attention.scale", -1.0f); }), {"above 0"}},

@@ -85,11 +85,11 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
-                         testing::Values("exaone4", "exaone4_full", "gemma2", "gemma3", "glm4",
-                                         "gpt_oss", "granite", "granitemoe", "mistral3", "mixtral",
-                                         "qwen2moe", "qwen3moe", "olmo2", "olmo3", "phi3",
-                                         "phi3_longrope", "phi3_partial", "qwen2", "qwen3",
-                                         "smollm3"),
+                         testing::Values("deepseek2", "deepseek3", "exaone4", "exaone4_full",
+                                         "gemma2", "gemma3", "glm4", "glm47_flash", "gpt_oss",
+                                         "granite", "granitemoe", "mistral3", "mixtral", "qwen2moe",
+                                         "qwen3moe", "olmo2", "olmo3", "phi3", "phi3_longrope",
+                                         "phi3_partial", "qwen2", "qwen3", "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // Served with no more than the original context of 32, the same file has its other factors.
@@ -111,6 +111,21 @@ INSTANTIATE_TEST_SUITE_P(Models, FolderModel,
                                          "llama", "llama_bias", "llama_fp8", "mistral", "olmo2",
                                          "olmo3", "phi3", "qwen2", "qwen2_words", "qwen3",
                                          "smollm3"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// Folders of models that GGUF files hold too.
+class ArchitectureFolder : public testing::TestWithParam<const char*> {};
+
+TEST_P(ArchitectureFolder, GivesTheOraclesLogits) {
+  const std::string name = GetParam();
+  expect_oracles_logits(TestModel(test_model_path("hf_" + name)),
+                        read_full_logits("arch_" + name + ".bin"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ArchitectureFolder,
+                         testing::Values("deepseek2", "deepseek3", "gemma2", "glm47_flash",
+                                         "gpt_oss", "granitemoe", "mistral3", "mixtral",
+                                         "phi3_longrope", "qwen2moe", "qwen3moe"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 struct Bound {

@@ -48,8 +48,8 @@ const std::vector<Arrows>& arrow_table() {
        {"app/", "base/", "engine/", "gguf/", "kernels/", "kv/", "model/", "store/", "terminal/"}},
       {"verify/", {"app/", "base/", "engine/", "kernels/", "kv/", "terminal/"}},
       {"cli/",
-       {"app/", "base/", "bench/", "engine/", "gguf/", "kernels/", "kv/", "loadgen/", "model/",
-        "net/", "replay/", "server/", "store/", "terminal/", "text/", "verify/"}},
+       {"app/", "base/", "bench/", "engine/", "gguf/", "hf/", "kernels/", "kv/", "loadgen/",
+        "model/", "net/", "replay/", "server/", "store/", "terminal/", "text/", "verify/"}},
   };
   return kTable;
 }

@@ -113,7 +113,7 @@ void attend_token(const Query& query, float* scratch, float* partial) {
   const std::uint64_t last =
       std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFp32SplitKeys);
   const float cap = query.job.cap;
-  const float score_scale = cap > 0 ? 1.0f : query.job.scale;
+  const float score_scale = query.job.softmax_scale();
   float* const keys = scratch;
   float* const values = keys + kFp32KeyTile * key_dim;
   float* const scores = values + kFp32KeyTile * value_dim;

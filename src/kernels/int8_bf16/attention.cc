@@ -245,7 +245,7 @@ void compute_weights(const QueryTile& tile, std::size_t query, float highest, fl
   const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
   std::uint16_t* const weights = tile.call.parts.weights(query);
   const Attention& attention = tile.call.attention;
-  const float scale = attention.cap > 0 ? 1.0f : attention.scale;
+  const float scale = attention.softmax_scale();
   const std::size_t first = tile.first_tile * kKeyTile;
   const std::size_t last = tile.last_tile * kKeyTile;
   const float power = scale * exp_steps::kLog2E;

@@ -75,8 +75,10 @@ class SplitPages {
         whole_tiles_(layout_.block_tokens % kKeyTile == 0),
         key_columns_(whole_tiles_ && layout_.key_order == kv::memory::KeyOrder::kColumns &&
                      layout_.key_dim % kStepDimensions == 0),
-        value_pairs_(whole_tiles_ && layout_.value_order == kv::memory::ValueOrder::kTokenPairs &&
+        value_pairs_(whole_tiles_ && !layout_.values_in_keys &&
+                     layout_.value_order == kv::memory::ValueOrder::kTokenPairs &&
                      layout_.value_dim % 16 == 0),
+        values_of_columns_(key_columns_ && layout_.values_in_keys && layout_.value_dim % 16 == 0),
         page_bytes_(layout_.page_bytes()),
         first_keys_(layout_.key_offset(view.layer.layer, head, 0)),
         first_values_(layout_.value_offset(view.layer.layer, head, 0)) {}
@@ -87,8 +89,11 @@ class SplitPages {
     BlockSlot place = slot_of(first);
     for (std::uint64_t tile = first; tile < end_; tile += kKeyTile, next_tile(place)) {
       const std::size_t index = tile % kInt8Bf16SplitKeys / kKeyTile;
-      sides.keys[index] = keys(tile, place, parts_.keys + index * parts_.key_tile_bytes());
-      sides.values[index] = values(tile, place, parts_.values + index * parts_.value_tile_bytes());
+      const KvTile key_tile = keys(tile, place, parts_.keys + index * parts_.key_tile_bytes());
+      std::byte* const value_target = parts_.values + index * parts_.value_tile_bytes();
+      sides.keys[index] = key_tile;
+      sides.values[index] = values_of_columns_ ? values_of_keys(tile, key_tile, value_target)
+                                               : values(tile, place, value_target);
     }
   }
 
@@ -153,6 +158,22 @@ class SplitPages {
     convert(first, kKeyTile * layout_.value_dim, target);
     if (!all_visible) hide_values(tile, target);
     return {target, 4 * layout_.value_dim};
+  }
+
+  // The same out of a tile of keys: [dimension pair][key][2] becomes [key pair][dimension][2].
+  KvTile values_of_keys(std::uint64_t tile, KvTile keys, std::byte* target) const {
+    const std::size_t dimensions = layout_.value_dim;
+    for (std::size_t pair = 0; pair < dimensions / 2; ++pair) {
+      std::uint32_t words[kKeyTile];  // of one key: two dimensions
+      __builtin_memcpy(words, keys.data + pair * keys.stride, sizeof(words));
+      for (std::size_t key = 0; key < kKeyTile; key += 2) {
+        const std::uint32_t out[2] = {(words[key] & 0xFFFF) | words[key + 1] << 16,
+                                      words[key] >> 16 | (words[key + 1] & 0xFFFF0000u)};
+        __builtin_memcpy(half_of(target, key / 2, 2 * pair, dimensions, 0), out, sizeof(out));
+      }
+    }
+    if (!(begin_ <= tile && tile + kKeyTile <= end_)) hide_values(tile, target);
+    return {target, 4 * dimensions};
   }
 
   bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
@@ -235,6 +256,7 @@ class SplitPages {
   bool whole_tiles_;  // 16 keys from a multiple of 16 never lie in two blocks
   bool key_columns_;
   bool value_pairs_;
+  bool values_of_columns_;
   std::size_t page_bytes_;
   std::size_t first_keys_;  // in a page
   std::size_t first_values_;

@@ -76,7 +76,7 @@ void attend_one(const Query& query, const float* q, float* scratch, Running run)
       kv::memory::decode_row(layout.element, query.view.key_row(query.kv_head, key), layout.key_dim,
                              scratch);
       float& score = scores[key % kFp32KeyTile];
-      score = dot(q, scratch, layout.key_dim) * (query.job.cap > 0 ? 1.0f : query.job.scale);
+      score = dot(q, scratch, layout.key_dim) * query.job.softmax_scale();
       if (query.job.cap > 0) soft_cap(&score, 1, query.job.scale, query.job.cap);
     }
     add_tile(run, query.view, query.kv_head, begin, end, scores.data(), scratch + layout.key_dim);

@@ -90,7 +90,7 @@ void attend_one(const Attention& job, const kv::memory::SequenceView& view, std:
     if (job.cap > 0) soft_cap(&scores.back(), 1, job.scale, job.cap);
     highest = std::max(highest, scores.back());
   }
-  const float scale = job.cap > 0 ? 1.0f : job.scale;
+  const float scale = job.softmax_scale();
   const float power = scale * exp_steps::kLog2E;
   // Where all scores are too low for a float nothing weighs anything.
   const float shift = highest == kNothing ? 0.0f : -(highest * power);

@@ -64,6 +64,7 @@ std::string format_name(const PageLayout& layout) {
   name += ".h" + std::to_string(layout.kv_heads);
   name += ".k" + std::to_string(layout.key_dim);
   name += ".v" + std::to_string(layout.value_dim);
+  if (layout.values_in_keys) name += ".latent";
   if (layout.unused_bytes != 0) name += ".u" + std::to_string(layout.unused_bytes);
   return name;
 }
@@ -80,7 +81,7 @@ void copy_rows(const PageLayout& layout, const std::byte* from, std::byte* to,
       const std::size_t keys = layout.key_offset(layer, head, 0);
       const std::size_t values = layout.value_offset(layer, head, 0);
       copy_keys(layout, from + keys, to + keys, tokens);
-      copy_values(layout, from + values, to + values, tokens);
+      if (!layout.values_in_keys) copy_values(layout, from + values, to + values, tokens);
       const std::size_t scales = tokens * scale_bytes(layout.element);
       for (const std::size_t at :
            {layout.key_scale_offset(layer, head, 0), layout.value_scale_offset(layer, head, 0)}) {

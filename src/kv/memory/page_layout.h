@@ -22,8 +22,8 @@
 //
 // All rows of one head stand together, so that a kernel walks a head's tokens with one stride,
 // and all layers of a group stand together, so that one page is one copy. All orders take the
-// same bytes. A latent layer keeps one row per token that all heads share, out of which values are
-// read too: one KV head, value_dim 0.
+// same bytes. A latent layer (MLA) keeps one row per token that all heads share: a value is the
+// first value_dim elements of its key, and there is no V (values_in_keys).
 #pragma once
 
 #include <compare>
@@ -65,14 +65,15 @@ struct PageLayout {
   ValueOrder value_order = ValueOrder::kRows;
   KeyOrder key_order = KeyOrder::kRows;
   std::size_t unused_bytes = 0;  // at the page's end
+  bool values_in_keys = false;   // a value is the first value_dim elements of its key
 
   auto operator<=>(const PageLayout&) const = default;
 
   constexpr std::size_t key_row_bytes() const { return key_dim * element_bytes(element); }
   constexpr std::size_t value_row_bytes() const { return value_dim * element_bytes(element); }
   constexpr std::size_t layer_bytes() const {
-    return std::size_t{kv_heads} * block_tokens *
-           (key_row_bytes() + value_row_bytes() + 2 * scale_bytes(element));
+    const std::size_t values = values_in_keys ? 0 : value_row_bytes() + scale_bytes(element);
+    return std::size_t{kv_heads} * block_tokens * (key_row_bytes() + scale_bytes(element) + values);
   }
   constexpr std::size_t page_bytes() const { return layers * layer_bytes() + unused_bytes; }
   constexpr std::size_t bytes_per_token() const { return page_bytes() / block_tokens; }
@@ -87,6 +88,7 @@ struct PageLayout {
   }
   constexpr std::size_t value_offset(std::uint32_t layer, std::uint32_t head,
                                      std::uint32_t token) const {
+    if (values_in_keys) return key_offset(layer, head, token);
     const std::uint32_t second = value_order == ValueOrder::kTokenPairs ? token % 2 : 0;
     return layer * layer_bytes() + std::size_t{kv_heads} * block_tokens * key_row_bytes() +
            (std::size_t{head} * block_tokens + token - second) * value_row_bytes() +
@@ -96,12 +98,13 @@ struct PageLayout {
   constexpr std::size_t key_scale_offset(std::uint32_t layer, std::uint32_t head,
                                          std::uint32_t token) const {
     return layer * layer_bytes() +
-           std::size_t{kv_heads} * block_tokens * (key_row_bytes() + value_row_bytes()) +
+           std::size_t{kv_heads} * block_tokens *
+               (key_row_bytes() + (values_in_keys ? 0 : value_row_bytes())) +
            (std::size_t{head} * block_tokens + token) * scale_bytes(element);
   }
   constexpr std::size_t value_scale_offset(std::uint32_t layer, std::uint32_t head,
                                            std::uint32_t token) const {
-    return key_scale_offset(layer, head + kv_heads, token);
+    return key_scale_offset(layer, values_in_keys ? head : head + kv_heads, token);
   }
 
   constexpr Row key_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
@@ -112,6 +115,7 @@ struct PageLayout {
   }
   constexpr Row value_row(std::byte* page, std::uint32_t layer, std::uint32_t head,
                           std::uint32_t token) const {
+    if (values_in_keys) return key_row(page, layer, head, token);
     const bool paired = value_order == ValueOrder::kTokenPairs && (token | 1u) < block_tokens;
     const std::size_t step = paired ? 2 : 1;
     return {page + value_offset(layer, head, token), step, 2 * step,

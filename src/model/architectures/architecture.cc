@@ -10,6 +10,7 @@ namespace pagoda::model {
 namespace {
 
 constexpr auto kArchitectures = std::to_array<Architecture>({
+    {"deepseek2", describe_deepseek2},
     {"exaone4", describe_exaone4},
     {"gemma2", describe_gemma2},
     {"gemma3", describe_gemma3},

@@ -22,6 +22,7 @@ struct Architecture {
 // the file's.
 Result<const Architecture*> find_architecture(std::string_view name, std::string_view path);
 
+Status describe_deepseek2(const ConfigReader& reader, Config& config);
 Status describe_exaone4(const ConfigReader& reader, Config& config);
 Status describe_gemma2(const ConfigReader& reader, Config& config);
 Status describe_gemma3(const ConfigReader& reader, Config& config);

@@ -10,7 +10,7 @@ PageLayout heads(std::uint32_t kv_heads, std::uint32_t dim) {
   return {.layers = 1, .kv_heads = kv_heads, .key_dim = dim, .value_dim = dim};
 }
 PageLayout latent(std::uint32_t dim) {
-  return {.layers = 1, .kv_heads = 1, .key_dim = dim, .value_dim = 0};
+  return {.layers = 1, .kv_heads = 1, .key_dim = dim, .value_dim = dim / 2, .values_in_keys = true};
 }
 
 // Every layer has a place of its own in a group of its kind, the places of a group are its layout's

@@ -42,22 +42,24 @@ std::vector<PageLayout> all_layouts(const std::vector<std::uint32_t>& block_size
         layouts.push_back({element, tokens, 2, 3, 7, 5, order, KeyOrder::kRows, 0});
         layouts.push_back(
             {element, tokens, 3, 1, 1, 1, order, KeyOrder::kRows, 24 * std::size_t{tokens}});
-        layouts.push_back({element, tokens, 2, 1, 9, 0, order, KeyOrder::kRows, 0});
+        layouts.push_back({element, tokens, 2, 1, 9, 7, order, KeyOrder::kRows, 0, true});
         layouts.push_back({element, tokens, 2, 3, 6, 5, order, KeyOrder::kColumns, 0});
-        layouts.push_back({element, tokens, 2, 1, 2, 0, order, KeyOrder::kColumns, 8});
+        layouts.push_back({element, tokens, 2, 1, 4, 2, order, KeyOrder::kColumns, 8, true});
       }
     }
   }
   return layouts;
 }
 
-// Calls visit(row, dim) for both rows of every head, token and layer; `page` is what rows point to.
+// Calls visit(row, dim) for all rows of every head, token and layer: a key, and a value where it is
+// not in the key; `page` is what rows point to.
 template <class Visit>
 void for_each_row(const PageLayout& layout, std::byte* page, std::uint32_t tokens, Visit visit) {
   for (std::uint32_t layer = 0; layer < layout.layers; ++layer) {
     for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
       for (std::uint32_t token = 0; token < tokens; ++token) {
         visit(layout.key_row(page, layer, head, token), layout.key_dim);
+        if (layout.values_in_keys) continue;
         visit(layout.value_row(page, layer, head, token), layout.value_dim);
       }
     }
@@ -196,8 +198,26 @@ TEST(PageLayout, BytesPerTokenFollowTheFormula) {
                                   .layers = 61,
                                   .kv_heads = 1,
                                   .key_dim = 512 + 64,
-                                  .value_dim = 0};
+                                  .value_dim = 512,
+                                  .values_in_keys = true};
   EXPECT_EQ(kLatent.bytes_per_token(), 70272u);
+}
+
+TEST(PageLayout, AValueInAKeyIsItsBeginning) {
+  for (const PageLayout& layout : all_layouts({1, 4, 5})) {
+    if (!layout.values_in_keys) continue;
+    Bytes page(layout.page_bytes(), std::byte{0xFF});
+    const std::uint32_t token = layout.block_tokens - 1;
+    const std::vector<float> key = random_row(7, layout.key_dim);
+    encode_row(layout.element, key.data(), layout.key_dim,
+               layout.key_row(page.data(), 1, 0, token));
+    std::vector<float> expected = rounded(layout.element, key);
+    expected.resize(layout.value_dim);
+    std::vector<float> value(layout.value_dim);
+    decode_row(layout.element, layout.value_row(page.data(), 1, 0, token), layout.value_dim,
+               value.data());
+    EXPECT_EQ(value, expected) << format_name(layout);
+  }
 }
 
 TEST(PageLayout, TheFormatHasANameThatSaysEverything) {
@@ -212,6 +232,8 @@ TEST(PageLayout, TheFormatHasANameThatSaysEverything) {
   other.key_order = KeyOrder::kColumns;
   other.key_dim = 8;
   EXPECT_EQ(format_name(other), "f32.pairs.columns.t5.l3.h2.k8.v4.u40");
+  other.values_in_keys = true;
+  EXPECT_EQ(format_name(other), "f32.pairs.columns.t5.l3.h2.k8.v4.latent.u40");
 }
 
 TEST(PageLayout, DifferentFormatsHaveDifferentNames) {
