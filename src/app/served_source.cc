@@ -37,6 +37,12 @@ Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& mode
       return Error{ErrorCode::kInvalidArgument,
                    "`tokenizer`: random weights have no text of their own; leave it out"};
     }
+    if (!options.overrides.empty()) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "`hf_overrides` and `rope_scaling` change a model's configuration; random weights "
+          "have none"};
+    }
     ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
   }
   return source;
