@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -140,15 +141,40 @@ std::uint64_t available_bytes(const std::string& folder) {
   return error ? std::numeric_limits<std::uint64_t>::max() : space.available;
 }
 
+// Whether no process uses the model at this path.
+bool is_unused(const LockedFile& file) { return !file.is_open() || file.lock(LOCK_EX | LOCK_NB); }
+
+// Network file systems lock for writing only what is open for it.
+constexpr int kOpenToLock = O_RDWR;
+
 // False: a process uses the model.
 bool remove_unused(const KeptModel& model) {
-  // Network file systems lock for writing only what is open for it.
-  const LockedFile file(model.path, O_RDWR);
-  if (file.is_open() && !file.lock(LOCK_EX | LOCK_NB)) return false;
+  const LockedFile file(model.path, kOpenToLock);
+  if (!is_unused(file)) return false;
   std::error_code ignored;
   fs::remove(model.record, ignored);
   fs::remove(model.path, ignored);
   return true;
+}
+
+// Removes the least recently used of those that nobody uses until `bytes` are free. False: they are
+// not that long together, and all of them stay.
+bool free_bytes(const std::vector<KeptModel>& models, std::uint64_t bytes) {
+  std::uint64_t unused = 0;
+  for (const KeptModel& model : models) {
+    unused += is_unused(LockedFile(model.path, kOpenToLock)) ? model.bytes : 0;
+  }
+  if (unused < bytes) return false;
+  std::uint64_t freed = 0;
+  for (const KeptModel& model : models) {
+    if (freed >= bytes) break;
+    if (remove_unused(model)) freed += model.bytes;
+  }
+  return freed >= bytes;
+}
+
+std::uint64_t excess(std::uint64_t bytes, std::uint64_t limit) {
+  return bytes > limit ? bytes - limit : 0;
 }
 
 }  // namespace
@@ -171,32 +197,26 @@ std::string QuantisedCache::record_path(const std::string& key) const {
 
 std::string QuantisedCache::lock_path() const { return folder_ + "/lock"; }
 
-std::optional<gguf::File> QuantisedCache::find(const std::string& key) const {
-  const std::optional<std::string> digest = read_digest(record_path(key));
-  if (!digest) return std::nullopt;
+Result<gguf::File> QuantisedCache::find(const std::string& key) const {
   const std::string path = model_path(key);
-  const auto damaged = [&](const std::string& why) {
-    terminal::print_warning(fmt::format("{}; the model is quantised again", why));
-    return std::nullopt;
-  };
-  Result<gguf::File> file = gguf::File::open(path);
-  if (!file.ok()) {
-    if (file.error().code == ErrorCode::kNotFound) return std::nullopt;
-    return damaged(file.error().message);
-  }
-  const std::vector<gguf::OpenedPart> parts = file.value().opened_parts();
+  const Error missing = {ErrorCode::kNotFound, path};
+  const std::optional<std::string> digest = read_digest(record_path(key));
+  if (!digest) return missing;
+  ASSIGN_OR_RETURN(gguf::File file, gguf::File::open(path));
+  const std::vector<gguf::OpenedPart> parts = file.opened_parts();
   // Who removes it holds the other kind of lock for a moment; who reads without a lock, as on a
   // file system that has none, is as safe as anybody whose file is removed: it stays mapped.
   const bool is_locked = ::flock(parts.front().descriptor, LOCK_SH | LOCK_NB) == 0;
-  if (!is_locked && errno == EWOULDBLOCK) return std::nullopt;
-  if (!names(path, parts.front().descriptor)) return std::nullopt;
+  if (!is_locked && errno == EWOULDBLOCK) return missing;
+  if (!names(path, parts.front().descriptor)) return missing;
   const std::atomic<bool> stop = false;
-  const Result<bool> same = gguf::confirm_fingerprint(parts, *digest, {}, stop);
-  if (!same.ok()) return damaged(same.error().message);
-  if (!same.value()) return damaged(fmt::format("{}: its bytes are not those written", path));
-  ::utimensat(AT_FDCWD, record_path(key).c_str(), nullptr,
-              0);  // used now; a failure costs its turn
-  return std::move(file).value();
+  ASSIGN_OR_RETURN(const bool is_whole, gguf::confirm_fingerprint(parts, *digest, {}, stop));
+  if (!is_whole) {
+    return Error{ErrorCode::kCorrupt, fmt::format("{}: is damaged: its SHA-256 is another", path)};
+  }
+  // It is used now. A failure, as in a folder that is read-only, costs the model its turn.
+  static_cast<void>(::utimensat(AT_FDCWD, record_path(key).c_str(), nullptr, 0));
+  return file;
 }
 
 void QuantisedCache::sweep() const {
@@ -208,8 +228,9 @@ void QuantisedCache::sweep() const {
       return fs::exists(fs::path(path).replace_extension(end), ignored);
     };
     const fs::path end = path.extension();
-    if (end == gguf::FileWriter::kTemporaryEnd || (end == kModelEnd && !has(kRecordEnd)) ||
-        (end == kRecordEnd && !has(kModelEnd))) {
+    const bool is_model = end == kModelEnd && !has(kRecordEnd);
+    if (end == gguf::FileWriter::kTemporaryEnd || (end == kRecordEnd && !has(kModelEnd)) ||
+        (is_model && is_unused(LockedFile(path, kOpenToLock)))) {
       left.push_back(path);
     }
   }
@@ -218,21 +239,27 @@ void QuantisedCache::sweep() const {
 
 bool QuantisedCache::make_room(std::uint64_t bytes) const {
   const std::vector<KeptModel> models = list_kept(folder_);
-  std::uint64_t kept = bytes_of(models);
-  const std::uint64_t bytes_max =
-      bytes_max_ ? *bytes_max_ : default_bytes(available_bytes(folder_), kept);
-  if (bytes > bytes_max) return false;
-  for (const KeptModel& model : models) {
-    if (kept <= bytes_max - bytes) break;
-    if (remove_unused(model)) kept -= model.bytes;
+  const std::uint64_t kept = bytes_of(models);
+  const std::uint64_t available = available_bytes(folder_);
+  const std::uint64_t bytes_max = bytes_max_.value_or(default_bytes(available, kept));
+  const std::uint64_t beyond_disk = excess(bytes, available);
+  if (bytes <= bytes_max &&
+      free_bytes(models, std::max(excess(kept + bytes, bytes_max), beyond_disk))) {
+    return true;
   }
-  return kept <= bytes_max - bytes;
+  free_bytes(models, beyond_disk);
+  return false;
 }
 
 void QuantisedCache::trim() const {
   if (!bytes_max_) return;
   const LockedFile lock(lock_path(), O_RDWR);
-  if (lock.is_open() && lock.lock(LOCK_EX | LOCK_NB)) make_room(0);
+  if (!lock.is_open() || !lock.lock(LOCK_EX | LOCK_NB)) return;
+  const std::vector<KeptModel> models = list_kept(folder_);
+  std::uint64_t kept = bytes_of(models);
+  for (const KeptModel& model : models) {
+    if (kept > *bytes_max_ && remove_unused(model)) kept -= model.bytes;
+  }
 }
 
 Status QuantisedCache::check_space(std::uint64_t bytes) const {
@@ -255,9 +282,10 @@ Result<gguf::File> QuantisedCache::open_unnamed(const std::string& key) const {
 }
 
 Result<gguf::File> QuantisedCache::open(const std::string& key, const Source& source) {
-  if (std::optional<gguf::File> kept = find(key)) {
+  Result<gguf::File> kept = find(key);
+  if (kept.ok()) {
     trim();
-    return std::move(*kept);
+    return kept;
   }
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -267,14 +295,21 @@ Result<gguf::File> QuantisedCache::open(const std::string& key, const Source& so
   }
   const LockedFile lock(lock_path(), O_RDWR | O_CREAT);
   RETURN_IF_ERROR(lock_folder(lock, lock_path()));
-  if (std::optional<gguf::File> made = find(key)) return std::move(*made);  // while this one waited
+  kept = find(key);  // another process may have made it meanwhile
+  if (kept.ok()) return kept;
+  if (kept.error().code != ErrorCode::kNotFound) {
+    terminal::print_warning(fmt::format("{}; the model is quantised again", kept.error().message));
+  }
   RETURN_IF_ERROR(source.check());
+  return make(key, source);
+}
+
+Result<gguf::File> QuantisedCache::make(const std::string& key, const Source& source) const {
   std::error_code ignored;
   fs::remove(record_path(key), ignored);
   sweep();
   const bool is_kept = make_room(source.bytes);
   RETURN_IF_ERROR(check_space(source.bytes));
-
   const std::string path = model_path(key);
   ASSIGN_OR_RETURN(gguf::FileWriter writer, gguf::FileWriter::create(path));
   RETURN_IF_ERROR(source.write(writer));

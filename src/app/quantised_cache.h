@@ -48,9 +48,12 @@ class QuantisedCache {
   std::string record_path(const std::string& key) const;
   std::string lock_path() const;
 
-  // Returns the model, locked for use, when it is there and whole.
-  std::optional<gguf::File> find(const std::string& key) const;
-  // Removes others until `bytes` more fit. False: they do not.
+  // Returns the model, locked for use. kNotFound: it is not there; other errors: it is damaged.
+  Result<gguf::File> find(const std::string& key) const;
+  // Writes and opens the model. The folder is locked.
+  Result<gguf::File> make(const std::string& key, const Source& source) const;
+  // Removes others so that `bytes` more fit into the limit and onto the disk. False: they do not
+  // fit into the limit, and no more was removed than the disk needs.
   bool make_room(std::uint64_t bytes) const;
   // Removes what is beyond a limit that was given, unless another process is at work.
   void trim() const;
