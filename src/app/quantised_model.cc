@@ -4,6 +4,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <future>
 
 #include "app/quantised_cache.h"
 #include "base/ascii.h"
@@ -45,6 +47,23 @@ constexpr auto kRefused = std::to_array<RefusedName>({
     {"gguf", "a GGUF file is read as it is, without this option"},
     {"q4_k_", "the one mixture that is made is q4_k, with the matrix of the logits in q8_0"},
 });
+
+constexpr std::chrono::seconds kQuietTime{1};
+
+// The fingerprint as remembered is enough: KV has the fingerprint of the quantised file. Where all
+// bytes are read for it and that takes a while, the user is told.
+Result<gguf::Fingerprint> fingerprint_of(const gguf::File& file, const std::string& memory_path) {
+  auto found = std::async(std::launch::async, [&] {
+    const std::atomic<bool> stop = false;
+    return gguf::fingerprint(file.opened_parts(), {.memory_path = memory_path}, stop);
+  });
+  if (found.wait_for(kQuietTime) == std::future_status::timeout) {
+    terminal::print_note(fmt::format("reading {} ({}) to see whether it was quantised before",
+                                     file.path(),
+                                     format_byte_size(static_cast<double>(file.bytes()))));
+  }
+  return found.get();
+}
 
 std::string key_of(const gguf::QuantisationPlan& plan, const std::string& fingerprint) {
   gguf::Sha256 hash;
@@ -97,12 +116,8 @@ Result<gguf::File> quantised_model(gguf::File file, const QuantizationOptions& o
   if (!plan.ok()) {
     return Error{plan.error().code, fmt::format("`quantization`: {}", plan.error().message)};
   }
-  // A remembered digest is enough: results are kept under the fingerprint of the quantised file.
-  const std::atomic<bool> stop = false;
-  ASSIGN_OR_RETURN(
-      const gguf::Fingerprint fingerprint,
-      gguf::fingerprint(file.opened_parts(),
-                        {.memory_path = options.cache_folder + "/fingerprints"}, stop));
+  ASSIGN_OR_RETURN(const gguf::Fingerprint fingerprint,
+                   fingerprint_of(file, options.cache_folder + "/fingerprints"));
   QuantisedCache cache(options.cache_folder + "/quantized", options.cache_bytes);
   const auto write = [&](gguf::FileWriter& writer) -> Status {
     const SteadyClock clock;
