@@ -63,8 +63,14 @@ class LockedFile {
   int descriptor_;
 };
 
+Error cannot_keep(const std::string& folder, const std::string& reason) {
+  return {ErrorCode::kIo,
+          fmt::format("{}: cannot write quantised models there: {}; set XDG_CACHE_HOME to a folder "
+                      "that can be written",
+                      folder, reason)};
+}
+
 Status lock_folder(const LockedFile& file, const std::string& path) {
-  if (!file.is_open()) return io_error(path, "open", errno);
   if (file.lock(LOCK_EX | LOCK_NB)) return ok_status();
   if (errno != EWOULDBLOCK) return io_error(path, "lock", errno);
   terminal::print_note("waiting for another process that quantises a model");
@@ -289,11 +295,9 @@ Result<gguf::File> QuantisedCache::open(const std::string& key, const Source& so
   }
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) {
-    return Error{ErrorCode::kIo, fmt::format("{}: cannot make this folder for quantised models: {}",
-                                             folder_, error.message())};
-  }
+  if (error) return cannot_keep(folder_, error.message());
   const LockedFile lock(lock_path(), O_RDWR | O_CREAT);
+  if (!lock.is_open()) return cannot_keep(folder_, std::generic_category().message(errno));
   RETURN_IF_ERROR(lock_folder(lock, lock_path()));
   kept = find(key);  // another process may have made it meanwhile
   if (kept.ok()) return kept;

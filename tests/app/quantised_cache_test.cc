@@ -262,7 +262,19 @@ TEST_F(KeptModels, AFolderThatCannotBeMadeIsAnErrorThatNamesIt) {
   QuantisedCache cache(folder_.path() + "/file/kept", kPlenty);
   const auto refused = cache.open("a", {.bytes = 10, .check = {}, .write = {}});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("/file/kept: cannot make this folder"));
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr(
+          "/file/kept: cannot write quantised models there: Not a directory; set XDG_CACHE_HOME"));
+}
+
+// No file can be made in /proc, not even by root.
+TEST_F(KeptModels, AFolderThatCannotBeWrittenIsAnErrorThatNamesIt) {
+  QuantisedCache cache("/proc/self", kPlenty);
+  const auto refused = cache.open("a", {.bytes = 10, .check = {}, .write = {}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message,
+              testing::StartsWith("/proc/self: cannot write quantised models there: "));
 }
 
 TEST_F(KeptModels, ByDefaultHaveHalfOfASmallDisk) {

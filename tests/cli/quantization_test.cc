@@ -83,7 +83,8 @@ TEST_F(Quantization, OfACacheThatCannotBeWrittenIsAnErrorThatNamesTheFolder) {
   setenv("XDG_CACHE_HOME", "/dev/null", 1);
   const Captured refused = run_story({"--quantization", "q8_0"});
   EXPECT_EQ(refused.exit_status, 1);
-  EXPECT_THAT(refused.err, HasSubstr("/dev/null/pagoda/quantized: cannot make this folder"));
+  EXPECT_THAT(refused.err, HasSubstr("/dev/null/pagoda/quantized: cannot write quantised models "
+                                     "there: Not a directory; set XDG_CACHE_HOME"));
 }
 
 }  // namespace
