@@ -167,7 +167,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--embeddings", kLlama, kNone},
     {"--rerank", kLlama, kNone},
     {"--reranking", kLlama, kNone},
-    {"--quantization", kVllm, kFileTypes},
+    {"--quantization", kVllm, kFileTypes},  // of commands other than serve, run and chat
     {"--models-dir", kLlama, kNone},
     {"--enable-sleep-mode", kVllm, kNone},
     {"--sleep-idle-seconds", kLlama, kNone},

@@ -261,7 +261,8 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
   ASSIGN_OR_RETURN(auto source, app::ServedSource::open(model,
                                                         {.tokenizer = options.tokenizer,
                                                          .context_tokens = options.max_model_len,
-                                                         .overrides = options.overrides},
+                                                         .overrides = options.overrides,
+                                                         .quantization = options.quantization},
                                                         options.random, kernels));
   RETURN_IF_ERROR(source->check_dtype(options.dtype));
   return source;

@@ -36,6 +36,7 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   add_revision_option(command, options.revision);
   add_tokenizer_option(command, options.tokenizer);
   add_override_options(command, options.overrides);
+  add_quantization_options(command, options.quantization);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "

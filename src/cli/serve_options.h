@@ -8,6 +8,7 @@
 
 #include "app/device_choice.h"
 #include "app/key_source.h"
+#include "app/quantised_model.h"
 #include "app/random_model.h"
 #include "app/sampling_defaults.h"
 #include "app/tier_set.h"
@@ -25,6 +26,7 @@ struct ServeOptions {
   std::string revision;
   std::string tokenizer;
   hf::ConfigOverrides overrides;
+  app::QuantizationOptions quantization;
   std::string dtype = "auto";
   bool trusts_remote_code = false;
   app::GenerationConfig generation;
