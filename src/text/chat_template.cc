@@ -82,7 +82,7 @@ SpecialTexts special_texts(const Tokenizer& tokenizer) {
 Result<ChatTemplate> ChatTemplate::parse(std::string name, std::string_view source,
                                          SpecialTexts specials) {
   ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(std::move(name), source));
-  ChatTemplate made(std::move(parsed), std::move(specials));
+  ChatTemplate made(std::move(parsed), source, std::move(specials));
   made.find_traits();
   return made;
 }
