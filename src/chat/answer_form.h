@@ -32,24 +32,25 @@ enum class CallSyntax : std::uint8_t {
 enum class ArgumentSyntax : std::uint8_t {
   kJson,      // {"city": "Rome", "days": 2}
   kTagged,    // <parameter=city>\nRome\n</parameter>
-  kQuoted,    // {city:<|"|>Rome<|"|>,days:2}: keys are bare, strings stand between quotes of their own
+  kQuoted,    // {city:<|"|>Rome<|"|>,days:2}: keys are bare, strings stand between quotes of their
+              // own
   kKeywords,  // (city="Rome", days=2), as in Python
 };
 
 // How a tagged value is read: a string is text as it stands, anything else is JSON.
-enum class ValueType : std::uint8_t { kBySchema, kString, kJson };
+enum class ArgumentType : std::uint8_t { kBySchema, kString, kJson };
 
 struct KeyEnd {
   std::string text;  // ">\n", "\" string=\"true\">"
-  ValueType type = ValueType::kBySchema;
+  ArgumentType type = ArgumentType::kBySchema;
 
   bool operator==(const KeyEnd&) const = default;
 };
 
 struct TaggedArguments {
-  std::string key_begin;          // "<parameter="
-  std::vector<KeyEnd> key_ends;   // some templates write the value's type behind its key
-  std::string value_end;          // "\n</parameter>\n"
+  std::string key_begin;           // "<parameter="
+  std::vector<KeyEnd> key_ends;    // some templates write the value's type behind its key
+  std::string value_end;           // "\n</parameter>\n"
   bool value_end_has_key = false;  // value_end is followed by the key and `close_end`: "</city>"
   std::string close_end;
 
@@ -76,10 +77,10 @@ struct ToolCallForm {
   std::string name_end = {};                         // ">\n", "[CALL_ID]", ":"
   // Behind the call's id or number, where name_end is followed by one: "[ARGS]".
   std::string arguments_begin = {};
-  bool has_slot = false;      // name_end is followed by an id or a number
-  bool slot_is_id = false;    // and it is the id
+  bool has_slot = false;    // name_end is followed by an id or a number
+  bool slot_is_id = false;  // and it is the id
   TaggedArguments tagged = {};
-  std::string quote = {};     // of kQuoted: "<|\"|>"
+  std::string quote = {};  // of kQuoted: "<|\"|>"
 
   bool operator==(const ToolCallForm&) const = default;
 };

@@ -35,8 +35,8 @@ AnswerParser::AnswerParser(const AnswerForm& form, const ToolSchemas& schemas,
 void AnswerParser::add_marker(std::string_view literal, MarkerKind kind, std::string_view before) {
   if (core(literal).empty()) return;
   const std::string_view space = before.empty() ? head_space(literal) : before;
-  markers_.push_back({std::string(core(literal)), kind, std::string(space),
-                      std::string(tail_space(literal))});
+  markers_.push_back(
+      {std::string(core(literal)), kind, std::string(space), std::string(tail_space(literal))});
   space_max_ = std::max(space_max_, space.size());
 }
 
@@ -160,10 +160,10 @@ std::optional<AnswerParser::Found> AnswerParser::find_marker(std::string_view te
       if (marker.text.front() != text[at] || !is_sought(marker)) continue;
       // Behind content the marker is a word that the model writes about.
       if (marker.kind == MarkerKind::kReasoningBegin && has_content) continue;
-      const Match match = match_start(text.substr(at), marker.text);
-      if (match == Match::kPartial && !finishing_) return Found{at, nullptr};
+      const LiteralMatch match = match_start(text.substr(at), marker.text);
+      if (match == LiteralMatch::kPartial && !finishing_) return Found{at, nullptr};
       const bool longer = best == nullptr || marker.text.size() > best->text.size();
-      if (match == Match::kYes && longer) best = &marker;
+      if (match == LiteralMatch::kYes && longer) best = &marker;
     }
     if (best != nullptr) return Found{at, best};
     has_content = has_content || !is_space(text[at]);
@@ -236,8 +236,8 @@ bool AnswerParser::begin_call(std::string_view name, std::string_view id) {
   in_reasoning_ = false;
   mark_.reset();
   call_open_ = true;
-  std::string own = id.empty() ? make_call_id(form_.ids, options_.id_seed, calls_, name)
-                               : std::string(id);
+  std::string own =
+      id.empty() ? make_call_id(form_.ids, options_.id_seed, calls_, name) : std::string(id);
   emit({AnswerEvent::Kind::kCallBegin, std::string(name), calls_, std::move(own)});
   ++calls_;
   return true;

@@ -11,7 +11,8 @@ std::string make_call_id(CallIdStyle style, std::uint64_t seed, std::uint32_t ca
   if (style == CallIdStyle::kKimi) return fmt::format("functions.{}:{}", name, call);
   std::uint64_t bits = random_bits(seed, 0, call);
   if (style == CallIdStyle::kAny) {
-    return fmt::format("call_{:016x}{:08x}", bits, static_cast<std::uint32_t>(random_bits(bits, 1, 0)));
+    return fmt::format("call_{:016x}{:08x}", bits,
+                       static_cast<std::uint32_t>(random_bits(bits, 1, 0)));
   }
   constexpr std::string_view kLetters =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -24,9 +24,10 @@ bool may_be_header(std::string_view text) {
   const std::string_view trimmed = core(text);
   return std::any_of(channel_marks().begin(), channel_marks().end(),
                      [&](const std::string& mark) {
-                       return match_start(trimmed, mark) != Match::kNo;
+                       return match_start(trimmed, mark) != LiteralMatch::kNo;
                      }) ||
-         match_start(trimmed, "to=") != Match::kNo || match_start(trimmed, "assistant") != Match::kNo;
+         match_start(trimmed, "to=") != LiteralMatch::kNo ||
+         match_start(trimmed, "assistant") != LiteralMatch::kNo;
 }
 
 struct FoundMark {
@@ -37,9 +38,9 @@ struct FoundMark {
 FoundMark find_mark(std::string_view text) {
   for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     for (const std::string& mark : channel_marks()) {
-      const Match match = match_start(text.substr(at), mark);
-      if (match == Match::kYes) return {at, mark.size()};
-      if (match == Match::kPartial) return {at, 0};
+      const LiteralMatch match = match_start(text.substr(at), mark);
+      if (match == LiteralMatch::kYes) return {at, mark.size()};
+      if (match == LiteralMatch::kPartial) return {at, 0};
     }
   }
   return {text.size(), 0};
@@ -48,9 +49,9 @@ FoundMark find_mark(std::string_view text) {
 }  // namespace
 
 const std::vector<std::string>& channel_marks() {
-  static const std::vector<std::string> kMarks = {
-      "<|start|>", "<|channel|>", "<|message|>", "<|end|>",
-      "<|constrain|>", "<|call|>", "<|return|>"};
+  static const std::vector<std::string> kMarks = {"<|start|>", "<|channel|>",   "<|message|>",
+                                                  "<|end|>",   "<|constrain|>", "<|call|>",
+                                                  "<|return|>"};
   return kMarks;
 }
 
@@ -71,8 +72,8 @@ std::size_t ChannelReader::read(std::string_view text, bool finishing, const Emi
 std::size_t ChannelReader::read_header(std::string_view text, bool finishing, const Emit& emit,
                                        CallSink& sink) {
   const std::size_t message = text.substr(0, kHeaderBytesMax).find(kMessage);
-  const bool plausible = may_be_header(text) && (message != std::string_view::npos ||
-                                                 text.size() < kHeaderBytesMax);
+  const bool plausible =
+      may_be_header(text) && (message != std::string_view::npos || text.size() < kHeaderBytesMax);
   if (plausible && message == std::string_view::npos && !finishing) return 0;
   if (plausible && message != std::string_view::npos) {
     open_body(text.substr(0, message), sink);

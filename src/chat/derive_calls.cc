@@ -63,8 +63,8 @@ class CallDeriver {
     if (name == kNowhere || key == kNowhere) return std::nullopt;
     if (const auto object = object_around(*one, name, key)) {
       form_.syntax = CallSyntax::kJsonObject;
-      const auto parsed = ChatJson::parse(one->substr(object->begin, object->end - object->begin),
-                                          nullptr, false);
+      const auto parsed =
+          ChatJson::parse(one->substr(object->begin, object->end - object->begin), nullptr, false);
       read_keys(parsed, kProbeNames[0], form_);
     } else {
       form_.syntax = CallSyntax::kNamed;
@@ -126,13 +126,12 @@ class CallDeriver {
     const auto behind_value = between(*full, kProbeValues[0], kProbeKeys[1]);
     const std::size_t last = full->find(kProbeValues[1]);
     const std::size_t bare_name = bare->find(kProbeNames[0]);
-    if (!behind_name || !behind_key || !behind_value || last == kNowhere ||
-        bare_name == kNowhere) {
+    if (!behind_name || !behind_key || !behind_value || last == kNowhere || bare_name == kNowhere) {
       return false;
     }
     const std::string without = bare->substr(bare_name + std::string_view(kProbeNames[0]).size());
     const std::string behind_last = full->substr(last + std::string_view(kProbeValues[1]).size());
-    const std::size_t shared = common_prefix(*behind_name, without);
+    const std::size_t shared = shared_prefix(*behind_name, without);
     form_.name_end = behind_name->substr(0, shared);
     TaggedArguments& tagged = form_.tagged;
     tagged.key_begin = behind_name->substr(shared);
@@ -146,7 +145,7 @@ class CallDeriver {
       tagged.value_end = closing.substr(0, own_key);
       tagged.close_end = core(closing.substr(own_key + std::string_view(kProbeKeys[0]).size()));
     } else {
-      tagged.value_end = closing.substr(0, common_prefix(closing, behind_last));
+      tagged.value_end = closing.substr(0, shared_prefix(closing, behind_last));
     }
     if (core(tagged.value_end).empty()) return false;
     find_key_ends(*behind_key);
@@ -159,21 +158,18 @@ class CallDeriver {
       ChatJson value;
       std::string_view begins;
     };
-    const std::vector<Typed> kinds = {{7310, "7310"},
-                                      {true, "true"},
-                                      {ChatJson::array({7310}), "["},
-                                      {{{"inner", 7310}}, "{"}};
+    const std::vector<Typed> kinds = {
+        {7310, "7310"}, {true, "true"}, {ChatJson::array({7310}), "["}, {{{"inner", 7310}}, "{"}};
     std::vector<KeyEnd>& ends = form_.tagged.key_ends;
-    ends = {{of_text, ValueType::kBySchema}};
+    ends = {{of_text, ArgumentType::kBySchema}};
     for (const Typed& kind : kinds) {
       const auto text = tail({{0, {{kProbeKeys[0], kind.value}}}});
       const auto end = text ? between(*text, kProbeKeys[0], kind.begins) : std::nullopt;
-      const bool known = !end || std::any_of(ends.begin(), ends.end(), [&](const KeyEnd& one) {
-        return one.text == *end;
-      });
+      const bool known = !end || std::any_of(ends.begin(), ends.end(),
+                                             [&](const KeyEnd& one) { return one.text == *end; });
       if (known || end->size() > 64) continue;
-      ends.front().type = ValueType::kString;
-      ends.push_back({*end, ValueType::kJson});
+      ends.front().type = ArgumentType::kString;
+      ends.push_back({*end, ArgumentType::kJson});
     }
   }
 
@@ -223,19 +219,21 @@ class CallDeriver {
     const std::string_view text = one;
     std::string_view pre = text.substr(0, call->begin);
     const std::string_view post = text.substr(call->end);
-    pre.remove_prefix(std::max(common_prefix(pre, content->substr(0, content_at)),
-                               common_prefix(pre, *generation)));
-    const std::string turn_end =
-        content->substr(content_at + std::string_view(kProbeContent).size());
+    pre.remove_prefix(std::max(shared_prefix(pre, content->substr(0, content_at)),
+                               shared_prefix(pre, *generation)));
+    std::string turn_end = content->substr(content_at + std::string_view(kProbeContent).size());
+    const std::string content_end = find_content_end(turn_end);
+    turn_end.erase(0, content_end.size());
+    if (!content_end.empty() && pre.starts_with(content_end)) pre.remove_prefix(content_end.size());
 
     const auto first = find_call(two, 0, 0);
     const auto second = first ? find_call(two, 1, first->end) : std::nullopt;
     std::string rest(post);
     if (first && second) {
       const std::string gap = two.substr(first->end, second->begin - first->end);
-      form_.call_end = gap.substr(0, common_prefix(post, gap));
+      form_.call_end = gap.substr(0, shared_prefix(post, gap));
       std::string more = gap.substr(form_.call_end.size());
-      form_.call_begin = more.substr(more.size() - common_suffix(pre, more));
+      form_.call_begin = more.substr(more.size() - shared_suffix(pre, more));
       if (core(form_.call_begin).empty()) form_.call_begin.clear();
       if (core(form_.call_end).empty()) form_.call_end.clear();
       form_.separator = gap.substr(form_.call_end.size());
@@ -252,11 +250,21 @@ class CallDeriver {
     return true;
   }
 
+  // What closes the content where calls follow it as well as where the turn ends.
+  std::string find_content_end(const std::string& turn_end) const {
+    const auto beside = tail({{0, probe_arguments(1)}}, true);
+    const std::size_t at = beside ? beside->find(kProbeContent) : kNowhere;
+    if (at == kNowhere || at > beside->find(kProbeNames[0])) return {};
+    const std::string behind = beside->substr(at + std::string_view(kProbeContent).size());
+    const std::string shared = turn_end.substr(0, shared_prefix(turn_end, behind));
+    return core(shared).empty() || shared == turn_end ? std::string() : shared;
+  }
+
   static std::string without_turn_end(std::string text, const std::string& turn_end) {
     const std::string_view end = core(turn_end);
     const std::size_t at = end.empty() ? kNowhere : text.find(end);
     if (at != kNowhere) return text.substr(0, at);
-    return text.substr(0, text.size() - common_suffix(text, turn_end));
+    return text.substr(0, text.size() - shared_suffix(text, turn_end));
   }
 
   // An id or a number behind the name differs between two calls.
@@ -295,7 +303,7 @@ class CallDeriver {
     if (content != kNowhere && !marker.empty()) {
       const std::size_t from = content + std::string_view(kProbeContent).size();
       const std::size_t at = beside->find(marker, from);
-      if (at != kNowhere) form_.before = tail_space(beside->substr(from, at - from) );
+      if (at != kNowhere) form_.before = tail_space(beside->substr(from, at - from));
       if (at != kNowhere && core(beside->substr(from, at - from)).empty()) {
         form_.before = beside->substr(from, at - from);
       }

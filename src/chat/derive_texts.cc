@@ -38,7 +38,8 @@ class TextDeriver {
     find_content_end(content.substr(at + size_of(kProbeContent)));
     const std::string both = probe_.tail({.content = true, .reasoning = true}).value_or("");
     const std::size_t reasoning = both.find(kProbeReasoning);
-    const std::size_t behind = reasoning == kMissing ? kMissing : both.find(kProbeContent, reasoning);
+    const std::size_t behind =
+        reasoning == kMissing ? kMissing : both.find(kProbeContent, reasoning);
     if (behind != kMissing) {
       const std::size_t from = reasoning + size_of(kProbeReasoning);
       set_reasoning(both.substr(0, reasoning), both.substr(from, behind - from));
@@ -56,12 +57,12 @@ class TextDeriver {
     const std::size_t at = beside->find(kProbeContent);
     if (at == kMissing || at > beside->find(kProbeNames[0])) return;
     const std::string behind = beside->substr(at + size_of(kProbeContent));
-    const std::string shared = turn_end.substr(0, common_prefix(turn_end, behind));
+    const std::string shared = turn_end.substr(0, shared_prefix(turn_end, behind));
     if (!core(shared).empty() && shared != turn_end) form_.content_end = shared;
   }
 
   std::string own_content_head() const {
-    return content_head_.substr(common_prefix(content_head_, generation_));
+    return content_head_.substr(shared_prefix(content_head_, generation_));
   }
 
   void find_content_begin() {
@@ -71,16 +72,16 @@ class TextDeriver {
 
   // `gap` stands between reasoning and content.
   void set_reasoning(const std::string& head, const std::string& gap) {
-    std::size_t shared = common_suffix(content_head_, gap);
+    std::size_t shared = shared_suffix(content_head_, gap);
     if (shared == gap.size()) shared = 0;
     std::string opening = gap.substr(gap.size() - shared);
     const std::string own = own_content_head();
-    opening = opening.substr(opening.size() - common_suffix(opening, own));
+    opening = opening.substr(opening.size() - shared_suffix(opening, own));
     if (core(opening).empty()) opening.clear();
     form_.content_begin = core(opening);
     ReasoningForm reasoning;
     reasoning.end = gap.substr(0, gap.size() - opening.size());
-    reasoning.begin = head.substr(common_prefix(head, generation_));
+    reasoning.begin = head.substr(shared_prefix(head, generation_));
     if (core(reasoning.begin).empty()) reasoning.begin = last_tag(head, content_head_);
     if (!core(reasoning.end).empty()) form_.reasoning = std::move(reasoning);
   }
@@ -98,7 +99,7 @@ class TextDeriver {
     ReasoningForm reasoning;
     reasoning.end = beside->substr(from, end - from);
     const std::string head = beside->substr(0, at);
-    reasoning.begin = head.substr(common_prefix(head, generation_));
+    reasoning.begin = head.substr(shared_prefix(head, generation_));
     if (core(reasoning.begin).empty()) reasoning.begin = last_tag(head, content_head_);
     if (core(reasoning.begin).empty()) return false;
     form_.reasoning = std::move(reasoning);
@@ -166,25 +167,40 @@ ReadAnswer read_whole(const AnswerForm& form, std::string_view text, bool in_rea
   return read;
 }
 
+// The bytes at the end of an answer that end its turn. `behind` follows content that ends a turn.
+std::size_t turn_end_bytes(std::string_view text, std::string_view behind) {
+  const std::size_t at = core(behind).empty() ? kMissing : text.find(core(behind));
+  return at == kMissing ? shared_suffix(text, behind) : text.size() - at;
+}
+
 bool reads(const TemplateProbe& probe, const AnswerForm& form, const ProbeMessage& message,
            const std::string& written) {
   const std::string generation = probe.generation_tail().value_or("");
   const std::string content = probe.tail({.content = true}).value_or("");
+  const std::size_t at = content.find(kProbeContent);
+  if (at == kMissing) return false;
   std::string_view text = written;
   bool open = false;
   if (text.starts_with(generation)) {
     text.remove_prefix(generation.size());
     open = form.reasoning && ends_open(*form.reasoning, generation);
   } else {
-    text.remove_prefix(common_prefix(text, generation));
-    open = form.reasoning && form.reasoning->begin.empty() &&
-           text.find(kProbeReasoning) != kMissing;
+    // The answer begins where the generation prompt of another turn would end.
+    std::size_t begin =
+        std::max(shared_prefix(text, generation), shared_prefix(text, content.substr(0, at)));
+    if (form.reasoning && text.find(kProbeReasoning) != kMissing) {
+      const std::string_view opening = core(form.reasoning->begin);
+      open = opening.empty();
+      if (!open) begin = std::min(begin, text.rfind(opening, text.find(kProbeReasoning)));
+    }
+    text.remove_prefix(std::min(begin, text.size()));
   }
-  const std::size_t at = content.find(kProbeContent);
-  const std::string turn_end =
-      at == kMissing ? std::string() : content.substr(at + size_of(kProbeContent));
-  const std::size_t end = core(turn_end).empty() ? kMissing : text.rfind(core(turn_end));
-  if (end != kMissing) text = text.substr(0, end);
+  std::string behind = content.substr(at + size_of(kProbeContent));
+  if (behind.starts_with(form.content_end)) behind.erase(0, form.content_end.size());
+  const std::size_t name = text.find(kProbeNames[0]);
+  text = text.substr(0, text.size() - turn_end_bytes(text, behind));
+  // Content in a turn of its own says nothing about calls.
+  if (message.content && name != kMissing && text.size() < name) return true;
 
   const ReadAnswer read = read_whole(form, text, open);
   if (read.names.size() != message.calls.size()) return false;
@@ -209,17 +225,17 @@ bool reads_back(const TemplateProbe& probe, const AnswerForm& form) {
   const std::vector<ProbeCall> one = {{0, probe_arguments(2)}};
   const std::vector<ProbeCall> two = {{0, probe_arguments(2)}, {1, probe_arguments(1)}};
   bool any = false;
-  for (const ProbeMessage& message : {ProbeMessage{.calls = one}, ProbeMessage{.calls = two},
-                                      ProbeMessage{.content = true, .calls = two},
-                                      ProbeMessage{.content = true, .reasoning = true, .calls = one},
-                                      ProbeMessage{.content = true, .reasoning = true, .calls = two}}) {
+  for (const ProbeMessage& message :
+       {ProbeMessage{.calls = one}, ProbeMessage{.calls = two},
+        ProbeMessage{.content = true, .calls = two},
+        ProbeMessage{.content = true, .reasoning = true, .calls = one},
+        ProbeMessage{.content = true, .reasoning = true, .calls = two}}) {
     const auto written = probe.tail(message);
     // A template that refuses a message, or shows its first call alone, says nothing about it.
     if (!written) continue;
     const bool shows_all = std::all_of(
-        message.calls.begin(), message.calls.end(), [&](const ProbeCall& call) {
-          return written->find(kProbeNames[call.name]) != kMissing;
-        });
+        message.calls.begin(), message.calls.end(),
+        [&](const ProbeCall& call) { return written->find(kProbeNames[call.name]) != kMissing; });
     if (!shows_all) continue;
     if (!reads(probe, form, message, *written)) return false;
     any = true;

@@ -53,8 +53,15 @@ class FormFinder {
         return finished();
       }
     }
+    const auto shown = probe_.tail({.calls = {{0, probe_arguments(1)}}});
+    const bool shows_calls = shown && shown->find(kProbeNames[0]) != std::string::npos;
     for (const KnownToolForm& known : known_tool_forms()) {
-      if (has_signs(known, chat_.source())) return take(known);
+      if (!has_signs(known, chat_.source())) continue;
+      // A form that the template contradicts is another family's.
+      AnswerForm form = found_.form;
+      use_known(known, form);
+      derive_texts(probe_, chat_.source(), form);
+      if (!shows_calls || reads_back(probe_, form)) return take(known);
     }
     found_.form.name = "generic";
     found_.form.generic = true;
@@ -114,8 +121,8 @@ Result<FoundForm> find_form(const text::ChatTemplate& chat, const FormOverrides&
     found.form.channels = found.form.channels || reasoning->channels;
     // The template's white space is kept where its markers are those that were asked for.
     const std::optional<ReasoningForm>& derived = found.form.reasoning;
-    const bool same = derived && derived->end.find(core(reasoning->reasoning.end)) !=
-                                     std::string::npos;
+    const bool same =
+        derived && derived->end.find(core(reasoning->reasoning.end)) != std::string::npos;
     if (!same) found.form.reasoning = reasoning->reasoning;
     found.reasoning_from = "flag";
   }

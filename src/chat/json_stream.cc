@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "chat/literal.h"
 #include "text/strict_json.h"
@@ -190,10 +191,11 @@ bool JsonStream::close(char bracket) {
 }
 
 bool JsonStream::end_word(std::string& out) {
-  const std::string_view word = json_word(word_);
-  if (!nlohmann::json::accept(word)) return fail();
-  out += word;
-  word_.clear();
+  const std::string word = std::exchange(word_, {});
+  const bool valid = nlohmann::json::accept(json_word(word));
+  // A word that is none is passed on too: the text is malformed, and nothing of it is lost.
+  out += valid ? json_word(word) : word;
+  if (!valid) return fail();
   end_value();
   return true;
 }

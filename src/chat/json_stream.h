@@ -48,12 +48,12 @@ class JsonStream {
   Expect expect_ = Expect::kValue;
   bool begun_ = false;
   bool in_string_ = false;
-  bool escaped_ = false;   // the byte behind a backslash comes next
-  bool is_key_ = false;    // the string is a key
-  std::uint8_t hex_ = 0;   // hexadecimal digits of \u that are still to come
-  std::string nest_;       // the open brackets
-  std::string word_;       // a number or a word that may go on
-  std::string held_;       // an escape of \u that may go on
+  bool escaped_ = false;  // the byte behind a backslash comes next
+  bool is_key_ = false;   // the string is a key
+  std::uint8_t hex_ = 0;  // hexadecimal digits of \u that are still to come
+  std::string nest_;      // the open brackets
+  std::string word_;      // a number or a word that may go on
+  std::string held_;      // an escape of \u that may go on
 };
 
 // Returns the text as a JSON string without its quotes.

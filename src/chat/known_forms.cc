@@ -95,8 +95,19 @@ ToolCallForm invocations(const std::string& section_begin, const std::string& se
 
 ToolCallForm dsml(const std::string& section) {
   return invocations("<｜DSML｜" + section + ">\n", "</｜DSML｜" + section + ">", "｜DSML｜",
-                     {{"\" string=\"true\">", ValueType::kString},
-                      {"\" string=\"false\">", ValueType::kJson}});
+                     {{"\" string=\"true\">", ArgumentType::kString},
+                      {"\" string=\"false\">", ArgumentType::kJson}});
+}
+
+// A value's tag is its key, and every tag begins with a mark of the vocabulary.
+ToolCallForm minimax_m3() {
+  const std::string mark = "]<]minimax[>[";
+  ToolCallForm form = tagged(json_calls(mark + "<tool_call>\n", mark + "</tool_call>",
+                                        mark + "<invoke name=\"", mark + "</invoke>\n", ""),
+                             "\">", mark + "<", {{">"}}, mark + "</");
+  form.tagged.value_end_has_key = true;
+  form.tagged.close_end = ">";
+  return form;
 }
 
 ToolCallForm arg_keys(const std::string& space) {
@@ -107,15 +118,13 @@ ToolCallForm arg_keys(const std::string& space) {
 ToolCallForm hermes() { return json_calls("", "", "<tool_call>\n", "\n</tool_call>", "\n"); }
 
 ToolCallForm qwen3_coder(const std::string& tag, const std::string& space) {
-  return tagged(json_calls("", "", "<" + tag + ">\n<function=", "</function>\n</" + tag + ">", "\n"),
-                ">\n", "<parameter=", {{">" + space}}, space + "</parameter>\n");
+  return tagged(
+      json_calls("", "", "<" + tag + ">\n<function=", "</function>\n</" + tag + ">", "\n"), ">\n",
+      "<parameter=", {{">" + space}}, space + "</parameter>\n");
 }
 
-std::vector<KnownToolForm> make_tool_forms() {
-  const std::string deep_begin = "<｜tool▁calls▁begin｜>";
-  const std::string deep_end = "<｜tool▁calls▁end｜>";
-  const std::string deep_call = "<｜tool▁call▁begin｜>";
-  const std::string deep_call_end = "<｜tool▁call▁end｜>";
+// Families that a sign in their template is enough to tell.
+std::vector<KnownToolForm> sure_forms() {
   return {
       // gpt-oss: channel_reader.h knows its messages.
       {.names = {"openai"},
@@ -133,12 +142,11 @@ std::vector<KnownToolForm> make_tool_forms() {
        .signs = {"<start_function_call>", "<escape>"},
        .sure = true},
       {.names = {"kimi_k2"},
-       .calls = with_slot(named_json(json_calls("<|tool_calls_section_begin|>",
-                                                "<|tool_calls_section_end|>",
-                                                "<|tool_call_begin|>functions.", "<|tool_call_end|>",
-                                                ""),
-                                     ":"),
-                          "<|tool_call_argument_begin|>", false),
+       .calls = with_slot(
+           named_json(json_calls("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
+                                 "<|tool_call_begin|>functions.", "<|tool_call_end|>", ""),
+                      ":"),
+           "<|tool_call_argument_begin|>", false),
        .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>"},
        .sure = true,
        .ids = CallIdStyle::kKimi},
@@ -147,7 +155,21 @@ std::vector<KnownToolForm> make_tool_forms() {
        .calls = llama3_json(),
        .signs = {"<|python_tag|>", "\"parameters\": "},
        .sure = true},
-      {.names = {"llama4_pythonic", "pythonic"}, .calls = keywords("[", "]", ", ")},
+      {.names = {"llama4_pythonic", "pythonic"},
+       .calls = keywords("[", "]", ", "),
+       .signs = {"[func_name1("},
+       .sure = true},
+      {.names = {"minimax_m3"}, .calls = minimax_m3(), .signs = {"]<]minimax[>["}, .sure = true},
+  };
+}
+
+// A name between markers, then arguments.
+std::vector<KnownToolForm> named_forms() {
+  const std::string deep_begin = "<｜tool▁calls▁begin｜>";
+  const std::string deep_end = "<｜tool▁calls▁end｜>";
+  const std::string deep_call = "<｜tool▁call▁begin｜>";
+  const std::string deep_call_end = "<｜tool▁call▁end｜>";
+  return {
       {.names = {"olmo3"},
        .calls = keywords("<function_calls>", "</function_calls>", "\n"),
        .signs = {"<function_calls>"}},
@@ -166,6 +188,17 @@ std::vector<KnownToolForm> make_tool_forms() {
        .calls = named_json(json_calls(deep_begin, deep_end, deep_call, deep_call_end, ""),
                            "<｜tool▁sep｜>"),
        .signs = {"<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"}},
+      {.names = {"mistral"},
+       .calls = with_slot(named_json(json_calls("", "", "[TOOL_CALLS]", "", ""), "[CALL_ID]"),
+                          "[ARGS]", true),
+       .signs = {"[TOOL_CALLS]", "[ARGS]"},
+       .ids = CallIdStyle::kNine},
+  };
+}
+
+// A name, then values between tags.
+std::vector<KnownToolForm> tagged_forms() {
+  return {
       {.names = {"deepseek_v32"},
        .calls = dsml("function_calls"),
        .signs = {"｜DSML｜", "function_calls"}},
@@ -178,24 +211,27 @@ std::vector<KnownToolForm> make_tool_forms() {
       {.names = {"seed_oss"},
        .calls = qwen3_coder("seed:tool_call", ""),
        .signs = {"<seed:tool_call>"}},
-      {.names = {"glm45", "ling3"}, .calls = arg_keys("\n"), .signs = {"<arg_key>", "</arg_key>\n"}},
+      {.names = {"glm45", "ling3"},
+       .calls = arg_keys("\n"),
+       .signs = {"<arg_key>", "</arg_key>\n"}},
       {.names = {"glm47", "poolside_v1"}, .calls = arg_keys(""), .signs = {"<arg_key>"}},
       {.names = {"minimax_m2"},
        .calls = invocations("<minimax:tool_call>\n", "</minimax:tool_call>", "", {{"\">"}}),
        .signs = {"<minimax:tool_call>"}},
-      {.names = {"mistral"},
-       .calls = with_slot(named_json(json_calls("", "", "[TOOL_CALLS]", "", ""), "[CALL_ID]"),
-                          "[ARGS]", true),
-       .signs = {"[TOOL_CALLS]", "[ARGS]"},
-       .ids = CallIdStyle::kNine},
+  };
+}
+
+// Objects of JSON; the most general signs come last.
+std::vector<KnownToolForm> json_forms() {
+  return {
       {.names = {"mistral_nemo"},
        .calls = json_array("[TOOL_CALLS][", "]"),
        .signs = {"[TOOL_CALLS]"},
        .ids = CallIdStyle::kNine},
-      {.names = {"phi4_mini_json"},
-       .calls = json_array("functools[", "]"),
-       .signs = {"functools"}},
-      {.names = {"granite"}, .calls = json_array("<|tool_call|>[", "]"), .signs = {"<|tool_call|>"}},
+      {.names = {"phi4_mini_json"}, .calls = json_array("functools[", "]"), .signs = {"functools"}},
+      {.names = {"granite"},
+       .calls = json_array("<|tool_call|>[", "]"),
+       .signs = {"<|tool_call|>"}},
       {.names = {"granite-20b-fc"},
        .calls = json_calls("", "", "<function_call> ", "", ""),
        .signs = {"<function_call>"}},
@@ -222,12 +258,22 @@ std::vector<KnownToolForm> make_tool_forms() {
   };
 }
 
+std::vector<KnownToolForm> make_tool_forms() {
+  std::vector<KnownToolForm> all = sure_forms();
+  for (const auto& more : {named_forms(), tagged_forms(), json_forms()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
 std::vector<KnownReasoningForm> make_reasoning_forms() {
   return {
-      {{"deepseek_r1", "deepseek_v3", "deepseek_v4", "deepseek_v41", "ernie45", "glm45", "glm47",
-        "granite_thinking_parser", "holo2", "hunyuan_a13b", "k2_horizon", "kimi_k2", "ling3", "mimo",
-        "minicpmv", "minimax_m2", "nemotron_v3", "olmo3", "plamo3", "poolside_v1", "qwen3", "step3",
-        "step3p5"},
+      {{"deepseek_r1", "deepseek_v3",  "deepseek_v4", "deepseek_v41",
+        "ernie45",     "glm45",        "glm47",       "granite_thinking_parser",
+        "holo2",       "hunyuan_a13b", "k2_horizon",  "kimi_k2",
+        "ling3",       "mimo",         "minicpmv",    "minimax_m2",
+        "nemotron_v3", "olmo3",        "plamo3",      "poolside_v1",
+        "qwen3",       "step3",        "step3p5"},
        {"<think>\n", "\n</think>\n\n"}},
       {{"mistral"}, {"[THINK]", "[/THINK]"}},
       {{"seed_oss"}, {"<seed:think>", "</seed:think>\n"}},

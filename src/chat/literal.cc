@@ -39,37 +39,37 @@ std::vector<std::string> words(std::string_view literal) {
   return found;
 }
 
-Match match_start(std::string_view text, std::string_view literal) {
-  if (text.starts_with(literal)) return Match::kYes;
-  return literal.starts_with(text) ? Match::kPartial : Match::kNo;
+LiteralMatch match_start(std::string_view text, std::string_view literal) {
+  if (text.starts_with(literal)) return LiteralMatch::kYes;
+  return literal.starts_with(text) ? LiteralMatch::kPartial : LiteralMatch::kNo;
 }
 
-std::size_t common_prefix(std::string_view a, std::string_view b) {
-  std::size_t common = 0;
-  while (common < std::min(a.size(), b.size()) && a[common] == b[common]) ++common;
-  // Both continue: the texts may have parted within a tag, which then begins before `common`.
-  if (common == a.size() && common == b.size()) return common;
-  for (std::size_t at = common; at > 0; --at) {
+std::size_t shared_prefix(std::string_view a, std::string_view b) {
+  std::size_t shared = 0;
+  while (shared < std::min(a.size(), b.size()) && a[shared] == b[shared]) ++shared;
+  // Both continue: the texts may have parted within a tag, which then begins before `shared`.
+  if (shared == a.size() && shared == b.size()) return shared;
+  for (std::size_t at = shared; at > 0; --at) {
     if (closes_tag(a[at - 1])) break;
     if (opens_tag(a[at - 1])) return at - 1;
   }
-  return common;
+  return shared;
 }
 
-std::size_t common_suffix(std::string_view a, std::string_view b) {
-  std::size_t common = 0;
-  while (common < std::min(a.size(), b.size()) &&
-         a[a.size() - 1 - common] == b[b.size() - 1 - common]) {
-    ++common;
+std::size_t shared_suffix(std::string_view a, std::string_view b) {
+  std::size_t shared = 0;
+  while (shared < std::min(a.size(), b.size()) &&
+         a[a.size() - 1 - shared] == b[b.size() - 1 - shared]) {
+    ++shared;
   }
-  if (common == a.size() || common == b.size()) return common;
+  if (shared == a.size() || shared == b.size()) return shared;
   // The suffix begins within a tag when a tag closes in it before one opens.
-  const std::size_t begin = a.size() - common;
+  const std::size_t begin = a.size() - shared;
   for (std::size_t at = begin; at < a.size(); ++at) {
     if (opens_tag(a[at])) break;
     if (closes_tag(a[at])) return a.size() - at - 1;
   }
-  return common;
+  return shared;
 }
 
 }  // namespace pagoda::chat

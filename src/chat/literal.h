@@ -19,16 +19,16 @@ std::string_view tail_space(std::string_view literal);
 // Returns the literal's parts between white space.
 std::vector<std::string> words(std::string_view literal);
 
-enum class Match : unsigned char { kNo, kPartial, kYes };
+enum class LiteralMatch : unsigned char { kNo, kPartial, kYes };
 
 // Compares the start of `text` with `literal`; kPartial: the text ends within it.
-Match match_start(std::string_view text, std::string_view literal);
+LiteralMatch match_start(std::string_view text, std::string_view literal);
 
 // Comparing two renderings finds where they part, which may be within a tag:
 //   <|START_TEXT|> and <|START_THINKING|> part behind "<|START_T".
 // These give the longest common prefix that does not end within a tag, and the longest common
 // suffix that does not begin within one.
-std::size_t common_prefix(std::string_view a, std::string_view b);
-std::size_t common_suffix(std::string_view a, std::string_view b);
+std::size_t shared_prefix(std::string_view a, std::string_view b);
+std::size_t shared_suffix(std::string_view a, std::string_view b);
 
 }  // namespace pagoda::chat

@@ -170,8 +170,7 @@ class LiteralConverter {
     if (byte == '{' || byte == '[' || byte == '(') {
       if (++depth_ > text::kJsonDepthMax) return false;
       ++at_;
-      const bool fits =
-          byte == '{' ? members('}', ':', quote_.empty()) : list(closing(byte));
+      const bool fits = byte == '{' ? members('}', ':', quote_.empty()) : list(closing(byte));
       --depth_;
       return fits;
     }
@@ -202,9 +201,9 @@ std::optional<std::size_t> LiteralScanner::find_end(std::string_view text) {
   while (at_ < text.size() && !malformed_) {
     const std::string_view rest = text.substr(at_);
     if (!quote_.empty()) {
-      const Match match = match_start(rest, quote_);
-      if (match == Match::kPartial) return std::nullopt;
-      if (match == Match::kYes) {
+      const LiteralMatch match = match_start(rest, quote_);
+      if (match == LiteralMatch::kPartial) return std::nullopt;
+      if (match == LiteralMatch::kYes) {
         in_quote_ = in_quote_ == 0 ? '"' : 0;
         at_ += quote_.size();
         continue;

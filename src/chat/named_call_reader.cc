@@ -28,9 +28,9 @@ FirstOf find_first(std::string_view text, const std::vector<std::string>& litera
     FirstOf found;
     for (std::size_t i = 0; i < literals.size(); ++i) {
       if (literals[i].empty()) continue;
-      const Match match = match_start(text.substr(at), literals[i]);
-      if (match == Match::kPartial) return {at, i, false};
-      if (match == Match::kYes &&
+      const LiteralMatch match = match_start(text.substr(at), literals[i]);
+      if (match == LiteralMatch::kPartial) return {at, i, false};
+      if (match == LiteralMatch::kYes &&
           (found.at == kAbsent || literals[i].size() > literals[found.literal].size())) {
         found = {at, i, true};
       }
@@ -200,18 +200,18 @@ class NamedCallReader : public CallReader {
     if (text.empty()) return {0, Verdict::kNeedsMore};
     if (is_space(text.front())) return {1, Verdict::kGoOn};
     const std::string& call_end = name_ends_[kCallEnd];
-    const Match closes = call_end.empty() ? Match::kNo : match_start(text, call_end);
-    if (closes == Match::kPartial) return {0, Verdict::kNeedsMore};
+    const LiteralMatch closes = call_end.empty() ? LiteralMatch::kNo : match_start(text, call_end);
+    if (closes == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
     std::size_t taken = 0;
-    Match match = closes == Match::kYes ? Match::kNo : Match::kYes;
+    LiteralMatch match = closes == LiteralMatch::kYes ? LiteralMatch::kNo : LiteralMatch::kYes;
     for (const std::string& word : key_begin_) {
-      if (match != Match::kYes) break;
+      if (match != LiteralMatch::kYes) break;
       while (taken < text.size() && is_space(text[taken])) ++taken;
       match = match_start(text.substr(taken), word);
       taken += word.size();
     }
-    if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-    if (match == Match::kNo) {
+    if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    if (match == LiteralMatch::kNo) {
       sink.add_arguments("}");
       return {0, Verdict::kEnd};
     }
@@ -227,7 +227,7 @@ class NamedCallReader : public CallReader {
     }
     key_ = core(text.substr(0, end.at));
     type_ = form_.tagged.key_ends[end.literal].type;
-    if (type_ == ValueType::kBySchema) type_ = schemas_.type_of(name_, key_);
+    if (type_ == ArgumentType::kBySchema) type_ = schemas_.type_of(name_, key_);
     lead_ = tail_space(form_.tagged.key_ends[end.literal].text);
     value_end_ = core(form_.tagged.value_end);
     if (form_.tagged.value_end_has_key) value_end_ += key_ + form_.tagged.close_end;
@@ -255,7 +255,7 @@ class NamedCallReader : public CallReader {
     const std::string_view space = head_space(form_.tagged.value_end);
     const std::size_t end = text.find(value_end_, searched_);
     if (end == kAbsent) {
-      return type_ == ValueType::kString ? stream_string(text, space.size(), sink) : wait(text);
+      return type_ == ArgumentType::kString ? stream_string(text, space.size(), sink) : wait(text);
     }
     std::string_view value = text.substr(0, end);
     if (!space.empty() && value.ends_with(space)) value.remove_suffix(space.size());
@@ -287,7 +287,7 @@ class NamedCallReader : public CallReader {
   }
 
   std::string value_json(std::string_view value) const {
-    if (type_ != ValueType::kString) {
+    if (type_ != ArgumentType::kString) {
       JsonStream stream;
       std::string json;
       const std::size_t taken = stream.read(core(value), json);
@@ -312,7 +312,7 @@ class NamedCallReader : public CallReader {
   // The argument that is being read.
   bool first_ = true;
   std::string key_;
-  ValueType type_ = ValueType::kBySchema;
+  ArgumentType type_ = ArgumentType::kBySchema;
   std::string_view lead_;
   std::string value_end_;
   std::size_t searched_ = 0;  // the value's end does not begin before this byte

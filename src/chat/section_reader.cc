@@ -80,9 +80,9 @@ class SectionReader : public CallReader {
       if (in_call_) open_body();
       return {0, Verdict::kGoOn};
     }
-    const Match match = match_start(text, expected_.front());
-    if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-    if (match == Match::kNo) return {0, Verdict::kMalformed};
+    const LiteralMatch match = match_start(text, expected_.front());
+    if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    if (match == LiteralMatch::kNo) return {0, Verdict::kMalformed};
     const std::size_t taken = expected_.front().size();
     expected_.erase(expected_.begin());
     return {taken, Verdict::kGoOn};
@@ -116,17 +116,17 @@ class SectionReader : public CallReader {
       return {1, Verdict::kGoOn};
     }
     if (!section_end_.empty()) {
-      const Match match = match_start(text, section_end_.front());
-      if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-      if (match == Match::kYes) {
+      const LiteralMatch match = match_start(text, section_end_.front());
+      if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+      if (match == LiteralMatch::kYes) {
         at_ = At::kAfterLast;
         return {0, Verdict::kGoOn};
       }
     }
     if (!call_begin_.empty()) {
-      const Match match = match_start(text, call_begin_.front());
-      if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-      if (match == Match::kYes) {
+      const LiteralMatch match = match_start(text, call_begin_.front());
+      if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+      if (match == LiteralMatch::kYes) {
         expected_.assign(call_begin_.begin() + 1, call_begin_.end());
         in_call_ = true;
         at_ = At::kWords;
@@ -155,9 +155,9 @@ class SectionReader : public CallReader {
   // A call's end. Where another text stands in its place the call counts nevertheless.
   Progress read_after(std::string_view text) {
     if (!expected_.empty()) {
-      const Match match = match_start(text, expected_.front());
-      if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-      if (match == Match::kYes) {
+      const LiteralMatch match = match_start(text, expected_.front());
+      if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+      if (match == LiteralMatch::kYes) {
         const std::size_t taken = expected_.front().size();
         expected_.erase(expected_.begin());
         return {taken, Verdict::kGoOn};
@@ -171,9 +171,9 @@ class SectionReader : public CallReader {
 
   Progress read_after_last(std::string_view text) {
     if (section_end_.empty()) return {0, Verdict::kEnd};
-    const Match match = match_start(text, section_end_.front());
-    if (match == Match::kPartial) return {0, Verdict::kNeedsMore};
-    if (match == Match::kNo) return {0, Verdict::kEnd};
+    const LiteralMatch match = match_start(text, section_end_.front());
+    if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    if (match == LiteralMatch::kNo) return {0, Verdict::kEnd};
     const std::size_t taken = section_end_.front().size();
     section_end_.erase(section_end_.begin());
     return {taken, Verdict::kGoOn};

@@ -54,6 +54,9 @@ TemplateProbe::TemplateProbe(const text::ChatTemplate& chat) : chat_(chat) {
   text::Conversation conversation;
   conversation.messages = ChatJson::array({user_message()});
   with_tools_ = render(conversation).has_value();
+  conversation.add_generation_prompt = false;
+  const std::string alone = behind_user(conversation).value_or("");
+  if (alone.find(kProbeNames[0]) != std::string::npos) tools_text_ = alone;
 }
 
 std::optional<std::string> TemplateProbe::render(const text::Conversation& conversation) const {
@@ -65,27 +68,27 @@ std::optional<std::string> TemplateProbe::render(const text::Conversation& conve
   return std::string(prompt.value().bytes());
 }
 
+std::optional<std::string> TemplateProbe::behind_user(const text::Conversation& asked) const {
+  auto prompt = render(asked);
+  if (!prompt) return std::nullopt;
+  const std::size_t at = prompt->rfind(kProbeUser);
+  if (at == std::string::npos) return std::nullopt;
+  prompt->erase(0, at + std::string_view(kProbeUser).size());
+  if (prompt->starts_with(tools_text_)) prompt->erase(0, tools_text_.size());
+  return prompt;
+}
+
 std::optional<std::string> TemplateProbe::tail(const ProbeMessage& message) const {
   text::Conversation conversation;
   conversation.messages = ChatJson::array({user_message(), assistant_message(message)});
   conversation.add_generation_prompt = false;
-  const auto prompt = render(conversation);
-  if (!prompt) return std::nullopt;
-  const std::size_t at = prompt->rfind(kProbeUser);
-  if (at == std::string::npos) return std::nullopt;
-  return prompt->substr(at + std::string_view(kProbeUser).size());
+  return behind_user(conversation);
 }
 
-std::optional<std::string> TemplateProbe::generation_tail(std::string_view kwarg,
-                                                          bool value) const {
+std::optional<std::string> TemplateProbe::generation_tail() const {
   text::Conversation conversation;
   conversation.messages = ChatJson::array({user_message()});
-  if (!kwarg.empty()) conversation.kwargs[std::string(kwarg)] = value;
-  const auto prompt = render(conversation);
-  if (!prompt) return std::nullopt;
-  const std::size_t at = prompt->rfind(kProbeUser);
-  if (at == std::string::npos) return std::nullopt;
-  return prompt->substr(at + std::string_view(kProbeUser).size());
+  return behind_user(conversation);
 }
 
 bool TemplateProbe::shows_tools() const {

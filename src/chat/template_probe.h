@@ -39,15 +39,17 @@ class TemplateProbe {
 
   // What the template writes behind the user's words; nothing where it fails.
   std::optional<std::string> tail(const ProbeMessage& message) const;
-  // The same of the generation prompt, with one keyword argument or none.
-  std::optional<std::string> generation_tail(std::string_view kwarg = {}, bool value = true) const;
+  // The same of the generation prompt.
+  std::optional<std::string> generation_tail() const;
   // What the template makes of the tools: false where it leaves them out.
   bool shows_tools() const;
 
  private:
   std::optional<std::string> render(const text::Conversation& conversation) const;
+  std::optional<std::string> behind_user(const text::Conversation& conversation) const;
 
   const text::ChatTemplate& chat_;
+  std::string tools_text_;  // the tools, where the template writes them behind the user's words
   bool with_tools_ = true;  // false: the template fails where there are tools
 };
 

@@ -13,16 +13,16 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-ValueType type_of_schema(const Json& schema) {
+ArgumentType type_of_schema(const Json& schema) {
   const Json* const type = member(schema, "type");
   if (type != nullptr && type->is_string()) {
-    return *type == "string" ? ValueType::kString : ValueType::kJson;
+    return *type == "string" ? ArgumentType::kString : ArgumentType::kJson;
   }
   const Json* const values = member(schema, "enum");
   const bool all_text = values != nullptr && values->is_array() && !values->empty() &&
                         std::all_of(values->begin(), values->end(),
                                     [](const Json& value) { return value.is_string(); });
-  return all_text ? ValueType::kString : ValueType::kBySchema;
+  return all_text ? ArgumentType::kString : ArgumentType::kBySchema;
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ ToolSchemas::ToolSchemas(const Json& tools) {
   }
 }
 
-ValueType ToolSchemas::type_of(std::string_view tool, std::string_view argument) const {
+ArgumentType ToolSchemas::type_of(std::string_view tool, std::string_view argument) const {
   const auto found = tools_.find(tool);
-  if (found == tools_.end()) return ValueType::kBySchema;
+  if (found == tools_.end()) return ArgumentType::kBySchema;
   const auto type = found->second.find(argument);
-  return type == found->second.end() ? ValueType::kBySchema : type->second;
+  return type == found->second.end() ? ArgumentType::kBySchema : type->second;
 }
 
 }  // namespace pagoda::chat

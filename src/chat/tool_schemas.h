@@ -21,10 +21,10 @@ class ToolSchemas {
   bool empty() const { return tools_.empty(); }
   bool contains(std::string_view name) const { return tools_.find(name) != tools_.end(); }
   // Returns kBySchema where the schema leaves it open.
-  ValueType type_of(std::string_view tool, std::string_view argument) const;
+  ArgumentType type_of(std::string_view tool, std::string_view argument) const;
 
  private:
-  std::map<std::string, std::map<std::string, ValueType, std::less<>>, std::less<>> tools_;
+  std::map<std::string, std::map<std::string, ArgumentType, std::less<>>, std::less<>> tools_;
 };
 
 }  // namespace pagoda::chat
