@@ -14,7 +14,8 @@ AnswerParser::AnswerParser(const AnswerForm& form, const ToolSchemas& schemas,
       schemas_(schemas),
       options_(options),
       in_reasoning_(options.in_reasoning && form.reasoning.has_value()),
-      anchored_(options.reads_calls && form.calls && section_marker(*form.calls).empty()) {
+      has_anchor_(options.reads_calls && form.calls && section_marker(*form.calls).empty()),
+      anchored_(has_anchor_) {
   if (form.channels) {
     channels_.emplace(options.reads_calls);
     return;
@@ -176,6 +177,7 @@ void AnswerParser::enter(const Marker& marker) {
     case MarkerKind::kReasoningBegin:
     case MarkerKind::kReasoningEnd:
       in_reasoning_ = marker.kind == MarkerKind::kReasoningBegin;
+      anchored_ = has_anchor_;
       break;
     case MarkerKind::kContentEdge:
       break;

@@ -96,7 +96,8 @@ class AnswerParser : private CallSink {
   bool ended_ = false;
   bool in_reasoning_;
   bool has_content_ = false;     // something that is not white space was content
-  bool anchored_;                // calls that nothing announces may begin here
+  bool has_anchor_;              // nothing announces calls
+  bool anchored_;                // such calls may begin here
   std::string_view skip_;        // white space of the last marker that may follow
   bool skip_all_space_ = false;  // behind calls
 
