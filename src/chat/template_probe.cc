@@ -5,6 +5,10 @@ namespace {
 
 using text::ChatJson;
 
+// Comparing takes time by the square of the texts; those of current templates have a few hundred
+// bytes.
+constexpr std::size_t kTailBytesMax = 8192;
+
 constexpr text::jinja::RenderLimits kDeriveLimits = {.steps = 100'000, .bytes = 16U << 20};
 
 ChatJson probe_tools() {
@@ -75,6 +79,7 @@ std::optional<std::string> TemplateProbe::behind_user(const text::Conversation& 
   if (at == std::string::npos) return std::nullopt;
   prompt->erase(0, at + std::string_view(kProbeUser).size());
   if (prompt->starts_with(tools_text_)) prompt->erase(0, tools_text_.size());
+  if (prompt->size() > kTailBytesMax) return std::nullopt;
   return prompt;
 }
 

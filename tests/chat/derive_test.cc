@@ -222,6 +222,18 @@ TEST(Derive, KnowsWhetherThePromptOpensTheReasoning) {
   }
 }
 
+// A template may write anything; deriving ends, and finds the generic form.
+TEST(Derive, HostileTemplatesEndSoon) {
+  for (const std::string source :
+       {"{% for i in range(4000) %}{{ '{' }}{% endfor %}",
+        "{% for m in messages %}{{ m | tojson * 3 }}{{ '<{[' * 600 }}{% endfor %}",
+        "{{ raise_exception('no') }}", "{{ '[' * 1000000 }}{{ messages }}"}) {
+    const auto chat = text::ChatTemplate::parse("hostile", source, {"<s>", "</s>"});
+    if (!chat.ok()) continue;
+    EXPECT_EQ(find_form(chat.value()).value().calls_from, "generic") << source;
+  }
+}
+
 TEST(Derive, ParsersAreChosenByVllmsNames) {
   const text::ChatTemplate chat = load_template("qwen3");
   const auto chosen = find_form(chat, {.tool_parser = "kimi_k2", .reasoning_parser = "mistral"});
