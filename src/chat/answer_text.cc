@@ -65,16 +65,6 @@ std::string write_arguments(const ToolCallForm& form, const Json& arguments) {
   return text;
 }
 
-std::string write_calls(const ToolCallForm& form, const std::vector<WrittenCall>& calls) {
-  std::string text = form.section_begin;
-  for (unsigned i = 0; i < calls.size(); ++i) {
-    const CallLiterals literals = call_literals(form, calls[i].name, i);
-    if (i > 0) text += form.separator;
-    text += literals.begin + write_arguments(form, calls[i].arguments) + literals.end;
-  }
-  return text + form.section_end;
-}
-
 // gpt-oss: one message a part; the generation prompt has written "<|start|>assistant".
 std::string write_channels(const WrittenAnswer& answer) {
   std::string text;
@@ -93,6 +83,19 @@ std::string write_channels(const WrittenAnswer& answer) {
 }
 
 }  // namespace
+
+std::string write_calls(const ToolCallForm& form, const std::vector<WrittenCall>& calls) {
+  std::string text = form.section_begin;
+  for (unsigned i = 0; i < calls.size(); ++i) {
+    const CallLiterals literals = call_literals(form, calls[i].name, i);
+    if (i > 0) text += form.separator;
+    const bool is_json = literals.arguments == ArgumentSyntax::kJson && !calls[i].raw.empty();
+    text += literals.begin;
+    text += is_json ? calls[i].raw : write_arguments(form, calls[i].arguments);
+    text += literals.end;
+  }
+  return text + form.section_end;
+}
 
 std::string spaced_json(const Json& value) {
   if (!value.is_structured()) {

@@ -28,6 +28,7 @@ struct FoundForm {
   std::string calls_from;      // "derived", "table", "flag", "generic", "none"
   std::string reasoning_from;  // likewise
   bool shows_tools = false;    // the template tells the model about tools
+  bool shows_calls = false;    // the template writes calls of the history
 };
 
 struct FormOverrides {

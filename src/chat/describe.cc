@@ -57,6 +57,7 @@ Json describe_form(const FoundForm& found) {
   if (form.name != found.calls_from) calls["parser"] = form.name;
   if (form.calls) calls.update(describe_calls(*form.calls));
   calls["template_shows_tools"] = found.shows_tools;
+  calls["template_shows_calls"] = found.shows_calls;
   json["tool_calls"] = std::move(calls);
   Json reasoning = {{"from", found.reasoning_from}};
   if (form.channels) {

@@ -36,6 +36,8 @@ class FormFinder {
   explicit FormFinder(const text::ChatTemplate& chat) : chat_(chat), probe_(chat) {
     found_.shows_tools = probe_.shows_tools();
     found_.form.ids = find_ids(probe_);
+    const auto shown = probe_.tail({.calls = {{0, probe_arguments(1)}}});
+    found_.shows_calls = shown && shown->find(kProbeNames[0]) != std::string::npos;
   }
 
   FoundForm find() {
@@ -53,15 +55,13 @@ class FormFinder {
         return finished();
       }
     }
-    const auto shown = probe_.tail({.calls = {{0, probe_arguments(1)}}});
-    const bool shows_calls = shown && shown->find(kProbeNames[0]) != std::string::npos;
     for (const KnownToolForm& known : known_tool_forms()) {
       if (!has_signs(known, chat_.source())) continue;
       // A form that the template contradicts is another family's.
       AnswerForm form = found_.form;
       use_known(known, form);
       derive_texts(probe_, chat_.source(), form);
-      if (!shows_calls || reads_back(probe_, form)) return take(known);
+      if (!found_.shows_calls || reads_back(probe_, form)) return take(known);
     }
     found_.form.name = "generic";
     found_.form.generic = true;

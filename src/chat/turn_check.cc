@@ -8,7 +8,9 @@
 
 #include "chat/answer_text.h"
 #include "chat/call_id.h"
+#include "chat/history_calls.h"
 #include "chat/literal.h"
+#include "chat/tool_instructions.h"
 #include "text/prompt_tokens.h"
 
 namespace pagoda::chat {
@@ -71,8 +73,12 @@ std::string shown(std::string_view text, std::size_t at) {
 class TurnChecker {
  public:
   TurnChecker(const text::ChatTemplate& chat, const text::Tokenizer& tokenizer,
-              const AnswerForm& form, ChatJson kwargs)
-      : chat_(chat), tokenizer_(tokenizer), form_(form), kwargs_(std::move(kwargs)) {}
+              const FoundForm& found, ChatJson kwargs)
+      : chat_(chat),
+        tokenizer_(tokenizer),
+        found_(found),
+        form_(found.form),
+        kwargs_(std::move(kwargs)) {}
 
   TurnScenario run(const Script& script, unsigned turns) {
     TurnScenario scenario = {.name = script.name};
@@ -86,7 +92,7 @@ class TurnChecker {
       }
       const bool open = opens_reasoning(form_, before.value());
       WrittenAnswer answer = answer_of(script, turn);
-      const std::string text = write_answer(form_, answer, open && script.reasons);
+      const std::string text = write_answer(form_, answer, open);
       reply(script, turn, answer);
       const auto after = render(script);
       if (!after.ok()) {
@@ -126,7 +132,18 @@ class TurnChecker {
     text::Conversation conversation;
     conversation.messages = messages_;
     if (script.calls) conversation.tools = weather_tools();
+    // The server does the same to what the template does not write.
+    if (form_.calls && !found_.shows_calls) {
+      write_history_calls(*form_.calls, conversation.messages);
+    }
+    if (form_.calls && script.calls && !found_.shows_tools) {
+      add_tool_instructions(*form_.calls, conversation.tools, conversation.messages);
+    }
     conversation.kwargs = kwargs_;
+    if (form_.reasoning && !script.reasons) {
+      conversation.kwargs["enable_thinking"] = false;
+      conversation.kwargs["thinking"] = false;
+    }
     conversation.now = kNoon;
     return chat_.render(conversation);
   }
@@ -180,6 +197,7 @@ class TurnChecker {
 
   const text::ChatTemplate& chat_;
   const text::Tokenizer& tokenizer_;
+  const FoundForm& found_;
   const AnswerForm& form_;
   ChatJson kwargs_;
   ChatJson messages_;
@@ -200,10 +218,7 @@ std::size_t lost_tokens(const TurnScenario& scenario) {
   return lost;
 }
 
-std::string general_fix(const TurnLoss& loss, const Script& script) {
-  if (loss.cause == "reasoning_removed" && script.reasons && !script.sends_back) {
-    return "send reasoning_content back with the assistant's messages";
-  }
+std::string general_fix(const TurnLoss& loss) {
   if (loss.cause == "reasoning_removed") {
     return "none in this template: edit a copy and give it by --chat-template, or turn thinking "
            "off (\"enable_thinking\": false)";
@@ -221,15 +236,27 @@ std::string general_fix(const TurnLoss& loss, const Script& script) {
 class FixFinder {
  public:
   FixFinder(const text::ChatTemplate& chat, const text::Tokenizer& tokenizer,
-            const AnswerForm& form, unsigned turns)
-      : chat_(chat), tokenizer_(tokenizer), form_(form), turns_(turns) {}
+            const FoundForm& found, unsigned turns)
+      : chat_(chat), tokenizer_(tokenizer), found_(found), turns_(turns) {}
 
   void add_fixes(const Script& script, TurnScenario& scenario) const {
     if (lost_tokens(scenario) == 0) return;
-    const std::string option = find_option(script, scenario);
+    std::string option = find_option(script, scenario);
+    if (option.empty() && script.reasons && !script.sends_back) {
+      Script sent = script;
+      sent.sends_back = true;
+      const TurnScenario tried =
+          TurnChecker(chat_, tokenizer_, found_, ChatJson::object()).run(sent, turns_);
+      if (tried.refusal.empty() && lost_tokens(tried) < lost_tokens(scenario)) {
+        option = fmt::format(
+            "send reasoning_content back with the assistant's messages: {} of {} tokens are lost "
+            "then",
+            lost_tokens(tried), lost_tokens(scenario));
+      }
+    }
     for (TurnLoss& loss : scenario.turns) {
       if (loss.cause.empty()) continue;
-      loss.fix = option.empty() ? general_fix(loss, script) : option;
+      loss.fix = option.empty() ? general_fix(loss) : option;
     }
   }
 
@@ -238,7 +265,7 @@ class FixFinder {
   std::string find_option(const Script& script, const TurnScenario& scenario) const {
     for (const auto& [name, value] : keeping_options()) {
       if (chat_.source().find(name) == std::string_view::npos) continue;
-      TurnChecker checker(chat_, tokenizer_, form_, {{name, value}});
+      TurnChecker checker(chat_, tokenizer_, found_, {{name, value}});
       const TurnScenario tried = checker.run(script, turns_);
       if (!tried.refusal.empty() || lost_tokens(tried) >= lost_tokens(scenario)) continue;
       return fmt::format("\"chat_template_kwargs\": {{\"{}\": {}}}: {} of {} tokens are lost then",
@@ -249,7 +276,7 @@ class FixFinder {
 
   const text::ChatTemplate& chat_;
   const text::Tokenizer& tokenizer_;
-  const AnswerForm& form_;
+  const FoundForm& found_;
   unsigned turns_;
 };
 
@@ -270,20 +297,23 @@ std::string describe_cause(const std::string& cause) {
 }
 
 std::vector<TurnScenario> check_turns(const text::ChatTemplate& chat,
-                                      const text::Tokenizer& tokenizer, const AnswerForm& form,
+                                      const text::Tokenizer& tokenizer, const FoundForm& found,
                                       unsigned turns) {
-  std::vector<Script> scripts = {{.name = "chat"}, {.name = "tools", .calls = true}};
-  if (form.channels || form.reasoning) {
+  const AnswerForm& form = found.form;
+  const bool thinks = form.channels || form.reasoning;
+  const std::string off = form.reasoning ? ", thinking off" : "";
+  std::vector<Script> scripts = {{.name = "chat" + off}, {.name = "tools" + off, .calls = true}};
+  if (thinks) {
     scripts.push_back({.name = "reasoning sent back", .reasons = true, .sends_back = true});
     scripts.push_back({.name = "reasoning left out", .reasons = true});
     scripts.push_back(
         {.name = "tools, reasoning sent back", .reasons = true, .sends_back = true, .calls = true});
   }
   std::vector<TurnScenario> scenarios;
-  const FixFinder fixes(chat, tokenizer, form, turns);
+  const FixFinder fixes(chat, tokenizer, found, turns);
   for (const Script& script : scripts) {
     TurnScenario scenario =
-        TurnChecker(chat, tokenizer, form, ChatJson::object()).run(script, turns);
+        TurnChecker(chat, tokenizer, found, ChatJson::object()).run(script, turns);
     fixes.add_fixes(script, scenario);
     scenarios.push_back(std::move(scenario));
   }

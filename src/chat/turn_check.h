@@ -38,7 +38,7 @@ std::string describe_cause(const std::string& cause);
 
 // `turns` answers are written by the form and sent back.
 std::vector<TurnScenario> check_turns(const text::ChatTemplate& chat,
-                                      const text::Tokenizer& tokenizer, const AnswerForm& form,
+                                      const text::Tokenizer& tokenizer, const FoundForm& found,
                                       unsigned turns);
 
 // The token at which tomorrow's prompt leaves today's; nothing where no date is written.

@@ -120,7 +120,7 @@ Result<std::string> check(const TemplateOptions& options) {
                        : text::ChatTemplate::load_file(options.chat_template, *tokenizer));
   TemplateReport report;
   ASSIGN_OR_RETURN(report.found, chat::find_form(chat, options.forms));
-  report.scenarios = chat::check_turns(chat, *tokenizer, report.found.form, options.turns);
+  report.scenarios = chat::check_turns(chat, *tokenizer, report.found, options.turns);
   report.date_token = chat::find_date(chat, *tokenizer);
   if (options.json) return terminal::json_text(report_json(report)) + "\n";
   return report_text(report);

@@ -277,7 +277,8 @@ Json Completion::explained() const {
   const bool is_salted = !request_.engine.cache_salt.empty();
   const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
                               .salted_beside_tiers = is_salted && !model_.tiers.empty(),
-                              .option_name = option_name_};
+                              .option_name = option_name_,
+                              .form = model_.form ? &model_.form->found.form : nullptr};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     const std::optional<kv::Explanation>& why = submitted_[i].explanation;

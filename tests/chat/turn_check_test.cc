@@ -38,12 +38,12 @@ const TurnScenario& scenario_of(const std::vector<TurnScenario>& all, const std:
 
 std::vector<TurnScenario> checked(const text::ChatTemplate& chat) {
   const auto tokenizer = text::load_tokenizer(text::vocabulary_path("gpt-2"));
-  return check_turns(chat, *tokenizer, find_form(chat).value().form, 3);
+  return check_turns(chat, *tokenizer, find_form(chat).value(), 3);
 }
 
 TEST(TurnCheck, ATemplateThatKeepsEverythingLosesNothing) {
   const auto all = checked(made_template(turn_template("true")));
-  for (const char* const name : {"chat", "reasoning sent back"}) {
+  for (const char* const name : {"chat, thinking off", "reasoning sent back"}) {
     const TurnScenario& scenario = scenario_of(all, name);
     ASSERT_EQ(scenario.turns.size(), 3U) << scenario.refusal;
     for (const TurnLoss& turn : scenario.turns) {
@@ -76,6 +76,43 @@ TEST(TurnCheck, TextThatMovesIsNamed) {
       "{%- for m in messages %}{% if loop.last %}[now]{% endif %}[{{ m.role }}]{{ m.content }}"
       "{%- endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"));
   EXPECT_EQ(scenario_of(all, "chat").turns.at(0).cause, "earlier_text_changes");
+}
+
+// What is known of published templates, read in their source.
+TEST(TurnCheck, NamesWhatPublishedTemplatesDo) {
+  struct Published {
+    std::string name;
+    std::string conversation;
+    unsigned turn;
+    std::string cause;  // empty: nothing is lost
+  };
+  const std::vector<Published> published = {
+      {"qwen2.5", "chat", 2, ""},
+      {"qwen2.5", "tools", 2, ""},
+      // Reasoning behind the last question stays, so that a call keeps it; then it goes.
+      {"qwen3", "reasoning sent back", 2, "reasoning_removed"},
+      {"qwen3", "tools, reasoning sent back", 2, ""},
+      {"qwen3", "tools, reasoning sent back", 3, "reasoning_removed"},
+      // The system prompt and the tools stand before the last question.
+      {"mistral_nemo", "chat", 2, "earlier_text_changes"},
+      {"mistral_nemo", "tools", 3, "earlier_text_changes"},
+      {"deepseek_v3.1", "reasoning sent back", 2, "reasoning_removed"},
+      // The template has no place for calls: they are text of their message.
+      {"smollm2", "tools", 2, ""},
+  };
+  for (const Published& one : published) {
+    std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/chat/templates/" + one.name + ".jinja");
+    std::stringstream source;
+    source << stream.rdbuf();
+    const auto all = checked(made_template(source.str()));
+    const TurnScenario& scenario = scenario_of(all, one.conversation);
+    ASSERT_GE(scenario.turns.size(), one.turn - 1) << one.name << ": " << scenario.refusal;
+    const TurnLoss& loss = scenario.turns[one.turn - 2];
+    EXPECT_TRUE(loss.cause == one.cause ||
+                (one.cause.empty() && loss.cause == "tokenised_again" && loss.lost_tokens() < 3))
+        << one.name << ", " << one.conversation << ": " << loss.cause << " " << loss.was << " -> "
+        << loss.became;
+  }
 }
 
 TEST(TurnCheck, ADateIsFound) {

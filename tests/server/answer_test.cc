@@ -140,7 +140,7 @@ TEST(Answer, OneCallIsAllWhereCallsMayNotBeParallel) {
   EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
 }
 
-Json chat_body(const std::string& messages, const std::string& more = "") {
+Json answer_body(const std::string& messages, const std::string& more = "") {
   return Json::parse("{\"model\": \"stories\", \"max_tokens\": 2, \"messages\": " + messages +
                      more + "}");
 }
@@ -185,7 +185,8 @@ TEST(Answer, BadHistoriesAndToolsAreRefusedWithTheirPath) {
       {"[" + user + "]", R"(, "enable_thinking": "yes")", "enable_thinking"},
   };
   for (const BadBody& one : bad) {
-    const HttpReply reply = fixture.post("/v1/chat/completions", chat_body(one.messages, one.more));
+    const HttpReply reply =
+        fixture.post("/v1/chat/completions", answer_body(one.messages, one.more));
     EXPECT_EQ(reply.status, 400) << reply.body;
     EXPECT_EQ(Json::parse(reply.body)["error"]["param"], one.param) << reply.body;
   }
@@ -195,11 +196,11 @@ TEST(Answer, AHistoryWithCallsAndResultsIsTaken) {
   StoryFixture fixture;
   const HttpReply reply =
       fixture.post("/v1/chat/completions",
-                   chat_body(R"([{"role": "user", "content": "Hi"},
+                   answer_body(R"([{"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "", "reasoning": "r", "tool_calls": [{"id": "c1",
          "type": "function", "function": {"name": "add", "arguments": "{\"a\": 1}"}}]},
         {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "2"}]}])",
-                             R"(, "tools": [{"type": "function", "function": {"name": "add"}}],
+                               R"(, "tools": [{"type": "function", "function": {"name": "add"}}],
                    "tool_choice": "auto", "parallel_tool_calls": false,
                    "reasoning": {"effort": "low"}, "thinking": {"type": "enabled"})"));
   EXPECT_EQ(reply.status, 200) << reply.body;
@@ -213,13 +214,27 @@ TEST(Answer, ToolsReachModelsWhoseTemplateHasNoPlaceForThem) {
       R"(, "tools": [{"type": "function", "function": {"name": "unheard_of"}}])";
   const std::string hi = R"([{"role": "user", "content": "Hi"}])";
   const auto rendered = [&](const std::string& more) {
-    return fixture.post("/v1/chat/completions/render", chat_body(hi, more)).body;
+    return fixture.post("/v1/chat/completions/render", answer_body(hi, more)).body;
   };
   EXPECT_NE(rendered(tools).find("unheard_of"), std::string::npos);
   EXPECT_NE(rendered(tools).find("tool_call"), std::string::npos);
   EXPECT_EQ(rendered(tools), rendered(tools));
   const std::string none = rendered(tools + R"(, "tool_choice": "none")");
   EXPECT_EQ(none.find("unheard_of"), std::string::npos);
+}
+
+// The story's template writes no calls: they become text of their message, with the arguments as
+// they were sent.
+TEST(Answer, CallsOfTheHistoryReachModelsWhoseTemplateHasNoPlaceForThem) {
+  StoryFixture fixture;
+  const Json rendered =
+      fixture.ask("/v1/chat/completions/render", answer_body(R"([{"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Wait.", "tool_calls": [{"id": "c1",
+         "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "2"}])"));
+  EXPECT_EQ(rendered["prompt"],
+            "user: Hi\nassistant: Wait.{\"tool_call\": {\"name\": \"add\", \"arguments\": "
+            "{\"a\":1}}}\ntool: 2\nassistant:");
 }
 
 }  // namespace

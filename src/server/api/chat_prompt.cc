@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "chat/history_calls.h"
 #include "chat/tool_instructions.h"
 #include "server/api/message_fields.h"
 #include "server/api_error.h"
@@ -90,6 +91,9 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
   terms.options.reads_calls = !terms.schemas.empty() && !refused;
   terms.options.single_call = !fields.boolean("parallel_tool_calls").value_or(true);
   const chat::FoundForm& found = form.found;
+  if (!found.shows_calls && found.form.calls) {
+    chat::write_history_calls(*found.form.calls, conversation.messages);
+  }
   if (terms.options.reads_calls && !found.shows_tools && found.form.calls) {
     chat::add_tool_instructions(*found.form.calls, conversation.tools, conversation.messages);
   }

@@ -110,7 +110,7 @@ class ToolCalls(unittest.TestCase):
         self.assertEqual(report["reasoning"]["end"], "\n</think>\n\n")
         lost = {entry["conversation"]: sum(turn["lost_tokens"] for turn in entry["turns"])
                 for entry in report["next_turns"]}
-        self.assertEqual(lost["chat"], 0)
+        self.assertEqual(lost["chat, thinking off"], 0)
         self.assertEqual(lost["reasoning sent back"], 0)
         self.assertEqual(lost["tools, reasoning sent back"], 0)
         self.assertGreater(lost["reasoning left out"], 0)
