@@ -108,6 +108,8 @@ bool AnswerParser::step_text() {
         break;
       }
     }
+    // Nothing but white space before the first marker is no content.
+    if (!in_reasoning_ && !has_content_ && core(text.substr(0, end)).empty()) end = 0;
     emit_text(text.substr(0, end));
     const std::size_t mark = at_ + end;
     at_ += found->at + found->marker->text.size();
@@ -120,6 +122,8 @@ bool AnswerParser::step_text() {
   } else {
     for (std::size_t i = 0; i < space_max_ && end > 0 && is_space(text[end - 1]); ++i) --end;
   }
+  const bool undecided = !finishing_ && !in_reasoning_ && !has_content_ && !markers_.empty();
+  if (undecided && core(text.substr(0, end)).empty()) return false;
   emit_text(text.substr(0, end));
   at_ += end;
   return false;

@@ -220,7 +220,7 @@ std::size_t lost_tokens(const TurnScenario& scenario) {
 
 std::string general_fix(const TurnLoss& loss) {
   if (loss.cause == "reasoning_removed") {
-    return "none in this template: edit a copy and give it by --chat-template, or turn thinking "
+    return "none in this template: edit a copy and give it by `chat_template`, or turn thinking "
            "off (\"enable_thinking\": false)";
   }
   if (loss.cause == "reasoning_inserted") {
@@ -228,7 +228,7 @@ std::string general_fix(const TurnLoss& loss) {
   }
   if (loss.cause == "earlier_text_changes") {
     return "edit a copy of the template so that what it writes does not depend on later messages "
-           "(--chat-template)";
+           "(`chat_template`)";
   }
   return "none: the tokens at the seam differ";
 }

@@ -340,7 +340,6 @@ Status serve(const ServeOptions& options) {
   signals.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());
-
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);

@@ -54,7 +54,7 @@ Json loss_json(const chat::TurnLoss& loss) {
   json["cause"] = loss.cause;
   json["was"] = loss.was;
   json["became"] = loss.became;
-  json["fix"] = loss.fix;
+  json["fix"] = with_flags(loss.fix);
   return json;
 }
 
@@ -104,7 +104,7 @@ std::string report_text(const TemplateReport& report) {
       }
       text += fmt::format(": {}\n      token {}: {} became {}\n      fix: {}\n",
                           chat::describe_cause(loss.cause), loss.kept_tokens, quoted(loss.was),
-                          quoted(loss.became), loss.fix);
+                          quoted(loss.became), with_flags(loss.fix));
     }
   }
   return text;

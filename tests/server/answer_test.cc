@@ -25,7 +25,7 @@ class GivenAnswer {
     request_.is_chat = true;
     request_.answer = terms;
     format_ = make_chat_format(request_, fixture.tokenizer());
-    text_ = std::make_unique<ChoiceText>(fixture.tokenizer(), request_, true);
+    text_ = std::make_unique<ChoiceText>(fixture.tokenizer(), request_, false);
   }
 
   // The pieces of an answer that ends by itself, or at a length.
@@ -169,7 +169,8 @@ TEST(Answer, BadHistoriesAndToolsAreRefusedWithTheirPath) {
       {"[" + user + R"(, {"role": "assistant", "tool_calls": [{"function": {}}]}])", "",
        "messages[1].tool_calls[0].function.name"},
       {"[" + user +
-           R"(, {"role": "assistant", "tool_calls": [{"function": {"name": "a", "arguments": 1}}]}])",
+           R"(, {"role": "assistant", "tool_calls": [{"function":
+              {"name": "a", "arguments": 1}}]}])",
        "", "messages[1].tool_calls[0].function.arguments"},
       {"[" + user + R"(, {"role": "assistant", "content": "a", "reasoning_content": 1}])", "",
        "messages[1].reasoning_content"},
