@@ -26,9 +26,9 @@ ToolSchemas order_schemas() {
 }
 
 void expect_round_trip(const std::string& label, const AnswerForm& form) {
-  const WrittenCall order = {"order",
-                             Json::parse(R"({"note": "Zürich \"x\", it's\n2 < 3", "count": 3,
-                              "deep": {"a": [1, true, null]}, "list": ["p", "q"], "sure": false})")};
+  const WrittenCall order = {"order", Json::parse(R"({
+      "note": "Zürich \"x\", it's\n2 < 3", "count": 3, "deep": {"a": [1, true, null]},
+      "list": ["p", "q"], "sure": false})")};
   WrittenAnswer answer = {.calls = {order, {"stop", Json::object()}}};
   // A call that nothing announces is the whole of the content.
   const bool announced = form.channels || !section_marker(*form.calls).empty();
