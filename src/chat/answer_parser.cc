@@ -108,8 +108,7 @@ bool AnswerParser::step_text() {
         break;
       }
     }
-    // Nothing but white space before the first marker is no content.
-    if (!in_reasoning_ && !has_content_ && core(text.substr(0, end)).empty()) end = 0;
+    if (is_leading_space(text.substr(0, end))) end = 0;
     emit_text(text.substr(0, end));
     const std::size_t mark = at_ + end;
     at_ += found->at + found->marker->text.size();
@@ -122,11 +121,18 @@ bool AnswerParser::step_text() {
   } else {
     for (std::size_t i = 0; i < space_max_ && end > 0 && is_space(text[end - 1]); ++i) --end;
   }
-  const bool undecided = !finishing_ && !in_reasoning_ && !has_content_ && !markers_.empty();
-  if (undecided && core(text.substr(0, end)).empty()) return false;
+  if (!finishing_ && is_leading_space(text.substr(0, end))) return false;
   emit_text(text.substr(0, end));
   at_ += end;
   return false;
+}
+
+// Nothing but white space before the first marker is no content, unless it is long: what is held
+// back is looked at again with every piece.
+bool AnswerParser::is_leading_space(std::string_view text) const {
+  constexpr std::size_t kLeadingSpaceMax = 64;
+  return is_leading_ && !in_reasoning_ && !markers_.empty() && text.size() <= kLeadingSpaceMax &&
+         core(text).empty();
 }
 
 bool AnswerParser::skip_space() {
@@ -258,6 +264,7 @@ void AnswerParser::end_call() { call_open_ = false; }
 void AnswerParser::emit_text(std::string_view text) {
   if (text.empty()) return;
   if (!in_reasoning_ && !core(text).empty()) has_content_ = true;
+  if (!in_reasoning_) is_leading_ = false;
   emit({in_reasoning_ ? AnswerEvent::Kind::kReasoning : AnswerEvent::Kind::kContent,
         std::string(text)});
 }

@@ -73,6 +73,7 @@ class AnswerParser : private CallSink {
   bool step_text();
   bool step_calls();
   bool skip_space();
+  bool is_leading_space(std::string_view text) const;
   bool step_anchored();
   std::optional<Found> find_marker(std::string_view text) const;
   void enter(const Marker& marker);
@@ -95,6 +96,7 @@ class AnswerParser : private CallSink {
   bool finishing_ = false;
   bool ended_ = false;
   bool in_reasoning_;
+  bool is_leading_ = true;       // no content was passed on
   bool has_content_ = false;     // something that is not white space was content
   bool has_anchor_;              // nothing announces calls
   bool anchored_;                // such calls may begin here
