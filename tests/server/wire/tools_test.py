@@ -89,6 +89,18 @@ class ToolCalls(unittest.TestCase):
                 model="scripted_calls", messages=[USER], temperature=0, tools=TOOLS) as stream:
             self.expect_call(stream.get_final_completion().choices[0].message)
 
+    def test_reasoning_that_a_client_leaves_out_is_named(self):
+        question = {"role": "user", "content": "And how warm is it elsewhere?"}
+        message = self.chat([question]).choices[0].message.model_dump(exclude_none=True)
+        for name in ("reasoning", "reasoning_content"):
+            del message[name]
+        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "21"}
+        reply = self.chat([question, message, result], extra_body={"cache_explain": True})
+        why = reply.model_extra["cache_explain"]
+        self.assertEqual(why["reason"], "differs")
+        self.assertEqual(why["stored"]["text"], "<think>\n")
+        self.assertIn("lacks the reasoning that the model wrote", why["advice"])
+
     def test_no_calls_where_none_are_wanted(self):
         message = self.chat([USER], tool_choice="none").choices[0].message
         self.assertIsNone(message.tool_calls)
