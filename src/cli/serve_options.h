@@ -13,6 +13,7 @@
 #include "app/sampling_defaults.h"
 #include "app/tier_set.h"
 #include "base/result.h"
+#include "chat/derive.h"
 #include "cli/flags.h"
 #include "engine/backends/cpu_backend.h"
 #include "hf/overrides.h"
@@ -33,6 +34,8 @@ struct ServeOptions {
   app::RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;
+  chat::FormOverrides forms;
+  bool auto_tool_choice = true;  // accepted: tools need no flag
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;

@@ -168,6 +168,7 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
 // Keeps a piece until the whole reply can be sent. Its memory is counted as the JSON it becomes.
 void Completion::keep(Choice& choice, Piece piece, std::string& out) {
   std::uint64_t bytes = 2 * piece.text.size() + piece.tokens.size() * kTokenIdBytes;
+  for (const chat::AnswerEvent& event : piece.events) bytes += 2 * event.text.size();
   for (const OptionalScore& score : piece.scores) {
     if (score) bytes += (score->top.size() + 2) * kLogprobBytes;
   }
@@ -184,6 +185,14 @@ bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out
       asked.return_token_ids) {
     return false;
   }
+  std::string_view text = piece.text;
+  if (request_.answer) {
+    // Markers are held back: many tokens of a call say nothing yet.
+    if (piece.events.empty()) return true;
+    const chat::AnswerEvent& event = piece.events.front();
+    if (piece.events.size() > 1 || event.kind != chat::AnswerEvent::Kind::kContent) return false;
+    text = event.text;
+  }
   if (!choice.sse_template) {
     Piece marked;
     marked.text = SseTemplate::kPlaceholder;
@@ -191,7 +200,7 @@ bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out
         SseTemplate::from_event(event_text(format_->chunk(choice.state, marked), Json::object()));
     if (!choice.sse_template) return false;
   }
-  choice.sse_template->render(piece.text, out);
+  choice.sse_template->render(text, out);
   return true;
 }
 
@@ -268,7 +277,8 @@ Json Completion::explained() const {
   const bool is_salted = !request_.engine.cache_salt.empty();
   const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
                               .salted_beside_tiers = is_salted && !model_.tiers.empty(),
-                              .option_name = option_name_};
+                              .option_name = option_name_,
+                              .form = model_.form ? &model_.form->found.form : nullptr};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     const std::optional<kv::Explanation>& why = submitted_[i].explanation;

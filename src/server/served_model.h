@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/served_form.h"
 #include "engine/engine.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
@@ -31,6 +32,8 @@ struct ServedModel {
   // What a request gets for sampling fields about which it is silent: OpenAI's defaults unless the
   // model recommends others.
   engine::SamplingParams sampling_defaults = {.temperature = 1.0f};
+  // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
+  std::optional<chat::ServedForm> form = {};
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

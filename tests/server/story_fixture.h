@@ -77,6 +77,7 @@ class StoryFixture {
         .created_s = 1,
         .facts = Json::object(),
         .block_bytes = backend_->page_layout().page_bytes()});
+    served_->form = chat::find_served_form(*served_->chat_template, model_->tokenizer()).value();
     state_.open(*served_);
   }
 

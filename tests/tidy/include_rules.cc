@@ -27,6 +27,7 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "device/", "gguf/", "kernels/exp.h", "kernels/ops.h", "kernels/routing.h",
         "kernels/cuda/ops.h", "kernels/cuda/digest.h", "kv/memory/"}},
       {"text/", {"base/", "gguf/"}},
+      {"chat/", {"base/", "text/"}},
       {"hf/", {"base/", "gguf/", "text/"}},
       {"sched/", {"base/", "kv/"}},
       {"engine/", {"base/", "kernels/ops.h", "kv/", "model/decoder.h", "sched/"}},
@@ -34,7 +35,7 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "device/", "engine/", "kernels/cuda/ops.h", "kv/", "model/", "sched/"}},
       {"events/", {"base/", "kv/events/", "kv/memory/cache_groups.h"}},
       {"server/",
-       {"base/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
+       {"base/", "chat/", "text/", "engine/engine.h", "engine/request.h", "engine/reply.h",
         "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h", "kv/ids.h",
         "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h"}},
       {"net/", {"base/"}},
@@ -48,8 +49,9 @@ const std::vector<Arrows>& arrow_table() {
        {"app/", "base/", "engine/", "gguf/", "kernels/", "kv/", "model/", "store/", "terminal/"}},
       {"verify/", {"app/", "base/", "engine/", "kernels/", "kv/", "terminal/"}},
       {"cli/",
-       {"app/", "base/", "bench/", "engine/", "gguf/", "hf/", "kernels/", "kv/", "loadgen/",
-        "model/", "net/", "replay/", "server/", "store/", "terminal/", "text/", "verify/"}},
+       {"app/", "base/", "bench/", "chat/", "engine/", "gguf/", "hf/", "kernels/", "kv/",
+        "loadgen/", "model/", "net/", "replay/", "server/", "store/", "terminal/", "text/",
+        "verify/"}},
   };
   return kTable;
 }
