@@ -7,6 +7,11 @@
 #include "chat/literal.h"
 
 namespace pagoda::chat {
+namespace {
+
+constexpr std::size_t kLeadingSpaceMax = 64;  // white space that is held back before content
+
+}  // namespace
 
 AnswerParser::AnswerParser(const AnswerForm& form, const ToolSchemas& schemas,
                            const AnswerOptions& options)
@@ -130,7 +135,6 @@ bool AnswerParser::step_text() {
 // Nothing but white space before the first marker is no content, unless it is long: what is held
 // back is looked at again with every piece.
 bool AnswerParser::is_leading_space(std::string_view text) const {
-  constexpr std::size_t kLeadingSpaceMax = 64;
   return is_leading_ && !in_reasoning_ && !markers_.empty() && text.size() <= kLeadingSpaceMax &&
          core(text).empty();
 }
@@ -152,7 +156,7 @@ bool AnswerParser::skip_space() {
 bool AnswerParser::step_anchored() {
   const std::string_view text = rest();
   const std::size_t space = head_space(text).size();
-  if (space == text.size() && !finishing_) return false;
+  if (space == text.size() && !finishing_ && space <= kLeadingSpaceMax) return false;
   anchored_ = false;
   const char first = space < text.size() ? text[space] : ' ';
   const bool json = form_.calls->syntax == CallSyntax::kJsonObject;

@@ -1,16 +1,24 @@
 #include "chat/history_calls.h"
 
+#include <fmt/format.h>
+
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chat/answer_text.h"
+#include "text/strict_json.h"
 
 namespace pagoda::chat {
 namespace {
 
 using text::ChatJson;
 
-WrittenCall read_history_call(const ChatJson& call) {
+constexpr std::size_t kArgumentsBytesMax = std::size_t{1} << 20;
+
+// Arguments that came as text and are no JSON object are taken for none where the form does not
+// write JSON.
+Result<WrittenCall> read_history_call(const ChatJson& call) {
   const auto nested = call.is_object() ? call.find("function") : call.end();
   const ChatJson& function = call.is_object() && nested != call.end() ? *nested : call;
   WrittenCall written;
@@ -22,8 +30,15 @@ WrittenCall read_history_call(const ChatJson& call) {
   if (arguments == function.end()) return written;
   if (arguments->is_string()) {
     written.raw = arguments->get<std::string>();
-    written.arguments = ChatJson::parse(written.raw, nullptr, false);
-    if (!written.arguments.is_object()) written.arguments = ChatJson::object();
+    if (written.raw.size() > kArgumentsBytesMax) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("more than {} bytes of arguments", kArgumentsBytesMax)};
+    }
+    Result<ChatJson> parsed = text::parse_strict_json(written.raw);
+    written.arguments = ChatJson::object();
+    if (parsed.ok() && parsed.value().is_object()) {
+      written.arguments = std::move(parsed).value();
+    }
   } else if (arguments->is_object()) {
     written.arguments = *arguments;
   }
@@ -32,14 +47,23 @@ WrittenCall read_history_call(const ChatJson& call) {
 
 }  // namespace
 
-void write_history_calls(const ToolCallForm& form, ChatJson& messages) {
-  for (ChatJson& message : messages) {
+Status write_history_calls(const ToolCallForm& form, ChatJson& messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    ChatJson& message = messages[i];
     const auto calls = message.is_object() ? message.find("tool_calls") : message.end();
     if (!message.is_object() || calls == message.end() || !calls->is_array() || calls->empty()) {
       continue;
     }
     std::vector<WrittenCall> written;
-    for (const ChatJson& call : *calls) written.push_back(read_history_call(call));
+    for (std::size_t j = 0; j < calls->size(); ++j) {
+      Result<WrittenCall> call = read_history_call((*calls)[j]);
+      if (!call.ok()) {
+        return Error{call.error().code,
+                     fmt::format("messages[{}].tool_calls[{}].function.arguments: {}", i, j,
+                                 call.error().message)};
+      }
+      written.push_back(std::move(call).value());
+    }
     message.erase("tool_calls");
     const std::string text = write_calls(form, written);
     ChatJson& content = message["content"];
@@ -51,6 +75,7 @@ void write_history_calls(const ToolCallForm& form, ChatJson& messages) {
       content = text;
     }
   }
+  return ok_status();
 }
 
 }  // namespace pagoda::chat

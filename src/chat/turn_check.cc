@@ -134,7 +134,7 @@ class TurnChecker {
     if (script.calls) conversation.tools = weather_tools();
     // The server does the same to what the template does not write.
     if (form_.calls && !found_.shows_calls) {
-      write_history_calls(*form_.calls, conversation.messages);
+      RETURN_IF_ERROR(write_history_calls(*form_.calls, conversation.messages));
     }
     if (form_.calls && script.calls && !found_.shows_tools) {
       add_tool_instructions(*form_.calls, conversation.tools, conversation.messages);

@@ -401,5 +401,18 @@ TEST(AnswerParser, HostileTextTakesLinearTime) {
   }
 }
 
+// So must white space before an answer that may begin a call without a marker.
+TEST(AnswerParser, LongWhiteSpaceIsContentAtOnce) {
+  for (const char* const name : {"llama3_json", "pythonic"}) {
+    AnswerForm form;
+    form.calls = find_tool_form(name)->calls;
+    const ToolSchemas schemas = weather_schemas();
+    AnswerParser parser(form, schemas, {});
+    Reading reading;
+    for (int i = 0; i < 500'000; ++i) reading.add(parser.push(" \n  "));
+    EXPECT_GT(reading.content.size(), 1'900'000u) << name;
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::chat

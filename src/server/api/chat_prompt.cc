@@ -92,7 +92,8 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
   terms.options.single_call = !fields.boolean("parallel_tool_calls").value_or(true);
   const chat::FoundForm& found = form.found;
   if (!found.shows_calls && found.form.calls) {
-    chat::write_history_calls(*found.form.calls, conversation.messages);
+    const Status written = chat::write_history_calls(*found.form.calls, conversation.messages);
+    if (!written.ok()) throw ApiError(400, written.error().message, "messages");
   }
   if (terms.options.reads_calls && !found.shows_tools && found.form.calls) {
     chat::add_tool_instructions(*found.form.calls, conversation.tools, conversation.messages);
