@@ -79,7 +79,7 @@ TEST(CacheExplain, NamesTextThatIsTheSameInOtherTokens) {
   for (const TokenId id : words) whole.push_back(id.value());
   // The last token is never in the cache of a prompt: a token more stands behind what is compared.
   Json spelled = whole;
-  spelled.erase(spelled.size() - 2, spelled.size());
+  spelled.erase(spelled.end() - 2, spelled.end());
   constexpr std::uint32_t kFirstByte = 3;  // <0x00> in this vocabulary
   for (std::size_t i = words.size() - 2; i < words.size(); ++i) {
     for (const char byte : fixture.tokenizer().bytes_of(words[i])) {
