@@ -98,7 +98,9 @@ class StoryFixture {
     }
     Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
     const std::string stream = drive(completion);
-    if (completion.error() && stream.empty()) return error_reply(*completion.error());
+    if (completion.error() && stream.empty()) {
+      return error_reply(*completion.error(), style_of(request.path));
+    }
     if (completion.streams()) return {.content_type = "text/event-stream", .body = stream};
     return completion.reply();
   }

@@ -87,7 +87,17 @@ Piece ChoiceText::push(const SentToken& sent) {
     piece.stop_reason = stops_.string(stops_.match()->string);
   }
   read_answer(piece, ended_);
+  count_reasoning(piece);
   return piece;
+}
+
+// Tokens that say nothing yet, such as markers, count with the reasoning that follows them.
+void ChoiceText::count_reasoning(const Piece& piece) {
+  for (const chat::AnswerEvent& event : piece.events) {
+    if (past_reasoning_) return;
+    past_reasoning_ = event.kind != chat::AnswerEvent::Kind::kReasoning;
+    if (!past_reasoning_) reasoning_tokens_ = tokens_;
+  }
 }
 
 void ChoiceText::read_answer(Piece& piece, bool last) {

@@ -50,10 +50,13 @@ class ChoiceText {
   // True after a stop string or finish(). Tokens that the engine computed meanwhile are dropped.
   bool ended() const { return ended_; }
   std::uint64_t tokens() const { return tokens_; }
+  // Tokens before the first word of the answer proper, where it begins with reasoning.
+  std::uint64_t reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
   // Reads the piece's text as an answer; `last`: nothing follows it.
   void read_answer(Piece& piece, bool last);
+  void count_reasoning(const Piece& piece);
 
   std::unique_ptr<chat::AnswerParser> answer_;
   text::Detokenizer detokenizer_;
@@ -63,6 +66,8 @@ class ChoiceText {
   bool scored_;
   std::optional<TokenId> end_token_;
   std::uint64_t tokens_ = 0;
+  std::uint64_t reasoning_tokens_ = 0;
+  bool past_reasoning_ = false;
   bool ended_ = false;
 };
 

@@ -49,9 +49,12 @@ struct RetainField {
   Upto upto;
 };
 
+class ReplyWriter;  // reply_writer.h
+
 struct CompletionRequest {
   bool is_chat = false;
   std::shared_ptr<const AnswerTerms> answer = {};  // of a chat; null: the answer is plain text
+  std::shared_ptr<ReplyWriter> writer = {};        // of another API; null: OpenAI's completions
   std::vector<Prompt> prompts;                     // at least one
   engine::Request engine;  // the request for each prompt, without its prompt and seed
   std::optional<std::uint64_t> seed;
