@@ -115,9 +115,10 @@ std::string_view Completion::stream_type() const {
 
 std::string Completion::keep_alive() {
   if (request_.writer) {
-    if (std::exchange(began_, true)) return request_.writer->keep_alive();
+    if (began_) return request_.writer->keep_alive();
     std::string out;
     request_.writer->begin(facts(), out);
+    began_ = !out.empty();  // until something is sent, an error may still have its status
     return out;
   }
   began_ = true;

@@ -19,11 +19,12 @@ std::string time_text(std::int64_t seconds) {
 
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
-// Arguments that were cut off are no object, and go as text.
+// Arguments that were cut off are no object, which clients want.
 Json call_json(const AnswerItem& item) {
   auto arguments = text::parse_strict_json(item.text);
   Json function = {{"name", item.name}};
-  function["arguments"] = arguments.ok() ? std::move(arguments).value() : Json(item.text);
+  const bool is_object = arguments.ok() && arguments.value().is_object();
+  function["arguments"] = is_object ? std::move(arguments).value() : Json::object();
   return {{"id", item.id}, {"function", std::move(function)}};
 }
 

@@ -240,6 +240,8 @@ void take_text_format(Json& body, Json& chat) {
 
 }  // namespace
 
+constexpr std::size_t kEchoBytesMax = std::size_t{64} << 10;  // of one member
+
 ResponseEcho echo_of_responses(const Json& body) {
   // Name, and what stands there where the request says nothing.
   constexpr auto kMembers = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -260,7 +262,10 @@ ResponseEcho echo_of_responses(const Json& body) {
   const Fields fields(body);
   for (const auto& [name, otherwise] : kMembers) {
     const Json* const given = fields.find(name);
-    echo.members += fmt::format("\"{}\":{},", name, given ? dump_json(*given) : otherwise);
+    std::string said = given ? dump_json(*given) : std::string(otherwise);
+    // A stream says it three times.
+    if (said.size() > kEchoBytesMax) said = otherwise;
+    echo.members += fmt::format("\"{}\":{},", name, said);
   }
   echo.members += R"("previous_response_id":null,"background":false,"store":false)";
   const Json* const reasoning = fields.object("reasoning");
