@@ -217,7 +217,7 @@ TEST(Messages, AStreamSaysWhatTheWholeReplySays) {
   for (const SentEvent& event : events) {
     if (event.name == "content_block_delta") text += event.data["delta"]["text"];
   }
-  EXPECT_EQ(text, whole["content"][0]["text"]);
+  EXPECT_EQ(text, whole["content"][0]["text"].get<std::string>());
   const Json& start = events.front().data["message"];
   // Known when the first token comes.
   EXPECT_GT(start["usage"]["cache_read_input_tokens"], 0);

@@ -109,7 +109,7 @@ TEST(Ollama, AnswersAreThoseOfTheSameChat) {
     streamed_text += line["response"];
     EXPECT_EQ(line["done"], &line == &lines.back());
   }
-  EXPECT_EQ(streamed_text, text);
+  EXPECT_EQ(streamed_text, text.get<std::string>());
   EXPECT_EQ(lines.back()["eval_count"], 8);
 }
 
