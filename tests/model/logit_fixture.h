@@ -15,7 +15,7 @@ struct FullLogits {
   std::vector<float> logits;  // [tokens, vocabulary]
 };
 
-// The head and the bucketed tail of a real model's distributions (smollm2_wikitext2.bin).
+// The head and the bucketed tail of a real model's distributions (*_wikitext2.bin).
 struct LogitDigest {
   struct Position {
     std::vector<std::uint32_t> top;      // ids by falling probability
