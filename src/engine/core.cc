@@ -145,6 +145,7 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 bool Core::step() {
   cache_.advance_time(clock_.now_ns());
   end_overdue();
+  pause_unread();  // who is resumed asks the tiers before the next plan
   move_pages();
   const bool launched = launch();
   const std::uint64_t ahead = launched ? runner_.launches_ahead() : 0;
@@ -206,15 +207,25 @@ void Core::end_overdue() {
 }
 
 void Core::pause_unread() {
+  const auto is_unread = [](const sched::SequenceTask& task) {
+    return !static_cast<const OpenSequence&>(task).request->sink->wants_more();
+  };
   sequences_paused_ = 0;
   for (sched::SequenceTask* const task : scheduler_.running()) {
-    task->paused = !static_cast<OpenSequence*>(task)->request->sink->wants_more();
+    task->paused = is_unread(*task);
     sequences_paused_ += task->paused ? 1 : 0;
+  }
+  for (std::size_t i = scheduler_.parked().size(); i-- > 0;) {
+    sched::SequenceTask& task = *scheduler_.parked()[i];
+    if (is_unread(task)) {
+      ++sequences_paused_;
+    } else {
+      scheduler_.resume(task);
+    }
   }
 }
 
 bool Core::launch() {
-  pause_unread();
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
