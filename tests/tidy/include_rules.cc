@@ -27,6 +27,7 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "device/", "gguf/", "kernels/exp.h", "kernels/ops.h", "kernels/routing.h",
         "kernels/cuda/ops.h", "kernels/cuda/digest.h", "kv/memory/"}},
       {"text/", {"base/", "gguf/"}},
+      {"structured/", {"base/"}},
       {"hf/", {"base/", "gguf/", "text/"}},
       {"sched/", {"base/", "kv/"}},
       {"engine/", {"base/", "kernels/ops.h", "kv/", "model/decoder.h", "sched/"}},

@@ -1,0 +1,273 @@
+#include "structured/automaton.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "structured/string_automaton.h"
+
+namespace pagoda::structured {
+namespace {
+
+std::uint64_t hash_of_configuration(const Configuration& configuration) {
+  return mix_hash(0, (std::uint64_t{configuration.frame} << 32) | configuration.pc);
+}
+
+std::uint64_t hash_of_configurations(std::span<const Configuration> all, bool accepts) {
+  std::uint64_t hash = accepts ? 1 : 2;
+  for (const Configuration& one : all) {
+    hash = mix_hash(hash, (std::uint64_t{one.frame} << 32) | one.pc);
+  }
+  return hash;
+}
+
+std::uint32_t less_one(std::uint32_t count) {
+  return count == kUnbounded || count == 0 ? count : count - 1;
+}
+
+}  // namespace
+
+Automaton::Automaton(std::shared_ptr<const Program> program, std::uint32_t token_bytes_max)
+    : program_(std::move(program)), token_bytes_max_(token_bytes_max) {
+  clear();
+}
+
+void Automaton::clear() {
+  frames_.assign(1, Frame{.canonical = 0});
+  frame_index_.clear();
+  states_.clear();
+  state_index_.clear();
+  configurations_.clear();
+  transitions_.clear();
+  intern_state({}, false);
+  transitions_[kDeadState].fill(kDeadState);
+}
+
+StateId Automaton::start() {
+  visit(program_->entry, 0);
+  return take_closure();
+}
+
+std::uint64_t Automaton::hash_of_frame(std::uint32_t frame) const {
+  const Frame& at = frames_[frame];
+  std::uint64_t hash = mix_hash(at.returns_to, at.parent);
+  return mix_hash(hash, (std::uint64_t{at.missing} << 32) | at.room);
+}
+
+std::uint64_t Automaton::hash_of_state(StateId state) const {
+  return hash_of_configurations(configurations(state), states_[state].accepts);
+}
+
+std::uint32_t Automaton::push(std::uint32_t returns_to, CountBounds bounds, std::uint32_t parent) {
+  const auto next = static_cast<std::uint32_t>(frames_.size());
+  frames_.push_back({.returns_to = returns_to,
+                     .missing = bounds.missing,
+                     .room = bounds.room,
+                     .parent = parent,
+                     .depth = frames_[parent].depth + 1});
+  const std::uint32_t found = frame_index_.find_or_add(
+      hash_of_frame(next), next,
+      [&](std::uint32_t other) {
+        const Frame& a = frames_[other];
+        return a.returns_to == returns_to && a.missing == bounds.missing && a.room == bounds.room &&
+               a.parent == parent;
+      },
+      [this](std::uint32_t other) { return hash_of_frame(other); });
+  if (found != next) frames_.pop_back();
+  return found;
+}
+
+std::uint32_t Automaton::counted(std::uint32_t frame) {
+  const Frame at = frames_[frame];
+  return push(kCounterFrame, {less_one(at.missing), less_one(at.room)}, at.parent);
+}
+
+void Automaton::visit(Pc pc, std::uint32_t frame) {
+  if (exhausted_) return;
+  if (frames_[frame].depth > kStackDepthMax) return;
+  const Configuration one = {pc, frame};
+  const auto next = static_cast<std::uint32_t>(seen_.size());
+  const std::uint32_t found = seen_index_.find_or_add(
+      hash_of_configuration(one), next, [&](std::uint32_t other) { return seen_[other] == one; },
+      [this](std::uint32_t other) { return hash_of_configuration(seen_[other]); });
+  if (found != next) return;
+  seen_.push_back(one);
+  open_.push_back(one);
+  if (++work_ > kWorkMax || seen_.size() > 4 * kConfigurationsMax) exhausted_ = true;
+}
+
+void Automaton::follow(Pc pc, std::uint32_t frame) {
+  const Instruction& at = program_->code[pc];
+  switch (at.op) {
+    case Op::kFail:
+      return;
+    case Op::kJump:
+      return visit(at.next, frame);
+    case Op::kSplit:
+      for (std::uint32_t i = 0; i < at.extra; ++i) visit(program_->targets[at.next + i], frame);
+      return;
+    case Op::kCall:
+      return visit(at.next, push(at.extra, {}, frame));
+    case Op::kReturn:
+      if (frame == 0) {
+        closure_accepts_ = true;
+        return;
+      }
+      return visit(frames_[frame].returns_to, frames_[frame].parent);
+    case Op::kCount:
+      return visit(at.next, push(kCounterFrame, program_->bounds[at.extra], frame));
+    case Op::kCountLoop:
+      if (frames_[frame].room > 0) visit(at.next, frame);
+      if (frames_[frame].missing == 0) visit(at.extra, frames_[frame].parent);
+      return;
+    case Op::kCountStep:
+      return visit(at.next, counted(frame));
+    default:
+      reading_.push_back({pc, frame});
+  }
+}
+
+StateId Automaton::take_closure() {
+  while (!open_.empty()) {
+    const Configuration next = open_.back();
+    open_.pop_back();
+    follow(next.pc, next.frame);
+  }
+  if (reading_.size() > kConfigurationsMax) exhausted_ = true;
+  std::sort(reading_.begin(), reading_.end());
+  const StateId state = exhausted_ ? kDeadState : intern_state(reading_, closure_accepts_);
+  seen_.clear();
+  seen_index_.clear();
+  reading_.clear();
+  closure_accepts_ = false;
+  return state;
+}
+
+StateId Automaton::intern_state(std::span<const Configuration> sorted, bool accepts) {
+  const auto next = static_cast<StateId>(states_.size());
+  const std::uint32_t found = state_index_.find_or_add(
+      hash_of_configurations(sorted, accepts), next,
+      [&](StateId other) {
+        const auto known = configurations(other);
+        return states_[other].accepts == accepts &&
+               std::equal(known.begin(), known.end(), sorted.begin(), sorted.end());
+      },
+      [this](StateId other) { return hash_of_state(other); });
+  if (found != next) return found;
+  if (states_.size() >= kStatesMax) {
+    exhausted_ = true;
+    return kDeadState;
+  }
+  states_.push_back({.first = static_cast<std::uint32_t>(configurations_.size()),
+                     .count = static_cast<std::uint32_t>(sorted.size()),
+                     .accepts = accepts});
+  configurations_.insert(configurations_.end(), sorted.begin(), sorted.end());
+  transitions_.emplace_back().fill(kUnknown);
+  return next;
+}
+
+StateId Automaton::compute_step(StateId state, std::uint8_t byte) {
+  const std::uint32_t first = states_[state].first;
+  for (std::uint32_t i = 0; i < states_[state].count; ++i) {
+    step_configuration(configurations_[first + i], byte);
+  }
+  const StateId next = open_.empty() ? kDeadState : take_closure();
+  if (!exhausted_) transitions_[state][byte] = static_cast<std::uint16_t>(next);
+  return next;
+}
+
+void Automaton::step_configuration(const Configuration& from, std::uint8_t byte) {
+  const Instruction& at = program_->code[from.pc];
+  switch (at.op) {
+    case Op::kRange:
+      if (at.low <= byte && byte <= at.high) visit(at.next, from.frame);
+      return;
+    case Op::kSet:
+      if (program_->sets[at.extra].test(byte)) visit(at.next, from.frame);
+      return;
+    case Op::kString: {
+      const std::uint8_t next = string_automaton().next[at.low][byte];
+      if (next == kClosed) visit(at.next, from.frame);
+      if (next < kStringStates) visit(from.pc - at.low + next, from.frame);
+      return;
+    }
+    case Op::kCountedString:
+      return step_counted_string(from, at, byte);
+    case Op::kOtherString: {
+      if (program_->sets[at.extra].test(byte)) return;
+      const std::uint8_t next = string_automaton().next[at.low][byte];
+      if (next == kClosed) visit(program_->code[at.next].next, from.frame);
+      if (next < kStringStates) visit(at.next + next, from.frame);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Automaton::step_counted_string(const Configuration& from, const Instruction& at,
+                                    std::uint8_t byte) {
+  const std::uint8_t next = string_automaton().next[at.low][byte];
+  if (next == kClosed) {
+    if (frames_[from.frame].missing == 0) visit(at.next, frames_[from.frame].parent);
+    return;
+  }
+  if (next >= kStringStates) return;
+  if (!begins_character(at.low, byte)) return visit(from.pc - at.low + next, from.frame);
+  if (frames_[from.frame].room > 0) visit(from.pc - at.low + next, counted(from.frame));
+}
+
+std::uint32_t Automaton::canonical_frame(std::uint32_t frame) {
+  if (frames_[frame].canonical != kNotComputed) return frames_[frame].canonical;
+  const Frame at = frames_[frame];
+  const std::uint32_t parent = canonical_frame(at.parent);
+  const auto far = [this](std::uint32_t count) {
+    return count > token_bytes_max_ ? kUnbounded : count;
+  };
+  const bool counts = at.returns_to == kCounterFrame;
+  const CountBounds bounds = {counts ? far(at.missing) : at.missing,
+                              counts ? far(at.room) : at.room};
+  const std::uint32_t found = push(at.returns_to, bounds, parent);
+  frames_[found].canonical = found;
+  frames_[frame].canonical = found;
+  return found;
+}
+
+StateId Automaton::canonical(StateId state) {
+  if (states_[state].canonical != kNotComputed) return states_[state].canonical;
+  std::vector<Configuration> mapped(configurations(state).begin(), configurations(state).end());
+  for (Configuration& one : mapped) one.frame = canonical_frame(one.frame);
+  std::sort(mapped.begin(), mapped.end());
+  mapped.erase(std::unique(mapped.begin(), mapped.end()), mapped.end());
+  const StateId found = intern_state(mapped, states_[state].accepts);
+  states_[state].canonical = found;
+  return found;
+}
+
+StateId Automaton::state_of(std::span<const Configuration> configurations) {
+  return intern_state(configurations, false);
+}
+
+StateId Automaton::after_string(const Configuration& configuration) {
+  const Instruction& at = program_->code[configuration.pc];
+  const bool is_counted = at.op == Op::kCountedString;
+  visit(at.next, is_counted ? frames_[configuration.frame].parent : configuration.frame);
+  return take_closure();
+}
+
+std::uint32_t Automaton::copy_frame(std::span<const Frame> from, std::uint32_t frame) {
+  if (frame == 0) return 0;
+  const Frame& at = from[frame];
+  return push(at.returns_to, {at.missing, at.room}, copy_frame(from, at.parent));
+}
+
+StateId Automaton::forget(StateId kept) {
+  const bool accepts = states_[kept].accepts;
+  std::vector<Configuration> all(configurations(kept).begin(), configurations(kept).end());
+  const std::vector<Frame> old = std::move(frames_);
+  clear();
+  for (Configuration& one : all) one.frame = copy_frame(old, one.frame);
+  std::sort(all.begin(), all.end());
+  return intern_state(all, accepts);
+}
+
+}  // namespace pagoda::structured

@@ -1,0 +1,23 @@
+// The scalar values of a shape: as grammars, and the values of an enum that fit the other keywords.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "structured/grammar_tree.h"
+#include "structured/schema_graph.h"
+
+namespace pagoda::structured {
+
+// Returns one node for each of the shape's types that is neither object nor array.
+Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape);
+
+// Returns the text of a value that is neither object nor array.
+std::string scalar_text(const SchemaJson& value);
+
+// Returns those of shape.values that fit the shape's other keywords. An error where that cannot be
+// told: for an object or array beside keywords about objects or arrays.
+Result<std::vector<const SchemaJson*>> allowed_values(const SchemaShape& shape);
+
+}  // namespace pagoda::structured

@@ -1,0 +1,93 @@
+#include "structured/grammar_cases.h"
+
+namespace pagoda::structured {
+namespace {
+
+TEST(SchemaErrorTest, AKeywordThatIsNotSupportedIsRefusedWithItsPointer) {
+  expect_errors(
+      {{R"({"not":{}})", "/not: this keyword is not supported"},
+       {R"({"type":"object","properties":{"a/b":{"if":{}}}})", "/properties/a~1b/if:"},
+       {R"({"items":{"anyOf":[{"type":"string"},{"contains":{}}]}})", "/items/anyOf/1/contains:"},
+       {R"({"patternProperties":{}})", "/patternProperties:"},
+       {R"({"$ref":"#/$defs/x","$defs":{"x":{"uniqueItems":true}}})", "/$defs/x/uniqueItems:"},
+       {R"({"minProperties":1})", "/minProperties:"},
+       {R"({"nullable":true})", "/nullable:"},
+       {R"({"additionalProperties":{"dependentRequired":{}}})",
+        "/additionalProperties/dependentRequired:"},
+       {R"({"prefixItems":[{"propertyNames":{}}]})", "/prefixItems/0/propertyNames:"},
+       {R"({"allOf":[{"unevaluatedProperties":false}]})", "/allOf/0/unevaluatedProperties:"}},
+      schema_grammar);
+}
+
+TEST(SchemaErrorTest, AValueOfTheWrongKindIsRefusedWithItsPointer) {
+  expect_errors({{R"({"type":"text"})", "/type: expected null"},
+                 {R"({"type":5})", "/type:"},
+                 {R"({"properties":[]})", "/properties:"},
+                 {R"({"required":"a"})", "/required:"},
+                 {R"({"minLength":-1})", "/minLength:"},
+                 {R"({"minLength":1.5})", "/minLength:"},
+                 {R"({"maxItems":"3"})", "/maxItems:"},
+                 {R"({"minimum":"3"})", "/minimum:"},
+                 {R"({"multipleOf":0})", "/multipleOf:"},
+                 {R"({"enum":"a"})", "/enum:"},
+                 {R"({"anyOf":[]})", "/anyOf:"},
+                 {R"({"items":[{}]})", "/items: an array of schemas is written as prefixItems"},
+                 {R"({"properties":{"a":3}})", "/properties/a: a schema is an object or a boolean"},
+                 {R"({"format":"color"})", "/format: this format is not supported"},
+                 {R"({"type":"string","pattern":"("})", "/pattern: at byte 1: expected )"},
+                 {R"x({"type":"string","pattern":"(?=a)"})x", "/pattern: at byte"},
+                 {R"({"$ref":"https://a.b/c"})", "/$ref: references within the schema"},
+                 {R"({"$ref":"#/$defs/none"})", "/$ref: \"#/$defs/none\" is not there"},
+                 {R"("x")", "#: a schema is an object or a boolean"}},
+                schema_grammar);
+}
+
+TEST(SchemaErrorTest, WhatAGrammarCannotSayIsRefused) {
+  expect_errors(
+      {{R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
+        "/oneOf: alternatives 0 and 1 may both match"},
+       {R"({"oneOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]})", "/oneOf: alternatives"},
+       {R"({"type":"string","pattern":"^(ab)+$","maxLength":5})", "/pattern: together with"},
+       {R"({"type":"number","multipleOf":0.3})", "multipleOf"},
+       {R"({"type":"integer","multipleOf":7,"minimum":0})", "multipleOf"},
+       {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "/allOf/1/pattern:"}},
+      schema_grammar);
+}
+
+TEST(SchemaErrorTest, ASchemaThatNothingMatchesIsRefused) {
+  expect_errors({{"false", "#: nothing matches"},
+                 {R"({"enum":[]})", "#: nothing matches"},
+                 {R"({"type":"integer","minimum":5,"maximum":4})", "#: nothing matches"},
+                 {R"({"type":"string","minLength":2,"maxLength":1})", "#: nothing matches"},
+                 {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+                  "#: nothing matches"},
+                 {R"({"$ref":"#"})", "#: the schema refers to itself and never ends"},
+                 {R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})", "refers to itself and never ends"},
+                 {R"({"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#"}]}}})",
+                  "refers to itself and never ends"}},
+                schema_grammar);
+}
+
+// Twelve unions of four, all at once: 4^12 combinations.
+TEST(SchemaErrorTest, UnionsThatExplodeAreRefused) {
+  nlohmann::ordered_json schema = {{"allOf", nlohmann::ordered_json::array()}};
+  for (int i = 0; i < 12; ++i) {
+    nlohmann::ordered_json any = {{"anyOf", nlohmann::ordered_json::array()}};
+    for (int k = 0; k < 4; ++k) any["anyOf"].push_back({{"minimum", i * 4 + k}});
+    schema["allOf"].push_back(any);
+  }
+  expect_errors({{schema.dump(), "the schema is too large: it takes more than"}}, schema_grammar);
+}
+
+TEST(SchemaErrorTest, LargeSchemasAreTakenInTimeThatGrowsWithThem) {
+  nlohmann::ordered_json schema = {{"type", "object"}};
+  for (int i = 0; i < 1500; ++i) {
+    schema["properties"]["member_" + std::to_string(i)] = {{"type", "integer"}};
+  }
+  const auto grammar = grammar_from_schema(schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(matches_text(*grammar.value(), R"({"member_3":1,"member_1499":2})"));
+}
+
+}  // namespace
+}  // namespace pagoda::structured
