@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "app/kv_element.h"
+#include "app/mask_tokens.h"
 #include "app/model_name.h"
 #include "app/served_events.h"
 #include "app/served_source.h"
@@ -324,7 +325,8 @@ Status serve(const ServeOptions& options) {
       .block_bytes = backend->page_layout().page_bytes(),
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),
-      .sampling_defaults = sampling.params({.temperature = 1.0f})};
+      .sampling_defaults = sampling.params({.temperature = 1.0f}),
+      .mask_vocabulary = app::mask_vocabulary_of(tokenizer, engine.limits().vocabulary)};
   signals.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());

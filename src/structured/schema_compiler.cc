@@ -40,7 +40,7 @@ class SchemaCompiler {
  private:
   Result<GrammarNodeId> rule_of(Conjunction conjunction) {
     if (conjunction.empty()) return json_.any();
-    RETURN_IF_ERROR(graph_.count_step(""));
+    RETURN_IF_ERROR(graph_.count_steps(""));
     Conjunction key = conjunction;
     std::sort(key.begin(), key.end());
     const auto [found, is_new] = rules_.try_emplace(std::move(key), 0);
@@ -65,23 +65,18 @@ class SchemaCompiler {
   }
 
   Status check_one_of(const SchemaChoice& choice) {
-    const std::size_t count = choice.branches->size();
-    const auto branch = [&](std::size_t index) {
-      return graph_.decide({{choice.owner, kAnyOfDecided | kOneOfDecided}}, choice, index);
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < count; ++k) {
-        if (i == k) continue;
-        ASSIGN_OR_RETURN(const bool excluded, excludes(graph_, branch(i), branch(k)));
-        if (excluded) continue;
-        return schema_error(
-            choice.path,
-            fmt::format("alternatives {} and {} may both match, which a grammar cannot rule out; "
-                        "anyOf takes either",
-                        std::min(i, k), std::max(i, k)));
-      }
+    std::vector<Conjunction> alternatives;
+    for (std::size_t i = 0; i < choice.branches->size(); ++i) {
+      alternatives.push_back(
+          graph_.decide({{choice.owner, kAnyOfDecided | kOneOfDecided}}, choice, i));
     }
-    return ok_status();
+    ASSIGN_OR_RETURN(const std::optional<OverlappingPair> pair, find_overlap(graph_, alternatives));
+    if (!pair) return ok_status();
+    return schema_error(
+        choice.path,
+        fmt::format("alternatives {} and {} may both match, which a grammar cannot rule out; "
+                    "anyOf takes either",
+                    pair->first, pair->second));
   }
 
   static bool is_free(const SchemaShape& shape) {

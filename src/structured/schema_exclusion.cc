@@ -10,29 +10,15 @@ namespace {
 
 constexpr int kMemberDepthMax = 3;
 
+using Shapes = std::vector<SchemaShape>;
+
 class Exclusion {
  public:
   explicit Exclusion(SchemaGraph& graph) : graph_(graph) {}
 
-  // Every alternative of one must exclude every alternative of the other.
-  Result<bool> check(const Conjunction& written, const Conjunction& other, int depth) {
-    if (written.empty() || other.empty()) return false;
-    std::vector<SchemaShape> written_shapes;
-    std::vector<SchemaShape> other_shapes;
-    RETURN_IF_ERROR(list_shapes(written, written_shapes));
-    RETURN_IF_ERROR(list_shapes(other, other_shapes));
-    for (const SchemaShape& a : written_shapes) {
-      for (const SchemaShape& b : other_shapes) {
-        RETURN_IF_ERROR(graph_.count_step(a.path));
-        ASSIGN_OR_RETURN(const bool excluded, check_shapes(a, b, depth));
-        if (!excluded) return false;
-      }
-    }
-    return true;
-  }
-
- private:
-  Status list_shapes(const Conjunction& root, std::vector<SchemaShape>& shapes) {
+  // Returns every shape that a value of the conjunction may have.
+  Result<Shapes> list_shapes(const Conjunction& root) {
+    Shapes shapes;
     std::vector<Conjunction> open = {root};
     while (!open.empty()) {
       const Conjunction next = std::move(open.back());
@@ -46,9 +32,24 @@ class Exclusion {
         open.push_back(graph_.decide(next, *expanded.choice, i));
       }
     }
-    return ok_status();
+    return shapes;
   }
 
+  // Every shape of one must exclude every shape of the other.
+  Result<bool> check(const Shapes& written, const Shapes& other, int depth) {
+    for (const SchemaShape& a : written) {
+      for (const SchemaShape& b : other) {
+        const std::size_t values =
+            (a.values ? a.values->size() : 0) + (b.values ? b.values->size() : 0);
+        RETURN_IF_ERROR(graph_.count_steps(a.path, 1 + values));
+        ASSIGN_OR_RETURN(const bool excluded, check_shapes(a, b, depth));
+        if (!excluded) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
   static bool values_differ(const SchemaShape& a, const SchemaShape& b) {
     if (!a.values || !b.values) return false;
     std::set<std::string> texts;
@@ -92,21 +93,20 @@ class Exclusion {
     return both == 0;
   }
 
-  static bool names(const SchemaShape& shape, const std::string& name) {
-    return std::find(shape.names.begin(), shape.names.end(), name) != shape.names.end();
-  }
-
   Result<bool> objects_differ(const SchemaShape& written, const SchemaShape& other, int depth) {
     for (const std::string& name : other.required) {
-      RETURN_IF_ERROR(graph_.count_step(written.path));
-      if (!written.is_open() && !names(written, name)) return true;
+      RETURN_IF_ERROR(graph_.count_steps(written.path));
+      if (!written.is_open() && !written.names_member(name)) return true;
     }
     if (depth == 0) return false;
     for (const std::string& name : written.required) {
-      RETURN_IF_ERROR(graph_.count_step(written.path));
+      RETURN_IF_ERROR(graph_.count_steps(written.path));
       ASSIGN_OR_RETURN(const Conjunction mine, graph_.member(written, name));
       ASSIGN_OR_RETURN(const Conjunction theirs, graph_.member(other, name));
-      ASSIGN_OR_RETURN(const bool differs, check(mine, theirs, depth - 1));
+      if (mine.empty() || theirs.empty()) continue;
+      ASSIGN_OR_RETURN(const Shapes my_shapes, list_shapes(mine));
+      ASSIGN_OR_RETURN(const Shapes their_shapes, list_shapes(theirs));
+      ASSIGN_OR_RETURN(const bool differs, check(my_shapes, their_shapes, depth - 1));
       if (differs) return true;
     }
     return false;
@@ -117,8 +117,21 @@ class Exclusion {
 
 }  // namespace
 
-Result<bool> excludes(SchemaGraph& graph, const Conjunction& written, const Conjunction& other) {
-  return Exclusion(graph).check(written, other, kMemberDepthMax);
+Result<std::optional<OverlappingPair>> find_overlap(SchemaGraph& graph,
+                                                    const std::vector<Conjunction>& alternatives) {
+  Exclusion exclusion(graph);
+  std::vector<Shapes> shapes;
+  for (const Conjunction& alternative : alternatives) {
+    ASSIGN_OR_RETURN(shapes.emplace_back(), exclusion.list_shapes(alternative));
+  }
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      if (i == k) continue;
+      ASSIGN_OR_RETURN(const bool excluded, exclusion.check(shapes[i], shapes[k], kMemberDepthMax));
+      if (!excluded) return std::optional(OverlappingPair{std::min(i, k), std::max(i, k)});
+    }
+  }
+  return std::optional<OverlappingPair>();
 }
 
 }  // namespace pagoda::structured

@@ -2,13 +2,25 @@
 // then the oneOf is refused.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <vector>
+
 #include "base/result.h"
 #include "structured/schema_graph.h"
 
 namespace pagoda::structured {
 
-// Returns whether no document that is written for `written` fits `other`: by their types,
-// constants, bounds, or a member that is required of one and impossible or different in the other.
-Result<bool> excludes(SchemaGraph& graph, const Conjunction& written, const Conjunction& other);
+// Two alternatives that may both hold, by their numbers.
+struct OverlappingPair {
+  std::size_t first = 0;
+  std::size_t second = 0;
+};
+
+// Alternatives exclude each other if no document that is written for one fits another: by their
+// types, constants, bounds, or a member that is required of one and impossible or different in the
+// other. Returns the first pair of which that is not seen; nothing: each excludes all others.
+Result<std::optional<OverlappingPair>> find_overlap(SchemaGraph& graph,
+                                                    const std::vector<Conjunction>& alternatives);
 
 }  // namespace pagoda::structured

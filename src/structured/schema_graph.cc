@@ -57,10 +57,15 @@ bool SchemaShape::requires_member(const std::string& name) const {
   return std::binary_search(required.begin(), required.end(), name);
 }
 
+bool SchemaShape::names_member(const std::string& name) const {
+  return std::binary_search(sorted_names.begin(), sorted_names.end(), name);
+}
+
 SchemaGraph::SchemaGraph(const SchemaJson& root) : root_(root) { paths_[&root] = ""; }
 
-Status SchemaGraph::count_step(const std::string& path) {
-  if (++steps_ <= kSchemaStepsMax) return ok_status();
+Status SchemaGraph::count_steps(const std::string& path, std::uint64_t steps) {
+  steps_ += steps;
+  if (steps_ <= kSchemaStepsMax) return ok_status();
   return schema_error(
       path, fmt::format("the schema is too large: it takes more than {} steps", kSchemaStepsMax));
 }
@@ -107,7 +112,7 @@ Result<const SchemaJson*> SchemaGraph::resolve(const std::string& ref, const std
 
 // A part that is there already stays as it is: its decisions hold.
 Status SchemaGraph::add_part(const SchemaPart& part, PartList& list) {
-  RETURN_IF_ERROR(count_step(paths_[part.schema]));
+  RETURN_IF_ERROR(count_steps(paths_[part.schema]));
   if (list.index.emplace(part.schema, list.parts.size()).second) list.parts.push_back(part);
   return ok_status();
 }
@@ -116,7 +121,7 @@ Status SchemaGraph::add_part(const SchemaPart& part, PartList& list) {
 Status SchemaGraph::add_reached(const SchemaJson* schema, const SchemaPart& from, PartList& list) {
   const SchemaJson* at = from.schema;
   while (at != nullptr) {
-    RETURN_IF_ERROR(count_step(paths_[schema]));
+    RETURN_IF_ERROR(count_steps(paths_[schema]));
     if (at == schema) {
       return schema_error(paths_[from.schema], "the schema refers to itself and never ends");
     }
@@ -209,6 +214,8 @@ Status SchemaGraph::merge_strings(const Entry& entry, SchemaShape& shape) {
 
 Status SchemaGraph::merge(const Entry& entry, const SchemaJson* schema, SchemaShape& shape) {
   const SchemaFacts& facts = entry.facts;
+  RETURN_IF_ERROR(count_steps(entry.path, entry.properties.size() + facts.required.size() +
+                                              (facts.values ? facts.values->size() : 0)));
   shape.schemas.push_back(schema);
   shape.is_never = shape.is_never || facts.is_never;
   shape.types &= facts.types;
@@ -250,12 +257,14 @@ void SchemaGraph::finish_names(SchemaShape& shape) {
   }
   shape.names = std::move(names);
   std::sort(shape.required.begin(), shape.required.end());
+  shape.sorted_names = shape.names;
+  std::sort(shape.sorted_names.begin(), shape.sorted_names.end());
 }
 
 Result<Conjunction> SchemaGraph::member(const SchemaShape& shape, const std::string& name) {
   Conjunction parts;
   for (const SchemaJson* schema : shape.schemas) {
-    RETURN_IF_ERROR(count_step(shape.path));
+    RETURN_IF_ERROR(count_steps(shape.path));
     ASSIGN_OR_RETURN(const Entry* const entry, entry_of(schema));
     const auto property = entry->properties.find(name);
     if (property != entry->properties.end()) {
@@ -282,7 +291,7 @@ Result<Conjunction> SchemaGraph::additional(const SchemaShape& shape) {
 Result<Conjunction> SchemaGraph::element(const SchemaShape& shape, std::size_t index) {
   Conjunction parts;
   for (const SchemaJson* schema : shape.schemas) {
-    RETURN_IF_ERROR(count_step(shape.path));
+    RETURN_IF_ERROR(count_steps(shape.path));
     ASSIGN_OR_RETURN(const Entry* const entry, entry_of(schema));
     const SchemaFacts& facts = entry->facts;
     if (facts.prefix_items != nullptr && index < facts.prefix_items->size()) {

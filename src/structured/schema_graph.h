@@ -54,15 +54,17 @@ struct SchemaShape {
   NumberBounds numbers = {};
   std::vector<StringRule> strings = {};
   std::vector<std::string> names = {};  // of properties, in their order, then of required members
-  std::vector<std::string> required = {};  // ascending
-  std::size_t prefix_items = 0;            // the longest prefix
-  bool has_items = false;                  // some schema has items
+  std::vector<std::string> required = {};      // ascending
+  std::vector<std::string> sorted_names = {};  // the names, ascending
+  std::size_t prefix_items = 0;                // the longest prefix
+  bool has_items = false;                      // some schema has items
   bool has_prefix = false;
   bool has_additional = false;  // some schema has additionalProperties
   std::string path = {};        // of the first schema
   std::vector<const SchemaJson*> schemas = {};
 
   bool requires_member(const std::string& name) const;
+  bool names_member(const std::string& name) const;
   // Whether members that are not named may be there: as additionalProperties says, and without it
   // where no member is named at all.
   bool is_open() const { return has_additional || names.empty(); }
@@ -77,7 +79,7 @@ struct SchemaChoice {
   std::string path;  // of the keyword
 };
 
-inline constexpr std::uint64_t kSchemaStepsMax = 200'000;
+inline constexpr std::uint64_t kSchemaStepsMax = 500'000;
 
 class SchemaGraph {
  public:
@@ -98,8 +100,8 @@ class SchemaGraph {
   Result<Conjunction> element(const SchemaShape& shape, std::size_t index);
   Result<Conjunction> rest(const SchemaShape& shape);
 
-  // Counts a step; an error that names the path when there are too many.
-  Status count_step(const std::string& path);
+  // Counts steps; an error that names the path when there are too many.
+  Status count_steps(const std::string& path, std::uint64_t steps = 1);
 
  private:
   struct Entry {

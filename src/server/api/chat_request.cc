@@ -1,6 +1,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
+#include "server/api/structured_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -44,6 +45,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.is_chat = true;
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_constraint(fields, model, terms.may_take_long, request);
   if (fields.boolean("echo").value_or(false)) {
     throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");
   }

@@ -63,8 +63,9 @@ struct CompletionRequest {
 
 struct ReadingTerms;
 
-// Both throw ApiError; read_chat_request also throws TakesLong (chat_prompt.h).
+// Both throw ApiError, and TakesLong (chat_prompt.h) where they may not take long.
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
-CompletionRequest read_text_request(const Json& body, const ServedModel& model);
+CompletionRequest read_text_request(const Json& body, const ServedModel& model,
+                                    bool may_take_long);
 
 }  // namespace pagoda::server

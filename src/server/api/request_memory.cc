@@ -11,7 +11,16 @@ constexpr std::uint64_t kPromptBytes = 4 << 10;  // a prompt without its tokens
 constexpr std::uint64_t kChoiceBytes = 4 << 10;  // a choice, here and in the engine
 // A logit bias or a stop token, which each prompt checks.
 constexpr std::uint64_t kOptionBytes = 16;
+// The states that a choice under a grammar makes; its masks follow the vocabulary.
+constexpr std::uint64_t kMatcherBytes = 1 << 20;
+constexpr std::uint64_t kMatcherMasks = 9;
 constexpr std::uint64_t kTokenBytes = 32;  // here and in the engine, and its part of a block hash
+
+std::uint64_t matcher_bytes(const engine::Request& asked) {
+  if (asked.constraint == nullptr) return 0;
+  return kMatcherBytes +
+         kMatcherMasks * asked.constraint->vocabulary().words() * sizeof(structured::MaskWord);
+}
 
 }  // namespace
 
@@ -21,8 +30,8 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
   const engine::Request& asked = request.engine;
   const std::uint64_t options = asked.sampling.logit_bias.size() + asked.end.stop_token_ids.size();
   // Every factor is small enough that the product cannot overflow.
-  take(prompts *
-       (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
+  take(prompts * (kPromptBytes + options * kOptionBytes +
+                  request.choices_per_prompt() * (kChoiceBytes + matcher_bytes(asked))));
 }
 
 void RequestMemory::add(const Prompt& prompt) {

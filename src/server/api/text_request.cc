@@ -4,6 +4,7 @@
 
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
+#include "server/api/structured_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -110,11 +111,13 @@ void read_logprobs(const Fields& fields, CompletionRequest& request) {
 
 }  // namespace
 
-CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
+CompletionRequest read_text_request(const Json& body, const ServedModel& model,
+                                    bool may_take_long) {
   const Fields fields(body);
   CompletionRequest request;
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_constraint(fields, model, may_take_long, request);
   request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields, request.output);
