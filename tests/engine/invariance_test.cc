@@ -261,6 +261,7 @@ TEST(EngineInvariance, AloneIsSingleSequence) {
     single.tokens_max = *requests[i].end.max_tokens;
     single.context_max = model.config().context;
     single.sampling = requests[i].sampling;
+    single.constraint = requests[i].constraint;
     const auto answer = generate_single(decoder, single, SteadyClock());
     ASSERT_TRUE(answer.ok());
     EXPECT_EQ(answer.value().tokens, alone[i]->answers[0].tokens) << i;

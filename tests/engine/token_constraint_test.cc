@@ -92,7 +92,8 @@ TEST(TokenConstraint, LogprobsAreThoseBeforeTheMask) {
 TEST(TokenConstraint, MinTokensGivesWayWhereNothingButTheEndIsLeft) {
   SamplingState state = state_of({}, "ab*", {.min_tokens = 3});
   EXPECT_EQ(next_token(state, kSixLogits).value().token, TokenId(1));
-  EXPECT_EQ(next_token(state, kSixLogits).value().token, TokenId(2)) << "the end is not yet allowed";
+  EXPECT_EQ(next_token(state, kSixLogits).value().token, TokenId(2))
+      << "the end is not yet allowed";
   SamplingState short_state = state_of({}, "a", {.min_tokens = 3});
   EXPECT_EQ(next_token(short_state, kSixLogits).value().token, TokenId(1));
   EXPECT_EQ(next_token(short_state, kSixLogits).value().token, TokenId(kEnd));
@@ -121,7 +122,8 @@ TEST(TokenConstraint, PreparingEarlyChangesNothing) {
   SamplingState late = state_of({}, "[bd]c?e");
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(early.prepare().ok());
-    EXPECT_EQ(next_token(early, kSixLogits).value().token, next_token(late, kSixLogits).value().token);
+    EXPECT_EQ(next_token(early, kSixLogits).value().token,
+              next_token(late, kSixLogits).value().token);
   }
 }
 

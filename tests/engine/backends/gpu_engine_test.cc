@@ -16,8 +16,8 @@ using engine::Request;
 using engine::TestSink;
 using kv::memory::Element;
 
-// Greedy and drawn, with and without log-probabilities, forked, penalised and under a grammar: every
-// way a token is chosen.
+// Greedy and drawn, with and without log-probabilities, forked, penalised and under a grammar:
+// every way a token is chosen.
 std::vector<Request> requests_of(const model::Config& config, std::size_t count) {
   const auto constraint = engine::list_constraint(config);
   std::vector<Request> requests;
