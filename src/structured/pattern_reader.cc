@@ -96,7 +96,7 @@ class PatternReader {
       branches.push_back(branch.node);
       all.least = std::min(all.least, branch.least);
       all.most = std::max(all.most, branch.most);
-      all.character.reset();
+      all.run.reset();
     }
     all.node = tree_.alternatives(branches);
     return all;
@@ -122,10 +122,16 @@ class PatternReader {
       ASSIGN_OR_RETURN(Pattern term, read_term(depth));
       terms.push_back(std::move(term));
     }
-    const Pattern anything = {tree_.repeat(any_character(), 0, kUnbounded), 0, kUnbounded};
+    const GrammarNodeId character = any_character();
+    const Pattern anything = {tree_.repeat(character, 0, kUnbounded), 0, kUnbounded,
+                              run_of(character)};
     if (open_before) terms.insert(terms.begin(), anything);
     if (open_behind) terms.push_back(anything);
     return joined(terms);
+  }
+
+  PatternRun run_of(GrammarNodeId character) const {
+    return {tree_.empty(), character, tree_.empty(), 0};
   }
 
   Pattern joined(const std::vector<Pattern>& terms) {
@@ -138,19 +144,41 @@ class PatternReader {
       all.most = sum(all.most, term.most);
     }
     all.node = tree_.sequence(nodes);
+    all.run = joined_run(terms, nodes);
     return all;
+  }
+
+  // The run of the one term that has no fixed length, with the others around it.
+  std::optional<PatternRun> joined_run(const std::vector<Pattern>& terms,
+                                       const std::vector<GrammarNodeId>& nodes) {
+    const auto is_flexible = [](const Pattern& term) { return term.least != term.most; };
+    const auto found = std::find_if(terms.begin(), terms.end(), is_flexible);
+    if (found == terms.end() || !found->run) return std::nullopt;
+    if (std::any_of(found + 1, terms.end(), is_flexible)) return std::nullopt;
+    PatternRun run = *found->run;
+    for (auto term = terms.begin(); term != terms.end(); ++term) {
+      if (term != found) run.fixed = sum(run.fixed, term->least);
+    }
+    const auto at = nodes.begin() + (found - terms.begin());
+    std::vector<GrammarNodeId> before(nodes.begin(), at);
+    before.push_back(run.before);
+    std::vector<GrammarNodeId> behind = {run.behind};
+    behind.insert(behind.end(), at + 1, nodes.end());
+    run.before = tree_.sequence(before);
+    run.behind = tree_.sequence(behind);
+    return run;
   }
 
   GrammarNodeId any_character() { return character_node(tree_, CodePointSet::all(), form_); }
 
   Result<Pattern> read_term(std::size_t depth) {
     ASSIGN_OR_RETURN(Pattern atom, read_atom(depth));
-    const bool is_character = atom.character && atom.least == 1 && atom.most == 1;
+    const bool is_character = atom.run && atom.least == 1 && atom.most == 1;
     ASSIGN_OR_RETURN(const std::optional<Quantifier> times, read_quantifier());
     if (!times) return atom;
     Pattern term = {tree_.repeat(atom.node, times->least, times->most),
                     product(atom.least, times->least), product(atom.most, times->most)};
-    if (is_character) term.character = atom.character;
+    if (is_character) term.run = atom.run;
     return term;
   }
 
@@ -190,13 +218,13 @@ class PatternReader {
 
   Pattern one_of(const CodePointSet& set) {
     const GrammarNodeId node = character_node(tree_, set, form_);
-    return {node, 1, 1, node};
+    return {node, 1, 1, run_of(node)};
   }
   Pattern one(std::uint32_t code_point) {
     std::string bytes;
     append_character(code_point, form_, bytes);
     const GrammarNodeId node = tree_.literal(bytes);
-    return {node, 1, 1, node};
+    return {node, 1, 1, run_of(node)};
   }
 
   Result<Pattern> read_atom(std::size_t depth) {

@@ -28,14 +28,22 @@ enum class PatternMatch : std::uint8_t {
   kSearch,  // some part of the text matches, as in JSON Schema
 };
 
+// The one part of an expression that has no fixed length: a character that repeats. The texts are
+// `before`, the character as often as there is room, `behind`.
+struct PatternRun {
+  GrammarNodeId before = 0;
+  GrammarNodeId character = 0;
+  GrammarNodeId behind = 0;
+  std::uint32_t fixed = 0;  // code points of before and behind together
+};
+
 // What an expression is, and how many code points its texts have.
 struct Pattern {
   GrammarNodeId node = 0;
   std::uint32_t least = 0;
   std::uint32_t most = 0;  // or kUnbounded
-  // Set where the expression is one character repeated `least` to `most` times, so that it can be
-  // combined with other bounds.
-  std::optional<GrammarNodeId> character = {};
+  // Set where the expression has this form, so that it can be combined with other bounds.
+  std::optional<PatternRun> run = {};
 };
 
 Result<Pattern> read_pattern(std::string_view pattern, PatternMatch match, CharacterForm form,

@@ -30,6 +30,16 @@ constexpr std::array<NamedType, 7> kTypes = {{{"null", kNullType},
                                               {"integer", kIntegerType},
                                               {"number", kIntegerType | kFractionType}}};
 
+// OpenAPI's formats of numbers, and the bounds they mean. Integers have at most 18 digits anyway.
+struct NumberFormat {
+  std::string_view name;
+  std::int64_t low;
+  std::int64_t high;  // low: there are no bounds
+};
+
+constexpr std::array<NumberFormat, 4> kNumberFormats = {
+    {{"int32", INT32_MIN, INT32_MAX}, {"int64", 0, 0}, {"float", 0, 0}, {"double", 0, 0}}};
+
 constexpr std::array<std::string_view, 18> kAnnotations = {
     "$schema",       "$comment",      "$defs",       "definitions",     "title",
     "description",   "default",       "examples",    "example",         "deprecated",
@@ -157,9 +167,19 @@ class FactsReader {
   Status read_ref(const SchemaJson& value) { return read_text(value, facts_.ref); }
   Status read_pattern(const SchemaJson& value) { return read_text(value, facts_.pattern); }
   Status read_format(const SchemaJson& value) {
-    RETURN_IF_ERROR(read_text(value, facts_.format));
-    if (format_pattern(*facts_.format)) return ok_status();
+    const std::string* format = nullptr;
+    RETURN_IF_ERROR(read_text(value, format));
+    for (const NumberFormat& number : kNumberFormats) {
+      if (*format == number.name) return read_number_format(number);
+    }
+    facts_.format = format;
+    if (format_pattern(*format)) return ok_status();
     return error(fmt::format("this format is not supported; expected one of {}", known_formats()));
+  }
+  Status read_number_format(const NumberFormat& format) {
+    if (format.low == format.high) return ok_status();
+    RETURN_IF_ERROR(read_low(format.low, false));
+    return read_high(format.high, false);
   }
   // References are relative to the whole schema, so that its own address changes nothing.
   Status read_id(const SchemaJson& /*value*/) {

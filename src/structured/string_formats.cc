@@ -42,13 +42,19 @@ std::string email() {
   return fmt::format("{0}{{1,32}}(\\.{0}{{1,15}}){{0,2}}@{1}(\\.{1}){{1,3}}", kAtom, kLabel);
 }
 
+// Every part is bounded, so that the whole has less than 2,000 characters: schemas often say
+// maxLength beside this format.
 std::string uri() {
-  constexpr std::string_view kCharacter = "([-A-Za-z0-9._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})";
-  constexpr std::string_view kPart = "([-A-Za-z0-9._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})";
+  constexpr std::string_view kPath = "[-A-Za-z0-9._~!$&'()*+,;=:@]";
+  constexpr std::string_view kRest = "[-A-Za-z0-9._~!$&'()*+,;=:@/?]";
+  const auto part = [](std::string_view characters, int most) {
+    return fmt::format("{0}{{0,{1}}}(%[0-9A-Fa-f]{{2}}{0}{{0,20}}){{0,2}}", characters, most);
+  };
+  const std::string segments = fmt::format("(/{}){{0,8}}", part(kPath, 80));
   return fmt::format(
-      "[A-Za-z][-A-Za-z0-9+.]{{0,31}}:(//{2}(\\.{2})*(:[0-9]{{1,5}})?(/{0}*)*|/?{0}+(/{0}*)*)"
-      "(\\?{1}*)?(#{1}*)?",
-      kCharacter, kPart, kLabel);
+      "[A-Za-z][-A-Za-z0-9+.]{{0,31}}:(//{0}(\\.{0}){{0,3}}(:[0-9]{{1,5}})?{1}|/?{2}{{1,80}}{1})"
+      "(\\?{3})?(#{4})?",
+      kLabel, segments, kPath, part(kRest, 200), part(kRest, 80));
 }
 
 constexpr std::array<std::string_view, 10> kFormats = {

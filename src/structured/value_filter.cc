@@ -14,6 +14,15 @@
 namespace pagoda::structured {
 namespace {
 
+// The texts of a run that have `least` to `most` code points.
+GrammarNodeId within_bounds(GrammarTree& tree, const PatternRun& run, std::uint32_t least,
+                            std::uint32_t most) {
+  if (most < run.fixed) return tree.never();
+  const std::uint32_t fewest = least > run.fixed ? least - run.fixed : 0;
+  const std::uint32_t room = most == kUnbounded ? kUnbounded : most - run.fixed;
+  return tree.sequence({run.before, tree.repeat(run.character, fewest, room), run.behind});
+}
+
 Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& shape) {
   const StringRule& rule = shape.strings.front();
   const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
@@ -23,13 +32,15 @@ Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& sha
   if (!read.ok()) return schema_error(rule.path, read.error().message);
   const Pattern& pattern = read.value();
   GrammarNodeId body = pattern.node;
-  if (pattern.character) {
-    body = tree.repeat(*pattern.character, std::max(pattern.least, shape.length_least),
-                       std::min(pattern.most, shape.length_most));
-  } else if (pattern.least < shape.length_least || pattern.most > shape.length_most) {
+  const bool has_bounds = pattern.least < shape.length_least || pattern.most > shape.length_most;
+  if (has_bounds && !pattern.run) {
     return schema_error(rule.path,
-                        "together with minLength or maxLength it must be one class of characters "
-                        "that repeats, such as ^[a-z]+$, or have their bounds itself");
+                        "together with minLength or maxLength one class of characters may repeat "
+                        "in it, as in ^[a-z][a-z0-9]*$, and all else must have a fixed length");
+  }
+  if (has_bounds) {
+    body = within_bounds(tree, *pattern.run, std::max(pattern.least, shape.length_least),
+                         std::min(pattern.most, shape.length_most));
   }
   return tree.sequence({tree.literal("\""), body, tree.literal("\"")});
 }
