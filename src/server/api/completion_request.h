@@ -65,7 +65,6 @@ struct ReadingTerms;
 
 // Both throw ApiError, and TakesLong (chat_prompt.h) where they may not take long.
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
-CompletionRequest read_text_request(const Json& body, const ServedModel& model,
-                                    bool may_take_long);
+CompletionRequest read_text_request(const Json& body, const ServedModel& model, bool may_take_long);
 
 }  // namespace pagoda::server
