@@ -1,6 +1,7 @@
 #include "structured/automaton.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "structured/string_automaton.h"
@@ -83,7 +84,8 @@ std::uint32_t Automaton::counted(std::uint32_t frame) {
 
 void Automaton::visit(Pc pc, std::uint32_t frame) {
   if (exhausted_) return;
-  if (frames_[frame].depth > kStackDepthMax) return;
+  // What cannot be completed is not begun.
+  if (std::uint64_t{frames_[frame].depth} + program_->depths[pc] > kStackDepthMax) return;
   const Configuration one = {pc, frame};
   const auto next = static_cast<std::uint32_t>(seen_.size());
   const std::uint32_t found = seen_index_.find_or_add(
@@ -133,6 +135,9 @@ StateId Automaton::take_closure() {
     follow(next.pc, next.frame);
   }
   if (reading_.size() > kConfigurationsMax) exhausted_ = true;
+  for (std::uint32_t level = 0; level < kJoinedLevels && !exhausted_; ++level) {
+    join_counters(level);
+  }
   std::sort(reading_.begin(), reading_.end());
   const StateId state = exhausted_ ? kDeadState : intern_state(reading_, closure_accepts_);
   seen_.clear();
@@ -140,6 +145,51 @@ StateId Automaton::take_closure() {
   reading_.clear();
   closure_accepts_ = false;
   return state;
+}
+
+std::uint32_t Automaton::frame_below(std::uint32_t frame, std::uint32_t level) const {
+  for (; level > 0; --level) frame = frames_[frame].parent;
+  return frame;
+}
+
+std::uint32_t Automaton::with_bounds(std::uint32_t frame, std::uint32_t level, CountBounds bounds) {
+  const Frame at = frames_[frame];
+  if (level == 0) return push(kCounterFrame, bounds, at.parent);
+  return push(at.returns_to, {at.missing, at.room}, with_bounds(at.parent, level - 1, bounds));
+}
+
+// A counter stands for every number of repetitions from `missing` to `room`. Two that overlap or
+// touch stand for those from the least to the most, and go on doing so when both are counted down.
+void Automaton::join_counters(std::uint32_t level) {
+  counted_.clear();
+  for (const Configuration& one : reading_) {
+    const std::uint32_t frame = frame_below(one.frame, level);
+    if (frame == 0 || frames_[frame].returns_to != kCounterFrame) continue;
+    counted_.push_back({one.pc, 0, {frames_[frame].missing, frames_[frame].room}, one.frame});
+  }
+  if (counted_.size() < 2) return;
+  std::erase_if(reading_, [&](const Configuration& one) {
+    const std::uint32_t frame = frame_below(one.frame, level);
+    return frame != 0 && frames_[frame].returns_to == kCounterFrame;
+  });
+  for (Counted& one : counted_) one.rest = with_bounds(one.frame, level, {});
+  std::sort(counted_.begin(), counted_.end(), [](const Counted& a, const Counted& b) {
+    return std::tie(a.pc, a.rest, a.bounds.missing) < std::tie(b.pc, b.rest, b.bounds.missing);
+  });
+  for (std::size_t i = 0; i < counted_.size();) {
+    Counted joined = counted_[i++];
+    const CountBounds before = joined.bounds;
+    for (; i < counted_.size(); ++i) {
+      const Counted& next = counted_[i];
+      const bool is_near = next.pc == joined.pc && next.rest == joined.rest &&
+                           next.bounds.missing <= std::uint64_t{joined.bounds.room} + 1;
+      if (!is_near) break;
+      joined.bounds.room = std::max(joined.bounds.room, next.bounds.room);
+    }
+    const bool is_same = joined.bounds.room == before.room;
+    reading_.push_back(
+        {joined.pc, is_same ? joined.frame : with_bounds(joined.frame, level, joined.bounds)});
+  }
 }
 
 StateId Automaton::intern_state(std::span<const Configuration> sorted, bool accepts) {

@@ -4,7 +4,8 @@
 //
 // Stacks share their frames. A counter on a stack counts down; in a canonical state, counters that
 // no single token can bring to their end are written as kUnbounded, so that the states of a long
-// string or list are one state.
+// string or list are one state. Configurations that differ in one counter alone are joined where
+// what they may still count is one interval, so that an ambiguous list does not hold every count.
 //
 // Thread rule: one thread at a time. Copies are independent.
 #pragma once
@@ -28,7 +29,8 @@ inline constexpr std::uint32_t kStackDepthMax = 256;     // deeper texts do not 
 inline constexpr std::size_t kConfigurationsMax = 2048;  // of one state
 inline constexpr std::size_t kStatesMax = 30000;         // between two calls of forget()
 inline constexpr std::size_t kStatesKept = 1500;         // forget() is worth it from here on
-inline constexpr std::uint64_t kWorkMax = 2'000'000;     // configurations visited for one token
+inline constexpr std::uint32_t kJoinedLevels = 4;        // counters deeper in a stack stay apart
+inline constexpr std::uint64_t kWorkMax = 200'000;       // configurations visited for one token
 
 struct Configuration {
   Pc pc = 0;
@@ -69,6 +71,8 @@ class Automaton {
 
   // Begins the work for another token.
   void begin_token() { work_ = 0; }
+  // Configurations visited since.
+  std::uint64_t work() const { return work_; }
   // True: a limit was reached, and kDeadState says nothing any more.
   bool is_exhausted() const { return exhausted_; }
   std::size_t states() const { return states_.size(); }
@@ -88,6 +92,13 @@ class Automaton {
     std::uint32_t depth = 0;
     std::uint32_t canonical = kNotComputed;
   };
+  // A configuration whose stack is `rest`, but for the bounds of one counter.
+  struct Counted {
+    Pc pc = 0;
+    std::uint32_t rest = 0;
+    CountBounds bounds = {};
+    std::uint32_t frame = 0;
+  };
   struct State {
     std::uint32_t first = 0;  // into configurations_
     std::uint32_t count = 0;
@@ -103,6 +114,12 @@ class Automaton {
   void visit(Pc pc, std::uint32_t frame);
   void follow(Pc pc, std::uint32_t frame);
   StateId take_closure();
+  // Joins the configurations of reading_ by their counters at `level` frames from the top.
+  void join_counters(std::uint32_t level);
+  // The frame `level` below this one; 0, the empty stack, where there are fewer.
+  std::uint32_t frame_below(std::uint32_t frame, std::uint32_t level) const;
+  // Returns this stack with other bounds in the counter at `level`.
+  std::uint32_t with_bounds(std::uint32_t frame, std::uint32_t level, CountBounds bounds);
   StateId intern_state(std::span<const Configuration> sorted, bool accepts);
   std::uint32_t push(std::uint32_t returns_to, CountBounds bounds, std::uint32_t parent);
   std::uint32_t counted(std::uint32_t frame);
@@ -127,6 +144,7 @@ class Automaton {
   std::vector<Configuration> seen_;  // all of them
   InternIndex seen_index_;
   std::vector<Configuration> reading_;  // those that read a byte
+  std::vector<Counted> counted_;        // those that are being joined
   bool closure_accepts_ = false;
 };
 

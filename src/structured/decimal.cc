@@ -57,6 +57,23 @@ int compare(const Decimal& a, const Decimal& b) {
   return a.negative ? compare_magnitudes(b, a) : compare_magnitudes(a, b);
 }
 
+std::optional<bool> is_multiple(const Decimal& decimal, const Decimal& unit) {
+  // Both as integers, in units of the last digit of either.
+  const std::size_t places = std::max(decimal.fraction.size(), unit.fraction.size());
+  const auto digits = [places](const Decimal& of) {
+    return of.whole + of.fraction + std::string(places - of.fraction.size(), '0');
+  };
+  std::string divisor_digits = digits(unit);
+  divisor_digits.erase(0, divisor_digits.find_first_not_of('0'));
+  if (divisor_digits.size() > 18) return std::nullopt;
+  const std::uint64_t divisor = std::stoull(divisor_digits);
+  std::uint64_t remainder = 0;
+  for (const char digit : digits(decimal)) {
+    remainder = (remainder * 10 + static_cast<std::uint64_t>(digit - '0')) % divisor;
+  }
+  return remainder == 0;
+}
+
 std::optional<std::int64_t> to_integer(const Decimal& decimal) {
   if (!decimal.is_integer() || decimal.whole.size() > 18) return std::nullopt;
   const std::int64_t value = decimal.whole.empty() ? 0 : std::stoll(decimal.whole);

@@ -23,6 +23,10 @@ std::optional<Decimal> decimal_of(const nlohmann::ordered_json& number);
 // Returns below 0 for a < b, 0 for equal numbers, above 0 for a > b.
 int compare(const Decimal& a, const Decimal& b);
 
+// Whether `decimal` is a multiple of `unit`, which is above 0. Nothing where the unit has more than
+// 18 digits, counted from its first one to the last one of either number.
+std::optional<bool> is_multiple(const Decimal& decimal, const Decimal& unit);
+
 // Returns the value of an integer of at most 18 digits.
 std::optional<std::int64_t> to_integer(const Decimal& decimal);
 

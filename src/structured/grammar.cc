@@ -25,8 +25,9 @@ Result<std::shared_ptr<const Grammar>> Grammar::compile(const GrammarTree& tree,
 }
 
 std::uint64_t Grammar::bytes() const {
-  return program_->code.size() * sizeof(Instruction) + program_->targets.size() * sizeof(Pc) +
-         program_->sets.size() * sizeof(ByteSet) + program_->bounds.size() * sizeof(CountBounds);
+  return program_->code.size() * (sizeof(Instruction) + sizeof(std::uint32_t)) +
+         program_->targets.size() * sizeof(Pc) + program_->sets.size() * sizeof(ByteSet) +
+         program_->bounds.size() * sizeof(CountBounds);
 }
 
 GrammarNodeId GrammarBuilder::json_object() { return JsonNodes(tree_).any_object(); }

@@ -82,7 +82,7 @@ class LeftRecursion {
 
   std::optional<RuleId> find() {
     for (RuleId rule = 0; rule < tree_.rule_bodies().size(); ++rule) {
-      if (walk(tree_.rule_bodies()[rule])) return rule;
+      if (walk(tree_.rule_bodies()[rule])) return rule_of_cycle();
     }
     return std::nullopt;
   }
@@ -109,6 +109,13 @@ class LeftRecursion {
     return children[index];
   }
 
+  // The walk ends with the node at which the cycle began; a cycle goes through a rule.
+  RuleId rule_of_cycle() const {
+    std::size_t at = open_.size() - 1;
+    while (tree_.nodes()[open_[at].node].kind != NodeKind::kRule) --at;
+    return tree_.nodes()[open_[at].node].a;
+  }
+
   bool walk(GrammarNodeId root) {
     if (marks_[root] != Mark::kNew || facts_.productive[root] == 0) return false;
     open_.push_back({root, 0});
@@ -123,7 +130,10 @@ class LeftRecursion {
         continue;
       }
       if (facts_.productive[*child] == 0 || marks_[*child] == Mark::kDone) continue;
-      if (marks_[*child] == Mark::kOpen) return true;
+      if (marks_[*child] == Mark::kOpen) {
+        open_.push_back({*child, 0});
+        return true;
+      }
       marks_[*child] = Mark::kOpen;
       open_.push_back({*child, 0});
     }

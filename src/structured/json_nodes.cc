@@ -32,12 +32,12 @@ GrammarNodeId JsonNodes::member(const std::string& name, GrammarNodeId value) {
 //   first[i]  none was written before; behind { and white space
 //   more[i]   some were written before; behind a comma and white space
 //   rest[i]   behind a member: a comma and more[i], or the end
-GrammarNodeId JsonNodes::object(const JsonObject& object, const std::string& path) {
+GrammarNodeId JsonNodes::object(const JsonObject& object) {
   const std::size_t count = object.members.size();
   std::vector<GrammarNodeId> rests(count + 1);
   std::vector<RuleId> rest_rules(count + 1);
   for (std::size_t i = 0; i <= count; ++i) {
-    rest_rules[i] = tree_.declare_rule(path);
+    rest_rules[i] = tree_.declare_rule("an object");
     rests[i] = tree_.rule(rest_rules[i]);
   }
   GrammarNodeId other = tree_.never();
@@ -64,7 +64,7 @@ GrammarNodeId JsonNodes::object(const JsonObject& object, const std::string& pat
     may_end = may_end && !at.required;
     // Rules, so that the nodes of what follows are not nested in each other.
     const auto as_rule = [&](GrammarNodeId node) {
-      const RuleId rule = tree_.declare_rule(path);
+      const RuleId rule = tree_.declare_rule("an object");
       tree_.define_rule(rule, node);
       return tree_.rule(rule);
     };
@@ -112,7 +112,7 @@ RuleId JsonNodes::any_rule() {
   if (any_) return *any_;
   any_ = tree_.declare_rule("any value");
   const GrammarNodeId value = tree_.rule(*any_);
-  any_object_ = object({.members = {}, .additional = value}, "any value");
+  any_object_ = object({.members = {}, .additional = value});
   const GrammarNodeId any_array = array({.prefix = {}, .rest = value});
   const Result<GrammarNodeId> number = number_node(tree_, {});
   tree_.define_rule(*any_,
@@ -134,7 +134,7 @@ GrammarNodeId JsonNodes::constant(const nlohmann::ordered_json& value) {
     for (const auto& [name, element] : value.items()) {
       all.members.push_back({name, constant(element), true});
     }
-    return object(all, "constant");
+    return object(all);
   }
   if (value.is_array()) {
     JsonArray all;

@@ -40,7 +40,7 @@ class JsonNodes {
   explicit JsonNodes(GrammarTree& tree) : tree_(tree) {}
 
   GrammarNodeId space();
-  GrammarNodeId object(const JsonObject& object, const std::string& path);
+  GrammarNodeId object(const JsonObject& object);
   GrammarNodeId array(const JsonArray& array);
   // Any value, and any object.
   GrammarNodeId any();

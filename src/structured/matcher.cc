@@ -18,6 +18,11 @@ bool is_string(const Instruction& at) {
   return at.op == Op::kString || at.op == Op::kCountedString;
 }
 
+Error too_ambiguous() {
+  return {ErrorCode::kOutOfRange,
+          "the grammar is too ambiguous: it needs more work for the next token than is allowed"};
+}
+
 }  // namespace
 
 Matcher::Matcher(std::shared_ptr<const Grammar> grammar,
@@ -49,11 +54,7 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
       cached_[next_cached_] = {state, {mask.begin(), mask.end()}};
       next_cached_ = (next_cached_ + 1) % cached_.size();
     }
-    if (automaton_.is_exhausted()) {
-      return Error{ErrorCode::kOutOfRange,
-                   "the grammar is too ambiguous: it needs more work for the next token than is "
-                   "allowed"};
-    }
+    if (automaton_.is_exhausted()) return too_ambiguous();
   }
   if (may_end()) {
     for (const TokenId token : vocabulary_->end_tokens()) set_mask_bit(mask, token.value());
@@ -134,20 +135,23 @@ Status Matcher::accept(TokenId token) {
   automaton_.begin_token();
   StateId next = state_;
   for (const char byte : bytes) next = automaton_.step(next, static_cast<std::uint8_t>(byte));
+  if (automaton_.is_exhausted()) return too_ambiguous();
   if (next == kDeadState) return refused();
   state_ = next;
   return ok_status();
 }
 
-bool matches_text(const Grammar& grammar, std::string_view text) {
-  Automaton automaton(grammar.program(), 1);
-  StateId state = automaton.start();
+bool TextMatcher::matches(std::string_view text) {
+  automaton_.begin_token();
+  StateId state = automaton_.start();
   for (const char byte : text) {
-    automaton.begin_token();
-    state = automaton.step(state, static_cast<std::uint8_t>(byte));
-    if (automaton.states() >= kStatesKept) state = automaton.forget(state);
+    work_ += automaton_.work();
+    automaton_.begin_token();
+    state = automaton_.step(state, static_cast<std::uint8_t>(byte));
+    if (automaton_.states() >= kStatesKept) state = automaton_.forget(state);
   }
-  return automaton.accepts(state);
+  work_ += automaton_.work() + text.size();
+  return automaton_.accepts(state);
 }
 
 }  // namespace pagoda::structured

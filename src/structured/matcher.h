@@ -34,6 +34,8 @@ class Matcher {
 
   // Whether the text so far may be all of it.
   bool may_end() const { return has_ended_ || automaton_.accepts(state_); }
+  // Whether an end token was taken.
+  bool has_ended() const { return has_ended_; }
   // Whether nothing but an end token may come.
   bool must_end() const;
 
@@ -64,7 +66,23 @@ class Matcher {
   std::vector<StateId> path_;  // [depth] of a walk
 };
 
-// Returns whether the whole text matches, byte by byte. For tests and checks.
-bool matches_text(const Grammar& grammar, std::string_view text);
+// TextMatcher says whether whole texts match, byte by byte.
+class TextMatcher {
+ public:
+  explicit TextMatcher(const Grammar& grammar) : automaton_(grammar.program(), 1) {}
+
+  bool matches(std::string_view text);
+  // The work for all texts so far, in configurations of the automaton.
+  std::uint64_t work() const { return work_; }
+
+ private:
+  Automaton automaton_;
+  std::uint64_t work_ = 0;
+};
+
+// For tests and checks of one text.
+inline bool matches_text(const Grammar& grammar, std::string_view text) {
+  return TextMatcher(grammar).matches(text);
+}
 
 }  // namespace pagoda::structured

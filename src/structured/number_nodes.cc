@@ -129,8 +129,8 @@ class Fractions {
   }
   GrammarNodeId above_zero(std::uint32_t left) {
     if (left == 0) return tree_.never();
-    return tree_.sequence(
-        {tree_.repeat(digits_.literal('0'), 0, left - 1), digits_.digit('1', '9'), any(left - 1)});
+    return tree_.alternatives({tree_.sequence({digits_.digit('1', '9'), any(left - 1)}),
+                               tree_.sequence({digits_.literal('0'), above_zero(left - 1)})});
   }
 
   GrammarTree& tree_;
@@ -322,6 +322,18 @@ void narrow_low(std::optional<NumberBound>& low, const NumberBound& other) {
 void narrow_high(std::optional<NumberBound>& high, const NumberBound& other) {
   const int order = high ? compare(other.value, high->value) : -1;
   if (order < 0 || (order == 0 && other.excluded)) high = other;
+}
+
+std::optional<bool> fits(const Decimal& number, const NumberBounds& bounds) {
+  if (bounds.low) {
+    const int order = compare(number, bounds.low->value);
+    if (order < 0 || (order == 0 && bounds.low->excluded)) return false;
+  }
+  if (bounds.high) {
+    const int order = compare(number, bounds.high->value);
+    if (order > 0 || (order == 0 && bounds.high->excluded)) return false;
+  }
+  return bounds.multiple_of ? is_multiple(number, *bounds.multiple_of) : true;
 }
 
 Result<GrammarNodeId> integer_node(GrammarTree& tree, const NumberBounds& bounds) {

@@ -31,6 +31,9 @@ struct NumberBounds {
 void narrow_low(std::optional<NumberBound>& low, const NumberBound& other);
 void narrow_high(std::optional<NumberBound>& high, const NumberBound& other);
 
+// Whether a number is within the bounds and a multiple. Nothing where that cannot be told.
+std::optional<bool> fits(const Decimal& number, const NumberBounds& bounds);
+
 inline constexpr std::uint32_t kMultipleOfMax = 512;
 inline constexpr std::int64_t kMultiplesListedMax = 1000;
 

@@ -311,6 +311,7 @@ class PatternReader {
       if (!code || *code > CodePointSet::kLast || !cursor_.take('}')) {
         return cursor_.error("expected 1 to 6 hexadecimal digits and }");
       }
+      if (*code >= 0xD800 && *code <= 0xDFFF) return cursor_.error("a surrogate without its pair");
       return *code;
     }
     const std::optional<std::uint32_t> code = cursor_.take_hex(is_byte ? 2 : 4);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "structured/completion_depth.h"
 #include "structured/grammar_facts.h"
 #include "structured/string_automaton.h"
 
@@ -33,11 +34,14 @@ class ProgramEmitter {
       return Error{ErrorCode::kOutOfRange,
                    fmt::format("the grammar needs more than {} instructions", kInstructionsMax)};
     }
+    program_.depths = completion_depths(program_);
     return std::move(program_);
   }
 
  private:
   static constexpr Pc kFailPc = 0;
+  // Nodes visited, as copies of a repeated node are: many may lead to few instructions.
+  static constexpr std::uint64_t kEmissionStepsMax = 16 * kInstructionsMax;
 
   Pc rule_entry(RuleId rule) const { return return_ + 1 + rule; }
 
@@ -78,6 +82,7 @@ class ProgramEmitter {
   }
 
   Pc emit(GrammarNodeId id, Pc next) {
+    if (++steps_ > kEmissionStepsMax) too_large_ = true;
     if (too_large_ || facts_.productive[id] == 0 || next == kFailPc) return kFailPc;
     const GrammarNode& node = tree_.nodes()[id];
     switch (node.kind) {
@@ -178,7 +183,11 @@ class ProgramEmitter {
     if (node.b == kUnbounded && node.a == 1) return emit(body, emit_star(body, next));
     // What may be empty is never counted: each of its copies may be left out.
     if (nullable) {
-      for (std::uint32_t i = 0; i < node.b && !too_large_; ++i) next = emit(body, next);
+      for (std::uint32_t i = 0; i < node.b; ++i) {
+        const Pc copy = emit(body, next);
+        if (copy == next || too_large_) break;  // the body reads nothing, and so do all copies
+        next = copy;
+      }
       return next;
     }
     program_.bounds.push_back({node.a, node.b});
@@ -261,6 +270,7 @@ class ProgramEmitter {
   Program program_;
   Pc return_ = 0;
   bool too_large_ = false;
+  std::uint64_t steps_ = 0;
   std::map<Pc, Pc> free_strings_;  // by what follows: bodies without a counter are shared
 };
 

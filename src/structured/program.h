@@ -58,6 +58,7 @@ struct Program {
   std::vector<ByteSet> sets;
   std::vector<CountBounds> bounds;
   Pc entry = 0;
+  std::vector<std::uint32_t> depths;  // [pc]: completion_depth.h
 };
 
 inline constexpr std::size_t kInstructionsMax = std::size_t{1} << 18;

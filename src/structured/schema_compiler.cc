@@ -32,7 +32,9 @@ class SchemaCompiler {
       open_.pop_front();
       ASSIGN_OR_RETURN(const GrammarNodeId body, compile(conjunction));
       tree_.define_rule(rule, body);
-      if (tree_.bytes() > kTreeBytesMax) return schema_error("", "the schema is too large");
+      if (tree_.bytes() > kTreeBytesMax) {
+        return graph_.error_at(conjunction.front().schema, "the schema is too large");
+      }
     }
     return root;
   }
@@ -40,7 +42,7 @@ class SchemaCompiler {
  private:
   Result<GrammarNodeId> rule_of(Conjunction conjunction) {
     if (conjunction.empty()) return json_.any();
-    RETURN_IF_ERROR(graph_.count_steps(""));
+    RETURN_IF_ERROR(graph_.count_steps(conjunction.front().schema, conjunction.size()));
     Conjunction key = conjunction;
     std::sort(key.begin(), key.end());
     const auto [found, is_new] = rules_.try_emplace(std::move(key), 0);
@@ -55,7 +57,7 @@ class SchemaCompiler {
     ASSIGN_OR_RETURN(const SchemaGraph::Expanded expanded, graph_.expand(conjunction));
     if (!expanded.choice) return shape_node(expanded.shape);
     const SchemaChoice& choice = *expanded.choice;
-    if (choice.flag == kOneOfDecided) RETURN_IF_ERROR(check_one_of(choice));
+    if (choice.flag == kOneOfDecided) RETURN_IF_ERROR(check_one_of(conjunction, choice));
     std::vector<GrammarNodeId> branches;
     for (std::size_t i = 0; i < choice.branches->size(); ++i) {
       ASSIGN_OR_RETURN(const GrammarNodeId branch, rule_of(graph_.decide(conjunction, choice, i)));
@@ -64,16 +66,17 @@ class SchemaCompiler {
     return tree_.alternatives(branches);
   }
 
-  Status check_one_of(const SchemaChoice& choice) {
+  // Alternatives are judged with all that holds beside them: a sibling may name the member that
+  // keeps two of them apart.
+  Status check_one_of(const Conjunction& conjunction, const SchemaChoice& choice) {
     std::vector<Conjunction> alternatives;
     for (std::size_t i = 0; i < choice.branches->size(); ++i) {
-      alternatives.push_back(
-          graph_.decide({{choice.owner, kAnyOfDecided | kOneOfDecided}}, choice, i));
+      alternatives.push_back(graph_.decide(conjunction, choice, i));
     }
     ASSIGN_OR_RETURN(const std::optional<OverlappingPair> pair, find_overlap(graph_, alternatives));
     if (!pair) return ok_status();
-    return schema_error(
-        choice.path,
+    return graph_.error_at(
+        choice.owner, "oneOf",
         fmt::format("alternatives {} and {} may both match, which a grammar cannot rule out; "
                     "anyOf takes either",
                     pair->first, pair->second));
@@ -98,13 +101,13 @@ class SchemaCompiler {
     if ((shape.types & kArrayType) != 0) {
       ASSIGN_OR_RETURN(branches.emplace_back(), array_node(shape));
     }
-    ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> scalars, scalar_nodes(tree_, shape));
+    ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> scalars, scalar_nodes(tree_, shape, graph_));
     branches.insert(branches.end(), scalars.begin(), scalars.end());
     return tree_.alternatives(branches);
   }
 
   Result<GrammarNodeId> values_node(const SchemaShape& shape) {
-    ASSIGN_OR_RETURN(const std::vector<const SchemaJson*> values, allowed_values(shape));
+    ASSIGN_OR_RETURN(const std::vector<const SchemaJson*> values, allowed_values(shape, graph_));
     std::vector<std::string> texts;
     std::vector<GrammarNodeId> branches;
     for (const SchemaJson* value : values) {
@@ -129,7 +132,7 @@ class SchemaCompiler {
       ASSIGN_OR_RETURN(Conjunction parts, graph_.additional(shape));
       ASSIGN_OR_RETURN(object.additional, rule_of(std::move(parts)));
     }
-    return json_.object(object, shape.path.empty() ? "#" : shape.path);
+    return json_.object(object);
   }
 
   Result<GrammarNodeId> array_node(const SchemaShape& shape) {

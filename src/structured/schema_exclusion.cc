@@ -1,7 +1,6 @@
 #include "structured/schema_exclusion.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,7 @@ class Exclusion {
       for (const SchemaShape& b : other) {
         const std::size_t values =
             (a.values ? a.values->size() : 0) + (b.values ? b.values->size() : 0);
-        RETURN_IF_ERROR(graph_.count_steps(a.path, 1 + values));
+        RETURN_IF_ERROR(graph_.count_steps(a.schemas.front(), 1 + values));
         ASSIGN_OR_RETURN(const bool excluded, check_shapes(a, b, depth));
         if (!excluded) return false;
       }
@@ -52,21 +51,13 @@ class Exclusion {
  private:
   static bool values_differ(const SchemaShape& a, const SchemaShape& b) {
     if (!a.values || !b.values) return false;
-    std::set<std::string> texts;
-    for (const SchemaJson* value : *a.values) {
-      // 1 and 1.0 are one value.
-      if (value->is_number_float()) return false;
-      texts.insert(value->dump());
-    }
-    return std::none_of(b.values->begin(), b.values->end(), [&](const SchemaJson* value) {
-      return value->is_number_float() || texts.contains(value->dump());
-    });
+    return values_of_both(*a.values, *b.values).empty();
   }
 
   static std::uint8_t types_of(const SchemaShape& shape) {
     if (!shape.values) return shape.types;
     std::uint8_t types = 0;
-    for (const SchemaJson* value : *shape.values) types |= type_of_value(*value);
+    for (const SchemaValue& value : *shape.values) types |= type_of_value(*value.json);
     return types & shape.types;
   }
 
@@ -95,12 +86,12 @@ class Exclusion {
 
   Result<bool> objects_differ(const SchemaShape& written, const SchemaShape& other, int depth) {
     for (const std::string& name : other.required) {
-      RETURN_IF_ERROR(graph_.count_steps(written.path));
+      RETURN_IF_ERROR(graph_.count_steps(written.schemas.front()));
       if (!written.is_open() && !written.names_member(name)) return true;
     }
     if (depth == 0) return false;
     for (const std::string& name : written.required) {
-      RETURN_IF_ERROR(graph_.count_steps(written.path));
+      RETURN_IF_ERROR(graph_.count_steps(written.schemas.front()));
       ASSIGN_OR_RETURN(const Conjunction mine, graph_.member(written, name));
       ASSIGN_OR_RETURN(const Conjunction theirs, graph_.member(other, name));
       if (mine.empty() || theirs.empty()) continue;

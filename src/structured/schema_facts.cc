@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "structured/string_formats.h"
 
@@ -48,16 +49,17 @@ constexpr std::array<std::string_view, 18> kAnnotations = {
 
 class FactsReader {
  public:
-  FactsReader(const SchemaJson& schema, const std::string& path) : schema_(schema), path_(path) {}
+  FactsReader(const SchemaJson& schema, bool is_outermost)
+      : schema_(schema), is_outermost_(is_outermost) {}
 
   Result<SchemaFacts> read_all() {
     if (schema_.is_boolean()) {
       facts_.is_never = !schema_.get<bool>();
       return std::move(facts_);
     }
-    if (!schema_.is_object()) return schema_error(path_, "a schema is an object or a boolean");
+    if (!schema_.is_object()) return error("a schema is an object or a boolean");
     for (const auto& [name, value] : schema_.items()) {
-      at_ = pointer_to(path_, name);
+      at_ = name;
       RETURN_IF_ERROR(read_keyword(name, value));
     }
     return std::move(facts_);
@@ -111,7 +113,10 @@ class FactsReader {
     return error("this keyword is not supported");
   }
 
-  Error error(std::string_view what) const { return schema_error(at_, what); }
+  Error error(std::string_view what) const {
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("{}: {}", at_.empty() ? "" : pointer_to("", at_), what)};
+  }
 
   Status add_type(const SchemaJson& name, std::uint8_t& types) {
     for (const NamedType& type : kTypes) {
@@ -133,29 +138,16 @@ class FactsReader {
     return ok_status();
   }
 
-  // Values of enum and const together: both must allow a value.
-  void allow_only(std::vector<const SchemaJson*> values) {
-    if (facts_.values) {
-      std::erase_if(values, [this](const SchemaJson* value) {
-        return std::none_of(facts_.values->begin(), facts_.values->end(),
-                            [value](const SchemaJson* other) { return *other == *value; });
-      });
-    }
-    facts_.values = std::move(values);
-  }
-
   Status read_enum(const SchemaJson& value) {
     if (!value.is_array()) return error("expected an array");
     if (value.size() > kValuesMax) {
       return error(fmt::format("has {} values, expected at most {}", value.size(), kValuesMax));
     }
-    std::vector<const SchemaJson*> values;
-    for (const SchemaJson& one : value) values.push_back(&one);
-    allow_only(std::move(values));
+    facts_.enumeration = &value;
     return ok_status();
   }
   Status read_const(const SchemaJson& value) {
-    allow_only({&value});
+    facts_.constant = &value;
     return ok_status();
   }
 
@@ -183,7 +175,7 @@ class FactsReader {
   }
   // References are relative to the whole schema, so that its own address changes nothing.
   Status read_id(const SchemaJson& /*value*/) {
-    return path_.empty() ? ok_status() : Status(error("is supported in the outermost schema only"));
+    return is_outermost_ ? ok_status() : Status(error("is supported in the outermost schema only"));
   }
 
   Status read_branches(const SchemaJson& value, const SchemaJson*& target) {
@@ -289,15 +281,16 @@ class FactsReader {
   }
 
   const SchemaJson& schema_;
-  const std::string& path_;
-  std::string at_;  // the keyword's JSON pointer
+  bool is_outermost_;
+  std::string_view at_;  // the keyword; empty: none is read yet
   SchemaFacts facts_;
 };
 
 }  // namespace
 
-std::string pointer_to(const std::string& path, std::string_view name) {
-  std::string pointer = path + "/";
+std::string pointer_to(std::string path, std::string_view name) {
+  std::string pointer = std::move(path);
+  pointer += '/';
   for (const char c : name) {
     if (c == '~') {
       pointer += "~0";
@@ -310,16 +303,16 @@ std::string pointer_to(const std::string& path, std::string_view name) {
   return pointer;
 }
 
-std::string pointer_to(const std::string& path, std::size_t index) {
-  return fmt::format("{}/{}", path, index);
+std::string pointer_to(std::string path, std::size_t index) {
+  return pointer_to(std::move(path), std::to_string(index));
 }
 
 Error schema_error(const std::string& path, std::string_view what) {
   return {ErrorCode::kInvalidArgument, fmt::format("{}: {}", path.empty() ? "#" : path, what)};
 }
 
-Result<SchemaFacts> read_schema_facts(const SchemaJson& schema, const std::string& path) {
-  return FactsReader(schema, path).read_all();
+Result<SchemaFacts> read_schema_facts(const SchemaJson& schema, bool is_outermost) {
+  return FactsReader(schema, is_outermost).read_all();
 }
 
 std::uint8_t type_of_value(const SchemaJson& value) {

@@ -31,7 +31,8 @@ inline constexpr std::uint8_t kAllTypes = 127;
 struct SchemaFacts {
   bool is_never = false;  // the schema `false`
   std::uint8_t types = kAllTypes;
-  std::optional<std::vector<const SchemaJson*>> values = {};  // of enum or const
+  const SchemaJson* enumeration = nullptr;  // the array of enum
+  const SchemaJson* constant = nullptr;     // of const
   const std::string* ref = nullptr;
   const SchemaJson* all_of = nullptr;
   const SchemaJson* any_of = nullptr;
@@ -50,12 +51,12 @@ struct SchemaFacts {
   const std::string* format = nullptr;
 };
 
-// `path` is the schema's JSON pointer, which errors begin with.
-Result<SchemaFacts> read_schema_facts(const SchemaJson& schema, const std::string& path);
+// Errors begin with the JSON pointer of a keyword within the schema; empty: of the schema itself.
+Result<SchemaFacts> read_schema_facts(const SchemaJson& schema, bool is_outermost);
 
 // "<path>/<name>", with the escapes of JSON pointers.
-std::string pointer_to(const std::string& path, std::string_view name);
-std::string pointer_to(const std::string& path, std::size_t index);
+std::string pointer_to(std::string path, std::string_view name);
+std::string pointer_to(std::string path, std::size_t index);
 Error schema_error(const std::string& path, std::string_view what);
 
 // The type of a value, as one bit.

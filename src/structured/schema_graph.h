@@ -8,11 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "structured/schema_facts.h"
+#include "structured/schema_paths.h"
+#include "structured/schema_values.h"
 
 namespace pagoda::structured {
 
@@ -35,18 +38,18 @@ inline constexpr std::uint8_t kOneOfDecided = 2;
 // Schemas that hold of one value together. Empty: any value.
 using Conjunction = std::vector<SchemaPart>;
 
-// A pattern or format, with its place.
+// A pattern or format, and the schema that has it.
 struct StringRule {
   const std::string* text = nullptr;
   bool is_format = false;
-  std::string path;
+  const SchemaJson* owner = nullptr;
 };
 
 // SchemaShape is a conjunction without disjunctions: everything that a value must be.
 struct SchemaShape {
   bool is_never = false;
   std::uint8_t types = kAllTypes;
-  std::optional<std::vector<const SchemaJson*>> values = {};
+  std::optional<ValueList> values = {};
   std::uint32_t length_least = 0;
   std::uint32_t length_most = kUnbounded;
   std::uint32_t items_least = 0;
@@ -59,9 +62,8 @@ struct SchemaShape {
   std::size_t prefix_items = 0;                // the longest prefix
   bool has_items = false;                      // some schema has items
   bool has_prefix = false;
-  bool has_additional = false;  // some schema has additionalProperties
-  std::string path = {};        // of the first schema
-  std::vector<const SchemaJson*> schemas = {};
+  bool has_additional = false;                  // some schema has additionalProperties
+  std::vector<const SchemaJson*> schemas = {};  // at least one
 
   bool requires_member(const std::string& name) const;
   bool names_member(const std::string& name) const;
@@ -76,7 +78,6 @@ struct SchemaChoice {
   const SchemaJson* reached_from = nullptr;  // of the owner
   const SchemaJson* branches = nullptr;
   std::uint8_t flag = 0;
-  std::string path;  // of the keyword
 };
 
 inline constexpr std::uint64_t kSchemaStepsMax = 500'000;
@@ -100,13 +101,17 @@ class SchemaGraph {
   Result<Conjunction> element(const SchemaShape& shape, std::size_t index);
   Result<Conjunction> rest(const SchemaShape& shape);
 
-  // Counts steps; an error that names the path when there are too many.
-  Status count_steps(const std::string& path, std::uint64_t steps = 1);
+  // Counts steps for a schema; an error that names it when there are too many.
+  Status count_steps(const SchemaJson* schema, std::uint64_t steps = 1);
+  // An error that names the schema.
+  Error error_at(const SchemaJson* schema, std::string_view what) const;
+  Error error_at(const SchemaJson* schema, std::string_view keyword, std::string_view what) const;
 
  private:
   struct Entry {
     SchemaFacts facts;
-    std::string path;
+    std::optional<ValueList> values;     // of enum and const
+    const SchemaJson* target = nullptr;  // of $ref
     std::map<std::string_view, const SchemaJson*> properties;
   };
 
@@ -117,17 +122,19 @@ class SchemaGraph {
   };
 
   Result<const Entry*> entry_of(const SchemaJson* schema);
-  void name_path(const SchemaJson* schema, std::string path);
-  Result<const SchemaJson*> resolve(const std::string& ref, const std::string& path);
+  Result<const SchemaJson*> resolve(const std::string& ref, const SchemaJson* schema);
+  const SchemaJson* child_of(const SchemaJson& value, const std::string& name);
   Status add_part(const SchemaPart& part, PartList& parts);
   Status add_reached(const SchemaJson* schema, const SchemaPart& from, PartList& parts);
   Status merge(const Entry& entry, const SchemaJson* schema, SchemaShape& shape);
-  Status merge_strings(const Entry& entry, SchemaShape& shape);
-  void merge_values(const Entry& entry, SchemaShape& shape);
+  Status merge_strings(const Entry& entry, const SchemaJson* schema, SchemaShape& shape);
   void finish_names(SchemaShape& shape);
 
   const SchemaJson& root_;
-  std::map<const SchemaJson*, std::string> paths_;
+  SchemaPaths paths_;
+  SchemaValues values_;
+  // The members of the objects that references go through.
+  std::map<const SchemaJson*, std::unordered_map<std::string_view, const SchemaJson*>> members_;
   std::map<const SchemaJson*, Entry> entries_;
   std::uint64_t steps_ = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "structured/character_form.h"
@@ -23,20 +25,24 @@ GrammarNodeId within_bounds(GrammarTree& tree, const PatternRun& run, std::uint3
   return tree.sequence({run.before, tree.repeat(run.character, fewest, room), run.behind});
 }
 
-Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& shape) {
+Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& shape,
+                                       const SchemaGraph& graph) {
   const StringRule& rule = shape.strings.front();
+  const auto error = [&](std::string_view what) {
+    return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", what);
+  };
   const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
   Result<Pattern> read =
       read_pattern(text, rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch,
                    CharacterForm::kJson, tree);
-  if (!read.ok()) return schema_error(rule.path, read.error().message);
+  if (!read.ok()) return error(read.error().message);
   const Pattern& pattern = read.value();
   GrammarNodeId body = pattern.node;
   const bool has_bounds = pattern.least < shape.length_least || pattern.most > shape.length_most;
   if (has_bounds && !pattern.run) {
-    return schema_error(rule.path,
-                        "together with minLength or maxLength one class of characters may repeat "
-                        "in it, as in ^[a-z][a-z0-9]*$, and all else must have a fixed length");
+    return error(
+        "together with minLength or maxLength one class of characters may repeat "
+        "in it, as in ^[a-z][a-z0-9]*$, and all else must have a fixed length");
   }
   if (has_bounds) {
     body = within_bounds(tree, *pattern.run, std::max(pattern.least, shape.length_least),
@@ -45,20 +51,77 @@ Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& sha
   return tree.sequence({tree.literal("\""), body, tree.literal("\"")});
 }
 
-Result<GrammarNodeId> string_node(GrammarTree& tree, const SchemaShape& shape) {
-  if (!shape.strings.empty()) return patterned_string(tree, shape);
+Result<GrammarNodeId> string_node(GrammarTree& tree, const SchemaShape& shape,
+                                  const SchemaGraph& graph) {
+  if (!shape.strings.empty()) return patterned_string(tree, shape, graph);
   return tree.json_string(shape.length_least, shape.length_most);
-}
-
-bool speaks_of_scalars(const SchemaShape& shape) {
-  return !shape.strings.empty() || !shape.numbers.empty() || shape.length_least > 0 ||
-         shape.length_most != kUnbounded;
 }
 
 bool speaks_of_structures(const SchemaShape& shape) {
   return !shape.names.empty() || shape.has_additional || shape.has_items || shape.has_prefix ||
          shape.items_least > 0 || shape.items_most != kUnbounded;
 }
+
+// ScalarFilter tries strings and numbers on the shape's keywords about them.
+class ScalarFilter {
+ public:
+  static Result<ScalarFilter> create(const SchemaShape& shape, SchemaGraph& graph) {
+    ScalarFilter filter(shape, graph);
+    const bool has_keywords =
+        !shape.strings.empty() || shape.length_least > 0 || shape.length_most != kUnbounded;
+    if (!has_keywords || (shape.types & kStringType) == 0) return filter;
+    GrammarTree tree;
+    ASSIGN_OR_RETURN(const GrammarNodeId node, string_node(tree, shape, graph));
+    RETURN_IF_ERROR(filter.count(tree.bytes() / kBytesPerStep));
+    filter.strings_ = Strings{};
+    if (node == tree.never()) return filter;
+    const Result<std::shared_ptr<const Grammar>> grammar = Grammar::compile(tree, node);
+    if (!grammar.ok()) {
+      return graph.error_at(shape.schemas.front(), grammar.error().message);
+    }
+    RETURN_IF_ERROR(filter.count(grammar.value()->bytes() / kBytesPerStep));
+    filter.strings_->matcher.emplace(*grammar.value());
+    return filter;
+  }
+
+  Result<bool> allows(const SchemaJson& value) {
+    if (value.is_string()) return allows_text(scalar_text(value));
+    if (!value.is_number() || shape_.numbers.empty()) return true;
+    const std::optional<Decimal> number = decimal_of(value);
+    const std::optional<bool> allowed = number ? fits(*number, shape_.numbers) : std::nullopt;
+    if (allowed) return *allowed;
+    return graph_.error_at(
+        shape_.schemas.front(),
+        "a number in enum or const has too many digits for the bounds beside it");
+  }
+
+ private:
+  // One step of the graph stands for this much memory written, or configurations visited.
+  static constexpr std::uint64_t kBytesPerStep = 256;
+  static constexpr std::uint64_t kWorkPerStep = 8;
+
+  struct Strings {
+    std::optional<TextMatcher> matcher;  // nothing: no string matches
+  };
+
+  ScalarFilter(const SchemaShape& shape, SchemaGraph& graph) : shape_(shape), graph_(graph) {}
+
+  Status count(std::uint64_t steps) { return graph_.count_steps(shape_.schemas.front(), steps); }
+
+  Result<bool> allows_text(const std::string& text) {
+    if (!strings_) return true;
+    if (!strings_->matcher) return false;
+    TextMatcher& matcher = *strings_->matcher;
+    const std::uint64_t before = matcher.work();
+    const bool matches = matcher.matches(text);
+    RETURN_IF_ERROR(count(1 + (matcher.work() - before) / kWorkPerStep));
+    return matches;
+  }
+
+  const SchemaShape& shape_;
+  SchemaGraph& graph_;
+  std::optional<Strings> strings_;  // nothing: the shape says nothing about strings
+};
 
 }  // namespace
 
@@ -67,19 +130,17 @@ std::string scalar_text(const SchemaJson& value) {
   return "\"" + json_escaped(value.get_ref<const std::string&>()) + "\"";
 }
 
-Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape) {
+Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape,
+                                                const SchemaGraph& graph) {
   std::vector<GrammarNodeId> nodes;
-  const auto number_error = [&](const Error& error) {
-    return schema_error(shape.path, error.message);
-  };
   if ((shape.types & kStringType) != 0) {
-    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(tree, shape));
+    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(tree, shape, graph));
   }
   if ((shape.types & (kIntegerType | kFractionType)) != 0) {
     const bool has_fractions = (shape.types & kFractionType) != 0;
     const Result<GrammarNodeId> number =
         has_fractions ? number_node(tree, shape.numbers) : integer_node(tree, shape.numbers);
-    if (!number.ok()) return number_error(number.error());
+    if (!number.ok()) return graph.error_at(shape.schemas.front(), number.error().message);
     nodes.push_back(number.value());
   }
   if ((shape.types & kBooleanType) != 0) nodes.push_back(tree.choice({"true", "false"}));
@@ -87,31 +148,19 @@ Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaS
   return nodes;
 }
 
-Result<std::vector<const SchemaJson*>> allowed_values(const SchemaShape& shape) {
+Result<std::vector<const SchemaJson*>> allowed_values(const SchemaShape& shape,
+                                                      SchemaGraph& graph) {
+  ASSIGN_OR_RETURN(ScalarFilter filter, ScalarFilter::create(shape, graph));
   std::vector<const SchemaJson*> values;
-  std::shared_ptr<const Grammar> scalars;
-  if (speaks_of_scalars(shape)) {
-    GrammarTree tree;
-    ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> nodes, scalar_nodes(tree, shape));
-    const GrammarNodeId any = tree.alternatives(nodes);
-    if (any != tree.never()) {
-      const Result<std::shared_ptr<const Grammar>> made = Grammar::compile(tree, any);
-      if (made.ok()) scalars = made.value();
-    }
-  }
-  for (const SchemaJson* value : *shape.values) {
+  for (const auto& [number, value] : *shape.values) {
     if ((type_of_value(*value) & shape.types) == 0) continue;
-    if (value->is_structured()) {
-      if (speaks_of_structures(shape)) {
-        return schema_error(shape.path,
+    if (value->is_structured() && speaks_of_structures(shape)) {
+      return graph.error_at(shape.schemas.front(),
                             "objects and arrays in enum or const beside keywords about their "
                             "members are not supported");
-      }
-      values.push_back(value);
-    } else if (!speaks_of_scalars(shape) ||
-               (scalars != nullptr && matches_text(*scalars, scalar_text(*value)))) {
-      values.push_back(value);
     }
+    ASSIGN_OR_RETURN(const bool is_allowed, filter.allows(*value));
+    if (is_allowed) values.push_back(value);
   }
   return values;
 }

@@ -11,13 +11,14 @@
 namespace pagoda::structured {
 
 // Returns one node for each of the shape's types that is neither object nor array.
-Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape);
+Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape,
+                                                const SchemaGraph& graph);
 
 // Returns the text of a value that is neither object nor array.
 std::string scalar_text(const SchemaJson& value);
 
 // Returns those of shape.values that fit the shape's other keywords. An error where that cannot be
-// told: for an object or array beside keywords about objects or arrays.
-Result<std::vector<const SchemaJson*>> allowed_values(const SchemaShape& shape);
+// told: for an object or array beside keywords about objects or arrays. The graph counts the steps.
+Result<std::vector<const SchemaJson*>> allowed_values(const SchemaShape& shape, SchemaGraph& graph);
 
 }  // namespace pagoda::structured

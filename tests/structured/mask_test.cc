@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "structured/grammar_cases.h"
 #include "structured/string_automaton.h"
@@ -190,19 +191,83 @@ TEST(MaskTest, LongAnswersForgetStatesAndStayExact) {
   EXPECT_FALSE(has_mask_bit(mask, 2 + 'z'));
 }
 
+// Counts that a list could have had by now are kept as intervals.
+TEST(MaskTest, AmbiguousListsStaySmall) {
+  const auto vocabulary = toy_vocabulary();
+  for (const char* const pattern :
+       {"([a-z]+ ?){1,2000}", "(.{1,3}){1,500}", "([a-z]{1,20} ?){1,100}", "(.{1,15}){1,120}"}) {
+    const auto grammar = grammar_from_regex(pattern);
+    ASSERT_TRUE(grammar.ok());
+    Matcher matcher(grammar.value(), vocabulary);
+    std::vector<MaskWord> mask(vocabulary->words());
+    for (int i = 0; i < 1490; ++i) {
+      const Status filled = matcher.fill_mask(mask);
+      ASSERT_TRUE(filled.ok()) << pattern << " at " << i << ": " << filled.error().message;
+      ASSERT_TRUE(has_mask_bit(mask, 2 + 'a')) << pattern << " at " << i;
+      ASSERT_TRUE(matcher.accept(TokenId(2 + 'a')).ok()) << pattern << " at " << i;
+      ASSERT_TRUE(matcher.may_end());
+    }
+  }
+}
+
+// However deep a value is nested, it has an end.
+TEST(MaskTest, NestingAsDeepAsAllowedCanBeClosed) {
+  const auto vocabulary = toy_vocabulary();
+  for (const auto& [open, close] :
+       std::vector<std::pair<std::string, std::string>>{{"{\"a\":", "}"}, {"[", "]"}}) {
+    const auto grammar =
+        open == "[" ? grammar_from_schema(nlohmann::ordered_json::parse(R"({"type":"array"})"))
+                    : grammar_of_json_object();
+    ASSERT_TRUE(grammar.ok());
+    Matcher matcher(grammar.value(), vocabulary);
+    std::vector<MaskWord> mask(vocabulary->words());
+    const auto allows = [&](char byte) {
+      const Status filled = matcher.fill_mask(mask);
+      EXPECT_TRUE(filled.ok()) << filled.error().message;
+      return filled.ok() && has_mask_bit(mask, 2 + static_cast<std::uint8_t>(byte));
+    };
+    const auto write = [&](const std::string& text) {
+      for (const char byte : text) {
+        ASSERT_TRUE(allows(byte)) << byte;
+        ASSERT_TRUE(matcher.accept(TokenId(2 + static_cast<std::uint8_t>(byte))).ok()) << byte;
+      }
+    };
+    // The innermost value may have to be empty.
+    const auto opens = [&] {
+      if (!allows(open[0])) return false;
+      write(open.substr(0, 1));
+      return open.size() == 1 || allows(open[1]);
+    };
+    int depth = 0;
+    while (depth < 1000 && opens()) {
+      ++depth;
+      ASSERT_NO_FATAL_FAILURE(write(open.substr(1))) << depth;
+    }
+    EXPECT_GT(depth, 50);
+    EXPECT_LT(depth, 1000);
+    if (allows(close[0])) {
+      ASSERT_NO_FATAL_FAILURE(write(close));
+    } else {
+      ASSERT_NO_FATAL_FAILURE(write("1"));
+    }
+    while (!matcher.must_end()) ASSERT_NO_FATAL_FAILURE(write(close)) << depth;
+  }
+}
+
 TEST(MaskTest, AGrammarThatIsTooAmbiguousEndsInAnError) {
   const auto vocabulary = toy_vocabulary();
-  // Every length of every inner list is a state of its own.
-  const auto grammar = grammar_from_regex("((a{1,900}b?){1,900}c?){1,900}");
+  // Every a of the last 9000 bytes may be the one that counts.
+  const auto grammar = grammar_from_regex("[ab]*a[ab]{9000}");
   ASSERT_TRUE(grammar.ok());
   Matcher matcher(grammar.value(), vocabulary);
   std::vector<MaskWord> mask(vocabulary->words());
   Status status = ok_status();
-  for (int i = 0; i < 2000 && status.ok(); ++i) {
+  for (int i = 0; i < 6000 && status.ok(); ++i) {
     status = matcher.fill_mask(mask);
-    if (status.ok()) status = matcher.accept(TokenId(2 + 'a'));
+    if (status.ok()) status = matcher.accept(TokenId(2 + (i % 2 == 0 ? 'a' : 'b')));
   }
-  EXPECT_FALSE(status.ok());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("too ambiguous"), std::string::npos);
 }
 
 }  // namespace

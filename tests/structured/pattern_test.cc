@@ -54,6 +54,8 @@ TEST(PatternTest, WhatIsNotSupportedIsRefusedWithItsPlace) {
                  {"a^b", "^ is supported"},
                  {"a$b", "$ is supported"},
                  {"\\ud83d", "a surrogate"},
+                 {"\\u{D800}", "a surrogate"},
+                 {"[\\u{DFFF}]", "a surrogate"},
                  {"\xC3", "is not UTF-8"},
                  {std::string(70, '(') + std::string(70, ')'), "nested deeper than 64"}},
                 regex_grammar);

@@ -58,6 +58,14 @@ TEST(SchemaErrorTest, ASchemaThatNothingMatchesIsRefused) {
   expect_errors({{"false", "#: nothing matches"},
                  {R"({"enum":[]})", "#: nothing matches"},
                  {R"({"type":"integer","minimum":5,"maximum":4})", "#: nothing matches"},
+                 {R"({"oneOf":[{"const":1},{"const":1.0}]})", "/oneOf: alternatives 0 and 1"},
+                 {R"({"oneOf":[{"const":{"a":1,"b":2}},{"const":{"b":2,"a":1}}]})",
+                  "/oneOf: alternatives 0 and 1"},
+                 // The other member comes from the allOf.
+                 {R"({"allOf":[{"properties":{"a":{"type":"null"},"k":{"type":"null"}}}],
+                     "oneOf":[{"type":"object","required":["a"]},
+                              {"type":"object","required":["k"]}]})",
+                  "/oneOf: alternatives 0 and 1"},
                  {R"({"type":"string","minLength":2,"maxLength":1})", "#: nothing matches"},
                  {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
                   "#: nothing matches"},
@@ -77,6 +85,35 @@ TEST(SchemaErrorTest, UnionsThatExplodeAreRefused) {
     schema["allOf"].push_back(any);
   }
   expect_errors({{schema.dump(), "the schema is too large: it takes more than"}}, schema_grammar);
+}
+
+// Texts on which an automaton makes a new state at every byte.
+TEST(SchemaErrorTest, ValuesThatTakeLongToTryAreRefused) {
+  nlohmann::ordered_json schema = {{"pattern", "^(a|b)*a(a|b){30}$"}};
+  std::uint32_t random = 1;
+  for (int i = 0; i < 500; ++i) {
+    std::string text;
+    for (int k = 0; k < 2000; ++k) {
+      random = random * 1664525 + 1013904223;
+      text += (random >> 24) % 2 == 0 ? 'a' : 'b';
+    }
+    schema["enum"].push_back(text);
+  }
+  expect_errors({{schema.dump(), "#: the schema is too large: it takes more than"}},
+                schema_grammar);
+}
+
+// A schema's place is not written down for each of the schemas within it.
+TEST(SchemaErrorTest, LongNamesOfDefinitionsTakeTheirLengthOnce) {
+  const std::string name(200'000, 'x');
+  nlohmann::ordered_json nested = {{"type", "integer"}};
+  for (int i = 0; i < 300; ++i) {
+    nested = {{"type", "object"}, {"properties", {{"a", nested}, {"b", {{"type", "null"}}}}}};
+  }
+  const nlohmann::ordered_json schema = {{"$ref", "#/$defs/" + name}, {"$defs", {{name, nested}}}};
+  const auto grammar = grammar_from_schema(schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message.substr(0, 200);
+  EXPECT_TRUE(matches_text(*grammar.value(), R"({"a":{"b":null}})"));
 }
 
 TEST(SchemaErrorTest, LargeSchemasAreTakenInTimeThatGrowsWithThem) {

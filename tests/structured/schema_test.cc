@@ -28,6 +28,28 @@ TEST(SchemaTest, TypesTakeTheirValuesAndNoOthers) {
       schema_grammar);
 }
 
+TEST(SchemaTest, EqualValuesMayBeWrittenDifferently) {
+  expect_cases(
+      {{R"({"allOf":[{"enum":[1,2.0,3,{"a":1,"b":[1.0]}]},{"enum":[1.0,2,{"b":[1],"a":1},4]}]})",
+        {"1", "2.0", R"({"a":1,"b":[1.0]})"},
+        {"3", "4"}},
+       {R"({"enum":[{"a":1,"b":2},5],"const":{"b":2,"a":1}})", {R"({"b":2,"a":1})"}, {"5"}},
+       {R"({"oneOf":[{"const":1},{"const":1.5}]})", {"1", "1.5"}, {"2"}}},
+      schema_grammar);
+}
+
+// Grammars of numbers have a limited number of digits; values that are listed do not.
+TEST(SchemaTest, ValuesBesideKeywordsAboutNumbersAreComparedAsNumbers) {
+  expect_cases(
+      {{R"({"enum":[1.0,1e25,3,-1,"x"],"minimum":0})",
+        {"1.0", "1e+25", "3", R"("x")"},
+        {"-1", "1"}},
+       {R"({"enum":[0.3,0.35,0.5,-0.25],"multipleOf":0.1})", {"0.3", "0.5"}, {"0.35"}},
+       {R"({"enum":[0.5,0.75,1],"multipleOf":0.25,"exclusiveMaximum":1})", {"0.5", "0.75"}, {"1"}},
+       {R"({"enum":["ab","abc"],"maxLength":2})", {R"("ab")"}, {R"("abc")"}}},
+      schema_grammar);
+}
+
 TEST(SchemaTest, MembersComeInTheOrderOfTheSchema) {
   expect_cases({{R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"boolean"},
             "c":{"type":"null"}},"required":["b"]})",
