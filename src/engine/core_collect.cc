@@ -127,17 +127,20 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   seq.last_token_ns = now;
   scheduler_.append(seq, choice.token);
   meters_.note_output(seq.tenant);
-  const std::optional<FinishReason> end = end_of(seq, choice.token);
+  const std::optional<FinishReason> end = end_of(seq, choice);
   seq.request->sink->on_token(seq.index, {.token = choice.token,
                                           .ends = end == FinishReason::kStop,
                                           .score = choice.score ? &*choice.score : nullptr});
   if (end) finish(seq, *end);
 }
 
-// Returns why the sequence ends with the token it just got, if it does.
-std::optional<FinishReason> Core::end_of(const OpenSequence& seq, TokenId token) const {
+// Returns why the sequence ends with the token it just got, if it does. Nothing follows the end of
+// a grammar, whatever min_tokens and ignore_eos say.
+std::optional<FinishReason> Core::end_of(const OpenSequence& seq,
+                                         const SampledToken& choice) const {
+  if (choice.ends_grammar) return FinishReason::kStop;
   const std::uint64_t generated = seq.tokens.size() - seq.prompt_tokens;
-  const std::optional<StopReason> end = seq.sampling.stop_criteria().after(token, generated);
+  const std::optional<StopReason> end = seq.sampling.stop_criteria().after(choice.token, generated);
   if (end) return *end == StopReason::kLength ? FinishReason::kLength : FinishReason::kStop;
   if (seq.tokens.size() < seq.tokens_max) return std::nullopt;
   return seq.tokens_max < options_.limits.context_tokens ? FinishReason::kLength

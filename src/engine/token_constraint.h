@@ -33,6 +33,9 @@ class TokenConstraint {
   // Whether nothing but an end token may come: then min_tokens cannot be reached.
   bool must_end() const { return has_begun() && matcher_.must_end(); }
 
+  // Whether an end token was accepted: nothing may follow.
+  bool has_ended() const { return has_begun() && matcher_.has_ended(); }
+
   void accept(TokenId token);
 
   // Takes the tokens without a bit out of a row of logits.

@@ -96,7 +96,9 @@ TEST(TokenConstraint, MinTokensGivesWayWhereNothingButTheEndIsLeft) {
       << "the end is not yet allowed";
   SamplingState short_state = state_of({}, "a", {.min_tokens = 3});
   EXPECT_EQ(next_token(short_state, kSixLogits).value().token, TokenId(1));
-  EXPECT_EQ(next_token(short_state, kSixLogits).value().token, TokenId(kEnd));
+  const SampledToken end = next_token(short_state, kSixLogits).value();
+  EXPECT_EQ(end.token, TokenId(kEnd));
+  EXPECT_TRUE(end.ends_grammar) << "and the answer ends there";
 }
 
 TEST(TokenConstraint, ABiasAgainstAllThatIsLeftIsAnError) {

@@ -111,6 +111,20 @@ TEST(Structured, TheSecondTimeItIsCachedAndTheSame) {
   EXPECT_GT(second["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(), 0);
 }
 
+// The end of the grammar is the end of the answer.
+TEST(Structured, NothingFollowsAFinishedGrammar) {
+  const std::string plain = text_with({{"guided_choice", {"yes", "no"}}});
+  for (const Json& fields :
+       std::vector<Json>{{{"min_tokens", 50}}, {{"ignore_eos", true}}, {{"max_tokens", 30}}}) {
+    Json asked = {{"guided_choice", {"yes", "no"}}};
+    asked.update(fields);
+    const Json reply = structured_fixture().complete(body_with(asked));
+    EXPECT_EQ(reply["choices"][0]["finish_reason"], "stop") << fields.dump();
+    EXPECT_EQ(reply["choices"][0]["text"], plain) << fields.dump();
+    EXPECT_LT(reply["usage"]["completion_tokens"].get<int>(), 10) << fields.dump();
+  }
+}
+
 struct Refused {
   Json fields;
   std::string param;
@@ -136,6 +150,15 @@ TEST(Structured, WhatIsWrongIsRefusedWithItsPlace) {
            {{{"structured_outputs", {{"structural_tag", "x"}}}},
             "structured_outputs.structural_tag",
             "is not supported"},
+           {{{"structured_outputs", {{"jsonn", "x"}}}},
+            "structured_outputs.jsonn",
+            "is not supported"},
+           {{{"guided_whitespace_pattern", " *"}}, "guided_whitespace_pattern", "is not supported"},
+           {{{"guided_decoding_backend", "outlines"}},
+            "guided_decoding_backend",
+            "is not supported"},
+           // It compiles, but no mask can be computed within the limits.
+           {{{"guided_regex", "(a?b?){1,3000}"}}, "guided_regex", "too ambiguous"},
            {{{"grammar", "x"}}, "grammar", "expected ::="},
            {{{"grammar", "root ::= root \"a\" | \"b\""}}, "grammar", "refers to itself"},
            {{{"json_schema", 5}}, "json_schema", "a schema is an object or a boolean"},

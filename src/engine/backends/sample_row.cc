@@ -29,7 +29,10 @@ Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSampl
   ASSIGN_OR_RETURN(const Sampled sampled,
                    engine::sample(logits, *sample.sampling, scratch, sample.position));
   sample.sampling->accept(sampled.token);
-  SampledToken choice = {.token = sampled.token, .score = std::nullopt};
+  const std::optional<TokenConstraint>& constraint = sample.sampling->constraint();
+  SampledToken choice = {.token = sampled.token,
+                         .score = std::nullopt,
+                         .ends_grammar = constraint && constraint->has_ended()};
   if (sampled.logprobs) choice.score = copy_score(*sampled.logprobs);
   return choice;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ constexpr std::array<NamedLanguage, 4> kMembers = {{{"json", Language::kSchema},
                                                     {"regex", Language::kRegex},
                                                     {"choice", Language::kChoice},
                                                     {"grammar", Language::kGbnf}}};
+// Members of structured_outputs that may be false.
+constexpr std::array<const char*, 2> kRefinements = {"disable_any_whitespace",
+                                                     "disable_additional_properties"};
 // Fields of the body.
 constexpr std::array<NamedLanguage, 6> kFields = {{{"guided_json", Language::kSchema},
                                                    {"guided_regex", Language::kRegex},
@@ -52,6 +56,13 @@ bool asks_for_no_grammar(const Json& value) {
   if (value.is_object()) return false;
   return value.is_string() ? value.get_ref<const std::string&>().empty()
                            : value.is_array() && value.empty();
+}
+
+bool is_known_member(std::string_view name) {
+  return name == "json_object" ||
+         std::any_of(kMembers.begin(), kMembers.end(),
+                     [name](const NamedLanguage& one) { return name == one.name; }) ||
+         std::find(kRefinements.begin(), kRefinements.end(), name) != kRefinements.end();
 }
 
 [[noreturn]] void refuse_constraint(const std::string& path, std::string_view what) {
@@ -95,17 +106,16 @@ void read_structured_outputs(const Fields& fields, std::vector<Asked>& asked) {
   if (members.boolean("json_object").value_or(false)) {
     asked.push_back({Language::kJsonObject, nullptr, members.path_of("json_object")});
   }
-  for (const char* const name : {"structural_tag", "whitespace_pattern"}) {
-    const Json* const value = members.find(name);
-    if (value != nullptr && !asks_for_no_grammar(*value)) {
-      refuse_constraint(members.path_of(name), "is not supported");
-    }
-  }
-  for (const char* const name : {"disable_any_whitespace", "disable_additional_properties"}) {
+  for (const char* const name : kRefinements) {
     if (members.boolean(name).value_or(false)) {
       refuse_constraint(members.path_of(name),
                         "is not supported: white space is bounded, and objects are "
                         "closed unless their schema says otherwise");
+    }
+  }
+  for (const auto& [name, value] : outputs->items()) {
+    if (!is_known_member(name) && !value.is_null() && !asks_for_no_grammar(value)) {
+      refuse_constraint(members.path_of(name), "is not supported");
     }
   }
 }
@@ -168,6 +178,13 @@ std::optional<Asked> find_constraint(const Fields& fields) {
   return std::move(asked.front());
 }
 
+[[noreturn]] void refuse_grammar(const Asked& asked, const Error& error) {
+  constexpr std::size_t kMessageBytesMax = 1000;
+  throw ApiError(
+      400, fmt::format("{}: {}", asked.path, text::abbreviated(error.message, kMessageBytesMax)),
+      asked.path, "invalid_grammar");
+}
+
 }  // namespace
 
 void read_constraint(const Fields& fields, const ServedModel& model, bool may_take_long,
@@ -178,15 +195,14 @@ void read_constraint(const Fields& fields, const ServedModel& model, bool may_ta
     refuse_constraint(asked->path, "is not supported with this model");
   if (!may_take_long) throw TakesLong();
   const GrammarResult grammar = compile_constraint(*asked);
-  if (!grammar.ok()) {
-    constexpr std::size_t kMessageBytesMax = 1000;
-    throw ApiError(400,
-                   fmt::format("{}: {}", asked->path,
-                               text::abbreviated(grammar.error().message, kMessageBytesMax)),
-                   asked->path, "invalid_grammar");
-  }
-  request.engine.constraint =
-      std::make_shared<const structured::Matcher>(grammar.value(), model.mask_vocabulary);
+  if (!grammar.ok()) refuse_grammar(*asked, grammar.error());
+  auto matcher = std::make_shared<structured::Matcher>(grammar.value(), model.mask_vocabulary);
+  // The first mask is computed here: a grammar that is too ambiguous for it is the client's error,
+  // and all choices begin with it.
+  std::vector<structured::MaskWord> mask(model.mask_vocabulary->words());
+  const Status first = matcher->fill_mask(mask);
+  if (!first.ok()) refuse_grammar(*asked, first.error());
+  request.engine.constraint = std::move(matcher);
 }
 
 }  // namespace pagoda::server

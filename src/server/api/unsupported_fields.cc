@@ -12,12 +12,14 @@ namespace pagoda::server {
 namespace {
 
 // These are refused with any value except null, false and empty ones, which ask for nothing.
-constexpr std::array<std::string_view, 24> kUnsupported = {
+constexpr std::array<std::string_view, 26> kUnsupported = {
     "audio",
     "functions",
     "function_call",
     "web_search_options",
     "suffix",
+    "guided_whitespace_pattern",
+    "guided_decoding_backend",
     "bad_words",
     "allowed_token_ids",
     "logits_processors",
