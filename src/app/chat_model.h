@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "app/device_choice.h"
+#include "app/quantised_model.h"
 #include "app/sampling_defaults.h"
 #include "base/result.h"
 #include "hf/overrides.h"
@@ -51,6 +52,7 @@ struct LocalChatOptions {
   std::string model;
   std::string tokenizer;  // another model's; empty: the model's own
   hf::ConfigOverrides overrides;
+  QuantizationOptions quantization;
   std::string chat_template;  // a file; empty: the model's own
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;

@@ -9,9 +9,11 @@ std::uint64_t bytes_of(const kernels::WeightMatrix& matrix) {
   return std::uint64_t{matrix.rows} * matrix.row_bytes;
 }
 
-std::uint64_t layer_token_bytes(const model::Config& config, kv::memory::Element element) {
-  const std::uint32_t values = config.latent.rank > 0 ? 0 : config.value_dim;
-  return std::uint64_t{config.kv_heads} * (config.key_dim + values) *
+std::uint64_t layer_token_bytes(const model::Config& config, std::uint32_t layer,
+                                kv::memory::Element element) {
+  const model::HeadShape heads = config.heads_of(layer);
+  const std::uint32_t values = config.latent.rank > 0 ? 0 : heads.value_dim;
+  return std::uint64_t{heads.kv_heads} * (heads.key_dim + values) *
          kv::memory::element_bytes(element);
 }
 
@@ -38,16 +40,22 @@ std::uint64_t weight_bytes_read(const model::Weights& weights, const model::Conf
 }
 
 std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Element element) {
-  return config.layers * layer_token_bytes(config, element);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
+    bytes += layer_token_bytes(config, layer, element);
+  }
+  return bytes;
 }
 
 std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Element element,
                             std::uint64_t tokens) {
-  std::uint64_t rows = 0;
-  for (const kv::memory::AttentionSpec spec : config.attention) {
-    rows += spec.window > 0 ? std::min<std::uint64_t>(tokens, spec.window) : tokens;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    const std::uint32_t window = config.attention[layer].window;
+    const std::uint64_t rows = window > 0 ? std::min<std::uint64_t>(tokens, window) : tokens;
+    bytes += rows * layer_token_bytes(config, layer, element);
   }
-  return rows * layer_token_bytes(config, element);
+  return bytes;
 }
 
 }  // namespace pagoda::app

@@ -155,8 +155,8 @@ class ModelReader {
         windowed[i] = flags.bytes[i] != std::byte{0};
       return windowed;
     }
-    constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kKnown = {
-        {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}, {"cohere2", 4}}};
+    constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kKnown = {
+        {{"gemma2", 2}, {"gemma3", 6}, {"gemma4", 6}, {"gpt-oss", 2}, {"cohere2", 4}}};
     std::uint64_t pattern = 1;
     for (const auto& [name, known] : kKnown) {
       if (name == architecture) pattern = known;
@@ -271,9 +271,27 @@ Result<KvModel> read_kv_model(const gguf::File& file) {
     ASSIGN_OR_RETURN(plain.value_dim, reader.number("attention.value_length", kModelDimMax));
   }
 
+  // Layers with a window may have heads of another size, and the last layers no rows of their own.
+  KvLayers windowed = plain;
+  if (reader.has("attention.key_length_swa")) {
+    ASSIGN_OR_RETURN(windowed.key_dim, reader.number("attention.key_length_swa", kModelDimMax));
+  }
+  if (reader.has("attention.value_length_swa")) {
+    ASSIGN_OR_RETURN(windowed.value_dim, reader.number("attention.value_length_swa", kModelDimMax));
+  }
+  ASSIGN_OR_RETURN(
+      const std::uint64_t shared,
+      metadata.unsigned_value_or(fmt::format("{}.attention.shared_kv_layers", architecture), 0));
+  ASSIGN_OR_RETURN(
+      const std::uint64_t more,
+      metadata.unsigned_value_or(fmt::format("{}.nextn_predict_layers", architecture), 0));
+  for (const std::uint64_t without_rows : {more, shared}) {
+    kv_heads.resize(kv_heads.size() - std::min<std::size_t>(without_rows, kv_heads.size()));
+  }
+
   for (std::size_t layer = 0; layer < kv_heads.size(); ++layer) {
     if (kv_heads[layer] == 0) continue;
-    KvLayers one = latent.latent ? latent : plain;
+    KvLayers one = latent.latent ? latent : windows[layer] > 0 ? windowed : plain;
     if (!latent.latent) one.kv_heads = kv_heads[layer];
     one.window = windows[layer];
     const auto same = std::find_if(model.groups.begin(), model.groups.end(), [&](KvLayers group) {

@@ -23,6 +23,24 @@ std::string missing_file_hint(const std::string& path) {
   return "";
 }
 
+Status check_tokenizer(const gguf::Metadata& words, const gguf::File& file) {
+  if (words.contains("tokenizer.ggml.model") || file.version() != 0) return ok_status();
+  return Error{ErrorCode::kNotFound,
+               fmt::format("{}: has no tokenizer.json, which holds the tokenizer of a model in a "
+                           "folder",
+                           words.source())};
+}
+
+// What can be known before weights are quantised, which takes minutes.
+Status check_loadable(const gguf::File& file, const ModelLoadOptions& options,
+                      const kernels::KernelSet& kernels) {
+  ASSIGN_OR_RETURN(const model::Config config, model::read_config(file));
+  ASSIGN_OR_RETURN(const model::Weights weights, model::load_weights(file, config, kernels));
+  static_cast<void>(weights);
+  if (!options.tokenizer.empty()) return ok_status();
+  return check_tokenizer(file.metadata(), file);
+}
+
 }  // namespace
 
 std::string default_model_path() {
@@ -53,6 +71,12 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                                                        const kernels::KernelSet& kernels,
                                                        const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(gguf::File file, open_model_file(word, options.overrides));
+  if (options.quantization.type) {
+    ASSIGN_OR_RETURN(
+        file, quantised_model(std::move(file), options.quantization, [&](const gguf::File& source) {
+          return check_loadable(source, options, kernels);
+        }));
+  }
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   if (options.context_tokens > 0) model::serve_context(options.context_tokens, config);
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
@@ -61,12 +85,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
     ASSIGN_OR_RETURN(tokenizer_file, open_model_file(options.tokenizer));
   }
   const gguf::Metadata& words = tokenizer_file ? tokenizer_file->metadata() : file.metadata();
-  if (!words.contains("tokenizer.ggml.model") && file.version() == 0) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("{}: has no tokenizer.json, which holds the tokenizer of a model in a "
-                             "folder",
-                             words.source())};
-  }
+  RETURN_IF_ERROR(check_tokenizer(words, file));
   ASSIGN_OR_RETURN(std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(words));
   for (const std::string& warning : tokenizer->warnings()) terminal::print_warning(warning);
   if (tokenizer->size() > config.vocabulary) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "app/quantised_model.h"
 #include "base/result.h"
 #include "gguf/file.h"
 #include "hf/overrides.h"
@@ -31,6 +32,7 @@ struct ModelLoadOptions {
   std::string tokenizer = {};
   std::uint64_t context_tokens = 0;  // that are served; 0: as trained
   hf::ConfigOverrides overrides = {};
+  QuantizationOptions quantization = {};
 };
 
 // Owns everything a decoder refers to; does not move, so that references into it stay good.

@@ -160,7 +160,8 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
                    LoadedModel::load(found.path, *kernels,
                                      {.tokenizer = options.tokenizer,
                                       .context_tokens = options.max_model_len,
-                                      .overrides = options.overrides}));
+                                      .overrides = options.overrides,
+                                      .quantization = options.quantization}));
   SamplingDefaults of_model = model_sampling(model->file().metadata());
   for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
   ASSIGN_OR_RETURN(SamplingDefaults defaults,

@@ -31,11 +31,22 @@ Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& mode
   if (random.shape.empty()) {
     ASSIGN_OR_RETURN(FoundModel found, find_model(model, ModelEnvironment::of_process()));
     source->name_ = std::move(found.name);
+    source->path_ = found.path;
     ASSIGN_OR_RETURN(source->loaded_, LoadedModel::load(found.path, kernels, options));
   } else {
     if (!options.tokenizer.empty()) {
       return Error{ErrorCode::kInvalidArgument,
                    "`tokenizer`: random weights have no text of their own; leave it out"};
+    }
+    if (!options.overrides.empty()) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "`hf_overrides` and `rope_scaling` change a model's configuration; random weights "
+          "have none"};
+    }
+    if (options.quantization.type) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "`quantization`: random weights are made in their type; use `weights`"};
     }
     ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
   }
@@ -65,7 +76,7 @@ std::uint64_t ServedSource::trained_context() const {
 std::vector<std::string> ServedSource::names() const {
   if (random_) return {model_};
   if (name_.empty()) {
-    const std::filesystem::path path(loaded_->file().path());
+    const std::filesystem::path path(path_);
     return {(path.extension() == ".gguf" ? path.stem() : path.filename()).string()};
   }
   if (name_ == model_) return {name_};

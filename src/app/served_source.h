@@ -49,6 +49,7 @@ class ServedSource {
 
   const kernels::KernelSet& kernels_;
   std::string model_;                    // as it was given, or the shape of random weights
+  std::string path_;                     // of the model's file or folder
   std::string name_;                     // "Org/Name", where the model was found by its name
   std::unique_ptr<LoadedModel> loaded_;  // or
   std::unique_ptr<RandomModel> random_;

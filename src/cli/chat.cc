@@ -25,6 +25,7 @@ struct ChatOptions {
   app::LocalChatOptions local = {.model = app::default_model_path(),
                                  .tokenizer = {},
                                  .overrides = {},
+                                 .quantization = {},
                                  .chat_template = {},
                                  .device = {},
                                  .generation = {}};
@@ -151,6 +152,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   add_revision_option(command, options->revision);
   add_tokenizer_option(command, options->local.tokenizer);
   add_override_options(command, options->local.overrides);
+  add_quantization_options(command, options->local.quantization);
   add_generation_options(command, options->local.generation);
   add_trust_option(command, options->trusts_remote_code);
   command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");

@@ -189,6 +189,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_pull_command(app, exit_status);
   add_size_command(app, exit_status);
   add_tokenize_command(app, exit_status);
+  add_template_command(app, exit_status);
   add_inspect_command(app, exit_status);
   add_explain_command(app, exit_status);
   add_replay_command(app, exit_status);

@@ -15,6 +15,7 @@ void add_pull_command(const CommandSpec& app, int& exit_status);
 void add_chat_command(const CommandSpec& app, int& exit_status);
 void add_size_command(const CommandSpec& app, int& exit_status);
 void add_tokenize_command(const CommandSpec& app, int& exit_status);
+void add_template_command(const CommandSpec& app, int& exit_status);
 void add_inspect_command(const CommandSpec& app, int& exit_status);
 void add_explain_command(const CommandSpec& app, int& exit_status);
 void add_replay_command(const CommandSpec& app, int& exit_status);

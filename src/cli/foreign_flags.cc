@@ -28,7 +28,8 @@ constexpr std::string_view kFileBehindName =
 constexpr std::string_view kOrder =
     "the queue's order is fixed: priority, then tenants by weight, then arrival";
 constexpr std::string_view kFileTypes = "weights have the types of their file here";
-constexpr std::string_view kTextCalls = "calls and reasoning come back as text here";
+constexpr std::string_view kReadReasoning =
+    "reasoning is always in reasoning_content here; --reasoning-parser names another form";
 constexpr std::string_view kByDefault = "it is not needed here";
 
 // Flags that are called the same everywhere need no row. docs/guide/migrate.md has the whole table.
@@ -151,12 +152,9 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-draft", kLlama, kNone},
     {"--enable-lora", kVllm, kNone},
     {"--lora", kLlama, kNone},
-    {"--tool-call-parser", kVllm, kTextCalls},
-    {"--tool-parser", kTensorrt, kTextCalls},
-    {"--enable-auto-tool-choice", kVllm, kTextCalls},
-    {"--jinja", kLlama, "chat templates are always Jinja here; calls come back as text"},
-    {"--reasoning-parser", kVllm, kTextCalls},
-    {"--reasoning-format", kLlama, kTextCalls},
+    {"--tool-parser", kTensorrt, "--tool-call-parser"},
+    {"--jinja", kLlama, "chat templates are always Jinja here, and calls are always read"},
+    {"--reasoning-format", kLlama, kReadReasoning},
     {"--structured-outputs-config", kVllm, kNone},
     {"--grammar-backend", kSglang, kNone},
     {"--grammar", kLlama, kNone},
@@ -167,7 +165,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--embeddings", kLlama, kNone},
     {"--rerank", kLlama, kNone},
     {"--reranking", kLlama, kNone},
-    {"--quantization", kVllm, kFileTypes},
+    {"--quantization", kVllm, kFileTypes},  // of commands other than serve, run and chat
     {"--models-dir", kLlama, kNone},
     {"--enable-sleep-mode", kVllm, kNone},
     {"--sleep-idle-seconds", kLlama, kNone},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "gguf/tensor_type.h"
+
 namespace pagoda::cli {
 
 void add_model_option(const CommandSpec& command, std::string& model) {
@@ -37,6 +39,24 @@ void add_override_options(const CommandSpec& command, hf::ConfigOverrides& overr
           "\"factor\": 4.0, \"original_max_position_embeddings\": 32768}'; the context grows "
           "by the factor (default: the model's)")
       .type_name("JSON");
+}
+
+void add_quantization_options(const CommandSpec& command, app::QuantizationOptions& options) {
+  command
+      .add_parsed(
+          "--quantization",
+          [&options](const std::string& word) -> std::string {
+            const Result<gguf::TensorType> type = app::parse_quantization(word);
+            if (!type.ok()) return type.error().message;
+            options.type = type.value();
+            return "";
+          },
+          "quantise F32, F16 and BF16 matrices at load and keep the result in the cache folder: "
+          "q8_0, q4_0 or q4_k (default: weights stay as they are)")
+      .type_name("q8_0|q4_0|q4_k");
+  command.add_byte_size("--quantized-cache-size", options.cache_bytes,
+                        "limit of the quantised models that are kept, the least recently used go "
+                        "first; 0: keep none (default: 32GiB, or half of the free space)");
 }
 
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "app/quantised_model.h"
 #include "app/sampling_defaults.h"
 #include "base/result.h"
 #include "cli/flags.h"
@@ -21,6 +22,9 @@ void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer);
 
 // vLLM's --hf-overrides and --rope-scaling.
 void add_override_options(const CommandSpec& command, hf::ConfigOverrides& overrides);
+
+// vLLM's --quantization, and how much of what it makes is kept.
+void add_quantization_options(const CommandSpec& command, app::QuantizationOptions& options);
 
 // vLLM's --generation-config and --override-generation-config.
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation);

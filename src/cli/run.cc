@@ -36,6 +36,7 @@ struct RunOptions {
   std::string revision;
   std::string tokenizer;
   hf::ConfigOverrides overrides;
+  app::QuantizationOptions quantization;
   bool trusts_remote_code = false;
   app::GenerationConfig generation;
   app::SamplingFields given;        // by flags
@@ -160,7 +161,8 @@ Result<int> run(RunOptions options) {
                    app::LoadedModel::load(options.model, *kernels,
                                           {.tokenizer = options.tokenizer,
                                            .context_tokens = options.max_model_len,
-                                           .overrides = options.overrides}));
+                                           .overrides = options.overrides,
+                                           .quantization = options.quantization}));
   const text::Tokenizer& tokenizer = model->tokenizer();
   ASSIGN_OR_RETURN(options.sampling, sampling_of(options, *model));
 
@@ -226,6 +228,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   add_revision_option(command, options->revision);
   add_tokenizer_option(command, options->tokenizer);
   add_override_options(command, options->overrides);
+  add_quantization_options(command, options->quantization);
   add_generation_options(command, options->generation);
   add_trust_option(command, options->trusts_remote_code);
   command.add_option("-p,--prompt", options->prompt, "text to continue").required();

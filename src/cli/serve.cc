@@ -19,6 +19,7 @@
 #include "base/byte_size.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "chat/served_form.h"
 #include "cli/commands.h"
 #include "cli/curve_line.h"
 #include "cli/field_flags.h"
@@ -127,6 +128,15 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions&
   ASSIGN_OR_RETURN(text::ChatTemplate loaded,
                    text::ChatTemplate::load_file(options.chat_template, source.tokenizer()));
   return std::optional(std::move(loaded));
+}
+
+Result<std::optional<chat::ServedForm>> find_answer_form(
+    const ServeOptions& options, const std::optional<text::ChatTemplate>& chat_template,
+    const text::Tokenizer& tokenizer) {
+  if (!chat_template) return std::optional<chat::ServedForm>();
+  ASSIGN_OR_RETURN(chat::ServedForm form,
+                   chat::find_served_form(*chat_template, tokenizer, options.forms));
+  return std::optional(std::move(form));
 }
 
 // Pages are kept under the fingerprint of a file: of random weights, none are.
@@ -262,7 +272,8 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
   ASSIGN_OR_RETURN(auto source, app::ServedSource::open(model,
                                                         {.tokenizer = options.tokenizer,
                                                          .context_tokens = options.max_model_len,
-                                                         .overrides = options.overrides},
+                                                         .overrides = options.overrides,
+                                                         .quantization = options.quantization},
                                                         options.random, kernels));
   RETURN_IF_ERROR(source->check_dtype(options.dtype));
   return source;
@@ -290,6 +301,7 @@ Status serve(const ServeOptions& options) {
   warn_of_long_context(options, *source);
   const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
+  ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, tokenizer));
   fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
@@ -326,11 +338,11 @@ Status serve(const ServeOptions& options) {
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
-      .mask_vocabulary = app::mask_vocabulary_of(tokenizer, engine.limits().vocabulary)};
+      .mask_vocabulary = app::mask_vocabulary_of(tokenizer, engine.limits().vocabulary),
+      .form = std::move(form)};
   signals.start_serving();
   server->open(served);
   print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());
-
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);

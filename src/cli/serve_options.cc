@@ -8,6 +8,7 @@
 #include "app/loaded_model.h"
 #include "app/random_shapes.h"
 #include "base/byte_size.h"
+#include "chat/known_forms.h"
 #include "cli/access_flags.h"
 #include "cli/device_flags.h"
 #include "cli/field_flags.h"
@@ -36,6 +37,7 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   add_revision_option(command, options.revision);
   add_tokenizer_option(command, options.tokenizer);
   add_override_options(command, options.overrides);
+  add_quantization_options(command, options.quantization);
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "
@@ -48,6 +50,17 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
                      "with --random-weights: bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
   command.add_option("--chat-template", options.chat_template,
                      "file with a chat template (default: the model's own)");
+  command.add_option(
+      "--tool-call-parser", options.forms.tool_parser,
+      fmt::format("form of tool calls by vLLM's name (default: derived from the chat "
+                  "template): {}",
+                  chat::list_tool_forms()));
+  command.add_option("--reasoning-parser", options.forms.reasoning_parser,
+                     fmt::format("form of reasoning by vLLM's name (default: derived from the chat "
+                                 "template): {}",
+                                 chat::list_reasoning_forms()));
+  command.add_flag("--enable-auto-tool-choice", options.auto_tool_choice,
+                   "accepted: tool calls are read without a flag");
   add_generation_options(command, options.generation);
   command
       .add_option("--dtype", options.dtype,

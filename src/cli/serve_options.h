@@ -8,10 +8,12 @@
 
 #include "app/device_choice.h"
 #include "app/key_source.h"
+#include "app/quantised_model.h"
 #include "app/random_model.h"
 #include "app/sampling_defaults.h"
 #include "app/tier_set.h"
 #include "base/result.h"
+#include "chat/derive.h"
 #include "cli/flags.h"
 #include "engine/backends/cpu_backend.h"
 #include "hf/overrides.h"
@@ -25,12 +27,15 @@ struct ServeOptions {
   std::string revision;
   std::string tokenizer;
   hf::ConfigOverrides overrides;
+  app::QuantizationOptions quantization;
   std::string dtype = "auto";
   bool trusts_remote_code = false;
   app::GenerationConfig generation;
   app::RandomModelOptions random;
   std::vector<std::string> served_names;
   std::string chat_template;
+  chat::FormOverrides forms;
+  bool auto_tool_choice = true;  // accepted: tools need no flag
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;

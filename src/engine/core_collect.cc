@@ -130,7 +130,8 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   const std::optional<FinishReason> end = end_of(seq, choice);
   seq.request->sink->on_token(seq.index, {.token = choice.token,
                                           .ends = end == FinishReason::kStop,
-                                          .score = choice.score ? &*choice.score : nullptr});
+                                          .score = choice.score ? &*choice.score : nullptr,
+                                          .prompt_tokens_cached = seq.tokens_cached});
   if (end) finish(seq, *end);
 }
 

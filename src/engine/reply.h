@@ -59,7 +59,8 @@ struct SequenceRecord {
 struct OutputToken {
   TokenId token;
   bool ends = false;  // true: an end or stop token, the sequence's last and no part of its text
-  const TokenScore* score = nullptr;  // nullptr unless log-probabilities were asked for
+  const TokenScore* score = nullptr;       // nullptr unless log-probabilities were asked for
+  std::uint64_t prompt_tokens_cached = 0;  // as in the sequence's record
 };
 
 // Sinks are called on the engine's thread: they must not block and must not call back into the

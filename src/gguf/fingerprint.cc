@@ -1,17 +1,16 @@
 #include "gguf/fingerprint.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <system_error>
+
+#include "gguf/sha256.h"
 
 namespace pagoda::gguf {
 namespace {
@@ -66,12 +65,7 @@ bool tell_changes(std::span<const OpenedPart> parts, const FingerprintOptions& o
                      [&](const OpenedPart& part) { return tells_changes(part.state, now_ns); });
 }
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using Hash = std::unique_ptr<EVP_MD_CTX, FreeContext>;
-
-Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool>& stop) {
+Status add_part(const OpenedPart& part, Sha256& hash, const std::atomic<bool>& stop) {
   std::vector<char> chunk(kChunkBytes);
   for (off_t offset = 0;;) {
     if (stop) return Error{ErrorCode::kExhausted, "stopped"};
@@ -82,7 +76,7 @@ Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool
       return Error{ErrorCode::kIo,
                    fmt::format("{}: {}", part.path, std::generic_category().message(errno))};
     }
-    EVP_DigestUpdate(hash.get(), chunk.data(), static_cast<std::size_t>(count));
+    hash.add(std::as_bytes(std::span(chunk).first(static_cast<std::size_t>(count))));
     offset += count;
   }
 }
@@ -91,16 +85,10 @@ Status add_part(const OpenedPart& part, const Hash& hash, const std::atomic<bool
 Result<std::string> digest_of(std::span<const OpenedPart> parts, const FingerprintOptions& options,
                               const std::atomic<bool>& stop) {
   RETURN_IF_ERROR(check_unchanged(parts, options));
-  const Hash hash(EVP_MD_CTX_new());
-  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  Sha256 hash;
   for (const OpenedPart& part : parts) RETURN_IF_ERROR(add_part(part, hash, stop));
   RETURN_IF_ERROR(check_unchanged(parts, options));
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
-  unsigned int bytes = 0;
-  EVP_DigestFinal_ex(hash.get(), digest.data(), &bytes);
-  std::string hex;
-  for (unsigned int i = 0; i < bytes; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return hash.finish();
 }
 
 // A line has the digest, a space and the states.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hf/gemma4_keys.h"
 #include "hf/key_writer.h"
 #include "hf/rope_keys.h"
 
@@ -26,7 +27,8 @@ constexpr auto kRefusedFields = std::to_array<RefusedField>({
     {"final_logit_softcapping", "soft caps of logits are not supported", "gemma"},
     {"clip_qkv", "clamped queries, keys and values are not supported"},
     {"use_qk_norm", "norms of queries and keys are not in this architecture"},
-    {"use_bidirectional_attention", "attention that sees later tokens is not supported"},
+    // Gemma 4's word is checked by its own keys.
+    {"use_bidirectional_attention", "attention that sees later tokens is not supported", "gemma4"},
     {"attention_chunk_size", "attention in chunks is not supported"},
     {"attn_temperature_tuning", "scores scaled by position are not supported"},
     {"llama_4_scaling", "scores scaled by position are not supported"},
@@ -37,7 +39,7 @@ constexpr auto kRefusedFields = std::to_array<RefusedField>({
     {"add_cross_attention", "cross attention is not supported"},
     {"alibi", "ALiBi is not supported"},
     {"use_mamba_kernels", "recurrent state is not cached yet"},
-    {"num_kv_shared_layers", "layers that share keys and values are not supported"},
+    {"num_kv_shared_layers", "layers that share keys and values are not supported", "gemma4"},
     {"nope_layer_interval", "layers without rotation are not in this architecture"},
 });
 
@@ -48,7 +50,8 @@ bool asks_nothing(const JsonValue& value) {
 }
 
 // Models that see images, and whose text part reads text as it would alone.
-constexpr auto kImageModels = std::to_array<std::string_view>({"gemma3", "mistral3"});
+constexpr auto kImageModels =
+    std::to_array<std::string_view>({"gemma3", "gemma4", "gemma4_unified", "mistral3"});
 
 Status check_text_part(const JsonFields& root, const JsonFields& text) {
   // A hybrid may say so at the outside alone.
@@ -58,7 +61,7 @@ Status check_text_part(const JsonFields& root, const JsonFields& text) {
     return ok_status();
   }
   return root.refused("model_type", fmt::format("of models with a text_config this version runs {}",
-                                                fmt::join(kImageModels, " and ")));
+                                                fmt::join(kImageModels, ", ")));
 }
 
 Status refuse_fields(const JsonFields& config, const Family& family) {
@@ -244,6 +247,12 @@ Result<HeadSizes> read_heads(const JsonFields& config, const Family& family, std
     sizes.key_dim = plain + sizes.rotated_dim;
     return sizes;
   }
+  if (family.architecture == "gemma4") {
+    ASSIGN_OR_RETURN(const Gemma4Heads heads, read_gemma4_heads(config));
+    sizes.key_dim = sizes.value_dim = sizes.rotated_dim = heads.full_dim;
+    sizes.kv_heads = 0;  // differ between layers
+    return sizes;
+  }
   const bool is_default = !config.contains("head_dim") && family.head_dim != 0;
   ASSIGN_OR_RETURN(sizes.key_dim,
                    config.count_or("head_dim", is_default ? family.head_dim : width / sizes.heads));
@@ -266,7 +275,7 @@ Status write_sizes(const JsonFields& config, const Family& family, const KeyWrit
   keys.count("feed_forward_length", hidden);
   keys.count("context_length", context);
   keys.count("attention.head_count", heads.heads);
-  keys.count("attention.head_count_kv", heads.kv_heads);
+  if (heads.kv_heads != 0) keys.count("attention.head_count_kv", heads.kv_heads);
   keys.count("attention.key_length", heads.key_dim);
   keys.count("attention.value_length", heads.value_dim);
   keys.number("attention.layer_norm_rms_epsilon", epsilon);

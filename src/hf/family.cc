@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "hf/deepseek_keys.h"
+#include "hf/expert_keys.h"
+#include "hf/gemma4_keys.h"
+
 namespace pagoda::hf {
 namespace {
 
@@ -26,6 +30,21 @@ constexpr auto kGemmaNames = std::to_array<TensorName>({
     {"post_attention_layernorm", "post_attention_norm"},
     {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"},
+});
+constexpr auto kGemma4Names = std::to_array<TensorName>({
+    {"input_layernorm", "attn_norm"},
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"layer_scalar", "layer_output_scale.weight"},
+    {"router.proj", "ffn_gate_inp"},
+    {"router.scale", "ffn_gate_inp.scale"},
+    {"router.per_expert_scale", "ffn_down_exps.scale"},
+    {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+    {"experts.down_proj", "ffn_down_exps.weight"},
 });
 constexpr auto kFusedNames = std::to_array<TensorName>({
     {"input_layernorm", "attn_norm"},
@@ -162,17 +181,6 @@ Status write_smollm3(const JsonFields& config, const KeyWriter& /*keys*/) {
   return ok_status();
 }
 
-// transformers writes the number of experts under another name than published configs have.
-Status write_experts(const JsonFields& config, const KeyWriter& keys, const char* count_field) {
-  constexpr const char* kOther = "num_local_experts";
-  const bool is_other = !config.has(count_field) && config.has(kOther);
-  ASSIGN_OR_RETURN(const std::uint64_t experts, config.count(is_other ? kOther : count_field));
-  ASSIGN_OR_RETURN(const std::uint64_t used, config.count("num_experts_per_tok"));
-  keys.count("expert_count", experts);
-  keys.count("expert_used_count", used);
-  return ok_status();
-}
-
 Status write_mixtral(const JsonFields& config, const KeyWriter& keys) {
   return write_experts(config, keys, "num_local_experts");
 }
@@ -214,50 +222,6 @@ Status write_gpt_oss(const JsonFields& config, const KeyWriter& keys) {
   };
   RETURN_IF_ERROR(fixed("swiglu_alpha", 1.702));
   return fixed("swiglu_limit", 7.0);
-}
-
-// The layers before the first with experts: a number, or a word for each layer.
-Result<std::uint64_t> dense_layers(const JsonFields& config) {
-  constexpr const char* kTypes = "mlp_layer_types";
-  if (!config.has(kTypes)) return config.count_or("first_k_dense_replace", 0);
-  ASSIGN_OR_RETURN(const std::vector<std::string> types, config.texts(kTypes));
-  const auto first = std::find(types.begin(), types.end(), "sparse");
-  const bool is_good = std::all_of(types.begin(), first, [](auto& t) { return t == "dense"; }) &&
-                       std::all_of(first, types.end(), [](auto& t) { return t == "sparse"; });
-  if (!is_good) return config.refused(kTypes, "expected dense layers, then sparse ones");
-  return static_cast<std::uint64_t>(first - types.begin());
-}
-
-Status write_deepseek(const JsonFields& config, const KeyWriter& keys) {
-  RETURN_IF_ERROR(write_experts(config, keys, "n_routed_experts"));
-  const auto copy = [&](const char* field, const char* key, std::uint64_t fallback) -> Status {
-    ASSIGN_OR_RETURN(const std::uint64_t value, config.count_or(field, fallback));
-    if (value != 0) keys.count(key, value);
-    return ok_status();
-  };
-  RETURN_IF_ERROR(copy("kv_lora_rank", "attention.kv_lora_rank", 512));
-  RETURN_IF_ERROR(copy("q_lora_rank", "attention.q_lora_rank", 0));
-  ASSIGN_OR_RETURN(const std::uint64_t dense, dense_layers(config));
-  if (dense != 0) keys.count("leading_dense_block_count", dense);
-  RETURN_IF_ERROR(copy("n_shared_experts", "expert_shared_count", 0));
-  RETURN_IF_ERROR(copy("moe_intermediate_size", "expert_feed_forward_length", 0));
-  RETURN_IF_ERROR(copy("n_group", "expert_group_count", 0));
-  RETURN_IF_ERROR(copy("topk_group", "expert_group_used_count", 0));
-  ASSIGN_OR_RETURN(const double scale, config.number_or("routed_scaling_factor", 1.0));
-  keys.number("expert_weights_scale", scale);
-  ASSIGN_OR_RETURN(const std::string type, config.text_or("model_type", ""));
-  const bool v3 = type != "deepseek_v2";
-  ASSIGN_OR_RETURN(const bool normed, config.flag_or("norm_topk_prob", v3));
-  keys.flag("expert_weights_norm", normed);
-  ASSIGN_OR_RETURN(const std::string scoring,
-                   config.text_or("scoring_func", v3 ? "sigmoid" : "softmax"));
-  if (scoring != "sigmoid" && scoring != "softmax") {
-    return config.refused("scoring_func", "expected softmax or sigmoid");
-  }
-  keys.count("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
-  ASSIGN_OR_RETURN(const bool adjacent, config.flag_or("rope_interleave", true));
-  if (!adjacent) keys.builder().set_flag("pagoda.rope.half_split", true);
-  return ok_status();
 }
 
 constexpr auto kFamilies = std::to_array<Family>({
@@ -320,6 +284,30 @@ constexpr auto kFamilies = std::to_array<Family>({
      .window = 4096,
      .window_pattern = 6,
      .write_keys = write_gemma3},
+    {.model_type = "gemma4_text",
+     .architecture = "gemma4",
+     .names = kGemma4Names,
+     .rope_base = 1e6,
+     .context = 131072,
+     .tied = true,
+     .activation = "gelu_pytorch_tanh",
+     .activation_field = "hidden_activation",
+     .windows = WindowRule::kPattern,
+     .window = 512,
+     .window_pattern = 6,
+     .write_keys = write_gemma4},
+    {.model_type = "gemma4_unified_text",
+     .architecture = "gemma4",
+     .names = kGemma4Names,
+     .rope_base = 1e6,
+     .context = 131072,
+     .tied = true,
+     .activation = "gelu_pytorch_tanh",
+     .activation_field = "hidden_activation",
+     .windows = WindowRule::kPattern,
+     .window = 512,
+     .window_pattern = 6,
+     .write_keys = write_gemma4},
     {.model_type = "phi3",
      .architecture = "phi3",
      .names = kFusedNames,

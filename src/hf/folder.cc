@@ -44,6 +44,7 @@ class FolderReader {
     }
     ASSIGN_OR_RETURN(JsonValue config, read_json(builder_, file("config.json")));
     if (config.is_object()) RETURN_IF_ERROR(override_config(overrides_, config));
+    note_overrides(overrides_, builder_);
     ASSIGN_OR_RETURN(const FolderShape shape,
                      write_config_keys(config, file("config.json"), builder_));
     write_name();

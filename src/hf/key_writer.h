@@ -31,6 +31,9 @@ class KeyWriter {
   void flags(std::string_view name, const std::vector<bool>& values) const {
     builder_.set_flags(prefix_ + std::string(name), values);
   }
+  void integers(std::string_view name, const std::vector<std::int32_t>& values) const {
+    builder_.set_integers(prefix_ + std::string(name), values);
+  }
   gguf::FileBuilder& builder() const { return builder_; }
 
  private:

@@ -17,7 +17,9 @@ namespace {
 
 constexpr const char* kFieldsName = "`hf_overrides`";
 constexpr const char* kRopeName = "`rope_scaling`";
-constexpr const char* kOverridden = "pagoda.overridden";  // read by model/config.cc
+// Read by model/config.cc and model/weights.cc, which leaves out tensors of the file's own scaling.
+constexpr const char* kReplacedKey = "pagoda.rope.replaced";
+constexpr const char* kOverridesKey = "pagoda.overrides";
 
 Result<JsonValue> parse_object(const std::string& text, std::string_view name) {
   Result<JsonValue> json = text::parse_strict_json(text);
@@ -35,7 +37,9 @@ std::string place_of(std::string_view name) { return fmt::format("{}: ", name); 
 
 // Nothing where there is no factor to multiply by.
 Result<std::optional<std::uint64_t>> scaled_context(const JsonFields& rope, std::uint64_t trained) {
-  if (!rope.has("factor")) return std::optional<std::uint64_t>();
+  ASSIGN_OR_RETURN(const std::string type, rope.text_or("rope_type", "linear"));
+  // Llama 3's factor is that of slow waves: its context is the trained one.
+  if (!rope.has("factor") || type == "llama3") return std::optional<std::uint64_t>();
   ASSIGN_OR_RETURN(const double factor, rope.number("factor"));
   ASSIGN_OR_RETURN(const std::uint64_t original,
                    rope.count_or("original_max_position_embeddings", trained));
@@ -49,7 +53,8 @@ Result<std::optional<std::uint64_t>> scaled_context(const JsonFields& rope, std:
 // A rotation in rope_parameters keeps its base and share; other fields are those of the scaling.
 Status override_rotation(const std::string& text, JsonValue& config) {
   ASSIGN_OR_RETURN(const JsonValue scaling, parse_object(text, kRopeName));
-  JsonValue& part = config.contains("text_config") ? config["text_config"] : config;
+  const bool has_part = config.contains("text_config") && config["text_config"].is_object();
+  JsonValue& part = has_part ? config["text_config"] : config;
   const JsonFields fields(scaling, place_of(kRopeName));
   const JsonFields before(part, place_of("config.json"));
   ASSIGN_OR_RETURN(const std::uint64_t trained, before.count_or("max_position_embeddings", 0));
@@ -68,6 +73,10 @@ Status override_rotation(const std::string& text, JsonValue& config) {
     }
   }
   rotation.update(scaling);
+  // The context of before, as for GGUF files: max_position_embeddings is the scaled one now.
+  if (context && !fields.has("original_max_position_embeddings")) {
+    rotation["original_max_position_embeddings"] = trained;
+  }
   part.erase("rope_parameters");
   part["rope_scaling"] = std::move(rotation);
   return ok_status();
@@ -118,6 +127,7 @@ class RotationKeys {
       ASSIGN_OR_RETURN(const double value, fields_.number(rope.field));
       builder_.set_number(key(rope.key), value);
     }
+    RETURN_IF_ERROR(write_multiplier());
     if (context) {
       builder_.remove(key("context_length"));
       builder_.set_unsigned(key("context_length"), *context);
@@ -128,10 +138,24 @@ class RotationKeys {
  private:
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
 
+  // mscale_all_dim, of which files of DeepSeek have a tenth. Another mscale would be a magnitude
+  // that files have no key for.
+  Status write_multiplier() {
+    if (!fields_.has("mscale_all_dim")) return ok_status();
+    ASSIGN_OR_RETURN(const double all, fields_.number("mscale_all_dim"));
+    ASSIGN_OR_RETURN(const double one, fields_.number_or("mscale", all));
+    if (one != all) return fields_.refused("mscale", "expected mscale_all_dim");
+    builder_.set_number(key("rope.scaling.yarn_log_multiplier"),
+                        architecture_ == "deepseek2" ? 0.1 * all : all);
+    return ok_status();
+  }
+
   Status check_fields() const {
     for (const auto& [name, value] : fields_.json().items()) {
+      const bool scaled = fields_.has("mscale_all_dim");
       bool is_known = name == "type" || name == "rope_type" ||
-                      name == "original_max_position_embeddings" || value.is_null();
+                      name == "original_max_position_embeddings" || value.is_null() ||
+                      (scaled && (name == "mscale_all_dim" || name == "mscale"));
       for (const RopeKey& rope : kRopeKeys) is_known = is_known || name == rope.field;
       if (!is_known) return fields_.refused(name, "which GGUF files have no key for");
     }
@@ -145,9 +169,23 @@ class RotationKeys {
 
 }  // namespace
 
+void note_overrides(const ConfigOverrides& overrides, gguf::FileBuilder& builder) {
+  builder.remove(kOverridesKey);
+  if (overrides.empty()) return;
+  builder.set_text(kOverridesKey, fmt::format("{}\n{}", overrides.fields, overrides.rope_scaling));
+}
+
 Status override_config(const ConfigOverrides& overrides, JsonValue& config) {
   if (!overrides.fields.empty()) {
     ASSIGN_OR_RETURN(const JsonValue patch, parse_object(overrides.fields, kFieldsName));
+    const bool has_part = config.contains("text_config") && config["text_config"].is_object();
+    for (const auto& [name, value] : patch.items()) {
+      if (!has_part || config.contains(name)) continue;
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{}: {} is no field of this model; those of its text are below "
+                               "text_config",
+                               kFieldsName, name)};
+    }
     config.merge_patch(patch);
   }
   if (overrides.rope_scaling.empty()) return ok_status();
@@ -171,8 +209,9 @@ Result<gguf::File> override_file(const ConfigOverrides& overrides, gguf::File fi
                    file.metadata().unsigned_value(name + ".context_length"));
   gguf::FileBuilder builder(std::move(file));
   RETURN_IF_ERROR(RotationKeys(scaling, name, builder).write(trained));
-  builder.remove(kOverridden);
-  builder.set_flag(kOverridden, true);
+  builder.remove(kReplacedKey);
+  builder.set_flag(kReplacedKey, true);
+  note_overrides(overrides, builder);
   return std::move(builder).build();
 }
 

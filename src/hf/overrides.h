@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "gguf/file.h"
+#include "gguf/file_builder.h"
 
 namespace pagoda::hf {
 
@@ -20,6 +21,9 @@ struct ConfigOverrides {
 
   bool empty() const { return fields.empty() && rope_scaling.empty(); }
 };
+
+// Writes down what was changed, so that rows of other overrides have another address.
+void note_overrides(const ConfigOverrides& overrides, gguf::FileBuilder& builder);
 
 // Errors call the two `hf_overrides` and `rope_scaling`.
 Status override_config(const ConfigOverrides& overrides, nlohmann::ordered_json& config);

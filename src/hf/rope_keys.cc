@@ -48,8 +48,12 @@ class RopeKeys {
     RETURN_IF_ERROR(write_windowed());
     // transformers has a rotation of its own for gpt-oss where config.json is silent.
     if (family_.architecture == "gpt-oss" && !full_.fields) return config_.missing("rope_scaling");
-    if (family_.architecture == "mistral3") RETURN_IF_ERROR(write_query_scale());
+    if (family_.architecture == "mistral3") {
+      if (!full_.fields) return config_.missing("rope_parameters");
+      RETURN_IF_ERROR(write_query_scale());
+    }
     if (full_.type == "default") return ok_status();
+    if (full_.type == "proportional") return write_proportional();
     if (full_.type == "llama3") return write_divisors();
     if (full_.type == "longrope") return write_longrope();
     ASSIGN_OR_RETURN(const double factor, factor_of());
@@ -79,7 +83,7 @@ class RopeKeys {
       }
     }
     ASSIGN_OR_RETURN(full_, read(full, "rope_theta", family_.rope_base));
-    const bool local = family_.architecture == "gemma3";
+    const bool local = family_.architecture == "gemma3" || family_.architecture == "gemma4";
     ASSIGN_OR_RETURN(windowed_, read(windowed, local ? "rope_local_base_freq" : "rope_theta",
                                      local ? 10000.0 : full_.base));
     has_windowed_ = by_kind;
@@ -94,6 +98,10 @@ class RopeKeys {
                      config_.number_or("partial_rotary_factor", family_.rotary_share));
     if (!fields) return rotation;
     RETURN_IF_ERROR(check_fields(*fields));
+    ASSIGN_OR_RETURN(const double own_base, fields->number_or("rope_theta", rotation.base));
+    if (config_.has(base_field) && own_base != rotation.base) {
+      return config_.refused(base_field, "and the rotation has another rope_theta");
+    }
     ASSIGN_OR_RETURN(const std::string old_type, fields->text_or("type", "default"));
     ASSIGN_OR_RETURN(rotation.type, fields->text_or("rope_type", old_type));
     ASSIGN_OR_RETURN(rotation.base, fields->number_or("rope_theta", rotation.base));
@@ -103,7 +111,9 @@ class RopeKeys {
     if (phi && (rotation.type == "su" || rotation.type == "yarn")) rotation.type = "longrope";
     constexpr std::array<std::string_view, 5> kTypes = {"default", "linear", "llama3", "yarn",
                                                         "longrope"};
-    if (std::find(kTypes.begin(), kTypes.end(), rotation.type) == kTypes.end()) {
+    const bool is_known = std::find(kTypes.begin(), kTypes.end(), rotation.type) != kTypes.end() ||
+                          (rotation.type == "proportional" && family_.architecture == "gemma4");
+    if (!is_known) {
       return fields->refused(fields->has("rope_type") ? "rope_type" : "type",
                              "this version rotates by default, linear, llama3, yarn and longrope");
     }
@@ -123,7 +133,9 @@ class RopeKeys {
   }
 
   Result<std::uint64_t> rotating_dims() const {
-    const double dims = std::floor(static_cast<double>(head_dim_) * full_.share);
+    // Pairs that do not turn are a part of a proportional rotation.
+    const double share = full_.type == "proportional" ? 1.0 : full_.share;
+    const double dims = std::floor(static_cast<double>(head_dim_) * share);
     if (!(dims >= 2) || dims > static_cast<double>(head_dim_) || std::fmod(dims, 2.0) != 0) {
       return config_.refused("partial_rotary_factor",
                              fmt::format("so that {} of {} dimensions of a head would rotate, "
@@ -135,12 +147,13 @@ class RopeKeys {
 
   // What layers with a window do: Gemma 3 gives them a base of their own, OLMo 3 no scaling.
   Status write_windowed() const {
-    const bool gemma = family_.architecture == "gemma3";
+    const bool gemma = family_.architecture == "gemma3" || family_.architecture == "gemma4";
     const bool olmo = family_.model_type == "olmo3";
     if (gemma) keys_.number("rope.freq_base_swa", windowed_.base);
     if (!has_windowed_) return ok_status();
     const bool same_base = gemma || windowed_.base == full_.base;
-    const bool plain = windowed_.type == "default" && windowed_.share == full_.share;
+    const bool plain = windowed_.type == "default" &&
+                       (windowed_.share == full_.share || full_.type == "proportional");
     const bool same = plain && full_.type == "default" && same_base;
     if (same || ((gemma || olmo) && plain && same_base)) return ok_status();
     return config_.refused("rope_parameters",
@@ -198,6 +211,18 @@ class RopeKeys {
       return fields.refused("truncate", "yarn without rounded bounds is not supported");
     }
     return ok_status();
+  }
+
+  // Gemma 4: the first share of all pairs turns, at frequencies of the whole head; others stand
+  // still.
+  Status write_proportional() const {
+    constexpr float kStill = 1e30f;
+    const double turning = std::floor(static_cast<double>(dims_) * full_.share / 2);
+    std::vector<float> divisors(dims_ / 2, kStill);
+    ASSIGN_OR_RETURN(const double factor, positive("factor", 1.0));
+    std::fill_n(divisors.begin(), std::min(static_cast<std::size_t>(turning), divisors.size()),
+                static_cast<float>(factor));
+    return add_floats("rope_freqs.weight", divisors);
   }
 
   Status write_query_scale() const {

@@ -30,7 +30,8 @@ constexpr auto kTextPrefixes = std::to_array<std::string_view>(
 constexpr auto kImagePrefixes = std::to_array<std::string_view>(
     {"vision_tower.", "vision_model.", "visual.", "multi_modal_projector.", "patch_merger.",
      "model.vision_tower.", "model.vision_model.", "model.visual.", "model.multi_modal_projector.",
-     "model.patch_merger."});
+     "model.patch_merger.", "embed_vision.", "embed_audio.", "audio_tower.", "model.embed_vision.",
+     "model.embed_audio.", "model.audio_tower."});
 // Tables that older versions of transformers saved beside the weights.
 constexpr auto kRotationTables = std::to_array<std::string_view>(
     {".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"});

@@ -54,7 +54,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
       hold(from);
       evictor_.page_used(from, sequence.request_);
       pool_.pin(from);
-      copies.push_back({from, BlockId(0), match.partial_tokens});
+      copies.push_back({from, BlockId(0), match.partial_tokens, group});
     }
     evictor_.make_room(groups(), sequence.tenant_);
     for (std::uint32_t group = 0; group < groups(); ++group) {
@@ -133,7 +133,8 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
     if (shared) {  // the sequence's hold on the old block becomes the copy's
       const BlockId own = take_block();
       pool_.pin(table[tail_block]);
-      copies.push_back({table[tail_block], own, static_cast<std::uint32_t>(sequence.tail_.size())});
+      const auto rows = static_cast<std::uint32_t>(sequence.tail_.size());
+      copies.push_back({table[tail_block], own, rows, group});
       table[tail_block] = own;
     }
     while (table.size() < blocks) table.push_back(take_block());

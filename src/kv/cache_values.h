@@ -33,6 +33,7 @@ struct Copy {
   BlockId from;
   BlockId to;
   std::uint32_t tokens = 0;
+  std::uint32_t group = 0;
 };
 
 // The cache refused: blocks_needed is more than blocks_available, nothing was done and nothing was

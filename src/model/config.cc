@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "base/elementary.h"
@@ -104,7 +105,6 @@ struct MissingOperation {
 constexpr auto kMissing = std::to_array<MissingOperation>({
     {"interleave_moe_layer_step", "experts in some layers"},
     {"moe_every_n_layers", "experts in some layers"},
-    {"nextn_predict_layers", "layers that predict several tokens"},
     {"attention.clamp_kqv", "clamped queries, keys and values"},
 });
 
@@ -135,6 +135,30 @@ Status refuse_missing_operations(const ConfigReader& reader) {
   return ok_status();
 }
 
+// Blocks that predict more tokens are the last ones; they are left out.
+Status read_layers(const ConfigReader& reader, Config& config) {
+  ASSIGN_OR_RETURN(const std::uint32_t blocks, reader.count("block_count", kLayersMax));
+  ASSIGN_OR_RETURN(const std::uint64_t more,
+                   reader.metadata().unsigned_value_or(reader.key("nextn_predict_layers"), 0));
+  if (more >= blocks) {
+    return reader.out_of_range("nextn_predict_layers", fmt::format("{}", more),
+                               fmt::format("fewer than the {} blocks", blocks));
+  }
+  config.left_out_layers = static_cast<std::uint32_t>(more);
+  config.layers = blocks - config.left_out_layers;
+  return ok_status();
+}
+
+Status check_kv_heads(const ConfigReader& reader, std::span<const std::uint32_t> kv_heads,
+                      const Config& config) {
+  for (std::uint32_t layer = 0; layer < config.layers && config.latent.rank == 0; ++layer) {
+    if (config.heads_of(layer).kv_heads != kv_heads[layer]) {
+      return reader.differs_between_layers("attention.head_count_kv");
+    }
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Result<Config> read_config(const gguf::File& file) {
@@ -145,16 +169,18 @@ Result<Config> read_config(const gguf::File& file) {
   Config config;
   config.architecture = name;
   config.is_folder = file.version() == 0;
-  ASSIGN_OR_RETURN(config.is_overridden, file.metadata().flag_or("pagoda.overridden", false));
+  ASSIGN_OR_RETURN(config.overrides, file.metadata().text_or("pagoda.overrides", ""));
   ASSIGN_OR_RETURN(config.vocabulary, read_vocabulary(file));
-  ASSIGN_OR_RETURN(config.layers, reader.count("block_count", kLayersMax));
+  RETURN_IF_ERROR(read_layers(reader, config));
   ASSIGN_OR_RETURN(config.width, reader.count("embedding_length", kWidthMax));
   ASSIGN_OR_RETURN(config.context, reader.count("context_length", kContextMax));
   ASSIGN_OR_RETURN(config.hidden_width,
                    reader.count_for_all_layers("feed_forward_length", 0, kWidthMax));
   ASSIGN_OR_RETURN(config.heads, reader.count_for_all_layers("attention.head_count", 0, kHeadsMax));
-  ASSIGN_OR_RETURN(config.kv_heads, reader.count_for_all_layers("attention.head_count_kv",
-                                                                config.heads, config.heads));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::uint32_t> kv_heads,
+      reader.count_by_layer("attention.head_count_kv", config.heads, config.heads, config.layers));
+  config.kv_heads = kv_heads.front();
   if (config.heads % config.kv_heads != 0) {
     return reader.out_of_range("attention.head_count_kv", fmt::format("{}", config.kv_heads),
                                fmt::format("a divisor of the {} query heads", config.heads));
@@ -174,10 +200,12 @@ Result<Config> read_config(const gguf::File& file) {
   RETURN_IF_ERROR(read_rope(reader, config));
   // Files of Phi 3 do not name their scaling.
   const bool has_factors = file.find_tensor(kShortFactors) != nullptr;
-  if (has_factors && config.ropes.front().scaling == RopeScaling::kNone) {
+  if (has_factors && config.ropes.front().scaling == RopeScaling::kNone &&
+      !replaces_scaling(file.metadata())) {
     RETURN_IF_ERROR(read_longrope(reader, config.ropes.front()));
   }
   RETURN_IF_ERROR(architecture->describe(reader, config));
+  RETURN_IF_ERROR(check_kv_heads(reader, kv_heads, config));
   ASSIGN_OR_RETURN(const float slope, reader.scale_or("attention.temperature_scale", 0));
   if (slope != 0 && !config.query_scale) {
     return Error{ErrorCode::kUnsupported,

@@ -32,6 +32,7 @@ struct RopeConfig {
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
   bool rounds_yarn_ramp = true;   // to whole dimensions
+  bool needs_divisors = false;    // of frequencies, which the file must hold
   bool has_long_factors = false;  // longrope: those for contexts beyond the original one
 };
 
@@ -52,6 +53,16 @@ struct ExpertsConfig {
   std::uint32_t hidden_width = 0;  // of an expert
   std::uint32_t shared_width = 0;  // of the expert that every token uses; 0: there is none
   std::uint32_t first_layer = 0;   // layers before this one are dense
+  // Gemma 4: the shared expert is a dense network, and it, the experts and the router each see the
+  // residual stream by a norm of their own; what the two add has norms of its own, too.
+  bool has_own_norms = false;
+};
+
+// The KV heads of a layer.
+struct HeadShape {
+  std::uint32_t kv_heads = 0;
+  std::uint32_t key_dim = 0;
+  std::uint32_t value_dim = 0;
 };
 
 // Multi-head latent attention (MLA). A token keeps one row for all heads: a latent of `rank` values
@@ -82,14 +93,22 @@ inline constexpr std::uint8_t kNoRope = 0xFF;
 struct Config {
   std::string architecture = "llama";  // the file's word
   bool is_folder = false;              // read from a Hugging Face folder
-  bool is_overridden = false;          // keys of a GGUF file were changed
+  std::string overrides = {};          // what a caller changed of its configuration; or empty
   std::uint32_t layers = 0;
-  std::uint32_t width = 0;         // embedding length
-  std::uint32_t hidden_width = 0;  // feed-forward length of dense layers
+  std::uint32_t left_out_layers = 0;  // behind them: they predict more tokens
+  std::uint32_t width = 0;            // embedding length
+  std::uint32_t hidden_width = 0;     // feed-forward length of dense layers
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;
   std::uint32_t value_dim = 0;
+  std::optional<HeadShape> full_heads = {};  // of layers that see all keys, where they differ
+  std::uint32_t shared_kv_layers = 0;        // the last ones, which keep no rows (kv_layer_of)
+  bool normalises_values = false;            // every head of values, by a norm without weights
+  // Are the values of layers that see all keys their keys, before norm and rotation? Unset: as the
+  // file has it.
+  std::optional<bool> keys_are_values = false;
+  bool has_output_scales = false;  // a layer may scale the residual stream behind it
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // trained context length
   float norm_epsilon = 1e-5f;
@@ -111,12 +130,26 @@ struct Config {
   std::vector<kv::memory::AttentionSpec> attention = {};  // by layer: which keys it sees
 
   std::uint32_t group() const { return heads / kv_heads; }  // query heads per KV head
+  HeadShape heads_of(std::uint32_t layer) const {
+    const bool is_full = attention[layer].window == 0;
+    return is_full && full_heads ? *full_heads : HeadShape{kv_heads, key_dim, value_dim};
+  }
+  // The layer whose rows a layer attends to: itself, or, of the last ones, the last that keeps rows
+  // and sees as many keys.
+  std::uint32_t kv_layer_of(std::uint32_t layer) const {
+    const std::uint32_t kept = layers - shared_kv_layers;
+    if (layer < kept) return layer;
+    std::uint32_t from = kept;
+    while (attention[--from].window != attention[layer].window) {
+    }
+    return from;
+  }
   float score_scale() const {
     return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
   }
   // What the output projection multiplies, of all heads.
-  std::size_t mixed_width() const {
-    return std::size_t{heads} * (latent.rank > 0 ? latent.value_dim : value_dim);
+  std::size_t mixed_width(std::uint32_t layer) const {
+    return std::size_t{heads} * (latent.rank > 0 ? latent.value_dim : heads_of(layer).value_dim);
   }
   bool has_experts(std::uint32_t layer) const {
     return experts.router.experts > 0 && layer >= experts.first_layer;

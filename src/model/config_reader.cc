@@ -7,6 +7,11 @@
 
 namespace pagoda::model {
 
+bool replaces_scaling(const gguf::Metadata& metadata) {
+  const Result<bool> replaced = metadata.flag_or("pagoda.rope.replaced", false);
+  return replaced.ok() && replaced.value();
+}
+
 std::string ConfigReader::key(std::string_view name) const {
   return fmt::format("{}.{}", architecture_, name);
 }
@@ -54,11 +59,38 @@ Result<std::uint32_t> ConfigReader::count_for_all_layers(std::string_view name,
   if (values.empty() || values.front() < 0) return out_of_range(name, "empty", "numbers above 0");
   if (std::any_of(values.begin(), values.end(),
                   [&](std::int64_t other) { return other != values.front(); })) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: {} differs between layers, which this version cannot run",
-                             metadata_.source(), key(name))};
+    return differs_between_layers(name);
   }
   return checked(name, static_cast<std::uint64_t>(values.front()), max);
+}
+
+Error ConfigReader::differs_between_layers(std::string_view name) const {
+  return {ErrorCode::kUnsupported,
+          fmt::format("{}: {} differs between layers, which this version cannot run",
+                      metadata_.source(), key(name))};
+}
+
+Result<std::vector<std::uint32_t>> ConfigReader::count_by_layer(std::string_view name,
+                                                                std::uint64_t fallback,
+                                                                std::uint64_t max,
+                                                                std::uint32_t layers) const {
+  const gguf::MetadataValue* const value = metadata_.find(key(name));
+  if (value == nullptr || value->type != gguf::ValueType::kArray) {
+    ASSIGN_OR_RETURN(const std::uint32_t count, count_or(name, fallback, max));
+    return std::vector<std::uint32_t>(layers, count);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::int64_t> values, metadata_.integers(key(name)));
+  if (values.size() < layers) {
+    return out_of_range(name, fmt::format("{} values", values.size()),
+                        fmt::format("one for each of the {} layers", layers));
+  }
+  std::vector<std::uint32_t> counts;
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    const auto given = static_cast<std::uint64_t>(std::max<std::int64_t>(values[layer], 0));
+    ASSIGN_OR_RETURN(const std::uint32_t count, checked(name, given, max));
+    counts.push_back(count);
+  }
+  return counts;
 }
 
 Result<std::uint32_t> ConfigReader::checked(std::string_view name, std::uint64_t value,

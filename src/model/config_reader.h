@@ -20,9 +20,14 @@ inline constexpr std::uint64_t kHeadDimMax = 1024;
 inline constexpr std::uint64_t kExpertsMax = 4096;
 inline constexpr std::uint64_t kContextMax = 1u << 30;
 
+// Divisors of frequencies: [rope pairs].
+inline constexpr std::string_view kDivisors = "rope_freqs.weight";
 // Tensors of longrope: [rope pairs].
 inline constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 inline constexpr std::string_view kLongFactors = "rope_factors_long.weight";
+
+// Does a caller's scaling take the place of the file's?
+bool replaces_scaling(const gguf::Metadata& metadata);
 
 class ConfigReader {
  public:
@@ -43,6 +48,12 @@ class ConfigReader {
   // Reads a number, or one number per layer, which must then all be equal.
   Result<std::uint32_t> count_for_all_layers(std::string_view name, std::uint64_t fallback,
                                              std::uint64_t max) const;
+
+  // Reads one number per layer: all the same where the file states one, or none (the fallback).
+  Result<std::vector<std::uint32_t>> count_by_layer(std::string_view name, std::uint64_t fallback,
+                                                    std::uint64_t max, std::uint32_t layers) const;
+  // What runs only where all layers agree.
+  Error differs_between_layers(std::string_view name) const;
 
   Error out_of_range(std::string_view name, std::string_view value, std::string_view range) const;
   const gguf::Metadata& metadata() const { return metadata_; }

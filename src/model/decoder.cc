@@ -3,42 +3,34 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "model/kv_groups.h"
 
 namespace pagoda::model {
 namespace {
+
+template <class Width>
+std::size_t widest_of(const Config& config, const Width& width) {
+  std::size_t widest = 0;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    widest = std::max<std::size_t>(widest, width(layer));
+  }
+  return widest;
+}
 
 // Returns the scratch bytes of one thread: the kernels' own or a row of floats, and for attention
 // also the partials of one tile, twice.
 std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
   const std::size_t columns = std::max<std::size_t>(
       {config.width, config.hidden_width, config.experts.hidden_width, config.experts.shared_width,
-       config.latent.query_rank, config.latent.rank, config.mixed_width()});
-  const std::size_t queries = std::max(kernels.attention_queries, config.group());
-  const std::size_t partials = 2 * kernels::partial_floats(queries, config.value_dim);
-  const std::size_t attention =
-      kernels.attention_scratch(config.key_dim, config.value_dim) + partials * sizeof(float);
+       config.latent.query_rank, config.latent.rank, config.latent.plain_dim,
+       widest_of(config, [&](std::uint32_t layer) { return config.mixed_width(layer); })});
+  const std::size_t attention = widest_of(config, [&](std::uint32_t layer) {
+    const HeadShape heads = config.heads_of(layer);
+    const std::size_t queries = std::max(kernels.attention_queries, config.heads / heads.kv_heads);
+    const std::size_t partials = 2 * kernels::partial_floats(queries, heads.value_dim);
+    return kernels.attention_scratch(heads.key_dim, heads.value_dim) + partials * sizeof(float);
+  });
   return std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
-}
-
-// All layers have rows of one shape and differ in their windows alone, so that all groups have one
-// layout.
-kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const kernels::KernelSet& kernels,
-                                           const DecoderOptions& options) {
-  // A column is a pair of dimensions.
-  const bool paired = config.key_dim % 2 == 0;
-  const kv::memory::PageLayout one_layer = {
-      .element = options.kv_element.value_or(kernels.kv_element),
-      .block_tokens = options.block_tokens,
-      .layers = 1,
-      .kv_heads = config.kv_heads,
-      .key_dim = config.key_dim,
-      .value_dim = config.value_dim,
-      .value_order = kernels.value_order,
-      .key_order = paired ? kernels.key_order : kv::memory::KeyOrder::kRows,
-      .values_in_keys = config.latent.rank > 0};
-  std::vector<kv::memory::LayerKind> layers;
-  for (const kv::memory::AttentionSpec spec : config.attention) layers.push_back({spec, one_layer});
-  return kv::memory::plan_cache_groups(layers);
 }
 
 // A sink's score is its learned logit, and its weight 1.
@@ -68,17 +60,21 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       weights_(weights, kernels, pool, options.on_pack),
       matmuls_(kernels, pool, scratch_bytes(config, kernels)),
       feed_forward_(config, kernels, pool, matmuls_, options.rows_max),
-      group_plan_(cache_groups_of(config, kernels, options)),
-      page_layout_(group_plan_.layouts.front()) {
+      group_plan_(plan_kv_groups(config, kernels, options.kv_element, options.block_tokens)) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
   residual_.resize(rows, config.width);
-  query_.resize(rows * config.heads * config.key_dim);
-  key_.resize(rows * config.kv_heads * config.key_dim);
+  const auto widest = [&](auto width_of) {
+    return rows * widest_of(config, [&](std::uint32_t layer) {
+             return std::size_t{1} * width_of(config.heads_of(layer));
+           });
+  };
+  query_.resize(widest([&](const HeadShape& one) { return config.heads * one.key_dim; }));
+  key_.resize(widest([](const HeadShape& one) { return one.kv_heads * one.key_dim; }));
   if (config.latent.rank > 0) {
     latent_attention_.emplace(config, kernels, matmuls_, rows);
   } else {
-    value_.resize(rows * config.kv_heads * config.value_dim);
+    value_.resize(widest([](const HeadShape& one) { return one.kv_heads * one.value_dim; }));
   }
   // The file's divisors are those of the first rotation.
   for (const RopeConfig& rope : config.ropes) {
@@ -99,9 +95,17 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       sinks_.push_back(sink_partials(layer.sinks, config.value_dim));
     }
   }
-  attended_.resize(rows * config.heads * config.value_dim);
+  attended_.resize(widest([&](const HeadShape& one) { return config.heads * one.value_dim; }));
   normed_.resize(activation_bytes(config.width));
-  mixed_.resize(activation_bytes(config.mixed_width()));
+  mixed_.resize(activation_bytes(
+      widest_of(config, [&](std::uint32_t layer) { return config.mixed_width(layer); })));
+  if (config.experts.has_own_norms) {
+    router_normed_.resize(activation_bytes(config.width));
+    expert_normed_.resize(activation_bytes(config.width));
+  }
+  if (config.normalises_values) {
+    ones_.assign(widest([](const HeadShape& one) { return one.value_dim; }) / rows, 1.0f);
+  }
   batch_tokens_.reserve(rows);
   nonfinite_rows_.reserve(rows);
   attention_tiles_.reserve(rows);
@@ -113,6 +117,7 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     attention_block(layer, pages);
     feed_forward_block(layer);
+    scale_residual(weights_->layers[layer].output_scale);
   }
   if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
@@ -153,12 +158,18 @@ void Decoder::feed_forward_block(std::uint32_t layer) {
   const LayerWeights& weights = weights_->layers[layer];
   const std::size_t rows = batch_tokens_.size();
   if (config_.has_experts(layer)) {
-    normalise(weights.feed_forward_norm);
-    feed_forward_.mix_experts(weights, normed_.data(), rows, branch_);
+    normalise(weights.feed_forward_norm, normed_);
+    FeedForward::Inputs inputs = {normed_.data(), normed_.data(), normed_.data()};
+    if (config_.experts.has_own_norms) {
+      normalise(weights.experts.router_norm, router_normed_);
+      normalise(weights.experts.input_norm, expert_normed_);
+      inputs = {router_normed_.data(), expert_normed_.data(), normed_.data()};
+    }
+    feed_forward_.mix_experts(weights, inputs, rows, branch_);
     return add_branch_rows(weights.feed_forward_output_norm);
   }
   if (config_.hidden_width == 0) return;  // a model of attention alone
-  normalise(weights.feed_forward_norm);
+  normalise(weights.feed_forward_norm, normed_);
   add_branch(weights.feed_forward.down,
              feed_forward_.hidden(weights.feed_forward, normed_.data(), rows),
              weights.feed_forward_output_norm);
@@ -194,7 +205,7 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   matmuls_.for_rows(rows.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       ASSERT(rows[i] < batch_tokens_.size(), "logit rows are rows of the batch");
-      normalise_row(weights_->output_norm, rows[i], i, range.thread);
+      normalise_row(weights_->output_norm, rows[i], normed_.data(), i, range.thread);
     }
   });
   const Projection head = {.weight = weights_->output, .bias = {}};
@@ -216,24 +227,33 @@ void Decoder::finish_logits(std::span<float> logits) {
   });
 }
 
-// Normalises every row of the residual stream into normed_; without a weight it goes there as it
-// is.
-void Decoder::normalise(const std::vector<float>& weight) {
+// Normalises every row of the residual stream; without a weight it goes there as it is.
+void Decoder::normalise(const std::vector<float>& weight, LargeArray<std::byte>& to) {
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      normalise_row(weight, row, row, range.thread);
+      normalise_row(weight, row, to.data(), row, range.thread);
     }
   });
 }
 
-void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
-                            std::size_t thread) {
+void Decoder::normalise_row(const std::vector<float>& weight, std::size_t row, std::byte* to,
+                            std::size_t to_row, std::size_t thread) {
   if (weight.empty()) {
-    return kernels_.pack_activations(residual_.row(row), config_.width, normed_.data(), to);
+    return kernels_.pack_activations(residual_.row(row), config_.width, to, to_row);
   }
   auto* const floats = reinterpret_cast<float*>(matmuls_.scratch(thread));
   kernels_.rms_norm(residual_.row(row), weight.data(), config_.norm_epsilon, config_.width, floats);
-  kernels_.pack_activations(floats, config_.width, normed_.data(), to);
+  kernels_.pack_activations(floats, config_.width, to, to_row);
+}
+
+void Decoder::scale_residual(float scale) {
+  if (scale == 1) return;
+  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      float* const values = residual_.row(row);
+      for (std::size_t i = 0; i < config_.width; ++i) values[i] *= scale;
+    }
+  });
 }
 
 }  // namespace pagoda::model

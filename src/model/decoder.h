@@ -49,8 +49,9 @@ class Decoder {
   const Config& config() const { return config_; }
   const kernels::KernelSet& kernel_set() const { return kernels_; }
   std::uint32_t rows_max() const { return options_.rows_max; }
-  // The layout that pages must have, and the group of each layer.
-  const kv::memory::PageLayout& page_layout() const { return page_layout_; }
+  // The layout of pages of the first group: those of others have the same size, element and tokens.
+  const kv::memory::PageLayout& page_layout() const { return group_plan_.layouts.front(); }
+  // The layout of every group, and the group of each layer.
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
 
   // out: [batch.logit_rows.size(), vocabulary]
@@ -81,6 +82,17 @@ class Decoder {
     kernels::KeySplit keys;
     std::size_t first_partial;  // in partials_
   };
+  // The attention of a layer: what kernels are told, its heads, and where its rows are.
+  struct LayerAttention {
+    kernels::Attention job;
+    HeadShape heads;
+    std::uint32_t group;  // query heads per KV head
+    kv::memory::LayerView view;
+    std::uint32_t kv_group;  // whose block tables hold the rows
+    const float* sinks;      // as in AttentionTile
+  };
+
+  LayerAttention layer_attention(std::uint32_t layer, const kv::memory::PageBuffer& pages) const;
   void place_rows(const Batch& batch);
   void embed(const Batch& batch);
   void attention_block(std::uint32_t layer, const kv::memory::PageBuffer& pages);
@@ -89,27 +101,30 @@ class Decoder {
                   const std::vector<float>& output_norm);
   void add_branch_rows(const std::vector<float>& output_norm);
 
+  void scale_residual(float scale);
   void finish_logits(std::span<float> logits);
-  void normalise(const std::vector<float>& weight);
-  void normalise_row(const std::vector<float>& weight, std::size_t row, std::size_t to,
-                     std::size_t thread);
-  void normalise_heads(float* heads, std::uint32_t count, const std::vector<float>& weight) const;
+  void normalise(const std::vector<float>& weight, LargeArray<std::byte>& to);
+  void normalise_row(const std::vector<float>& weight, std::size_t row, std::byte* to,
+                     std::size_t to_row, std::size_t thread);
+  void normalise_heads(float* heads, std::size_t width, const std::vector<float>& weight) const;
   kernels::RopeRow rope_row(std::uint32_t layer, std::size_t row) const;
-  void rotate(std::uint32_t layer);
-  void store(std::uint32_t layer, const kv::memory::LayerView& view);
-  void attend(std::uint32_t layer, const kv::memory::LayerView& view);
-  std::uint32_t rows_together() const;
-  void list_tiles(std::uint32_t layer, const kv::memory::LayerView& view);
-  void attend_by_tile(const kernels::Attention& job);
-  void list_splits(const kernels::Attention& job);
-  void attend_by_split(const kernels::Attention& job);
-  void merge_tile(const kernels::Attention& job, std::span<const SplitItem> items);
-  void merge_split(const kernels::Attention& job, const AttentionTile& tile, std::uint64_t split,
+  void project(std::uint32_t layer, const HeadShape& heads);
+  void norm_and_rotate(std::uint32_t layer, const HeadShape& heads);
+  void check_queries(const LayerAttention& layer);
+  void store(const LayerAttention& layer);
+  void attend(const LayerAttention& layer);
+  std::uint32_t rows_together(const LayerAttention& layer) const;
+  void list_tiles(const LayerAttention& layer);
+  void attend_by_tile(const LayerAttention& layer);
+  bool list_splits(const LayerAttention& layer);
+  void attend_by_split(const LayerAttention& layer);
+  void merge_tile(const LayerAttention& layer, std::span<const SplitItem> items);
+  void merge_split(const LayerAttention& layer, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
-  void finish_tile(const AttentionTile& tile, std::uint32_t kv_head, float* totals);
-  void mix_attended();
-  kv::memory::SequenceView sequence_view(std::size_t row, std::uint32_t layer,
-                                         const kv::memory::LayerView& view) const;
+  void finish_tile(const LayerAttention& layer, const AttentionTile& tile, std::uint32_t kv_head,
+                   float* totals);
+  void mix_attended(const HeadShape& heads);
+  kv::memory::SequenceView sequence_view(std::size_t row, const LayerAttention& layer) const;
   std::size_t activation_bytes(std::size_t columns) const {
     return kernels::activation_bytes(kernels_.numerics, columns, options_.rows_max);
   }
@@ -123,7 +138,6 @@ class Decoder {
   FeedForward feed_forward_;
   std::optional<LatentAttention> latent_attention_;  // of models with latents
   kv::memory::CacheGroupPlan group_plan_;
-  kv::memory::PageLayout page_layout_;
   // A rotation, and its angles for the rows of the batch.
   struct BatchRope {
     RopeTable table;
@@ -145,6 +159,10 @@ class Decoder {
   // Packed activations, [rows_max] rows each.
   LargeArray<std::byte> normed_;  // rows of width
   LargeArray<std::byte> mixed_;   // rows of Config::mixed_width()
+  // Of models whose router and experts have norms of their own.
+  LargeArray<std::byte> router_normed_;
+  LargeArray<std::byte> expert_normed_;
+  std::vector<float> ones_;  // [value_dim]: norms of values have no weights; or empty
   std::vector<AttentionTile> attention_tiles_;
   std::vector<SplitItem> split_items_;
   LargeArray<float> partials_;  // partials of the split items; grows with the longest context seen

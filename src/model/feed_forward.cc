@@ -114,9 +114,9 @@ void FeedForward::gate_and_up(std::span<const Group> groups) {
   }
 }
 
-void FeedForward::mix_experts(const LayerWeights& layer, const std::byte* x, std::size_t rows,
+void FeedForward::mix_experts(const LayerWeights& layer, const Inputs& x, std::size_t rows,
                               FloatRows& out) {
-  route_rows(layer.experts, x, rows);
+  route_rows(layer.experts, x.router, rows);
   gather(layer, x, rows);
   gate_and_up(groups_);
   products_.clear();
@@ -126,7 +126,7 @@ void FeedForward::mix_experts(const LayerWeights& layer, const std::byte* x, std
   }
   if (layer.experts.shared_gate.weight.rows > 0) {
     products_.push_back(
-        {&layer.experts.shared_gate, x, rows, shared_gates_.row(0), shared_gates_.stride()});
+        {&layer.experts.shared_gate, x.shared, rows, shared_gates_.row(0), shared_gates_.stride()});
   }
   matmuls_.run(products_);
   add_up(layer, rows, out);
@@ -142,18 +142,22 @@ void FeedForward::route_rows(const ExpertWeights& weights, const std::byte* x, s
     for (std::size_t row = range.begin; row < range.end; ++row) {
       kernels::route(router, logits_.row(row), bias, routing_[range.thread],
                      chosen_.data() + row * router.chosen);
+      if (weights.weight_scales.empty()) continue;
+      for (std::size_t i = row * router.chosen; i < (row + 1) * router.chosen; ++i) {
+        chosen_[i].weight *= weights.weight_scales[chosen_[i].expert];
+      }
     }
   });
 }
 
-void FeedForward::gather(const LayerWeights& layer, const std::byte* x, std::size_t rows) {
+void FeedForward::gather(const LayerWeights& layer, const Inputs& x, std::size_t rows) {
   const std::size_t chosen = config_.experts.router.chosen;
   std::fill(next_slot_.begin(), next_slot_.end(), 0u);
   for (std::size_t i = 0; i < rows * chosen; ++i) ++next_slot_[chosen_[i].expert];
   groups_.clear();
   std::size_t slot = 0;
   if (layer.feed_forward.gate.weight.rows > 0) {
-    groups_.push_back({&layer.feed_forward, x, rows, slot});
+    groups_.push_back({&layer.feed_forward, x.shared, rows, slot});
     slot += whole_blocks(rows);
   }
   const std::size_t first = slot;  // of the experts' own
@@ -172,8 +176,8 @@ void FeedForward::gather(const LayerWeights& layer, const std::byte* x, std::siz
   for (std::size_t i = 0; i < rows * chosen; ++i) slot_of_[i] = next_slot_[chosen_[i].expert]++;
   matmuls_.for_rows(rows, [&](WorkRange range) {
     for (std::size_t i = range.begin * chosen; i < range.end * chosen; ++i) {
-      kernels::copy_activations(kernels_.numerics, config_.width, x, i / chosen, gathered_.data(),
-                                slot_of_[i] - first);
+      kernels::copy_activations(kernels_.numerics, config_.width, x.experts, i / chosen,
+                                gathered_.data(), slot_of_[i] - first);
     }
   });
 }
@@ -182,6 +186,10 @@ void FeedForward::add_up(const LayerWeights& layer, std::size_t rows, FloatRows&
   const std::size_t chosen = config_.experts.router.chosen;
   const bool is_shared = layer.feed_forward.gate.weight.rows > 0;
   const bool is_gated = layer.experts.shared_gate.weight.rows > 0;
+  const auto norm = [&](const std::vector<float>& weight, float* row) {
+    if (weight.empty()) return;
+    kernels_.rms_norm(row, weight.data(), config_.norm_epsilon, config_.width, row);
+  };
   matmuls_.for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       float* const sum = out.row(row);
@@ -192,7 +200,9 @@ void FeedForward::add_up(const LayerWeights& layer, std::size_t rows, FloatRows&
       for (std::size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
         add(results_.row(slot_of_[i]), chosen_[i].weight);
       }
+      norm(layer.experts.output_norm, sum);
       if (!is_shared) continue;
+      norm(layer.experts.shared_output_norm, results_.row(row));
       add(results_.row(row),
           is_gated ? 1.0f / (1.0f + kernels::exp_fixed(-*shared_gates_.row(row))) : 1.0f);
     }

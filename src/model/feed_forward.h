@@ -30,9 +30,15 @@ class FeedForward {
   // packed activations of the rows. The result is good until the next call.
   const std::byte* hidden(const FeedForwardWeights& network, const std::byte* x, std::size_t rows);
 
+  // Packed activations of the same rows, as each part sees them.
+  struct Inputs {
+    const std::byte* router;
+    const std::byte* experts;
+    const std::byte* shared;
+  };
   // Computes all that a layer with experts adds: out[row] = the sum of its experts' results by
   // weight, and of the shared expert's.
-  void mix_experts(const LayerWeights& layer, const std::byte* x, std::size_t rows, FloatRows& out);
+  void mix_experts(const LayerWeights& layer, const Inputs& x, std::size_t rows, FloatRows& out);
 
  private:
   // Rows that one network computes.
@@ -45,7 +51,7 @@ class FeedForward {
 
   void route_rows(const ExpertWeights& weights, const std::byte* x, std::size_t rows);
   // Gives every row a slot of each of its experts, and copies its activations there.
-  void gather(const LayerWeights& layer, const std::byte* x, std::size_t rows);
+  void gather(const LayerWeights& layer, const Inputs& x, std::size_t rows);
   // Fills hidden_ with the joined gates and ups of all groups.
   void gate_and_up(std::span<const Group> groups);
   void add_up(const LayerWeights& layer, std::size_t rows, FloatRows& out);

@@ -36,6 +36,7 @@ Status check_operations(const Config& config) {
   if (config.gate != GateKind::kSwiGlu) lacks = "another gate than SwiGLU";
   if (config.experts.router.experts > 0) lacks = "experts";
   if (config.latent.rank > 0) lacks = "latent attention";
+  if (config.full_heads) lacks = "layers with other heads than others";
   if (config.has_sinks) lacks = "attention sinks";
   if (config.score_cap != 0 || config.logit_cap != 0) lacks = "soft caps of scores or logits";
   if (config.query_scale) lacks = "queries scaled by position";

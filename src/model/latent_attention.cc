@@ -23,7 +23,7 @@ LatentAttention::LatentAttention(const Config& config, const kernels::KernelSet&
   raw_queries_.resize(rows_max, std::size_t{config.heads} * query_dim_);
   part_bytes_ = std::max(activations(latent.plain_dim), activations(latent.rank));
   parts_.resize(config.heads * part_bytes_);
-  outputs_.resize(rows_max, config.mixed_width());
+  outputs_.resize(rows_max, config.mixed_width(0));
   products_.reserve(config.heads);
 }
 
@@ -103,7 +103,7 @@ void LatentAttention::mix(const LatentWeights& latent, const float* attended, st
   matmuls_.run(products_);
   matmuls_.for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.pack_activations(outputs_.row(row), config_.mixed_width(), mixed, row);
+      kernels_.pack_activations(outputs_.row(row), config_.mixed_width(0), mixed, row);
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,6 +33,17 @@ class TensorReader {
       : file_(file), kernels_(kernels) {}
 
   bool contains(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
+
+  // Takes a tensor, if it is there, for one that need not be read.
+  void leave_out(std::string_view name) {
+    if (const gguf::Tensor* const tensor = file_.find_tensor(name)) read_.insert(tensor);
+  }
+  // The same with all whose names begin so.
+  void leave_out_all(std::string_view prefix) {
+    for (const gguf::Tensor& tensor : file_.tensors()) {
+      if (tensor.name.starts_with(prefix)) read_.insert(&tensor);
+    }
+  }
 
   // An error names a tensor that was not read: the model has a part that this version leaves out.
   Status check_all_read() const {
@@ -142,6 +154,11 @@ class LayerReader {
     RETURN_IF_ERROR(config_.latent.rank > 0 ? read_latent_attention(w, arranged)
                                             : read_attention(w));
     RETURN_IF_ERROR(read_feed_forward(w));
+    if (config_.has_output_scales && tensors_.contains(name("layer_output_scale.weight"))) {
+      ASSIGN_OR_RETURN(const std::vector<float> scale,
+                       tensors_.vector(name("layer_output_scale.weight"), 1));
+      w.output_scale = scale.front();
+    }
     return w;
   }
 
@@ -155,10 +172,11 @@ class LayerReader {
 
   Status read_attention(LayerWeights& w) const {
     const std::uint64_t width = config_.width;
-    const std::uint64_t queries = std::uint64_t{config_.heads} * config_.key_dim;
-    const std::uint64_t keys = std::uint64_t{config_.kv_heads} * config_.key_dim;
-    const std::uint64_t values = std::uint64_t{config_.kv_heads} * config_.value_dim;
-    const std::uint64_t mixed = std::uint64_t{config_.heads} * config_.value_dim;
+    const HeadShape heads = config_.heads_of(layer_);
+    const bool keeps_rows = config_.kv_layer_of(layer_) == layer_;
+    const std::uint64_t queries = std::uint64_t{config_.heads} * heads.key_dim;
+    const std::uint64_t keys = std::uint64_t{heads.kv_heads} * heads.key_dim;
+    const std::uint64_t values = std::uint64_t{heads.kv_heads} * heads.value_dim;
     if (tensors_.contains(name("attn_qkv.weight"))) {
       ASSIGN_OR_RETURN(const Projection all,
                        tensors_.projection(name("attn_qkv"), queries + keys + values, width));
@@ -167,18 +185,33 @@ class LayerReader {
       w.value = rows_of(all, queries + keys, values);
     } else {
       ASSIGN_OR_RETURN(w.query, tensors_.projection(name("attn_q"), queries, width));
-      ASSIGN_OR_RETURN(w.key, tensors_.projection(name("attn_k"), keys, width));
-      ASSIGN_OR_RETURN(w.value, tensors_.projection(name("attn_v"), values, width));
+      if (keeps_rows) {
+        ASSIGN_OR_RETURN(w.key, tensors_.projection(name("attn_k"), keys, width));
+      }
+      if (keeps_rows && !values_are_keys()) {
+        ASSIGN_OR_RETURN(w.value, tensors_.projection(name("attn_v"), values, width));
+      }
     }
     const bool normed = config_.qk_norm != QkNormSpan::kNone;
     const bool each = config_.qk_norm == QkNormSpan::kHead;
-    ASSIGN_OR_RETURN(w.query_norm, norm("attn_q_norm", normed, each ? config_.key_dim : queries));
-    ASSIGN_OR_RETURN(w.key_norm, norm("attn_k_norm", normed, each ? config_.key_dim : keys));
-    ASSIGN_OR_RETURN(w.attention_output, tensors_.projection(name("attn_output"), width, mixed));
+    ASSIGN_OR_RETURN(w.query_norm, norm("attn_q_norm", normed, each ? heads.key_dim : queries));
+    ASSIGN_OR_RETURN(w.key_norm,
+                     norm("attn_k_norm", normed && keeps_rows, each ? heads.key_dim : keys));
+    ASSIGN_OR_RETURN(w.attention_output,
+                     tensors_.projection(name("attn_output"), width, config_.mixed_width(layer_)));
     if (config_.has_sinks) {
       ASSIGN_OR_RETURN(w.sinks, tensors_.vector(name("attn_sinks.weight"), config_.heads));
     }
     return ok_status();
+  }
+
+  // Only in layers that see all keys. Where the config does not say, the first of them does.
+  bool values_are_keys() const {
+    if (config_.attention[layer_].window != 0) return false;
+    if (config_.keys_are_values) return *config_.keys_are_values;
+    std::uint32_t first = 0;
+    while (config_.attention[first].window != 0) ++first;
+    return !tensors_.contains(fmt::format("blk.{}.attn_v.weight", first));
   }
 
   Status read_latent_attention(
@@ -200,7 +233,7 @@ class LayerReader {
     ASSIGN_OR_RETURN(w.latent.norm, norm("attn_kv_a_norm", true, latent.rank));
     RETURN_IF_ERROR(read_latent_heads(w.latent, arranged));
     ASSIGN_OR_RETURN(w.attention_output,
-                     tensors_.projection(name("attn_output"), width, config_.mixed_width()));
+                     tensors_.projection(name("attn_output"), width, config_.mixed_width(layer_)));
     return ok_status();
   }
 
@@ -221,6 +254,7 @@ class LayerReader {
         w.key_up.push_back(rows_of(keys, head * rank, rank));
         w.value_up.push_back(rows_of(values, head * value, value));
       }
+      tensors_.leave_out(name("attn_kv_b.weight"));  // some files hold both
       return ok_status();
     }
     ASSIGN_OR_RETURN(const Projection both,
@@ -244,7 +278,8 @@ class LayerReader {
     const bool mixed = config_.has_experts(layer_);
     const std::uint64_t hidden = config_.hidden_width_of(layer_);
     if (hidden > 0) {
-      ASSIGN_OR_RETURN(w.feed_forward, network(mixed ? "_shexp" : "", hidden));
+      ASSIGN_OR_RETURN(w.feed_forward,
+                       network(mixed && !config_.experts.has_own_norms ? "_shexp" : "", hidden));
     }
     return mixed ? read_experts(w) : ok_status();
   }
@@ -282,6 +317,7 @@ class LayerReader {
       ASSIGN_OR_RETURN(w.experts.shared_gate,
                        tensors_.projection(name("ffn_gate_inp_shexp"), 1, width));
     }
+    if (config_.experts.has_own_norms) RETURN_IF_ERROR(read_own_norms(w.experts));
     w.experts.experts.resize(count);
     if (tensors_.contains(name("ffn_gate.0.weight"))) return read_experts_apart(w.experts.experts);
     const auto set = [&](auto part, const Projection& all, std::uint64_t stride,
@@ -306,6 +342,20 @@ class LayerReader {
     ASSIGN_OR_RETURN(const Projection downs,
                      tensors_.projection(name("ffn_down_exps"), width * count, hidden));
     set(&FeedForwardWeights::down, downs, width, 0, width);
+    return ok_status();
+  }
+
+  Status read_own_norms(ExpertWeights& w) const {
+    const std::uint64_t width = config_.width;
+    ASSIGN_OR_RETURN(w.router_norm, tensors_.vector(name("ffn_gate_inp.scale"), width));
+    // The router sees normed values, scaled, over the root of their number.
+    for (float& weight : w.router_norm) weight /= std::sqrt(static_cast<float>(width));
+    ASSIGN_OR_RETURN(w.input_norm, norm("pre_ffw_norm_2", true, width));
+    ASSIGN_OR_RETURN(w.output_norm, norm("post_ffw_norm_2", true, width));
+    ASSIGN_OR_RETURN(w.shared_output_norm, norm("post_ffw_norm_1", true, width));
+    if (!tensors_.contains(name("ffn_down_exps.scale"))) return ok_status();
+    ASSIGN_OR_RETURN(w.weight_scales,
+                     tensors_.vector(name("ffn_down_exps.scale"), config_.experts.router.experts));
     return ok_status();
   }
 
@@ -345,8 +395,16 @@ Result<Weights> load_weights(const gguf::File& file, const Config& config,
     ASSIGN_OR_RETURN(std::vector<float> long_factors, reader.vector(kLongFactors, rope.dims / 2));
     ASSIGN_OR_RETURN(weights.rope_frequencies, reader.vector(kShortFactors, rope.dims / 2));
     if (rope.has_long_factors) weights.rope_frequencies = std::move(long_factors);
-  } else if (reader.contains("rope_freqs.weight")) {
-    ASSIGN_OR_RETURN(weights.rope_frequencies, reader.vector("rope_freqs.weight", rope.dims / 2));
+  } else if (replaces_scaling(file.metadata()) && !rope.needs_divisors) {
+    for (const std::string_view of_file : {kDivisors, kShortFactors, kLongFactors}) {
+      reader.leave_out(of_file);
+    }
+  } else if (rope.needs_divisors || reader.contains(kDivisors)) {
+    ASSIGN_OR_RETURN(weights.rope_frequencies, reader.vector(kDivisors, rope.dims / 2));
+  }
+  // Layers that predict more tokens come last.
+  for (std::uint32_t i = 0; i < config.left_out_layers; ++i) {
+    reader.leave_out_all(fmt::format("blk.{}.", config.layers + i));
   }
   RETURN_IF_ERROR(reader.check_all_read());
   return weights;

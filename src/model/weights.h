@@ -30,6 +30,13 @@ struct ExpertWeights {
   std::vector<float> selection_bias;  // [experts], of scores where experts are chosen; or empty
   std::vector<FeedForwardWeights> experts;  // empty in a dense layer
   Projection shared_gate;  // [1, width]: its sigmoid multiplies the shared expert; or of no rows
+  std::vector<float> weight_scales;  // [experts], multiply the weights of those chosen; or empty
+  // [width] each, or empty (ExpertsConfig::has_own_norms): of what router and experts see, and of
+  // what the experts and the shared one add.
+  std::vector<float> router_norm;
+  std::vector<float> input_norm;
+  std::vector<float> output_norm;
+  std::vector<float> shared_output_norm;
 };
 
 // Of a layer with latents (LatentConfig). The layer's `query` is [heads * query dim, query_rank or
@@ -48,7 +55,7 @@ struct LayerWeights {
   std::vector<float> attention_norm;
   Projection query;               // [heads * key_dim, width]
   Projection key;                 // [kv_heads * key_dim, width]
-  Projection value;               // [kv_heads * value_dim, width]
+  Projection value;               // [kv_heads * value_dim, width]; or of no rows: keys are values
   std::vector<float> query_norm;  // [key_dim] for every head, [heads * key_dim], or empty
   std::vector<float> key_norm;    // [key_dim] for every head, [kv_heads * key_dim], or empty
   LatentWeights latent;
@@ -59,6 +66,7 @@ struct LayerWeights {
   FeedForwardWeights feed_forward;  // what every token uses: a dense layer, or the shared expert
   ExpertWeights experts;
   std::vector<float> feed_forward_output_norm;
+  float output_scale = 1;  // multiplies the residual stream behind the layer
 };
 
 struct Weights {

@@ -13,6 +13,28 @@ std::string_view type_of(int status) {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
+// Anthropic's names; the SDKs raise an exception of their own for each.
+std::string_view anthropic_type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 // Returns the field that a message begins with: "top_p is 2, expected …" and "prompt[3]: token id
@@ -70,16 +92,27 @@ ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
   return out_of_memory(budget, needed, {"this body needs", 413, "out_of_body_memory"});
 }
 
-Json error_json(const ApiError& error) {
-  return {{"error",
-           {{"message", error.message},
-            {"type", type_of(error.status)},
-            {"param", text_or_null(error.param)},
-            {"code", text_or_null(error.code)}}}};
+ApiStyle style_of(std::string_view path) {
+  if (path == "/v1/messages" || path.starts_with("/v1/messages/")) return ApiStyle::kAnthropic;
+  return path.starts_with("/api/") ? ApiStyle::kOllama : ApiStyle::kOpenAi;
 }
 
-HttpReply error_reply(const ApiError& error) {
-  HttpReply reply = json_reply(error_json(error), error.status);
+Json error_json(const ApiError& error, ApiStyle style) {
+  if (style == ApiStyle::kOllama) return {{"error", error.message}};
+  const bool is_anthropic = style == ApiStyle::kAnthropic;
+  Json members = {{"message", error.message},
+                  {"type", is_anthropic ? anthropic_type_of(error.status) : type_of(error.status)},
+                  {"param", text_or_null(error.param)},
+                  {"code", text_or_null(error.code)}};
+  Json whole = Json::object();
+  if (is_anthropic) whole["type"] = "error";
+  whole["error"] = std::move(members);
+  return whole;
+}
+
+HttpReply error_reply(const ApiError& error, ApiStyle style) {
+  HttpReply reply = json_reply(error_json(error, style), error.status);
+  reply.error = error.code.empty() ? error.param : error.code;
   if (error.status == 429 || error.status == 503) {
     reply.headers.emplace_back("Retry-After", kRetryAfterSeconds);
   }

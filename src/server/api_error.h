@@ -1,4 +1,5 @@
-// An ApiError is what a client is told when its request cannot be answered, in OpenAI's shape.
+// An ApiError is what a client is told when its request cannot be answered, in the shape of the API
+// that the client speaks.
 //
 // Inside src/server an ApiError is thrown where a field is read and caught where requests enter
 // (server/router.h): reading a request is a plain sequence of reads, and no error passes unseen.
@@ -48,7 +49,13 @@ ApiError api_error(const Error& error);
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 
-Json error_json(const ApiError& error);
-HttpReply error_reply(const ApiError& error);
+// The API whose errors a client expects.
+enum class ApiStyle : std::uint8_t { kOpenAi, kAnthropic, kOllama };
+
+// Paths of no other API are OpenAI's.
+ApiStyle style_of(std::string_view path);
+
+Json error_json(const ApiError& error, ApiStyle style = ApiStyle::kOpenAi);
+HttpReply error_reply(const ApiError& error, ApiStyle style = ApiStyle::kOpenAi);
 
 }  // namespace pagoda::server

@@ -45,7 +45,9 @@ Completion::Completion(const ServedModel& model, CompletionRequest request,
       request_(std::move(request)),
       format_(request_.is_chat ? make_chat_format(request_, model.tokenizer)
                                : make_text_format(request_, model.tokenizer)),
-      id_(fmt::format("{}{:016x}", format_->id_prefix(), fresh_seed())),
+      id_(fmt::format("{}{:016x}",
+                      request_.writer ? request_.writer->id_prefix() : format_->id_prefix(),
+                      fresh_seed())),
       created_s_(std::time(nullptr)),
       submitted_(request_.prompts.size()),
       begun_ns_(model.engine.now_ns()) {
@@ -107,7 +109,18 @@ std::string Completion::take() {
   return out;
 }
 
+std::string_view Completion::stream_type() const {
+  return request_.writer ? request_.writer->stream_type() : "text/event-stream; charset=utf-8";
+}
+
 std::string Completion::keep_alive() {
+  if (request_.writer) {
+    if (began_) return request_.writer->keep_alive();
+    std::string out;
+    request_.writer->begin(facts(), out);
+    began_ = !out.empty();  // until something is sent, an error may still have its status
+    return out;
+  }
   began_ = true;
   return ": keep-alive\n\n";
 }
@@ -117,6 +130,9 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   Submitted& submitted = submitted_of(choice);
   choice.state.prompt_scores = submitted.scores;
   if (event.token && first_token_ns_ == 0) first_token_ns_ = model_.engine.now_ns();
+  if (event.token && event.choice % request_.choices_per_prompt() == 0) {
+    submitted.cached_tokens = event.token->prompt_tokens_cached;
+  }
   if (event.ending) {
     --submitted.choices_running;
     --choices_running_;
@@ -154,6 +170,7 @@ Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {
 void Completion::send(Choice& choice, Piece piece, std::string& out) {
   if (!piece.finish_reason.empty()) choice.finish_reason = piece.finish_reason;
   if (!streams()) return keep(choice, std::move(piece), out);
+  if (request_.writer) return write(choice, piece, out);
   if (send_plain(choice, piece, out)) return;
   Json more = choice.state.opened ? Json::object() : format_->extras(choice.state);
   if (!choice.state.opened) {
@@ -165,13 +182,40 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
   began_ = true;
 }
 
-// Keeps a piece until the whole reply can be sent. Its memory is counted as the JSON it becomes.
+// Writers keep what they need of an answer for its last events.
+void Completion::write(Choice& choice, const Piece& piece, std::string& out) {
+  if (!std::exchange(began_, true)) request_.writer->begin(facts(), out);
+  request_.writer->add(piece, out);
+  choice.whole.finish_reason = choice.finish_reason;
+  if (!piece.stop_reason.is_null()) choice.whole.stop_reason = piece.stop_reason;
+  count_kept(piece, out);
+}
+
+ReplyFacts Completion::facts() const {
+  const std::int64_t now_ns = finished_ ? finished_ns_ : model_.engine.now_ns();
+  ReplyFacts facts = {.id = id_,
+                      .model = model_.name(),
+                      .created_s = created_s_,
+                      .usage = usage(),
+                      .reasoning_tokens = choices_.front().text.reasoning_tokens(),
+                      .total_s = seconds_between(begun_ns_, now_ns)};
+  if (first_token_ns_ != 0) facts.first_token_s = seconds_between(begun_ns_, first_token_ns_);
+  return facts;
+}
+
+// Keeps a piece until the whole reply can be sent.
 void Completion::keep(Choice& choice, Piece piece, std::string& out) {
+  count_kept(piece, out);
+  choice.whole.append(std::move(piece));
+}
+
+// The memory of a piece is counted as the JSON it becomes.
+void Completion::count_kept(const Piece& piece, std::string& out) {
   std::uint64_t bytes = 2 * piece.text.size() + piece.tokens.size() * kTokenIdBytes;
+  for (const chat::AnswerEvent& event : piece.events) bytes += 2 * event.text.size();
   for (const OptionalScore& score : piece.scores) {
     if (score) bytes += (score->top.size() + 2) * kLogprobBytes;
   }
-  choice.whole.append(std::move(piece));
   if (request_.memory.grow(bytes)) return;
   const ByteBudget& budget = *request_.memory.budget();
   out += abort(out_of_request_memory(budget, request_.memory.bytes() + bytes));
@@ -184,6 +228,14 @@ bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out
       asked.return_token_ids) {
     return false;
   }
+  std::string_view text = piece.text;
+  if (request_.answer) {
+    // Markers are held back: many tokens of a call say nothing yet.
+    if (piece.events.empty()) return true;
+    const chat::AnswerEvent& event = piece.events.front();
+    if (piece.events.size() > 1 || event.kind != chat::AnswerEvent::Kind::kContent) return false;
+    text = event.text;
+  }
   if (!choice.sse_template) {
     Piece marked;
     marked.text = SseTemplate::kPlaceholder;
@@ -191,7 +243,7 @@ bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out
         SseTemplate::from_event(event_text(format_->chunk(choice.state, marked), Json::object()));
     if (!choice.sse_template) return false;
   }
-  choice.sse_template->render(piece.text, out);
+  choice.sse_template->render(text, out);
   return true;
 }
 
@@ -199,6 +251,10 @@ void Completion::finish(std::string& out) {
   finished_ = true;
   finished_ns_ = model_.engine.now_ns();
   if (!streams()) return;
+  if (request_.writer) {
+    if (!std::exchange(began_, true)) request_.writer->begin(facts(), out);
+    return request_.writer->end(facts(), choices_.front().whole, out);
+  }
   if (request_.output.include_usage || request_.retain || request_.engine.explain) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
@@ -216,7 +272,11 @@ std::string Completion::abort(const ApiError& error) {
   error_ = error;
   finished_ = true;
   finished_ns_ = model_.engine.now_ns();
-  return began_ ? sse(error_json(error)) + "data: [DONE]\n\n" : std::string();
+  if (!began_) return {};
+  if (!request_.writer) return sse(error_json(error)) + "data: [DONE]\n\n";
+  std::string out;
+  request_.writer->fail(facts(), error, out);
+  return out;
 }
 
 void Completion::cancel() noexcept {
@@ -268,7 +328,8 @@ Json Completion::explained() const {
   const bool is_salted = !request_.engine.cache_salt.empty();
   const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
                               .salted_beside_tiers = is_salted && !model_.tiers.empty(),
-                              .option_name = option_name_};
+                              .option_name = option_name_,
+                              .form = model_.form ? &model_.form->found.form : nullptr};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     const std::optional<kv::Explanation>& why = submitted_[i].explanation;
@@ -316,6 +377,7 @@ LogEntry Completion::log_entry(bool with_prompts) const {
 HttpReply Completion::reply() const {
   ASSERT(finished_ && !error_, "only a finished completion has a reply");
   if (request_.engine.explain_only) return json_reply(explained());
+  if (request_.writer) return {.body = request_.writer->whole(facts(), choices_.front().whole)};
   Json whole = envelope(format_->object());
   Json choices = Json::array();
   for (const Choice& choice : choices_) {

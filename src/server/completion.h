@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "server/api/completion_format.h"
 #include "server/api/completion_request.h"
+#include "server/api/reply_writer.h"
 #include "server/api/usage.h"
 #include "server/api_error.h"
 #include "server/http_reply.h"
@@ -41,9 +42,11 @@ class Completion {
   void start(std::function<void()> wake);
 
   bool streams() const { return request_.output.stream; }
+  // The Content-Type of the stream.
+  std::string_view stream_type() const;
   // Returns the tokens since the last call as server-sent events; empty without a stream.
   std::string take();
-  // Returns an SSE comment, which clients skip, for a stream that would be silent for too long.
+  // Returns bytes that clients skip, for a stream that would be silent for too long.
   std::string keep_alive();
   bool finished() const { return finished_; }
   // Holds the reason when the completion ended early. A stream that began has already sent it.
@@ -59,7 +62,7 @@ class Completion {
   // An estimate of the completion's memory in bytes.
   std::uint64_t memory_bytes() const { return request_.memory.bytes(); }
 
-  // Returns the token counts so far; cached tokens are known when the completion has finished.
+  // Returns the token counts so far; cached tokens are known from the first token on.
   Usage usage() const;
   // Returns the completion's line for the log, with its prompts only when `with_prompts`.
   LogEntry log_entry(bool with_prompts) const;
@@ -89,6 +92,9 @@ class Completion {
   Piece next_piece(Choice& choice, const ReplyEvent& event) const;
   void send(Choice& choice, Piece piece, std::string& out);
   void keep(Choice& choice, Piece piece, std::string& out);
+  void count_kept(const Piece& piece, std::string& out);
+  void write(Choice& choice, const Piece& piece, std::string& out);
+  ReplyFacts facts() const;
   bool send_plain(Choice& choice, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
   Json envelope(std::string_view object) const;

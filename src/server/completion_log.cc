@@ -1,9 +1,16 @@
 #include "server/completion_log.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace pagoda::server {
 
 bool is_completion_path(std::string_view path) {
-  return path == "/v1/completions" || path == "/v1/chat/completions";
+  constexpr std::array<std::string_view, 6> kPaths = {"/v1/completions", "/v1/chat/completions",
+                                                      "/v1/messages",    "/v1/responses",
+                                                      "/api/chat",       "/api/generate"};
+  return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
 }
 
 void log_completion(const HttpRequest& request, const Completion& completion,
@@ -22,10 +29,7 @@ void log_refusal(const HttpRequest& request, const HttpReply& reply, const Serve
   entry.path = request.path;
   entry.status = reply.status;
   entry.finish = "refused";
-  const Json error = Json::parse(reply.body).at("error");
-  for (const char* const member : {"code", "param"}) {
-    if (entry.error.empty() && error.at(member).is_string()) entry.error = error.at(member);
-  }
+  entry.error = reply.error;
   state.log().write(entry);
 }
 

@@ -80,8 +80,9 @@ awaitable<Connection::Next> Connection::serve_request() {
   if (incoming.request.id.empty()) incoming.request.id = fresh_request_id();
   state_.log().write_thrown(incoming.request.id, incoming.request.path, thrown);
   if (reply_begun_) co_return Next::kBroken;
-  const HttpReply reply = error_reply(
-      ApiError(500, "internal error; the server's log says more", {}, "internal_error"));
+  const HttpReply reply =
+      error_reply(ApiError(500, "internal error; the server's log says more", {}, "internal_error"),
+                  style_of(incoming.request.path));
   if (co_await send(incoming, reply)) co_await linger();
   co_return Next::kEnd;
 }
@@ -146,7 +147,8 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
     if (reader.body_bytes_come() > kBodyBytesFree && !body_memory.resize(reader.body_bytes())) {
       incoming = incoming_of(reader.head(), reader);
       incoming.keep_alive = false;  // the request's body is still to come
-      co_return Refused{error_reply(out_of_body_memory(state_.body_memory(), reader.body_bytes()))};
+      co_return Refused{error_reply(out_of_body_memory(state_.body_memory(), reader.body_bytes()),
+                                    style_of(incoming.request.path))};
     }
     if (reader.state() == State::kDone) break;
     if (reader.state() == State::kBody && !std::exchange(has_head, true)) {
@@ -175,7 +177,7 @@ awaitable<std::optional<Connection::Refused>> Connection::read_request(Incoming&
 Connection::Refused Connection::refusal_of(const RequestReader& reader, Incoming& incoming) {
   if (!reader.has_begun()) return {};
   incoming = {.request = reader.head()};
-  return {error_reply(reader.error())};
+  return {error_reply(reader.error(), style_of(incoming.request.path))};
 }
 
 // A caller without access is refused before its body is read.

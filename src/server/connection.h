@@ -98,7 +98,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> connection_breaks();
   boost::asio::awaitable<bool> send(const Incoming& incoming, const HttpReply& reply);
   boost::asio::awaitable<bool> write(std::string_view bytes);
-  boost::asio::awaitable<bool> send_stream_header(Incoming& incoming);
+  boost::asio::awaitable<bool> send_stream_header(Incoming& incoming,
+                                                  std::string_view content_type);
   boost::asio::awaitable<bool> send_stream(const Incoming& incoming, std::string bytes, bool last);
   boost::asio::awaitable<void> linger();
 

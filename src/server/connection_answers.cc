@@ -181,7 +181,10 @@ awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& co
 }
 
 awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completion& completion) {
-  if (completion.error()) co_return co_await send(incoming, error_reply(*completion.error()));
+  if (completion.error()) {
+    co_return co_await send(incoming,
+                            error_reply(*completion.error(), style_of(incoming.request.path)));
+  }
   if (completion.memory_bytes() <= kShortReplyBytes) {
     co_return co_await send(incoming, completion.reply());
   }
@@ -204,7 +207,8 @@ awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completi
     }
     if (!woken && completion.streams() && bytes.empty()) bytes = completion.keep_alive();
     if (bytes.empty()) continue;
-    if (!streaming && !co_await send_stream_header(incoming)) co_return Produced::kBroken;
+    const bool begun = streaming || co_await send_stream_header(incoming, completion.stream_type());
+    if (!begun) co_return Produced::kBroken;
     streaming = true;
     const bool last = completion.finished();
     if (!co_await send_stream(incoming, std::move(bytes), last)) co_return Produced::kBroken;

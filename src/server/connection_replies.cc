@@ -49,7 +49,8 @@ awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());
   if (reply.body.size() > kReplyBytesFree && !memory.resize(reply.body.capacity())) {
-    reply = error_reply(out_of_request_memory(state_.request_memory(), reply.body.capacity()));
+    reply = error_reply(out_of_request_memory(state_.request_memory(), reply.body.capacity()),
+                        style_of(incoming.request.path));
   }
   co_return co_await send(incoming, reply);
 }
@@ -69,9 +70,9 @@ awaitable<bool> Connection::send(const Incoming& incoming, const HttpReply& repl
   co_return co_await write(reply.body);
 }
 
-awaitable<bool> Connection::send_stream_header(Incoming& incoming) {
+awaitable<bool> Connection::send_stream_header(Incoming& incoming, std::string_view content_type) {
   state_.meters().count_reply(endpoint_of(incoming.request.path), 200);
-  const HttpReply stream = {.content_type = "text/event-stream; charset=utf-8",
+  const HttpReply stream = {.content_type = std::string(content_type),
                             .headers = {{"Cache-Control", "no-cache"}}};
   const bool chunked = incoming.version >= 11;
   if (!chunked) incoming.keep_alive = false;  // the stream ends where the connection ends

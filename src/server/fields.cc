@@ -91,6 +91,11 @@ std::optional<std::string_view> Fields::text(std::string_view name) const {
   return value->get_ref<const std::string&>();
 }
 
+std::string_view Fields::required_text(std::string_view name) const {
+  require(name);
+  return *text(name);
+}
+
 const Json* Fields::array(std::string_view name) const {
   const Json* const value = find(name);
   if (value != nullptr && !value->is_array()) refuse_type(path_of(name), *value, "an array");

@@ -30,6 +30,7 @@ class Fields {
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t low,
                                       std::int64_t high) const;
   std::optional<std::string_view> text(std::string_view name) const;  // a view into the object
+  std::string_view required_text(std::string_view name) const;
   const Json* array(std::string_view name) const;
   const Json* object(std::string_view name) const;
 

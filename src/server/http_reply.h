@@ -18,7 +18,7 @@ struct HttpRequest {
   std::string content_type = {};
   std::string accept = {};
   std::string body = {};
-  std::string authorization = {};
+  std::string authorization = {};        // "Bearer KEY", also of X-Api-Key: KEY
   std::optional<std::string> host = {};  // the Host header, or the authority of an absolute URL
   std::string origin = {};               // the Origin header of a browser's request
   std::string id = {};                   // X-Request-Id, the client's or a fresh one
@@ -33,6 +33,7 @@ struct HttpReply {
   std::string content_type = "application/json";
   std::string body = {};
   HeaderList headers = {};
+  std::string error = {};  // an error's code, or else the field at fault, for the log
 };
 
 inline HttpReply json_reply(const Json& value, int status = 200) {

@@ -19,7 +19,7 @@ class ReplyQueue::Sink : public engine::ReplySink {
 
   void on_token(std::uint32_t answer, const engine::OutputToken& chosen) override {
     ReplyEvent event{.choice = first_choice_ + answer};
-    event.token = {chosen.token, chosen.ends, {}};
+    event.token = {chosen.token, chosen.ends, {}, chosen.prompt_tokens_cached};
     if (chosen.score != nullptr) event.token->score = *chosen.score;
     queue_->add(std::move(event));
     queue_->note();

@@ -23,6 +23,7 @@ struct SentToken {
   TokenId token;
   bool ends = false;
   std::optional<engine::TokenScore> score;
+  std::uint64_t prompt_tokens_cached = 0;
 };
 
 struct FinishInfo {

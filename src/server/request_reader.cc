@@ -53,7 +53,20 @@ constexpr std::array kOnce = {http::field::host, http::field::transfer_encoding,
                               http::field::authorization, http::field::content_type,
                               http::field::origin};
 
+// Anthropic's clients send the key here, without a scheme.
+constexpr const char* kApiKeyHeader = "X-Api-Key";
+
+// Returns the Authorization header, or one made of X-Api-Key where there is none.
+std::string authorization_of(const http::request_header<>& header) {
+  const bool has_key = header.count(kApiKeyHeader) > 0;
+  if (!has_key || header.count(http::field::authorization) > 0) {
+    return std::string(header[http::field::authorization]);
+  }
+  return fmt::format("Bearer {}", view(header[kApiKeyHeader]));
+}
+
 std::optional<ApiError> ambiguity(const http::request_header<>& header) {
+  if (header.count(kApiKeyHeader) > 1) return bad_http("X-Api-Key comes twice");
   for (const http::field name : kOnce) {
     if (header.count(name) > 1) {
       return bad_http(fmt::format("{} comes twice", view(http::to_string(name))));
@@ -211,7 +224,7 @@ void RequestReader::read_head() {
   request_.query = std::move(target->query);
   request_.content_type = std::string(message[http::field::content_type]);
   request_.accept = std::string(message[http::field::accept]);
-  request_.authorization = std::string(message[http::field::authorization]);
+  request_.authorization = authorization_of(message);
   request_.host = std::move(target->authority);  // an absolute URL takes precedence over Host
   if (!request_.host && message.count(http::field::host) > 0) {
     request_.host = std::string(message[http::field::host]);

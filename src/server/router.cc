@@ -11,9 +11,15 @@
 #include "server/access/host.h"
 #include "server/access/origin.h"
 #include "server/access/rights.h"
+#include "server/api/anthropic/messages_reply.h"
+#include "server/api/anthropic/messages_request.h"
 #include "server/api/caller_fields.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoints.h"
+#include "server/api/ollama/ollama_reply.h"
+#include "server/api/ollama/ollama_request.h"
+#include "server/api/responses/responses_reply.h"
+#include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
 #include "server/cache_tree.h"
 #include "server/fields.h"
@@ -157,6 +163,67 @@ Routed completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_text(request, state), request, state);
 }
 
+// Another API's request, whose translator makes a chat of it, and whose reply `writer` writes.
+template <TranslatedChat (*Translate)(Json body)>
+Routed complete_translated(const HttpRequest& request, const ServerState& state,
+                           std::shared_ptr<ReplyWriter> writer) {
+  const auto read = [&] {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    return read_translated(Translate(read_body(request, model, memory)), model,
+                           {memory, request.may_take_long});
+  };
+  CompletionRequest asked = read();
+  asked.writer = std::move(writer);
+  return complete(std::move(asked), request, state);
+}
+
+Routed create_message(const HttpRequest& request, const ServerState& state) {
+  return complete_translated<anthropic::chat_of_messages>(request, state,
+                                                          anthropic::make_messages_writer());
+}
+
+// A response repeats much of its request.
+Routed create_response(const HttpRequest& request, const ServerState& state) {
+  responses::ResponseEcho echo;
+  const auto read = [&] {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    Json body = read_body(request, model, memory);
+    echo = responses::echo_of_responses(body);
+    return read_translated(responses::chat_of_responses(std::move(body)), model,
+                           {memory, request.may_take_long});
+  };
+  CompletionRequest asked = read();
+  asked.memory_bytes += echo.members.size();
+  asked.writer = responses::make_responses_writer(std::move(echo));
+  return complete(std::move(asked), request, state);
+}
+
+Routed ollama_chat(const HttpRequest& request, const ServerState& state) {
+  return complete_translated<ollama::chat_of_chat>(request, state,
+                                                   ollama::make_ollama_writer(true));
+}
+
+Routed ollama_generate(const HttpRequest& request, const ServerState& state) {
+  return complete_translated<ollama::chat_of_generate>(request, state,
+                                                       ollama::make_ollama_writer(false));
+}
+
+Routed ollama_tags(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(ollama::list_tags(state.model()));
+}
+
+Json ollama_show(Json body, const ServedModel& model, const ReadingTerms& /*terms*/) {
+  Fields(body).required_text("model");
+  return ollama::show_model(model);
+}
+
+Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerms& terms) {
+  return {{"input_tokens",
+           count_translated(anthropic::chat_of_counted_messages(std::move(body)), model, terms)}};
+}
+
 // Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   CompletionRequest asked = read_chat_or_text(request, state);
@@ -242,6 +309,14 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/tenants", tenants, true, Access::kAdmin},
     {"POST", "/v1/chat/completions", chat_completions, false, Access::kKey},
     {"POST", "/v1/completions", completions, false, Access::kKey},
+    {"POST", "/v1/responses", create_response, false, Access::kKey},
+    {"POST", "/v1/messages", create_message, false, Access::kKey},
+    {"POST", "/v1/messages/count_tokens", answer_json<count_message_tokens>, false, Access::kKey},
+    {"POST", "/api/chat", ollama_chat, false, Access::kKey},
+    {"POST", "/api/generate", ollama_generate, false, Access::kKey},
+    {"GET", "/api/tags", ollama_tags, false, Access::kKey},
+    {"POST", "/api/show", answer_json<ollama_show>, false, Access::kKey},
+    {"GET", "/api/version", version, true, Access::kAnyone},
     {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Access::kKey},
     {"POST", "/tokenize", answer_json<tokenize>, false, Access::kKey},
     {"POST", "/detokenize", answer_json<detokenize>, false, Access::kKey},
@@ -302,9 +377,11 @@ ApiError takes_no_body(const std::string& path) {
 }
 
 HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoint) {
-  HttpReply reply = error_reply(ApiError(
-      405, fmt::format("{}: takes {}, not {}", endpoint.path, endpoint.method, request.method), {},
-      "method_not_allowed"));
+  HttpReply reply = error_reply(
+      ApiError(405,
+               fmt::format("{}: takes {}, not {}", endpoint.path, endpoint.method, request.method),
+               {}, "method_not_allowed"),
+      style_of(request.path));
   reply.headers.emplace_back("Allow", endpoint.method);
   return reply;
 }
@@ -350,7 +427,7 @@ Routed route(const HttpRequest& request, const ServerState& state) {
   try {
     return route_or_throw(request, state);
   } catch (const ApiError& error) {
-    return error_reply(error);
+    return error_reply(error, style_of(request.path));
   }
 }
 
@@ -364,7 +441,7 @@ std::optional<HttpReply> refuse_early(const HttpRequest& head, const ServerState
     if (endpoint.method != "POST") throw takes_no_body(head.path);
     return std::nullopt;
   } catch (const ApiError& error) {
-    return error_reply(error);
+    return error_reply(error, style_of(head.path));
   }
 }
 

@@ -1,4 +1,5 @@
-// Routes an HTTP request to its endpoint, and turns every error into OpenAI's shape.
+// Routes an HTTP request to its endpoint, and turns every error into the shape of the
+// client's API.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/served_form.h"
 #include "engine/engine.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
@@ -35,6 +36,8 @@ struct ServedModel {
   engine::SamplingParams sampling_defaults = {.temperature = 1.0f};
   // The vocabulary for structured output; nullptr: there is none.
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
+  // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
+  std::optional<chat::ServedForm> form = {};
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

@@ -19,5 +19,6 @@ void print_error(std::string_view message) { fmt::print(stderr, "error: {}\n", w
 void print_warning(std::string_view message) {
   fmt::print(stderr, "warning: {}\n", wording(message));
 }
+void print_note(std::string_view message) { fmt::print(stderr, "{}\n", wording(message)); }
 
 }  // namespace pagoda::terminal

@@ -1,4 +1,4 @@
-// Errors and warnings on stderr.
+// Errors, warnings and notes on stderr.
 #pragma once
 
 #include <string>
@@ -10,6 +10,8 @@ namespace pagoda::terminal {
 void print_error(std::string_view message);
 // Prints "warning: message".
 void print_warning(std::string_view message);
+// Prints the message alone: what was done that took a while.
+void print_note(std::string_view message);
 
 // Sets how messages are worded: folders below the command line name fields between backticks, which
 // a command line replaces by its flags. Call once, before the first message.

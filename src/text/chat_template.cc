@@ -82,7 +82,7 @@ SpecialTexts special_texts(const Tokenizer& tokenizer) {
 Result<ChatTemplate> ChatTemplate::parse(std::string name, std::string_view source,
                                          SpecialTexts specials) {
   ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(std::move(name), source));
-  ChatTemplate made(std::move(parsed), std::move(specials));
+  ChatTemplate made(std::move(parsed), source, std::move(specials));
   made.find_traits();
   return made;
 }
@@ -141,9 +141,19 @@ ToolArguments ChatTemplate::find_tool_arguments(const ChatJson& user,
 }
 
 bool ChatTemplate::takes_null_content(const ChatJson& user) const {
-  // The template wants the arguments either as an object or as text.
+  ChatJson result = message("tool", user["content"]);
+  result["tool_call_id"] = kCallId;
+  result["name"] = "probe";
+  // The template wants the arguments either as an object or as text. Some look at the content of
+  // earlier turns alone.
   for (const ChatJson& arguments : {ChatJson::object(), ChatJson("{}")}) {
-    if (probe(ChatJson::array({user, tool_call_message(nullptr, arguments)}))) return true;
+    const ChatJson call = tool_call_message(nullptr, arguments);
+    if (!probe(ChatJson::array({user, call}))) continue;
+    const ChatJson empty = tool_call_message("", arguments);
+    const ChatJson answer = message("assistant", user["content"]);
+    const bool takes_turns =
+        probe(ChatJson::array({user, empty, result, answer, user})).has_value();
+    return !takes_turns || probe(ChatJson::array({user, call, result, answer, user})).has_value();
   }
   return false;
 }

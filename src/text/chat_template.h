@@ -71,10 +71,11 @@ class ChatTemplate {
                             const jinja::RenderLimits& limits = {}) const;
 
   const TemplateTraits& traits() const { return traits_; }
+  std::string_view source() const { return source_; }
 
  private:
-  ChatTemplate(jinja::Template parsed, SpecialTexts specials)
-      : template_(std::move(parsed)), specials_(std::move(specials)) {}
+  ChatTemplate(jinja::Template parsed, std::string_view source, SpecialTexts specials)
+      : template_(std::move(parsed)), source_(source), specials_(std::move(specials)) {}
 
   void find_traits();
   // Renders `messages` as they are; returns nothing when the template fails.
@@ -84,6 +85,7 @@ class ChatTemplate {
   bool takes_null_content(const ChatJson& user) const;
 
   jinja::Template template_;
+  std::string source_;
   SpecialTexts specials_;
   TemplateTraits traits_;
 };

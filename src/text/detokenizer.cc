@@ -1,5 +1,6 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/utf8.h"
@@ -10,7 +11,8 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, DetokenizerOptions options)
     : tokenizer_(&tokenizer), options_(options), at_start_(!options.continues) {}
 
 std::string Detokenizer::push(TokenId id) {
-  pending_ += tokenizer_->visible_bytes(id, options_.special, at_start_);
+  const bool shown = std::binary_search(options_.shown.begin(), options_.shown.end(), id);
+  pending_ += tokenizer_->visible_bytes(id, options_.special || shown, at_start_);
   const std::size_t complete = pending_.size() - utf8_incomplete_tail(pending_);
   std::string text = pending_.substr(0, complete);
   pending_.erase(0, complete);

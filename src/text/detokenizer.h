@@ -4,6 +4,7 @@
 // tokens at once. One thread may use a detokenizer at a time.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/token_id.h"
@@ -15,6 +16,9 @@ struct DetokenizerOptions {
   bool special = false;  // control tokens appear as their text
   // The tokens continue a text shown before, so that their leading space is kept.
   bool continues = false;
+  // Control tokens that appear as their text nevertheless, ascending. They must outlive the
+  // detokenizer.
+  std::span<const TokenId> shown = {};
 };
 
 class Detokenizer {

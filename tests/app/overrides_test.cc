@@ -9,6 +9,7 @@
 
 #include "app/loaded_model.h"
 #include "hf/test_folder.h"
+#include "kernels/select.h"
 #include "model/rows_description.h"
 
 namespace pagoda::app {
@@ -105,6 +106,47 @@ TEST(RopeScaling, RowsHaveAnAddressOfTheirOwn) {
   }
 }
 
+// The two hold frequencies as a tensor, which the description of a rotation does not show.
+TEST(RopeScaling, RowsOfTwoScalingsOfOneKindHaveTwoAddresses) {
+  const std::string path = model_path("hf_qwen3");
+  const auto llama3 = [](int low) {
+    return R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": )" + std::to_string(low) +
+           R"(, "high_freq_factor": 4, "original_max_position_embeddings": 32})";
+  };
+  EXPECT_NE(model::describe_rows(config_of(path, llama3(1))),
+            model::describe_rows(config_of(path, llama3(2))));
+}
+
+TEST(RopeScaling, WithoutAnOriginalContextItIsTheTrainedOne) {
+  const char* const scaling = R"({"rope_type": "yarn", "factor": 4.0})";
+  for (const char* const name : {"tiny_mha.gguf", "hf_llama_bias"}) {
+    const std::string path = model_path(name);
+    EXPECT_EQ(config_of(path, scaling).ropes.front().original_context, config_of(path).context);
+    EXPECT_EQ(config_of(path, scaling).context, 4 * config_of(path).context);
+  }
+}
+
+TEST(RopeScaling, TensorsOfTheFilesOwnScalingAreLeftOut) {
+  for (const char* const name : {"tiny_llama3.gguf", "arch_phi3_longrope.gguf"}) {
+    const auto file = open_model_file(model_path(name), {.fields = {}, .rope_scaling = kPlain});
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const model::Config config = model::read_config(file.value()).value();
+    const auto weights = model::load_weights(file.value(), config, kernels::ref_set());
+    ASSERT_TRUE(weights.ok()) << weights.error().message;
+    EXPECT_TRUE(weights.value().rope_frequencies.empty()) << name;
+  }
+}
+
+TEST(RopeScaling, TheMagnitudeOfDeepSeekStaysInItsScores) {
+  const std::string path = model_path("arch_deepseek3.gguf");
+  const model::Config own = config_of(path);
+  const model::Config same = config_of(
+      path, R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
+                "mscale": 1.0, "mscale_all_dim": 1.0})");
+  EXPECT_EQ(rotation_of(same), rotation_of(own));
+  EXPECT_FLOAT_EQ(*same.attention_scale, *own.attention_scale);
+}
+
 TEST(HfOverrides, ChangeFieldsOfConfigJson) {
   const auto file = open_model_file(
       model_path("hf_qwen3"),
@@ -140,6 +182,9 @@ TEST(Overrides, WhatCannotBeDoneIsRefusedByItsField) {
       {"tiny_mha.gguf", {"", R"({"rope_type": "linear", "factor": 1e300})"}, {"factor is 1e+300"}},
       {"hf_qwen3", {"", R"({"rope_type": "linear", "factor": -1})"}, {"factor is -1"}},
       {"hf_gemma3", {"", kPlain}, {"rotate in several ways", "`hf_overrides`"}},
+      {"hf_qwen3", {R"({"rope_theta": 7})", ""}, {"rope_theta is 7", "another rope_theta"}},
+      {"hf_gemma3_images", {R"({"rms_norm_eps": 1})", ""}, {"rms_norm_eps", "text_config"}},
+      {"hf_qwen3", {R"({"text_config": []})", kPlain}, {"text_config"}},
   };
   for (const BadOverride& bad : table) {
     const auto file = open_model_file(model_path(bad.model), bad.overrides);

@@ -64,6 +64,23 @@ def kinds(layers, full_every):
             for i in range(layers)]
 
 
+GEMMA4 = {"sliding_window": WINDOW, "global_head_dim": 32, "hidden_size_per_layer_input": 0,
+          "vocab_size_per_layer_input": 0, "hidden_activation": "gelu_pytorch_tanh",
+          "final_logit_softcapping": 5.0}
+GEMMA4_KEYS = {"attention.sliding_window": WINDOW, "attention.key_length": 32,
+               "attention.value_length": 32, "attention.key_length_swa": HEAD_DIM,
+               "attention.value_length_swa": HEAD_DIM, "rope.dimension_count": 32,
+               "rope.dimension_count_swa": HEAD_DIM, "rope.freq_base_swa": 10000.0,
+               "embedding_length_per_layer_input": 0, "final_logit_softcapping": 5.0}
+GEMMA4_NAMES = {**OUTPUT_NORMS, "pre_feedforward_layernorm": "ffn_norm",
+                "post_feedforward_layernorm_1": "post_ffw_norm_1",
+                "post_feedforward_layernorm_2": "post_ffw_norm_2",
+                "pre_feedforward_layernorm_2": "pre_ffw_norm_2", "router.proj": "ffn_gate_inp"}
+PROPORTIONAL = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                                   "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}
+
+
 @dataclasses.dataclass
 class Model:
     name: str            # of the files, after "arch_"
@@ -211,6 +228,27 @@ MODELS = [
                 "expert_feed_forward_length": 48, "expert_shared_count": 1,
                 "expert_weights_scale": 1.8, "expert_weights_norm": True, "expert_gating_func": 2},
           names=LATENT_NAMES),
+    # Larger heads, one KV head and no values of their own in layers that see all keys.
+    Model("gemma4", "gemma4", "Gemma4", 34, layers=4, prefix="TextConfig", rope=PROPORTIONAL,
+          config={**GEMMA4, "layer_types": kinds(4, 2), "attention_k_eq_v": True,
+                  "num_global_key_value_heads": 1},
+          keys={**GEMMA4_KEYS, "attention.sliding_window_pattern": [True, False] * 2,
+                "attention.head_count_kv": [KV_HEADS, 1] * 2},
+          names=GEMMA4_NAMES),
+    # The last two layers attend to the rows of earlier ones.
+    Model("gemma4_shared", "gemma4", "Gemma4", 35, layers=6, prefix="TextConfig", rope=PROPORTIONAL,
+          config={**GEMMA4, "layer_types": kinds(6, 2), "num_kv_shared_layers": 2},
+          keys={**GEMMA4_KEYS, "attention.sliding_window_pattern": [True, False] * 3,
+                "attention.head_count_kv": [KV_HEADS] * 6, "attention.shared_kv_layers": 2},
+          names=GEMMA4_NAMES),
+    Model("gemma4_moe", "gemma4", "Gemma4", 36, layers=2, prefix="TextConfig", rope=PROPORTIONAL,
+          experts="fused", tokens=48,
+          config={**GEMMA4, "layer_types": kinds(2, 2), "enable_moe_block": True, "num_experts": 6,
+                  "top_k_experts": 2, "moe_intermediate_size": 48},
+          keys={**GEMMA4_KEYS, "attention.sliding_window_pattern": [True, False],
+                "attention.head_count_kv": [KV_HEADS] * 2, "expert_count": 6,
+                "expert_used_count": 2, "expert_feed_forward_length": 48},
+          names=GEMMA4_NAMES),
     Model("exaone4_full", "exaone4", "Exaone4", 22, names=OUTPUT_NORMS,
           config={"sliding_window": None, "sliding_window_pattern": None,
                   "layer_types": ["full_attention"] * 2}),
@@ -266,6 +304,7 @@ def run(model, ids):
 
     def look(router, inputs, _):
         config = model.config
+        chosen = getattr(config, "top_k_experts", None) or config.num_experts_per_tok
         scores = torch.nn.functional.linear(inputs[0].reshape(-1, EMBD), router.weight,
                                             getattr(router, "bias", None))
         if hasattr(router, "e_score_correction_bias"):
@@ -276,12 +315,12 @@ def run(model, ids):
                 margins.append(gap(groups, config.topk_group))
             kept = torch.zeros_like(groups).scatter(1, groups.topk(config.topk_group).indices, 1)
             inside = grouped[kept.bool()].reshape(len(scores), -1)
-            margins.append(gap(inside, config.num_experts_per_tok))
+            margins.append(gap(inside, chosen))
         else:
-            margins.append(gap(scores, config.num_experts_per_tok))
+            margins.append(gap(scores, chosen))
 
     for name, module in model.named_modules():
-        if name.endswith(("mlp.gate", "mlp.router", "block_sparse_moe.router")):
+        if name.endswith(("mlp.gate", "mlp.router", "router.proj", "block_sparse_moe.router")):
             module.register_forward_hook(look)
     with torch.no_grad():
         logits = model(torch.from_numpy(ids)[None]).logits[0].numpy()
@@ -325,6 +364,8 @@ def make_oracle(made):
             if name.endswith("e_score_correction_bias"):
                 values = rng.normal(0.0, 0.2, buffer.shape).astype(np.float32)
                 buffer.copy_(torch.from_numpy(values))
+            if name.endswith("layer_scalar"):
+                buffer.fill_(float(np.float32(rng.uniform(0.6, 1.4))))
     return model, rng.integers(3, VOCAB, made.tokens), fp4
 
 
@@ -342,7 +383,7 @@ def write_keys(writer, made):
     writer.add_block_count(made.layers)
     writer.add_feed_forward_length(FFN)
     writer.add_head_count(HEADS)
-    if not made.latent:  # whose keys say it
+    if "attention.head_count_kv" not in made.keys:
         writer.add_head_count_kv(KV_HEADS)
         writer.add_key_length(HEAD_DIM)
         writer.add_value_length(HEAD_DIM)
@@ -350,13 +391,14 @@ def write_keys(writer, made):
     writer.add_vocab_size(VOCAB)
     rope = made.rope.get("full_attention", made.rope)
     writer.add_rope_freq_base(rope["rope_theta"])
-    if rope["rope_type"] not in ("default", "longrope"):
+    if rope["rope_type"] not in ("default", "longrope", "proportional"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] == "yarn":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
     for key, value in made.keys.items():
-        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}[type(value)]
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32,
+               list: writer.add_array}[type(value)]
         add(f"{made.architecture}.{key}", value)
     writer.add_tokenizer_model("llama")
     words = ["<unk>", "<s>", "</s>"] + [chr(c) for c in range(0x21, 0x7F)]
@@ -407,9 +449,10 @@ def add_latent_heads(writer, place, values):
 
 
 def gguf_name(made, name):
-    if name.endswith("sinks"):
-        name = name.replace("self_attn.sinks", "attn_sinks.weight").replace("model.layers", "blk")
-        return name
+    for end, place in (("self_attn.sinks", "attn_sinks.weight"), ("router.scale", "ffn_gate_inp.scale"),
+                       ("router.per_expert_scale", "ffn_down_exps.scale")):
+        if name.endswith(end):
+            return name.replace(end, place).replace("model.layers", "blk")
     base, end = name.rsplit(".", 1)
     names = {**NAMES, **made.names}
     if base in names:
@@ -441,6 +484,13 @@ def write_gguf(path, made, model, fp4):
         if name.endswith("e_score_correction_bias"):
             layer = name.split(".")[2]
             writer.add_tensor(f"blk.{layer}.exp_probs_b.bias", buffer.numpy().astype(np.float32))
+        if name.endswith("layer_scalar"):
+            layer = name.split(".")[2]
+            writer.add_tensor(f"blk.{layer}.layer_output_scale.weight", buffer.numpy().astype(np.float32))
+    if made.rope.get("full_attention", {}).get("rope_type") == "proportional":
+        divisors = np.full(16, 1e30, np.float32)  # of pairs of a head of 32
+        divisors[:4] = 1
+        writer.add_tensor("rope_freqs.weight", divisors)
     for kind in ("short", "long"):
         if f"{kind}_factor" in made.rope:
             writer.add_tensor(f"rope_factors_{kind}.weight",

@@ -171,8 +171,8 @@ FOLDERS = [
 
 
 # Models of make_architecture_models.py that are written as folders too: logits/arch_NAME.bin are theirs.
-ALSO_GGUF = {"deepseek2", "deepseek3", "gemma2", "glm47_flash", "gpt_oss", "granitemoe", "mistral3", "mixtral",
-         "phi3_longrope", "qwen2moe", "qwen3moe"}
+ALSO_GGUF = {"deepseek2", "deepseek3", "gemma2", "gemma4", "gemma4_moe", "gemma4_shared", "glm47_flash", "gpt_oss",
+             "granitemoe", "mistral3", "mixtral", "phi3_longrope", "qwen2moe", "qwen3moe"}
 
 
 def make_oracle(made):
@@ -247,6 +247,27 @@ def save_also_gguf(folder, made, model, fp4):
                                 folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def save_gemma4_images(folder, plain):
+    """The text model in `plain` as Gemma 4 was published: text_config, one size of heads for all layers that see
+    all keys, tensors below model.language_model., and those of images and sound."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    text = json.loads((plain / "config.json").read_text())
+    heads = list(text.pop("per_layer_config").values())[0]
+    text["global_head_dim"] = heads["head_dim"]
+    text["num_global_key_value_heads"] = heads["num_key_value_heads"]
+    text["use_bidirectional_attention"] = "vision"
+    config = {"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "text_config": text,
+              "vision_config": {"model_type": "gemma4_vision"}, "audio_config": None, "tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    tensors = {name.replace("model.", "model.language_model.", 1): tensor for name, tensor in
+               safetensors.torch.load_file(plain / "model.safetensors").items()}
+    for name in ("model.embed_vision.embedding_projection.weight", "model.vision_tower.std_bias",
+                 "model.audio_tower.output_proj.weight"):
+        tensors[name] = torch.zeros(3, dtype=torch.float16)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     wanted = sys.argv[2:] or [made.name for made in FOLDERS] + sorted(ALSO_GGUF)
@@ -266,6 +287,8 @@ def main():
             model, _, fp4, _ = architectures.find_oracle(made)
             save_also_gguf(root / "models" / f"hf_{made.name}", made, model, fp4)
             print(f"hf_{made.name}: the model of arch_{made.name}.gguf")
+        if made.name == "gemma4" and made.name in wanted:
+            save_gemma4_images(root / "models" / "hf_gemma4_images", root / "models" / "hf_gemma4")
 
 
 if __name__ == "__main__":

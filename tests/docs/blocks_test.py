@@ -33,7 +33,7 @@ LANGUAGES = {"sh", "shell", "console", "text", "json", "yaml", "cmake", "jinja",
 PROGRAM = """#!/usr/bin/env python3
 import os, subprocess, sys
 words = sys.argv[1:]
-if "TEMPLATE" in os.environ and (words[:1] in (["serve"], ["chat"]) or "--chat" in words):
+if "TEMPLATE" in os.environ and (words[:1] in (["serve"], ["chat"], ["template"]) or "--chat" in words):
     os.environ["PAGODA_CHAT_TEMPLATE"] = os.environ["TEMPLATE"]  # the bundled model has none
 if words[:1] != ["serve"] or "--help" in words:
     os.execv(os.environ["PAGODA_BINARY"], [os.environ["PAGODA_BINARY"]] + words)

@@ -206,6 +206,10 @@ std::vector<MixCase> all_mixes() {
     // Experts, sinks and windows; experts with a shared one.
     mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220});
     mixes.push_back({{"arch_qwen2moe"}, {set, Element::kF32}});
+    // Pages of two layouts; layers that attend to the rows of others.
+    mixes.push_back({{"arch_gemma4"}, {set, Element::kBF16}, 120});
+    mixes.push_back({{"arch_gemma4_shared"}, {set, Element::kF32}, 120});
+    mixes.push_back({{"arch_gemma4_moe"}, {set, Element::kF16}, 120});
     // Latents, a page of which holds no values.
     mixes.push_back({{"arch_deepseek2"}, {set, Element::kF32}});
     mixes.push_back({{"arch_deepseek3"}, {set, Element::kBF16}});

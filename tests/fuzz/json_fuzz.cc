@@ -1,11 +1,19 @@
 // Any bytes are refused as a body with a reason, or are the value that nlohmann's own parser sees;
-// whatever value it is, reading a completion's fields from it ends in a request or in a refusal.
+// whatever value it is, reading a completion's fields from it ends in a request or in a refusal,
+// and so does its translation from other APIs.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/assert.h"
+#include "server/api/anthropic/messages_request.h"
 #include "server/api/completion_fields.h"
+#include "server/api/message_fields.h"
+#include "server/api/ollama/ollama_request.h"
+#include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
 #include "server/json.h"
 
@@ -37,6 +45,35 @@ void read_fields(const Json& body) {
   }
 }
 
+// Translations from Anthropic's API and from responses are chats whose messages no check refuses;
+// those from Ollama's are checked as chats alone.
+void translate(const Json& body) {
+  constexpr std::array kTranslators = {
+      anthropic::chat_of_messages, anthropic::chat_of_counted_messages,
+      responses::chat_of_responses, ollama::chat_of_chat, ollama::chat_of_generate};
+  for (std::size_t i = 0; i < kTranslators.size(); ++i) {
+    try {
+      const TranslatedChat chat = kTranslators[i](body);
+      ASSERT(chat.body["messages"].is_array(), "a chat has messages");
+      try {
+        check_messages(Fields(chat.body));
+        check_tools(Fields(chat.body));
+      } catch (const ApiError& error) {
+        ASSERT(i >= 3 || error.param == "messages", "what is wrong is found by its own name");
+        check_refusal(error);
+      }
+    } catch (const ApiError& error) {
+      check_refusal(error);
+    }
+  }
+  try {
+    const std::string echo = responses::echo_of_responses(body).members;
+    ASSERT(Json::accept("{" + echo + "}"), "members of an object");
+  } catch (const ApiError& error) {
+    check_refusal(error);
+  }
+}
+
 void check(std::string_view text) {
   Json value;
   try {
@@ -50,6 +87,7 @@ void check(std::string_view text) {
   ASSERT(depth_of(value) <= kJsonDepthMax, "depth is bounded");
   ASSERT(parse_json(dump_json(value)) == value, "what is written reads as the same");
   read_fields(value);
+  translate(value);
 }
 
 }  // namespace

@@ -36,6 +36,19 @@ BODIES = [
     b'{"cache_public_upto": "system", "priority": -5, "prompt_logprobs": 3}',
     b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "\\ud83d\\ude00"}]}]}',
     b'{"response_format": {"type": "json_object"}, "tools": [], "best_of": 2}',
+    b'{"max_tokens": 5, "system": [{"type": "text", "text": "s"}], "tools": [{"name": "f", "input_schema": {}}],'
+    b' "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "thinking",'
+    b' "thinking": "t", "signature": "x"}, {"type": "text", "text": "b"}, {"type": "tool_use", "id": "i",'
+    b' "name": "f", "input": {"k": 1}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i",'
+    b' "content": [{"type": "text", "text": "r"}]}]}], "tool_choice": {"type": "any"}, "stop_sequences": ["z"]}',
+    b'{"input": [{"role": "developer", "content": "d"}, {"role": "user", "content": [{"type": "input_text",'
+    b' "text": "a"}]}, {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}]},'
+    b' {"type": "function_call", "call_id": "i", "name": "f", "arguments": "{}"}, {"type": "function_call_output",'
+    b' "call_id": "i", "output": "r"}], "tools": [{"type": "function", "name": "f"}, {"type": "web_search"}],'
+    b' "reasoning": {"effort": "low", "summary": "auto"}, "text": {"format": {"type": "json_object"}}}',
+    b'{"prompt": "p", "system": "s", "options": {"num_predict": 4, "stop": ["a"]}, "think": true, "format": "json",'
+    b' "messages": [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},'
+    b' {"role": "tool", "content": "r"}]}',
     b'{"a": 1, "a": 2}',
     b'{"a": NaN}',
     b'{"a": 1e999}',

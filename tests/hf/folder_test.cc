@@ -173,7 +173,7 @@ const BadConfig kBadConfigs[] = {
     {"OuterModelType",
      "hf_gemma3_images",
      R"({"model_type":"paligemma"})",
-     {"model_type is \"paligemma\"", "gemma3 and mistral3"}},
+     {"model_type is \"paligemma\"", "gemma3, gemma4, gemma4_unified, mistral3"}},
     {"DenseLayers",
      "hf_glm47_flash",
      R"({"mlp_layer_types":["sparse","dense"]})",

@@ -64,7 +64,8 @@ TEST(TensorNames, OfTheTextPartOfAModelThatSeesImagesHaveEitherPrefix) {
   EXPECT_EQ(name_of("lm_head.weight", shape), "output.weight");
   EXPECT_EQ(name_of("model.vision_tower.x.weight", shape), "left out");
   EXPECT_EQ(name_of("multi_modal_projector.x.weight", shape), "left out");
-  EXPECT_EQ(name_of("audio_tower.x.weight", shape), "error");
+  EXPECT_EQ(name_of("audio_tower.x.weight", shape), "left out");
+  EXPECT_EQ(name_of("sound_tower.x.weight", shape), "error");
   EXPECT_EQ(name_of("model.vision_tower.x.weight", shape_of("gemma3_text")), "error");
 }
 

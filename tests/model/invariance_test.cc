@@ -217,6 +217,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                                          ModelCase{"tiny_mqa"}, ModelCase{"arch_gemma3"},
                                          ModelCase{"arch_olmo3"}, ModelCase{"arch_gpt_oss"},
                                          ModelCase{"arch_qwen2moe"}, ModelCase{"arch_deepseek3"},
+                                         ModelCase{"arch_gemma4"}, ModelCase{"arch_gemma4_shared"},
                                          ModelCase{"qwen3", small_shape(TensorType::kBF16, true)}),
                          kNameOfCase);
 

@@ -86,7 +86,8 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
                          testing::Values("deepseek2", "deepseek3", "exaone4", "exaone4_full",
-                                         "gemma2", "gemma3", "glm4", "glm47_flash", "gpt_oss",
+                                         "gemma2", "gemma3", "gemma4", "gemma4_moe",
+                                         "gemma4_shared", "glm4", "glm47_flash", "gpt_oss",
                                          "granite", "granitemoe", "mistral3", "mixtral", "qwen2moe",
                                          "qwen3moe", "olmo2", "olmo3", "phi3", "phi3_longrope",
                                          "phi3_partial", "qwen2", "qwen3", "smollm3"),
@@ -123,10 +124,17 @@ TEST_P(ArchitectureFolder, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureFolder,
-                         testing::Values("deepseek2", "deepseek3", "gemma2", "glm47_flash",
-                                         "gpt_oss", "granitemoe", "mistral3", "mixtral",
-                                         "phi3_longrope", "qwen2moe", "qwen3moe"),
+                         testing::Values("deepseek2", "deepseek3", "gemma2", "gemma4", "gemma4_moe",
+                                         "gemma4_shared", "glm47_flash", "gpt_oss", "granitemoe",
+                                         "mistral3", "mixtral", "phi3_longrope", "qwen2moe",
+                                         "qwen3moe"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+// As published, with parts for images and sound.
+TEST(Gemma4, TheTextPartGivesTheOraclesLogits) {
+  expect_oracles_logits(TestModel(test_model_path("hf_gemma4_images")),
+                        read_full_logits("arch_gemma4.bin"));
+}
 
 struct Bound {
   Element element;

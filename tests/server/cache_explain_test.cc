@@ -71,6 +71,32 @@ TEST(CacheExplain, SaysWhereTheSystemPromptChangesAndThatItIsADate) {
                 "cache \"2026-11-14.\")"));
 }
 
+// An answer that is sent back is tokenised together with what follows it.
+TEST(CacheExplain, NamesTextThatIsTheSameInOtherTokens) {
+  StoryFixture fixture;
+  const std::vector<TokenId> words = fixture.tokenizer().encode(kStory, {});
+  Json whole = Json::array();
+  for (const TokenId id : words) whole.push_back(id.value());
+  // The last token is never in the cache of a prompt: a token more stands behind what is compared.
+  Json spelled = whole;
+  spelled.erase(spelled.end() - 2, spelled.end());
+  constexpr std::uint32_t kFirstByte = 3;  // <0x00> in this vocabulary
+  for (std::size_t i = words.size() - 2; i < words.size(); ++i) {
+    for (const char byte : fixture.tokenizer().bytes_of(words[i])) {
+      spelled.push_back(kFirstByte + static_cast<unsigned char>(byte));
+    }
+  }
+  Json body = text_body("");
+  body["prompt"] = whole;
+  told(fixture, body);
+  body["prompt"] = spelled;
+  const Json why = told(fixture, body);
+  EXPECT_EQ(why["reason"], "differs");
+  EXPECT_EQ(why["matched_tokens"], words.size() - 2);
+  EXPECT_THAT(advice_of(why), HasSubstr("the prompt has the text that is in the cache, in other "
+                                        "tokens"));
+}
+
 TEST(CacheExplain, NamesTheMessageThatChanges) {
   StoryFixture fixture;
   told(fixture, chat_body(kStory, "Does the dog run?"));

@@ -55,6 +55,17 @@ std::string post(const std::string& headers, const std::string& body) {
   return "POST /tokenize HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n" + body;
 }
 
+// Anthropic's clients send their key so.
+TEST(RequestReader, AKeyComesInEitherOfTwoHeaders) {
+  const auto authorization = [](const std::string& headers) {
+    return read("GET / HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n", 4096).request.authorization;
+  };
+  EXPECT_EQ(authorization("x-api-key: k\r\n"), "Bearer k");
+  EXPECT_EQ(authorization("X-Api-Key: k\r\nAuthorization: Bearer a\r\n"), "Bearer a");
+  EXPECT_EQ(authorization("X-Api-Key:\r\n"), "Bearer ");
+  EXPECT_EQ(refused_with("GET / HTTP/1.1\r\nHost: x\r\nX-Api-Key: k\r\nx-api-key: l\r\n\r\n"), 400);
+}
+
 TEST(RequestReader, ReadsTheSameHoweverBytesAreCut) {
   const std::string next = "GET /health HTTP/1.1\r\n";
   const std::vector<std::string> requests = {

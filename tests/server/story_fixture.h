@@ -80,6 +80,7 @@ class StoryFixture {
         .block_bytes = backend_->page_layout().page_bytes(),
         .mask_vocabulary =
             app::mask_vocabulary_of(model_->tokenizer(), engine_->limits().vocabulary)});
+    served_->form = chat::find_served_form(*served_->chat_template, model_->tokenizer()).value();
     state_.open(*served_);
   }
 
@@ -100,7 +101,9 @@ class StoryFixture {
     }
     Completion& completion = *std::get<std::unique_ptr<Completion>>(routed);
     const std::string stream = drive(completion);
-    if (completion.error() && stream.empty()) return error_reply(*completion.error());
+    if (completion.error() && stream.empty()) {
+      return error_reply(*completion.error(), style_of(request.path));
+    }
     if (completion.streams()) return {.content_type = "text/event-stream", .body = stream};
     return completion.reply();
   }

@@ -28,6 +28,7 @@ const std::vector<Arrows>& arrow_table() {
         "kernels/cuda/ops.h", "kernels/cuda/digest.h", "kv/memory/"}},
       {"text/", {"base/", "gguf/"}},
       {"structured/", {"base/"}},
+      {"chat/", {"base/", "text/"}},
       {"hf/", {"base/", "gguf/", "text/"}},
       {"sched/", {"base/", "kv/"}},
       {"engine/", {"base/", "kernels/ops.h", "kv/", "model/decoder.h", "sched/", "structured/"}},
@@ -35,9 +36,9 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "device/", "engine/", "kernels/cuda/ops.h", "kv/", "model/", "sched/"}},
       {"events/", {"base/", "kv/events/", "kv/memory/cache_groups.h"}},
       {"server/",
-       {"base/", "text/", "structured/", "engine/engine.h", "engine/request.h", "engine/reply.h",
-        "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h", "kv/ids.h",
-        "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h"}},
+       {"base/", "chat/", "text/", "structured/", "engine/engine.h", "engine/request.h",
+        "engine/reply.h", "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h",
+        "kv/ids.h", "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h"}},
       {"net/", {"base/"}},
       {"terminal/", {"base/"}},
       {"app/",
@@ -50,8 +51,9 @@ const std::vector<Arrows>& arrow_table() {
         "terminal/"}},
       {"verify/", {"app/", "base/", "engine/", "kernels/", "kv/", "terminal/"}},
       {"cli/",
-       {"app/", "base/", "bench/", "engine/", "gguf/", "hf/", "kernels/", "kv/", "loadgen/",
-        "model/", "net/", "replay/", "server/", "store/", "terminal/", "text/", "verify/"}},
+       {"app/", "base/", "bench/", "chat/", "engine/", "gguf/", "hf/", "kernels/", "kv/",
+        "loadgen/", "model/", "net/", "replay/", "server/", "store/", "terminal/", "text/",
+        "verify/"}},
   };
   return kTable;
 }

@@ -40,8 +40,8 @@ CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& page
 
 void CpuRunner::launch(const Launch& launch) {
   for (const kv::Copy& copy : launch.copies) {
-    kv::memory::copy_rows(pages_.layout(), pages_.page(copy.from), pages_.page(copy.to),
-                          copy.tokens);
+    kv::memory::copy_rows(decoder_.group_plan().layouts[copy.group], pages_.page(copy.from),
+                          pages_.page(copy.to), copy.tokens);
   }
 #ifdef PAGODA_DEV_CHECKS
   spoil_new_blocks(launch, pages_);

@@ -76,6 +76,8 @@ void copy_rows(const PageLayout& layout, const std::byte* from, std::byte* to,
     std::memcpy(to, from, layout.page_bytes());
     return;
   }
+  const std::size_t used = layout.page_bytes() - layout.unused_bytes;
+  std::memcpy(to + used, from + used, layout.unused_bytes);
   for (std::uint32_t layer = 0; layer < layout.layers; ++layer) {
     for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
       const std::size_t keys = layout.key_offset(layer, head, 0);

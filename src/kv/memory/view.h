@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kv/ids.h"
 #include "kv/memory/page_layout.h"
@@ -31,6 +32,12 @@ struct SequenceView {
   }
   Row value_row(std::uint32_t head, std::uint64_t position) const {
     return layer.layout.value_row(page_of(position), layer.layer, head, token_of(position));
+  }
+
+  // Zeros the bytes that the page of a position leaves unused.
+  void clear_unused(std::uint64_t position) const {
+    const std::size_t unused = layer.layout.unused_bytes;
+    std::memset(page_of(position) + layer.layout.page_bytes() - unused, 0, unused);
   }
 
  private:

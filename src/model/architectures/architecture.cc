@@ -14,6 +14,7 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
     {"exaone4", describe_exaone4},
     {"gemma2", describe_gemma2},
     {"gemma3", describe_gemma3},
+    {"gemma4", describe_gemma4},
     {"glm4", describe_glm4},
     {"gpt-oss", describe_gpt_oss},
     {"granite", describe_granite},

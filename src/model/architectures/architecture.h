@@ -26,6 +26,7 @@ Status describe_deepseek2(const ConfigReader& reader, Config& config);
 Status describe_exaone4(const ConfigReader& reader, Config& config);
 Status describe_gemma2(const ConfigReader& reader, Config& config);
 Status describe_gemma3(const ConfigReader& reader, Config& config);
+Status describe_gemma4(const ConfigReader& reader, Config& config);
 Status describe_glm4(const ConfigReader& reader, Config& config);
 Status describe_gpt_oss(const ConfigReader& reader, Config& config);
 Status describe_granite(const ConfigReader& reader, Config& config);

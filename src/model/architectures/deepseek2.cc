@@ -53,14 +53,22 @@ Status describe_deepseek2(const ConfigReader& reader, Config& config) {
     ASSIGN_OR_RETURN(const float tenth, reader.scale_or("rope.scaling.yarn_log_multiplier", 0));
     const double magnitude = 1.0 + double{tenth} * natural_log(std::max(rope.factor, 1.0));
     config.attention_scale = static_cast<float>(*config.attention_scale * magnitude * magnitude);
+    // Without a multiplier, cosines and sines have the magnitude.
+    const double in_rotation = tenth == 0 ? rope.attention_factor : 1.0;
     ASSIGN_OR_RETURN(rope.attention_factor,
-                     reader.positive_or("rope.scaling.yarn_attn_factor", 1.0));
+                     reader.positive_or("rope.scaling.yarn_attn_factor", in_rotation));
   }
   if (!has_experts(reader)) return ok_status();
-  RETURN_IF_ERROR(read_experts(reader, {}, config));
+  // Early files of GLM 4.7 Flash do not say how its router scores.
+  constexpr std::uint32_t kGlmVocabulary = 154880;
+  const bool is_glm =
+      (config.layers == 47 || config.layers == 48) && config.vocabulary == kGlmVocabulary;
+  kernels::Router router = {};
+  if (is_glm) router.score = kernels::RouterScore::kSigmoid;
+  RETURN_IF_ERROR(read_experts(reader, router, config));
   // Version 2 ranks groups of experts by their best, version 3 by their two best.
-  kernels::Router& router = config.experts.router;
-  router.group_best = router.score == kernels::RouterScore::kSigmoid ? 2 : 1;
+  kernels::Router& read = config.experts.router;
+  read.group_best = read.score == kernels::RouterScore::kSigmoid ? 2 : 1;
   return ok_status();
 }
 

@@ -37,7 +37,9 @@ bool is_preflight(const HttpRequest& request) {
 HttpReply preflight_reply() {
   return {.status = 204,
           .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
-                      {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
+                      {"Access-Control-Allow-Headers",
+                       "Authorization, Content-Type, X-Request-Id, X-Api-Key, Anthropic-Version, "
+                       "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access"},
                       {"Access-Control-Max-Age", "600"}}};
 }
 

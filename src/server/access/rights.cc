@@ -8,8 +8,8 @@ void require(Access level, const Caller& caller, bool metrics_need_admin) {
   if (level == Access::kMetrics) level = metrics_need_admin ? Access::kAdmin : Access::kAnyone;
   if (level == Access::kAnyone) return;
   if (!caller.is_known) {
-    throw ApiError(401, "invalid or missing API key: Authorization: Bearer KEY", {},
-                   "invalid_api_key");
+    throw ApiError(401, "invalid or missing API key: Authorization: Bearer KEY, or X-Api-Key: KEY",
+                   {}, "invalid_api_key");
   }
   if (level == Access::kAdmin && !caller.is_admin) {
     throw ApiError(403, "an admin's API key is needed here", {}, "permission_denied");

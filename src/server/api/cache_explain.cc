@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chat/literal.h"
 #include "server/api/changing_text.h"
 #include "server/api/prompt_position.h"
 
@@ -51,10 +52,42 @@ Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tok
   return {before + asked, before + stored, before.size() + shared, shared};
 }
 
+// What a chat template does to an answer that comes back in the history.
+std::string advise_answer(const Parting& parting, const std::string& where,
+                          const chat::AnswerForm* form) {
+  const bool same_text = parting.at == parting.asked.size() || parting.at == parting.stored.size();
+  if (same_text) {
+    return where +
+           " has the text that is in the cache, in other tokens: an answer that is sent back is "
+           "tokenised again, together with what follows it";
+  }
+  const std::string_view begin =
+      form != nullptr && form->reasoning ? chat::core(form->reasoning->begin) : std::string_view();
+  if (begin.empty()) return {};
+  // The marker may have begun before the byte that differs.
+  const auto holds = [&](std::string_view text) {
+    const std::size_t from = parting.at - std::min(parting.at, begin.size());
+    const std::size_t found = text.substr(from).find(begin);
+    return found != std::string_view::npos && found <= begin.size();
+  };
+  if (holds(parting.stored) && !holds(parting.asked)) {
+    return where +
+           " lacks the reasoning that the model wrote here: the chat template, or the client, "
+           "leaves out the reasoning of earlier turns (pagoda template check says which)";
+  }
+  if (holds(parting.asked) && !holds(parting.stored)) {
+    return where + " has a reasoning that the model did not write: the chat template adds it";
+  }
+  return {};
+}
+
 std::string advise_differs(const Explanation& why, const Prompt& prompt,
-                           const text::Tokenizer& tokenizer) {
+                           const text::Tokenizer& tokenizer, const chat::AnswerForm* form) {
   const Parting parting = parting_of(why, prompt, tokenizer);
   const PromptPosition position = position_of(prompt, why.stops_at(), parting.bytes, tokenizer);
+  const std::string about_answer =
+      advise_answer(parting, describe_position(position, !prompt.rendered.empty()), form);
+  if (!about_answer.empty()) return about_answer;
   const ChangingText change = changing_text(parting.asked, parting.stored, parting.at);
   std::string advice =
       fmt::format("{} changes at character {}",
@@ -138,7 +171,7 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
     case MissReason::kOtherSalt:
       return elsewhere("cache_salt of yours");
     case MissReason::kDiffers:
-      return advise_differs(why, prompt, tokenizer);
+      return advise_differs(why, prompt, tokenizer, terms.form);
     case MissReason::kNeverSeen:
       return advise_never_seen(why, now_ns);
     case MissReason::kWholeBlocks:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "chat/answer_form.h"
 #include "kv/explanation.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
@@ -18,6 +19,7 @@ struct ExplainTerms {
   // The request has a salt and the server has tiers, where public blocks are not looked for.
   bool salted_beside_tiers = false;
   const OptionName& option_name;
+  const chat::AnswerForm* form = nullptr;  // of the model's answers, where it is known
 };
 
 // {"prompt_tokens": 90, "matched_tokens": 9, "matched_by_tier": {"memory": 9, "tier": 0},

@@ -4,6 +4,73 @@
 namespace pagoda::server {
 namespace {
 
+using chat::AnswerEvent;
+
+// The texts of one kind, in order.
+std::string joined_text(const Piece& piece, AnswerEvent::Kind kind) {
+  std::string text = kind == AnswerEvent::Kind::kContent ? piece.text : std::string();
+  for (const AnswerEvent& event : piece.events) {
+    if (event.kind == kind) text += event.text;
+  }
+  return text;
+}
+
+// DeepSeek's name and vLLM's.
+void add_reasoning(const Piece& piece, Json& words) {
+  const std::string reasoning = joined_text(piece, AnswerEvent::Kind::kReasoning);
+  if (reasoning.empty()) return;
+  words["reasoning_content"] = reasoning;
+  words["reasoning"] = reasoning;
+}
+
+// A call's first entry has its id and name, every later one a piece of its arguments alone: clients
+// append what they get.
+Json call_entries(const Piece& piece, bool with_index) {
+  Json entries = Json::array();
+  std::uint32_t last = 0;
+  for (const AnswerEvent& event : piece.events) {
+    const bool begins = event.kind == AnswerEvent::Kind::kCallBegin;
+    if (!begins && event.kind != AnswerEvent::Kind::kArguments) continue;
+    if (begins) {
+      Json entry = Json::object();
+      if (with_index) entry["index"] = event.call;
+      entry["id"] = event.id;
+      entry["type"] = "function";
+      entry["function"] = {{"name", event.text}, {"arguments", ""}};
+      entries.push_back(std::move(entry));
+    } else {
+      if (entries.empty() || last != event.call) {
+        entries.push_back({{"index", event.call}, {"function", {{"arguments", ""}}}});
+      }
+      auto& arguments = entries.back()["function"]["arguments"].get_ref<std::string&>();
+      arguments += event.text;
+    }
+    last = event.call;
+  }
+  return entries;
+}
+
+Json delta_of(const Piece& piece) {
+  Json delta = Json::object();
+  add_reasoning(piece, delta);
+  const std::string content = joined_text(piece, AnswerEvent::Kind::kContent);
+  Json calls = call_entries(piece, true);
+  if (!content.empty() || (delta.empty() && calls.empty())) delta["content"] = content;
+  if (!calls.empty()) delta["tool_calls"] = std::move(calls);
+  return delta;
+}
+
+Json message_of(const Piece& piece) {
+  const std::string content = joined_text(piece, AnswerEvent::Kind::kContent);
+  Json calls = call_entries(piece, false);
+  Json message = {{"role", "assistant"}};
+  message["content"] = content.empty() && !calls.empty() ? Json(nullptr) : Json(content);
+  message["refusal"] = nullptr;
+  add_reasoning(piece, message);
+  if (!calls.empty()) message["tool_calls"] = std::move(calls);
+  return message;
+}
+
 class ChatFormat : public CompletionFormat {
  public:
   ChatFormat(const CompletionRequest& request, const text::Tokenizer& tokenizer)
@@ -21,12 +88,11 @@ class ChatFormat : public CompletionFormat {
   }
 
   Json chunk(ChoiceState& state, const Piece& piece) const override {
-    return choice(state, piece, "delta", {{"content", piece.text}});
+    return choice(state, piece, "delta", delta_of(piece));
   }
 
   Json whole(ChoiceState& state, const Piece& piece) const override {
-    return choice(state, piece, "message",
-                  {{"role", "assistant"}, {"content", piece.text}, {"refusal", nullptr}});
+    return choice(state, piece, "message", message_of(piece));
   }
 
   Json extras(const ChoiceState& state) const override {

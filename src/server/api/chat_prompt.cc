@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "chat/history_calls.h"
+#include "chat/tool_instructions.h"
+#include "server/api/message_fields.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
@@ -14,91 +17,61 @@ namespace {
 // KiB in current templates.
 constexpr text::jinja::RenderLimits kShort = {.steps = 50'000, .bytes = 16U << 20};
 
-void check_part(const Json& part, const std::string& path) {
-  const Fields fields(part, path);
-  fields.require("type");
-  if (fields.text("type") != "text") {
-    const std::string type_path = fields.path_of("type");
-    throw ApiError(400,
-                   fmt::format("{}: \"{}\" is not supported, only \"text\" is", type_path,
-                               *fields.text("type")),
-                   type_path, "unsupported_parameter");
-  }
-  fields.require("text");
-  fields.text("text");
-}
-
-// Reads an array of objects, as templates expect of `tools`, `documents` and the like.
-const Json* read_objects(const Fields& fields, std::string_view name) {
-  const Json* const array = fields.array(name);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_object()) continue;
-    refuse_type(element_path(fields.path_of(name), i), (*array)[i], "an object");
-  }
-  return array;
-}
-
-// {"type": "function", "function": {"name": …}}
-void read_tools(const Fields& fields) {
-  const Json* const tools = read_objects(fields, "tools");
-  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    const Fields tool((*tools)[i], element_path(fields.path_of("tools"), i));
-    tool.text("type");
-    const Json* const function = tool.object("function");
-    if (function == nullptr) continue;
-    const Fields named(*function, tool.path_of("function"));
-    named.require("name");
-    named.text("name");
-  }
-}
-
-void check_message(const Json& message, const std::string& path) {
-  const Fields fields(message, path);
-  fields.require("role");
-  fields.text("role");
-  read_objects(fields, "tool_calls");
-  const Json* const content = fields.find("content");
-  if (content == nullptr || content->is_string()) return;
-  const std::string content_path = fields.path_of("content");
-  if (!content->is_array()) refuse_type(content_path, *content, "a string or an array of parts");
-  for (std::size_t i = 0; i < content->size(); ++i) {
-    check_part((*content)[i], element_path(content_path, i));
-  }
-}
-
-void read_messages(const Fields& fields) {
-  fields.require("messages");
-  const Json& messages = *fields.array("messages");
-  if (messages.empty()) {
-    throw ApiError(400, "messages: is empty, expected at least one", "messages");
-  }
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    check_message(messages[i], element_path("messages", i));
-  }
-}
-
 // Moves a member out of the body, which may be large, without a copy.
 Json take_member(Json& body, const char* name) {
   const auto found = body.find(name);
   return found == body.end() ? Json(nullptr) : std::exchange(*found, nullptr);
 }
 
+// Sets what a template may read under a name, unless chat_template_kwargs has it.
+void set_kwarg(Json& kwargs, const char* name, Json value) {
+  if (!kwargs.contains(name)) kwargs[name] = std::move(value);
+}
+
+// Templates ask for thinking under two names.
+void set_thinking(Json& kwargs, bool enabled) {
+  set_kwarg(kwargs, "enable_thinking", enabled);
+  set_kwarg(kwargs, "thinking", enabled);
+}
+
+// "reasoning_effort", "reasoning": {"effort"}, "thinking" and "enable_thinking" reach the template.
+void read_reasoning(const Fields& fields, Json& kwargs) {
+  std::optional<std::string_view> effort = fields.text("reasoning_effort");
+  if (const Json* const reasoning = fields.object("reasoning")) {
+    const Fields members(*reasoning, fields.path_of("reasoning"));
+    if (const auto nested = members.text("effort"); nested && !effort) effort = nested;
+    if (const auto enabled = members.boolean("enabled")) set_thinking(kwargs, *enabled);
+  }
+  if (effort) {
+    set_kwarg(kwargs, "reasoning_effort", *effort);
+    if (*effort == "none") set_thinking(kwargs, false);
+  }
+  if (const auto enabled = fields.boolean("enable_thinking")) set_thinking(kwargs, *enabled);
+  const Json* const thinking = fields.find("thinking");
+  if (thinking == nullptr) return;
+  if (thinking->is_boolean()) return set_thinking(kwargs, thinking->get<bool>());
+  // {"type": "enabled"}, as in Anthropic's API
+  const std::string path = fields.path_of("thinking");
+  if (!thinking->is_object()) refuse_type(path, *thinking, "a boolean or an object");
+  const Fields members(*thinking, path);
+  members.require("type");
+  set_thinking(kwargs, members.text("type") != "disabled");
+}
+
 text::Conversation read_conversation(Json& body) {
   const Fields fields(body);
-  read_messages(fields);
-  read_tools(fields);
+  check_messages(fields);
+  check_tools(fields);
   read_objects(fields, "documents");
   const bool has_kwargs = fields.object("chat_template_kwargs") != nullptr;
   text::Conversation conversation;
   conversation.messages = take_member(body, "messages");
   conversation.tools = take_member(body, "tools");
+  // Templates take an empty list for tools that are there.
+  if (conversation.tools.is_array() && conversation.tools.empty()) conversation.tools = nullptr;
   conversation.documents = take_member(body, "documents");
   if (has_kwargs) conversation.kwargs = take_member(body, "chat_template_kwargs");
-  // Templates of reasoning models read the effort under this name.
-  const std::optional<std::string_view> effort = fields.text("reasoning_effort");
-  if (effort && !conversation.kwargs.contains("reasoning_effort")) {
-    conversation.kwargs["reasoning_effort"] = *effort;
-  }
+  read_reasoning(fields, conversation.kwargs);
   conversation.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   conversation.add_generation_prompt =
       fields.boolean("add_generation_prompt").value_or(!conversation.continue_final_message);
@@ -109,11 +82,30 @@ text::Conversation read_conversation(Json& body) {
   return conversation;
 }
 
+// How the answer to this conversation is read.
+AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
+                         text::Conversation& conversation) {
+  const Json* const choice = fields.find("tool_choice");
+  const bool refused = choice != nullptr && *choice == "none";
+  AnswerTerms terms = {.form = &form, .schemas = chat::ToolSchemas(conversation.tools)};
+  terms.options.reads_calls = !terms.schemas.empty() && !refused;
+  terms.options.single_call = !fields.boolean("parallel_tool_calls").value_or(true);
+  const chat::FoundForm& found = form.found;
+  if (!found.shows_calls && found.form.calls) {
+    const Status written = chat::write_history_calls(*found.form.calls, conversation.messages);
+    if (!written.ok()) throw ApiError(400, written.error().message, "messages");
+  }
+  if (terms.options.reads_calls && !found.shows_tools && found.form.calls) {
+    chat::add_tool_instructions(*found.form.calls, conversation.tools, conversation.messages);
+  }
+  return terms;
+}
+
 }  // namespace
 
 std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                            const ReadingTerms& terms, std::uint64_t tokens_max) {
-  const text::Conversation conversation = read_conversation(body);
+  text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
                    fmt::format("messages: the model \"{}\" has no chat template; give the server "
@@ -121,6 +113,8 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                model.name()),
                    "messages", "no_chat_template");
   }
+  std::optional<AnswerTerms> answer;
+  if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
   text::jinja::RenderLimits limits = terms.may_take_long ? text::jinja::RenderLimits{} : kShort;
   limits.account = &terms.memory;
   Result<text::OriginText> rendered = model.chat_template->render(conversation, limits);
@@ -133,7 +127,10 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   text::OriginText text = std::move(rendered).value();
   auto tokens = text::tokenise_prompt_within(text, model.tokenizer, tokens_max);
   if (!tokens) return std::nullopt;
-  return ChatPrompt{std::move(text), std::move(*tokens)};
+  if (answer) {
+    answer->options.in_reasoning = chat::opens_reasoning(model.form->found.form, text);
+  }
+  return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer)};
 }
 
 }  // namespace pagoda::server

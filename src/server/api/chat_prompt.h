@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "server/api/answer_terms.h"
 #include "server/json.h"
 #include "server/reading_memory.h"
 #include "server/served_model.h"
@@ -15,6 +16,7 @@ namespace pagoda::server {
 struct ChatPrompt {
   text::OriginText text;
   text::PromptTokens tokens;
+  std::optional<AnswerTerms> answer;  // how what the model writes is read
 };
 
 // The limits under which a body is read.

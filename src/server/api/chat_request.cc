@@ -58,6 +58,9 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   RequestMemory memory(request, 1, "n");
   auto chat = read_chat_prompt(body, model, terms, model.context_tokens() - 1);
   if (!chat) refuse_long_prompt("messages", model.context_tokens());
+  if (chat->answer) {
+    request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
+  }
   request.prompts.push_back(to_prompt(*std::move(chat)));
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();

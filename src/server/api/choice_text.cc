@@ -2,12 +2,31 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
+#include <utility>
+
+#include "base/random.h"
 
 namespace pagoda::server {
 namespace {
 
 std::string_view wire_name(engine::FinishReason reason) {
   return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+std::unique_ptr<chat::AnswerParser> make_parser(const CompletionRequest& request) {
+  if (!request.answer) return nullptr;
+  const AnswerTerms& terms = *request.answer;
+  chat::AnswerOptions options = terms.options;
+  // Ids differ between requests with one seed: a conversation may hold the answers of both.
+  options.id_seed = fresh_seed();
+  return std::make_unique<chat::AnswerParser>(terms.form->found.form, terms.schemas, options);
+}
+
+std::span<const TokenId> marker_tokens(const CompletionRequest& request) {
+  if (!request.answer) return {};
+  const chat::ServedForm& form = *request.answer->form;
+  return request.answer->options.reads_calls ? form.call_tokens : form.text_tokens;
 }
 
 }  // namespace
@@ -23,6 +42,16 @@ bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bo
 
 void Piece::append(Piece next) {
   text += next.text;
+  for (chat::AnswerEvent& event : next.events) {
+    const bool joins = !events.empty() && events.back().kind == event.kind &&
+                       events.back().call == event.call &&
+                       event.kind != chat::AnswerEvent::Kind::kCallBegin;
+    if (joins) {
+      events.back().text += event.text;
+    } else {
+      events.push_back(std::move(event));
+    }
+  }
   tokens.insert(tokens.end(), next.tokens.begin(), next.tokens.end());
   std::move(next.scores.begin(), next.scores.end(), std::back_inserter(scores));
   if (!next.finish_reason.empty()) finish_reason = next.finish_reason;
@@ -31,8 +60,10 @@ void Piece::append(Piece next) {
 
 ChoiceText::ChoiceText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
                        bool continues)
-    : detokenizer_(tokenizer,
-                   {.special = request.output.show_special_tokens, .continues = continues}),
+    : answer_(make_parser(request)),
+      detokenizer_(tokenizer, {.special = request.output.show_special_tokens,
+                               .continues = continues,
+                               .shown = marker_tokens(request)}),
       stops_(request.output.stops),
       stop_tokens_(request.engine.end.stop_token_ids),
       tokens_min_(request.engine.end.min_tokens),
@@ -55,7 +86,32 @@ Piece ChoiceText::push(const SentToken& sent) {
     piece.finish_reason = "stop";
     piece.stop_reason = stops_.string(stops_.match()->string);
   }
+  read_answer(piece, ended_);
+  count_reasoning(piece);
   return piece;
+}
+
+// Tokens that say nothing yet, such as markers, count with the reasoning that follows them.
+void ChoiceText::count_reasoning(const Piece& piece) {
+  for (const chat::AnswerEvent& event : piece.events) {
+    if (past_reasoning_) return;
+    past_reasoning_ = event.kind != chat::AnswerEvent::Kind::kReasoning;
+    if (!past_reasoning_) reasoning_tokens_ = tokens_;
+  }
+}
+
+void ChoiceText::read_answer(Piece& piece, bool last) {
+  if (!answer_) return;
+  piece.events = answer_->push(std::exchange(piece.text, {}));
+  if (answer_->ended()) {
+    ended_ = true;
+    piece.finish_reason = "stop";
+  } else if (last) {
+    Piece rest;
+    rest.events = answer_->finish();
+    piece.append(std::move(rest));
+  }
+  if (piece.finish_reason == "stop" && answer_->calls() > 0) piece.finish_reason = "tool_calls";
 }
 
 Piece ChoiceText::finish(engine::FinishReason reason) {
@@ -67,6 +123,7 @@ Piece ChoiceText::finish(engine::FinishReason reason) {
   const bool by_request = end_token_ && std::find(stop_tokens_.begin(), stop_tokens_.end(),
                                                   *end_token_) != stop_tokens_.end();
   if (by_request) piece.stop_reason = end_token_->value();
+  read_answer(piece, true);
   return piece;
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "chat/answer_event.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
@@ -20,7 +22,9 @@ using OptionalScore = std::optional<engine::TokenScore>;
 
 // A part of a choice; parts appended in order make the whole.
 struct Piece {
-  std::string text;
+  std::string text;  // empty in a chat whose answer is read
+  // Reasoning, content and tool calls of a chat whose answer is read.
+  std::vector<chat::AnswerEvent> events;
   std::vector<TokenId> tokens;
   // One per token where requested; a prompt's first token has none.
   std::vector<OptionalScore> scores;
@@ -36,7 +40,8 @@ bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bo
 
 class ChoiceText {
  public:
-  // `continues` is has_visible_text() of the prompt. The tokenizer must outlive the ChoiceText.
+  // `continues` is has_visible_text() of the prompt. Tokenizer and request's terms must outlive the
+  // ChoiceText.
   ChoiceText(const text::Tokenizer& tokenizer, const CompletionRequest& request, bool continues);
 
   Piece push(const SentToken& sent);
@@ -45,8 +50,15 @@ class ChoiceText {
   // True after a stop string or finish(). Tokens that the engine computed meanwhile are dropped.
   bool ended() const { return ended_; }
   std::uint64_t tokens() const { return tokens_; }
+  // Tokens before the first word of the answer proper, where it begins with reasoning.
+  std::uint64_t reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
+  // Reads the piece's text as an answer; `last`: nothing follows it.
+  void read_answer(Piece& piece, bool last);
+  void count_reasoning(const Piece& piece);
+
+  std::unique_ptr<chat::AnswerParser> answer_;
   text::Detokenizer detokenizer_;
   text::StopStrings stops_;
   SharedList<TokenId> stop_tokens_;
@@ -54,6 +66,8 @@ class ChoiceText {
   bool scored_;
   std::optional<TokenId> end_token_;
   std::uint64_t tokens_ = 0;
+  std::uint64_t reasoning_tokens_ = 0;
+  bool past_reasoning_ = false;
   bool ended_ = false;
 };
 

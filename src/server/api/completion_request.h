@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/token_id.h"
 #include "engine/request.h"
+#include "server/api/answer_terms.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
 #include "server/json.h"
@@ -47,10 +49,14 @@ struct RetainField {
   Upto upto;
 };
 
+class ReplyWriter;  // reply_writer.h
+
 struct CompletionRequest {
   bool is_chat = false;
-  std::vector<Prompt> prompts;  // at least one
-  engine::Request engine;       // the request for each prompt, without its prompt and seed
+  std::shared_ptr<const AnswerTerms> answer = {};  // of a chat; null: the answer is plain text
+  std::shared_ptr<ReplyWriter> writer = {};        // of another API; null: OpenAI's completions
+  std::vector<Prompt> prompts;                     // at least one
+  engine::Request engine;  // the request for each prompt, without its prompt and seed
   std::optional<std::uint64_t> seed;
   OutputOptions output;
   std::optional<RetainField> retain;

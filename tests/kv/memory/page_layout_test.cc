@@ -253,7 +253,8 @@ TEST(CopyRows, CopiesTheFirstRowsAndNoByteOfAnother) {
       copy_rows(layout, from.data(), to.data(), tokens);
       const std::vector<int> copied = owners(layout, tokens);
       for (std::size_t i = 0; i < to.size(); ++i) {
-        ASSERT_EQ(to[i], copied[i] == 1 ? from[i] : ~from[i])
+        const bool is_unused = i >= to.size() - layout.unused_bytes;  // the same in all pages
+        ASSERT_EQ(to[i], copied[i] == 1 || is_unused ? from[i] : ~from[i])
             << format_name(layout) << ", " << tokens << " rows, byte " << i;
       }
     }

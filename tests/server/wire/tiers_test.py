@@ -107,6 +107,28 @@ class Disk(Tiers):
             self.assertEqual(third, first)
             self.assertEqual(details["cached_tokens_by_tier"]["disk"], 0)
 
+    def test_a_quantised_model_reads_its_own_pages_alone(self):
+        quantised = ["--quantization", "q8_0"]
+        with self.disk("--kv-write", "through") as server:
+            plain, _ = ask(server)
+        # A file that is not kept, one that is, and the same again: bytes, and so pages, are equal.
+        unkept = [*quantised, "--quantized-cache-size", "0"]
+        with self.disk("--kv-write", "through", *unkept) as server:
+            first, details = ask(server)
+            self.assertEqual(details["cached_tokens"], 0)
+            self.assertNotEqual(first, plain)
+            self.assertEqual(os.listdir(self.path("cache/pagoda/quantized")), ["lock"])
+        for _ in range(2):
+            with self.disk(*quantised) as server:
+                self.assertEqual(server.get("/v1/models")[1]["data"][0]["id"], "stories260K")
+                again, details = ask(server)
+                self.assertEqual(again, first)
+                self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
+        with self.disk() as server:
+            again, details = ask(server)
+            self.assertEqual(again, plain)
+            self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
+
     def test_a_reset_empties_memory_and_leaves_the_disk(self):
         with self.disk() as server:
             first, _ = ask(server)

@@ -1,0 +1,114 @@
+// Reads an answer's text by its form while it comes in pieces: reasoning, content, tool calls.
+//
+// Markers are held back until it is certain what they are, and so is the white space before them. A
+// call that is malformed before its arguments begin becomes content with its markers; what is
+// malformed behind that point is content from there on. No text is lost, and nothing depends on how
+// the text is cut into pieces. Pieces must be whole characters. One thread may use a parser at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/answer_event.h"
+#include "chat/answer_form.h"
+#include "chat/call_reader.h"
+#include "chat/channel_reader.h"
+#include "chat/tool_schemas.h"
+
+namespace pagoda::chat {
+
+struct AnswerOptions {
+  bool in_reasoning = false;  // the prompt has opened the reasoning
+  bool reads_calls = true;    // false: the text of calls is content
+  bool single_call = false;   // the answer ends where a second call begins
+  std::uint64_t id_seed = 0;  // the ids of calls are a function of it
+};
+
+class AnswerParser : private CallSink {
+ public:
+  // Form and schemas must outlive the parser.
+  AnswerParser(const AnswerForm& form, const ToolSchemas& schemas, const AnswerOptions& options);
+  AnswerParser(const AnswerParser&) = delete;
+  AnswerParser& operator=(const AnswerParser&) = delete;
+
+  std::vector<AnswerEvent> push(std::string_view piece);
+  // Returns what was held back.
+  std::vector<AnswerEvent> finish();
+
+  // A second call began where there may be one only: the rest of the answer is not wanted.
+  bool ended() const { return ended_; }
+  std::uint32_t calls() const { return calls_; }
+
+ private:
+  enum class MarkerKind : std::uint8_t {
+    kReasoningBegin,
+    kReasoningEnd,
+    kContentEdge,  // stands around content and means nothing
+    kCalls,
+    kOtherCalls,
+  };
+  struct Marker {
+    std::string text;
+    MarkerKind kind;
+    std::string before = {};  // the white space that belongs to it
+    std::string after = {};
+  };
+  struct Found {
+    std::size_t at;
+    const Marker* marker;  // nullptr: the text ends within one
+  };
+
+  bool begin_call(std::string_view name, std::string_view id) override;
+  void add_arguments(std::string_view piece) override;
+  void end_call() override;
+
+  void add_marker(std::string_view literal, MarkerKind kind, std::string_view before = {});
+  bool is_sought(const Marker& marker) const;
+  void run();
+  bool step_text();
+  bool step_calls();
+  bool skip_space();
+  bool is_leading_space(std::string_view text) const;
+  bool step_anchored();
+  std::optional<Found> find_marker(std::string_view text) const;
+  void enter(const Marker& marker);
+  void open_section(std::size_t mark, bool other, bool needs_known_name);
+  void close_section();
+  void give_up_section();
+  void emit_text(std::string_view text);
+  void emit(AnswerEvent event);
+  std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
+
+  const AnswerForm& form_;
+  const ToolSchemas& schemas_;
+  AnswerOptions options_;
+  std::vector<Marker> markers_;
+  std::size_t space_max_ = 0;  // the longest white space before a marker
+  std::optional<ChannelReader> channels_;
+
+  std::string buffer_;
+  std::size_t at_ = 0;  // what lies before it is read
+  bool finishing_ = false;
+  bool ended_ = false;
+  bool in_reasoning_;
+  bool is_leading_ = true;       // no content was passed on
+  bool has_content_ = false;     // something that is not white space was content
+  bool has_anchor_;              // nothing announces calls
+  bool anchored_;                // such calls may begin here
+  std::string_view skip_;        // white space of the last marker that may follow
+  bool skip_all_space_ = false;  // behind calls
+
+  std::unique_ptr<CallReader> reader_;  // within a section of calls
+  std::optional<std::size_t> mark_;     // where text begins that is content if it is no call
+  bool call_open_ = false;
+  bool needs_known_name_ = false;
+  std::uint32_t calls_ = 0;
+  std::vector<AnswerEvent> events_;
+};
+
+}  // namespace pagoda::chat

@@ -1,0 +1,33 @@
+#include "chat/call_literals.h"
+
+#include <fmt/format.h>
+
+#include "chat/json_stream.h"
+
+namespace pagoda::chat {
+
+CallLiterals call_literals(const ToolCallForm& form, std::string_view name, unsigned call) {
+  CallLiterals literals;
+  if (form.syntax == CallSyntax::kJsonObject) {
+    const std::string quoted = json_escaped(name);
+    literals.begin = form.name_is_key ? fmt::format("{}{{\"{}\": ", form.call_begin, quoted)
+                                      : fmt::format("{}{{\"{}\": \"{}\", \"{}\": ", form.call_begin,
+                                                    json_escaped(form.name_key), quoted,
+                                                    json_escaped(form.arguments_key));
+    literals.end = "}" + form.call_end;
+    return literals;
+  }
+  literals.arguments = form.arguments;
+  literals.begin = fmt::format("{}{}", form.call_begin, name);
+  if (form.has_slot && form.slot_is_id) {
+    literals.begin += form.arguments_begin;
+  } else if (form.has_slot) {
+    literals.begin += fmt::format("{}{}{}", form.name_end, call, form.arguments_begin);
+  } else {
+    literals.begin += form.name_end;
+  }
+  literals.end = form.call_end;
+  return literals;
+}
+
+}  // namespace pagoda::chat

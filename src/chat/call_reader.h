@@ -1,0 +1,67 @@
+// Readers of tool calls: one reads the section of calls behind its first marker, and leaves each
+// call's name and arguments to the reader of its syntax.
+//
+// A reader sees the text that it has not taken yet and says how much it takes. What it decides
+// holds for any text that may follow, so that nothing depends on how the text is cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/answer_form.h"
+#include "chat/tool_schemas.h"
+
+namespace pagoda::chat {
+
+// Takes the calls that are read.
+class CallSink {
+ public:
+  virtual ~CallSink() = default;
+  // `id` is empty where the model wrote none. False: no call may have this name, and its text is
+  // malformed.
+  virtual bool begin_call(std::string_view name, std::string_view id) = 0;
+  // A piece of the arguments as JSON.
+  virtual void add_arguments(std::string_view piece) = 0;
+  virtual void end_call() = 0;
+};
+
+struct Progress {
+  enum class Verdict : std::uint8_t { kGoOn, kNeedsMore, kEnd, kMalformed };
+
+  std::size_t taken = 0;  // bytes of the text
+  Verdict verdict = Verdict::kGoOn;
+};
+
+class CallReader {
+ public:
+  virtual ~CallReader() = default;
+  virtual Progress read(std::string_view text, CallSink& sink) = 0;
+  // The answer ends with `text`, which read() wanted more of.
+  virtual void finish(std::string_view text, CallSink& sink) = 0;
+  // All that was taken is certain: no call is being read whose text may turn out to be content.
+  virtual bool settled() const { return false; }
+};
+
+inline constexpr std::size_t kNameBytesMax = 256;
+
+// Returns whether `name` may be a tool's.
+bool is_tool_name(std::string_view name);
+
+// Form and schemas must outlive the reader. Each reads one call without its markers.
+std::unique_ptr<CallReader> make_json_call_reader(const ToolCallForm& form);
+std::unique_ptr<CallReader> make_named_call_reader(const ToolCallForm& form,
+                                                   const ToolSchemas& schemas);
+
+// The text that begins a section of calls, without white space; empty: calls stand at the start of
+// the answer and nothing announces them.
+std::string section_marker(const ToolCallForm& form);
+
+// Reads what follows section_marker(), or one of the form's other_begins when `other`.
+std::unique_ptr<CallReader> make_section_reader(const ToolCallForm& form,
+                                                const ToolSchemas& schemas, bool other);
+
+}  // namespace pagoda::chat

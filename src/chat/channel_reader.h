@@ -1,0 +1,47 @@
+// The messages of gpt-oss (harmony), of which an answer has several:
+//   <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
+//   <|channel|>commentary to=functions.N <|constrain|>json<|message|>{…}
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/answer_event.h"
+#include "chat/call_reader.h"
+#include "chat/json_stream.h"
+
+namespace pagoda::chat {
+
+// The marks of the format; a vocabulary has a control token for each.
+const std::vector<std::string>& channel_marks();
+
+class ChannelReader {
+ public:
+  using Emit = std::function<void(AnswerEvent::Kind, std::string_view)>;
+
+  // `reads_calls` false: a message to a tool is content.
+  explicit ChannelReader(bool reads_calls) : reads_calls_(reads_calls) {}
+
+  // Returns the bytes taken from the start of `text`; with `finishing` it takes all.
+  std::size_t read(std::string_view text, bool finishing, const Emit& emit, CallSink& sink);
+
+ private:
+  enum class At : std::uint8_t { kHeader, kReasoning, kContent, kCall };
+
+  std::size_t read_header(std::string_view text, bool finishing, const Emit& emit, CallSink& sink);
+  std::size_t read_body(std::string_view text, bool finishing, const Emit& emit, CallSink& sink);
+  void open_body(std::string_view header, CallSink& sink);
+  void add_body(std::string_view text, const Emit& emit, CallSink& sink);
+  void end_body(CallSink& sink);
+
+  bool reads_calls_;
+  At at_ = At::kHeader;
+  JsonStream arguments_;
+  bool has_arguments_ = false;
+};
+
+}  // namespace pagoda::chat

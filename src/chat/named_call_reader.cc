@@ -1,0 +1,329 @@
+// A name between markers, then its arguments: N[ARGS]{…}, N><parameter=K>V</parameter>, N(k=1).
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "chat/call_reader.h"
+#include "chat/json_stream.h"
+#include "chat/literal.h"
+#include "chat/literal_arguments.h"
+
+namespace pagoda::chat {
+namespace {
+
+constexpr std::size_t kAbsent = std::string_view::npos;
+constexpr std::size_t kSlotBytesMax = 256;
+constexpr std::size_t kCallEnd = 3;  // the call's end among what may end a name
+
+// Where `text` has one of several literals first; the longest of those that begin there.
+struct FirstOf {
+  std::size_t at = kAbsent;
+  std::size_t literal = 0;
+  bool certain = true;  // false: the text ends within a literal that may begin at `at`
+};
+
+FirstOf find_first(std::string_view text, const std::vector<std::string>& literals) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    FirstOf found;
+    for (std::size_t i = 0; i < literals.size(); ++i) {
+      if (literals[i].empty()) continue;
+      const LiteralMatch match = match_start(text.substr(at), literals[i]);
+      if (match == LiteralMatch::kPartial) return {at, i, false};
+      if (match == LiteralMatch::kYes &&
+          (found.at == kAbsent || literals[i].size() > literals[found.literal].size())) {
+        found = {at, i, true};
+      }
+    }
+    if (found.at != kAbsent) return found;
+  }
+  return {};
+}
+
+class NamedCallReader : public CallReader {
+ public:
+  NamedCallReader(const ToolCallForm& form, const ToolSchemas& schemas)
+      : form_(form),
+        schemas_(schemas),
+        name_ends_({std::string(core(form.name_end)), std::string(core(form.arguments_begin)),
+                    std::string(core(form.tagged.key_begin)), first_word(form.call_end)}),
+        key_begin_(words(form.tagged.key_begin)),
+        literal_(form.arguments == ArgumentSyntax::kQuoted ? form.quote : std::string()) {
+    if (form.arguments == ArgumentSyntax::kKeywords) name_ends_ = {"("};
+    if (form.arguments == ArgumentSyntax::kQuoted) name_ends_ = {"{"};
+    // A name that nothing but white space follows ends where its arguments begin.
+    if (form.arguments == ArgumentSyntax::kJson) name_ends_.emplace_back("{");
+    for (const KeyEnd& end : form.tagged.key_ends) {
+      key_ends_.push_back(std::string(core(end.text)));
+    }
+  }
+
+  Progress read(std::string_view text, CallSink& sink) override {
+    Progress progress;
+    while (progress.verdict == Verdict::kGoOn) {
+      const Progress next = step(text.substr(progress.taken), sink);
+      progress = {progress.taken + next.taken, next.verdict};
+    }
+    return progress;
+  }
+
+  void finish(std::string_view text, CallSink& sink) override {
+    if (at_ == At::kJson) sink.add_arguments(json_.finish());
+    if (at_ != At::kValue || !begun_) return;
+    if (!value_open_) sink.add_arguments(opening() + "\"");
+    sink.add_arguments(json_escaped(text));
+  }
+
+ private:
+  enum class At : std::uint8_t { kName, kSlot, kBody, kJson, kKeyOrEnd, kKey, kValue, kLiteral };
+  using Verdict = Progress::Verdict;
+
+  static std::string first_word(std::string_view literal) {
+    const std::vector<std::string> parts = words(literal);
+    return parts.empty() ? std::string() : parts.front();
+  }
+
+  Progress step(std::string_view text, CallSink& sink) {
+    switch (at_) {
+      case At::kName:
+        return read_name(text, sink);
+      case At::kSlot:
+        return read_slot(text, sink);
+      case At::kBody:
+        return read_body(text);
+      case At::kJson:
+        return read_json(text, sink);
+      case At::kKeyOrEnd:
+        return read_key_begin(text, sink);
+      case At::kKey:
+        return read_key(text);
+      case At::kValue:
+        return read_value(text, sink);
+      case At::kLiteral:
+        return read_literal(text, sink);
+    }
+    return {0, Verdict::kMalformed};
+  }
+
+  Progress read_name(std::string_view text, CallSink& sink) {
+    const std::string_view window = text.substr(0, kNameBytesMax + 64);
+    const FirstOf end = find_first(window, name_ends_);
+    if (end.at == kAbsent || !end.certain) {
+      return {0, window.size() < text.size() ? Verdict::kMalformed : Verdict::kNeedsMore};
+    }
+    name_ = core(text.substr(0, end.at));
+    if (!is_tool_name(name_)) return {0, Verdict::kMalformed};
+    const std::string& literal = name_ends_[end.literal];
+    const bool is_name_end = literal == core(form_.name_end) && !literal.empty();
+    const bool is_slot_end = literal == core(form_.arguments_begin) && !literal.empty();
+    const bool is_bracket = literal == "(" || literal == "{";
+    const std::size_t taken =
+        (is_name_end || is_slot_end) && !is_bracket ? end.at + literal.size() : end.at;
+    if (is_name_end && form_.has_slot) {
+      at_ = At::kSlot;
+      return {taken, Verdict::kGoOn};
+    }
+    return begin(taken, sink);
+  }
+
+  Progress read_slot(std::string_view text, CallSink& sink) {
+    const std::string_view end = core(form_.arguments_begin);
+    const std::string_view window = text.substr(0, kSlotBytesMax);
+    const std::size_t at = window.find(end);
+    if (at == kAbsent) {
+      return {0, window.size() < text.size() ? Verdict::kMalformed : Verdict::kNeedsMore};
+    }
+    if (form_.slot_is_id) id_ = core(text.substr(0, at));
+    return begin(at + end.size(), sink);
+  }
+
+  // Literal arguments are checked as a whole before their call begins.
+  Progress begin(std::size_t taken, CallSink& sink) {
+    const bool later = form_.arguments == ArgumentSyntax::kQuoted ||
+                       form_.arguments == ArgumentSyntax::kKeywords ||
+                       form_.arguments == ArgumentSyntax::kJson;
+    at_ = At::kBody;
+    if (later) return {taken, Verdict::kGoOn};
+    begun_ = sink.begin_call(name_, id_);
+    if (!begun_) return {0, Verdict::kMalformed};
+    sink.add_arguments("{");
+    return {taken, Verdict::kGoOn};
+  }
+
+  Progress read_body(std::string_view text) {
+    if (text.empty()) return {0, Verdict::kNeedsMore};
+    if (is_space(text.front())) return {1, Verdict::kGoOn};
+    switch (form_.arguments) {
+      case ArgumentSyntax::kJson:
+        if (text.front() != '{') return {0, Verdict::kMalformed};
+        at_ = At::kJson;
+        break;
+      case ArgumentSyntax::kTagged:
+        at_ = At::kKeyOrEnd;
+        break;
+      default:
+        at_ = At::kLiteral;
+        break;
+    }
+    return {0, Verdict::kGoOn};
+  }
+
+  Progress read_json(std::string_view text, CallSink& sink) {
+    if (text.empty()) return {0, Verdict::kNeedsMore};
+    if (!begun_) {
+      begun_ = sink.begin_call(name_, id_);
+      if (!begun_) return {0, Verdict::kMalformed};
+    }
+    std::string out;
+    const std::size_t taken = json_.read(text, out);
+    sink.add_arguments(out);
+    if (json_.state() == JsonStream::State::kDone) return {taken, Verdict::kEnd};
+    if (json_.state() == JsonStream::State::kMalformed) return {taken, Verdict::kMalformed};
+    return {taken, Verdict::kNeedsMore};
+  }
+
+  Progress read_literal(std::string_view text, CallSink& sink) {
+    const auto end = literal_.find_end(text);
+    if (!end) return {0, literal_.malformed() ? Verdict::kMalformed : Verdict::kNeedsMore};
+    const auto json = form_.arguments == ArgumentSyntax::kQuoted
+                          ? quoted_to_json(text.substr(0, *end), form_.quote)
+                          : keywords_to_json(text.substr(0, *end));
+    if (!json || !sink.begin_call(name_, id_)) return {0, Verdict::kMalformed};
+    begun_ = true;
+    sink.add_arguments(*json);
+    return {*end, Verdict::kEnd};
+  }
+
+  // A key, or the end of the arguments, which the section's reader sees to. A key's marker may be
+  // the beginning of the call's end ("<" and "</invoke>").
+  Progress read_key_begin(std::string_view text, CallSink& sink) {
+    if (text.empty()) return {0, Verdict::kNeedsMore};
+    if (is_space(text.front())) return {1, Verdict::kGoOn};
+    const std::string& call_end = name_ends_[kCallEnd];
+    const LiteralMatch closes = call_end.empty() ? LiteralMatch::kNo : match_start(text, call_end);
+    if (closes == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    std::size_t taken = 0;
+    LiteralMatch match = closes == LiteralMatch::kYes ? LiteralMatch::kNo : LiteralMatch::kYes;
+    for (const std::string& word : key_begin_) {
+      if (match != LiteralMatch::kYes) break;
+      while (taken < text.size() && is_space(text[taken])) ++taken;
+      match = match_start(text.substr(taken), word);
+      taken += word.size();
+    }
+    if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    if (match == LiteralMatch::kNo) {
+      sink.add_arguments("}");
+      return {0, Verdict::kEnd};
+    }
+    at_ = At::kKey;
+    return {taken, Verdict::kGoOn};
+  }
+
+  Progress read_key(std::string_view text) {
+    const std::string_view window = text.substr(0, kNameBytesMax + 64);
+    const FirstOf end = find_first(window, key_ends_);
+    if (end.at == kAbsent || !end.certain) {
+      return {0, window.size() < text.size() ? Verdict::kMalformed : Verdict::kNeedsMore};
+    }
+    key_ = core(text.substr(0, end.at));
+    type_ = form_.tagged.key_ends[end.literal].type;
+    if (type_ == ArgumentType::kBySchema) type_ = schemas_.type_of(name_, key_);
+    lead_ = tail_space(form_.tagged.key_ends[end.literal].text);
+    value_end_ = core(form_.tagged.value_end);
+    if (form_.tagged.value_end_has_key) value_end_ += key_ + form_.tagged.close_end;
+    value_open_ = false;
+    at_ = At::kValue;
+    return {end.at + key_ends_[end.literal].size(), Verdict::kGoOn};
+  }
+
+  // The comma and the key before a value.
+  std::string opening() {
+    const std::string comma = std::exchange(first_, false) ? "" : ", ";
+    return comma + "\"" + json_escaped(key_) + "\": ";
+  }
+
+  Progress read_value(std::string_view text, CallSink& sink) {
+    if (text.empty()) return {0, Verdict::kNeedsMore};
+    // The white space that the template writes behind a key is no part of the value.
+    if (!lead_.empty()) {
+      if (text.front() == lead_.front()) {
+        lead_.remove_prefix(1);
+        return {1, Verdict::kGoOn};
+      }
+      lead_ = {};
+    }
+    const std::string_view space = head_space(form_.tagged.value_end);
+    const std::size_t end = text.find(value_end_, searched_);
+    if (end == kAbsent) {
+      return type_ == ArgumentType::kString ? stream_string(text, space.size(), sink) : wait(text);
+    }
+    std::string_view value = text.substr(0, end);
+    if (!space.empty() && value.ends_with(space)) value.remove_suffix(space.size());
+    if (value_open_) {
+      sink.add_arguments(json_escaped(value) + "\"");
+    } else {
+      sink.add_arguments(opening() + value_json(value));
+    }
+    searched_ = 0;
+    at_ = At::kKeyOrEnd;
+    return {end + value_end_.size(), Verdict::kGoOn};
+  }
+
+  Progress wait(std::string_view text) {
+    searched_ = text.size() < value_end_.size() ? 0 : text.size() - value_end_.size() + 1;
+    return {0, Verdict::kNeedsMore};
+  }
+
+  // Passes on all but what may be the value's end.
+  Progress stream_string(std::string_view text, std::size_t space, CallSink& sink) {
+    const std::size_t held = value_end_.size() - 1 + space;
+    if (text.size() <= held) return {0, Verdict::kNeedsMore};
+    std::size_t taken = text.size() - held;
+    while (taken > 0 && (static_cast<unsigned char>(text[taken]) & 0xC0) == 0x80) --taken;
+    if (taken == 0) return {0, Verdict::kNeedsMore};
+    if (!std::exchange(value_open_, true)) sink.add_arguments(opening() + "\"");
+    sink.add_arguments(json_escaped(text.substr(0, taken)));
+    return {taken, Verdict::kNeedsMore};
+  }
+
+  std::string value_json(std::string_view value) const {
+    if (type_ != ArgumentType::kString) {
+      JsonStream stream;
+      std::string json;
+      const std::size_t taken = stream.read(core(value), json);
+      const bool whole = taken == core(value).size();
+      json += stream.finish();
+      if (whole && stream.state() == JsonStream::State::kDone) return json;
+    }
+    return '"' + json_escaped(value) + '"';
+  }
+
+  const ToolCallForm& form_;
+  const ToolSchemas& schemas_;
+  std::vector<std::string> name_ends_;
+  std::vector<std::string> key_begin_;
+  std::vector<std::string> key_ends_;
+  At at_ = At::kName;
+  std::string name_;
+  std::string id_;
+  bool begun_ = false;
+  JsonStream json_;
+  LiteralScanner literal_;
+  // The argument that is being read.
+  bool first_ = true;
+  std::string key_;
+  ArgumentType type_ = ArgumentType::kBySchema;
+  std::string_view lead_;
+  std::string value_end_;
+  std::size_t searched_ = 0;  // the value's end does not begin before this byte
+  bool value_open_ = false;   // a part of the string was passed on
+};
+
+}  // namespace
+
+std::unique_ptr<CallReader> make_named_call_reader(const ToolCallForm& form,
+                                                   const ToolSchemas& schemas) {
+  return std::make_unique<NamedCallReader>(form, schemas);
+}
+
+}  // namespace pagoda::chat

@@ -1,0 +1,79 @@
+#include "server/api/chat_history.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr const char* kReasoning = "reasoning_content";
+
+// Templates that know nothing of parts see the plain string that most messages are.
+void simplify_content(Json& message) {
+  Json& content = message["content"];
+  if (!content.is_array()) return;
+  if (content.size() == 1) {
+    Json text = std::move(content.front()["text"]);
+    content = std::move(text);
+  } else if (content.empty()) {
+    content = message.contains("tool_calls") ? Json(nullptr) : Json("");
+  }
+}
+
+}  // namespace
+
+void ChatHistory::open(std::string_view role, bool joins) {
+  if (joins && last_role() == role) return;
+  messages_.push_back({{"role", role}, {"content", Json::array()}});
+}
+
+void ChatHistory::add_text(Json text) {
+  messages_.back()["content"].push_back({{"type", "text"}, {"text", std::move(text)}});
+}
+
+void ChatHistory::add_reasoning(std::string_view text) {
+  Json& message = messages_.back();
+  if (!message.contains(kReasoning)) message[kReasoning] = "";
+  message[kReasoning].get_ref<std::string&>() += text;
+}
+
+void ChatHistory::add_call(std::string_view id, std::string_view name, Json arguments) {
+  calls_.emplace(id);
+  Json function = {{"name", name}};
+  function["arguments"] = std::move(arguments);
+  Json call = {{"id", id}, {"type", "function"}};
+  call["function"] = std::move(function);
+  messages_.back()["tool_calls"].push_back(std::move(call));
+}
+
+void ChatHistory::add_result(std::string_view id, const std::string& path, Json content) {
+  if (!calls_.contains(id)) {
+    throw ApiError(400, fmt::format("{}: no call before it has the id \"{}\"", path, id), path);
+  }
+  Json message = {{"role", "tool"}, {"tool_call_id", id}};
+  message["content"] = std::move(content);
+  messages_.push_back(std::move(message));
+}
+
+bool ChatHistory::has_only_reasoning() const {
+  return last_role() == "assistant" && !last_has_calls() && messages_.back()["content"].empty();
+}
+
+std::string_view ChatHistory::last_role() const {
+  if (messages_.empty()) return {};
+  return messages_.back()["role"].get_ref<const std::string&>();
+}
+
+bool ChatHistory::last_has_calls() const {
+  return !messages_.empty() && messages_.back().contains("tool_calls");
+}
+
+Json ChatHistory::take() {
+  for (Json& message : messages_) simplify_content(message);
+  return std::exchange(messages_, Json::array());
+}
+
+}  // namespace pagoda::server

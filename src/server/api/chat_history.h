@@ -1,0 +1,37 @@
+// Builds a chat's messages from the turns of an API that writes conversations as blocks or items.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "server/json.h"
+
+namespace pagoda::server {
+
+class ChatHistory {
+ public:
+  // Opens a message; with `joins` the last one goes on where it has this role.
+  void open(std::string_view role, bool joins);
+  // These add to the message that is open.
+  void add_text(Json text);
+  void add_reasoning(std::string_view text);
+  void add_call(std::string_view id, std::string_view name, Json arguments);
+  // Adds the result of the call with this id as a message of its own; `content` is a string or an
+  // array of text parts. Throws ApiError, which names `path`, where no call has the id.
+  void add_result(std::string_view id, const std::string& path, Json content);
+
+  // The last message is an assistant's that has nothing but reasoning.
+  bool has_only_reasoning() const;
+  std::string_view last_role() const;
+  bool last_has_calls() const;
+
+  // Returns the messages.
+  Json take();
+
+ private:
+  Json messages_ = Json::array();  // every content is an array of parts until take()
+  std::set<std::string, std::less<>> calls_;
+};
+
+}  // namespace pagoda::server

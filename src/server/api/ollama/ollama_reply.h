@@ -1,0 +1,19 @@
+// Writes answers as Ollama does: one JSON object, or one a line in a stream.
+#pragma once
+
+#include <memory>
+
+#include "server/api/reply_writer.h"
+#include "server/http_reply.h"
+#include "server/served_model.h"
+
+namespace pagoda::server::ollama {
+
+// `is_chat`: of /api/chat, else of /api/generate.
+std::shared_ptr<ReplyWriter> make_ollama_writer(bool is_chat);
+
+// GET /api/tags and POST /api/show.
+Json list_tags(const ServedModel& model);
+Json show_model(const ServedModel& model);
+
+}  // namespace pagoda::server::ollama

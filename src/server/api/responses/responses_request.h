@@ -1,0 +1,22 @@
+// Translates bodies of OpenAI's POST /v1/responses to chats. Nothing is kept between requests: each
+// carries its whole conversation.
+#pragma once
+
+#include <string>
+
+#include "server/api/translated_chat.h"
+#include "server/json.h"
+
+namespace pagoda::server::responses {
+
+// What a response repeats of its request.
+struct ResponseEcho {
+  std::string members;         // JSON text: "instructions":null,"tools":[],…
+  bool shows_summary = false;  // reasoning goes where clients look for its summary
+};
+
+// Throws ApiError with paths of the body that was given.
+ResponseEcho echo_of_responses(const Json& body);
+TranslatedChat chat_of_responses(Json body);
+
+}  // namespace pagoda::server::responses

@@ -1,0 +1,91 @@
+#include "server/api/translated_chat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "server/api_error.h"
+
+namespace pagoda::server {
+namespace {
+
+constexpr std::array<const char*, 18> kShared = {"temperature",
+                                                 "top_p",
+                                                 "top_k",
+                                                 "min_p",
+                                                 "seed",
+                                                 "repetition_penalty",
+                                                 "presence_penalty",
+                                                 "logit_bias",
+                                                 "frequency_penalty",
+                                                 "min_tokens",
+                                                 "ignore_eos",
+                                                 "stop_token_ids",
+                                                 "priority",
+                                                 "cache_salt",
+                                                 "cache_public_upto",
+                                                 "stream",
+                                                 "user",
+                                                 "chat_template_kwargs"};
+
+// Messages begin with the field, whose path may go on behind its name.
+bool names_field(std::string_view text, std::string_view field) {
+  if (!text.starts_with(field)) return false;
+  const std::string_view rest = text.substr(field.size());
+  return rest.empty() || rest.front() == '.' || rest.front() == '[' || rest.front() == ':';
+}
+
+ApiError renamed(const ApiError& error, std::span<const FieldName> names) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const FieldName& name) {
+    return names_field(error.param, name.chat);
+  });
+  if (found == names.end()) return error;
+  const auto rename = [&](std::string text) {
+    if (names_field(text, found->chat)) text.replace(0, found->chat.size(), found->own);
+    return text;
+  };
+  return {error.status, rename(error.message), rename(error.param), error.code};
+}
+
+}  // namespace
+
+void move_shared_fields(Json& from, Json& chat) {
+  for (const char* const name : kShared) {
+    const auto found = from.find(name);
+    if (found != from.end() && !found->is_null()) chat[name] = std::move(*found);
+  }
+}
+
+CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
+                                  const ReadingTerms& terms) {
+  try {
+    CompletionRequest request = read_chat_request(std::move(chat.body), model, terms);
+    if (chat.tokens_max) {
+      const std::uint64_t room = model.context_tokens() - request.prompts.front().tokens.size();
+      request.engine.end.max_tokens =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(*chat.tokens_max, room));
+    }
+    return request;
+  } catch (const ApiError& error) {
+    throw renamed(error, chat.names);
+  }
+}
+
+std::uint64_t count_translated(TranslatedChat chat, const ServedModel& model,
+                               const ReadingTerms& terms) {
+  constexpr std::uint64_t kTokensMax = 1 << 18;
+  const std::uint64_t most = std::max(model.context_tokens(), kTokensMax);
+  try {
+    const auto prompt = read_chat_prompt(chat.body, model, terms, most);
+    if (prompt) return prompt->tokens.ids.size();
+    throw ApiError(400, fmt::format("messages: has more than {} tokens", most), "messages",
+                   "too_many_tokens");
+  } catch (const ApiError& error) {
+    throw renamed(error, chat.names);
+  }
+}
+
+}  // namespace pagoda::server

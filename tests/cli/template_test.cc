@@ -1,0 +1,53 @@
+// pagoda template check, through its command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/captured_command.h"
+
+namespace pagoda::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Captured check_template(const std::string& name, std::vector<std::string> more = {}) {
+  const std::string data = PAGODA_TEST_DATA;
+  std::vector<std::string> words = {"template", "check", data + "/vocab/ggml-vocab-gpt-2.gguf",
+                                    "--chat-template", data + "/chat/templates/" + name + ".jinja"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_captured(words);
+}
+
+TEST(Template, SaysWhatWasDerivedAndWhatTheNextTurnLoses) {
+  const Captured shown = check_template("qwen3");
+  EXPECT_EQ(shown.exit_status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("<tool_call>\\n"));
+  EXPECT_THAT(shown.out, HasSubstr("\\n</think>\\n\\n"));
+  EXPECT_THAT(shown.out, HasSubstr("leaves out the reasoning of earlier turns"));
+  EXPECT_THAT(shown.out, HasSubstr("--chat-template"));
+}
+
+TEST(Template, JsonHasTheSame) {
+  const Captured shown = check_template("qwen3", {"--json", "--turns", "2"});
+  const auto report = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(report["tool_calls"]["from"], "derived");
+  for (const auto& conversation : report["next_turns"]) {
+    ASSERT_EQ(conversation["turns"].size(), 2U);
+    for (const auto& turn : conversation["turns"]) {
+      EXPECT_EQ(turn["cached_tokens"].get<int>(),
+                turn["kept_tokens"].get<int>() + turn["lost_tokens"].get<int>());
+      EXPECT_EQ(turn.contains("cause"), turn["lost_tokens"].get<int>() > 0);
+    }
+  }
+}
+
+TEST(Template, AnUnknownParserIsAnErrorWithItsFlag) {
+  const Captured refused = check_template("qwen3", {"--reasoning-parser", "nobody"});
+  EXPECT_EQ(refused.exit_status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--reasoning-parser: unknown parser \"nobody\""));
+  EXPECT_THAT(refused.err, HasSubstr("deepseek_r1"));
+}
+
+}  // namespace
+}  // namespace pagoda::cli

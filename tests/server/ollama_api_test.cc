@@ -1,0 +1,148 @@
+// Ollama's API: bodies become chats, answers become lines of JSON.
+#include <gtest/gtest.h>
+
+#include "server/api/ollama/ollama_reply.h"
+#include "server/api/ollama/ollama_request.h"
+#include "server/given_pieces.h"
+#include "server/story_fixture.h"
+
+namespace pagoda::server {
+namespace {
+
+Json ollama_question() {
+  return Json::parse(R"({"model": "stories", "stream": false,
+    "options": {"temperature": 0, "num_predict": 8, "num_ctx": 4096},
+    "messages": [{"role": "user", "content": "Tell me of Tom."}]})");
+}
+
+std::vector<Json> read_lines(std::string text) {
+  std::vector<Json> lines;
+  for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+    lines.push_back(Json::parse(text.substr(0, end)));
+  }
+  EXPECT_EQ(text, "");
+  return lines;
+}
+
+TEST(OllamaRequest, BecomesAChat) {
+  const Json body = Json::parse(R"({"model": "m", "think": "high", "format": "json",
+    "keep_alive": "5m", "options": {"seed": 3, "stop": ["END"], "num_predict": -1},
+    "tools": [{"type": "function", "function": {"name": "f"}}],
+    "messages": [{"role": "user", "content": "hi", "images": []},
+      {"role": "assistant", "content": "", "thinking": "hm",
+       "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}},
+                      {"function": {"name": "f", "arguments": {}}}]},
+      {"role": "tool", "content": "21", "tool_name": "f"},
+      {"role": "tool", "content": "22", "tool_name": "f"}]})");
+  const Json chat = Json::parse(R"({"stream": true, "seed": 3, "stop": ["END"],
+    "response_format": {"type": "json_object"}, "reasoning_effort": "high",
+    "messages": [{"role": "user", "content": "hi"},
+      {"role": "assistant", "content": "", "thinking": "hm",
+       "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}, "id": "call00000"},
+                      {"function": {"name": "f", "arguments": {}}, "id": "call00001"}]},
+      {"role": "tool", "content": "21", "tool_name": "f", "tool_call_id": "call00000"},
+      {"role": "tool", "content": "22", "tool_name": "f", "tool_call_id": "call00001"}],
+    "tools": [{"type": "function", "function": {"name": "f"}}]})");
+  const TranslatedChat translated = ollama::chat_of_chat(body);
+  EXPECT_EQ(translated.body, chat) << translated.body.dump(1);
+  EXPECT_FALSE(translated.tokens_max);
+}
+
+constexpr BadBody kBadOllama[] = {
+    {R"({"messages": null})", "messages: "},
+    {R"({"messages": [7]})", "messages[0]: "},
+    {R"({"messages": [{"role": "nobody", "content": "a"}]})", "messages[0].role: "},
+    {R"({"messages": [{"role": "user", "content": "a", "images": ["x"]}]})",
+     "messages[0].images: "},
+    {R"({"messages": [{"role": "tool", "content": "a"}]})", "messages[0]: "},
+    {R"({"options": {"temperature": -1}})", "options.temperature: "},
+    {R"({"options": {"num_predict": "8"}})", "options.num_predict: "},
+    {R"({"options": {"repeat_penalty": 1.1}})", "options.repeat_penalty: "},
+    {R"({"options": {"stop": 7}})", "options.stop: "},
+    {R"({"format": "yaml"})", "format: "},
+    {R"({"think": 7})", "think: "},
+    {R"({"stream": 7})", "stream: "},
+};
+
+TEST(Ollama, ErrorsAreAMessageThatNamesThePath) {
+  StoryFixture fixture;
+  for (const BadBody& bad : kBadOllama) {
+    Json body = ollama_question();
+    body.update(Json::parse(bad.change));
+    const HttpReply reply = fixture.post("/api/chat", body);
+    EXPECT_EQ(reply.status, 400) << bad.change;
+    const std::string message = Json::parse(reply.body)["error"];
+    EXPECT_TRUE(message.starts_with(bad.param)) << message;
+  }
+  for (const char* const field : {"raw", "images", "suffix"}) {
+    Json body = {{"prompt", "a"}};
+    body[field] = field == std::string("raw") ? Json(true) : Json::array({"x"});
+    const HttpReply reply = fixture.post("/api/generate", body);
+    EXPECT_EQ(reply.status, 400) << field;
+    EXPECT_TRUE(Json::parse(reply.body)["error"].get<std::string>().starts_with(field));
+  }
+}
+
+// The chat that says the same is computed by the same code: its tokens and text are the oracle.
+TEST(Ollama, AnswersAreThoseOfTheSameChat) {
+  StoryFixture fixture;
+  const Json chat = fixture.ask(
+      "/v1/chat/completions", {{"max_tokens", 8},
+                               {"temperature", 0},
+                               {"messages", {{{"role", "user"}, {"content", "Tell me of Tom."}}}}});
+  const Json& text = chat["choices"][0]["message"]["content"];
+  const Json reply = fixture.ask("/api/chat", ollama_question());
+  EXPECT_EQ(reply["message"]["content"], text);
+  EXPECT_EQ(reply["message"]["role"], "assistant");
+  EXPECT_EQ(reply["done"], true);
+  EXPECT_EQ(reply["done_reason"], "length");
+  EXPECT_EQ(reply["prompt_eval_count"], chat["usage"]["prompt_tokens"]);
+  EXPECT_EQ(reply["eval_count"], 8);
+  Json body = ollama_question();
+  body.erase("messages");
+  body["prompt"] = "Tell me of Tom.";
+  EXPECT_EQ(fixture.ask("/api/generate", body)["response"], text);
+  body.erase("stream");  // streams are the default
+  std::string streamed_text;
+  const std::vector<Json> lines = read_lines(fixture.post("/api/generate", body).body);
+  for (const Json& line : lines) {
+    streamed_text += line["response"];
+    EXPECT_EQ(line["done"], &line == &lines.back());
+  }
+  EXPECT_EQ(streamed_text, text);
+  EXPECT_EQ(lines.back()["eval_count"], 8);
+}
+
+TEST(Ollama, ModelsAreListedAndShown) {
+  StoryFixture fixture;
+  EXPECT_EQ(Json::parse(fixture.get("/api/tags").body)["models"][0]["name"], "stories");
+  EXPECT_EQ(fixture.ask("/api/show", {{"model", "stories"}})["capabilities"][0], "completion");
+  EXPECT_EQ(fixture.post("/api/show", {{"model", "other"}}).status, 404);
+  EXPECT_EQ(Json::parse(fixture.get("/api/version").body)["version"], "1.2.3");
+}
+
+TEST(OllamaReply, CallsComeWhole) {
+  const auto writer = ollama::make_ollama_writer(true);
+  std::string out;
+  writer->begin(given_facts(), out);
+  const std::vector<Piece> pieces = answer_with_calls();
+  for (const Piece& piece : pieces) writer->add(piece, out);
+  writer->end(given_facts(), pieces.back(), out);
+  std::string content;
+  std::string thinking;
+  Json calls = Json::array();
+  for (const Json& line : read_lines(out)) {
+    content += line["message"]["content"];
+    thinking += line["message"].value("thinking", "");
+    for (const Json& call : line["message"].value("tool_calls", Json::array())) {
+      calls.push_back(call["function"]);
+    }
+  }
+  EXPECT_EQ(content, "Let me see.");
+  EXPECT_EQ(thinking, "Hmm \"so\".");
+  EXPECT_EQ(calls, Json::parse(R"([{"name": "get_weather", "arguments": {"city": "Rome"}},
+                                   {"name": "now", "arguments": {}}])"));
+}
+
+}  // namespace
+}  // namespace pagoda::server
