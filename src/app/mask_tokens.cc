@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "structured/text_nodes.h"
+
 namespace pagoda::app {
 
 std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary_of(
@@ -14,6 +16,7 @@ std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary_of(
     const bool is_text = type == text::TokenType::kNormal || type == text::TokenType::kByte ||
                          type == text::TokenType::kUserDefined;
     if (is_text) bytes[id] = tokenizer.bytes_of(TokenId(id));
+    if (type == text::TokenType::kControl) bytes[id] = structured::control_bytes(TokenId(id));
   }
   return structured::MaskVocabulary::build(std::move(bytes), tokenizer.end_tokens(), vocabulary);
 }

@@ -9,8 +9,8 @@
 
 namespace pagoda::app {
 
-// Control tokens, unknown and unused ones are in no grammar; end tokens end an answer. The model
-// has `vocabulary` logits.
+// Unknown and unused tokens are in no grammar, control tokens where a grammar names them; end
+// tokens end an answer. The model has `vocabulary` logits.
 std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary_of(
     const text::Tokenizer& tokenizer, std::size_t vocabulary);
 

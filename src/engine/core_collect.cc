@@ -7,6 +7,16 @@
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
+namespace {
+
+// Sampling fails by the model's logits, or by what the request allows.
+FinishReason reason_of(const Error& error) {
+  const bool is_asked_for =
+      error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kOutOfRange;
+  return is_asked_for ? FinishReason::kNoToken : FinishReason::kError;
+}
+
+}  // namespace
 
 void Core::collect() {
   const sched::Step& step = scheduler_.begin_collect();
@@ -60,7 +70,8 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
                    nonfinite_rows_error(rows.first, rows.tokens).message);
   }
   if (!samples.empty() && !samples.front().ok()) {
-    return end_all(*seq.request, FinishReason::kError, samples.front().error().message);
+    const Error& error = samples.front().error();
+    return end_all(*seq.request, reason_of(error), error.message);
   }
   const std::size_t blocks_known = seq.sequence ? seq.sequence->nodes().size() : 0;
   scheduler_.commit(rows);

@@ -37,8 +37,6 @@ struct Request {
   // What the output must match, at its beginning; each sequence goes on with a copy. nullptr: any
   // text.
   std::shared_ptr<const structured::Matcher> constraint;
-  // The constraint begins behind these tokens of the output. Empty: with the first token.
-  SharedList<TokenId> constraint_begins_after;
 
   TenantId tenant;
   std::int32_t priority = 0;        // lower runs first

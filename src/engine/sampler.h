@@ -45,10 +45,8 @@ class SamplingState {
   // 0 being the first, whose options hold that sequence's seed (seed_of_sequence).
   SamplingState fork(std::uint32_t sequence) const;
 
-  // Restricts the tokens behind `begins_after` (token_constraint.h) to the grammar of `matcher`.
-  void constrain(const structured::Matcher& matcher, SharedList<TokenId> begins_after = {}) {
-    constraint_.emplace(matcher, std::move(begins_after));
-  }
+  // Restricts the output to the grammar of `matcher`.
+  void constrain(const structured::Matcher& matcher) { constraint_.emplace(matcher); }
   // Computes what sampling needs besides the logits, unless that was done since the last token.
   Status prepare() { return constraint_ ? constraint_->prepare() : ok_status(); }
 

@@ -6,7 +6,7 @@ namespace pagoda::engine {
 
 Status TokenConstraint::prepare() {
   if (error_) return *error_;
-  if (is_ready_ || !has_begun()) return ok_status();
+  if (is_ready_) return ok_status();
   const Status filled = matcher_.fill_mask(mask_);
   if (!filled.ok()) {
     error_ = filled.error();
@@ -16,29 +16,13 @@ Status TokenConstraint::prepare() {
   return ok_status();
 }
 
-// Falls back to the longest beginning of begins_after_ that the answer still ends with; the list is
-// short.
-void TokenConstraint::look_for_begin(TokenId token) {
-  const auto ends_with = [&](std::size_t count) {
-    if (begins_after_[count - 1] != token) return false;
-    const std::size_t dropped = tokens_seen_ - (count - 1);
-    return std::equal(begins_after_.begin(), begins_after_.begin() + (count - 1),
-                      begins_after_.begin() + dropped);
-  };
-  std::size_t count = tokens_seen_ + 1;
-  while (count > 0 && !ends_with(count)) --count;
-  tokens_seen_ = count;
-}
-
 void TokenConstraint::accept(TokenId token) {
-  if (!has_begun()) return look_for_begin(token);
   const Status accepted = matcher_.accept(token);
   if (!accepted.ok() && !error_) error_ = accepted.error();
   is_ready_ = false;
 }
 
 void TokenConstraint::drop_others(std::span<float> logits, float dropped) const {
-  if (!has_begun()) return;
   constexpr std::size_t kBits = 64;
   for (std::size_t word = 0; word < mask_.size(); ++word) {
     const std::size_t begin = word * kBits;

@@ -2,14 +2,11 @@
 // computed once a token, from the sequence's own tokens alone.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "base/shared_list.h"
 #include "base/token_id.h"
 #include "structured/matcher.h"
 
@@ -17,13 +14,9 @@ namespace pagoda::engine {
 
 class TokenConstraint {
  public:
-  // The grammar begins behind the tokens `begins_after`, such as the end of a model's reasoning:
-  // before them everything is allowed. Empty: it begins at once.
-  explicit TokenConstraint(const structured::Matcher& matcher,
-                           SharedList<TokenId> begins_after = {})
-      : matcher_(matcher),
-        mask_(matcher.vocabulary().words()),
-        begins_after_(std::move(begins_after)) {}
+  // The grammar is that of the whole output: reasoning before it is a part of the grammar.
+  explicit TokenConstraint(const structured::Matcher& matcher)
+      : matcher_(matcher), mask_(matcher.vocabulary().words()) {}
 
   // Computes the mask for the next token, unless it is there. A runner may call it while the row's
   // logits are being computed; sampling calls it, too.
@@ -31,10 +24,9 @@ class TokenConstraint {
   // One bit a token; valid once prepare() succeeded.
   std::span<const structured::MaskWord> mask() const { return mask_; }
   // Whether nothing but an end token may come: then min_tokens cannot be reached.
-  bool must_end() const { return has_begun() && matcher_.must_end(); }
-
+  bool must_end() const { return matcher_.must_end(); }
   // Whether an end token was accepted: nothing may follow.
-  bool has_ended() const { return has_begun() && matcher_.has_ended(); }
+  bool has_ended() const { return matcher_.has_ended(); }
 
   void accept(TokenId token);
 
@@ -42,13 +34,8 @@ class TokenConstraint {
   void drop_others(std::span<float> logits, float dropped) const;
 
  private:
-  bool has_begun() const { return tokens_seen_ == begins_after_.size(); }
-  void look_for_begin(TokenId token);
-
   structured::Matcher matcher_;
   std::vector<structured::MaskWord> mask_;
-  SharedList<TokenId> begins_after_;
-  std::size_t tokens_seen_ = 0;  // of begins_after_, at the end of the answer so far
   bool is_ready_ = false;
   std::optional<Error> error_;  // set: there is no next token
 };

@@ -33,14 +33,14 @@ Automaton::Automaton(std::shared_ptr<const Program> program, std::uint32_t token
 }
 
 void Automaton::clear() {
-  frames_.assign(1, Frame{.canonical = 0});
+  // The memory is given back: bytes() is what decides when this is done.
+  frames_ = std::vector<Frame>(1, Frame{.canonical = 0});
   frame_index_.clear();
-  states_.clear();
+  states_ = std::vector<State>();
   state_index_.clear();
-  configurations_.clear();
-  transitions_.clear();
+  configurations_ = std::vector<Configuration>();
+  rows_ = decltype(rows_)();
   intern_state({}, false);
-  transitions_[kDeadState].fill(kDeadState);
 }
 
 StateId Automaton::start() {
@@ -203,7 +203,7 @@ StateId Automaton::intern_state(std::span<const Configuration> sorted, bool acce
       },
       [this](StateId other) { return hash_of_state(other); });
   if (found != next) return found;
-  if (states_.size() >= kStatesMax) {
+  if (states_.size() >= kStatesMax || bytes() > kAutomatonBytesMax) {
     exhausted_ = true;
     return kDeadState;
   }
@@ -211,17 +211,42 @@ StateId Automaton::intern_state(std::span<const Configuration> sorted, bool acce
                      .count = static_cast<std::uint32_t>(sorted.size()),
                      .accepts = accepts});
   configurations_.insert(configurations_.end(), sorted.begin(), sorted.end());
-  transitions_.emplace_back().fill(kUnknown);
   return next;
 }
 
+std::size_t Automaton::bytes() const {
+  return frames_.capacity() * sizeof(Frame) + states_.capacity() * sizeof(State) +
+         configurations_.capacity() * sizeof(Configuration) + rows_.capacity() * sizeof(rows_[0]) +
+         frame_index_.bytes() + state_index_.bytes();
+}
+
+void Automaton::keep_step(StateId state, std::uint8_t byte, StateId next) {
+  State& at = states_[state];
+  if (at.row == kNoRow && at.edges < kEdgesMax) {
+    at.edge_bytes[at.edges] = byte;
+    at.edge_targets[at.edges++] = static_cast<std::uint16_t>(next);
+    return;
+  }
+  if (at.row == kNoRow) {
+    at.row = static_cast<std::uint32_t>(rows_.size());
+    rows_.emplace_back().fill(kUnknown);
+    for (std::uint32_t i = 0; i < at.edges; ++i) {
+      rows_.back()[at.edge_bytes[i]] = at.edge_targets[i];
+    }
+  }
+  rows_[at.row][byte] = static_cast<std::uint16_t>(next);
+}
+
 StateId Automaton::compute_step(StateId state, std::uint8_t byte) {
+  if (state == kDeadState) return kDeadState;
   const std::uint32_t first = states_[state].first;
   for (std::uint32_t i = 0; i < states_[state].count; ++i) {
     step_configuration(configurations_[first + i], byte);
   }
   const StateId next = open_.empty() ? kDeadState : take_closure();
-  if (!exhausted_) transitions_[state][byte] = static_cast<std::uint16_t>(next);
+  // A byte that leads nowhere is quickly tried again where there is little to try.
+  const bool is_worth_it = next != kDeadState || states_[state].count > kEdgesMax;
+  if (!exhausted_ && is_worth_it) keep_step(state, byte, next);
   return next;
 }
 

@@ -28,9 +28,11 @@ inline constexpr StateId kDeadState = 0;
 inline constexpr std::uint32_t kStackDepthMax = 256;     // deeper texts do not match
 inline constexpr std::size_t kConfigurationsMax = 2048;  // of one state
 inline constexpr std::size_t kStatesMax = 30000;         // between two calls of forget()
-inline constexpr std::size_t kStatesKept = 1500;         // forget() is worth it from here on
-inline constexpr std::uint32_t kJoinedLevels = 4;        // counters deeper in a stack stay apart
-inline constexpr std::uint64_t kWorkMax = 200'000;       // configurations visited for one token
+// Bytes of one automaton's states, and those from which on forget() is worth it.
+inline constexpr std::size_t kAutomatonBytesMax = std::size_t{4} << 20;
+inline constexpr std::size_t kAutomatonBytesKept = std::size_t{1} << 20;
+inline constexpr std::uint32_t kJoinedLevels = 4;   // counters deeper in a stack stay apart
+inline constexpr std::uint64_t kWorkMax = 200'000;  // configurations visited for one token
 
 struct Configuration {
   Pc pc = 0;
@@ -48,8 +50,15 @@ class Automaton {
   StateId start();
   // Returns kDeadState where no text goes on so.
   StateId step(StateId state, std::uint8_t byte) {
-    const std::uint16_t known = transitions_[state][byte];
-    return known != kUnknown ? known : compute_step(state, byte);
+    const State& at = states_[state];
+    if (at.row != kNoRow) {
+      const std::uint16_t known = rows_[at.row][byte];
+      return known != kUnknown ? known : compute_step(state, byte);
+    }
+    for (std::uint32_t i = 0; i < at.edges; ++i) {
+      if (at.edge_bytes[i] == byte) return at.edge_targets[i];
+    }
+    return compute_step(state, byte);
   }
   bool accepts(StateId state) const { return states_[state].accepts; }
   std::span<const Configuration> configurations(StateId state) const {
@@ -75,7 +84,8 @@ class Automaton {
   std::uint64_t work() const { return work_; }
   // True: a limit was reached, and kDeadState says nothing any more.
   bool is_exhausted() const { return exhausted_; }
-  std::size_t states() const { return states_.size(); }
+  // The memory of its states.
+  std::size_t bytes() const;
   // Forgets all states but `kept`, whose new number is returned.
   StateId forget(StateId kept);
 
@@ -99,15 +109,24 @@ class Automaton {
     CountBounds bounds = {};
     std::uint32_t frame = 0;
   };
+  static constexpr std::uint32_t kNoRow = 0xFFFFFFFF;
+  static constexpr std::uint32_t kEdgesMax = 4;
+
+  // Most states are left by few bytes: transitions get a row of their own when there are more.
   struct State {
     std::uint32_t first = 0;  // into configurations_
     std::uint32_t count = 0;
-    bool accepts = false;
     StateId canonical = kNotComputed;
+    std::uint32_t row = kNoRow;  // into rows_
+    bool accepts = false;
+    std::uint8_t edges = 0;  // that are known, where there is no row
+    std::array<std::uint8_t, kEdgesMax> edge_bytes = {};
+    std::array<std::uint16_t, kEdgesMax> edge_targets = {};
   };
 
   void clear();
   StateId compute_step(StateId state, std::uint8_t byte);
+  void keep_step(StateId state, std::uint8_t byte, StateId next);
   void step_configuration(const Configuration& from, std::uint8_t byte);
   void step_counted_string(const Configuration& from, const Instruction& at, std::uint8_t byte);
   // Adds a configuration to the closure, unless it is there.
@@ -135,7 +154,7 @@ class Automaton {
   std::vector<State> states_;  // states_[0] is dead
   InternIndex state_index_;
   std::vector<Configuration> configurations_;
-  std::vector<std::array<std::uint16_t, 256>> transitions_;
+  std::vector<std::array<std::uint16_t, 256>> rows_;
   std::uint64_t work_ = 0;
   bool exhausted_ = false;
 

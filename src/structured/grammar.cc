@@ -6,10 +6,9 @@
 
 #include "structured/character_form.h"
 #include "structured/gbnf_reader.h"
-#include "structured/json_nodes.h"
 #include "structured/pattern_reader.h"
-#include "structured/schema_compiler.h"
 #include "structured/text_cursor.h"
+#include "structured/text_nodes.h"
 
 namespace pagoda::structured {
 namespace {
@@ -30,11 +29,45 @@ std::uint64_t Grammar::bytes() const {
          program_->bounds.size() * sizeof(CountBounds);
 }
 
-GrammarNodeId GrammarBuilder::json_object() { return JsonNodes(tree_).any_object(); }
+Result<GrammarNodeId> GrammarBuilder::choice(std::vector<std::string> texts) {
+  if (texts.empty() || texts.size() > kChoicesMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("has {} texts, expected 1 to {}", texts.size(), kChoicesMax)};
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!texts[i].empty() && is_utf8(texts[i])) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("text {} is {}", i, texts[i].empty() ? "empty" : "not UTF-8")};
+  }
+  return tree_.choice(std::move(texts));
+}
+
+GrammarNodeId GrammarBuilder::json_object(const ValueStyle& style) {
+  return JsonNodes(tree_, style).any_object();
+}
 GrammarNodeId GrammarBuilder::json_value() { return JsonNodes(tree_).any(); }
 
-Result<GrammarNodeId> GrammarBuilder::schema(const SchemaJson& schema) {
-  return compile_schema(schema, tree_);
+Result<GrammarNodeId> GrammarBuilder::schema(const SchemaJson& schema, const ValueStyle& style) {
+  return compile_schema(schema, tree_, steps_, style);
+}
+
+Result<SchemaMembers> GrammarBuilder::members(const SchemaJson& schema) {
+  return compile_members(schema, tree_, steps_);
+}
+
+GrammarNodeId GrammarBuilder::object(const JsonObject& object, const ObjectForm& form) {
+  return JsonNodes(tree_).object(object, form);
+}
+
+GrammarNodeId GrammarBuilder::any_text() { return structured::any_text(tree_); }
+
+GrammarNodeId GrammarBuilder::text_until(std::string_view marker, GrammarNodeId behind,
+                                         bool may_end) {
+  return structured::text_until(tree_, marker, behind, may_end);
+}
+
+GrammarNodeId GrammarBuilder::text_not_beginning(std::string_view prefix) {
+  return structured::text_not_beginning(tree_, prefix);
 }
 
 Result<GrammarNodeId> GrammarBuilder::regex(std::string_view pattern) {
@@ -50,8 +83,10 @@ Result<std::shared_ptr<const Grammar>> grammar_from_schema(const SchemaJson& sch
   ASSIGN_OR_RETURN(const GrammarNodeId root, builder.schema(schema));
   Result<std::shared_ptr<const Grammar>> made = builder.finish(root);
   if (made.ok()) return made;
-  const bool has_path = made.error().message.starts_with("/");
-  return has_path ? made.error() : schema_error("", made.error().message);
+  const std::string& message = made.error().message;
+  const bool has_place =
+      message.starts_with("/") || message.starts_with("#") || message.starts_with("…");
+  return has_place ? made.error() : schema_error("", message);
 }
 
 Result<std::shared_ptr<const Grammar>> grammar_of_json_object() {
@@ -66,17 +101,9 @@ Result<std::shared_ptr<const Grammar>> grammar_from_regex(std::string_view patte
 }
 
 Result<std::shared_ptr<const Grammar>> grammar_from_choice(std::vector<std::string> texts) {
-  if (texts.empty() || texts.size() > kChoicesMax) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("has {} texts, expected 1 to {}", texts.size(), kChoicesMax)};
-  }
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (!texts[i].empty() && is_utf8(texts[i])) continue;
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("text {} is {}", i, texts[i].empty() ? "empty" : "not UTF-8")};
-  }
   GrammarBuilder builder;
-  return builder.finish(builder.choice(std::move(texts)));
+  ASSIGN_OR_RETURN(const GrammarNodeId root, builder.choice(std::move(texts)));
+  return builder.finish(root);
 }
 
 Result<std::shared_ptr<const Grammar>> grammar_from_gbnf(std::string_view text) {

@@ -12,7 +12,9 @@
 
 #include "base/result.h"
 #include "structured/grammar_tree.h"
+#include "structured/json_nodes.h"
 #include "structured/program.h"
+#include "structured/schema_compiler.h"
 #include "structured/schema_facts.h"
 
 namespace pagoda::structured {
@@ -59,12 +61,21 @@ class GrammarBuilder {
   GrammarNodeId repeat(GrammarNodeId part, std::uint32_t least, std::uint32_t most = kUnbounded) {
     return tree_.repeat(part, least, most);
   }
-  GrammarNodeId choice(std::vector<std::string> texts) { return tree_.choice(std::move(texts)); }
-  GrammarNodeId json_object();
+  GrammarNodeId optional(GrammarNodeId part) { return tree_.optional(part); }
+  GrammarNodeId empty() const { return tree_.empty(); }
+  // Errors as those of grammar_from_choice().
+  Result<GrammarNodeId> choice(std::vector<std::string> texts);
+  GrammarNodeId json_object(const ValueStyle& style = {});
   GrammarNodeId json_value();
-  Result<GrammarNodeId> schema(const SchemaJson& schema);
+  Result<GrammarNodeId> schema(const SchemaJson& schema, const ValueStyle& style = {});
+  Result<SchemaMembers> members(const SchemaJson& schema);
+  GrammarNodeId object(const JsonObject& object, const ObjectForm& form);
   Result<GrammarNodeId> regex(std::string_view pattern);
   Result<GrammarNodeId> gbnf(std::string_view text);
+  // text_nodes.h
+  GrammarNodeId any_text();
+  GrammarNodeId text_until(std::string_view marker, GrammarNodeId behind, bool may_end = false);
+  GrammarNodeId text_not_beginning(std::string_view prefix);
 
   Result<std::shared_ptr<const Grammar>> finish(GrammarNodeId root) const {
     return Grammar::compile(tree_, root);
@@ -72,6 +83,7 @@ class GrammarBuilder {
 
  private:
   GrammarTree tree_;
+  std::uint64_t steps_ = 0;  // of all schemas
 };
 
 }  // namespace pagoda::structured

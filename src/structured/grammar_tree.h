@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "structured/code_point_set.h"
@@ -18,6 +19,11 @@ using GrammarNodeId = std::uint32_t;
 using RuleId = std::uint32_t;
 
 inline constexpr std::uint32_t kUnbounded = std::numeric_limits<std::uint32_t>::max();
+
+// The most digits of an integer, and what a multiple's divisor is below: with three more digits any
+// number can be made a multiple of it.
+inline constexpr std::uint32_t kIntegerDigitsMax = 18;
+inline constexpr std::uint32_t kMultipleOfMax = 512;
 
 enum class NodeKind : std::uint8_t {
   kNever,         // nothing matches
@@ -31,6 +37,7 @@ enum class NodeKind : std::uint8_t {
   kRule,          // rule a
   kString,        // a JSON string of a to b code points, with its quotes
   kOtherKey,      // a JSON string that is none of choices[a], with its quotes
+  kMultiple,      // a multiple of a, above 0, of up to kIntegerDigitsMax digits
 };
 
 struct GrammarNode {
@@ -59,6 +66,15 @@ class GrammarTree {
   // The names as they stand between quotes, with escapes where JSON wants them.
   GrammarNodeId other_key(std::vector<std::string> names);
 
+  // `divisor` is 2 to kMultipleOfMax.
+  GrammarNodeId multiple(std::uint32_t divisor) {
+    return add({.kind = NodeKind::kMultiple, .a = divisor});
+  }
+
+  // The name of rules that are declared without one, for errors: the part of the input that is
+  // being read. It is short.
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
+  RuleId declare_rule() { return declare_rule(scope_); }
   // Declares a rule whose body follows; `name` is for errors.
   RuleId declare_rule(std::string name);
   void define_rule(RuleId rule, GrammarNodeId body);
@@ -85,6 +101,7 @@ class GrammarTree {
   std::vector<CodePointSet> sets_;
   std::vector<GrammarNodeId> rule_bodies_;
   std::vector<std::string> rule_names_;
+  std::string scope_ = "#";
   std::uint64_t bytes_ = 0;
 };
 

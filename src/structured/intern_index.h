@@ -33,7 +33,11 @@ class InternIndex {
     return next;
   }
 
+  std::size_t bytes() const { return slots_.capacity() * sizeof(slots_[0]); }
+
   void clear() {
+    // A large table is given back: it is cleared often.
+    if (slots_.size() > 4096) slots_ = std::vector<std::uint32_t>();
     slots_.assign(64, 0);
     count_ = 0;
   }

@@ -4,17 +4,47 @@
 
 #include "structured/character_form.h"
 #include "structured/number_nodes.h"
+#include "structured/text_cursor.h"
+#include "structured/text_nodes.h"
 
 namespace pagoda::structured {
 namespace {
 
 constexpr std::uint32_t kIndentMax = 20;
 
-std::string in_quotes(std::string_view text) { return "\"" + json_escaped(text) + "\""; }
+bool is_bare_key(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
 
 }  // namespace
 
+std::string JsonNodes::quoted(std::string_view text) const {
+  if (style_.is_json()) return "\"" + json_escaped(text) + "\"";
+  return style_.quote + std::string(text) + style_.quote;
+}
+
+ObjectForm JsonNodes::form() const {
+  if (style_.is_json()) return {};
+  return {.key_begin = "", .key_end = ":", .is_json = false};
+}
+
+// A quote that is a control token is in no text; of another one the first character is left out.
+GrammarNodeId JsonNodes::string(std::uint32_t least, std::uint32_t most) {
+  if (style_.is_json()) return tree_.json_string(least, most);
+  CodePointSet inner = CodePointSet::all();
+  if (style_.quote.front() != kControlByte) {
+    const std::uint32_t first = TextCursor(style_.quote).take_code_point();
+    inner = inner.without(CodePointSet::of({{first, first}}));
+  }
+  const GrammarNodeId quote = tree_.literal(style_.quote);
+  return tree_.sequence(
+      {quote, tree_.repeat(tree_.code_points(std::move(inner)), least, most), quote});
+}
+
 GrammarNodeId JsonNodes::space() {
+  if (!style_.is_json()) return tree_.empty();
   if (!space_) {
     const GrammarNodeId indent = tree_.code_points(CodePointSet::of({{'\t', '\t'}, {' ', ' '}}));
     space_ = tree_.alternatives(
@@ -24,47 +54,64 @@ GrammarNodeId JsonNodes::space() {
   return *space_;
 }
 
-GrammarNodeId JsonNodes::member(const std::string& name, GrammarNodeId value) {
-  return tree_.sequence({tree_.literal(in_quotes(name) + ":"), space(), value});
+GrammarNodeId JsonNodes::member(const JsonMember& member, const ObjectForm& form) {
+  if (form.is_json) {
+    return tree_.sequence({tree_.literal(form.key_begin + json_escaped(member.name) + form.key_end),
+                           space(), member.value});
+  }
+  const bool needs_quotes = !style_.is_json() && !is_bare_key(member.name);
+  const std::string key = needs_quotes ? quoted(member.name) : member.name;
+  return tree_.sequence({tree_.literal(form.key_begin + key + form.key_end), member.value});
+}
+
+// The key of a member that has no name here, with what follows it.
+GrammarNodeId JsonNodes::other_key(const JsonObject& object, const ObjectForm& form) {
+  if (!form.is_json) {
+    constexpr std::uint32_t kKeyLengthMax = 64;
+    const GrammarNodeId letter =
+        tree_.code_points(CodePointSet::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}));
+    return tree_.sequence({tree_.literal(form.key_begin), tree_.repeat(letter, 1, kKeyLengthMax),
+                           tree_.literal(form.key_end)});
+  }
+  std::vector<std::string> names;
+  for (const JsonMember& member : object.members) names.push_back(json_escaped(member.name));
+  return tree_.sequence({tree_.other_key(std::move(names)), tree_.literal(":"), space()});
 }
 
 // Rules for the members from number i on:
 //   first[i]  none was written before; behind { and white space
 //   more[i]   some were written before; behind a comma and white space
 //   rest[i]   behind a member: a comma and more[i], or the end
-GrammarNodeId JsonNodes::object(const JsonObject& object) {
+GrammarNodeId JsonNodes::object(const JsonObject& object, const ObjectForm& form) {
+  const GrammarNodeId gap = form.is_json ? space() : tree_.empty();
   const std::size_t count = object.members.size();
   std::vector<GrammarNodeId> rests(count + 1);
   std::vector<RuleId> rest_rules(count + 1);
   for (std::size_t i = 0; i <= count; ++i) {
-    rest_rules[i] = tree_.declare_rule("an object");
+    rest_rules[i] = tree_.declare_rule();
     rests[i] = tree_.rule(rest_rules[i]);
   }
   GrammarNodeId other = tree_.never();
   if (object.additional) {
-    std::vector<std::string> names;
-    for (const JsonMember& member : object.members) names.push_back(json_escaped(member.name));
-    other = tree_.sequence({tree_.other_key(std::move(names)), tree_.literal(":"), space(),
-                            *object.additional, rests[count]});
+    other = tree_.sequence({other_key(object, form), *object.additional, rests[count]});
   }
-  const GrammarNodeId end = tree_.literal("}");
+  const GrammarNodeId end = tree_.literal(form.close);
   GrammarNodeId first = tree_.alternatives({other, end});
   GrammarNodeId more = other;
   bool may_end = true;  // everything from i on is optional
   const auto define_rest = [&](std::size_t i) {
-    const GrammarNodeId next = tree_.sequence({tree_.literal(","), space(), more});
-    tree_.define_rule(
-        rest_rules[i],
-        tree_.alternatives({next, may_end ? tree_.sequence({space(), end}) : tree_.never()}));
+    const GrammarNodeId next = tree_.sequence({tree_.literal(form.comma), gap, more});
+    tree_.define_rule(rest_rules[i], tree_.alternatives({next, may_end ? tree_.sequence({gap, end})
+                                                                       : tree_.never()}));
   };
   define_rest(count);
   for (std::size_t i = count; i-- > 0;) {
     const JsonMember& at = object.members[i];
-    const GrammarNodeId here = tree_.sequence({member(at.name, at.value), rests[i + 1]});
+    const GrammarNodeId here = tree_.sequence({member(at, form), rests[i + 1]});
     may_end = may_end && !at.required;
     // Rules, so that the nodes of what follows are not nested in each other.
     const auto as_rule = [&](GrammarNodeId node) {
-      const RuleId rule = tree_.declare_rule("an object");
+      const RuleId rule = tree_.declare_rule();
       tree_.define_rule(rule, node);
       return tree_.rule(rule);
     };
@@ -72,7 +119,7 @@ GrammarNodeId JsonNodes::object(const JsonObject& object) {
     more = as_rule(at.required ? here : tree_.alternatives({here, more}));
     define_rest(i);
   }
-  return tree_.sequence({tree_.literal("{"), space(), first});
+  return tree_.sequence({tree_.literal(form.open), gap, first});
 }
 
 GrammarNodeId JsonNodes::array(const JsonArray& array) {
@@ -110,14 +157,13 @@ GrammarNodeId JsonNodes::array(const JsonArray& array) {
 
 RuleId JsonNodes::any_rule() {
   if (any_) return *any_;
-  any_ = tree_.declare_rule("any value");
+  any_ = tree_.declare_rule();
   const GrammarNodeId value = tree_.rule(*any_);
   any_object_ = object({.members = {}, .additional = value});
   const GrammarNodeId any_array = array({.prefix = {}, .rest = value});
   const Result<GrammarNodeId> number = number_node(tree_, {});
-  tree_.define_rule(*any_,
-                    tree_.alternatives({any_object_, any_array, tree_.json_string(0, kUnbounded),
-                                        number.value(), boolean(), null()}));
+  tree_.define_rule(*any_, tree_.alternatives({any_object_, any_array, string(0, kUnbounded),
+                                               number.value(), boolean(), null()}));
   return *any_;
 }
 
@@ -142,7 +188,7 @@ GrammarNodeId JsonNodes::constant(const nlohmann::ordered_json& value) {
     all.least = static_cast<std::uint32_t>(all.prefix.size());
     return array(all);
   }
-  if (value.is_string()) return tree_.literal(in_quotes(value.get_ref<const std::string&>()));
+  if (value.is_string()) return tree_.literal(quoted(value.get_ref<const std::string&>()));
   return tree_.literal(value.dump());
 }
 

@@ -4,8 +4,18 @@
 #include <utility>
 
 #include "structured/string_automaton.h"
+#include "structured/text_nodes.h"
 
 namespace pagoda::structured {
+namespace {
+
+// No text has such bytes; control_bytes() have them.
+bool is_never_text(std::string_view bytes) {
+  return std::any_of(bytes.begin(), bytes.end(),
+                     [](char byte) { return static_cast<unsigned char>(byte) > 0xF4; });
+}
+
+}  // namespace
 
 std::shared_ptr<const MaskVocabulary> MaskVocabulary::build(std::vector<std::string> bytes,
                                                             std::span<const TokenId> end_tokens,
@@ -18,6 +28,10 @@ std::shared_ptr<const MaskVocabulary> MaskVocabulary::build(std::vector<std::str
     if (token.value() >= vocabulary) continue;
     made->end_tokens_.push_back(token);
     if (token.value() < made->bytes_.size()) made->bytes_[token.value()].clear();
+  }
+  for (std::uint32_t id = 0; id < made->bytes_.size(); ++id) {
+    std::string& text = made->bytes_[id];
+    if (is_never_text(text) && text != control_bytes(TokenId(id))) text.clear();
   }
   std::sort(made->end_tokens_.begin(), made->end_tokens_.end());
   std::vector<TrieEntry> entries;

@@ -17,9 +17,9 @@ namespace pagoda::structured {
 
 class MaskVocabulary {
  public:
-  // `bytes` [token]: what a token adds to the text; empty for tokens that no grammar allows, such
-  // as control tokens. `end_tokens` end a generation and are allowed where a text may end. The
-  // model has `vocabulary` logits, at least as many as there are bytes.
+  // `bytes` [token]: what a token adds to the text, or control_bytes() (text_nodes.h); empty for
+  // tokens that no grammar allows. `end_tokens` end a generation and are allowed where a text may
+  // end. The model has `vocabulary` logits, at least as many as there are bytes.
   static std::shared_ptr<const MaskVocabulary> build(std::vector<std::string> bytes,
                                                      std::span<const TokenId> end_tokens,
                                                      std::size_t vocabulary);

@@ -10,7 +10,7 @@
 namespace pagoda::structured {
 namespace {
 
-std::uint32_t bytes_max(const MaskVocabulary& vocabulary) {
+std::uint32_t token_bytes_max(const MaskVocabulary& vocabulary) {
   return static_cast<std::uint32_t>(vocabulary.trie().bytes_max());
 }
 
@@ -29,10 +29,17 @@ Matcher::Matcher(std::shared_ptr<const Grammar> grammar,
                  std::shared_ptr<const MaskVocabulary> vocabulary)
     : grammar_(std::move(grammar)),
       vocabulary_(std::move(vocabulary)),
-      automaton_(grammar_->program(), bytes_max(*vocabulary_)),
+      automaton_(grammar_->program(), token_bytes_max(*vocabulary_)),
       state_(automaton_.start()),
       cached_(kMasksCached),
       path_(vocabulary_->trie().bytes_max() + 1) {}
+
+std::uint64_t Matcher::bytes_max() const {
+  // The closure that is being built, which kConfigurationsMax bounds.
+  constexpr std::uint64_t kScratchBytes = std::uint64_t{1} << 20;
+  return kAutomatonBytesMax + kScratchBytes +
+         (kMasksCached + 1) * vocabulary_->words() * sizeof(MaskWord);
+}
 
 bool Matcher::must_end() const {
   return has_ended_ || (automaton_.accepts(state_) && automaton_.configurations(state_).empty());
@@ -115,7 +122,7 @@ void Matcher::walk(const VocabularyTrie& trie, StateId from, const OnNumber& on_
 }
 
 void Matcher::forget_if_large() {
-  if (automaton_.states() < kStatesKept) return;
+  if (automaton_.bytes() < kAutomatonBytesKept) return;
   state_ = automaton_.forget(state_);
   for (CachedMask& cached : cached_) cached.state = kDeadState;
 }
@@ -148,7 +155,7 @@ bool TextMatcher::matches(std::string_view text) {
     work_ += automaton_.work();
     automaton_.begin_token();
     state = automaton_.step(state, static_cast<std::uint8_t>(byte));
-    if (automaton_.states() >= kStatesKept) state = automaton_.forget(state);
+    if (automaton_.bytes() >= kAutomatonBytesKept) state = automaton_.forget(state);
   }
   work_ += automaton_.work() + text.size();
   return automaton_.accepts(state);

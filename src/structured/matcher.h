@@ -40,6 +40,11 @@ class Matcher {
   bool must_end() const;
 
   const MaskVocabulary& vocabulary() const { return *vocabulary_; }
+  const Grammar& grammar() const { return *grammar_; }
+  // The most memory that a matcher takes, without its grammar and vocabulary.
+  std::uint64_t bytes_max() const;
+  // The memory of the states that it has now.
+  std::uint64_t bytes() const { return automaton_.bytes(); }
 
  private:
   struct CachedMask {

@@ -255,27 +255,9 @@ GrammarNodeId integers(GrammarTree& tree, const IntegerRange& range) {
   return tree.alternatives({range.low < 0 ? negative : tree.never(), positive});
 }
 
-// Decimal numbers by their remainder: a rule for each remainder of the digits so far.
 GrammarNodeId multiples(GrammarTree& tree, std::uint32_t divisor) {
-  std::vector<RuleId> rules;
-  for (std::uint32_t i = 0; i < divisor; ++i) {
-    rules.push_back(tree.declare_rule(fmt::format("remainder {}", i)));
-  }
-  const auto digits_from = [&](std::uint32_t remainder, std::uint32_t first) {
-    std::vector<GrammarNodeId> branches;
-    for (std::uint32_t digit = first; digit <= 9; ++digit) {
-      const std::uint32_t next = (remainder * 10 + digit) % divisor;
-      branches.push_back(
-          tree.sequence({tree.literal(std::to_string(digit)), tree.rule(rules[next])}));
-    }
-    return tree.alternatives(branches);
-  };
-  for (std::uint32_t i = 0; i < divisor; ++i) {
-    const GrammarNodeId more = digits_from(i, 0);
-    tree.define_rule(rules[i], i == 0 ? tree.optional(more) : more);
-  }
-  return tree.alternatives(
-      {tree.literal("0"), tree.sequence({tree.optional(tree.literal("-")), digits_from(0, 1)})});
+  return tree.alternatives({tree.literal("0"), tree.sequence({tree.optional(tree.literal("-")),
+                                                              tree.multiple(divisor)})});
 }
 
 std::int64_t divided_up(std::int64_t value, std::int64_t divisor) {

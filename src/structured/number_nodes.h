@@ -34,7 +34,6 @@ void narrow_high(std::optional<NumberBound>& high, const NumberBound& other);
 // Whether a number is within the bounds and a multiple. Nothing where that cannot be told.
 std::optional<bool> fits(const Decimal& number, const NumberBounds& bounds);
 
-inline constexpr std::uint32_t kMultipleOfMax = 512;
 inline constexpr std::int64_t kMultiplesListedMax = 1000;
 
 // An error for a multiple_of that cannot be written as a grammar.

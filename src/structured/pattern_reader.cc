@@ -29,8 +29,36 @@ const CodePointSet& spaces() {
                                                      {0x2028, 0x2029},
                                                      {0x202F, 0x202F},
                                                      {0x205F, 0x205F},
-                                                     {0x3000, 0x3000},
-                                                     {0xFEFF, 0xFEFF}});
+                                                     {0x3000, 0x3000}});
+  return kSet;
+}
+// Blocks without decimal digits of any script, but for ASCII's.
+const CodePointSet& other_than_digits() {
+  static const CodePointSet kSet = CodePointSet::of(
+      {{0, '0' - 1}, {'9' + 1, 0x65F}, {0x2000, 0x9FFF}, {0xAC00, 0xD7A3}, {0x1F300, 0x1FAFF}});
+  return kSet;
+}
+// ASCII, general punctuation and currencies.
+const CodePointSet& other_than_word_characters() {
+  static const CodePointSet kSet = CodePointSet::of({{0, '0' - 1},
+                                                     {'9' + 1, 'A' - 1},
+                                                     {'Z' + 1, '_' - 1},
+                                                     {'`', '`'},
+                                                     {'z' + 1, 0x7F},
+                                                     {0x2000, 0x206F},
+                                                     {0x20A0, 0x20BF}});
+  return kSet;
+}
+const CodePointSet& other_than_spaces() {
+  static const CodePointSet kSet = [] {
+    CodePointSet all = spaces();
+    for (const CodePointRange& more :
+         {CodePointRange{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}}) {
+      all.add(more.first, more.last);
+    }
+    all.normalise();
+    return all.complement();
+  }();
   return kSet;
 }
 const CodePointSet& line_ends() {
@@ -38,20 +66,25 @@ const CodePointSet& line_ends() {
   return kSet;
 }
 
-std::optional<CodePointSet> class_escape(char letter) {
+// ECMA's \d and \w are ASCII, Python's are of all scripts: an escape has what both take. In a
+// negated class (`wide`) it has what either takes, so that the class has what neither does.
+std::optional<CodePointSet> class_escape(char letter, bool wide = false) {
+  const auto chosen = [wide](const CodePointSet& narrow, const CodePointSet& negation) {
+    return wide ? negation.complement() : narrow;
+  };
   switch (letter) {
     case 'd':
-      return digits();
+      return chosen(digits(), other_than_digits());
     case 'D':
-      return digits().complement();
+      return chosen(other_than_digits(), digits());
     case 'w':
-      return word_characters();
+      return chosen(word_characters(), other_than_word_characters());
     case 'W':
-      return word_characters().complement();
+      return chosen(other_than_word_characters(), word_characters());
     case 's':
-      return spaces();
+      return chosen(spaces(), other_than_spaces());
     case 'S':
-      return spaces().complement();
+      return chosen(other_than_spaces(), spaces());
     default:
       return std::nullopt;
   }
@@ -329,10 +362,10 @@ class PatternReader {
     std::optional<std::uint32_t> code_point;  // set: it may begin a range
   };
 
-  Result<ClassMember> read_class_member() {
+  Result<ClassMember> read_class_member(bool negated) {
     if (cursor_.peek() == '[') return cursor_.error("escape a [ within a class");
     if (cursor_.peek() != '\\') return ClassMember{{}, cursor_.take_code_point()};
-    if (std::optional<CodePointSet> set = class_escape(cursor_.peek(1))) {
+    if (std::optional<CodePointSet> set = class_escape(cursor_.peek(1), negated)) {
       cursor_.skip(2);
       return ClassMember{*std::move(set), std::nullopt};
     }
@@ -347,7 +380,7 @@ class PatternReader {
     if (cursor_.peek() == ']') return cursor_.error("an empty class; escape a ] to match it");
     while (!cursor_.take(']')) {
       if (cursor_.at_end()) return cursor_.error("expected ]");
-      ASSIGN_OR_RETURN(const ClassMember first, read_class_member());
+      ASSIGN_OR_RETURN(const ClassMember first, read_class_member(negated));
       if (!first.code_point) {
         set.add(first.set);
         continue;
@@ -356,7 +389,7 @@ class PatternReader {
       if (cursor_.peek() == '-' && cursor_.peek(1) != ']') {
         cursor_.skip();
         if (cursor_.at_end()) return cursor_.error("expected ]");
-        ASSIGN_OR_RETURN(const ClassMember end, read_class_member());
+        ASSIGN_OR_RETURN(const ClassMember end, read_class_member(negated));
         if (!end.code_point) return cursor_.error("a range wants a character at its end");
         last = *end.code_point;
       }

@@ -1,8 +1,8 @@
 // Reads a regular expression: a subset of ECMA 262's that is a regular language and means the same
-// in Python's `re`, so that no expression can take long.
+// in Python's `re`, so that no expression takes long.
 //
 //   characters, . (no line end), \t \n \r \f \v \0 \xHH \uHHHH \u{H…}, \ before punctuation
-//   [a-z] [^a-z] \d \w \s (ASCII digits and letters) \D \W \S
+//   [a-z] [^a-z], and \d \w \s \D \W \S with the characters that both languages take
 //   ( ) (?: ) (?<name> ) (?P<name> ), |
 //   * + ? {n} {n,} {n,m}, and their lazy forms, which match the same texts
 //   ^ at the beginning and $ at the end of an expression or of one of its outermost alternatives

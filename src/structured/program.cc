@@ -26,13 +26,16 @@ class ProgramEmitter {
 
   Result<Program> emit_all(GrammarNodeId root) {
     for (RuleId rule = 0; rule < tree_.rule_bodies().size() && !too_large_; ++rule) {
+      rule_ = rule;
       const Pc body = emit(tree_.rule_bodies()[rule], return_);
       program_.code[rule_entry(rule)] = {.op = Op::kJump, .next = body};
     }
-    program_.entry = emit(root, return_);
+    if (!too_large_) program_.entry = emit(root, return_);
     if (too_large_) {
-      return Error{ErrorCode::kOutOfRange,
-                   fmt::format("the grammar needs more than {} instructions", kInstructionsMax)};
+      const std::string place = rule_ ? tree_.rule_names()[*rule_] + ": " : "";
+      return Error{
+          ErrorCode::kOutOfRange,
+          fmt::format("{}the grammar needs more than {} instructions", place, kInstructionsMax)};
     }
     program_.depths = completion_depths(program_);
     return std::move(program_);
@@ -109,6 +112,8 @@ class ProgramEmitter {
         return emit_string(node, next);
       case NodeKind::kOtherKey:
         return emit_other_key(tree_.choices()[node.a], next);
+      case NodeKind::kMultiple:
+        return emit_multiple(node.a, next);
     }
     return kFailPc;
   }
@@ -265,12 +270,62 @@ class ProgramEmitter {
     return add_split(std::move(targets));
   }
 
+  static std::uint8_t digit_byte(std::uint32_t digit) {
+    return static_cast<std::uint8_t>('0' + digit);
+  }
+
+  // Digits by the remainder of those so far. All but the last three are counted: from any remainder
+  // three digits lead to a multiple, so that no number ends at the limit without being one.
+  Pc emit_multiple(std::uint32_t divisor, Pc next) {
+    constexpr std::uint32_t kLastDigits = 3;
+    // tails[r]: up to so many digits as were gone through that make a multiple of remainder r.
+    std::vector<Pc> tails(divisor, kFailPc);
+    tails[0] = next;
+    for (std::uint32_t i = 0; i < kLastDigits; ++i) {
+      std::vector<Pc> longer(divisor);
+      for (std::uint32_t remainder = 0; remainder < divisor; ++remainder) {
+        std::vector<Pc> targets = {remainder == 0 ? next : kFailPc};
+        for (std::uint32_t digit = 0; digit <= 9; ++digit) {
+          const Pc tail = tails[(remainder * 10 + digit) % divisor];
+          if (tail == kFailPc) continue;
+          targets.push_back(add_range(digit_byte(digit), digit_byte(digit), tail));
+        }
+        longer[remainder] = add_split(std::move(targets));
+      }
+      tails = std::move(longer);
+    }
+    std::vector<Pc> loops;
+    std::vector<Pc> steps;
+    for (std::uint32_t i = 0; i < divisor; ++i) {
+      loops.push_back(add({.op = Op::kCountLoop, .extra = tails[i]}));
+      steps.push_back(add({.op = Op::kCountStep, .next = loops[i]}));
+    }
+    if (too_large_) return kFailPc;
+    for (std::uint32_t i = 0; i < divisor; ++i) {
+      std::vector<Pc> targets;
+      for (std::uint32_t digit = 0; digit <= 9; ++digit) {
+        targets.push_back(
+            add_range(digit_byte(digit), digit_byte(digit), steps[(i * 10 + digit) % divisor]));
+      }
+      program_.code[loops[i]].next = add_split(std::move(targets));
+    }
+    program_.bounds.push_back({0, kIntegerDigitsMax - 1 - kLastDigits});
+    const auto bounds = static_cast<std::uint32_t>(program_.bounds.size() - 1);
+    std::vector<Pc> targets;
+    for (std::uint32_t digit = 1; digit <= 9; ++digit) {
+      const Pc count = add({.op = Op::kCount, .next = loops[digit % divisor], .extra = bounds});
+      targets.push_back(add_range(digit_byte(digit), digit_byte(digit), count));
+    }
+    return add_split(std::move(targets));
+  }
+
   const GrammarTree& tree_;
   const GrammarFacts& facts_;
   Program program_;
   Pc return_ = 0;
   bool too_large_ = false;
   std::uint64_t steps_ = 0;
+  std::optional<RuleId> rule_;     // the last one that was emitted
   std::map<Pc, Pc> free_strings_;  // by what follows: bodies without a counter are shared
 };
 

@@ -17,29 +17,62 @@
 namespace pagoda::structured {
 namespace {
 
-constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 25;
+constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 24;
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const SchemaJson& root, GrammarTree& tree)
-      : root_(root), graph_(root), tree_(tree), json_(tree) {}
+  SchemaCompiler(const SchemaJson& root, GrammarTree& tree, std::uint64_t& steps,
+                 const ValueStyle& style = {})
+      : root_(root), graph_(root, steps), tree_(tree), json_(tree, style) {}
 
   // A conjunction is a rule: it is compiled once, and may come back to itself.
   Result<GrammarNodeId> compile_all() {
     ASSIGN_OR_RETURN(const GrammarNodeId root, rule_of({{&root_}}));
+    RETURN_IF_ERROR(compile_open());
+    return root;
+  }
+
+  Result<SchemaMembers> compile_members() {
+    ASSIGN_OR_RETURN(const SchemaGraph::Expanded expanded, graph_.expand({{&root_}}));
+    const SchemaShape& shape = expanded.shape;
+    if (expanded.choice || shape.values || shape.is_never || (shape.types & kObjectType) == 0) {
+      return graph_.error_at(&root_, "expected the schema of one object, without alternatives");
+    }
+    SchemaMembers all;
+    for (const std::string_view name : shape.names) {
+      ASSIGN_OR_RETURN(Conjunction parts, graph_.member(shape, name));
+      SchemaMember member = {.name = std::string(name), .required = shape.requires_member(name)};
+      ASSIGN_OR_RETURN(const SchemaGraph::Expanded value, graph_.expand(parts));
+      if (!parts.empty() && !value.choice) {
+        ASSIGN_OR_RETURN(member.text, plain_text_node(tree_, value.shape, graph_));
+      }
+      ASSIGN_OR_RETURN(member.value, rule_of(std::move(parts)));
+      all.members.push_back(std::move(member));
+    }
+    if (shape.is_open()) {
+      ASSIGN_OR_RETURN(Conjunction parts, graph_.additional(shape));
+      ASSIGN_OR_RETURN(all.additional, rule_of(std::move(parts)));
+    }
+    RETURN_IF_ERROR(compile_open());
+    return all;
+  }
+
+ private:
+  // Compiles the rules that are referred to.
+  Status compile_open() {
     while (!open_.empty()) {
       const auto [conjunction, rule] = std::move(open_.front());
       open_.pop_front();
+      tree_.set_scope(graph_.short_place(conjunction.front().schema));
       ASSIGN_OR_RETURN(const GrammarNodeId body, compile(conjunction));
       tree_.define_rule(rule, body);
       if (tree_.bytes() > kTreeBytesMax) {
         return graph_.error_at(conjunction.front().schema, "the schema is too large");
       }
     }
-    return root;
+    return ok_status();
   }
 
- private:
   Result<GrammarNodeId> rule_of(Conjunction conjunction) {
     if (conjunction.empty()) return json_.any();
     RETURN_IF_ERROR(graph_.count_steps(conjunction.front().schema, conjunction.size()));
@@ -47,7 +80,7 @@ class SchemaCompiler {
     std::sort(key.begin(), key.end());
     const auto [found, is_new] = rules_.try_emplace(std::move(key), 0);
     if (is_new) {
-      found->second = tree_.declare_rule("the schema");
+      found->second = tree_.declare_rule(graph_.short_place(conjunction.front().schema));
       open_.emplace_back(std::move(conjunction), found->second);
     }
     return tree_.rule(found->second);
@@ -101,7 +134,8 @@ class SchemaCompiler {
     if ((shape.types & kArrayType) != 0) {
       ASSIGN_OR_RETURN(branches.emplace_back(), array_node(shape));
     }
-    ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> scalars, scalar_nodes(tree_, shape, graph_));
+    ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> scalars,
+                     scalar_nodes(tree_, json_, shape, graph_));
     branches.insert(branches.end(), scalars.begin(), scalars.end());
     return tree_.alternatives(branches);
   }
@@ -114,7 +148,7 @@ class SchemaCompiler {
       if (value->is_structured()) {
         branches.push_back(json_.constant(*value));
       } else {
-        texts.push_back(scalar_text(*value));
+        texts.push_back(scalar_text(*value, json_));
       }
     }
     branches.push_back(tree_.choice(std::move(texts)));
@@ -123,10 +157,10 @@ class SchemaCompiler {
 
   Result<GrammarNodeId> object_node(const SchemaShape& shape) {
     JsonObject object;
-    for (const std::string& name : shape.names) {
+    for (const std::string_view name : shape.names) {
       ASSIGN_OR_RETURN(Conjunction parts, graph_.member(shape, name));
       ASSIGN_OR_RETURN(const GrammarNodeId value, rule_of(std::move(parts)));
-      object.members.push_back({name, value, shape.requires_member(name)});
+      object.members.push_back({std::string(name), value, shape.requires_member(name)});
     }
     if (shape.is_open()) {
       ASSIGN_OR_RETURN(Conjunction parts, graph_.additional(shape));
@@ -162,8 +196,14 @@ class SchemaCompiler {
 
 }  // namespace
 
-Result<GrammarNodeId> compile_schema(const SchemaJson& schema, GrammarTree& tree) {
-  return SchemaCompiler(schema, tree).compile_all();
+Result<GrammarNodeId> compile_schema(const SchemaJson& schema, GrammarTree& tree,
+                                     std::uint64_t& steps, const ValueStyle& style) {
+  return SchemaCompiler(schema, tree, steps, style).compile_all();
+}
+
+Result<SchemaMembers> compile_members(const SchemaJson& schema, GrammarTree& tree,
+                                      std::uint64_t& steps) {
+  return SchemaCompiler(schema, tree, steps).compile_members();
 }
 
 }  // namespace pagoda::structured

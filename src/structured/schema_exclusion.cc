@@ -1,7 +1,7 @@
 #include "structured/schema_exclusion.h"
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace pagoda::structured {
@@ -85,12 +85,12 @@ class Exclusion {
   }
 
   Result<bool> objects_differ(const SchemaShape& written, const SchemaShape& other, int depth) {
-    for (const std::string& name : other.required) {
+    for (const std::string_view name : other.required) {
       RETURN_IF_ERROR(graph_.count_steps(written.schemas.front()));
       if (!written.is_open() && !written.names_member(name)) return true;
     }
     if (depth == 0) return false;
-    for (const std::string& name : written.required) {
+    for (const std::string_view name : written.required) {
       RETURN_IF_ERROR(graph_.count_steps(written.schemas.front()));
       ASSIGN_OR_RETURN(const Conjunction mine, graph_.member(written, name));
       ASSIGN_OR_RETURN(const Conjunction theirs, graph_.member(other, name));

@@ -43,15 +43,16 @@ std::string unescaped_token(std::string_view token) {
 
 }  // namespace
 
-bool SchemaShape::requires_member(const std::string& name) const {
+bool SchemaShape::requires_member(std::string_view name) const {
   return std::binary_search(required.begin(), required.end(), name);
 }
 
-bool SchemaShape::names_member(const std::string& name) const {
+bool SchemaShape::names_member(std::string_view name) const {
   return std::binary_search(sorted_names.begin(), sorted_names.end(), name);
 }
 
-SchemaGraph::SchemaGraph(const SchemaJson& root) : root_(root) {}
+SchemaGraph::SchemaGraph(const SchemaJson& root, std::uint64_t& steps)
+    : root_(root), steps_(steps) {}
 
 Status SchemaGraph::count_steps(const SchemaJson* schema, std::uint64_t steps) {
   steps_ += steps;
@@ -251,7 +252,9 @@ Status SchemaGraph::merge(const Entry& entry, const SchemaJson* schema, SchemaSh
     shape.numbers.multiple_of = facts.numbers.multiple_of;
   }
   if (facts.properties != nullptr) {
-    for (const auto& [name, property] : facts.properties->items()) shape.names.push_back(name);
+    for (auto at = facts.properties->begin(); at != facts.properties->end(); ++at) {
+      shape.names.push_back(at.key());
+    }
   }
   shape.required.insert(shape.required.end(), facts.required.begin(), facts.required.end());
   shape.has_additional = shape.has_additional || facts.additional != nullptr;
@@ -267,8 +270,8 @@ Status SchemaGraph::merge(const Entry& entry, const SchemaJson* schema, SchemaSh
 void SchemaGraph::finish_names(SchemaShape& shape) {
   shape.names.insert(shape.names.end(), shape.required.begin(), shape.required.end());
   std::set<std::string_view> seen;
-  std::vector<std::string> names;
-  for (const std::string& name : shape.names) {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : shape.names) {
     if (seen.insert(name).second) names.push_back(name);
   }
   shape.names = std::move(names);
@@ -277,7 +280,7 @@ void SchemaGraph::finish_names(SchemaShape& shape) {
   std::sort(shape.sorted_names.begin(), shape.sorted_names.end());
 }
 
-Result<Conjunction> SchemaGraph::member(const SchemaShape& shape, const std::string& name) {
+Result<Conjunction> SchemaGraph::member(const SchemaShape& shape, std::string_view name) {
   Conjunction parts;
   for (const SchemaJson* schema : shape.schemas) {
     RETURN_IF_ERROR(count_steps(schema));

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,17 +55,18 @@ struct SchemaShape {
   std::uint32_t items_most = kUnbounded;
   NumberBounds numbers = {};
   std::vector<StringRule> strings = {};
-  std::vector<std::string> names = {};  // of properties, in their order, then of required members
-  std::vector<std::string> required = {};      // ascending
-  std::vector<std::string> sorted_names = {};  // the names, ascending
-  std::size_t prefix_items = 0;                // the longest prefix
-  bool has_items = false;                      // some schema has items
+  // Names are of the document: there may be many shapes at a time, and names may be long.
+  std::vector<std::string_view> names = {};     // properties in their order, then required members
+  std::vector<std::string_view> required = {};  // ascending
+  std::vector<std::string_view> sorted_names = {};  // the names, ascending
+  std::size_t prefix_items = 0;                     // the longest prefix
+  bool has_items = false;                           // some schema has items
   bool has_prefix = false;
   bool has_additional = false;                  // some schema has additionalProperties
   std::vector<const SchemaJson*> schemas = {};  // at least one
 
-  bool requires_member(const std::string& name) const;
-  bool names_member(const std::string& name) const;
+  bool requires_member(std::string_view name) const;
+  bool names_member(std::string_view name) const;
   // Whether members that are not named may be there: as additionalProperties says, and without it
   // where no member is named at all.
   bool is_open() const { return has_additional || names.empty(); }
@@ -84,7 +84,8 @@ inline constexpr std::uint64_t kSchemaStepsMax = 500'000;
 
 class SchemaGraph {
  public:
-  explicit SchemaGraph(const SchemaJson& root);
+  // `steps` counts for all schemas of a grammar together, and outlives the graph.
+  SchemaGraph(const SchemaJson& root, std::uint64_t& steps);
 
   struct Expanded {
     std::optional<SchemaChoice> choice;  // where there is one, the shape is not filled
@@ -96,13 +97,15 @@ class SchemaGraph {
   Conjunction decide(const Conjunction& conjunction, const SchemaChoice& choice, std::size_t index);
 
   // The schemas of a member or an element of a value of this shape.
-  Result<Conjunction> member(const SchemaShape& shape, const std::string& name);
+  Result<Conjunction> member(const SchemaShape& shape, std::string_view name);
   Result<Conjunction> additional(const SchemaShape& shape);
   Result<Conjunction> element(const SchemaShape& shape, std::size_t index);
   Result<Conjunction> rest(const SchemaShape& shape);
 
   // Counts steps for a schema; an error that names it when there are too many.
   Status count_steps(const SchemaJson* schema, std::uint64_t steps = 1);
+  // Where the schema is, in a few bytes.
+  std::string short_place(const SchemaJson* schema) const { return paths_.short_pointer(schema); }
   // An error that names the schema.
   Error error_at(const SchemaJson* schema, std::string_view what) const;
   Error error_at(const SchemaJson* schema, std::string_view keyword, std::string_view what) const;
@@ -134,9 +137,9 @@ class SchemaGraph {
   SchemaPaths paths_;
   SchemaValues values_;
   // The members of the objects that references go through.
-  std::map<const SchemaJson*, std::unordered_map<std::string_view, const SchemaJson*>> members_;
+  std::map<const SchemaJson*, std::map<std::string_view, const SchemaJson*>> members_;
   std::map<const SchemaJson*, Entry> entries_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t& steps_;
 };
 
 }  // namespace pagoda::structured

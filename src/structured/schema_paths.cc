@@ -49,4 +49,23 @@ std::string SchemaPaths::pointer(const SchemaJson* schema, std::string_view keyw
   return pointer_to(pointer(schema), keyword);
 }
 
+std::string SchemaPaths::short_pointer(const SchemaJson* schema) const {
+  constexpr std::size_t kBytesMax = 100;
+  std::string path;
+  while (path.size() < kBytesMax) {
+    const auto found = places_.find(schema);
+    if (found == places_.end()) return path.empty() ? "#" : path;
+    const Place& place = found->second;
+    const std::string_view name = place.ref.empty() ? place.name.value_or("") : place.ref.substr(1);
+    if (name.size() > kBytesMax) break;
+    if (!place.ref.empty()) return std::string(name) + path;
+    std::string part = pointer_to("", place.keyword);
+    if (place.name) part = pointer_to(std::move(part), name);
+    if (place.index) part = pointer_to(std::move(part), *place.index);
+    path = part + path;
+    schema = place.parent;
+  }
+  return "…" + path;
+}
+
 }  // namespace pagoda::structured

@@ -26,6 +26,9 @@ class SchemaPaths {
   // Returns the JSON pointer of a schema, or of a keyword in it.
   std::string pointer(const SchemaJson* schema) const;
   std::string pointer(const SchemaJson* schema, std::string_view keyword) const;
+  // Returns the end of the pointer, "…/items/properties/a"; "#" for the whole document. Takes time
+  // in the order of its length.
+  std::string short_pointer(const SchemaJson* schema) const;
 
  private:
   struct Place {

@@ -25,16 +25,16 @@ GrammarNodeId within_bounds(GrammarTree& tree, const PatternRun& run, std::uint3
   return tree.sequence({run.before, tree.repeat(run.character, fewest, room), run.behind});
 }
 
-Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& shape,
-                                       const SchemaGraph& graph) {
+// The text of a string with a pattern or format, without its quotes.
+Result<GrammarNodeId> patterned_text(GrammarTree& tree, CharacterForm form,
+                                     const SchemaShape& shape, const SchemaGraph& graph) {
   const StringRule& rule = shape.strings.front();
   const auto error = [&](std::string_view what) {
     return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", what);
   };
   const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
   Result<Pattern> read =
-      read_pattern(text, rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch,
-                   CharacterForm::kJson, tree);
+      read_pattern(text, rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch, form, tree);
   if (!read.ok()) return error(read.error().message);
   const Pattern& pattern = read.value();
   GrammarNodeId body = pattern.node;
@@ -48,14 +48,21 @@ Result<GrammarNodeId> patterned_string(GrammarTree& tree, const SchemaShape& sha
     body = within_bounds(tree, *pattern.run, std::max(pattern.least, shape.length_least),
                          std::min(pattern.most, shape.length_most));
   }
-  return tree.sequence({tree.literal("\""), body, tree.literal("\"")});
+  return body;
 }
 
-Result<GrammarNodeId> string_node(GrammarTree& tree, const SchemaShape& shape,
+Result<GrammarNodeId> string_node(GrammarTree& tree, JsonNodes& json, const SchemaShape& shape,
                                   const SchemaGraph& graph) {
-  if (!shape.strings.empty()) return patterned_string(tree, shape, graph);
-  return tree.json_string(shape.length_least, shape.length_most);
+  if (shape.strings.empty()) return json.string(shape.length_least, shape.length_most);
+  const bool is_json = json.style().is_json();
+  ASSIGN_OR_RETURN(
+      const GrammarNodeId text,
+      patterned_text(tree, is_json ? CharacterForm::kJson : CharacterForm::kPlain, shape, graph));
+  const GrammarNodeId quote = tree.literal(is_json ? "\"" : json.style().quote);
+  return tree.sequence({quote, text, quote});
 }
+
+std::string json_text(const std::string& text) { return "\"" + json_escaped(text) + "\""; }
 
 bool speaks_of_structures(const SchemaShape& shape) {
   return !shape.names.empty() || shape.has_additional || shape.has_items || shape.has_prefix ||
@@ -71,7 +78,8 @@ class ScalarFilter {
         !shape.strings.empty() || shape.length_least > 0 || shape.length_most != kUnbounded;
     if (!has_keywords || (shape.types & kStringType) == 0) return filter;
     GrammarTree tree;
-    ASSIGN_OR_RETURN(const GrammarNodeId node, string_node(tree, shape, graph));
+    JsonNodes json(tree);
+    ASSIGN_OR_RETURN(const GrammarNodeId node, string_node(tree, json, shape, graph));
     RETURN_IF_ERROR(filter.count(tree.bytes() / kBytesPerStep));
     filter.strings_ = Strings{};
     if (node == tree.never()) return filter;
@@ -85,7 +93,7 @@ class ScalarFilter {
   }
 
   Result<bool> allows(const SchemaJson& value) {
-    if (value.is_string()) return allows_text(scalar_text(value));
+    if (value.is_string()) return allows_text(json_text(value.get_ref<const std::string&>()));
     if (!value.is_number() || shape_.numbers.empty()) return true;
     const std::optional<Decimal> number = decimal_of(value);
     const std::optional<bool> allowed = number ? fits(*number, shape_.numbers) : std::nullopt;
@@ -125,16 +133,39 @@ class ScalarFilter {
 
 }  // namespace
 
-std::string scalar_text(const SchemaJson& value) {
-  if (!value.is_string()) return value.dump();
-  return "\"" + json_escaped(value.get_ref<const std::string&>()) + "\"";
+std::string scalar_text(const SchemaJson& value, const JsonNodes& json) {
+  return value.is_string() ? json.quoted(value.get_ref<const std::string&>()) : value.dump();
 }
 
-Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, const SchemaShape& shape,
+Result<std::optional<GrammarNodeId>> plain_text_node(GrammarTree& tree, const SchemaShape& shape,
+                                                     SchemaGraph& graph) {
+  if (shape.values) {
+    ASSIGN_OR_RETURN(const std::vector<const SchemaJson*> values, allowed_values(shape, graph));
+    std::vector<std::string> texts;
+    for (const SchemaJson* value : values) {
+      if (value->is_string()) texts.push_back(value->get<std::string>());
+    }
+    return std::optional(tree.choice(std::move(texts)));
+  }
+  if (!shape.strings.empty()) {
+    ASSIGN_OR_RETURN(const GrammarNodeId text,
+                     patterned_text(tree, CharacterForm::kPlain, shape, graph));
+    return std::optional(text);
+  }
+  if (shape.length_least == 0 && shape.length_most == kUnbounded) {
+    return std::optional<GrammarNodeId>();
+  }
+  // A tag's bracket is left out, so that the text ends where its tag is.
+  const CodePointSet inner = CodePointSet::all().without(CodePointSet::of({{'<', '<'}}));
+  return std::optional(tree.repeat(tree.code_points(inner), shape.length_least, shape.length_most));
+}
+
+Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, JsonNodes& json,
+                                                const SchemaShape& shape,
                                                 const SchemaGraph& graph) {
   std::vector<GrammarNodeId> nodes;
   if ((shape.types & kStringType) != 0) {
-    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(tree, shape, graph));
+    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(tree, json, shape, graph));
   }
   if ((shape.types & (kIntegerType | kFractionType)) != 0) {
     const bool has_fractions = (shape.types & kFractionType) != 0;

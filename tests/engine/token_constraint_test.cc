@@ -19,14 +19,17 @@ namespace {
 constexpr std::uint32_t kEnd = 0;
 constexpr std::uint32_t kLetters = 6;
 
-structured::Matcher matcher_of(const std::string& pattern) {
+std::shared_ptr<const structured::MaskVocabulary> letter_vocabulary() {
   std::vector<std::string> bytes = {""};
   for (std::uint32_t i = 1; i < kLetters; ++i) {
     bytes.emplace_back(1, static_cast<char>('a' + i - 1));
   }
   const std::vector<TokenId> ends = {TokenId(kEnd)};
-  return {structured::grammar_from_regex(pattern).value(),
-          structured::MaskVocabulary::build(bytes, ends, kLetters)};
+  return structured::MaskVocabulary::build(bytes, ends, kLetters);
+}
+
+structured::Matcher matcher_of(const std::string& pattern) {
+  return {structured::grammar_from_regex(pattern).value(), letter_vocabulary()};
 }
 
 SamplingState state_of(const SamplingParams& options, const std::string& pattern,
@@ -129,15 +132,18 @@ TEST(TokenConstraint, PreparingEarlyChangesNothing) {
   }
 }
 
-TEST(TokenConstraint, AGrammarMayBeginBehindOtherTokens) {
-  // The answer is free until it has "aab".
+// Reasoning is a part of the grammar: the answer is free until it has "aab".
+TEST(TokenConstraint, AGrammarMayBeginBehindFreeText) {
+  structured::GrammarBuilder builder;
+  const auto grammar = builder.finish(builder.text_until("aab", builder.literal("e"))).value();
   SamplingState state({}, {});
-  state.constrain(matcher_of("e"), {TokenId(1), TokenId(1), TokenId(2)});
+  state.constrain({grammar, letter_vocabulary()});
   const auto steered = [&](std::uint32_t token) {
     std::vector<float> logits = kSixLogits;
     logits[token] = 20;
     return next_token(state, logits).value().token.value();
   };
+  EXPECT_EQ(steered(kEnd), 1U) << "it does not end before its grammar does";
   for (const std::uint32_t token : {4, 1, 2, 1, 1, 1, 2}) EXPECT_EQ(steered(token), token);
   EXPECT_EQ(steered(4), 5U) << "now it is constrained";
   EXPECT_EQ(steered(4), kEnd);

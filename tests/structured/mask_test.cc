@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "counted_allocations.h"
 #include "structured/grammar_cases.h"
 #include "structured/string_automaton.h"
 
@@ -189,6 +190,53 @@ TEST(MaskTest, LongAnswersForgetStatesAndStayExact) {
   }
   ASSERT_TRUE(matcher.fill_mask(mask).ok());
   EXPECT_FALSE(has_mask_bit(mask, 2 + 'z'));
+}
+
+// What a request is charged for a matcher is what it takes.
+TEST(MaskTest, MemoryStaysWithinWhatIsCounted) {
+  const auto vocabulary = toy_vocabulary();
+  for (const char* const pattern :
+       {"([a-z]{1,20} ?){1,100}", "(.*e.{30})+", "[ab]*a[ab]{900}", "(.{1,15}){1,120}",
+        "([a-c]|aa|bb|cc|abc|cab|bac){1,3000}x", "((a|b)*c){1,500}(.*d){9}"}) {
+    const auto grammar = grammar_from_regex(pattern);
+    ASSERT_TRUE(grammar.ok());
+    const HeldBytes held;
+    Matcher matcher(grammar.value(), vocabulary);
+    std::vector<MaskWord> mask(vocabulary->words());
+    std::mt19937 random(1);
+    for (int i = 0; i < 300 && matcher.fill_mask(mask).ok(); ++i) {
+      const std::vector<std::uint32_t> tokens = tokens_of(mask, vocabulary->size());
+      if (!matcher.accept(TokenId(tokens[random() % tokens.size()])).ok()) break;
+      if (matcher.has_ended()) break;
+    }
+    EXPECT_LT(held.most(), matcher.bytes_max() * 5 / 4) << pattern;
+  }
+}
+
+// A wide choice has many states, most of which one byte leaves.
+TEST(MaskTest, AChoiceOfThousandsOfTextsIsTaken) {
+  std::vector<std::string> texts;
+  std::mt19937 random(3);
+  for (int i = 0; i < 9000; ++i) {
+    std::string text;
+    for (int k = 0; k < 12; ++k) text += static_cast<char>('a' + random() % 26);
+    texts.push_back(text);
+  }
+  std::vector<std::string> bytes = {""};
+  for (int i = 0; i < 60'000; ++i) {
+    std::string text;
+    for (unsigned k = 0; k < 1 + random() % 6; ++k) text += static_cast<char>('a' + random() % 26);
+    bytes.push_back(text);
+  }
+  const std::vector<TokenId> ends = {TokenId(0)};
+  const auto vocabulary = MaskVocabulary::build(std::move(bytes), ends, 60'001);
+  const auto grammar = grammar_from_choice(texts);
+  ASSERT_TRUE(grammar.ok());
+  Matcher matcher(grammar.value(), vocabulary);
+  std::vector<MaskWord> mask(vocabulary->words());
+  const Status filled = matcher.fill_mask(mask);
+  EXPECT_TRUE(filled.ok()) << filled.error().message;
+  EXPECT_LT(matcher.bytes(), kAutomatonBytesMax);
 }
 
 // Counts that a list could have had by now are kept as intervals.

@@ -5,6 +5,17 @@
 namespace pagoda::structured {
 namespace {
 
+// Bytes, and an end.
+std::shared_ptr<const MaskVocabulary> digit_vocabulary() {
+  static const auto kVocabulary = [] {
+    std::vector<std::string> bytes;
+    for (int byte = 0; byte < 128; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+    const std::vector<TokenId> ends = {TokenId(128)};
+    return MaskVocabulary::build(std::move(bytes), ends, 129);
+  }();
+  return kVocabulary;
+}
+
 TEST(NumberTest, BoundsOfIntegersAreExact) {
   const std::vector<std::pair<int, int>> ranges = {{0, 0},    {-5, 7},   {3, 3},   {9, 10},
                                                    {95, 108}, {-99, -9}, {-1, 0},  {17, 1234},
@@ -75,6 +86,39 @@ TEST(NumberTest, MultiplesAreExact) {
                  {"-5", "0", "5", "10"},
                  {"-10", "15", "3"}}},
                schema_grammar);
+}
+
+// A model that writes digits for ever comes to an end, and there the number is a multiple.
+TEST(NumberTest, MultiplesHaveAsManyDigitsAsOtherIntegers) {
+  for (const int divisor : {2, 3, 7, 100, 499, 512}) {
+    const auto grammar =
+        schema_grammar(R"({"type":"integer","multipleOf":)" + std::to_string(divisor) + "}");
+    ASSERT_TRUE(grammar.ok());
+    const std::int64_t most = 999'999'999'999'999'999 / divisor * divisor;
+    EXPECT_TRUE(matches_text(*grammar.value(), std::to_string(most))) << divisor;
+    EXPECT_TRUE(matches_text(*grammar.value(), std::to_string(-most))) << divisor;
+    EXPECT_FALSE(matches_text(*grammar.value(), std::to_string(most) + "0")) << divisor;
+    for (const char digit : {'0', '3', '7', '9'}) {
+      Matcher matcher(grammar.value(), digit_vocabulary());
+      ASSERT_TRUE(matcher.accept(TokenId('1')).ok());
+      std::vector<MaskWord> mask(digit_vocabulary()->words());
+      std::string text = "1";
+      while (true) {
+        ASSERT_TRUE(matcher.fill_mask(mask).ok()) << divisor << ": " << text;
+        // The digit, or the next one that is allowed.
+        char next = 0;
+        for (char i = 0; i < 10 && next == 0; ++i) {
+          const char other = static_cast<char>('0' + (digit - '0' + i) % 10);
+          if (has_mask_bit(mask, static_cast<unsigned char>(other))) next = other;
+        }
+        if (next == 0) break;
+        ASSERT_TRUE(matcher.accept(TokenId(static_cast<unsigned char>(next))).ok());
+        text += next;
+      }
+      EXPECT_LE(text.size(), 18U);
+      EXPECT_EQ(std::stoll(text) % divisor, 0) << text;
+    }
+  }
 }
 
 TEST(NumberTest, BoundsBeyondAllNumbersMatchNothingOrEverything) {

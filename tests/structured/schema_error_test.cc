@@ -1,3 +1,4 @@
+#include "counted_allocations.h"
 #include "structured/grammar_cases.h"
 
 namespace pagoda::structured {
@@ -114,6 +115,33 @@ TEST(SchemaErrorTest, LongNamesOfDefinitionsTakeTheirLengthOnce) {
   const auto grammar = grammar_from_schema(schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().message.substr(0, 200);
   EXPECT_TRUE(matches_text(*grammar.value(), R"({"a":{"b":null}})"));
+}
+
+TEST(SchemaErrorTest, AGrammarThatIsTooLargeNamesTheSchema) {
+  expect_errors(
+      {{R"({"type":"object","properties":{"a":{"type":"integer"},
+                      "b":{"items":{"type":"string","pattern":"^(a?b?){200000}$"}}}})",
+        "/properties/b/items: the grammar needs more than"},
+       {R"({"type":"string","pattern":"^(a?b?){200000}$"})", "#: the grammar needs more than"}},
+      schema_grammar);
+}
+
+// Names are not copied for each alternative that refers to them.
+TEST(SchemaErrorTest, AlternativesThatReferToLongNamesTakeLittleMemory) {
+  nlohmann::ordered_json large = {{"type", "object"}};
+  for (int i = 0; i < 500; ++i) {
+    large["properties"][std::string(1000, 'x') + std::to_string(i)] = true;
+  }
+  nlohmann::ordered_json schema = {{"oneOf", nlohmann::ordered_json::array()}};
+  for (int i = 0; i < 100; ++i) {
+    schema["oneOf"].push_back({{"$ref", "#/$defs/large"},
+                               {"properties", {{"kind", {{"const", i}}}}},
+                               {"required", {"kind"}}});
+  }
+  schema["$defs"]["large"] = std::move(large);
+  const HeldBytes held;
+  const auto grammar = grammar_from_schema(schema);
+  EXPECT_LT(held.most(), std::uint64_t{64} << 20);
 }
 
 TEST(SchemaErrorTest, LargeSchemasAreTakenInTimeThatGrowsWithThem) {
