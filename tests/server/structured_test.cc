@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/api/chat_prompt.h"
+#include "server/reading_memory.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {
@@ -122,6 +123,180 @@ TEST(Structured, NothingFollowsAFinishedGrammar) {
     EXPECT_EQ(reply["choices"][0]["finish_reason"], "stop") << fields.dump();
     EXPECT_EQ(reply["choices"][0]["text"], plain) << fields.dump();
     EXPECT_LT(reply["usage"]["completion_tokens"].get<int>(), 10) << fields.dump();
+  }
+}
+
+const Json& story_tools() {
+  static const Json kTools = Json::parse(R"([
+    {"type": "function", "function": {"name": "feed", "parameters": {"type": "object",
+      "properties": {"animal": {"enum": ["cat", "dog"]},
+                     "times": {"type": "integer", "minimum": 1, "maximum": 3}},
+      "required": ["animal", "times"], "additionalProperties": false}}},
+    {"type": "function", "function": {"name": "sleep"}}])");
+  return kTools;
+}
+
+Json chat_with(const Json& fields) {
+  Json body = {{"messages", {{{"role", "user"}, {"content", "Feed it."}}}},
+               {"max_tokens", 120},
+               {"temperature", 1.0},
+               {"seed", 3},
+               {"tools", story_tools()}};
+  body.update(fields);
+  return body;
+}
+
+void expect_call(const Json& choice, const std::string& name) {
+  EXPECT_EQ(choice["finish_reason"], "tool_calls") << choice.dump();
+  const Json& message = choice["message"];
+  EXPECT_TRUE(message["content"].is_null()) << message.dump();
+  ASSERT_GE(message.value("tool_calls", Json::array()).size(), 1U) << message.dump();
+  for (const Json& call : message["tool_calls"]) {
+    const std::string called = call["function"]["name"].get<std::string>();
+    EXPECT_TRUE(name.empty() || called == name) << called;
+    const Json value =
+        Json::parse(call["function"]["arguments"].get<std::string>(), nullptr, false);
+    ASSERT_TRUE(value.is_object()) << message.dump();
+    if (called == "sleep") {
+      EXPECT_TRUE(value.empty()) << message.dump();
+    } else {
+      EXPECT_EQ(called, "feed");
+      EXPECT_TRUE(value["animal"] == "cat" || value["animal"] == "dog") << message.dump();
+      EXPECT_TRUE(value["times"] >= 1 && value["times"] <= 3) << message.dump();
+    }
+  }
+}
+
+// The model knows nothing of tools: the generic form of calls is what it is made to write.
+TEST(Structured, ToolsThatMustBeCalledAreCalled) {
+  struct Case {
+    Json choice;
+    std::string name;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"required", ""},
+           {{{"type", "function"}, {"function", {{"name", "feed"}}}}, "feed"},
+           {{{"type", "function"}, {"function", {{"name", "sleep"}}}}, "sleep"},
+           {{{"type", "allowed_tools"},
+             {"allowed_tools",
+              {{"mode", "required"},
+               {"tools", {{{"type", "function"}, {"function", {{"name", "feed"}}}}}}}}},
+            "feed"}}) {
+    const Json body = chat_with({{"tool_choice", one.choice}, {"parallel_tool_calls", false}});
+    const Json reply = structured_fixture().ask("/v1/chat/completions", body);
+    expect_call(reply["choices"][0], one.name);
+    std::string name;
+    std::string arguments;
+    for (const Json& event : structured_fixture().stream("/v1/chat/completions", body)) {
+      if (event["choices"].empty()) continue;
+      for (const Json& call : event["choices"][0]["delta"].value("tool_calls", Json::array())) {
+        name += call["function"].value("name", "");
+        arguments += call["function"].value("arguments", "");
+      }
+    }
+    const Json& function = reply["choices"][0]["message"]["tool_calls"][0]["function"];
+    EXPECT_EQ(name, function["name"]);
+    EXPECT_EQ(arguments, function["arguments"]);
+  }
+}
+
+TEST(Structured, ANamedToolIsCalledInEveryChoice) {
+  const Json reply = structured_fixture().ask(
+      "/v1/chat/completions",
+      chat_with({{"tool_choice", {{"type", "function"}, {"function", {{"name", "feed"}}}}},
+                 {"n", 4},
+                 {"temperature", 1.5}}));
+  for (const Json& choice : reply["choices"]) expect_call(choice, "feed");
+}
+
+// A strict schema that no grammar obeys is refused; without strict it is advice.
+TEST(Structured, AStrictToolsSchemaIsObeyedOrRefused) {
+  Json tools = story_tools();
+  tools[0]["function"]["parameters"]["not"] = Json::object();
+  Json body = chat_with({{"tools", tools}, {"tool_choice", "required"}, {"max_tokens", 40}});
+  EXPECT_EQ(structured_fixture().post("/v1/chat/completions", body).status, 200);
+  body["tools"][0]["function"]["strict"] = true;
+  for (const char* const choice : {"required", "auto"}) {
+    body["tool_choice"] = choice;
+    const HttpReply reply = structured_fixture().post("/v1/chat/completions", body);
+    EXPECT_EQ(reply.status, 400);
+    const Json error = Json::parse(reply.body)["error"];
+    EXPECT_EQ(error["param"], "tools[0].function.parameters");
+    EXPECT_THAT(error["message"].get<std::string>(),
+                HasSubstr("tools[0].function.parameters: /not: this keyword"));
+  }
+}
+
+// Responses and Anthropic's messages are translated to the same fields.
+TEST(Structured, OtherApisAskInTheirOwnWords) {
+  const Json schema = small_schema();
+  const Json format = {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}};
+  const Json response = structured_fixture().ask("/v1/responses", {{"input", "Tell me"},
+                                                                   {"max_output_tokens", 200},
+                                                                   {"temperature", 0},
+                                                                   {"text", {{"format", format}}}});
+  expect_small(response["output"][0]["content"][0]["text"].get<std::string>());
+  Json message = {{"model", "stories"},
+                  {"max_tokens", 200},
+                  {"temperature", 0},
+                  {"messages", {{{"role", "user"}, {"content", "Tell me"}}}},
+                  {"output_config", {{"format", {{"type", "json_schema"}, {"schema", schema}}}}}};
+  expect_small(structured_fixture().ask("/v1/messages", message)["content"][0]["text"]);
+  message.erase("output_config");
+  message["tools"] = {
+      {{"name", "feed"}, {"input_schema", story_tools()[0]["function"]["parameters"]}}};
+  message["tool_choice"] = {{"type", "any"}};
+  const Json called = structured_fixture().ask("/v1/messages", message);
+  EXPECT_EQ(called["stop_reason"], "tool_use");
+  EXPECT_EQ(called["content"][0]["name"], "feed");
+  const Json generated = structured_fixture().ask(
+      "/api/chat", {{"model", "stories"},
+                    {"stream", false},
+                    {"format", schema},
+                    {"options", {{"temperature", 0}, {"num_predict", 200}}},
+                    {"messages", {{{"role", "user"}, {"content", "Tell me"}}}}});
+  expect_small(generated["message"]["content"].get<std::string>());
+}
+
+// A bias that leaves nothing is the client's error, and so is a grammar that becomes too ambiguous.
+TEST(Structured, WhatLeavesNoTokenIsTheClientsError) {
+  const HttpReply reply = structured_fixture().post(
+      "/v1/completions",
+      body_with({{"guided_regex", "[ab]*a[ab]{9000}"}, {"max_tokens", 400}, {"temperature", 1.0}}));
+  EXPECT_EQ(reply.status, 400) << reply.body.substr(0, 200);
+  EXPECT_EQ(Json::parse(reply.body)["error"]["code"], "no_token_allowed");
+}
+
+// A request is charged for the most that its matchers take, and its reply is handled by its size.
+TEST(Structured, MatchersAreCountedApartFromTheText) {
+  const auto read = [&](const Json& fields) {
+    const Json body = body_with(fields);
+    ReadingMemory memory(nullptr);
+    return read_text_request(body, structured_fixture().served(), {memory, true});
+  };
+  const CompletionRequest plain = read(Json::object());
+  EXPECT_EQ(plain.matcher_bytes, 0U);
+  const CompletionRequest one = read({{"json_schema", small_schema()}});
+  const std::uint64_t each = one.engine.constraint->bytes_max();
+  EXPECT_EQ(one.memory_bytes - one.matcher_bytes, plain.memory_bytes);
+  EXPECT_EQ(one.matcher_bytes, 2 * each + one.engine.constraint->grammar().bytes());
+  const CompletionRequest four = read({{"json_schema", small_schema()}, {"n", 4}});
+  EXPECT_EQ(four.matcher_bytes - one.matcher_bytes, 3 * each);
+}
+
+// The text of a schema is parsed within the memory of requests.
+TEST(Structured, ASchemasTextIsParsedWithinTheBudget) {
+  std::string text = "{\"enum\":[1";
+  for (int i = 0; i < 200'000; ++i) text += ",[]";
+  text += "]}";
+  const Json body = body_with({{"structured_outputs", {{"json", text}}}});
+  ByteBudget budget(std::uint64_t{34} << 20, "max_request_memory_bytes");
+  ReadingMemory memory(&budget);
+  try {
+    read_text_request(body, structured_fixture().served(), {memory, true});
+    ADD_FAILURE() << "more than the budget was taken";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.code, "out_of_request_memory") << error.message;
   }
 }
 

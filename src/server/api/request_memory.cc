@@ -11,16 +11,7 @@ constexpr std::uint64_t kPromptBytes = 4 << 10;  // a prompt without its tokens
 constexpr std::uint64_t kChoiceBytes = 4 << 10;  // a choice, here and in the engine
 // A logit bias or a stop token, which each prompt checks.
 constexpr std::uint64_t kOptionBytes = 16;
-// The states that a choice under a grammar makes; its masks follow the vocabulary.
-constexpr std::uint64_t kMatcherBytes = 1 << 20;
-constexpr std::uint64_t kMatcherMasks = 9;
 constexpr std::uint64_t kTokenBytes = 32;  // here and in the engine, and its part of a block hash
-
-std::uint64_t matcher_bytes(const engine::Request& asked) {
-  if (asked.constraint == nullptr) return 0;
-  return kMatcherBytes +
-         kMatcherMasks * asked.constraint->vocabulary().words() * sizeof(structured::MaskWord);
-}
 
 }  // namespace
 
@@ -30,8 +21,17 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
   const engine::Request& asked = request.engine;
   const std::uint64_t options = asked.sampling.logit_bias.size() + asked.end.stop_token_ids.size();
   // Every factor is small enough that the product cannot overflow.
-  take(prompts * (kPromptBytes + options * kOptionBytes +
-                  request.choices_per_prompt() * (kChoiceBytes + matcher_bytes(asked))));
+  take(prompts *
+       (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
+}
+
+// The grammar is shared; the matcher that the request holds is what the choices' begin as.
+void RequestMemory::add_constraint() {
+  const structured::Matcher* const matcher = request_.engine.constraint.get();
+  if (matcher == nullptr) return;
+  matcher_bytes_ = matcher->grammar().bytes() +
+                   (1 + prompts_ * request_.choices_per_prompt()) * matcher->bytes_max();
+  take(matcher_bytes_);
 }
 
 void RequestMemory::add(const Prompt& prompt) {

@@ -4,22 +4,23 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "server/api/chat_prompt.h"
 #include "server/api_error.h"
-#include "structured/grammar.h"
-#include "structured/matcher.h"
 #include "text/abbreviated.h"
+#include "text/strict_json.h"
 
 namespace pagoda::server {
 namespace {
 
-using GrammarResult = Result<std::shared_ptr<const structured::Grammar>>;
+using structured::GrammarBuilder;
+using NodeResult = Result<structured::GrammarNodeId>;
+
+// The memory that a grammar takes at most while it is compiled: limits of src/structured.
+constexpr std::uint64_t kCompilingBytes = std::uint64_t{32} << 20;
 
 enum class Language : std::uint8_t { kJsonObject, kSchema, kRegex, kChoice, kGbnf };
 
@@ -125,36 +126,37 @@ const std::string& text_of(const Asked& asked) {
   return asked.value->get_ref<const std::string&>();
 }
 
-GrammarResult schema_grammar(const Asked& asked) {
-  if (!asked.value->is_string()) return structured::grammar_from_schema(*asked.value);
+NodeResult schema_node(const Asked& asked, const ReadingTerms& terms, GrammarBuilder& builder) {
+  if (!asked.value->is_string()) return builder.schema(*asked.value);
   // vLLM takes a schema's text, too.
-  const Result<Json> schema = text::parse_strict_json(text_of(asked));
-  if (!schema.ok()) return Error(schema.error());
-  return structured::grammar_from_schema(schema.value());
+  const Result<Json> schema = text::parse_strict_json(text_of(asked), &terms.memory);
+  if (schema.ok()) return builder.schema(schema.value());
+  if (schema.error().code == ErrorCode::kExhausted) throw terms.memory.refusal();
+  return Error(schema.error());
 }
 
-GrammarResult choice_grammar(const Asked& asked) {
+NodeResult choice_node(const Asked& asked, GrammarBuilder& builder) {
   if (!asked.value->is_array()) refuse_type(asked.path, *asked.value, "an array of strings");
   std::vector<std::string> texts;
   for (const Json& text : *asked.value) {
     if (!text.is_string()) refuse_type(element_path(asked.path, texts.size()), text, "a string");
     texts.push_back(text.get<std::string>());
   }
-  return structured::grammar_from_choice(std::move(texts));
+  return builder.choice(std::move(texts));
 }
 
-GrammarResult compile_constraint(const Asked& asked) {
+NodeResult compile_asked(const Asked& asked, const ReadingTerms& terms, GrammarBuilder& builder) {
   switch (asked.language) {
     case Language::kJsonObject:
-      return structured::grammar_of_json_object();
+      return builder.json_object();
     case Language::kSchema:
-      return schema_grammar(asked);
+      return schema_node(asked, terms, builder);
     case Language::kRegex:
-      return structured::grammar_from_regex(text_of(asked));
+      return builder.regex(text_of(asked));
     case Language::kChoice:
-      return choice_grammar(asked);
+      return choice_node(asked, builder);
     case Language::kGbnf:
-      return structured::grammar_from_gbnf(text_of(asked));
+      return builder.gbnf(text_of(asked));
   }
   return Error{ErrorCode::kUnsupported, "no such language"};
 }
@@ -178,31 +180,25 @@ std::optional<Asked> find_constraint(const Fields& fields) {
   return std::move(asked.front());
 }
 
-[[noreturn]] void refuse_grammar(const Asked& asked, const Error& error) {
-  constexpr std::size_t kMessageBytesMax = 1000;
-  throw ApiError(
-      400, fmt::format("{}: {}", asked.path, text::abbreviated(error.message, kMessageBytesMax)),
-      asked.path, "invalid_grammar");
-}
-
 }  // namespace
 
-void read_constraint(const Fields& fields, const ServedModel& model, bool may_take_long,
-                     CompletionRequest& request) {
+void begin_compiling(const ReadingTerms& terms) {
+  if (!terms.may_take_long) throw TakesLong();
+  if (!terms.memory.take(kCompilingBytes)) throw terms.memory.refusal();
+}
+
+std::optional<AskedGrammar> read_structured_fields(const Fields& fields, const ReadingTerms& terms,
+                                                   GrammarBuilder& builder) {
   const std::optional<Asked> asked = find_constraint(fields);
-  if (!asked) return;
-  if (model.mask_vocabulary == nullptr)
-    refuse_constraint(asked->path, "is not supported with this model");
-  if (!may_take_long) throw TakesLong();
-  const GrammarResult grammar = compile_constraint(*asked);
-  if (!grammar.ok()) refuse_grammar(*asked, grammar.error());
-  auto matcher = std::make_shared<structured::Matcher>(grammar.value(), model.mask_vocabulary);
-  // The first mask is computed here: a grammar that is too ambiguous for it is the client's error,
-  // and all choices begin with it.
-  std::vector<structured::MaskWord> mask(model.mask_vocabulary->words());
-  const Status first = matcher->fill_mask(mask);
-  if (!first.ok()) refuse_grammar(*asked, first.error());
-  request.engine.constraint = std::move(matcher);
+  if (!asked) return std::nullopt;
+  begin_compiling(terms);
+  const NodeResult node = compile_asked(*asked, terms, builder);
+  if (node.ok()) return AskedGrammar{node.value(), asked->path};
+  constexpr std::size_t kMessageBytesMax = 1000;
+  throw ApiError(
+      400,
+      fmt::format("{}: {}", asked->path, text::abbreviated(node.error().message, kMessageBytesMax)),
+      asked->path, "invalid_grammar");
 }
 
 }  // namespace pagoda::server

@@ -56,12 +56,6 @@ bool asks_for_nothing(const Json& value) {
                  "unsupported_parameter");
 }
 
-void refuse_tool_choice(const Fields& fields) {
-  const Json* const choice = fields.find("tool_choice");
-  if (choice == nullptr || *choice == "none" || *choice == "auto") return;
-  refuse(fields.path_of("tool_choice"), ", except \"none\" and \"auto\"");
-}
-
 void refuse_modalities(const Fields& fields) {
   const Json* const modalities = fields.array("modalities");
   if (modalities == nullptr) return;
@@ -83,7 +77,6 @@ void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
     const Json* const value = fields.find(name);
     if (value != nullptr && *value != 1) refuse(fields.path_of(name));
   }
-  refuse_tool_choice(fields);
   refuse_modalities(fields);
   if (fields.integer("best_of", 1, INT32_MAX).value_or(choices) != choices) {
     refuse(fields.path_of("best_of"), ", except when it is n");

@@ -51,6 +51,23 @@ class Tools(unittest.TestCase):
         self.assertEqual(call.input, {"city": "Rome"})
         return call
 
+    def test_a_tool_that_must_be_used_is_used(self):
+        for choice in ({"type": "any"}, {"type": "tool", "name": "get_weather"}):
+            reply = self.client.messages.create(**self.body([USER], tool_choice=choice))
+            self.assertEqual(reply.stop_reason, "tool_use")
+            thinking, call = reply.content
+            self.assertEqual(thinking.thinking, "I look it up.")
+            self.assertEqual((call.name, call.input), ("get_weather", {"city": "Rome"}))
+
+    def test_an_answer_obeys_its_schema(self):
+        schema = {"type": "object", "properties": {"sky": {"enum": ["grey", "blue"]}},
+                  "required": ["sky"], "additionalProperties": False}
+        reply = self.client.messages.create(**self.body(
+            [USER], tools=[],
+            extra_body={"temperature": 0, "output_config": {
+                "format": {"type": "json_schema", "schema": schema}}}))
+        self.assertIn(json.loads(reply.content[-1].text)["sky"], ["grey", "blue"])
+
     def test_a_loop_of_three_calls_finds_all_it_wrote_in_the_cache(self):
         messages = [USER]
         written = 0
