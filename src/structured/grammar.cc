@@ -42,12 +42,12 @@ Result<GrammarNodeId> GrammarBuilder::choice(std::vector<std::string> texts) {
   return tree_.choice(std::move(texts));
 }
 
-GrammarNodeId GrammarBuilder::json_object(const ValueStyle& style) {
+GrammarNodeId GrammarBuilder::json_object(const JsonStyle& style) {
   return JsonNodes(tree_, style).any_object();
 }
 GrammarNodeId GrammarBuilder::json_value() { return JsonNodes(tree_).any(); }
 
-Result<GrammarNodeId> GrammarBuilder::schema(const SchemaJson& schema, const ValueStyle& style) {
+Result<GrammarNodeId> GrammarBuilder::schema(const SchemaJson& schema, const JsonStyle& style) {
   return compile_schema(schema, tree_, steps_, style);
 }
 

@@ -65,9 +65,9 @@ class GrammarBuilder {
   GrammarNodeId empty() const { return tree_.empty(); }
   // Errors as those of grammar_from_choice().
   Result<GrammarNodeId> choice(std::vector<std::string> texts);
-  GrammarNodeId json_object(const ValueStyle& style = {});
+  GrammarNodeId json_object(const JsonStyle& style = {});
   GrammarNodeId json_value();
-  Result<GrammarNodeId> schema(const SchemaJson& schema, const ValueStyle& style = {});
+  Result<GrammarNodeId> schema(const SchemaJson& schema, const JsonStyle& style = {});
   Result<SchemaMembers> members(const SchemaJson& schema);
   GrammarNodeId object(const JsonObject& object, const ObjectForm& form);
   Result<GrammarNodeId> regex(std::string_view pattern);

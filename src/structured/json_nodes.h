@@ -40,7 +40,7 @@ struct ObjectForm {
 };
 
 // How values are written: as JSON, or with strings between quotes of their own and bare keys.
-struct ValueStyle {
+struct JsonStyle {
   std::string quote = {};  // empty: JSON; else UTF-8 or control bytes (text_nodes.h)
 
   bool is_json() const { return quote.empty(); }
@@ -55,7 +55,7 @@ struct JsonArray {
 
 class JsonNodes {
  public:
-  explicit JsonNodes(GrammarTree& tree, ValueStyle style = {})
+  explicit JsonNodes(GrammarTree& tree, JsonStyle style = {})
       : tree_(tree), style_(std::move(style)) {}
 
   GrammarNodeId space();
@@ -73,7 +73,7 @@ class JsonNodes {
   std::string quoted(std::string_view text) const;
   // One value, its members in their order.
   GrammarNodeId constant(const nlohmann::ordered_json& value);
-  const ValueStyle& style() const { return style_; }
+  const JsonStyle& style() const { return style_; }
 
  private:
   ObjectForm form() const;
@@ -82,7 +82,7 @@ class JsonNodes {
   RuleId any_rule();
 
   GrammarTree& tree_;
-  ValueStyle style_;
+  JsonStyle style_;
   std::optional<GrammarNodeId> space_;
   std::optional<RuleId> any_;
   GrammarNodeId any_object_ = 0;

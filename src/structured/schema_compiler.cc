@@ -22,7 +22,7 @@ constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 24;
 class SchemaCompiler {
  public:
   SchemaCompiler(const SchemaJson& root, GrammarTree& tree, std::uint64_t& steps,
-                 const ValueStyle& style = {})
+                 const JsonStyle& style = {})
       : root_(root), graph_(root, steps), tree_(tree), json_(tree, style) {}
 
   // A conjunction is a rule: it is compiled once, and may come back to itself.
@@ -197,7 +197,7 @@ class SchemaCompiler {
 }  // namespace
 
 Result<GrammarNodeId> compile_schema(const SchemaJson& schema, GrammarTree& tree,
-                                     std::uint64_t& steps, const ValueStyle& style) {
+                                     std::uint64_t& steps, const JsonStyle& style) {
   return SchemaCompiler(schema, tree, steps, style).compile_all();
 }
 

@@ -21,7 +21,7 @@ namespace pagoda::structured {
 // An error begins with the JSON pointer of the keyword that is refused; "#" is the whole schema.
 // `steps` counts for all schemas of a grammar together.
 Result<GrammarNodeId> compile_schema(const SchemaJson& schema, GrammarTree& tree,
-                                     std::uint64_t& steps, const ValueStyle& style = {});
+                                     std::uint64_t& steps, const JsonStyle& style = {});
 
 // A member of the object that a schema describes.
 struct SchemaMember {

@@ -68,6 +68,7 @@ GrammarNodeId any_text(GrammarTree& tree) {
 // The rules are states: each reads a character and goes on with another one, which takes no stack.
 GrammarNodeId text_until(GrammarTree& tree, std::string_view marker, GrammarNodeId behind,
                          bool may_end) {
+  if (marker.empty()) return behind;
   if (marker.find(kControlByte) != std::string_view::npos) {
     const GrammarNodeId rest = tree.sequence({tree.literal(marker), behind});
     return tree.sequence({any_text(tree), may_end ? tree.optional(rest) : rest});

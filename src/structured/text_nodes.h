@@ -20,7 +20,8 @@ std::string control_bytes(TokenId token);
 // Any text, the empty one included.
 GrammarNodeId any_text(GrammarTree& tree);
 // Any text without the marker, then the marker, then `behind`. With `may_end` the text may also end
-// without the marker. The marker is UTF-8, or has control bytes; it is not empty.
+// without the marker. The marker is UTF-8, or has control bytes; an empty one comes at
+// once.
 GrammarNodeId text_until(GrammarTree& tree, std::string_view marker, GrammarNodeId behind,
                          bool may_end);
 // Any text that does not begin with `prefix`, which is UTF-8 and not empty.

@@ -88,15 +88,16 @@ structured::GrammarNodeId AnswerGrammar::behind_reasoning(NodeId node, const Ans
                                               builder_.text_until(marked.encode("<|end|>"), end)})),
          node});
   }
-  if (!form.reasoning) return node;
+  if (!form.reasoning || (!answer.options.in_reasoning && !answer.may_reason)) return node;
   // The white space that the template writes behind the reasoning may be there.
   const std::string_view space = chat::tail_space(form.reasoning->end);
   const NodeId gap = builder_.repeat(builder_.regex("[ \\t\\r\\n]").value(), 0,
                                      static_cast<std::uint32_t>(space.size()));
   const NodeId rest = builder_.text_until(marked.encode(chat::core(form.reasoning->end)), gap);
   if (answer.options.in_reasoning) return builder_.sequence({rest, node});
-  if (!answer.may_reason) return node;
-  const NodeId reasoning = builder_.sequence({literal(chat::core(form.reasoning->begin)), rest});
+  const NodeId begin = literal(chat::core(form.reasoning->begin));
+  if (begin == builder_.empty()) return node;
+  const NodeId reasoning = builder_.sequence({begin, rest});
   return builder_.sequence({builder_.optional(reasoning), node});
 }
 

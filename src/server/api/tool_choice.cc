@@ -81,6 +81,7 @@ void read_allowed(const Fields& allowed, ToolChoice& choice) {
     // Tools of other types run on OpenAI's servers: they are in no request's tools here.
     if (tool.text("type").value_or("function") == "function") names.insert(named_tool(tool));
   }
+  if (names.empty()) refuse_choice(path, "expected at least one function");
   keep_named(names, path, choice);
 }
 

@@ -42,6 +42,13 @@ const chat::KeyEnd& key_end_of(const chat::TaggedArguments& tagged, ArgumentType
   return found == tagged.key_ends.end() ? tagged.key_ends.front() : *found;
 }
 
+[[noreturn]] void refuse_schema(const ChosenTool& tool, const Error& error) {
+  constexpr std::size_t kMessageBytesMax = 1000;
+  throw ApiError(
+      400, fmt::format("{}: {}", tool.path, text::abbreviated(error.message, kMessageBytesMax)),
+      tool.path, "invalid_grammar");
+}
+
 }  // namespace
 
 ToolGrammar::ToolGrammar(structured::GrammarBuilder& builder, const chat::AnswerForm& form,
@@ -89,8 +96,9 @@ GrammarNodeId ToolGrammar::section(std::size_t skipped) {
   std::vector<GrammarNodeId> firsts;
   std::vector<GrammarNodeId> others;
   for (const ChosenTool& tool : choice_.tools) {
-    others.push_back(call(tool, 0));
-    firsts.push_back(has_section || skipped == 0 ? others.back() : call(tool, skipped));
+    const GrammarNodeId given = arguments(tool);
+    others.push_back(call(tool, given, 0));
+    firsts.push_back(has_section || skipped == 0 ? others.back() : call(tool, given, skipped));
   }
   const GrammarNodeId more =
       builder_.sequence({literal(calls_.separator), builder_.alternatives(others)});
@@ -100,7 +108,7 @@ GrammarNodeId ToolGrammar::section(std::size_t skipped) {
        literal(calls_.section_end)});
 }
 
-GrammarNodeId ToolGrammar::call(const ChosenTool& tool, std::size_t skipped) {
+GrammarNodeId ToolGrammar::call(const ChosenTool& tool, NodeId given, std::size_t skipped) {
   const chat::CallLiterals literals = chat::call_literals(calls_, tool.name);
   std::string_view begin = std::string_view(literals.begin).substr(skipped);
   std::vector<GrammarNodeId> parts;
@@ -111,7 +119,7 @@ GrammarNodeId ToolGrammar::call(const ChosenTool& tool, std::size_t skipped) {
   } else {
     parts = {literal(begin)};
   }
-  parts.push_back(arguments(tool));
+  parts.push_back(given);
   parts.push_back(literal(literals.end));
   return builder_.sequence(parts);
 }
@@ -128,18 +136,16 @@ GrammarNodeId ToolGrammar::channel_call() {
 }
 
 GrammarNodeId ToolGrammar::arguments(const ChosenTool& tool) {
-  if (!tool.strict && !by_schema_) return any_arguments();
-  const Result<NodeId> made = arguments_by_schema(tool);
-  if (made.ok()) return made.value();
-  if (!tool.strict) return any_arguments();
-  constexpr std::size_t kMessageBytesMax = 1000;
-  throw ApiError(
-      400,
-      fmt::format("{}: {}", tool.path, text::abbreviated(made.error().message, kMessageBytesMax)),
-      tool.path, "invalid_grammar");
+  if (tool.strict || by_schema_) {
+    const Result<NodeId> made = arguments_by_schema(tool);
+    if (made.ok()) return made.value();
+    if (tool.strict) refuse_schema(tool, made.error());
+  }
+  if (!any_) any_ = any_arguments();
+  return *any_;
 }
 
-structured::ValueStyle ToolGrammar::quoted_style() const {
+structured::JsonStyle ToolGrammar::quoted_style() const {
   return {.quote = marked_.encode(calls_.quote)};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ class ToolGrammar {
 
   // A section of calls without its first `skipped` bytes.
   NodeId section(std::size_t skipped);
-  NodeId call(const ChosenTool& tool, std::size_t skipped);
+  NodeId call(const ChosenTool& tool, NodeId given, std::size_t skipped);
   NodeId channel_call();
   std::string bare_opening() const;
   NodeId arguments(const ChosenTool& tool);
@@ -41,14 +42,15 @@ class ToolGrammar {
   NodeId any_arguments();
   NodeId tagged_value(const structured::SchemaMember& member, chat::ArgumentType type);
   NodeId literal(std::string_view text) { return builder_.literal(marked_.encode(text)); }
-  structured::ValueStyle quoted_style() const;
+  structured::JsonStyle quoted_style() const;
 
   structured::GrammarBuilder& builder_;
   const chat::AnswerForm& form_;
   const chat::ToolCallForm& calls_;
   const MarkedText& marked_;
   const ToolChoice& choice_;
-  bool by_schema_ = true;  // arguments of tools that are not strict, too
+  bool by_schema_ = true;      // arguments of tools that are not strict, too
+  std::optional<NodeId> any_;  // any arguments
 };
 
 }  // namespace pagoda::server
