@@ -258,13 +258,22 @@ TEST(Structured, OtherApisAskInTheirOwnWords) {
   expect_small(generated["message"]["content"].get<std::string>());
 }
 
-// A bias that leaves nothing is the client's error, and so is a grammar that becomes too ambiguous.
+// Tokens that end an answer are forbidden before min_tokens: here the grammar has no others.
 TEST(Structured, WhatLeavesNoTokenIsTheClientsError) {
+  const structured::MaskVocabulary& vocabulary = *structured_fixture().served().mask_vocabulary;
+  Json stops = Json::array();
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view bytes = vocabulary.bytes_of(TokenId(id));
+    if (!bytes.empty() && std::string_view("yes").starts_with(bytes)) stops.push_back(id);
+  }
+  ASSERT_FALSE(stops.empty());
   const HttpReply reply = structured_fixture().post(
       "/v1/completions",
-      body_with({{"guided_regex", "[ab]*a[ab]{9000}"}, {"max_tokens", 400}, {"temperature", 1.0}}));
-  EXPECT_EQ(reply.status, 400) << reply.body.substr(0, 200);
-  EXPECT_EQ(Json::parse(reply.body)["error"]["code"], "no_token_allowed");
+      body_with({{"guided_choice", {"yes"}}, {"stop_token_ids", stops}, {"min_tokens", 5}}));
+  EXPECT_EQ(reply.status, 400) << reply.body;
+  const Json error = Json::parse(reply.body)["error"];
+  EXPECT_EQ(error["code"], "no_token_allowed");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("and the grammar forbid every token"));
 }
 
 // A request is charged for the most that its matchers take, and its reply is handled by its size.

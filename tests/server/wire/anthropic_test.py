@@ -5,9 +5,11 @@ import json
 import os
 import sys
 import tempfile
+import typing
 import unittest
 
 import anthropic
+import pydantic
 
 import served
 
@@ -60,13 +62,12 @@ class Tools(unittest.TestCase):
             self.assertEqual((call.name, call.input), ("get_weather", {"city": "Rome"}))
 
     def test_an_answer_obeys_its_schema(self):
-        schema = {"type": "object", "properties": {"sky": {"enum": ["grey", "blue"]}},
-                  "required": ["sky"], "additionalProperties": False}
-        reply = self.client.messages.create(**self.body(
-            [USER], tools=[],
-            extra_body={"temperature": 0, "output_config": {
-                "format": {"type": "json_schema", "schema": schema}}}))
-        self.assertIn(json.loads(reply.content[-1].text)["sky"], ["grey", "blue"])
+        class Weather(pydantic.BaseModel):
+            warm: bool
+            sky: typing.Literal["grey", "blue"]
+
+        reply = self.client.messages.parse(**self.body([USER], tools=[]), output_format=Weather)
+        self.assertIn(reply.parsed_output.sky, ["grey", "blue"])
 
     def test_a_loop_of_three_calls_finds_all_it_wrote_in_the_cache(self):
         messages = [USER]
