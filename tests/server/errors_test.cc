@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"response_format", "{\"type\":\"structural_tag\"}", "response_format.type"},
         Wrong{"response_format", "{}", "response_format.type"},
         Wrong{"tool_choice", "\"required\"", "tool_choice"},
-        Wrong{"tool_choice", "{\"type\":\"function\"}", "tool_choice"},
+        Wrong{"tool_choice", "5", "tool_choice"},
         Wrong{"modalities", "[\"text\",\"audio\"]", "modalities[1]"},
         Wrong{"audio", "{\"voice\":\"a\"}", "audio"}, Wrong{"suffix", "\"end\"", "suffix"},
         Wrong{"use_beam_search", "true", "use_beam_search"}, Wrong{"best_of", "2", "best_of"},

@@ -258,7 +258,8 @@ TEST(Messages, AnAnswerEndsWhereTheContextDoes) {
 
 TEST(Messages, AToolThatMustBeUsedIsUsed) {
   StoryFixture fixture;
-  for (const char* const choice : {R"({"type": "any"})", R"({"type": "tool", "name": "f"})"}) {
+  for (const char* const choice : {R"({"type": "any", "disable_parallel_tool_use": true})",
+                                   R"({"type": "tool", "name": "f"})"}) {
     Json body = message_question();
     body["max_tokens"] = 100;
     body["tools"] = Json::parse(

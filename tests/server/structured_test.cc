@@ -245,7 +245,7 @@ TEST(Structured, OtherApisAskInTheirOwnWords) {
   message.erase("output_config");
   message["tools"] = {
       {{"name", "feed"}, {"input_schema", story_tools()[0]["function"]["parameters"]}}};
-  message["tool_choice"] = {{"type", "any"}};
+  message["tool_choice"] = {{"type", "any"}, {"disable_parallel_tool_use", true}};
   const Json called = structured_fixture().ask("/v1/messages", message);
   EXPECT_EQ(called["stop_reason"], "tool_use");
   EXPECT_EQ(called["content"][0]["name"], "feed");
@@ -305,7 +305,7 @@ TEST(Structured, ASchemasTextIsParsedWithinTheBudget) {
     read_text_request(body, structured_fixture().served(), {memory, true});
     ADD_FAILURE() << "more than the budget was taken";
   } catch (const ApiError& error) {
-    EXPECT_EQ(error.code, "out_of_request_memory") << error.message;
+    EXPECT_EQ(error.code, "request_too_large") << error.message;
   }
 }
 

@@ -38,6 +38,7 @@ std::vector<ChosenTool> list_tools(const Fields& fields) {
 // {"type": "function", "function": {"name": …}}, or with the name beside the type as in Responses.
 std::string named_tool(const Fields& choice) {
   const Json* const nested = choice.object("function");
+  if (nested == nullptr && choice.find("name") == nullptr) choice.require("function");
   if (nested == nullptr) return std::string(choice.required_text("name"));
   return std::string(Fields(*nested, choice.path_of("function")).required_text("name"));
 }
