@@ -41,5 +41,7 @@ Result<FoundForm> find_form(const text::ChatTemplate& chat, const FormOverrides&
 
 // Returns whether a prompt ends within reasoning that the answer goes on with.
 bool opens_reasoning(const AnswerForm& form, const text::OriginText& prompt);
+// Returns whether a prompt ends with reasoning that is closed: the answer has none.
+bool closes_reasoning(const AnswerForm& form, const text::OriginText& prompt);
 
 }  // namespace pagoda::chat

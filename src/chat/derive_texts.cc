@@ -258,4 +258,8 @@ bool opens_reasoning(const AnswerForm& form, const text::OriginText& prompt) {
   return ends_open(*form.reasoning, prompt.bytes().substr(begin));
 }
 
+bool closes_reasoning(const AnswerForm& form, const text::OriginText& prompt) {
+  return form.reasoning && core(prompt.bytes()).ends_with(core(form.reasoning->end));
+}
+
 }  // namespace pagoda::chat

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "app/kv_element.h"
+#include "app/mask_tokens.h"
 #include "app/model_name.h"
 #include "app/served_events.h"
 #include "app/served_source.h"
@@ -298,9 +299,8 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling,
                    source->sampling_defaults(options.generation));
   warn_of_long_context(options, *source);
-  const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
-  ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, tokenizer));
+  ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
   fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
@@ -326,7 +326,7 @@ Status serve(const ServeOptions& options) {
   if (tier_set) tier_set->start(engine);
   const server::ServedModel served = {
       .names = served_names(options, *source),
-      .tokenizer = tokenizer,
+      .tokenizer = source->tokenizer(),
       .chat_template = std::move(chat_template),
       .engine = engine,
       .step_notifier = step_notifier,
@@ -337,6 +337,7 @@ Status serve(const ServeOptions& options) {
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
+      .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form)};
   signals.start_serving();
   server->open(served);

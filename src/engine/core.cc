@@ -43,8 +43,11 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
-  const SamplingState sampling(request.sampling, request.prompt,
-                               StopCriteria(request.end, options_.end_tokens));
+  SamplingState sampling(request.sampling, request.prompt,
+                         StopCriteria(request.end, options_.end_tokens));
+  if (request.constraint) {
+    sampling.constrain(*request.constraint);
+  }
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();

@@ -130,7 +130,7 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
     }
   }
   const bool is_large =
-      routed && made() != nullptr && (*made())->memory_bytes() >= kLargeRequestBytes;
+      routed && made() != nullptr && (*made())->text_bytes() >= kLargeRequestBytes;
   if (routed && !is_large) {
     if (made() != nullptr) start(**made());
     co_return routed;
@@ -161,7 +161,7 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
       std::get<std::unique_ptr<Completion>>(*std::move(routed));
   const bool usable = co_await answer_completion(incoming, *completion);
   log_completion(incoming.request, *completion, state_);
-  if (completion->memory_bytes() >= kLargeRequestBytes) {
+  if (completion->text_bytes() >= kLargeRequestBytes) {
     completion->cancel();  // cancels now, although its memory may be freed later
     state_.workers().run(worker_line(incoming), [ended = std::move(completion)] {});
     state_.workers().trim_heap_later();
@@ -185,7 +185,7 @@ awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completio
     co_return co_await send(incoming,
                             error_reply(*completion.error(), style_of(incoming.request.path)));
   }
-  if (completion.memory_bytes() <= kShortReplyBytes) {
+  if (completion.text_bytes() <= kShortReplyBytes) {
     co_return co_await send(incoming, completion.reply());
   }
   const std::optional<HttpReply> reply =

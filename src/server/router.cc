@@ -142,14 +142,17 @@ CompletionRequest read_chat(const HttpRequest& request, const ServerState& state
 CompletionRequest read_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
-  return read_text_request(read_body(request, model, memory), model);
+  return read_text_request(read_body(request, model, memory), model,
+                           {memory, request.may_take_long});
 }
 
 CompletionRequest read_chat_or_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   Json body = read_body(request, model, memory);
-  if (Fields(body).find("messages") == nullptr) return read_text_request(body, model);
+  if (Fields(body).find("messages") == nullptr) {
+    return read_text_request(body, model, {memory, request.may_take_long});
+  }
   return read_chat_request(std::move(body), model, {memory, request.may_take_long});
 }
 

@@ -84,13 +84,12 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, WrongField,
     testing::Values(
-        Wrong{"response_format", "{\"type\":\"json_object\"}", "response_format.type"},
+        Wrong{"response_format", "{\"type\":\"structural_tag\"}", "response_format.type"},
         Wrong{"response_format", "{}", "response_format.type"},
         Wrong{"tool_choice", "\"required\"", "tool_choice"},
-        Wrong{"tool_choice", "{\"type\":\"function\"}", "tool_choice"},
+        Wrong{"tool_choice", "5", "tool_choice"},
         Wrong{"modalities", "[\"text\",\"audio\"]", "modalities[1]"},
         Wrong{"audio", "{\"voice\":\"a\"}", "audio"}, Wrong{"suffix", "\"end\"", "suffix"},
-        Wrong{"guided_json", "{\"type\":\"object\"}", "guided_json"},
         Wrong{"use_beam_search", "true", "use_beam_search"}, Wrong{"best_of", "2", "best_of"},
         Wrong{"repeat_penalty", "1.1", "repeat_penalty"}, Wrong{"functions", "[{}]", "functions"}));
 

@@ -119,7 +119,7 @@ constexpr BadBody kBadResponses[] = {
     {R"({"tools": [{"type": "function"}]})", "tools[0].name"},
     {R"({"tools": [{"type": "function", "name": "f", "parameters": []}]})", "tools[0].parameters"},
     {R"({"tool_choice": 7})", "tool_choice"},
-    {R"({"tool_choice": "required"})", "tool_choice"},
+    {R"({"tool_choice": "always"})", "tool_choice"},
     {R"({"tool_choice": {"type": "function"}})", "tool_choice.name"},
     {R"({"reasoning": "high"})", "reasoning"},
     {R"({"reasoning": {"effort": 7}})", "reasoning.effort"},

@@ -17,7 +17,7 @@ constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
 bool row_decides(const SamplingState& state) {
   const SamplingParams& options = state.options();
   return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
-         state.stop_criteria().forbidden_after(state.generated()).empty();
+         !state.constraint() && state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
 kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t row) {
@@ -88,7 +88,12 @@ void GpuRunner::launch(const Launch& launch) {
   if (before != nullptr && before->needs_logits) finish(*before);
   if (failure_) return fail(pending, *failure_);
   const Status started = start(launch, before, pending);
-  if (!started.ok()) fail(pending, started.error());
+  if (!started.ok()) return fail(pending, started.error());
+  // Masks of grammars are computed while the GPU computes the rows they are for: tokens before them
+  // were sampled on the host and are known. Who samples sees the error.
+  for (const LaunchSample& sample : pending.samples) {
+    if (sample.sampling->constraint()) static_cast<void>(sample.sampling->prepare());
+  }
 }
 
 Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {

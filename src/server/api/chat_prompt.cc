@@ -128,7 +128,9 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   auto tokens = text::tokenise_prompt_within(text, model.tokenizer, tokens_max);
   if (!tokens) return std::nullopt;
   if (answer) {
-    answer->options.in_reasoning = chat::opens_reasoning(model.form->found.form, text);
+    const chat::AnswerForm& form = model.form->found.form;
+    answer->options.in_reasoning = chat::opens_reasoning(form, text);
+    answer->may_reason = conversation.add_generation_prompt && !chat::closes_reasoning(form, text);
   }
   return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer)};
 }
