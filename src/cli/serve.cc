@@ -136,6 +136,11 @@ Result<std::optional<chat::ServedForm>> find_answer_form(
   if (!chat_template) return std::optional<chat::ServedForm>();
   ASSIGN_OR_RETURN(chat::ServedForm form,
                    chat::find_served_form(*chat_template, tokenizer, options.forms));
+  if (form.found.unreadable_calls && form.found.calls_from == "none") {
+    print_warning(
+        "the chat template writes tool calls in a form that is not understood: calls stay text "
+        "unless --tool-call-parser names their form");
+  }
   return std::optional(std::move(form));
 }
 

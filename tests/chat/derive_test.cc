@@ -87,7 +87,7 @@ const std::vector<DeriveCase>& derive_cases() {
       {"hy3", "derived", "<tool_calls:opensource>", "tags", "<think:opensource>",
        "</think:opensource>"},
       {"kimi_k2", "table", "<|tool_calls_section_begin|>", "json argument"},
-      {"kimi_k3", "derived", "<|open|>tools<|sep|>", "tags", "",
+      {"kimi_k3", "derived", "<|open|>tools<|sep|>", "tags", "<|open|>think<|sep|>",
        "<|close|>think<|sep|><|open|>response<|sep|>"},
       {"laguna_xs", "derived", "<tool_call>", "tags", "<think>", "</think>"},
       {"lfm2", "table", "<|tool_call_start|>", "python"},
@@ -116,7 +116,7 @@ const std::vector<DeriveCase>& derive_cases() {
       {"seed_oss", "derived", "<seed:tool_call>", "tags", "<seed:think>", "</seed:think>"},
       {"smollm2", "generic", "{\"tool_call\":", "json"},
       {"smollm3", "generic", "{\"tool_call\":", "json", "<think>", "</think>"},
-      {"solar_open", "generic", "{\"tool_call\":", "json"},
+      {"solar_open", "none", "", ""},
       {"step3.5", "derived", "<tool_call>", "tags", "<think>", "</think>"},
       {"vllm_gemma3_pythonic", "table", "", "python"},
       {"vllm_llama3.1_json", "derived", "", "json"},
@@ -131,7 +131,8 @@ TEST(Derive, FindsWhatFamiliesDocument) {
     ASSERT_TRUE(found.ok());
     const AnswerForm& form = found.value().form;
     EXPECT_EQ(found.value().calls_from, expected.from) << expected.name;
-    ASSERT_TRUE(form.calls) << expected.name;
+    ASSERT_EQ(form.calls.has_value(), expected.from != "none") << expected.name;
+    if (!form.calls) continue;
     EXPECT_EQ(section_marker(*form.calls), expected.marker) << expected.name;
     EXPECT_EQ(body_of(*form.calls), expected.body) << expected.name;
     if (form.channels) continue;
@@ -185,6 +186,75 @@ TEST(Derive, AgreesWithTheTable) {
   }
 }
 
+// What the model writes of its own accord at the end of its turn is no content.
+TEST(Derive, TheEndOfATurnIsNoContent) {
+  const AnswerForm form = find_form(load_template("kimi_k3")).value().form;
+  EXPECT_EQ(form.turn_end, "<|close|>message<|sep|>");
+  const std::string end = "<|close|>response<|sep|><|close|>message<|sep|>";
+  const ToolSchemas schemas;
+  for (const std::string& text : {"Hello." + end, "Hello." + end + "\n"}) {
+    for (const std::size_t edge : character_edges(text)) {
+      const Reading read = read_pieces(form, schemas, {}, cut_at(text, {edge}));
+      EXPECT_EQ(read.content, "Hello.") << text << " cut at " << edge;
+    }
+  }
+  const Reading thought = read_pieces(
+      form, schemas, {.in_reasoning = true},
+      {std::string_view(
+          "Hm.<|close|>think<|sep|><|open|>response<|sep|>Hello.<|close|>response<|sep|>"
+          "<|close|>message<|sep|>")});
+  EXPECT_EQ(thought, (Reading{"Hm.", "Hello.", {}}));
+  EXPECT_EQ(find_form(load_template("qwen3")).value().form.turn_end, "");
+}
+
+// Templates that say one thing and write another, as those of Phi-4-mini and of vLLM's examples do.
+TEST(Derive, MarkersThatATemplateOnlyNamesAreReadToo) {
+  const std::string loop =
+      "{% if tools %}Tools: {{ tools | tojson }} Answer functools[{}].{% endif %}"
+      "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}"
+      "{% for c in m.tool_calls %}{{ {'name': c.function.name, "
+      "'arguments': c.function.arguments} | tojson }}{% endfor %}"
+      "{% else %}{{ m.content }}{% endif %}<|end|>{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>{% endif %}";
+  const auto chat = text::ChatTemplate::parse("phi", loop, {"<s>", "</s>"});
+  ASSERT_TRUE(chat.ok());
+  const auto found = find_form(chat.value());
+  EXPECT_EQ(found.value().calls_from, "derived");
+  const ToolSchemas schemas(text::ChatJson::parse(R"([{"function": {"name": "f"}}])"));
+  for (const std::string_view text :
+       {R"(functools[{"name": "f", "arguments": {}}])", R"({"name": "f", "arguments": {}})"}) {
+    const Reading read = read_pieces(found.value().form, schemas, {}, {text});
+    EXPECT_EQ(read.content, "") << text;
+    ASSERT_EQ(read.calls.size(), 1U) << text;
+    EXPECT_EQ(read.calls[0].name, "f") << text;
+  }
+}
+
+// A model whose template shows tools in a syntax of its own is not asked for another.
+TEST(Derive, TheGenericFormIsForTemplatesWithoutTools) {
+  const std::string odd =
+      "{% if tools %}Tools: {{ tools | tojson }}{% endif %}"
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content or '' }}"
+      "{% for c in m.tool_calls or [] %}call {{ c.function.name }} with "
+      "{% for k, v in c.function.arguments.items() %}{{ v }} as {{ k }} {% endfor %}{% endfor %}"
+      "<|end|>{% endfor %}";
+  const auto chat = text::ChatTemplate::parse("odd", odd, {"<s>", "</s>"});
+  ASSERT_TRUE(chat.ok());
+  const auto found = find_form(chat.value());
+  EXPECT_EQ(found.value().calls_from, "none");
+  EXPECT_TRUE(found.value().unreadable_calls);
+  EXPECT_FALSE(found.value().form.generic);
+}
+
+TEST(Derive, DevstralMayWriteIds) {
+  const AnswerForm form = find_form(load_template("devstral")).value().form;
+  const ToolSchemas schemas(text::ChatJson::parse(R"([{"function": {"name": "f"}}])"));
+  for (const std::string_view text :
+       {"[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{}", "[TOOL_CALLS]f[ARGS]{}"}) {
+    EXPECT_EQ(read_pieces(form, schemas, {}, {text}), (Reading{"", "", {{"f", "{}"}}})) << text;
+  }
+}
+
 TEST(Derive, IdsHaveNineLettersWhereTheTemplateWantsThem) {
   EXPECT_EQ(find_form(load_template("mistral_nemo")).value().form.ids, CallIdStyle::kNine);
   EXPECT_EQ(find_form(load_template("qwen3")).value().form.ids, CallIdStyle::kAny);
@@ -208,6 +278,8 @@ TEST(Derive, KnowsWhetherThePromptOpensTheReasoning) {
       {"minimax_m2", text::ChatJson::object(), true},
       {"apriel1.6", text::ChatJson::object(), true},
       {"mistral_nemo", text::ChatJson::object(), false},
+      {"kimi_k3", text::ChatJson::object(), true},
+      {"kimi_k3", {{"thinking", false}}, false},
   };
   for (const Opening& one : openings) {
     const text::ChatTemplate chat = load_template(one.name);
@@ -222,7 +294,7 @@ TEST(Derive, KnowsWhetherThePromptOpensTheReasoning) {
   }
 }
 
-// A template may write anything; deriving ends, and finds the generic form.
+// A template may write anything; deriving ends, and believes nothing.
 TEST(Derive, HostileTemplatesEndSoon) {
   for (const std::string source :
        {"{% for i in range(4000) %}{{ '{' }}{% endfor %}",
@@ -230,7 +302,8 @@ TEST(Derive, HostileTemplatesEndSoon) {
         "{{ raise_exception('no') }}", "{{ '[' * 1000000 }}{{ messages }}"}) {
     const auto chat = text::ChatTemplate::parse("hostile", source, {"<s>", "</s>"});
     if (!chat.ok()) continue;
-    EXPECT_EQ(find_form(chat.value()).value().calls_from, "generic") << source;
+    const std::string from = find_form(chat.value()).value().calls_from;
+    EXPECT_TRUE(from == "generic" || from == "none") << source;
   }
 }
 

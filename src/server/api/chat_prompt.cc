@@ -93,7 +93,10 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
   const chat::FoundForm& found = form.found;
   if (!found.shows_calls && found.form.calls) {
     const Status written = chat::write_history_calls(*found.form.calls, conversation.messages);
-    if (!written.ok()) throw ApiError(400, written.error().message, "messages");
+    if (!written.ok()) {
+      const std::string& why = written.error().message;
+      throw ApiError(400, why, why.substr(0, why.find(": ")));
+    }
   }
   if (terms.options.reads_calls && !found.shows_tools && found.form.calls) {
     chat::add_tool_instructions(*found.form.calls, conversation.tools, conversation.messages);
