@@ -28,6 +28,11 @@ struct LogitDigest {
 
 // These stop the program with a message when the file is not as described.
 FullLogits read_full_logits(const std::string& name);
+
+// The divergence (Kullback-Leibler, nats) of our distributions from the oracle's, of each position
+// and on average.
+std::vector<double> kl_of_rows(const FullLogits& oracle, const std::vector<float>& ours);
+double mean_kl(const FullLogits& oracle, const std::vector<float>& ours);
 LogitDigest read_logit_digest(const std::string& name);
 
 struct Agreement {

@@ -44,25 +44,6 @@ INSTANTIATE_TEST_SUITE_P(Models, TinyModel,
 // the others, which round factors to 8 bits of mantissa.
 class ArchitectureModel : public testing::TestWithParam<const char*> {};
 
-double mean_kl(const FullLogits& oracle, const Logits& ours) {
-  const std::size_t vocabulary = oracle.logits.size() / oracle.tokens.size();
-  const auto log_sum = [&](const std::vector<float>& logits, std::size_t at) {
-    double sum = 0;
-    for (std::size_t i = 0; i < vocabulary; ++i) sum += std::exp(double{logits[at + i]});
-    return std::log(sum);
-  };
-  double kl = 0;
-  for (std::size_t at = 0; at < oracle.logits.size(); at += vocabulary) {
-    const double true_sum = log_sum(oracle.logits, at);
-    const double our_sum = log_sum(ours, at);
-    for (std::size_t i = 0; i < vocabulary; ++i) {
-      const double p = oracle.logits[at + i] - true_sum;
-      kl += std::exp(p) * (p - (ours[at + i] - our_sum));
-    }
-  }
-  return kl / static_cast<double>(oracle.tokens.size());
-}
-
 void expect_oracles_logits(const TestModel& model, const FullLogits& oracle) {
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     const Conditions conditions = {.kernels = set, .chunk = 33, .element = Element::kF32};

@@ -25,7 +25,7 @@ const std::vector<Arrows>& arrow_table() {
       {"kernels/cuda/", {"base/", "device/", "kernels/", "kv/memory/", "gguf/tensor_type.h"}},
       {"model/",
        {"base/", "device/", "gguf/", "kernels/exp.h", "kernels/ops.h", "kernels/routing.h",
-        "kernels/cuda/ops.h", "kernels/cuda/digest.h", "kv/memory/"}},
+        "kernels/cuda/ops.h", "kernels/cuda/expert_ops.h", "kernels/cuda/digest.h", "kv/memory/"}},
       {"text/", {"base/", "gguf/"}},
       {"structured/", {"base/"}},
       {"chat/", {"base/", "text/"}},

@@ -125,14 +125,16 @@ Status GpuRunner::fetch_nonfinite(Pending& pending) {
 // The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
 // without waiting for the launch before it, begins after that.
 Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
-  if (copies.empty()) return ok_status();
-  copies_.clear();
-  for (const kv::Copy& copy : copies) {
-    copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
+  const std::vector<kv::memory::PageLayout>& layouts = decoder_.group_plan().layouts;
+  for (std::uint32_t group = 0; group < layouts.size() && !copies.empty(); ++group) {
+    copies_.clear();
+    for (const kv::Copy& copy : copies) {
+      if (copy.group != group) continue;
+      copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
+    }
+    kernels::cuda::launch_copy_rows({.pages = pages_, .layout = layouts[group], .copies = copies_},
+                                    decoder_.stream().handle());
   }
-  kernels::cuda::launch_copy_rows(
-      {.pages = pages_, .layout = decoder_.page_layout(), .copies = copies_},
-      decoder_.stream().handle());
   return device::last_launch_error();
 }
 
