@@ -107,6 +107,16 @@ ToolSchemas::ToolSchemas(const Json& tools) {
   }
 }
 
+std::uint64_t ToolSchemas::bytes() const {
+  constexpr std::uint64_t kNodeBytes = 128;  // of a map, with its string
+  std::uint64_t bytes = 0;
+  for (const auto& [tool, arguments] : tools_) {
+    bytes += 2 * kNodeBytes + tool.size();
+    for (const auto& [name, type] : arguments) bytes += kNodeBytes + name.size();
+  }
+  return bytes;
+}
+
 ArgumentType ToolSchemas::type_of(std::string_view tool, std::string_view argument) const {
   const auto found = tools_.find(tool);
   if (found == tools_.end()) return ArgumentType::kBySchema;

@@ -119,6 +119,14 @@ Status Core::admit(const Request& request) {
                  fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
                              options_.requests_queued_max)};
   }
+  // One of several tenants may have as many waiting as places are left: whoever comes finds one.
+  const sched::Tenant& tenant = tenants_[request.tenant];
+  const std::uint64_t left = options_.requests_queued_max - scheduler_.tasks_waiting();
+  if (tenants_.size() > 1 && tenant.requests_queued > left) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("tenant {} has {} requests waiting; places left for all: {}",
+                             tenant.name, tenant.requests_queued, left)};
+  }
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 

@@ -47,9 +47,9 @@ Status check_operations(const Config& config) {
 // Rows of keys and values are whole numbers of 16 bytes, and values of 16 dimensions.
 Status check_heads(const HeadShape& heads, bool is_latent, kv::memory::Element element) {
   const std::size_t row_bytes = heads.key_dim * kv::memory::element_bytes(element);
-  const bool fits = is_latent
-                        ? heads.key_dim <= cuda::kLatentDimMax
-                        : heads.key_dim <= cuda::kHeadDimMax && heads.value_dim == heads.key_dim;
+  const bool fits =
+      is_latent ? heads.key_dim <= cuda::kLatentDimMax && heads.value_dim <= cuda::kHeadDimMax
+                : heads.key_dim <= cuda::kHeadDimMax && heads.value_dim == heads.key_dim;
   if (fits && row_bytes % 16 == 0 && heads.value_dim % 16 == 0) return ok_status();
   return Error{
       ErrorCode::kUnsupported,

@@ -102,14 +102,20 @@ void GpuFeedForward::launch_routing(const GpuExperts& experts, const Inputs& x,
                                     device::StreamHandle stream) {
   const kernels::Router& router = config_->experts.router;
   cuda::launch_gemm(dense_product(experts.router, x.router, rows, logits_), stream);
-  cuda::launch_route_rows({.router = router,
-                           .logits = logits_.as<float>(),
-                           .bias = experts.selection_bias,
-                           .weight_scales = experts.weight_scales,
-                           .batch_tokens = batch_tokens,
-                           .rows = rows,
-                           .chosen = chosen_.as<kernels::ChosenExpert>()},
-                          stream);
+  const bool is_one_row = rows == 1;  // its experts multiply it where it is
+  cuda::launch_route_rows(
+      {.router = router,
+       .logits = logits_.as<float>(),
+       .bias = experts.selection_bias,
+       .weight_scales = experts.weight_scales,
+       .batch_tokens = batch_tokens,
+       .rows = rows,
+       .chosen = chosen_.as<kernels::ChosenExpert>(),
+       .groups = is_one_row ? groups_.as<cuda::GemmGroup>() : nullptr,
+       .counts = is_one_row ? counts_.as<std::uint32_t>() : nullptr,
+       .slot_of_pair = is_one_row ? slot_of_pair_.as<std::uint32_t>() : nullptr},
+      stream);
+  if (is_one_row) return;
   cuda::launch_group_rows({.chosen = chosen_.as<kernels::ChosenExpert>(),
                            .pairs = rows * router.chosen,
                            .experts = router.experts,
@@ -119,7 +125,6 @@ void GpuFeedForward::launch_routing(const GpuExperts& experts, const Inputs& x,
                            .group_of_pair = group_of_pair_.as<std::uint32_t>(),
                            .slot_of_pair = slot_of_pair_.as<std::uint32_t>()},
                           stream);
-  if (rows == 1) return;  // its experts multiply it where it is
   cuda::launch_gather_rows({.x = x.experts,
                             .rows = rows,
                             .columns = config_->width,

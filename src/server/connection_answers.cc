@@ -24,8 +24,9 @@ using asio::experimental::awaitable_operators::operator||;
 
 constexpr std::size_t kAheadReadBytes = 4 << 10;
 constexpr std::size_t kFloodReadBytes = 64 << 10;
-// Bodies up to this size are parsed on the connection's thread, which takes some milliseconds.
-constexpr std::size_t kShortBodyBytes = 64 << 10;
+// Bodies up to this size are parsed on the connection's thread, which takes a few milliseconds at
+// most: all connections share these threads.
+constexpr std::size_t kShortBodyBytes = 16 << 10;
 // Requests with at least this much memory start and end on a text worker; after them, and after
 // bodies of this size, the heap is trimmed.
 constexpr std::uint64_t kLargeRequestBytes = 1 << 20;

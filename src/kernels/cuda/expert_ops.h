@@ -24,19 +24,6 @@ inline constexpr std::uint32_t kExpertsMax = 512;
 inline constexpr std::uint32_t kChosenMax = 32;
 inline constexpr std::uint32_t kExpertGroupsMax = 32;  // Router::groups
 
-// chosen[row][router.chosen]: route() of the row's logits, weights multiplied by those of the
-// expert. Rows without a position choose nobody: kNoExpert.
-struct RouteRows {
-  Router router;
-  const float* logits = nullptr;         // [rows, experts]
-  const float* bias = nullptr;           // [experts], or none
-  const float* weight_scales = nullptr;  // [experts], or none
-  const BatchToken* batch_tokens = nullptr;
-  std::uint32_t rows = 0;
-  ChosenExpert* chosen = nullptr;
-};
-void launch_route_rows(const RouteRows& job, StreamHandle stream);
-
 // The rows of one matrix in a product of many: `rows` of them, from slot `first_slot` on.
 struct GemmGroup {
   std::uint32_t matrix;
@@ -50,6 +37,23 @@ struct GemmTile {
 };
 inline constexpr std::uint32_t kSmallRows = 16;
 inline constexpr std::uint32_t kLargeRows = 64;
+
+// chosen[row][router.chosen]: route() of the row's logits, weights multiplied by those of the
+// expert. Rows without a position choose nobody: kNoExpert.
+struct RouteRows {
+  Router router;
+  const float* logits = nullptr;         // [rows, experts]
+  const float* bias = nullptr;           // [experts], or none
+  const float* weight_scales = nullptr;  // [experts], or none
+  const BatchToken* batch_tokens = nullptr;
+  std::uint32_t rows = 0;
+  ChosenExpert* chosen = nullptr;
+  // Of one row alone, or none: what launch_group_rows() writes, groups in the order of choice.
+  GemmGroup* groups = nullptr;
+  std::uint32_t* counts = nullptr;
+  std::uint32_t* slot_of_pair = nullptr;
+};
+void launch_route_rows(const RouteRows& job, StreamHandle stream);
 
 // The most slots, groups and tiles that rows with `chosen` experts each can take.
 constexpr std::size_t groups_most(std::size_t rows, const Router& router) {

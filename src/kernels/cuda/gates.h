@@ -3,6 +3,7 @@
 // the nearest. Device code includes this.
 #pragma once
 
+#include "kernels/cuda/ops.h"
 #include "kernels/ops.h"
 
 // nvcc compiles these for the device, other compilers for the host.
@@ -17,24 +18,20 @@ namespace pagoda::kernels::cuda {
 inline constexpr float kGateLog2E = 1.44269504088896341f;
 inline constexpr float kCapPowerMax = 120.0f;  // from there on the soft cap's tanh is 1
 
+// kSwiGlu: gate / (1 + exp(-gate)) * up; kGeGlu: the tanh form of gelu; kClampedSwiGlu: that of
+// gpt-oss (kernels/ops.h). One exponential and one division serve all three: in the epilogue of a
+// GEMM they stand as often as a thread has outputs. Comparisons keep NaN.
 template <class Math>
-PAGODA_GATE float swiglu_of(float gate, float up) {
-  return gate / (1.0f + Math::exp2(-gate * kGateLog2E)) * up;
-}
-
-template <class Math>
-PAGODA_GATE float geglu_of(float gate, float up) {
-  const float inner = gate * Math::fma(gate * gate, kGeluCubic, kGeluLinear);
+PAGODA_GATE float gate_of(Epilogue kind, float gate, float up) {
+  if (kind == Epilogue::kClampedSwiGlu) {
+    gate = gate > kClampedGateMax ? kClampedGateMax : gate;
+    up = up > kClampedGateMax ? kClampedGateMax : up;
+    up = (up < -kClampedGateMax ? -kClampedGateMax : up) + 1.0f;
+  }
+  float inner = gate;
+  if (kind == Epilogue::kGeGlu) inner = gate * Math::fma(gate * gate, kGeluCubic, kGeluLinear);
+  if (kind == Epilogue::kClampedSwiGlu) inner = gate * kClampedGateSlope;
   return gate / (1.0f + Math::exp2(-inner * kGateLog2E)) * up;
-}
-
-// Comparisons keep NaN.
-template <class Math>
-PAGODA_GATE float clamped_swiglu_of(float gate, float up) {
-  const float g = gate > kClampedGateMax ? kClampedGateMax : gate;
-  const float below = up > kClampedGateMax ? kClampedGateMax : up;
-  const float u = below < -kClampedGateMax ? -kClampedGateMax : below;
-  return g / (1.0f + Math::exp2(-(g * kClampedGateSlope) * kGateLog2E)) * (u + 1.0f);
 }
 
 // What soft_cap_of() multiplies a value by before it takes the power of two.

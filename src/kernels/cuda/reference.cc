@@ -249,9 +249,11 @@ void qk_norm(float* head, const float* weight, float epsilon, std::size_t width)
   for (std::size_t d = 0; d < width; ++d) head[d] = head[d] * factor * weight[d];
 }
 
-float swiglu(float gate, float up) { return swiglu_of<HostMath>(gate, up); }
-float geglu(float gate, float up) { return geglu_of<HostMath>(gate, up); }
-float clamped_swiglu(float gate, float up) { return clamped_swiglu_of<HostMath>(gate, up); }
+float swiglu(float gate, float up) { return gate_of<HostMath>(Epilogue::kSwiGlu, gate, up); }
+float geglu(float gate, float up) { return gate_of<HostMath>(Epilogue::kGeGlu, gate, up); }
+float clamped_swiglu(float gate, float up) {
+  return gate_of<HostMath>(Epilogue::kClampedSwiGlu, gate, up);
+}
 float soft_cap(float x, float scale, float cap) {
   return soft_cap_of<HostMath>(x, soft_cap_slope(scale, cap), cap);
 }

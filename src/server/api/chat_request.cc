@@ -62,6 +62,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   if (chat->answer) {
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
   }
+  memory.add_answer();
   grammar.finish(request.answer.get(), request);
   memory.add_constraint();
   request.prompts.push_back(to_prompt(*std::move(chat)));

@@ -25,6 +25,10 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
        (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
 }
 
+void RequestMemory::add_answer() {
+  if (request_.answer) take(request_.answer->schemas.bytes());
+}
+
 // The grammar is shared; the matcher that the request holds is what the choices' begin as.
 void RequestMemory::add_constraint() {
   const structured::Matcher* const matcher = request_.engine.constraint.get();

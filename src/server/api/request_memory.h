@@ -25,6 +25,8 @@ class RequestMemory {
   RequestMemory(const CompletionRequest& request, std::size_t prompts, std::string field);
 
   void add(const Prompt& prompt);
+  // Counts how the request's answers are read.
+  void add_answer();
   // Counts the grammar that the request has now, and a matcher a choice.
   void add_constraint();
   std::uint64_t bytes() const { return bytes_; }

@@ -343,8 +343,7 @@ __global__ void __launch_bounds__(kGeneralThreads)
   auto& shared = *reinterpret_cast<GeneralShared*>(raw);
   std::byte* const queries = raw + sizeof(GeneralShared);
   pdl_trigger();
-  pdl_wait();
-  if (blockIdx.x >= *job.item_count) return;
+  if (blockIdx.x >= *job.item_count) return pdl_wait();
   const AttentionItem item = job.items[blockIdx.x];
   const QueryTile rows(job, item);
   const KeyMask mask = rows.mask(job, item);
@@ -355,7 +354,11 @@ __global__ void __launch_bounds__(kGeneralThreads)
       min(static_cast<int>(item.last_split) * kSplitTiles - 1, mask.last / kGeneralTile);
   PieceRing<kElement, kSlots> ring(queries + shape.query_bytes, job, shape, rows, mask, first,
                                    last - first + 1);
-  ring.start();
+  // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
+  const bool early = ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
+  if (early) ring.start();
+  pdl_wait();
+  if (!early) ring.start();
   load_general_queries(job, shape, rows, item, queries);  // seen after the ring's first barrier
   GeneralBlock<kElement, kSlots, kUnits> block = {
       .job = job,

@@ -68,6 +68,11 @@ class PieceRing {
     page_ = page_of(first_tile);
   }
 
+  // The last key in the pieces that start() copies.
+  __device__ __forceinline__ int last_key_of_first() const {
+    const int tiles = shape_.latent ? kSlots - 1 : kSlots / 2;
+    return (tile_ + tiles) * kGeneralTile - 1;
+  }
   __device__ __forceinline__ void start() {
 #pragma unroll
     for (int i = 0; i < kSlots - 1; ++i) copy_next();

@@ -177,6 +177,18 @@ struct RowRouter {
   }
 };
 
+// Deals the only row of a batch: every expert has a group of its own.
+__device__ __forceinline__ void group_one_row(const RouteRows& job, const ChosenExpert* chosen,
+                                              std::uint32_t count) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  if (job.groups == nullptr) return;
+  if (lane < count) {
+    job.groups[lane] = {chosen[lane].expert, 8 * lane, 1};
+    job.slot_of_pair[lane] = 8 * lane;
+  }
+  if (lane < 2) job.counts[lane] = lane == 0 ? count : 0;  // groups, tiles
+}
+
 __global__ void __launch_bounds__(kWarps * 32) route_rows(RouteRows job) {
   __shared__ RowScores rows[kWarps];
   pdl_trigger();
@@ -187,7 +199,7 @@ __global__ void __launch_bounds__(kWarps * 32) route_rows(RouteRows job) {
   ChosenExpert* const out = job.chosen + std::size_t{index} * job.router.chosen;
   if (job.batch_tokens != nullptr && job.batch_tokens[index].position == kNoPosition) {
     for (std::uint32_t i = lane; i < job.router.chosen; i += 32) out[i] = {kNoExpert, 0.0f};
-    return;
+    return group_one_row(job, nullptr, 0);
   }
   RowRouter router = {job, rows[threadIdx.x / 32], lane};
   router.score(job.logits + std::size_t{index} * job.router.experts);
@@ -197,6 +209,7 @@ __global__ void __launch_bounds__(kWarps * 32) route_rows(RouteRows job) {
   if (lane == 0) router.weigh(is_number);
   __syncwarp();
   for (std::uint32_t i = lane; i < job.router.chosen; i += 32) out[i] = router.row.chosen[i];
+  group_one_row(job, router.row.chosen, job.router.chosen);
 }
 
 }  // namespace

@@ -15,9 +15,7 @@ __device__ __forceinline__ float joined(const Gemm& job, std::uint32_t output, f
     gate += job.bias[output];
     up += job.bias[output + 8];
   }
-  if (job.epilogue == Epilogue::kSwiGlu) return swiglu_of<DeviceMath>(gate, up);
-  if (job.epilogue == Epilogue::kGeGlu) return geglu_of<DeviceMath>(gate, up);
-  return clamped_swiglu_of<DeviceMath>(gate, up);
+  return gate_of<DeviceMath>(job.epilogue, gate, up);
 }
 
 // The coordinates of a thread's fragment: value i + 2 * half belongs to batch row i and to weight

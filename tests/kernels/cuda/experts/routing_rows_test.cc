@@ -122,6 +122,37 @@ TEST_P(RouteRows, GivesTheExpertsAndWeightsOfTheHost) {
   }
 }
 
+// A batch of one row is dealt at once.
+TEST_P(RouteRows, OneRowHasAGroupForEachOfItsExperts) {
+  REQUIRE_GPU();
+  DeviceFixture gpu;
+  const Router& router = GetParam().router;
+  const device::Buffer logits = gpu.send(random_logits());
+  const std::uint32_t chosen_count = router.chosen;
+  const device::Buffer chosen = gpu.poisoned(chosen_count * sizeof(ChosenExpert));
+  const device::Buffer groups = gpu.poisoned(chosen_count * sizeof(cuda::GemmGroup));
+  const device::Buffer counts = gpu.poisoned(8);
+  const device::Buffer slots = gpu.poisoned(chosen_count * 4);
+  cuda::launch_route_rows({.router = router,
+                           .logits = logits.as<float>(),
+                           .rows = 1,
+                           .chosen = chosen.as<ChosenExpert>(),
+                           .groups = groups.as<cuda::GemmGroup>(),
+                           .counts = counts.as<std::uint32_t>(),
+                           .slot_of_pair = slots.as<std::uint32_t>()},
+                          gpu.stream().handle());
+  const auto experts = gpu.fetch<ChosenExpert>(chosen, chosen_count);
+  const auto dealt = gpu.fetch<cuda::GemmGroup>(groups, chosen_count);
+  const auto slot_of_pair = gpu.fetch<std::uint32_t>(slots, chosen_count);
+  EXPECT_EQ(gpu.fetch<std::uint32_t>(counts, 2), (std::vector<std::uint32_t>{chosen_count, 0}));
+  for (std::uint32_t i = 0; i < chosen_count; ++i) {
+    ASSERT_EQ(dealt[i].matrix, experts[i].expert);
+    ASSERT_EQ(dealt[i].first_slot, 8 * i);
+    ASSERT_EQ(dealt[i].rows, 1u);
+    ASSERT_EQ(slot_of_pair[i], 8 * i);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Routers, RouteRows, testing::ValuesIn(kRouterCases),
                          [](const auto& tested) { return tested.param.name; });
 
