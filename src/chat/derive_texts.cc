@@ -62,12 +62,16 @@ class TextDeriver {
     if (!core(shared).empty() && shared != turn_end) form_.content_end = shared;
   }
 
-  // The last tag is a token that ends the answer, so that its text is never seen.
+  // The last tag is a token that ends the answer, so that its text is never seen; whole tags before
+  // it are.
   void find_turn_end(std::string behind) {
     if (behind.starts_with(form_.content_end)) behind.erase(0, form_.content_end.size());
-    const std::string_view tags = core(behind);
-    const std::size_t last = tags.find_last_of("<[");
-    if (last != kMissing && last > 0) form_.turn_end = core(tags.substr(0, last));
+    const std::string_view all = core(behind);
+    const std::size_t last = all.rfind('<');
+    if (last == kMissing) return;
+    const std::string_view end = core(all.substr(0, last));
+    const bool is_tags = end.starts_with('<') && end.ends_with('>');
+    if (is_tags && end.size() <= kTagBytesMax) form_.turn_end = end;
   }
 
   // What a prompt that asks for thinking opens, where every prompt does one or the other.

@@ -92,6 +92,7 @@ const std::vector<DeriveCase>& derive_cases() {
       {"laguna_xs", "derived", "<tool_call>", "tags", "<think>", "</think>"},
       {"lfm2", "table", "<|tool_call_start|>", "python"},
       {"lfm2.5", "derived", "<|tool_call_start|>", "python", "<think>", "</think>"},
+      {"lfm2.5_instruct", "table", "<|tool_call_start|>", "python", "<think>", "</think>"},
       {"ling3", "derived", "<tool_call>", "tags", "<think>", "</think>"},
       {"llama3.1", "table", "", "json"},
       {"llama3.2", "derived", "", "json"},
@@ -204,7 +205,9 @@ TEST(Derive, TheEndOfATurnIsNoContent) {
           "Hm.<|close|>think<|sep|><|open|>response<|sep|>Hello.<|close|>response<|sep|>"
           "<|close|>message<|sep|>")});
   EXPECT_EQ(thought, (Reading{"Hm.", "Hello.", {}}));
-  EXPECT_EQ(find_form(load_template("qwen3")).value().form.turn_end, "");
+  for (const char* const name : {"qwen3", "minimax_m2", "command_r7b", "llama3.1"}) {
+    EXPECT_EQ(find_form(load_template(name)).value().form.turn_end, "") << name;
+  }
 }
 
 // Templates that say one thing and write another, as those of Phi-4-mini and of vLLM's examples do.
