@@ -27,6 +27,8 @@ constexpr std::size_t kFloodReadBytes = 64 << 10;
 // Bodies up to this size are parsed on the connection's thread, which takes a few milliseconds at
 // most: all connections share these threads.
 constexpr std::size_t kShortBodyBytes = 16 << 10;
+// What bodies up to this size become is not counted as memory of requests.
+constexpr std::size_t kUncountedBodyBytes = 64 << 10;
 // Requests with at least this much memory start and end on a text worker; after them, and after
 // bodies of this size, the heap is trimmed.
 constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
@@ -122,14 +124,15 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
   HttpRequest& request = incoming.request;
   std::optional<Routed> routed;
   const auto made = [&] { return std::get_if<std::unique_ptr<Completion>>(&*routed); };
-  request.may_take_long = request.body.size() > kShortBodyBytes;
-  if (!request.may_take_long) {
+  request.may_take_long = request.body.size() > kUncountedBodyBytes;
+  const auto try_route = [&] {
     try {
       routed = route(request, state_);
     } catch (const TakesLong&) {
       request.may_take_long = true;
     }
-  }
+  };
+  if (request.body.size() <= kShortBodyBytes) try_route();
   const bool is_large =
       routed && made() != nullptr && (*made())->text_bytes() >= kLargeRequestBytes;
   if (routed && !is_large) {
@@ -137,6 +140,7 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
     co_return routed;
   }
   const std::optional<bool> stayed = co_await on_worker_while_client_stays(incoming, [&] {
+    if (!routed && !request.may_take_long) try_route();
     if (!routed) routed = route(request, state_);
     if (made() != nullptr) start(**made());
     return true;
