@@ -115,8 +115,12 @@ Result<gguf::TensorType> random_weight_type(std::string_view name) {
   for (const auto& [known, type] : kTypes) {
     if (known == name) return type;
   }
+  std::string names;
+  for (const auto& [known, type] : kTypes) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known);
+  }
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("`weights`: '{}' is none of bf16, q8_0, q4_0, q4_1, q4_k, q6_k", name)};
+               fmt::format("`weights`: '{}' is none of {}", name, names)};
 }
 
 }  // namespace pagoda::app
