@@ -41,11 +41,7 @@ void Planner::plan_decodes(const SchedulerView& now) {
 // Prefills share the tokens that decodes leave, at most shared_step_tokens while several tenants
 // are active.
 void Planner::share_tokens(const SchedulerView& now) {
-  std::uint32_t tenants_active = 0;
-  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
-    tenants_active += is_active(now, TenantId(i)) ? 1 : 0;
-  }
-  if (tenants_active > 1) {
+  if (tenants_active(now) > 1) {
     token_budget_ = std::min<std::uint64_t>(token_budget_, options_.shared_step_tokens);
   }
   shares_.clear(now.tenants);
@@ -61,6 +57,14 @@ void Planner::share_tokens(const SchedulerView& now) {
                 task.sequence_count <= slots && may_start(task.waits_for));
   });
   shares_.divide(now.tenants, token_budget_);
+}
+
+std::uint32_t Planner::tenants_active(const SchedulerView& now) const {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
+    count += is_active(now, TenantId(i)) ? 1 : 0;
+  }
+  return count;
 }
 
 bool Planner::is_active(const SchedulerView& now, TenantId id) const {

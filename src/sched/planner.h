@@ -79,6 +79,7 @@ class Planner {
 
   void plan_decodes(const SchedulerView& now);
   void share_tokens(const SchedulerView& now);
+  std::uint32_t tenants_active(const SchedulerView& now) const;
   bool is_active(const SchedulerView& now, TenantId id) const;
   void plan_prefills(const SchedulerView& now);
   // Returns false when the tokens' blocks cannot be had in this step.

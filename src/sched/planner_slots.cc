@@ -75,11 +75,7 @@ void Planner::count_slots(const SchedulerView& now) {
 
 // What one of the active tenants may ask others to give up for it.
 std::uint64_t Planner::fair_slots(const SchedulerView& now) const {
-  std::uint64_t active = 0;
-  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
-    active += is_active(now, TenantId(i)) ? 1 : 0;
-  }
-  return std::max<std::uint64_t>(1, options_.sequences_max / std::max<std::uint64_t>(1, active));
+  return std::max(1u, options_.sequences_max / std::max(1u, tenants_active(now)));
 }
 
 // The cheapest sequence of the tenant with most slots for its weight. A tenant keeps at least
