@@ -282,7 +282,7 @@ void Engine::publish_tenants() {
     TenantStats& stats = tenant_stats_[i];
     stats.name = tenant.name;
     stats.sequences_running = tenant.sequences_running;
-    stats.requests_queued = tenant.requests_queued;
+    stats.requests_queued = tenant.sequences_waiting();
     stats.kv_tokens_held = tenant.kv_tokens_held;
     stats.blocks_cached = i == 0 ? cache_.salts().blocks_charged(kv::kPublicAccount)
                                  : cache_.salts().blocks_charged(kv::OwnerId(i));

@@ -73,8 +73,11 @@ class Planner {
   void count_slots(const SchedulerView& now);
   std::uint64_t slots_left(const SchedulerView& now) const;
   std::uint64_t fair_slots(const SchedulerView& now) const;
+  bool lacks_room(const SchedulerView& now, const SequenceTask& task) const;
+  bool lacks_blocks(const SchedulerView& now, const SequenceTask& task) const;
+  bool find_victims(const SchedulerView& now, const SequenceTask& first);
   std::optional<std::size_t> victim_of_most_slots(const SchedulerView& now,
-                                                  std::uint64_t kept) const;
+                                                  const SequenceTask& first) const;
   void preempt(const SchedulerView& now, std::size_t index);
 
   void plan_decodes(const SchedulerView& now);
@@ -104,6 +107,7 @@ class Planner {
                       std::uint64_t tokens_matched) const;
   std::uint64_t blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                               const kv::Match& match) const;
+  std::uint64_t blocks_promised(const SequenceTask& task) const;
   std::uint64_t blocks_set_aside(const SchedulerView& now) const;
   void count_admitted(const SequenceTask& task, std::uint64_t blocks);
   bool must_not_pass() const;
@@ -119,7 +123,9 @@ class Planner {
   std::uint64_t blocks_left_ = 0;
   std::uint64_t slots_freed_ = 0;          // by preemptions of this plan
   std::vector<std::uint64_t> slots_held_;  // [tenant], by sequences that go on; empty: not counted
-  TenantId promised_to_;                   // slots_promised_ are for this tenant alone
+  std::vector<const SequenceTask*> newcomers_;  // first sequences of tenants that lack room
+  std::vector<std::size_t> victims_;            // indices into running
+  TenantId promised_to_;                        // slots_promised_ are for this tenant alone
   std::uint64_t slots_promised_ = 0;
   bool lacks_blocks_ = false;  // a running sequence waits for blocks
   std::uint64_t sequences_left_ = 0;

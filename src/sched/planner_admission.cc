@@ -179,16 +179,19 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
   return now.cache.blocks_needed(match, match.tokens) + (peak > held ? peak - held : 0);
 }
 
-// Returns how many blocks running sequences will still take, for the rest of their known tokens and
-// the next token of each.
+// Returns how many blocks a running sequence will still take, for the rest of its known tokens and
+// its next token.
+std::uint64_t Planner::blocks_promised(const SequenceTask& task) const {
+  const std::uint64_t peak = demand_.blocks_at_peak(task.length() + 1);
+  const std::uint64_t held = task.sequence->blocks_held();
+  return peak - std::min(peak, held);
+}
+
+// Returns how many blocks all running sequences will still take.
 std::uint64_t Planner::blocks_set_aside(const SchedulerView& now) const {
   std::uint64_t promised = 0;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
-    if (decisions_[i] == Decision::kPreempted) continue;
-    const SequenceTask& task = *now.running[i];
-    const std::uint64_t peak = demand_.blocks_at_peak(task.length() + 1);
-    const std::uint64_t held = task.sequence->blocks_held();
-    if (peak > held) promised += peak - held;
+    if (decisions_[i] != Decision::kPreempted) promised += blocks_promised(*now.running[i]);
   }
   // The chunks of this plan already took their blocks from the promised ones.
   std::uint64_t taken =

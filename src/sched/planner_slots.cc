@@ -20,8 +20,7 @@ void Planner::plan_preemptions(const SchedulerView& now) {
 }
 
 // A sequence whose reader does not keep up gives its slot and its blocks to those who wait for
-// either, but not before it has got a token for them: whoever is preempted gets on. Against its own
-// tenant's limits it counts until it ends.
+// either.
 void Planner::preempt_paused(const SchedulerView& now) {
   const WaitCounts& by_reason = now.waiting.by_reason();
   const bool somebody_lacks_room =
@@ -29,8 +28,7 @@ void Planner::preempt_paused(const SchedulerView& now) {
       by_reason[static_cast<std::size_t>(WaitReason::kBlocks)] > 0;
   if (!somebody_lacks_room) return;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
-    const SequenceTask& task = *now.running[i];
-    if (task.paused && task.tokens.size() > task.tokens_at_admission) preempt(now, i);
+    if (now.running[i]->is_paused()) preempt(now, i);
   }
 }
 
@@ -38,31 +36,70 @@ void Planner::preempt_paused(const SchedulerView& now) {
 // gets the slots, and the blocks, of tenants that have most for their weight. At most one tenant a
 // step, and nobody else takes what was given up for it.
 void Planner::make_room_for_a_tenant(const SchedulerView& now) {
-  const SequenceTask* first = nullptr;
+  newcomers_.clear();
   now.waiting.for_each_line([&](const SequenceTask& task, std::uint64_t /*tokens*/) {
-    if (now.tenants[task.tenant].sequences_running > 0) return;
-    const bool lacks_slots = may_start(task.waits_for) && task.sequence_count > slots_left(now);
-    const bool lacks_blocks = task.waits_for == WaitReason::kBlocks && !now.blocks_coming &&
-                              task.blocks_wanted > blocks_left_;
-    if (!lacks_slots && !lacks_blocks) return;
-    if (first == nullptr || now.tenants[task.tenant].clock < now.tenants[first->tenant].clock) {
-      first = &task;
-    }
+    if (lacks_room(now, task)) newcomers_.push_back(&task);
   });
-  if (first == nullptr || first->sequence_count > fair_slots(now)) return;
+  if (newcomers_.empty()) return;
+  std::sort(newcomers_.begin(), newcomers_.end(),
+            [&](const SequenceTask* a, const SequenceTask* b) {
+              const double clock_a = now.tenants[a->tenant].clock;
+              const double clock_b = now.tenants[b->tenant].clock;
+              if (a->priority == b->priority && clock_a != clock_b) return clock_a < clock_b;
+              return comes_before(a, b);
+            });
   count_slots(now);
-  const std::uint64_t kept = first->sequence_count;
-  std::uint64_t spare = slots_left(now);
-  for (const std::uint64_t slots : slots_held_) spare += slots - std::min(slots, kept);
-  if (spare < first->sequence_count) return;
-  promised_to_ = first->tenant;
-  slots_promised_ = first->sequence_count;
-  const std::uint64_t slots = std::max<std::uint64_t>(slots_promised_, slots_left(now) + 1);
-  while (slots_left(now) < slots) {
-    const std::optional<std::size_t> victim = victim_of_most_slots(now, kept);
-    if (!victim) return;
-    preempt(now, *victim);
+  for (const SequenceTask* const task : newcomers_) {
+    if (!find_victims(now, *task)) continue;
+    promised_to_ = task->tenant;
+    slots_promised_ = task->sequence_count;
+    for (const std::size_t victim : victims_) preempt(now, victim);
+    return;
   }
+}
+
+// Is this the first sequence of a tenant, and would slots or blocks let it start? Of a tenant of
+// which nothing runs only room that is kept for others can hold it back as kTenant.
+bool Planner::lacks_room(const SchedulerView& now, const SequenceTask& task) const {
+  if (now.tenants[task.tenant].sequences_running > 0 || task.awaits_load) return false;
+  if (task.sequence_count > fair_slots(now)) return false;
+  if (task.waits_for == WaitReason::kContextClass) return false;
+  return task.sequence_count > slots_left(now) || lacks_blocks(now, task);
+}
+
+bool Planner::lacks_blocks(const SchedulerView& now, const SequenceTask& task) const {
+  return task.waits_for == WaitReason::kBlocks && !now.blocks_coming &&
+         task.blocks_wanted > blocks_left_ - std::min(blocks_left_, blocks_set_aside(now));
+}
+
+// Lists the sequences whose preemption lets `first` start. False: there are not enough of them, and
+// nobody is preempted for nothing.
+bool Planner::find_victims(const SchedulerView& now, const SequenceTask& first) {
+  victims_.clear();
+  std::uint64_t slots = slots_left(now);
+  std::uint64_t blocks = blocks_left_;
+  std::uint64_t aside = blocks_set_aside(now);
+  const std::uint64_t blocks_wanted = lacks_blocks(now, first) ? first.blocks_wanted : 0;
+  const auto is_enough = [&] {
+    return slots >= first.sequence_count &&
+           blocks >= blocks_wanted + (blocks_wanted > 0 ? aside : 0);
+  };
+  while (!is_enough()) {
+    const std::optional<std::size_t> victim = victim_of_most_slots(now, first);
+    if (!victim) break;
+    const SequenceTask& task = *now.running[*victim];
+    victims_.push_back(*victim);
+    decisions_[*victim] = Decision::kPreempted;
+    slots_held_[task.tenant.value()] -= task.sequence_count;
+    slots += task.sequence_count;
+    blocks += task.sequence->blocks_held_alone(now.cache.pool());
+    aside -= std::min(aside, blocks_promised(task));
+  }
+  for (const std::size_t victim : victims_) {  // listed, not yet preempted
+    decisions_[victim] = Decision::kNone;
+    slots_held_[now.running[victim]->tenant.value()] += now.running[victim]->sequence_count;
+  }
+  return is_enough() && !victims_.empty();
 }
 
 void Planner::count_slots(const SchedulerView& now) {
@@ -78,10 +115,10 @@ std::uint64_t Planner::fair_slots(const SchedulerView& now) const {
   return std::max(1u, options_.sequences_max / std::max(1u, tenants_active(now)));
 }
 
-// The cheapest sequence of the tenant with most slots for its weight. A tenant keeps at least
-// `kept` of them, so that nobody is preempted in turn.
+// The cheapest sequence of the tenant with most slots for its weight, none that is more urgent than
+// `first`. A tenant keeps at least as many as `first` wants, so that nobody is preempted in turn.
 std::optional<std::size_t> Planner::victim_of_most_slots(const SchedulerView& now,
-                                                         std::uint64_t kept) const {
+                                                         const SequenceTask& first) const {
   const auto slots = [&](const SequenceTask& task) { return slots_held_[task.tenant.value()]; };
   const auto share = [&](const SequenceTask& task) {
     return static_cast<double>(slots(task)) / now.tenants[task.tenant].limits.weight;
@@ -89,7 +126,8 @@ std::optional<std::size_t> Planner::victim_of_most_slots(const SchedulerView& no
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
     const SequenceTask& task = *now.running[i];
-    if (decisions_[i] != Decision::kNone || slots(task) < task.sequence_count + kept) continue;
+    if (decisions_[i] != Decision::kNone || task.priority < first.priority) continue;
+    if (slots(task) < task.sequence_count + first.sequence_count) continue;
     const bool is_better =
         !best || share(task) > share(*now.running[*best]) ||
         (share(task) == share(*now.running[*best]) && is_cheaper(now, task, *now.running[*best]));

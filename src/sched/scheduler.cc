@@ -31,7 +31,7 @@ void Scheduler::enqueue(SequenceTask& task) {
   task.arrival = ++arrivals_;
   task.context_class = options_.context_classes.class_of(task.prompt_tokens);
   tenants_.enter(task.tenant, task.prompt_tokens);
-  ++tenants_[task.tenant].requests_queued;
+  ++waiting_count(task);
   tenants_[task.tenant].asked_step = step_count_ + 1;
   if (task.deadline_ns != kNoDeadline) deadlines_.emplace(task.deadline_ns, &task);
   waiting_.push(task);
@@ -127,7 +127,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   step.copies.insert(step.copies.end(), copies->begin(), copies->end());
 
   waiting_.remove(task);
-  --tenants_[task.tenant].requests_queued;
+  --waiting_count(task);
   task.state = TaskState::kRunning;
   task.sequence = std::move(open->sequence);
   task.tokens.reserve(task.tokens_max);
@@ -212,13 +212,20 @@ void Scheduler::requeue(SequenceTask& task) {
   task.sequence.reset();
   task.tokens_launched = 0;
   task.waits_for = WaitReason::kNew;
-  ++tenants_[task.tenant].requests_queued;
+  ++waiting_count(task);
   if (task.paused) {
     task.state = TaskState::kParked;
     parked_.push_back(&task);
   } else {
     wait(task);
   }
+}
+
+// Limits of waiting requests count those that have not run yet: what others, or slow readers,
+// preempt is no reason to refuse a tenant's next request.
+std::uint64_t& Scheduler::waiting_count(const SequenceTask& task) {
+  Tenant& tenant = tenants_[task.tenant];
+  return task.was_preempted() ? tenant.sequences_preempted : tenant.requests_queued;
 }
 
 void Scheduler::wait(SequenceTask& task) {

@@ -126,6 +126,7 @@ class Scheduler {
   void stop_running(SequenceTask& task);
   void requeue(SequenceTask& task);
   void wait(SequenceTask& task);
+  std::uint64_t& waiting_count(const SequenceTask& task);
 
   SchedulerOptions options_;
   kv::Cache& cache_;

@@ -59,7 +59,7 @@ void Scheduler::finish(SequenceTask& task) {
     case TaskState::kWaiting:
       waiting_.remove(task);
       std::erase(requeued_, &task);
-      --tenants_[task.tenant].requests_queued;
+      --waiting_count(task);
       break;
     case TaskState::kRunning:
       stop_running(task);
@@ -69,7 +69,7 @@ void Scheduler::finish(SequenceTask& task) {
       break;
     case TaskState::kParked:
       std::erase(parked_, &task);
-      --tenants_[task.tenant].requests_queued;
+      --waiting_count(task);
       break;
     case TaskState::kFinished:
       ASSERT(false, "a task ends once");
@@ -137,13 +137,13 @@ void Scheduler::check(bool others_hold_blocks) const {
     ASSERT(task->state == TaskState::kParked && !task->sequence, "parked tasks hold nothing");
   }
   std::uint64_t sequences = 0;
-  std::uint64_t queued = 0;
+  std::uint64_t waiting = 0;
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
     sequences += tenants_[TenantId(i)].sequences_running;
-    queued += tenants_[TenantId(i)].requests_queued;
+    waiting += tenants_[TenantId(i)].sequences_waiting();
     held_tokens += tenants_[TenantId(i)].kv_tokens_held;
   }
-  ASSERT(sequences == claimed && queued == waiting_.size() + parked_.size() &&
+  ASSERT(sequences == claimed && waiting == waiting_.size() + parked_.size() &&
              held_tokens == running_tokens,
          "tenants' accounts add up");
   if (running_.empty() && draining_.empty() && launches_running() == 0) {

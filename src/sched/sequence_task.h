@@ -57,8 +57,8 @@ struct SequenceTask {
   // the pool has fewer at admission, the scheduler sets load_has_room, so that tiers are asked
   // again.
   std::uint64_t tokens_seen_in_pool = 0;
-  // The owner may set this flag between steps when the client reads the output too slowly. A paused
-  // sequence gets no tokens, and keeps its slot and its blocks only while nobody waits for them.
+  // The owner may set this flag between steps when the client reads the output too slowly: see
+  // is_paused().
   bool paused = false;
 
   // The scheduler sets these fields.
@@ -85,13 +85,18 @@ struct SequenceTask {
 
   // Returns how many tokens are known or being sampled.
   std::uint64_t length() const { return tokens.size() + samples_in_flight; }
+  // A paused sequence gets no tokens, and keeps its slot and its blocks only while nobody waits for
+  // them. The pause begins behind the first token since admission, so that whoever is preempted for
+  // it has got on.
+  bool is_paused() const { return paused && tokens.size() > tokens_at_admission; }
   // Returns how many tokens can be launched now; 0 for a paused sequence. The last of tokens_max
   // tokens is never computed, and a leader waits until its followers have forked.
   std::uint64_t tokens_behind() const {
     const bool forks_first = sequence_count > 1 && samples_in_flight > 0;
-    const bool may_run = length() < tokens_max && !forks_first && !paused;
+    const bool may_run = length() < tokens_max && !forks_first && !is_paused();
     return may_run ? length() - tokens_launched : 0;
   }
+  bool was_preempted() const { return preemptions > 0; }
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
 };
 

@@ -22,7 +22,7 @@ using TenantId = StrongId<struct TenantTag, std::uint32_t>;
 struct TenantLimits {
   double weight = 1.0;                      // weight of the fair share; above 0
   std::uint32_t sequences_running = 0;      // at once (n for a request with n); more wait
-  std::uint32_t requests_queued = 0;        // waiting requests; more are refused
+  std::uint32_t requests_queued = 0;        // requests that have not run yet; more are refused
   std::uint64_t kv_tokens = 0;              // KV tokens of running sequences; more wait
   std::uint64_t tokens_per_minute = 0;      // prompt and output tokens; more are refused
   std::uint64_t context_tokens = 0;         // prompt and output of one sequence
@@ -43,8 +43,9 @@ struct Tenant {
   std::string name;
   TenantLimits limits;
   std::uint64_t sequences_running = 0;
-  std::uint64_t requests_queued = 0;
-  std::uint64_t asked_step = 0;  // step of the last request; 0: never
+  std::uint64_t requests_queued = 0;      // sequences that have not run yet
+  std::uint64_t sequences_preempted = 0;  // waiting or parked after they ran
+  std::uint64_t asked_step = 0;           // step of the last request; 0: never
   std::uint64_t kv_tokens_held = 0;
   std::uint64_t tokens_computed = 0;
   double clock = 0;               // tokens computed / weight
@@ -52,7 +53,8 @@ struct Tenant {
   std::int64_t minute_at_ns = 0;
   TenantUse use;
 
-  bool busy() const { return sequences_running + requests_queued > 0; }
+  bool busy() const { return sequences_running + sequences_waiting() > 0; }
+  std::uint64_t sequences_waiting() const { return requests_queued + sequences_preempted; }
 };
 
 class TenantTable {
