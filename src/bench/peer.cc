@@ -139,7 +139,10 @@ class PeerBench {
     if (!failures_[peer].empty() || rates.is_hopeless(peer)) return ok_status();
     RETURN_IF_ERROR(before_turn(rates));
     const Result<std::vector<double>> measured =
-        measure_peer(peers_[peer], rates.work, options_.threads, kPeerTries,
+        measure_peer(peers_[peer], rates.work,
+                     {.threads = options_.threads,
+                      .batched_tokens_max = options_.batched_tokens_max,
+                      .tries = kPeerTries},
                      [this] { return run_.interrupted(); });
     RETURN_IF_ERROR(run_.check_interrupt());
     if (measured.ok()) {

@@ -82,16 +82,18 @@ std::string Peer::name() const {
                      std::filesystem::path(model).filename().string());
 }
 
-std::vector<std::string> peer_command(const Peer& peer, const Work& work, std::uint32_t threads,
-                                      std::uint32_t tries) {
-  std::vector<std::string> words = {peer.program_for(work), "-m", peer.model, "-t",
-                                    std::to_string(threads)};
+std::vector<std::string> peer_command(const Peer& peer, const Work& work,
+                                      const PeerSettings& settings) {
+  std::vector<std::string> words = {peer.program_for(work), "-m", peer.model};
   const auto add = [&](const char* flag, std::uint64_t value) {
     words.emplace_back(flag);
     words.push_back(std::to_string(value));
   };
+  add("-t", settings.threads);
+  add("-b", settings.batched_tokens_max);
+  add("-ub", settings.batched_tokens_max);
   if (is_batched(work)) {
-    const std::vector<std::uint32_t> again(tries, work.sequences);
+    const std::vector<std::uint32_t> again(settings.tries, work.sequences);
     add("-npp", work.depth);
     add("-ntg", work.new_tokens);
     // Measured once for each number in the list.
@@ -103,7 +105,7 @@ std::vector<std::string> peer_command(const Peer& peer, const Work& work, std::u
   add("-p", work.prompt_tokens);
   add("-n", work.new_tokens);
   add("-d", work.depth);
-  add("-r", tries);
+  add("-r", settings.tries);
   words.insert(words.end(), {"-o", "json"});
   return words;
 }
@@ -112,11 +114,11 @@ Result<std::vector<double>> read_peer_rates(const Work& work, const std::string&
   return is_batched(work) ? read_batches(work, printed) : read_tests(work, printed);
 }
 
-Result<std::vector<double>> measure_peer(const Peer& peer, const Work& work, std::uint32_t threads,
-                                         std::uint32_t tries,
+Result<std::vector<double>> measure_peer(const Peer& peer, const Work& work,
+                                         const PeerSettings& settings,
                                          const std::function<bool()>& stopped) {
   ASSIGN_OR_RETURN(const ProgramOutput output,
-                   run_program(peer_command(peer, work, threads, tries), stopped));
+                   run_program(peer_command(peer, work, settings), stopped));
   if (!output.succeeded()) {
     return Error{ErrorCode::kIo, fmt::format("{} {}", peer.program_for(work), output.end())};
   }

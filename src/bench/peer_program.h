@@ -29,16 +29,24 @@ struct Peer {
 // A path's last folder and file: what tells builds apart.
 std::string short_path(const std::string& path);
 
-// Program and arguments; `tries`: measurements by one call.
-std::vector<std::string> peer_command(const Peer& peer, const Work& work, std::uint32_t threads,
-                                      std::uint32_t tries);
+// How the programs are run.
+struct PeerSettings {
+  std::uint32_t threads = 1;
+  std::uint32_t batched_tokens_max = 512;  // computed in one step
+  std::uint32_t tries = 1;                 // measurements by one call
+};
+
+// Program and arguments.
+std::vector<std::string> peer_command(const Peer& peer, const Work& work,
+                                      const PeerSettings& settings);
 
 // Tokens per second, one or more, from what the program printed. An error when it is something
 // else, or about other work.
 Result<std::vector<double>> read_peer_rates(const Work& work, const std::string& printed);
 
 // Runs the program. An error names it when it cannot be run, crashes, fails or is not understood.
-Result<std::vector<double>> measure_peer(const Peer& peer, const Work& work, std::uint32_t threads,
-                                         std::uint32_t tries, const std::function<bool()>& stopped);
+Result<std::vector<double>> measure_peer(const Peer& peer, const Work& work,
+                                         const PeerSettings& settings,
+                                         const std::function<bool()>& stopped);
 
 }  // namespace pagoda::bench

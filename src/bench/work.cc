@@ -14,7 +14,7 @@ namespace {
 // measured have those from it on.
 constexpr std::uint64_t kMeasuredSeed = 1 << 20;
 
-constexpr std::array<Work, 7> kWorks = {{
+constexpr std::array<Work, 8> kWorks = {{
     {.name = "prefill", .title = "prefill 512 tokens", .prompt_tokens = 512},
     {.name = "decode", .title = "decode, empty context", .new_tokens = 64},
     {.name = "decode-1k", .title = "decode at 1k context", .depth = 1024, .new_tokens = 64},
@@ -29,6 +29,7 @@ constexpr std::array<Work, 7> kWorks = {{
      .title = "prefill 256 tokens at 4k",
      .depth = 4096,
      .prompt_tokens = 256},
+    {.name = "prefill-long", .title = "prefill 4096 tokens", .prompt_tokens = 4096},
 }};
 
 Result<double> prefill_rate(BenchEngine& engine, const Work& work, std::uint64_t repeat) {

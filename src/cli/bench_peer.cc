@@ -13,10 +13,14 @@ constexpr const char* kBenchPeerExamples =
     "  pagoda bench peer --llama-bench ~/llama.cpp/build/bin/llama-bench\n"
     "  pagoda bench peer --llama-bench amx/llama-bench avx512/llama-bench "
     "--peer-model model.Q4_0.gguf --works prefill,decode --json\n"
+    "  pagoda bench peer model.gguf --device cuda --gpu-memory-utilization 0.4 --llama-bench "
+    "cuda/llama-bench --max-num-batched-tokens 2048 --works decode,batch,prefill-long\n"
     "Both programs alternate at each work; medians are shown. llama.cpp counts with its best over "
     "all programs and models, the model itself included; what is far behind its best after one "
     "round is not measured again. llama-batched-bench must stand beside llama-bench for work of "
-    "several sequences. A build that crashes is named and left out.";
+    "several sequences. A build that crashes is named and left out. llama.cpp computes as many "
+    "tokens in one step as we do (-b and -ub). On a GPU both programs hold the model at the same "
+    "time: leave memory for the other.";
 
 }  // namespace
 
@@ -24,7 +28,7 @@ void add_bench_peer(const BenchCommand& bench) {
   const CommandSpec command =
       bench.app.add_subcommand("peer", "the same work by this program and by llama.cpp");
   const auto options = std::make_shared<bench::BenchPeerOptions>();
-  add_model_options(command, *options);
+  add_engine_options(command, *options);
   add_repeats_option(command, *options);
   add_batched_tokens_option(command, *options);
   command

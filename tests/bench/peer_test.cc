@@ -136,16 +136,19 @@ TEST(Work, EveryComparedWorkFitsTheDefaultModelsContext) {
 
 TEST(Peer, WorkIsAskedForInLlamaCppsWords) {
   const Peer peer = {"builds/amx/llama-bench", "models/a.gguf"};
-  EXPECT_THAT(peer_command(peer, work_named("decode-4k"), 2, 3),
-              ElementsAre("builds/amx/llama-bench", "-m", "models/a.gguf", "-t", "2", "-p", "0",
-                          "-n", "64", "-d", "4096", "-r", "3", "-o", "json"));
-  EXPECT_THAT(peer_command(peer, work_named("prefill-4k"), 2, 3),
-              ElementsAre("builds/amx/llama-bench", "-m", "models/a.gguf", "-t", "2", "-p", "256",
-                          "-n", "0", "-d", "4096", "-r", "3", "-o", "json"));
+  const PeerSettings settings = {.threads = 2, .batched_tokens_max = 1024, .tries = 3};
   EXPECT_THAT(
-      peer_command(peer, work_named("batch"), 2, 3),
-      ElementsAre("builds/amx/llama-batched-bench", "-m", "models/a.gguf", "-t", "2", "-npp", "128",
-                  "-ntg", "64", "-npl", "16,16,16", "-c", "3072", "--output-format", "jsonl"));
+      peer_command(peer, work_named("decode-4k"), settings),
+      ElementsAre("builds/amx/llama-bench", "-m", "models/a.gguf", "-t", "2", "-b", "1024", "-ub",
+                  "1024", "-p", "0", "-n", "64", "-d", "4096", "-r", "3", "-o", "json"));
+  EXPECT_THAT(
+      peer_command(peer, work_named("prefill-4k"), settings),
+      ElementsAre("builds/amx/llama-bench", "-m", "models/a.gguf", "-t", "2", "-b", "1024", "-ub",
+                  "1024", "-p", "256", "-n", "0", "-d", "4096", "-r", "3", "-o", "json"));
+  EXPECT_THAT(peer_command(peer, work_named("batch"), settings),
+              ElementsAre("builds/amx/llama-batched-bench", "-m", "models/a.gguf", "-t", "2", "-b",
+                          "1024", "-ub", "1024", "-npp", "128", "-ntg", "64", "-npl", "16,16,16",
+                          "-c", "3072", "--output-format", "jsonl"));
 }
 
 TEST(Peer, RatesAreReadFromWhatLlamaCppPrints) {
