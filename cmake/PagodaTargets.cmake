@@ -66,13 +66,22 @@ function(pagoda_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PAGODA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# pagoda_library(name SOURCES a.cc … DEPS lib …): one folder of src/ as a static library.
+# pagoda_optimise(target LEVEL): -O LEVEL in release builds instead of 3. 2 compiles a sixth faster, 1 a
+# third: for code that no token waits for.
+function(pagoda_optimise target level)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O${level}>)
+endfunction()
+
+# pagoda_library(name SOURCES a.cc … DEPS lib … [OPTIMISE 1]): one folder of src/ as a static library.
 function(pagoda_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "OPTIMISE" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE pagoda_flags ${ARG_PRIVATE_DEPS})
   pagoda_unite(${name})
+  if(ARG_OPTIMISE)
+    pagoda_optimise(${name} ${ARG_OPTIMISE})
+  endif()
 endfunction()
 
 # pagoda_python_test(name PROGRAM WORD…): a Python program of tests, run by python_tests.run; one
@@ -95,6 +104,7 @@ function(pagoda_test name)
     PAGODA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" PAGODA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     PAGODA_BINARY="${CMAKE_BINARY_DIR}/pagoda")
   pagoda_unite(${name})
+  pagoda_optimise(${name} 1)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(ARG_LABELS)
