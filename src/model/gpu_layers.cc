@@ -89,7 +89,7 @@ void GpuDecoder::launch_layer(std::uint32_t layer, const GpuStepShape& shape) {
 void GpuDecoder::launch_projections(std::uint32_t layer, std::uint32_t rows) {
   const GpuLayer& weights = weights_.layers()[layer];
   const HeadShape heads = config_.heads_of(layer);
-  const std::uint32_t kv_heads = config_.kv_layer_of(layer) == layer ? heads.kv_heads : 0;
+  const std::uint32_t kv_heads = config_.own_kv_heads(layer);
   const std::size_t columns = std::size_t{config_.heads + 2 * kv_heads} * heads.key_dim;
   for (const GpuProjection& part : weights.qkv) {
     multiply(part, normed_.as<cuda::Bf16>(), rows, cuda::Epilogue::kStore, qkv_.as<float>(),
