@@ -116,6 +116,31 @@ class Life(unittest.TestCase):
 
     def test_idle_costs_no_processor_time(self):
         with served.Served() as server:
+    def test_the_greeting_names_what_the_context_chose(self):
+        model = os.path.join(served.SOURCE, "tests", "data", "models", "arch_phi3_longrope.gguf")
+        choices = {32: "short factors, for up to 32", 64: "long factors, for more than 32"}
+        for context, choice in choices.items():
+            with served.Served(model, "-t", "1", "--max-model-len", str(context)) as server:
+                self.assertIn(
+                    f"context {context} tokens (longrope's {choice} tokens), ", server.greeting
+                )
+        with served.Served(served.STORIES, "-t", "1") as server:
+            self.assertIn("context 512 tokens, KV cache ", server.greeting)
+
+    def test_a_model_file_that_is_truncated_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "model.gguf")
+            shutil.copy(served.STORIES, model)
+            # Kernels that multiply by weights where they are mapped.
+            with mock.patch.dict(os.environ, PAGODA_KERNELS="ref"):
+                server = served.Served(model, "-t", "1")
+            with server:
+                os.truncate(model, 4096)
+                with server.socket() as raw:
+                    post_raw(raw, LONG)
+                    self.assertEqual(server.wait(), 1)
+                self.assertIn(f"error: {model}: the model's file was truncated", server.stderr())
+
             server.post("/v1/completions", {"prompt": "Once", "max_tokens": 4})
             idle = server.socket()
             time.sleep(0.5)
