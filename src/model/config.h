@@ -144,6 +144,10 @@ struct Config {
     }
     return from;
   }
+  // The KV heads whose keys and values a layer computes: none where it attends to another's rows.
+  std::uint32_t own_kv_heads(std::uint32_t layer) const {
+    return kv_layer_of(layer) == layer ? heads_of(layer).kv_heads : 0;
+  }
   float score_scale() const {
     return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
   }

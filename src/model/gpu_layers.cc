@@ -80,16 +80,17 @@ void GpuDecoder::launch_layer(std::uint32_t layer, const GpuStepShape& shape) {
     latent_attention_->launch_mix(weights.latent, shape.rows, mixed_.as<cuda::Bf16>(),
                                   stream_.handle());
   }
+  const bool has_feed_forward = config_.has_experts(layer) || config_.hidden_width > 0;
   add_branch(weights.attention_output, mixed_.as<cuda::Bf16>(), shape.rows,
-             weights.attention_output_norm);
-  launch_feed_forward(layer, shape.rows);
+             weights.attention_output_norm, has_feed_forward ? 1.0f : weights.output_scale);
+  if (has_feed_forward) launch_feed_forward(layer, shape.rows);
 }
 
 // Queries, keys and values, normed where the model does that.
 void GpuDecoder::launch_projections(std::uint32_t layer, std::uint32_t rows) {
   const GpuLayer& weights = weights_.layers()[layer];
   const HeadShape heads = config_.heads_of(layer);
-  const std::uint32_t kv_heads = config_.kv_layer_of(layer) == layer ? heads.kv_heads : 0;
+  const std::uint32_t kv_heads = config_.own_kv_heads(layer);
   const std::size_t columns = std::size_t{config_.heads + 2 * kv_heads} * heads.key_dim;
   for (const GpuProjection& part : weights.qkv) {
     multiply(part, normed_.as<cuda::Bf16>(), rows, cuda::Epilogue::kStore, qkv_.as<float>(),
@@ -217,7 +218,6 @@ void GpuDecoder::launch_feed_forward(std::uint32_t layer, std::uint32_t rows) {
     if (!adds) add_branch_rows(rows, weights.feed_forward_output_norm, weights.output_scale);
     return;
   }
-  if (config_.hidden_width == 0) return;  // a model of attention alone
   normalise(weights.feed_forward_norm, rows, normed_);
   const cuda::Bf16* const hidden =
       feed_forward_.launch_hidden(weights.feed_forward, normed, rows, stream_.handle());

@@ -77,6 +77,7 @@ class TensorReader {
           fmt::format("{}: tensor '{}' is {} x {}, expected {} x {} (rows x columns)", file_.path(),
                       name, tensor->rows(), tensor->extents[0], rows, columns)};
     }
+    RETURN_IF_ERROR(check_scales(*tensor));
     return kernels::WeightMatrix{.type = tensor->type,
                                  .data = tensor->bytes.data(),
                                  .rows = rows,
@@ -127,6 +128,21 @@ class TensorReader {
   }
 
  private:
+  // The scale of an MXFP4 block is a power of two whose last code stands for NaN. Kernels do not
+  // look for it: what they would compute differs from one to the other.
+  Status check_scales(const gguf::Tensor& tensor) const {
+    if (tensor.type != gguf::TensorType::kMXFP4) return ok_status();
+    const std::size_t block_bytes = gguf::tensor_type_info(tensor.type).block_bytes;
+    for (std::size_t at = 0; at < tensor.bytes.size(); at += block_bytes) {
+      if (tensor.bytes[at] != std::byte{0xFF}) continue;
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("{}: tensor '{}' has the scale NaN (255) in its MXFP4 block {}", file_.path(),
+                      gguf::printable(tensor.name, kNameBytesShown), at / block_bytes)};
+    }
+    return ok_status();
+  }
+
   const gguf::File& file_;
   const kernels::KernelSet& kernels_;
   std::set<const gguf::Tensor*> read_;
@@ -181,8 +197,10 @@ class LayerReader {
       ASSIGN_OR_RETURN(const Projection all,
                        tensors_.projection(name("attn_qkv"), queries + keys + values, width));
       w.query = rows_of(all, 0, queries);
-      w.key = rows_of(all, queries, keys);
-      w.value = rows_of(all, queries + keys, values);
+      if (keeps_rows) {  // else nobody reads the file's keys and values
+        w.key = rows_of(all, queries, keys);
+        w.value = rows_of(all, queries + keys, values);
+      }
     } else {
       ASSIGN_OR_RETURN(w.query, tensors_.projection(name("attn_q"), queries, width));
       if (keeps_rows) {
@@ -373,6 +391,17 @@ class LayerReader {
 };
 
 }  // namespace
+
+std::uint64_t bytes_in_file(const Weights& weights) {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const kernels::WeightMatrix& matrix) {
+    bytes += matrix.rows * matrix.row_bytes;
+  };
+  add(weights.embedding);
+  add(weights.output);
+  for (const LayerWeights& layer : weights.layers) for_each_matrix(layer, add);
+  return bytes;
+}
 
 Result<Weights> load_weights(const gguf::File& file, const Config& config,
                              const kernels::KernelSet& kernels) {

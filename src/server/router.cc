@@ -58,7 +58,7 @@ bool is_json_type(std::string_view type) {
 // On a connection's thread bodies are small and at most one per thread is parsed: they are not
 // counted, so that small requests are read however much memory others hold.
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
-  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr);
+  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr, &state.stops());
 }
 
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
@@ -96,7 +96,7 @@ void require_ready(const ServerState& state) {
       return;
     case Phase::kDraining:
     case Phase::kStopping:
-      throw ApiError(503, "the server is stopping", {}, "draining");
+      throw server_stops();
   }
 }
 
@@ -406,9 +406,14 @@ HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoin
 Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
   check_host(request, state);
   check_origin(request, state);
-  if (is_preflight(request)) return preflight_reply();
+  // As refuse_early() says where the body comes after the header.
+  if (is_preflight(request)) {
+    if (request.announces_body) throw takes_no_body(request.path);
+    return preflight_reply();
+  }
   const Endpoint& endpoint = admit(request, state);
   if (!takes_method(endpoint, request.method)) return method_not_allowed(request, endpoint);
+  if (request.announces_body && endpoint.method != "POST") throw takes_no_body(request.path);
   if (!endpoint.always) require_ready(state);
   if (!request.body.empty() && !is_json_type(request.content_type)) {
     throw ApiError(

@@ -104,7 +104,10 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
   }
   ThreadPool pool(usable_cores());
   const auto decoder = value_or_exit(model::GpuDecoder::create(
-      config, value_or_exit(model::GpuWeights::upload(weights, pool, {})), weights.rope_frequencies,
+      config,
+      value_or_exit(
+          model::GpuWeights::upload(weights, pool, {.staging_bytes = conditions.staging_bytes})),
+      weights.rope_frequencies,
       {.rows_max = static_cast<std::uint32_t>(rows_max),
        .sequences_max = static_cast<std::uint32_t>(std::max<std::size_t>(sequences.size(), 64)),
        .context_tokens = longest,
@@ -133,6 +136,13 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
     }
     value_or_exit(decoder->forward(rows, wanted));
     value_or_exit(decoder->stream().wait());
+    if (conditions.chosen != nullptr) {
+      conditions.chosen->resize(owner.size() * config.experts.router.chosen);
+      value_or_exit(decoder->stream().copy_to_host(
+          reinterpret_cast<std::byte*>(conditions.chosen->data()),
+          reinterpret_cast<const std::byte*>(decoder->chosen_experts()),
+          conditions.chosen->size() * sizeof(kernels::ChosenExpert)));
+    }
     fetch_logits(*decoder, owner.size(), logits);
     for (std::size_t i = 0; i < owner.size(); ++i) {
       const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * config.vocabulary);
