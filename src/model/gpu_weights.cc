@@ -1,8 +1,9 @@
 #include "model/gpu_weights.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace pagoda::model {
 
@@ -14,11 +15,7 @@ using kernels::cuda::WeightFormat;
 
 namespace {
 
-// Rows of zeros after the last gate and up fill the last chunk of outputs (Epilogue::kSwiGlu).
 // Gates and ups stand in turn, eight rows each.
-std::size_t gate_up_rows(std::size_t hidden_width) {
-  return std::size_t{2} * kernels::cuda::chunks_of(hidden_width) * kernels::cuda::kChunkColumns;
-}
 std::size_t gate_up_source(std::size_t row) { return row / 16 * 8 + row % 8; }
 bool is_gate_row(std::size_t row) { return row % 16 < 8; }
 SourceRow gate_up_row(const FeedForwardWeights& network, std::size_t row) {
@@ -55,20 +52,25 @@ Result<std::byte*> GpuWeights::take(std::uint64_t bytes) {
   return buffers_.emplace_back(std::move(buffer)).data();
 }
 
+// Packs and sends, or, made without anything, counts the bytes that it would send.
 class GpuWeights::Uploader {
  public:
+  Uploader() = default;
   Uploader(GpuWeights& weights, device::Stream stream, ThreadPool& pool,
-           const PackProgress& progress, std::size_t bytes_all)
-      : weights_(weights),
+           const UploadOptions& options, std::size_t values_all)
+      : weights_(&weights),
         stream_(std::move(stream)),
-        pool_(pool),
-        progress_(progress),
-        bytes_all_(bytes_all) {}
+        pool_(&pool),
+        options_(options),
+        values_all_(values_all) {}
+
+  std::uint64_t bytes() const { return bytes_; }
 
   Result<const float*> floats(const std::vector<float>& values) {
     if (values.empty()) return static_cast<const float*>(nullptr);
-    ASSIGN_OR_RETURN(std::byte* const place,
-                     send(std::as_bytes(std::span(values)), "a vector of weights"));
+    const auto bytes = std::as_bytes(std::span(values));
+    ASSIGN_OR_RETURN(std::byte* const place, take(bytes.size()));
+    if (place != nullptr) RETURN_IF_ERROR(send(bytes, place, "a vector of weights"));
     return reinterpret_cast<const float*>(place);
   }
 
@@ -76,23 +78,9 @@ class GpuWeights::Uploader {
   template <class RowOf>
   Result<PackedMatrix> matrix(WeightFormat format, std::size_t rows, std::size_t columns,
                               RowOf&& row_of) {
-    const std::size_t bytes = kernels::cuda::packed_bytes(format, rows, columns);
-    const std::size_t tile_bytes = bytes / kernels::cuda::row_tiles(rows);
-    staging_.resize(std::max(staging_.size(), bytes));
-    pool_.run(kernels::cuda::row_tiles(rows), [&](WorkRange range) {
-      for (std::size_t tile = range.begin; tile < range.end; ++tile) {
-        SourceRow sources[kTileRows];
-        for (std::size_t r = 0; r < kTileRows; ++r) {
-          const std::size_t row = tile * kTileRows + r;
-          if (row < rows) sources[r] = row_of(row);
-        }
-        kernels::cuda::pack_row_tile(format, sources, columns, staging_.data() + tile * tile_bytes);
-      }
-    });
     ASSIGN_OR_RETURN(std::byte* const place,
-                     send(std::span(staging_).first(bytes), "a weight matrix"));
-    bytes_done_ += rows * columns;
-    if (progress_) progress_(std::min(bytes_done_, bytes_all_), bytes_all_);
+                     take(kernels::cuda::packed_bytes(format, rows, columns)));
+    if (place != nullptr) RETURN_IF_ERROR(pack(format, rows, columns, row_of, place));
     return PackedMatrix{format, place, static_cast<std::uint32_t>(rows),
                         static_cast<std::uint32_t>(columns)};
   }
@@ -254,14 +242,14 @@ class GpuWeights::Uploader {
   }
 
   Result<const kernels::cuda::Bf16*> embedding(const WeightMatrix& table) {
-    std::vector<std::uint16_t> values(table.rows * table.columns);
-    pool_.run(table.rows, [&](WorkRange range) {
-      for (std::size_t r = range.begin; r < range.end; ++r) {
-        kernels::cuda::round_row(table, r, values.data() + r * table.columns);
-      }
-    });
-    ASSIGN_OR_RETURN(std::byte* const place,
-                     send(std::as_bytes(std::span(values)), "the embedding"));
+    const std::size_t row_bytes = table.columns * sizeof(std::uint16_t);
+    ASSIGN_OR_RETURN(std::byte* const place, take(table.rows * row_bytes));
+    const auto round = [&](std::size_t row, std::byte* out) {
+      kernels::cuda::round_row(table, row, reinterpret_cast<std::uint16_t*>(out));
+    };
+    if (place != nullptr) {
+      RETURN_IF_ERROR(send_pieces(table.rows, row_bytes, place, "the embedding", round));
+    }
     return reinterpret_cast<const kernels::cuda::Bf16*>(place);
   }
 
@@ -278,23 +266,77 @@ class GpuWeights::Uploader {
     to.bias_stride = each;
     return ok_status();
   }
-  Result<std::byte*> send(std::span<const std::byte> bytes, const char* what) {
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes.size()));
-    RETURN_IF_ERROR(weights_.uploads_.upload(stream_, bytes, place, what, &pool_));
-    return place;
+
+  template <class RowOf>
+  Status pack(WeightFormat format, std::size_t rows, std::size_t columns, RowOf&& row_of,
+              std::byte* place) {
+    const std::size_t tile_bytes =
+        std::size_t{kernels::cuda::chunks_of(columns)} * kernels::cuda::chunk_bytes(format);
+    const auto pack_tile = [&](std::size_t tile, std::byte* out) {
+      SourceRow sources[kTileRows];
+      for (std::size_t r = 0; r < kTileRows; ++r) {
+        const std::size_t row = tile * kTileRows + r;
+        if (row < rows) sources[r] = row_of(row);
+      }
+      kernels::cuda::pack_row_tile(format, sources, columns, out);
+    };
+    RETURN_IF_ERROR(send_pieces(kernels::cuda::row_tiles(rows), tile_bytes, place,
+                                "a weight matrix", pack_tile));
+    values_done_ += rows * columns;
+    if (options_.progress) options_.progress(std::min(values_done_, values_all_), values_all_);
+    return ok_status();
   }
 
-  GpuWeights& weights_;
-  device::Stream stream_;
-  ThreadPool& pool_;
-  const PackProgress& progress_;
-  std::size_t bytes_all_;
-  std::size_t bytes_done_ = 0;
+  // Sends `count` items of `item_bytes`, which fill(item, out) writes: as many at a time as the
+  // staging memory takes, and at least one.
+  template <class Fill>
+  Status send_pieces(std::size_t count, std::size_t item_bytes, std::byte* to, const char* what,
+                     Fill&& fill) {
+    const std::size_t piece =
+        std::min(count, std::max<std::size_t>(1, options_.staging_bytes / item_bytes));
+    staging_.resize(std::max(staging_.size(), piece * item_bytes));
+    for (std::size_t first = 0; first < count; first += piece) {
+      const std::size_t items = std::min(piece, count - first);
+      pool_->run(items, [&](WorkRange range) {
+        for (std::size_t i = range.begin; i < range.end; ++i) {
+          fill(first + i, staging_.data() + i * item_bytes);
+        }
+      });
+      RETURN_IF_ERROR(
+          send(std::span(staging_).first(items * item_bytes), to + first * item_bytes, what));
+    }
+    return ok_status();
+  }
+
+  // Memory of the device; nullptr where bytes are counted alone.
+  Result<std::byte*> take(std::uint64_t bytes) {
+    bytes_ += bytes;
+    if (weights_ == nullptr) return static_cast<std::byte*>(nullptr);
+    return weights_->take(bytes);
+  }
+  Status send(std::span<const std::byte> bytes, std::byte* to, const char* what) {
+    return weights_->uploads_.upload(*stream_, bytes, to, what, pool_);
+  }
+
+  GpuWeights* weights_ = nullptr;
+  std::optional<device::Stream> stream_;
+  ThreadPool* pool_ = nullptr;
+  UploadOptions options_;
+  std::size_t values_all_ = 0;
+  std::size_t values_done_ = 0;
+  std::uint64_t bytes_ = 0;
   std::vector<std::byte> staging_;
 };
 
+Result<std::uint64_t> GpuWeights::packed_bytes(const Weights& weights) {
+  GpuWeights nowhere;
+  Uploader counter;
+  RETURN_IF_ERROR(nowhere.place(weights, counter));
+  return counter.bytes();
+}
+
 Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
-                                      const PackProgress& progress) {
+                                      const UploadOptions& options) {
   GpuWeights made;
   std::size_t values = weights.output.rows * weights.output.columns;
   for (const LayerWeights& layer : weights.layers) {
@@ -302,7 +344,12 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
                     [&](const WeightMatrix& matrix) { values += matrix.rows * matrix.columns; });
   }
   ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
-  Uploader uploader(made, std::move(stream), pool, progress, values);
+  Uploader uploader(made, std::move(stream), pool, options, values);
+  RETURN_IF_ERROR(made.place(weights, uploader));
+  return made;
+}
+
+Status GpuWeights::place(const Weights& weights, Uploader& uploader) {
   for (const LayerWeights& layer : weights.layers) {
     GpuLayer placed;
     ASSIGN_OR_RETURN(placed.attention_norm, uploader.floats(layer.attention_norm));
@@ -322,152 +369,12 @@ Result<GpuWeights> GpuWeights::upload(const Weights& weights, ThreadPool& pool,
     ASSIGN_OR_RETURN(placed.feed_forward_output_norm,
                      uploader.floats(layer.feed_forward_output_norm));
     placed.output_scale = layer.output_scale;
-    made.layers_.push_back(std::move(placed));
+    layers_.push_back(std::move(placed));
   }
-  ASSIGN_OR_RETURN(made.embedding_, uploader.embedding(weights.embedding));
-  ASSIGN_OR_RETURN(made.output_norm_, uploader.floats(weights.output_norm));
-  ASSIGN_OR_RETURN(made.output_, uploader.projection({weights.output, {}}));
-  return made;
-}
-
-class GpuWeights::RandomMaker {
- public:
-  RandomMaker(GpuWeights& weights, device::Stream stream, const Config& config, WeightFormat format,
-              std::uint64_t seed)
-      : weights_(weights),
-        stream_(std::move(stream)),
-        config_(config),
-        // Files that hold MXFP4 hold experts so.
-        format_(format == WeightFormat::kFp4 ? WeightFormat::kBf16 : format),
-        expert_format_(format),
-        seed_(seed) {}
-
-  Result<GpuLayer> layer(std::uint32_t index) {
-    const bool inputs = config_.branch_norms != BranchNorms::kOutput;
-    const bool outputs = config_.branch_norms != BranchNorms::kInput;
-    const std::uint32_t width = config_.width;
-    GpuLayer made;
-    ASSIGN_OR_RETURN(made.attention_norm, ones(inputs ? width : 0));
-    ASSIGN_OR_RETURN(made.attention_output_norm, ones(outputs ? width : 0));
-    ASSIGN_OR_RETURN(made.feed_forward_norm, ones(inputs ? width : 0));
-    ASSIGN_OR_RETURN(made.feed_forward_output_norm, ones(outputs ? width : 0));
-    ASSIGN_OR_RETURN(made.sinks, ones(config_.has_sinks ? config_.heads : 0));
-    RETURN_IF_ERROR(config_.latent.rank > 0 ? add_latents(made) : add_heads(index, made));
-    ASSIGN_OR_RETURN(made.attention_output, projection(width, config_.mixed_width(index)));
-    if (config_.has_experts(index)) {
-      ASSIGN_OR_RETURN(made.experts, experts());
-    }
-    if (const std::uint32_t hidden = config_.hidden_width_of(index); hidden > 0) {
-      ASSIGN_OR_RETURN(made.feed_forward.gate_up, projection(gate_up_rows(hidden), width));
-      ASSIGN_OR_RETURN(made.feed_forward.down, projection(width, hidden));
-    }
-    return made;
-  }
-
-  Result<GpuProjection> projection(std::size_t rows, std::size_t columns) {
-    ASSIGN_OR_RETURN(const GpuMatrices one, matrices(format_, 1, rows, columns));
-    return GpuProjection{one.first};
-  }
-
-  Result<const kernels::cuda::Bf16*> table(std::size_t values) {
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(values * 2));
-    auto* const bits = reinterpret_cast<kernels::cuda::Bf16*>(place);
-    kernels::cuda::launch_random_bf16(bits, values, 1.0f, seed_++, stream_.handle());
-    RETURN_IF_ERROR(weights_.uploads_.record(stream_, place, values * 2, "a random embedding"));
-    return static_cast<const kernels::cuda::Bf16*>(bits);
-  }
-
-  Result<const float*> ones(std::size_t count) {
-    if (count == 0) return static_cast<const float*>(nullptr);
-    const std::vector<float> values(count, 1.0f);
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(count * sizeof(float)));
-    RETURN_IF_ERROR(weights_.uploads_.upload(stream_, std::as_bytes(std::span(values)), place,
-                                             "a vector of weights"));
-    return reinterpret_cast<const float*>(place);
-  }
-
- private:
-  Result<GpuMatrices> matrices(WeightFormat format, std::size_t count, std::size_t rows,
-                               std::size_t columns) {
-    const std::size_t each = kernels::cuda::packed_bytes(format, rows, columns);
-    const std::size_t bytes = count * each;
-    ASSIGN_OR_RETURN(std::byte* const place, weights_.take(bytes));
-    kernels::cuda::launch_random_fill({.format = format,
-                                       .data = place,
-                                       .chunks = bytes / kernels::cuda::chunk_bytes(format),
-                                       .bound = std::sqrt(3.0f / static_cast<float>(columns)),
-                                       .seed = seed_++},
-                                      stream_.handle());
-    RETURN_IF_ERROR(weights_.uploads_.record(stream_, place, bytes, "a random matrix"));
-    return GpuMatrices{
-        {format, place, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)},
-        each};
-  }
-
-  Status add_heads(std::uint32_t index, GpuLayer& to) {
-    const HeadShape heads = config_.heads_of(index);
-    const std::size_t all = std::size_t{config_.heads + 2 * heads.kv_heads} * heads.key_dim;
-    ASSIGN_OR_RETURN(const GpuProjection qkv, projection(all, config_.width));
-    to.qkv.push_back(qkv);
-    const bool each = config_.qk_norm == QkNormSpan::kHead;
-    const bool normed = config_.qk_norm != QkNormSpan::kNone;
-    const std::size_t dim = normed ? heads.key_dim : 0;
-    ASSIGN_OR_RETURN(to.query_norm, ones(dim * (each ? 1 : config_.heads)));
-    ASSIGN_OR_RETURN(to.key_norm, ones(dim * (each ? 1 : heads.kv_heads)));
-    return ok_status();
-  }
-
-  Status add_latents(GpuLayer& to) {
-    const LatentConfig& latent = config_.latent;
-    const std::size_t heads = config_.heads;
-    const std::size_t queries = heads * latent.query_dim(config_.key_dim - latent.rank);
-    if (latent.query_rank > 0) {
-      ASSIGN_OR_RETURN(to.latent.query_down, projection(latent.query_rank, config_.width));
-      ASSIGN_OR_RETURN(to.latent.query_norm, ones(latent.query_rank));
-    }
-    ASSIGN_OR_RETURN(to.latent.query, projection(queries, latent.query_rank > 0 ? latent.query_rank
-                                                                                : config_.width));
-    ASSIGN_OR_RETURN(to.latent.down, projection(config_.key_dim, config_.width));
-    ASSIGN_OR_RETURN(to.latent.norm, ones(latent.rank));
-    ASSIGN_OR_RETURN(to.latent.key_up, matrices(format_, heads, latent.rank, latent.plain_dim));
-    ASSIGN_OR_RETURN(to.latent.value_up, matrices(format_, heads, latent.value_dim, latent.rank));
-    return ok_status();
-  }
-
-  Result<GpuExperts> experts() {
-    const std::size_t count = config_.experts.router.experts;
-    const std::size_t hidden = config_.experts.hidden_width;
-    GpuExperts made;
-    ASSIGN_OR_RETURN(const GpuMatrices router,
-                     matrices(WeightFormat::kBf16, 1, count, config_.width));
-    made.router.weight = router.first;
-    ASSIGN_OR_RETURN(made.gate_up,
-                     matrices(expert_format_, count, gate_up_rows(hidden), config_.width));
-    ASSIGN_OR_RETURN(made.down, matrices(expert_format_, count, config_.width, hidden));
-    return made;
-  }
-
-  GpuWeights& weights_;
-  device::Stream stream_;
-  const Config& config_;
-  WeightFormat format_;
-  WeightFormat expert_format_;
-  std::uint64_t seed_;
-};
-
-Result<GpuWeights> GpuWeights::random(const Config& config, WeightFormat format,
-                                      std::uint64_t seed) {
-  GpuWeights made;
-  ASSIGN_OR_RETURN(device::Stream stream, device::Stream::create());
-  RandomMaker maker(made, std::move(stream), config, format, seed);
-  for (std::uint32_t i = 0; i < config.layers; ++i) {
-    ASSIGN_OR_RETURN(GpuLayer layer, maker.layer(i));
-    made.layers_.push_back(std::move(layer));
-  }
-  ASSIGN_OR_RETURN(made.embedding_, maker.table(std::size_t{config.vocabulary} * config.width));
-  ASSIGN_OR_RETURN(made.output_norm_, maker.ones(config.width));
-  ASSIGN_OR_RETURN(made.output_, maker.projection(config.vocabulary, config.width));
-  return made;
+  ASSIGN_OR_RETURN(embedding_, uploader.embedding(weights.embedding));
+  ASSIGN_OR_RETURN(output_norm_, uploader.floats(weights.output_norm));
+  ASSIGN_OR_RETURN(output_, uploader.projection({weights.output, {}}));
+  return ok_status();
 }
 
 }  // namespace pagoda::model

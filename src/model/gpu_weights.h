@@ -2,6 +2,7 @@
 // where their types agree, gate and up interleaved by eight rows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -22,6 +23,12 @@ struct GpuProjection {
   const float* bias = nullptr;
   std::uint32_t column = 0;  // the column at which its outputs begin in a row
 };
+
+// Rows of gate and up as one matrix: zeros after the last of both fill the last chunk of outputs
+// (Epilogue::kSwiGlu).
+constexpr std::size_t gate_up_rows(std::size_t hidden_width) {
+  return std::size_t{2} * kernels::cuda::chunks_of(hidden_width) * kernels::cuda::kChunkColumns;
+}
 
 // A gated feed-forward network: gate and up as one matrix.
 struct GpuNetwork {
@@ -79,12 +86,22 @@ struct GpuLayer {
   float output_scale = 1;  // multiplies the residual stream behind the layer
 };
 
+struct UploadOptions {
+  PackProgress progress = {};
+  // The most host memory that packed weights take on their way; a row tile where that is more.
+  std::size_t staging_bytes = std::size_t{256} << 20;
+};
+
 class GpuWeights {
  public:
-  // An error names a tensor that the GPU cannot hold or compute with.
+  // Returns the bytes that upload() takes of device memory, without a device: formats follow from
+  // the types of tensors. The same errors.
+  static Result<std::uint64_t> packed_bytes(const Weights& weights);
+  // An error names what the GPU cannot hold or compute with.
   static Result<GpuWeights> upload(const Weights& weights, ThreadPool& pool,
-                                   const PackProgress& progress);
-  // Makes seeded random weights on the GPU, with the variance that keeps the size of activations.
+                                   const UploadOptions& options = {});
+  // Makes seeded random weights on the GPU, with the variance that keeps the size of activations. A
+  // model whose experts have norms of their own is refused.
   static Result<GpuWeights> random(const Config& config, kernels::cuda::WeightFormat format,
                                    std::uint64_t seed);
 
@@ -100,6 +117,7 @@ class GpuWeights {
   class Uploader;
   class RandomMaker;
 
+  Status place(const Weights& weights, Uploader& uploader);
   Result<std::byte*> take(std::uint64_t bytes);
 
   std::vector<device::Buffer> buffers_;

@@ -392,6 +392,17 @@ class LayerReader {
 
 }  // namespace
 
+std::uint64_t bytes_in_file(const Weights& weights) {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const kernels::WeightMatrix& matrix) {
+    bytes += matrix.rows * matrix.row_bytes;
+  };
+  add(weights.embedding);
+  add(weights.output);
+  for (const LayerWeights& layer : weights.layers) for_each_matrix(layer, add);
+  return bytes;
+}
+
 Result<Weights> load_weights(const gguf::File& file, const Config& config,
                              const kernels::KernelSet& kernels) {
   TensorReader reader(file, kernels);

@@ -102,6 +102,9 @@ void for_each_matrix(Layer& layer, Use use) {
   for (auto& expert : layer.experts.experts) all_of(expert);
 }
 
+// The bytes of all matrices as the file holds them; a tied output counts again.
+std::uint64_t bytes_in_file(const Weights& weights);
+
 Result<Weights> load_weights(const gguf::File& file, const Config& config,
                              const kernels::KernelSet& kernels);
 

@@ -59,6 +59,32 @@ TEST(GpuCheck, WhatItDoesNotRunIsNamed) {
             "`block_size`: is 24, but the GPU takes 16, 32, 64 or 128");
   EXPECT_EQ(refusal(plain, {.kv_element = Element::kF32}),
             "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16 or fp8");
+  const TestModel own_norms(test_model_path("arch_gemma4_moe.gguf"));
+  const auto random = GpuWeights::random(own_norms.config(), kernels::cuda::WeightFormat::kBf16, 1);
+  ASSERT_FALSE(random.ok());
+  EXPECT_EQ(random.error().message,
+            "`random_weights`: experts with norms of their own are not made");
+}
+
+// Widths are whole tiles of 16 rows and 64 columns, so that a format's bytes are those of its
+// chunks of 1024 weights; norms and the embedding are the same in all.
+TEST(GpuCheck, BytesOfWeightsFollowFromTheirTypes) {
+  constexpr std::uint64_t kLayer = (256 + 128 + 128) * 256 + 256 * 256 + 3 * 384 * 256;
+  constexpr std::uint64_t kWeights = 2 * kLayer + 512 * 256;  // and the output
+  constexpr std::uint64_t kRest = 512 * 256 * 2 + 5 * 256 * 4;
+  const struct {
+    gguf::TensorType type;
+    std::uint64_t chunk_bytes;
+  } cases[] = {{gguf::TensorType::kBF16, 2048}, {gguf::TensorType::kQ8_0, 1088},
+               {gguf::TensorType::kQ4_0, 576},  {gguf::TensorType::kQ4_K, 640},
+               {gguf::TensorType::kQ6_K, 1152}, {gguf::TensorType::kMXFP4, 576},
+               {gguf::TensorType::kQ5_K, 2048}};  // has no format of its own
+  for (const auto& tested : cases) {
+    const SeededModel model({.type = tested.type});
+    EXPECT_EQ(GpuWeights::packed_bytes(model.weights()).value(),
+              kWeights / 1024 * tested.chunk_bytes + kRest)
+        << gguf::tensor_type_info(tested.type).name;
+  }
 }
 
 }  // namespace

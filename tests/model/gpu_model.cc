@@ -104,7 +104,10 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
   }
   ThreadPool pool(usable_cores());
   const auto decoder = value_or_exit(model::GpuDecoder::create(
-      config, value_or_exit(model::GpuWeights::upload(weights, pool, {})), weights.rope_frequencies,
+      config,
+      value_or_exit(
+          model::GpuWeights::upload(weights, pool, {.staging_bytes = conditions.staging_bytes})),
+      weights.rope_frequencies,
       {.rows_max = static_cast<std::uint32_t>(rows_max),
        .sequences_max = static_cast<std::uint32_t>(std::max<std::size_t>(sequences.size(), 64)),
        .context_tokens = longest,

@@ -25,6 +25,9 @@ struct GpuConditions {
   std::uint32_t block_tokens = 16;
   std::uint64_t shuffle_seed = 0;
   bool graphs = true;
+  std::size_t staging_bytes = model::UploadOptions{}.staging_bytes;
+  // Takes the experts that the rows of the last step chose in the last layer, [rows, chosen].
+  std::vector<kernels::ChosenExpert>* chosen = nullptr;
 };
 
 // The logits of every position of every sequence, as model::run_sequences().

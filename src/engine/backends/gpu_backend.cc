@@ -125,8 +125,12 @@ Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
                                                     const kernels::KernelSet& kernels,
                                                     const BackendOptions& options,
                                                     const GpuBackendOptions& gpu) {
-  const auto upload = [&](ThreadPool& pool) {
-    return model::GpuWeights::upload(weights, pool, options.on_pack);
+  const auto upload = [&](ThreadPool& pool) -> Result<model::GpuWeights> {
+    ASSIGN_OR_RETURN(const std::uint64_t packed, model::GpuWeights::packed_bytes(weights));
+    ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
+    RETURN_IF_ERROR(check_weights_fit(
+        {.packed = packed, .in_file = model::bytes_in_file(weights), .bytes_free = bytes_free}));
+    return model::GpuWeights::upload(weights, pool, {.progress = options.on_pack});
   };
   return GpuBackend::create(config, upload, weights.rope_frequencies, kernels, options, gpu);
 }

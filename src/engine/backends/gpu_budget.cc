@@ -56,4 +56,19 @@ Result<std::uint32_t> count_blocks(const GpuBudget& budget) {
       std::min<std::uint64_t>(bytes / budget.page_bytes, UINT32_MAX - 1));
 }
 
+Status check_weights_fit(const GpuWeightsBudget& budget) {
+  if (budget.packed <= budget.bytes_free) return ok_status();
+  // Quantised types with a format of their own grow by less than a tenth.
+  const bool grew = budget.packed > budget.in_file + budget.in_file / 4;
+  return Error{ErrorCode::kExhausted,
+               fmt::format("the model's weights take {} on the GPU{}, of which {} are free: use "
+                           "`device=cpu`",
+                           shown(budget.packed),
+                           grew ? fmt::format(" ({} in the file: types that the GPU does not "
+                                              "multiply by are kept there as bf16)",
+                                              shown(budget.in_file))
+                                : "",
+                           shown(budget.bytes_free))};
+}
+
 }  // namespace pagoda::engine

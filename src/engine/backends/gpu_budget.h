@@ -1,4 +1,5 @@
-// Computes how many blocks a cache on a GPU has: a pure function of flags and memory.
+// Computes how many blocks a cache on a GPU has, and whether weights fit: pure functions of flags
+// and memory.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,14 @@ struct GpuBudget {
 
 // Returns at least one. Errors name the flag that decides, what it asks for and what there is.
 Result<std::uint32_t> count_blocks(const GpuBudget& budget);
+
+struct GpuWeightsBudget {
+  std::uint64_t packed = 0;      // bytes that a model's weights take on the GPU
+  std::uint64_t in_file = 0;     // bytes of the same weights in the file
+  std::uint64_t bytes_free = 0;  // free memory of the GPU
+};
+
+// An error says what weights that do not fit would take, before they are packed.
+Status check_weights_fit(const GpuWeightsBudget& budget);
 
 }  // namespace pagoda::engine

@@ -54,5 +54,20 @@ TEST(GpuBudget, ErrorsNameTheFlagWhatItAsksForAndWhatThereIs) {
             "workspace 84.00 GiB of the GPU's 100.00 GiB are free");
 }
 
+TEST(GpuBudget, WeightsThatDoNotFitAreRefusedWithTheirBytes) {
+  const auto refusal = [](const GpuWeightsBudget& weights) {
+    const Status fits = check_weights_fit(weights);
+    return fits.ok() ? "fine" : fits.error().message;
+  };
+  EXPECT_EQ(refusal({.packed = 80 * kGiB, .in_file = 80 * kGiB, .bytes_free = 80 * kGiB}), "fine");
+  EXPECT_EQ(refusal({.packed = 81 * kGiB, .in_file = 80 * kGiB, .bytes_free = 80 * kGiB}),
+            "the model's weights take 81.00 GiB on the GPU, of which 80.00 GiB are free: use "
+            "`device=cpu`");
+  EXPECT_EQ(refusal({.packed = 93 * kGiB, .in_file = 33 * kGiB, .bytes_free = 79 * kGiB}),
+            "the model's weights take 93.00 GiB on the GPU (33.00 GiB in the file: types that the "
+            "GPU does not multiply by are kept there as bf16), of which 79.00 GiB are free: use "
+            "`device=cpu`");
+}
+
 }  // namespace
 }  // namespace pagoda::engine
