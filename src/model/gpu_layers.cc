@@ -80,9 +80,10 @@ void GpuDecoder::launch_layer(std::uint32_t layer, const GpuStepShape& shape) {
     latent_attention_->launch_mix(weights.latent, shape.rows, mixed_.as<cuda::Bf16>(),
                                   stream_.handle());
   }
+  const bool has_feed_forward = config_.has_experts(layer) || config_.hidden_width > 0;
   add_branch(weights.attention_output, mixed_.as<cuda::Bf16>(), shape.rows,
-             weights.attention_output_norm);
-  launch_feed_forward(layer, shape.rows);
+             weights.attention_output_norm, has_feed_forward ? 1.0f : weights.output_scale);
+  if (has_feed_forward) launch_feed_forward(layer, shape.rows);
 }
 
 // Queries, keys and values, normed where the model does that.
@@ -217,7 +218,6 @@ void GpuDecoder::launch_feed_forward(std::uint32_t layer, std::uint32_t rows) {
     if (!adds) add_branch_rows(rows, weights.feed_forward_output_norm, weights.output_scale);
     return;
   }
-  if (config_.hidden_width == 0) return;  // a model of attention alone
   normalise(weights.feed_forward_norm, rows, normed_);
   const cuda::Bf16* const hidden =
       feed_forward_.launch_hidden(weights.feed_forward, normed, rows, stream_.handle());

@@ -71,6 +71,7 @@ const Case kCases[] = {
     {"Head96", {.heads = 4, .kv_heads = 4, .head_dim = 96}},
     {"Head112Window", {.heads = 6, .kv_heads = 2, .head_dim = 112, .window = 100}, Element::kF16},
     {"Head192", {.heads = 4, .kv_heads = 1, .head_dim = 192}},
+    {"Head272", {.heads = 2, .kv_heads = 1, .head_dim = 272}},
     {"Head512", {.heads = 2, .kv_heads = 1, .head_dim = 512}},
     {"Sinks", {.heads = 8, .kv_heads = 1, .head_dim = 64, .window = 128, .sinks = true}},
     {"ScoreCap", {.heads = 4, .kv_heads = 2, .head_dim = 128, .window = 70, .score_cap = 2.0f}},
@@ -83,6 +84,18 @@ const Case kCases[] = {
     {"Q4_K", {.hidden_width = 512, .type = TensorType::kQ4_K}},
     {"Q6_K", {.hidden_width = 512, .type = TensorType::kQ6_K}},
     {"F16", {.type = TensorType::kF16}, Element::kF16},
+    {"AttentionAloneScaled", {.hidden_width = 0, .output_scale = 0.5f}},
+    // As in DeepSeek V3.
+    {"Experts8Of256InGroups",
+     {.layers = 1,
+      .router = {.experts = 256,
+                 .chosen = 8,
+                 .score = kernels::RouterScore::kSigmoid,
+                 .is_normalised = true,
+                 .weight_scale = 2.5f,
+                 .groups = 8,
+                 .groups_chosen = 4},
+      .expert_width = 64}},
 };
 
 class GpuModel : public testing::TestWithParam<Case> {
@@ -97,7 +110,9 @@ TEST_P(GpuModel, LogitsAreThoseOfTheCpuWithinTheirElement) {
   const Logits got =
       run_on_gpu(model_.config(), model_.weights(), {.element = GetParam().element}, {tokens})
           .front();
-  const double bound = GetParam().element == Element::kE4M3 ? 1e-2 : 1e-3;
+  // Among many experts some are chosen by less than what rounding to bf16 changes.
+  const bool has_experts = model_.config().experts.router.experts > 0;
+  const double bound = GetParam().element == Element::kE4M3 ? 1e-2 : has_experts ? 4e-3 : 1e-3;
   EXPECT_LT(mean_divergence(exact, got, model_.config().vocabulary), bound);
 }
 

@@ -15,6 +15,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .vocabulary = shape.vocabulary,
              .context = 4096,
              .qk_norm = shape.qk_norm ? QkNormSpan::kHead : QkNormSpan::kNone,
+             .experts = {.router = shape.router, .hidden_width = shape.expert_width},
              .has_sinks = shape.sinks,
              .score_cap = shape.score_cap,
              .ropes = {{.dims = shape.head_dim}},
@@ -24,6 +25,7 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   }
   const std::size_t queries = std::size_t{shape.heads} * shape.head_dim;
   const std::size_t keys = std::size_t{shape.kv_heads} * shape.head_dim;
+  config_.has_output_scales = shape.output_scale != 1;
   if (shape.qk_norm) config_.ropes.front().pairing = kernels::RopePairing::kHalfSplit;
   const auto norm = [](std::size_t width) {
     std::vector<float> weight(width);
@@ -42,9 +44,16 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
       for (std::uint32_t h = 0; h < shape.heads; ++h) layer.sinks.push_back(uniform(60, h, 3.0f));
     }
     layer.feed_forward_norm = norm(shape.width);
-    layer.feed_forward.gate.weight = matrix(shape.hidden_width, shape.width);
-    layer.feed_forward.up.weight = matrix(shape.hidden_width, shape.width);
-    layer.feed_forward.down.weight = matrix(shape.width, shape.hidden_width);
+    layer.output_scale = shape.output_scale;
+    if (shape.router.experts == 0) {
+      layer.feed_forward = network(shape.hidden_width, shape.width);
+    } else {
+      layer.experts.router.weight = matrix(shape.router.experts, shape.width);
+      for (std::uint32_t e = 0; e < shape.router.experts; ++e) {
+        layer.experts.selection_bias.push_back(uniform(70, e, 0.1f));
+        layer.experts.experts.push_back(network(shape.expert_width, shape.width));
+      }
+    }
     weights_.layers.push_back(std::move(layer));
   }
   weights_.embedding = matrix(shape.vocabulary, shape.width);
@@ -57,6 +66,14 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
   }
   weights_.output = matrix(shape.vocabulary, shape.width);
   weights_.output_norm = norm(shape.width);
+}
+
+FeedForwardWeights SeededModel::network(std::size_t hidden_width, std::size_t width) {
+  FeedForwardWeights made;
+  made.gate.weight = matrix(hidden_width, width);
+  made.up.weight = matrix(hidden_width, width);
+  made.down.weight = matrix(width, hidden_width);
+  return made;
 }
 
 kernels::WeightMatrix SeededModel::matrix(std::size_t rows, std::size_t columns) {

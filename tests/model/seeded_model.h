@@ -1,5 +1,5 @@
-// A seeded model without a file: any shape, matrices of one type, with or without QK norm. A
-// ModelCase is such a model or one read from a file.
+// A seeded model without a file: any shape, matrices of one type, with or without QK norm, dense or
+// a mixture of experts. A ModelCase is such a model or one read from a file.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,10 @@ struct ModelShape {
   bool qk_norm = false;
   bool sinks = false;
   float score_cap = 0;
-  bool poisoned = false;  // the embedding of kPoison is infinite; needs bf16 weights
+  kernels::Router router = {};     // of no experts: layers are dense
+  std::uint32_t expert_width = 0;  // hidden width of an expert
+  float output_scale = 1;          // behind every layer
+  bool poisoned = false;           // the embedding of kPoison is infinite; needs bf16 weights
   gguf::TensorType type = gguf::TensorType::kBF16;
 };
 
@@ -47,6 +50,7 @@ class SeededModel {
 
  private:
   kernels::WeightMatrix matrix(std::size_t rows, std::size_t columns);
+  FeedForwardWeights network(std::size_t hidden_width, std::size_t width);
 
   gguf::TensorType type_;
   std::deque<RandomMatrix> matrices_;

@@ -36,7 +36,8 @@ void PrintTo(const LatentCase& c, std::ostream* out) {
 const LatentCase kLatentCases[] = {
     {Element::kBF16, 512, 64, 16, 16},   {Element::kF16, 512, 64, 5, 64},
     {Element::kE4M3, 512, 64, 20, 32},   {Element::kBF16, 32, 8, 4, 16},
-    {Element::kBF16, 256, 64, 128, 128},
+    {Element::kBF16, 256, 64, 128, 128}, {Element::kBF16, 512, 64, 128, 64},
+    {Element::kBF16, 272, 16, 8, 16},    {Element::kE4M3, 272, 16, 8, 32},
 };
 
 const std::vector<cuda::BatchSequence> kLatentSequences = {

@@ -51,7 +51,7 @@ std::vector<Case> all_cases() {
       cases.push_back({element, dim, 16, 24, 1, 513});
     }
     // The kernel of all other heads.
-    for (const std::uint32_t dim : {16u, 80u, 96u, 112u, 192u, 512u}) {
+    for (const std::uint32_t dim : {16u, 80u, 96u, 112u, 192u, 272u, 512u}) {
       cases.push_back({element, dim, 16, 2, 2, 0});
       cases.push_back({element, dim, 64, 3, 1, 100});
       cases.push_back({element, dim, 128, 24, 1, 300, 5.0f, true});
