@@ -101,12 +101,14 @@ class WeightRing {
     }
   }
   // Copies activations as [8 blocks][row] where there is one row, else as they stand in memory:
-  // [8 rows][8 blocks][row].
+  // [8 rows][8 blocks][row]. Of eight rows or fewer the second tile is whatever the ring holds, as
+  // its results are not stored: memory may end behind the first.
   __device__ __forceinline__ void copy_activations(std::uint32_t slot) const {
     if (cursor_.tiles == 0) return;
     std::byte* const to = ring_ + slot * Shape::kSlotBytes + 2 * Shape::kChunkBytes;
 #pragma unroll
     for (std::uint32_t i = threadIdx.x % 32; i < kBatch * 8; i += 32) {
+      if (kBatch > 8 && i * 16 >= activation_stride_) continue;
       cp_async_16(smem_address(to + i * 16), cursor_.activations + i * (kBatch == 1 ? 128 : 16));
     }
   }
