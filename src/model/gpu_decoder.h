@@ -83,6 +83,9 @@ class GpuDecoder {
   // For each sequence of the last forward(), until the next: 1 where a query, key or value was not
   // finite (kernels/cuda/ops.h, RopeAndStoreKv).
   const std::uint32_t* nonfinite() const { return step_.nonfinite(); }
+  // For tests: the experts that each row of the last forward() chose in the last layer that has
+  // some, [rows, chosen].
+  const kernels::ChosenExpert* chosen_experts() const { return feed_forward_.chosen(); }
 
  private:
   // A rotation in device memory, [context, pairs] each.

@@ -39,6 +39,8 @@ class GpuFeedForward {
   void launch_experts(const GpuLayer& layer, const Inputs& x,
                       const kernels::cuda::BatchToken* batch_tokens, std::uint32_t rows,
                       const Output& out, device::StreamHandle stream);
+  // The experts that each row chose in the last call of launch_experts(), [rows, chosen].
+  const kernels::ChosenExpert* chosen() const { return chosen_.as<kernels::ChosenExpert>(); }
 
  private:
   void launch_routing(const GpuExperts& experts, const Inputs& x,

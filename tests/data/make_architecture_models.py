@@ -47,6 +47,9 @@ SHARED = {f"mlp.shared_expert.{part}_proj": f"ffn_{part}_shexp" for part in ("ga
 # Latents of 32, 8 dimensions of a head rotate and 16 do not, values of 20.
 LATENT = {"num_key_value_heads": HEADS, "head_dim": 8, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 20}
 LATENT_KEYS = {"attention.kv_lora_rank": 32, "rope.dimension_count": 8}
+# The same with 16 that rotate: rows of 48 values, which fp8 keeps in whole 16 bytes.
+WIDER_LATENT = {**LATENT, "head_dim": 16, "qk_rope_head_dim": 16}
+WIDER_LATENT_KEYS = {**LATENT_KEYS, "rope.dimension_count": 16}
 LATENT_NAMES = {"self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
                 "self_attn.q_b_proj": "attn_q_b", "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa",
                 "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b",
@@ -209,6 +212,22 @@ MODELS = [
           keys={**LATENT_KEYS, "attention.q_lora_rank": 40, "attention.head_count_kv": 1,
                 "attention.key_length": 40, "attention.value_length": 32,
                 "attention.key_length_mla": 24, "attention.value_length_mla": 20,
+                "leading_dense_block_count": 1, "expert_count": 8, "expert_used_count": 3,
+                "expert_feed_forward_length": 48, "expert_shared_count": 1,
+                "expert_weights_scale": 2.5, "expert_weights_norm": True, "expert_gating_func": 2,
+                "expert_group_count": 4, "expert_group_used_count": 2,
+                "rope.scaling.yarn_log_multiplier": 0.1},
+          names=LATENT_NAMES),
+    Model("deepseek3_fp8", "deepseek2", "DeepseekV3", 37, layers=2, experts="stacked", tokens=48,
+          latent="apart",
+          rope={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 32.0, "beta_slow": 1.0},
+          config={**WIDER_LATENT, "q_lora_rank": 40, "n_routed_experts": 8, "num_experts_per_tok": 3,
+                  "moe_intermediate_size": 48, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                  "routed_scaling_factor": 2.5, "n_group": 4, "topk_group": 2,
+                  "norm_topk_prob": True},
+          keys={**WIDER_LATENT_KEYS, "attention.q_lora_rank": 40, "attention.head_count_kv": 1,
+                "attention.key_length": 48, "attention.value_length": 32,
+                "attention.key_length_mla": 32, "attention.value_length_mla": 20,
                 "leading_dense_block_count": 1, "expert_count": 8, "expert_used_count": 3,
                 "expert_feed_forward_length": 48, "expert_shared_count": 1,
                 "expert_weights_scale": 2.5, "expert_weights_norm": True, "expert_gating_func": 2,

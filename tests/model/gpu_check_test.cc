@@ -17,10 +17,11 @@ std::string refusal(const Config& config, const GpuDecoderOptions& options = {})
 
 TEST(GpuCheck, EveryArchitectureRuns) {
   for (const char* const name :
-       {"deepseek2",  "deepseek3",     "exaone4",       "gemma2",      "gemma3",   "gemma4",
-        "gemma4_moe", "gemma4_shared", "glm4",          "glm47_flash", "gpt_oss",  "granite",
-        "granitemoe", "mistral3",      "mixtral",       "qwen2moe",    "qwen3moe", "olmo2",
-        "olmo3",      "phi3",          "phi3_longrope", "qwen2",       "qwen3",    "smollm3"}) {
+       {"deepseek2",   "deepseek3",     "deepseek3_fp8", "exaone4",       "gemma2",
+        "gemma3",      "gemma4",        "gemma4_moe",    "gemma4_shared", "glm4",
+        "glm47_flash", "gpt_oss",       "granite",       "granitemoe",    "mistral3",
+        "mixtral",     "qwen2moe",      "qwen3moe",      "olmo2",         "olmo3",
+        "phi3",        "phi3_longrope", "qwen2",         "qwen3",         "smollm3"}) {
     const TestModel model(test_model_path(std::string("arch_") + name + ".gguf"));
     EXPECT_EQ(refusal(model.config()), "") << name;
   }
@@ -41,6 +42,8 @@ TEST(GpuCheck, HeadsHaveRowsOfWholeSixteenBytes) {
   const TestModel latents(test_model_path("arch_deepseek3.gguf"));
   EXPECT_EQ(refusal(latents.config(), {.kv_element = Element::kBF16}), "");
   EXPECT_NE(refusal(latents.config(), {.kv_element = Element::kE4M3}), "");
+  const TestModel wider(test_model_path("arch_deepseek3_fp8.gguf"));  // of 48
+  EXPECT_EQ(refusal(wider.config(), {.kv_element = Element::kE4M3}), "");
   // 576 values a row, of which more than 512 are values: the kernel has no room for them.
   Config wide = latents.config();
   wide.latent.rank = wide.value_dim = 528;

@@ -136,6 +136,13 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
     }
     value_or_exit(decoder->forward(rows, wanted));
     value_or_exit(decoder->stream().wait());
+    if (conditions.chosen != nullptr) {
+      conditions.chosen->resize(owner.size() * config.experts.router.chosen);
+      value_or_exit(decoder->stream().copy_to_host(
+          reinterpret_cast<std::byte*>(conditions.chosen->data()),
+          reinterpret_cast<const std::byte*>(decoder->chosen_experts()),
+          conditions.chosen->size() * sizeof(kernels::ChosenExpert)));
+    }
     fetch_logits(*decoder, owner.size(), logits);
     for (std::size_t i = 0; i < owner.size(); ++i) {
       const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * config.vocabulary);

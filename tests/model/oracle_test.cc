@@ -67,8 +67,8 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
-                         testing::Values("deepseek2", "deepseek3", "exaone4", "exaone4_full",
-                                         "gemma2", "gemma3", "gemma4", "gemma4_moe",
+                         testing::Values("deepseek2", "deepseek3", "deepseek3_fp8", "exaone4",
+                                         "exaone4_full", "gemma2", "gemma3", "gemma4", "gemma4_moe",
                                          "gemma4_shared", "glm4", "glm47_flash", "gpt_oss",
                                          "granite", "granitemoe", "mistral3", "mixtral", "qwen2moe",
                                          "qwen3moe", "olmo2", "olmo3", "phi3", "phi3_longrope",

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <ostream>
+#include <string>
 
 #include "engine/backends/gpu_engine_fixture.h"
 #include "kernels/cuda/open_gpu.h"
@@ -31,16 +33,22 @@ std::vector<Request> kind_requests(const model::Config& config, std::size_t coun
   return requests;
 }
 
-class GpuKinds : public testing::TestWithParam<const char*> {
+struct Kind {
+  const char* model;
+  kv::memory::Element element = kv::memory::Element::kBF16;
+};
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.model; }
+
+class GpuKinds : public testing::TestWithParam<Kind> {
  protected:
   const model::TestModel model_{
-      model::test_model_path(std::string("arch_") + GetParam() + ".gguf")};
+      model::test_model_path(std::string("arch_") + GetParam().model + ".gguf")};
   const std::vector<Request> requests_ = kind_requests(model_.config(), 12);
 
   std::vector<std::shared_ptr<TestSink>> each_alone() const {
     std::vector<std::shared_ptr<TestSink>> alone;
     for (const Request& request : requests_) {
-      GpuEngineFixture gpu(model_, {});
+      GpuEngineFixture gpu(model_, {.element = GetParam().element});
       alone.push_back(gpu.submit(request));
       gpu.run();
     }
@@ -60,6 +68,7 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
       {}, {.batched_tokens = 48, .graphs = false}, {.blocks = 400, .batched_tokens = 64}};
   for (FixtureOptions options : all) {
     options.on_deduplicate = compare;
+    options.element = GetParam().element;
     GpuEngineFixture gpu(model_, options);
     for (int round = 0; round < 2; ++round) {  // the second one finds prefixes in the cache
       std::vector<std::shared_ptr<TestSink>> heard;
@@ -74,16 +83,19 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
 TEST_P(GpuKinds, PagesThatCameBackGiveTheSameAnswers) {
   REQUIRE_GPU();
   const auto alone = each_alone();
-  GpuEngineFixture gpu(
-      model_, {.blocks = 400, .batched_tokens = 64, .open_store = [](engine::Backend& backend) {
-                 const std::uint64_t page_bytes = backend.page_layout().page_bytes();
-                 auto copier = backend.create_page_copier();
-                 EXPECT_TRUE(copier.ok());
-                 return store::HostStore::open(
-                            {.bytes_max = 4096 * page_bytes, .page_bytes = page_bytes},
-                            std::move(copier).value())
-                     .value();
-               }});
+  GpuEngineFixture gpu(model_,
+                       {.blocks = 400,
+                        .batched_tokens = 64,
+                        .element = GetParam().element,
+                        .open_store = [](engine::Backend& backend) {
+                          const std::uint64_t page_bytes = backend.page_layout().page_bytes();
+                          auto copier = backend.create_page_copier();
+                          EXPECT_TRUE(copier.ok());
+                          return store::HostStore::open(
+                                     {.bytes_max = 4096 * page_bytes, .page_bytes = page_bytes},
+                                     std::move(copier).value())
+                              .value();
+                        }});
   std::uint64_t loaded = 0;
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<TestSink>> heard;
@@ -97,10 +109,17 @@ TEST_P(GpuKinds, PagesThatCameBackGiveTheSameAnswers) {
   RecordProperty("tokens_loaded", static_cast<int>(loaded));
 }
 
+constexpr kv::memory::Element kFp8 = kv::memory::Element::kE4M3;
+
 INSTANTIATE_TEST_SUITE_P(Models, GpuKinds,
-                         testing::Values("deepseek3", "gemma2", "gemma3", "gemma4", "gemma4_shared",
-                                         "gpt_oss", "olmo2", "qwen3moe"),
-                         [](const auto& instance) { return std::string(instance.param); });
+                         testing::Values(Kind{"deepseek3"}, Kind{"gemma2"}, Kind{"gemma3"},
+                                         Kind{"gemma4"}, Kind{"gemma4_shared"}, Kind{"gpt_oss"},
+                                         Kind{"olmo2"}, Kind{"qwen3moe"},
+                                         Kind{"deepseek3_fp8", kFp8}, Kind{"gemma4_shared", kFp8},
+                                         Kind{"gpt_oss", kFp8}),
+                         [](const auto& instance) {
+                           return instance.param.model + name_of(instance.param.element);
+                         });
 
 }  // namespace
 }  // namespace pagoda::gpu_test
