@@ -17,7 +17,7 @@ constexpr int kNice = 5;
 
 }  // namespace
 
-TextWorkers::TextWorkers(std::uint32_t threads) {
+TextWorkers::TextWorkers(std::uint32_t threads) : threads_max_(threads) {
   for (std::uint32_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { serve(); });
     pthread_setname_np(threads_.back().native_handle(), "text");  // the name that top and perf show
@@ -38,30 +38,30 @@ void TextWorkers::run(const std::string& client, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    const auto found = line_of_.find(client);
-    if (found != line_of_.end()) {
-      found->second->waiting.push_back(std::move(work));
-    } else {
-      std::list<Line> line;  // spliced into lines_ once it is complete
-      line.emplace_back(Line{client, {}}).waiting.push_back(std::move(work));
-      line_of_.emplace(client, &line.front());
-      lines_.splice(lines_.end(), line);
+    Line place(1);
+    const auto [found, is_new] = clients_.try_emplace(client);
+    try {
+      found->second.waiting.push_back(std::move(work));
+    } catch (...) {
+      if (is_new) clients_.erase(found);
+      throw;
     }
+    place.front() = &*found;
+    if (found->second.waiting.size() == 1) line_.splice(line_.end(), place);
   }
   changed_.notify_one();
 }
 
-std::function<void()> TextWorkers::take_next() {
-  Line& line = lines_.front();
-  std::function<void()> work = std::move(line.waiting.front());
-  line.waiting.pop_front();
-  if (line.waiting.empty()) {
-    line_of_.erase(line.client);
-    lines_.pop_front();
-  } else {
-    lines_.splice(lines_.end(), lines_, lines_.begin());
-  }
-  return work;
+TextWorkers::Line::iterator TextWorkers::find_next() {
+  const bool is_last_free = threads_busy_ + 1 == threads_max_;
+  auto place = line_.begin();
+  while (place != line_.end() && is_last_free && (*place)->second.running > 0) ++place;
+  return place;
+}
+
+bool TextWorkers::wait_idle(std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, timeout, [this] { return clients_.empty(); });
 }
 
 void TextWorkers::trim_heap_later() {
@@ -77,13 +77,28 @@ void TextWorkers::serve() {
   setpriority(PRIO_PROCESS, 0, kNice);  // changes this thread alone, on Linux
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (!lines_.empty()) {
-      std::function<void()> work = take_next();
+    if (const auto next = find_next(); next != line_.end()) {
+      Client& client = (*next)->second;
+      const std::string& name = (*next)->first;
+      std::function<void()> work = std::move(client.waiting.front());
+      client.waiting.pop_front();
+      if (client.waiting.empty()) {
+        line_.erase(next);
+      } else {
+        line_.splice(line_.end(), line_, next);
+      }
+      ++client.running;
+      ++threads_busy_;
       lock.unlock();
       work();
       work = nullptr;  // destroys the work's captures while the lock is free
       lock.lock();
-    } else if (stopping_) {
+      --threads_busy_;
+      if (--client.running == 0 && client.waiting.empty()) clients_.erase(clients_.find(name));
+      if (clients_.empty()) idle_.notify_all();
+      // Work of this client may have waited beside a free thread.
+      if (!line_.empty() || stopping_) changed_.notify_all();
+    } else if (stopping_ && line_.empty()) {
       return;
     } else if (trim_at_ && *trim_at_ <= Clock::now()) {
       trim_at_.reset();

@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/text_job.h"
@@ -20,9 +21,39 @@ TEST(TextWorkers, OneThatIsBusyDoesNotKeepTheOthersFromWork) {
   std::shared_future<void> ended = end.get_future().share();
   std::promise<void> other;
   workers.run("a", [ended] { ended.wait(); });
-  workers.run("a", [&] { other.set_value(); });
+  workers.run("b", [&] { other.set_value(); });
   EXPECT_EQ(other.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
   end.set_value();
+}
+
+// One client's work runs on all threads but one; the last is for whoever comes.
+TEST(TextWorkers, AClientLeavesOneThreadToOthers) {
+  for (const std::uint32_t threads : {2u, 3u, 4u}) {
+    std::promise<void> end;
+    const std::shared_future<void> ended = end.get_future().share();
+    std::atomic<std::uint32_t> begun = 0;
+    std::vector<std::promise<void>> others(3);
+    {
+      TextWorkers workers(threads);
+      for (int i = 0; i < 8; ++i) {
+        workers.run("a", [&, ended] {
+          ++begun;
+          ended.wait();
+        });
+      }
+      while (begun < threads - 1) std::this_thread::yield();
+      // Work of others passes one by one over the thread that is left, before and behind that of a.
+      for (std::promise<void>& other : others) {
+        workers.run(std::string(1, static_cast<char>('b' + (&other - others.data()))),
+                    [&] { other.set_value(); });
+        ASSERT_EQ(other.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready)
+            << threads << " threads";
+      }
+      EXPECT_EQ(begun, threads - 1);
+      end.set_value();
+    }
+    EXPECT_EQ(begun, 8u) << "what was asked for is done before the end";
+  }
 }
 
 TEST(TextWorkers, OneThreadWorksInTheOrderOfAsking) {
@@ -66,6 +97,19 @@ TEST(TextWorkers, ClientsTakeTurns) {
     end.set_value();
   }
   EXPECT_EQ(order, "a1b1c1a2b2c2a3a4");
+}
+
+TEST(TextWorkers, AreIdleOnceNoWorkWaitsOrRuns) {
+  std::promise<void> end;
+  std::atomic<int> done = 0;
+  TextWorkers workers(2);
+  EXPECT_TRUE(workers.wait_idle(std::chrono::seconds(0)));
+  workers.run("a", [ended = end.get_future().share()] { ended.wait(); });
+  for (int i = 0; i < 3; ++i) workers.run("a", [&] { ++done; });
+  EXPECT_FALSE(workers.wait_idle(std::chrono::milliseconds(20)));
+  end.set_value();
+  EXPECT_TRUE(workers.wait_idle(std::chrono::minutes(1)));
+  EXPECT_EQ(done, 3);
 }
 
 TEST(TextWorkers, WhatIsAskedForAfterTheEndIsNeverDone) {
